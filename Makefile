@@ -1,0 +1,46 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.venv/installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+install: .venv/installed  ## install what the lock names into .venv
+
+run: .venv/installed  ## start slotlock on embedded servers (PORT=8000)
+	@$(BIN)/slotlock dev
+
+test: lint types imports  ## run every check and every test
+	$(BIN)/python -m pytest
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed
+	$(BIN)/mypy
+
+imports: .venv/installed
+	$(BIN)/lint-imports
+
+format: .venv/installed  ## format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+schema: .venv/installed  ## print the schema into schema.graphql
+	$(BIN)/slotlock schema > schema.graphql
+
+settings: .venv/installed  ## write the table of settings into docs/settings.md
+	$(BIN)/slotlock settings > docs/settings.md
+
+lock:  ## pin every dependency again (needs uv)
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-header --upgrade --quiet --output-file requirements.lock
+
+.PHONY: help install run test lint types imports format schema settings lock

@@ -1,0 +1,1 @@
+"""The building: the ASGI app, settings, wiring, plain HTTP and the command line."""

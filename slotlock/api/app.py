@@ -1,0 +1,143 @@
+"""The ASGI application: the rooms wired together for as long as a process lives."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+
+from slotlock.api.health import healthz, metrics, readyz
+from slotlock.api.server import farewell_before_stop
+from slotlock.api.settings import Settings, read_settings
+from slotlock.auth import accounts
+from slotlock.auth.auth import Auth
+from slotlock.auth.passwords import Passwords
+from slotlock.auth.tokens import Tokens
+from slotlock.desk.availability import AvailabilityBoard
+from slotlock.desk.desk import Desk, utc_now
+from slotlock.domain.people import Role
+from slotlock.graphql.conversation import Conversation
+from slotlock.graphql.http import HttpEndpoint
+from slotlock.graphql.websocket import SocketEndpoint
+from slotlock.stores import mongo
+from slotlock.stores.announcements import Announcements
+from slotlock.stores.locks import Locks
+from slotlock.stores.redis import RedisLine, redis_client
+from slotlock.stores.sessions import Sessions
+from slotlock.stores.slots import Slots
+from slotlock.stores.users import Users
+
+log = logging.getLogger("slotlock")
+
+
+def create_app() -> Starlette:
+    """The application as the settings in the environment want it: the factory that servers call."""
+    return build_app(read_settings(), development=False)
+
+
+def build_app(settings: Settings, *, development: bool) -> Starlette:
+    """The application for these settings. Nothing is opened before its lifespan begins."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
+        async with open_rooms(settings, development=development) as rooms:
+            yield rooms
+
+    # CORS answers browsers' preflights; without allowed origins no other site's page gets through.
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=list(settings.allowed_origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["authorization", "content-type"],
+        max_age=600,
+    )
+    return Starlette(
+        routes=[
+            Route("/graphql", _http),
+            WebSocketRoute("/graphql", _socket),
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Route("/metrics", metrics),
+            Route("/", _welcome),
+        ],
+        middleware=[cors] if settings.allowed_origins else [],
+        lifespan=lifespan,
+        exception_handlers={404: _not_found},
+    )
+
+
+@asynccontextmanager
+async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[dict[str, Any]]:
+    """Open the stores, wire the rooms, and close everything in the opposite order."""
+    async with AsyncExitStack() as closing:
+        client, database = mongo.connect(settings.mongo_url or "")
+        closing.push_async_callback(client.close)
+        redis = redis_client(settings.redis_url or "")
+        line = RedisLine(redis)
+        closing.push_async_callback(line.close)
+
+        slots, users, sessions = Slots(database), Users(database), Sessions(database)
+        board = AvailabilityBoard(slots)
+        announcements = Announcements(redis, line, heard=board.tell)
+        desk = Desk(slots, users, Locks(line), board, announcements)
+
+        passwords = Passwords()
+        closing.callback(passwords.close)
+        keys = [key.get_secret_value() for key in settings.secret_key]
+        auth = Auth(users, sessions, passwords, Tokens(keys), utc_now)
+
+        for store in (slots, users, sessions):
+            await store.prepare()
+        await _create_admin(settings, auth)
+
+        announcements.start()
+        closing.push_async_callback(announcements.stop)
+        board.start(announcements)
+        closing.push_async_callback(board.stop)
+        conversation = Conversation(
+            desk, auth, settings.public_reads, development, frozenset(settings.allowed_origins)
+        )
+        closing.enter_context(farewell_before_stop(conversation))
+        yield {
+            "http": HttpEndpoint(conversation),
+            "socket": SocketEndpoint(conversation),
+            "database": database,
+            "line": line,
+        }
+
+
+async def _create_admin(settings: Settings, auth: Auth) -> None:
+    if settings.admin_email is None or settings.admin_password is None:
+        return
+    password = settings.admin_password.get_secret_value()
+    # Taken already is as good: another worker, or an earlier start, was faster.
+    await accounts.create_user(auth, "Administrator", settings.admin_email, password, Role.ADMIN)
+
+
+class _Endpoint:
+    """Passes a request to an endpoint that the lifespan opened."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await scope["state"][self._name](scope, receive, send)
+
+
+_http = _Endpoint("http")
+_socket = _Endpoint("socket")
+
+
+async def _welcome(request: Request) -> Response:
+    return JSONResponse({"name": "slotlock", "graphql": "/graphql"})
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": "There is nothing here."}, status_code=404)

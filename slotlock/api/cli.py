@@ -1,0 +1,125 @@
+"""The command line: `slotlock dev`, `slotlock serve`, `slotlock users`."""
+
+import argparse
+import asyncio
+import getpass
+import sys
+from collections.abc import Sequence
+
+from pymongo.errors import PyMongoError
+
+from slotlock import __version__
+from slotlock.api.binaries import CannotStart
+from slotlock.api.operators import OperatorError, check_stores, create_user, list_users, set_role
+from slotlock.api.server import ListenError, listen, serve, serve_by_workers
+from slotlock.api.settings import Settings, SettingsError, read_settings, require, settings_table
+from slotlock.domain.people import Role
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 when it did what it should, 1 with a line on stderr when it could not."""
+    asked = _parser().parse_args(arguments)
+    try:
+        return int(asked.run(asked) or 0)
+    except (SettingsError, ListenError, CannotStart, OperatorError) as error:
+        for line in str(error).splitlines():
+            print(f"slotlock: {line}", file=sys.stderr)
+    except PyMongoError as error:
+        reason = str(error).partition(",")[0]
+        print(f"slotlock: MongoDB does not do what it should: {reason}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="slotlock", description="Time-slot reservations, live.")
+    parser.add_argument("--version", action="version", version=f"slotlock {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    dev = commands.add_parser("dev", help="run everything on this machine, on embedded servers")
+    dev.set_defaults(run=_dev)
+
+    production = commands.add_parser("serve", help="run the app for production")
+    production.add_argument("--workers", type=_workers, default=1, metavar="N")
+    production.set_defaults(run=_serve)
+
+    users = commands.add_parser("users", help="accounts, for operators").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    create = users.add_parser("create", help="create an account; asks for the password")
+    create.add_argument("email")
+    create.add_argument("--name", help="else the part of the address before the @")
+    create.add_argument("--role", type=Role, choices=list(Role), default=Role.MEMBER)
+    create.add_argument("--password-stdin", action="store_true", help="read it from stdin")
+    create.set_defaults(run=_create_user)
+    users.add_parser("list", help="list all accounts").set_defaults(run=_list_users)
+    role = users.add_parser("set-role", help="give an account another role")
+    role.add_argument("email")
+    role.add_argument("role", type=Role, choices=list(Role))
+    role.set_defaults(run=_set_role)
+
+    commands.add_parser("schema", help="print the GraphQL schema").set_defaults(run=_schema)
+    commands.add_parser("settings", help="print the table of settings").set_defaults(run=_settings)
+    return parser
+
+
+def _workers(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 64:
+        raise argparse.ArgumentTypeError("a number from 1 to 64")
+    return int(text)
+
+
+def _dev(asked: argparse.Namespace) -> int:
+    from slotlock.api.dev import run_dev  # keeps what only development needs out of production
+
+    return run_dev(read_settings())
+
+
+def _serve(asked: argparse.Namespace) -> int:
+    settings = read_settings()
+    require(settings, "mongo_url", "redis_url", "secret_key")
+    asyncio.run(check_stores(settings))
+    from slotlock.api.app import build_app
+
+    with listen(settings) as bound:
+        if asked.workers > 1:
+            serve_by_workers(settings, bound, "slotlock.api.app:create_app", asked.workers)
+            return 0
+        address = f"http://{settings.host}:{settings.port}"
+        app = build_app(settings, development=False)
+        return 0 if serve(settings, bound, app, lambda: print(f"listening on {address}")) else 1
+
+
+def _operator_settings() -> Settings:
+    settings = read_settings()
+    require(settings, "mongo_url")
+    return settings
+
+
+def _create_user(asked: argparse.Namespace) -> None:
+    if asked.password_stdin:
+        password = sys.stdin.readline().rstrip("\n")
+    else:
+        password = getpass.getpass("Password: ")
+    name = asked.name or asked.email.partition("@")[0]
+    print(asyncio.run(create_user(_operator_settings(), name, asked.email, password, asked.role)))
+
+
+def _list_users(asked: argparse.Namespace) -> None:
+    for line in asyncio.run(list_users(_operator_settings())):
+        print(line)
+
+
+def _set_role(asked: argparse.Namespace) -> None:
+    print(asyncio.run(set_role(_operator_settings(), asked.email, asked.role)))
+
+
+def _schema(asked: argparse.Namespace) -> None:
+    from slotlock.graphql.schema import schema
+
+    print(schema.as_str())
+
+
+def _settings(asked: argparse.Namespace) -> None:
+    print(settings_table(), end="")

@@ -1,0 +1,131 @@
+"""Running the application under uvicorn, and stopping it without losing what is under way."""
+
+import asyncio
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.supervisors import Multiprocess
+
+from slotlock.api.settings import Settings, hand_on
+from slotlock.graphql.conversation import Conversation
+from slotlock.graphql.http import MAX_BODY
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    # The driver tells of every lost connection; one line of ours a transition is enough.
+    "loggers": {"uvicorn.error": {"level": "WARNING"}, "pymongo": {"level": "ERROR"}},
+}
+
+
+class ListenError(Exception):
+    """The address cannot be listened on; the text says why and what to do."""
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._when_started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._when_started()
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A socket bound to the address of the settings. Errors: ListenError."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    bound = socket.socket(family)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((settings.host, settings.port))
+        bound.listen(2048)
+    except OSError as error:
+        bound.close()
+        raise ListenError(
+            f"cannot listen on {settings.host}:{settings.port} ({error.strerror}); "
+            "stop what uses it or set PORT to another"
+        ) from None
+    return bound
+
+
+def serve(
+    settings: Settings, bound: socket.socket, app: ASGIApp, started: Callable[[], None]
+) -> bool:
+    """Serve an application from this process until a signal says stop; whether it started."""
+    server = _Server(_config(settings, app), started)
+    server.run(sockets=[bound])
+    return server.started
+
+
+def serve_by_workers(settings: Settings, bound: socket.socket, factory: str, workers: int) -> None:
+    """Serve an application from several processes that share the socket; each calls the factory."""
+    bound.set_inheritable(True)
+    config = _config(settings, factory, factory=True, workers=workers)
+    with tempfile.TemporaryDirectory(prefix="slotlock-metrics-") as directory:
+        # Workers are new processes, so the metrics they import see this.
+        hand_on({"PROMETHEUS_MULTIPROC_DIR": directory})
+        Multiprocess(config, sockets=[bound]).run()
+
+
+def _config(settings: Settings, app: ASGIApp | str, **more: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=MAX_BODY,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=settings.graceful_stop_s,
+        log_config=LOGGING,
+        **more,
+    )
+
+
+@contextmanager
+def farewell_before_stop(conversation: Conversation) -> Iterator[None]:
+    """Let the conversation end its streams before the server acts on a signal to stop.
+
+    uvicorn would cut every socket with 1012 at once. A second signal goes straight to it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals come to the main thread; whoever runs us elsewhere stops us otherwise
+        return
+    loop = asyncio.get_running_loop()
+    tasks: set[asyncio.Task[None]] = set()
+    servers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    async def stop(number: int) -> None:
+        await conversation.stop()
+        _pass_on(servers[signal.Signals(number)], number, None)
+
+    def stopped(number: int, frame: FrameType | None) -> None:
+        if conversation.stopping.is_set() or tasks:
+            _pass_on(servers[signal.Signals(number)], number, frame)
+        else:
+            loop.call_soon_threadsafe(lambda: tasks.add(loop.create_task(stop(number))))
+
+    for number in servers:
+        signal.signal(number, stopped)
+    try:
+        yield
+    finally:
+        for number, server in servers.items():
+            signal.signal(number, server)
+
+
+def _pass_on(server: Any, number: int, frame: FrameType | None) -> None:
+    if callable(server):
+        server(number, frame)

@@ -1,0 +1,156 @@
+"""Every setting in one typed place; the environment is read here, once, and nowhere else."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from slotlock.auth.accounts import normalised, password_problem
+from slotlock.auth.tokens import MIN_SECRET_BYTES
+
+PREFIX = "SLOTLOCK_"
+
+
+class SettingsError(Exception):
+    """A setting is missing or wrong; the text names the variable and the reason, a line each."""
+
+
+class Settings(BaseSettings):
+    """What can be set. An empty variable counts as one that is not set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True
+    )
+
+    host: str = Field(default="127.0.0.1", description="The address to listen on.")
+    port: int = Field(
+        default=8000,
+        ge=1,
+        le=65535,
+        validation_alias=AliasChoices("SLOTLOCK_PORT", "PORT"),
+        description="The port to listen on. `PORT` alone works too.",
+    )
+    mongo_url: str | None = Field(
+        default=None,
+        pattern=r"^mongodb(\+srv)?://",
+        description="MongoDB, a replica set (`mongodb://host/slotlock?replicaSet=rs0`); the path "
+        "names the database. `serve` needs it; `dev` starts its own server without it.",
+    )
+    redis_url: str | None = Field(
+        default=None,
+        pattern=r"^(rediss?|unix)://",
+        description="Redis 7+ or Valkey 8+. `serve` needs it; `dev` starts its own without it.",
+    )
+    secret_key: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
+        default=(),
+        description=f"Signs the tokens: at least {MIN_SECRET_BYTES} bytes. Several, separated by "
+        "commas, rotate: the first signs, all are accepted. `serve` needs it; `dev` keeps a "
+        "random one in its data directory.",
+    )
+    public_reads: bool = Field(
+        default=True,
+        description="Whether published slots and availability are read without identity.",
+    )
+    allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Origins of other sites' pages that may call the API and open sockets, "
+        "separated by commas (`https://app.example.org`); `*` allows any.",
+    )
+    data_dir: Path = Field(
+        default=Path(".slotlock"),
+        description="Where `dev` keeps its servers' data and its secrets.",
+    )
+    admin_email: str | None = Field(
+        default=None, description="An admin with this address is created at start if there is none."
+    )
+    admin_password: SecretStr | None = Field(
+        default=None, description="That admin's password, 8 to 128 characters."
+    )
+    mongod: str | None = Field(
+        default=None,
+        description="The mongod for `dev`; else the one on PATH, else the one in the wheel.",
+    )
+    valkey: str | None = Field(
+        default=None,
+        description="The valkey-server or redis-server for `dev`; else as for mongod.",
+    )
+    graceful_stop_s: int = Field(
+        default=30, ge=1, le=600, description="How long a stop waits for requests under way."
+    )
+
+    @field_validator("secret_key", "allowed_origins", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("secret_key")
+    @classmethod
+    def _long_enough(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        if any(len(key.get_secret_value().encode()) < MIN_SECRET_BYTES for key in keys):
+            raise ValueError(f"every key needs at least {MIN_SECRET_BYTES} bytes")
+        return keys
+
+    @field_validator("admin_password")
+    @classmethod
+    def _needs_an_address(cls, password: SecretStr | None, info: Any) -> SecretStr | None:
+        if password is not None and not info.data.get("admin_email"):
+            raise ValueError(f"is only of use beside {PREFIX}ADMIN_EMAIL")
+        if password is not None and (problem := password_problem(password.get_secret_value())):
+            raise ValueError(problem)
+        return password
+
+    @field_validator("admin_email")
+    @classmethod
+    def _is_an_address(cls, email: str | None) -> str | None:
+        if email is not None and normalised(email) is None:
+            raise ValueError("is not an e-mail address")
+        return email
+
+
+def variable(name: str) -> str:
+    """The variable that sets a field."""
+    return PREFIX + name.upper()
+
+
+def read_settings() -> Settings:
+    """The settings in the environment. Errors: SettingsError."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            name = str(problem["loc"][0])
+            shown = name if name.isupper() else variable(name)
+            reason = problem["msg"].removeprefix("Value error, ")
+            lines.append(f"{shown}: {reason[0].lower()}{reason[1:]}")
+        raise SettingsError("\n".join(lines)) from None
+
+
+def require(settings: Settings, *names: str) -> None:
+    """Check that these are set. Errors: SettingsError."""
+    missing = [name for name in names if not getattr(settings, name)]
+    if missing:
+        descriptions = Settings.model_fields
+        raise SettingsError(
+            "\n".join(
+                f"{variable(name)} is not set: {descriptions[name].description}" for name in missing
+            )
+        )
+
+
+def hand_on(settings: dict[str, str]) -> None:
+    """Set variables for the processes that serve, which read their own settings when they start."""
+    os.environ.update(settings)
+
+
+def settings_table() -> str:
+    """All settings as a Markdown table."""
+    rows = ["| variable | default | meaning |", "|---|---|---|"]
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default in (None, ()) else f"`{field.default}`"
+        rows.append(f"| `{variable(name)}` | {default} | {field.description} |")
+    return "\n".join(rows) + "\n"

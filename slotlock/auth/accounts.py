@@ -1,0 +1,107 @@
+"""Accounts: register, sign in, and the roles that operators give."""
+
+from dataclasses import dataclass
+
+from email_validator import EmailNotValidError, validate_email
+
+from slotlock.auth.auth import Auth
+from slotlock.auth.passwords import MAX_LENGTH, MIN_LENGTH, BusyError
+from slotlock.auth.sessions import Session, open_session
+from slotlock.domain.outcomes import FieldProblem, InvalidInput
+from slotlock.domain.people import Role, User
+from slotlock.domain.texts import line_problem
+
+MAX_NAME = 100
+# What the line of passwords in front of a newcomer takes to get shorter.
+BUSY_RETRY_AFTER_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class EmailTaken:
+    """Somebody registered with this address before."""
+
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidCredentials:
+    """No account has this address and this password; which of the two is wrong is not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooManyAttempts:
+    """More sign-ins are in line than can be served soon."""
+
+    retry_after_ms: int
+
+
+async def register(
+    auth: Auth, name: str, email: str, password: str
+) -> Session | EmailTaken | InvalidInput | TooManyAttempts:
+    """Create a member's account and sign in. Nobody registers as more than a member."""
+    user = await create_user(auth, name, email, password, Role.MEMBER)
+    return await open_session(auth, user) if isinstance(user, User) else user
+
+
+async def create_user(
+    auth: Auth, name: str, email: str, password: str, role: Role
+) -> User | EmailTaken | InvalidInput | TooManyAttempts:
+    """Create an account with any role: for operators only."""
+    name = name.strip()
+    address = normalised(email)
+    problems = {
+        "name": line_problem(name, MAX_NAME) or (None if name else "A name is needed."),
+        "email": None if address else "This is not an e-mail address.",
+        "password": password_problem(password),
+    }
+    found = tuple(FieldProblem(field, text) for field, text in problems.items() if text)
+    if found or address is None:
+        return InvalidInput(found)
+    try:
+        password_hash = await auth.passwords.hash(password)
+    except BusyError:
+        return TooManyAttempts(BUSY_RETRY_AFTER_MS)
+    user = await auth.users.add(name, address, role, password_hash, auth.now())
+    return user or EmailTaken(address)
+
+
+async def login(
+    auth: Auth, email: str, password: str
+) -> Session | InvalidCredentials | TooManyAttempts:
+    """Sign in. An unknown address costs and answers what a wrong password does."""
+    address = normalised(email)
+    account = await auth.users.with_password(address or "")
+    user, password_hash = account or (None, None)
+    try:
+        # A password too long to be anyone's is not worth hashing, whoever asks.
+        matched = len(password) <= MAX_LENGTH and await auth.passwords.matches(
+            password, password_hash
+        )
+    except BusyError:
+        return TooManyAttempts(BUSY_RETRY_AFTER_MS)
+    return await open_session(auth, user) if matched and user else InvalidCredentials()
+
+
+async def set_role(auth: Auth, email: str, role: Role) -> User | None:
+    """Give a person another role, in their open sessions too; None when nobody has the address."""
+    user = await auth.users.set_role(normalised(email) or "", role)
+    if user is not None:
+        await auth.sessions.set_role(user.id, role)
+    return user
+
+
+def normalised(email: str) -> str | None:
+    """The address as it is kept, lower-case and in Unicode NFC; None when it is none."""
+    try:
+        # Not asked whether it can be reached: a school need not have its mail on the internet.
+        valid = validate_email(email, check_deliverability=False, globally_deliverable=False)
+    except EmailNotValidError:
+        return None
+    return valid.normalized.lower()
+
+
+def password_problem(password: str) -> str | None:
+    """What is wrong with a password that somebody chose, or None."""
+    if MIN_LENGTH <= len(password) <= MAX_LENGTH:
+        return None
+    return f"A password has {MIN_LENGTH} to {MAX_LENGTH} characters."

@@ -1,0 +1,62 @@
+"""Passwords: Argon2id off the event loop, few at a time, in a line of bounded length."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from passlib.context import CryptContext
+
+Result = TypeVar("Result")
+
+# OWASP's password storage cheat sheet, 2nd Argon2id choice: 19 MiB, 2 passes, 1 lane.
+_CONTEXT = CryptContext(
+    schemes=["argon2"],
+    argon2__type="ID",
+    argon2__memory_cost=19_456,
+    argon2__time_cost=2,
+    argon2__parallelism=1,
+)
+
+MIN_LENGTH = 8
+MAX_LENGTH = 128
+# At about 30 ms each on a core this line is some 15 s long; beyond that nobody still waits.
+LONGEST_LINE = 1000
+
+
+class BusyError(Exception):
+    """Too many passwords are in line already."""
+
+
+class Passwords:
+    """Hashes and checks passwords on a few threads; each takes its time by design."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = ThreadPoolExecutor(threads or os.cpu_count() or 1, "password")
+        self._in_line = 0
+        # Checking an unknown address against this costs what checking a known one costs.
+        self._nobody = _CONTEXT.hash(os.urandom(16).hex())
+
+    async def hash(self, password: str) -> str:
+        """The password's hash. Errors: BusyError."""
+        return await self._in_turn(_CONTEXT.hash, password)
+
+    async def matches(self, password: str, password_hash: str | None) -> bool:
+        """Whether the hash is this password's; for None the same work, and False."""
+        matched = await self._in_turn(_CONTEXT.verify, password, password_hash or self._nobody)
+        return matched and password_hash is not None
+
+    async def _in_turn(self, work: Callable[..., Result], *arguments: str) -> Result:
+        if self._in_line >= LONGEST_LINE:
+            raise BusyError
+        self._in_line += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, work, *arguments)
+        finally:
+            self._in_line -= 1
+
+    def close(self) -> None:
+        """End the threads; what is in line is dropped."""
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,1 @@
+"""The acts: lock, look, decide, write, tell; one verb a function."""

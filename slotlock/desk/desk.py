@@ -1,0 +1,29 @@
+"""What every act works with, built once by the lifespan and handed on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from slotlock.desk.availability import AvailabilityBoard
+from slotlock.stores.announcements import Announcements
+from slotlock.stores.locks import Locks
+from slotlock.stores.slots import Slots
+from slotlock.stores.users import Users
+
+
+def utc_now() -> datetime:
+    """The time, to the millisecond that MongoDB keeps: answered now as it is read later."""
+    now = datetime.now(UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The desk: the truth in `slots`, the queue in front of it in `locks`, the notice board."""
+
+    slots: Slots
+    users: Users
+    locks: Locks
+    board: AvailabilityBoard
+    announcements: Announcements
+    now: Callable[[], datetime] = utc_now

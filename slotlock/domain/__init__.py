@@ -1,0 +1,1 @@
+"""The rules of booking: pure, synchronous, on frozen values, with the time passed in."""

@@ -1,0 +1,1 @@
+"""The conversation: types, queries, mutations, subscriptions, limits, transports."""

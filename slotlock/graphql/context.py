@@ -1,0 +1,67 @@
+"""What an operation knows: who asks, the desk, and loaders that live as long as it does."""
+
+from collections.abc import Sequence
+
+import strawberry
+from strawberry.dataloader import DataLoader
+
+from slotlock.auth.auth import Auth
+from slotlock.auth.tokens import BadTokenError
+from slotlock.desk import reading
+from slotlock.desk.desk import Desk
+from slotlock.domain.people import Caller, User, UserId
+from slotlock.domain.slots import Slot, SlotId
+from slotlock.graphql.errors import Code, RefusedError
+
+# A caller, nobody in particular, or somebody whose token is no good. The last is told only to
+# those who need to know who asks, so that an old token does not keep a client from refreshing it.
+Identity = Caller | BadTokenError | None
+
+
+class Context:
+    """One operation's surroundings; never shared between operations."""
+
+    def __init__(self, desk: Desk, auth: Auth, identity: Identity, *, public_reads: bool) -> None:
+        self.desk = desk
+        self.auth = auth
+        self._identity = identity
+        self._public_reads = public_reads
+        self.users: DataLoader[UserId, User | None] = DataLoader(self._load_users)
+        self.slots: DataLoader[SlotId, Slot | None] = DataLoader(self._load_slots)
+
+    @property
+    def caller(self) -> Caller:
+        """Who asks. Errors: UNAUTHENTICATED."""
+        if isinstance(self._identity, BadTokenError):
+            raise RefusedError(Code.UNAUTHENTICATED, str(self._identity))
+        if self._identity is None:
+            raise RefusedError(Code.UNAUTHENTICATED, "Please sign in first.")
+        return self._identity
+
+    @property
+    def reader(self) -> Caller | None:
+        """Who reads what anybody may read, unless the settings keep it to those signed in."""
+        return self.known_caller if self._public_reads else self.caller
+
+    @property
+    def known_caller(self) -> Caller | None:
+        """Who asks, or None for nobody in particular. Errors: UNAUTHENTICATED for a bad token."""
+        return None if self._identity is None else self.caller
+
+    @property
+    def organiser(self) -> Caller:
+        """Who keeps slots. Errors: UNAUTHENTICATED, FORBIDDEN."""
+        if not self.caller.organises:
+            raise RefusedError(Code.FORBIDDEN, "Only organisers may do this.")
+        return self.caller
+
+    async def _load_slots(self, slot_ids: list[SlotId]) -> Sequence[Slot | None]:
+        found = await reading.find_slots(self.desk, slot_ids, self.reader)
+        return [found.get(slot_id) for slot_id in slot_ids]
+
+    async def _load_users(self, user_ids: list[UserId]) -> Sequence[User | None]:
+        found = await self.desk.users.by_ids(user_ids)
+        return [found.get(user_id) for user_id in user_ids]
+
+
+Info = strawberry.Info[Context, None]

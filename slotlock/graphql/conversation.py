@@ -1,0 +1,84 @@
+"""What both transports share: the documents, who asks, and the streams that are open."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from slotlock.auth.auth import Auth
+from slotlock.auth.identity import identify
+from slotlock.auth.tokens import BadTokenError
+from slotlock.desk.desk import Desk
+from slotlock.graphql.context import Context, Identity
+from slotlock.graphql.documents import DocumentError, Documents, Operation
+from slotlock.graphql.errors import Code, failure
+from slotlock.graphql.schema import executable
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The wiring of the GraphQL endpoint, built once by the lifespan."""
+
+    desk: Desk
+    auth: Auth
+    public_reads: bool
+    development: bool
+    allowed_origins: frozenset[str]
+    documents: Documents = field(default_factory=lambda: Documents(executable))
+    # When the process is about to stop: what streams wait for, and what sockets want called.
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    farewells: set[Callable[[], Awaitable[None]]] = field(default_factory=set)
+
+    async def stop(self) -> None:
+        """End every stream and close every socket."""
+        self.stopping.set()
+        await asyncio.gather(*(farewell() for farewell in list(self.farewells)))
+
+    async def identity(self, authorization: str | None) -> Identity:
+        """Who asks, or why that cannot be told."""
+        try:
+            return await identify(self.auth, authorization)
+        except BadTokenError as error:
+            return error
+
+    def context(self, identity: Identity) -> Context:
+        """Fresh surroundings for one operation."""
+        return Context(self.desk, self.auth, identity, public_reads=self.public_reads)
+
+    def welcomes(self, origin: str | None, host: str | None) -> bool:
+        """Whether a page of this origin may open a socket; programs that are no page have none."""
+        if origin is None or origin in self.allowed_origins or "*" in self.allowed_origins:
+            return True
+        return host is not None and urlsplit(origin).netloc.lower() == host.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphQLRequest:
+    """What a client sent: an operation of a document, with its variables."""
+
+    operation: Operation
+    variables: dict[str, Any] | None
+
+
+def read_request(documents: Documents, sent: object) -> GraphQLRequest:
+    """The request in a decoded body or message payload. Errors: DocumentError."""
+    if isinstance(sent, list):
+        raise _bad("Batches are not supported: send one request at a time.")
+    if not isinstance(sent, dict):
+        raise _bad("A GraphQL request is a JSON object.")
+    query, variables = sent.get("query"), sent.get("variables")
+    name, extensions = sent.get("operationName"), sent.get("extensions")
+    if not isinstance(query, str) or not query:
+        raise _bad("`query` is needed: the text of a GraphQL document.")
+    if variables is not None and not isinstance(variables, dict):
+        raise _bad("`variables` is an object or null.")
+    if extensions is not None and not isinstance(extensions, dict):
+        raise _bad("`extensions` is an object or null.")
+    if name is not None and not isinstance(name, str):
+        raise _bad("`operationName` is a string or null.")
+    return GraphQLRequest(documents.operation(query, name or None), variables)
+
+
+def _bad(message: str) -> DocumentError:
+    return DocumentError([failure(Code.BAD_USER_INPUT, message)])

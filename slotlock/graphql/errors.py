@@ -1,0 +1,62 @@
+"""Failures as clients see them: a code to act on, a sentence to read, nothing internal."""
+
+import logging
+import secrets
+from enum import StrEnum
+from typing import Any
+
+from graphql import GraphQLError
+
+log = logging.getLogger("slotlock.graphql")
+
+
+class Code(StrEnum):
+    """`extensions.code` of an error."""
+
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    FORBIDDEN = "FORBIDDEN"
+    BAD_USER_INPUT = "BAD_USER_INPUT"
+    PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
+    VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
+    LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
+    INTERNAL = "INTERNAL"
+
+
+class RefusedError(Exception):
+    """A failure that its reader is meant to see."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def failure(code: Code, message: str) -> dict[str, Any]:
+    """An error that has no place in a document."""
+    return {"message": message, "extensions": {"code": code}}
+
+
+def formatted(error: GraphQLError) -> dict[str, Any]:
+    """The error as it is sent. What was not meant to be seen is logged under an id instead."""
+    original = error.original_error
+    while isinstance(original, GraphQLError):
+        original = original.original_error
+    if isinstance(original, RefusedError):
+        return _sent(error, original.code, str(original))
+    # Without an original the executor itself objects, and a ValueError comes from a scalar of ours:
+    # both speak of what the caller sent.
+    if original is None or (isinstance(original, ValueError) and error.path is None):
+        return _sent(error, Code.BAD_USER_INPUT, error.message)
+    error_id = secrets.token_hex(6)
+    log.error("error %s at %s", error_id, error.path, exc_info=original)
+    sent = _sent(error, Code.INTERNAL, "Something went wrong on our side. Please try again.")
+    sent["extensions"]["errorId"] = error_id
+    return sent
+
+
+def _sent(error: GraphQLError, code: Code, message: str) -> dict[str, Any]:
+    sent: dict[str, Any] = {"message": message, "extensions": {"code": code}}
+    if error.locations:
+        sent["locations"] = [location.formatted for location in error.locations]
+    if error.path is not None:
+        sent["path"] = error.path
+    return sent

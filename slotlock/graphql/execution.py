@@ -1,0 +1,107 @@
+"""Executing an operation, the same for every transport."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from inspect import isawaitable
+from typing import Any, cast
+
+from graphql import ExecutionResult, GraphQLError, OperationType, execute, subscribe
+from prometheus_client import Counter, Gauge
+
+from slotlock.graphql.context import Context
+from slotlock.graphql.documents import Operation
+from slotlock.graphql.errors import formatted
+from slotlock.graphql.schema import executable
+
+REQUESTS = Counter(
+    "slotlock_requests_total",
+    "Root fields answered, by field and by `ok` or the code of the error",
+    ["operation", "outcome"],
+)
+SUBSCRIPTIONS = Gauge(
+    "slotlock_subscriptions_active", "Subscriptions open now", multiprocess_mode="livesum"
+)
+
+Variables = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a client gets. A request that was refused before it was executed has no `data`."""
+
+    body: dict[str, Any]
+
+    @property
+    def refused(self) -> bool:
+        """Whether nothing was executed."""
+        return "data" not in self.body
+
+
+async def run(operation: Operation, variables: Variables | None, context: Context) -> Answer:
+    """The answer to a query or a mutation."""
+    result = execute(
+        executable,
+        operation.document,
+        context_value=context,
+        variable_values=variables,
+        operation_name=operation.name,
+    )
+    answer = _answer(await result if isawaitable(result) else result)
+    _count(operation, answer)
+    return answer
+
+
+async def answers(
+    operation: Operation, variables: Variables | None, context: Context
+) -> AsyncGenerator[Answer, None]:
+    """The answers to any operation: one, or for a subscription as many as there will be."""
+    if operation.kind is not OperationType.SUBSCRIPTION:
+        yield await run(operation, variables, context)
+        return
+    subscribed = subscribe(
+        executable,
+        operation.document,
+        context_value=context,
+        variable_values=variables,
+        operation_name=operation.name,
+    )
+    source = await subscribed if isawaitable(subscribed) else subscribed
+    if isinstance(source, ExecutionResult):
+        answer = _answer(source)
+        _count(operation, answer)
+        yield answer
+        return
+    # Typed as an iterator, it is the generator that `aclosing` needs.
+    events = cast("AsyncGenerator[ExecutionResult, None]", source)
+    with SUBSCRIPTIONS.track_inprogress():
+        try:
+            async with aclosing(events):
+                async for result in events:
+                    yield _answer(result)
+        except Exception as error:
+            # Raised by the source of events itself, so it belongs to no event.
+            shown = formatted(GraphQLError(str(error), original_error=error))
+            answer = Answer({"errors": [shown]})
+            _count(operation, answer)
+            yield answer
+        else:
+            _count(operation, Answer({"data": None}))
+
+
+def _answer(result: ExecutionResult) -> Answer:
+    if not result.errors:
+        return Answer({"data": result.data})
+    errors = [formatted(error) for error in result.errors]
+    if result.data is None and all(error.path is None for error in result.errors):
+        return Answer({"errors": errors})
+    return Answer({"data": result.data, "errors": errors})
+
+
+def _count(operation: Operation, answer: Answer) -> None:
+    codes = {
+        error["path"][0] if error.get("path") else None: error["extensions"]["code"]
+        for error in answer.body.get("errors", ())
+    }
+    for key, name in operation.roots:
+        REQUESTS.labels(name, codes.get(key) or codes.get(None) or "ok").inc()

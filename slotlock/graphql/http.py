@@ -1,0 +1,138 @@
+"""GraphQL over HTTP, and over server-sent events for clients that prefer those."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from graphql import OperationType
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+from strawberry.http.ides import get_graphql_ide_html
+
+from slotlock.graphql.accept import preferred
+from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
+from slotlock.graphql.documents import DocumentError
+from slotlock.graphql.errors import Code, failure
+from slotlock.graphql.events import event_stream
+from slotlock.graphql.execution import run
+
+log = logging.getLogger("slotlock.graphql")
+
+MAX_BODY = 64 * 1024
+JSON = "application/json"
+GRAPHQL_JSON = "application/graphql-response+json"
+EVENTS = "text/event-stream"
+HTML = "text/html"
+OFFERED = (JSON, GRAPHQL_JSON, EVENTS)
+OFFERED_TO_BROWSERS = (*OFFERED, HTML)
+
+
+class HttpError(Exception):
+    """The request is answered by its status; the message says why."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
+
+
+class HttpEndpoint:
+    """The ASGI application at /graphql for HTTP."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request. Whatever it holds, the answer is well-formed."""
+        request = Request(scope, receive)
+        media_type = JSON
+        try:
+            media_type = self._media_type(request)
+            response = await self._respond(request, media_type)
+        except HttpError as error:
+            response = _refusal(error.status, [failure(Code.BAD_USER_INPUT, str(error))])
+            response.headers.update(error.headers or {})
+        except DocumentError as error:
+            # A client of plain JSON looks for errors in answers of 200 (GraphQL over HTTP, 6.4.1).
+            legacy = media_type == JSON and error.errors[0]["extensions"]["code"] in _IN_DOCUMENT
+            response = _refusal(200 if legacy else 400, error.errors, media_type)
+        except ClientDisconnect:
+            return
+        except Exception:
+            log.exception("a request failed outside its operation")
+            response = _refusal(500, [failure(Code.INTERNAL, "Something went wrong on our side.")])
+        await response(scope, receive, send)
+
+    def _media_type(self, request: Request) -> str:
+        accept = ",".join(request.headers.getlist("accept")) or "*/*"
+        browser = self._conversation.development and request.method == "GET"
+        chosen = preferred(accept, OFFERED_TO_BROWSERS if browser else OFFERED)
+        if chosen is None:
+            raise HttpError(406, f"The answer can be {', '.join(OFFERED)}.")
+        return chosen
+
+    async def _respond(self, request: Request, media_type: str) -> Response:
+        if request.method not in ("GET", "POST"):
+            raise HttpError(405, "GraphQL takes GET and POST.", {"Allow": "GET, POST"})
+        if media_type == HTML:
+            return HTMLResponse(get_graphql_ide_html())
+        get = request.method == "GET"
+        sent = _query_string(request) if get else _decoded(await _body(request))
+        asked = read_request(self._conversation.documents, sent)
+        if get and asked.operation.kind is OperationType.MUTATION:
+            raise HttpError(405, "A mutation is sent by POST.", {"Allow": "POST"})
+        identity = await self._conversation.identity(request.headers.get("authorization"))
+        if media_type == EVENTS:
+            return StreamingResponse(
+                event_stream(self._conversation, asked, identity),
+                media_type=EVENTS,
+                headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+            )
+        if asked.operation.kind is OperationType.SUBSCRIPTION:
+            raise HttpError(406, "A subscription needs a WebSocket, or text/event-stream.")
+        return await self._answer(asked, self._conversation.context(identity), media_type)
+
+    async def _answer(self, asked: GraphQLRequest, context: Any, media_type: str) -> Response:
+        answer = await run(asked.operation, asked.variables, context)
+        status = 400 if answer.refused and media_type == GRAPHQL_JSON else 200
+        return Response(orjson.dumps(answer.body), status, media_type=media_type)
+
+
+_IN_DOCUMENT = {Code.PARSE_FAILED, Code.VALIDATION_FAILED}
+
+
+def _refusal(status: int, errors: list[dict[str, Any]], media_type: str = JSON) -> Response:
+    shown = GRAPHQL_JSON if media_type == GRAPHQL_JSON else JSON
+    return Response(orjson.dumps({"errors": errors}), status, media_type=shown)
+
+
+def _query_string(request: Request) -> dict[str, Any]:
+    sent: dict[str, Any] = dict(request.query_params)
+    for name in ("variables", "extensions"):
+        if sent.get(name):
+            sent[name] = _decoded(sent[name].encode())
+    return sent
+
+
+async def _body(request: Request) -> bytes:
+    content_type, _, parameters = request.headers.get("content-type", "").partition(";")
+    # Only JSON: it makes a browser ask before another site's page can send it (CSRF).
+    if content_type.strip().lower() != JSON or "utf-16" in parameters.lower():
+        raise HttpError(415, f"A request is {JSON}, in UTF-8.", {"Accept": JSON})
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY:
+            raise HttpError(
+                413, f"A request has at most {MAX_BODY} bytes.", {"Connection": "close"}
+            )
+    return bytes(body)
+
+
+def _decoded(text: bytes) -> object:
+    try:
+        return orjson.loads(text)
+    except (orjson.JSONDecodeError, RecursionError):
+        raise HttpError(400, "This is not JSON in UTF-8.") from None

@@ -1,0 +1,45 @@
+"""Ids as clients see them: opaque to them, a kind and its parts to us."""
+
+import re
+
+import strawberry
+
+from slotlock.domain.people import UserId
+from slotlock.domain.slots import Booking, BookingId, SlotId
+
+_SLOT = re.compile(r"slot_([0-9a-f]{24})", re.ASCII)
+_BOOKING = re.compile(r"booking_([0-9a-f]{24})([0-9a-f]{24})", re.ASCII)
+_USER = re.compile(r"user_([0-9a-f]{24})", re.ASCII)
+
+
+def slot_gid(slot_id: SlotId) -> strawberry.ID:
+    """The id of a slot."""
+    return strawberry.ID(f"slot_{slot_id}")
+
+
+def booking_gid(booking: Booking) -> strawberry.ID:
+    """The id of a booking. It names the slot, whose document the booking lives in."""
+    return strawberry.ID(f"booking_{booking.slot_id}{booking.id}")
+
+
+def user_gid(user_id: UserId) -> strawberry.ID:
+    """The id of a person."""
+    return strawberry.ID(f"user_{user_id}")
+
+
+def slot_id_of(gid: str) -> SlotId | None:
+    """The slot that an id names, if it can name one."""
+    match = _SLOT.fullmatch(gid)
+    return SlotId(match[1]) if match else None
+
+
+def booking_id_of(gid: str) -> tuple[SlotId, BookingId] | None:
+    """The slot and the booking that an id names, if it can name one."""
+    match = _BOOKING.fullmatch(gid)
+    return (SlotId(match[1]), BookingId(match[2])) if match else None
+
+
+def user_id_of(gid: str) -> UserId | None:
+    """The person that an id names, if it can name one."""
+    match = _USER.fullmatch(gid)
+    return UserId(match[1]) if match else None

@@ -1,0 +1,1 @@
+"""What clients can ask to change, one file a family."""

@@ -1,0 +1,99 @@
+"""Registering, signing in, staying signed in and leaving."""
+
+from typing import Annotated, assert_never
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.auth import accounts, sessions
+from slotlock.domain.outcomes import InvalidInput as Invalid
+from slotlock.graphql.context import Info
+from slotlock.graphql.scalars import EmailAddress
+from slotlock.graphql.types.refusals import InvalidInput
+from slotlock.graphql.types.sessions import (
+    EmailTaken,
+    InvalidCredentials,
+    InvalidSession,
+    LoginResult,
+    RefreshResult,
+    RegisterResult,
+    Session,
+    TooManyAttempts,
+)
+
+
+@strawberry.input(description="Who registers.")
+class RegisterInput:
+    name: str = field(description="1 to 100 characters, shown to organisers.")
+    email: EmailAddress = field(description="Their address, to sign in with.")
+    password: str = field(description="8 to 128 characters.")
+
+
+@strawberry.input(description="Who signs in.")
+class LoginInput:
+    email: EmailAddress = field(description="The address they registered with.")
+    password: str = field(description="Their password.")
+
+
+@strawberry.type
+class AccountMutations:
+    @field(description="Create a member's account and sign in.")
+    async def register(
+        self,
+        info: Info,
+        input: Annotated[RegisterInput, argument(description="Who registers.")],  # noqa: A002
+    ) -> RegisterResult:
+        outcome = await accounts.register(
+            info.context.auth, input.name, input.email, input.password
+        )
+        match outcome:
+            case sessions.Session():
+                return Session.of(outcome)
+            case accounts.EmailTaken():
+                return EmailTaken.of(outcome)
+            case Invalid():
+                return InvalidInput.of(outcome)
+            case accounts.TooManyAttempts():
+                return TooManyAttempts.of(outcome)
+            case _:
+                assert_never(outcome)
+
+    @field(description="Sign in.")
+    async def login(
+        self,
+        info: Info,
+        input: Annotated[LoginInput, argument(description="Who signs in.")],  # noqa: A002
+    ) -> LoginResult:
+        outcome = await accounts.login(info.context.auth, input.email, input.password)
+        match outcome:
+            case sessions.Session():
+                return Session.of(outcome)
+            case accounts.InvalidCredentials():
+                return InvalidCredentials.of()
+            case accounts.TooManyAttempts():
+                return TooManyAttempts.of(outcome)
+            case _:
+                assert_never(outcome)
+
+    @field(
+        description="Exchange a refresh token for a new pair. Each is good once; one that is used "
+        "again ends the session for everybody who holds it."
+    )
+    async def refresh_session(
+        self,
+        info: Info,
+        refresh_token: Annotated[str, argument(description="The latest refresh token.")],
+    ) -> RefreshResult:
+        outcome = await sessions.refresh_session(info.context.auth, refresh_token)
+        match outcome:
+            case sessions.Session():
+                return Session.of(outcome)
+            case sessions.InvalidSession():
+                return InvalidSession.of()
+            case _:
+                assert_never(outcome)
+
+    @field(description="End the caller's session with all its tokens.")
+    async def logout(self, info: Info) -> bool:
+        await sessions.logout(info.context.auth, info.context.caller)
+        return True

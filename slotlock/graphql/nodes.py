@@ -1,0 +1,24 @@
+"""Fetching anything again by its id, as far as the caller may see it."""
+
+from slotlock.desk import reading
+from slotlock.graphql import ids
+from slotlock.graphql.context import Context
+from slotlock.graphql.types.slots import Booking, Node, Slot, User
+
+
+async def load_node(context: Context, gid: str) -> Node | None:
+    """What an id names; None when there is no such thing for this caller."""
+    viewer = context.reader
+    if slot_id := ids.slot_id_of(gid):
+        slot = await context.slots.load(slot_id)
+        return Slot.of(slot, viewer) if slot else None
+    if named := ids.booking_id_of(gid):
+        found = await reading.find_booking(context.desk, *named, context.caller)
+        return Booking.of(found[0], Slot.of(found[1], viewer)) if found else None
+    if user_id := ids.user_id_of(gid):
+        caller = context.caller
+        if not (caller.organises or caller.user_id == user_id):
+            return None
+        user = await context.users.load(user_id)
+        return User.of(user, caller) if user else None
+    return None

@@ -1,0 +1,151 @@
+"""What clients can read."""
+
+import asyncio
+from datetime import datetime
+from typing import Annotated
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.desk import reading
+from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
+from slotlock.domain.slots import Slot as DomainSlot
+from slotlock.domain.slots import SlotKind, SlotStatus
+from slotlock.graphql import ids
+from slotlock.graphql.context import Context, Info
+from slotlock.graphql.errors import Code, RefusedError
+from slotlock.graphql.nodes import load_node
+from slotlock.graphql.types.connections import (
+    DEFAULT_FIRST,
+    MAX_FIRST,
+    After,
+    BookingConnection,
+    First,
+    SlotConnection,
+    checked_first,
+    cursor_of,
+    position_of,
+)
+from slotlock.graphql.types.slots import Booking, Node, Slot, User
+
+MAX_TEXT = 200
+
+
+@strawberry.input(description="Which slots; a field that is left out asks for nothing.")
+class SlotsFilter:
+    starts_from: datetime | None = field(default=None, description="Begins at this time or later.")
+    starts_before: datetime | None = field(default=None, description="Begins before this time.")
+    text: str | None = field(
+        default=None,
+        description="Words, or beginnings of words, that are all in the title or the location.",
+    )
+    kind: SlotKind | None = field(default=None, description="What it is for.")
+    only_with_places_left: bool = field(default=False, description="Leave out what is full.")
+    status: SlotStatus = field(
+        default=SlotStatus.PUBLISHED, description="Drafts are for organisers only."
+    )
+
+    def as_domain(self, context: Context) -> SlotFilter:
+        """The same as the desk knows it. Errors: BAD_USER_INPUT, and FORBIDDEN for drafts."""
+        if self.status is SlotStatus.DRAFT:
+            _ = context.organiser
+        text = (self.text or "").strip()
+        if len(text) > MAX_TEXT:
+            raise RefusedError(Code.BAD_USER_INPUT, f"`text` has at most {MAX_TEXT} characters.")
+        return SlotFilter(
+            status=self.status,
+            starts_from=self.starts_from,
+            starts_before=self.starts_before,
+            text=text or None,
+            kind=self.kind,
+            with_places_left=self.only_with_places_left,
+        )
+
+
+FilterArgument = Annotated[SlotsFilter | None, argument(description="Which slots.")]
+OrderArgument = Annotated[SlotOrder, argument(description="In which order.")]
+IdArgument = Annotated[strawberry.ID, argument(description="Any id that this schema answered.")]
+IdsArgument = Annotated[list[strawberry.ID], argument(description="Up to 100 ids.")]
+
+
+@strawberry.type(description="What can be read.")
+class Query:
+    @field(description="The caller, or null without identity.")
+    async def me(self, info: Info) -> User | None:
+        caller = info.context.known_caller
+        user = await info.context.users.load(caller.user_id) if caller else None
+        return User.in_full(user) if user else None
+
+    @field(description="A slot by its id.")
+    async def slot(self, info: Info, id: IdArgument) -> Slot | None:  # noqa: A002
+        found = await load_node(info.context, id)
+        return found if isinstance(found, Slot) else None
+
+    @field(description="Slots that match a filter; published ones unless it says otherwise.")
+    async def slots(
+        self,
+        info: Info,
+        filter: FilterArgument = None,  # noqa: A002
+        order_by: OrderArgument = SlotOrder.START_ASC,
+        first: First = DEFAULT_FIRST,
+        after: After = None,
+    ) -> SlotConnection:
+        context = info.context
+        viewer = context.reader
+        wanted = (filter or SlotsFilter()).as_domain(context)
+        position = position_of(after)
+        page = await reading.list_slots(
+            context.desk, wanted, order_by, checked_first(first), position, viewer
+        )
+        items = [(_cursor(slot), Slot.of(slot, viewer)) for slot in page.items]
+        return SlotConnection.of(items, more=page.more, after=after)
+
+    @field(description="The caller's live bookings, by the start of their slots.")
+    async def my_bookings(
+        self, info: Info, first: First = DEFAULT_FIRST, after: After = None
+    ) -> BookingConnection:
+        caller = info.context.caller
+        page: Page[DomainSlot] = await reading.list_bookings(
+            info.context.desk, caller, checked_first(first), position_of(after)
+        )
+        mirrored = [(_cursor(slot), Slot.of(slot, caller).my_booking) for slot in page.items]
+        items = [(cursor, booking) for cursor, booking in mirrored if booking is not None]
+        return BookingConnection.of(items, more=page.more, after=after)
+
+    @field(description="Who has a place in a slot, in the order they booked. Organisers only.")
+    async def slot_roster(
+        self,
+        info: Info,
+        slot_id: Annotated[strawberry.ID, argument(description="The slot.")],
+        first: First = DEFAULT_FIRST,
+        after: After = None,
+    ) -> BookingConnection | None:
+        organiser = info.context.organiser
+        position = ids.booking_id_of(after) if after is not None else None
+        if after is not None and position is None:
+            raise RefusedError(Code.BAD_USER_INPUT, "This cursor is not one of ours.")
+        found = ids.slot_id_of(slot_id)
+        seen = found and await reading.roster(
+            info.context.desk, found, checked_first(first), position[1] if position else None
+        )
+        if not seen:
+            return None
+        slot = Slot.of(seen[0], organiser)
+        items = [(ids.booking_gid(b), Booking.of(b, slot)) for b in seen[1].items]
+        return BookingConnection.of(
+            [(str(cursor), booking) for cursor, booking in items], more=seen[1].more, after=after
+        )
+
+    @field(description="Anything by its id.")
+    async def node(self, info: Info, id: IdArgument) -> Node | None:  # noqa: A002
+        return await load_node(info.context, id)
+
+    @field(description="Several things by their ids, each null that there is not.")
+    async def nodes(self, info: Info, ids: IdsArgument) -> list[Node | None]:
+        if len(ids) > MAX_FIRST:
+            raise RefusedError(Code.BAD_USER_INPUT, f"At most {MAX_FIRST} ids at once.")
+        return await asyncio.gather(*(load_node(info.context, gid) for gid in ids))
+
+
+def _cursor(slot: DomainSlot) -> str:
+    return cursor_of(Position(slot.start, slot.id))

@@ -1,0 +1,28 @@
+"""The schema: everything above put together, once, at import."""
+
+import strawberry
+from graphql import GraphQLSchema
+from strawberry.schema.config import StrawberryConfig
+from strawberry.tools import merge_types
+
+import slotlock.graphql.types.enums  # noqa: F401  (describes the domain's enums before their use)
+from slotlock.graphql.mutations.accounts import AccountMutations
+from slotlock.graphql.mutations.booking import BookingMutations
+from slotlock.graphql.mutations.slots import SlotMutations
+from slotlock.graphql.queries import Query
+from slotlock.graphql.scalars import SCALARS
+from slotlock.graphql.subscriptions import Subscription
+
+Mutation = merge_types("Mutation", (AccountMutations, BookingMutations, SlotMutations))
+Mutation.__strawberry_definition__.description = "What can be changed."  # type: ignore[attr-defined]
+
+schema = strawberry.Schema(
+    query=Query,
+    mutation=Mutation,
+    subscription=Subscription,
+    config=StrawberryConfig(scalar_map=SCALARS),
+)
+
+# Strawberry builds the schema; documents are parsed, checked and executed by graphql-core directly,
+# so that each distinct text is parsed and checked once (docs/decisions).
+executable: GraphQLSchema = schema._schema

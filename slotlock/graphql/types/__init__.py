@@ -1,0 +1,1 @@
+"""The types of the schema, mirrors of the domain's values."""

@@ -1,0 +1,162 @@
+"""What a caller can act on, as data: every refusal has a code and a message of its own."""
+
+from datetime import datetime
+from enum import Enum
+from typing import Self
+
+import strawberry
+from strawberry import enum_value, field
+
+from slotlock.domain import outcomes
+from slotlock.graphql.ids import slot_gid
+from slotlock.graphql.types.slots import Booking, Slot
+
+
+@strawberry.enum(description="Why something was refused; more are added as the schema grows.")
+class RefusalCode(Enum):
+    LOCKED = enum_value("LOCKED", description="Somebody else is being served; ask again.")
+    SLOT_NOT_FOUND = enum_value("SLOT_NOT_FOUND", description="No such slot.")
+    SLOT_FULL = enum_value("SLOT_FULL", description="Every place is taken.")
+    ALREADY_BOOKED = enum_value("ALREADY_BOOKED", description="They have a place already.")
+    SLOT_STARTED = enum_value("SLOT_STARTED", description="The slot has begun.")
+    SLOT_CANCELLED = enum_value("SLOT_CANCELLED", description="The slot was called off.")
+    BOOKING_NOT_FOUND = enum_value("BOOKING_NOT_FOUND", description="No such booking.")
+    CAPACITY_BELOW_TAKEN = enum_value(
+        "CAPACITY_BELOW_TAKEN", description="More places are taken than would be left."
+    )
+    INVALID_INPUT = enum_value("INVALID_INPUT", description="A field cannot be taken as it is.")
+    EMAIL_TAKEN = enum_value("EMAIL_TAKEN", description="The address has an account.")
+    INVALID_CREDENTIALS = enum_value(
+        "INVALID_CREDENTIALS", description="The address or the password is wrong."
+    )
+    TOO_MANY_ATTEMPTS = enum_value("TOO_MANY_ATTEMPTS", description="Try again later.")
+    INVALID_SESSION = enum_value("INVALID_SESSION", description="Sign in again.")
+
+
+@strawberry.interface(description="An expected answer that is not what was asked for.")
+class Refusal:
+    code: RefusalCode = field(description="To act on.")
+    message: str = field(description="To show to a person.")
+
+
+@strawberry.type(description="Somebody else is being served at this slot right now.")
+class Locked(Refusal):
+    slot_id: strawberry.ID = field(description="The slot.")
+    retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
+
+    @classmethod
+    def of(cls, outcome: outcomes.Locked) -> Self:
+        return cls(
+            code=RefusalCode.LOCKED,
+            message="Somebody else is booking this slot right now. Please try again.",
+            slot_id=slot_gid(outcome.slot_id),
+            retry_after_ms=outcome.retry_after_ms,
+        )
+
+
+@strawberry.type(description="No such slot, or none that the caller may see.")
+class SlotNotFound(Refusal):
+    slot_id: strawberry.ID = field(description="The id that was asked for.")
+
+    @classmethod
+    def of(cls, slot_id: str) -> Self:
+        return cls(
+            code=RefusalCode.SLOT_NOT_FOUND,
+            message="There is no such slot.",
+            slot_id=strawberry.ID(slot_id),
+        )
+
+
+@strawberry.type(description="Every place is taken.")
+class SlotFull(Refusal):
+    slot: Slot = field(description="The slot as it is now.")
+
+    @classmethod
+    def of(cls, slot: Slot) -> Self:
+        return cls(code=RefusalCode.SLOT_FULL, message="Every place is taken.", slot=slot)
+
+
+@strawberry.type(description="The person has a live booking in this slot already.")
+class AlreadyBooked(Refusal):
+    booking: Booking = field(description="The booking they have.")
+    slot: Slot = field(description="The slot as it is now.")
+
+    @classmethod
+    def of(cls, booking: Booking, slot: Slot) -> Self:
+        return cls(
+            code=RefusalCode.ALREADY_BOOKED,
+            message="You have a place in this slot already.",
+            booking=booking,
+            slot=slot,
+        )
+
+
+@strawberry.type(description="The slot has begun, so its bookings stay as they are.")
+class SlotStarted(Refusal):
+    start_time: datetime = field(description="When it began.")
+
+    @classmethod
+    def of(cls, slot: Slot) -> Self:
+        return cls(
+            code=RefusalCode.SLOT_STARTED,
+            message="This slot has begun.",
+            start_time=slot.start_time,
+        )
+
+
+@strawberry.type(description="The organisers called the slot off.")
+class SlotCancelled(Refusal):
+    slot: Slot = field(description="The slot as it is now.")
+
+    @classmethod
+    def of(cls, slot: Slot) -> Self:
+        return cls(code=RefusalCode.SLOT_CANCELLED, message="This slot was called off.", slot=slot)
+
+
+@strawberry.type(description="No such booking, or none that the caller may touch.")
+class BookingNotFound(Refusal):
+    booking_id: strawberry.ID = field(description="The id that was asked for.")
+
+    @classmethod
+    def of(cls, booking_id: str) -> Self:
+        return cls(
+            code=RefusalCode.BOOKING_NOT_FOUND,
+            message="There is no such booking.",
+            booking_id=strawberry.ID(booking_id),
+        )
+
+
+@strawberry.type(description="Fewer places were asked for than are taken.")
+class CapacityBelowTaken(Refusal):
+    taken: int = field(description="Places taken.")
+    slot: Slot = field(description="The slot as it is now.")
+
+    @classmethod
+    def of(cls, slot: Slot) -> Self:
+        taken = slot.capacity - slot.remaining
+        return cls(
+            code=RefusalCode.CAPACITY_BELOW_TAKEN,
+            message=f"{taken} places are taken, so there must be at least as many.",
+            taken=taken,
+            slot=slot,
+        )
+
+
+@strawberry.type(description="What is wrong with one field of an input.")
+class FieldProblem:
+    field: str = strawberry.field(description="The field's name.")
+    message: str = strawberry.field(description="What is wrong with it.")
+
+
+@strawberry.type(description="Something filled in cannot be taken; nothing was changed.")
+class InvalidInput(Refusal):
+    fields: list[FieldProblem] = field(description="Every field that is wrong.")
+
+    @classmethod
+    def of(cls, outcome: outcomes.InvalidInput) -> Self:
+        problems = [FieldProblem(field=p.field, message=p.message) for p in outcome.problems]
+        return cls(
+            code=RefusalCode.INVALID_INPUT,
+            message=" ".join(f"{problem.field}: {problem.message}" for problem in problems),
+            fields=problems,
+        )

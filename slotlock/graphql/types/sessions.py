@@ -1,0 +1,90 @@
+"""Being signed in, and the answers of those who are not."""
+
+from datetime import datetime
+from typing import Annotated, Self
+
+import strawberry
+from strawberry import field
+
+from slotlock.auth import sessions as auth
+from slotlock.auth.accounts import EmailTaken as Taken
+from slotlock.auth.accounts import TooManyAttempts as TooMany
+from slotlock.graphql.scalars import EmailAddress
+from slotlock.graphql.types.refusals import InvalidInput, Refusal, RefusalCode
+from slotlock.graphql.types.slots import User
+
+
+@strawberry.type(description="A person is signed in.")
+class Session:
+    access_token: str = field(description="Goes into the Authorization header, after `Bearer `.")
+    refresh_token: str = field(
+        description="Good once, for the next pair; kept secret, lives 30 days."
+    )
+    expires_at: datetime = field(description="When the access token ends, 15 minutes from now.")
+    user: User = field(description="Who is signed in.")
+
+    @classmethod
+    def of(cls, session: auth.Session) -> Self:
+        return cls(
+            access_token=session.access_token,
+            refresh_token=session.refresh_token,
+            expires_at=session.expires_at,
+            user=User.in_full(session.user),
+        )
+
+
+@strawberry.type(description="Somebody registered with this address before.")
+class EmailTaken(Refusal):
+    email: EmailAddress = field(description="The address.")
+
+    @classmethod
+    def of(cls, outcome: Taken) -> Self:
+        return cls(
+            code=RefusalCode.EMAIL_TAKEN,
+            message="This e-mail address has an account already.",
+            email=EmailAddress(outcome.email),
+        )
+
+
+@strawberry.type(description="No account has this address and this password.")
+class InvalidCredentials(Refusal):
+    @classmethod
+    def of(cls) -> Self:
+        return cls(
+            code=RefusalCode.INVALID_CREDENTIALS,
+            message="The e-mail address or the password is wrong.",
+        )
+
+
+@strawberry.type(description="More people are signing in than can be served soon.")
+class TooManyAttempts(Refusal):
+    retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
+
+    @classmethod
+    def of(cls, outcome: TooMany) -> Self:
+        return cls(
+            code=RefusalCode.TOO_MANY_ATTEMPTS,
+            message="Too many people are signing in. Please try again in a moment.",
+            retry_after_ms=outcome.retry_after_ms,
+        )
+
+
+@strawberry.type(description="The refresh token is no good; the person has to sign in again.")
+class InvalidSession(Refusal):
+    @classmethod
+    def of(cls) -> Self:
+        return cls(code=RefusalCode.INVALID_SESSION, message="Please sign in again.")
+
+
+RegisterResult = Annotated[
+    Session | EmailTaken | InvalidInput | TooManyAttempts,
+    strawberry.union("RegisterResult", description="What came of registering."),
+]
+LoginResult = Annotated[
+    Session | InvalidCredentials | TooManyAttempts,
+    strawberry.union("LoginResult", description="What came of signing in."),
+]
+RefreshResult = Annotated[
+    Session | InvalidSession,
+    strawberry.union("RefreshResult", description="What came of refreshing a session."),
+]

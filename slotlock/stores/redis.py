@@ -1,0 +1,137 @@
+"""The line to Redis: concurrent requests leave together, and a Redis that is away costs no time."""
+
+import asyncio
+import contextlib
+import logging
+from typing import Any
+
+from prometheus_client import Gauge
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+log = logging.getLogger("slotlock.redis")
+
+DEGRADED = Gauge(
+    "slotlock_redis_degraded",
+    "1 while Redis is away and bookings go on without its lock",
+    multiprocess_mode="livemax",
+)
+
+# A command that takes longer than this is worth less than going on without Redis.
+COMMAND_TIMEOUT_S = 1.0
+PROBE_EVERY_S = 0.5
+LARGEST_PIPELINE = 256
+
+Command = tuple[Any, ...]
+_Sent = list[tuple[Command, asyncio.Future[Any]]]
+
+
+class RedisAwayError(Exception):
+    """Redis did not do it, or may have done it without telling us."""
+
+
+def redis_client(url: str) -> "Redis":
+    """A client that fails at once rather than retrying: the breaker below decides what is next."""
+    return Redis.from_url(
+        url,
+        retry=Retry(NoBackoff(), 0),
+        socket_timeout=COMMAND_TIMEOUT_S,
+        socket_connect_timeout=COMMAND_TIMEOUT_S,
+    )
+
+
+class RedisLine:
+    """Sends the commands of concurrent callers as one pipeline, and breaks the circuit on failure.
+
+    `send` puts a command in line at once, whether or not its answer is awaited: cancelling the
+    caller never takes a command back, so a release that was asked for is a release that is sent.
+    """
+
+    def __init__(self, client: "Redis") -> None:
+        self._client = client
+        self._waiting: _Sent = []
+        self._pump: asyncio.Task[None] | None = None
+        self._probe: asyncio.Task[None] | None = None
+        self._closed = False
+        DEGRADED.set(0)
+
+    @property
+    def away(self) -> bool:
+        """Whether Redis failed lately and has not answered a probe since."""
+        return self._probe is not None
+
+    def send(self, *command: Any) -> asyncio.Future[Any]:
+        """The answer to one command, to be awaited or not. Errors: RedisAwayError."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(_look_at_error)
+        if self.away or self._closed:
+            answer.set_exception(RedisAwayError("Redis is away"))
+            return answer
+        self._waiting.append((command, answer))
+        if self._pump is None:
+            self._pump = asyncio.create_task(self._send_all())
+        return answer
+
+    async def _send_all(self) -> None:
+        try:
+            while self._waiting:
+                batch = self._waiting[:LARGEST_PIPELINE]
+                del self._waiting[:LARGEST_PIPELINE]
+                await self._send_batch(batch)
+        finally:
+            self._pump = None
+
+    async def _send_batch(self, batch: _Sent) -> None:
+        try:
+            async with self._client.pipeline(transaction=False) as pipeline:
+                for command, _ in batch:
+                    pipeline.execute_command(*command)
+                answers = await pipeline.execute(raise_on_error=False)
+        except (RedisError, OSError, TimeoutError) as error:
+            answers = [error] * len(batch)
+        for (_, waiting), answer in zip(batch, answers, strict=True):
+            if isinstance(answer, Exception):
+                self._break(answer)
+                if not waiting.done():
+                    waiting.set_exception(RedisAwayError(str(answer)))
+            elif not waiting.done():
+                waiting.set_result(answer)
+
+    def _break(self, error: Exception) -> None:
+        if self._probe is None and not self._closed:
+            log.warning("Redis is away (%s); bookings go on without its lock, slower", error)
+            DEGRADED.set(1)
+            self._probe = asyncio.create_task(self._wait_until_back())
+
+    async def _wait_until_back(self) -> None:
+        while not await self.answers():
+            await asyncio.sleep(PROBE_EVERY_S)
+        self._probe = None
+        DEGRADED.set(0)
+        log.warning("Redis is back; its lock is in use again")
+
+    async def answers(self) -> bool:
+        """Whether Redis takes a write now: a replica or a full server answers PING, but is no use.
+
+        A probe waits for a free connection of the pool like everyone else.
+        """
+        with contextlib.suppress(RedisError, OSError, TimeoutError):
+            return bool(await self._client.set("slotlock:probe", b"1", px=1000))
+        return False
+
+    async def close(self) -> None:
+        """Send what is in line, then take no more."""
+        if self._pump is not None:
+            await self._pump
+        self._closed = True
+        if self._probe is not None:
+            self._probe.cancel()
+        await self._client.aclose()
+
+
+def _look_at_error(answer: asyncio.Future[Any]) -> None:
+    # An answer nobody awaits (a release after the caller left) must not warn when it fails.
+    if not answer.cancelled():
+        answer.exception()

@@ -1,0 +1,64 @@
+"""Signed-in sessions in MongoDB: the one file that knows the shape of a session's document.
+
+    {_id, user, role, refresh, expiresAt}
+
+A session is the family of all refresh tokens that descend from one sign-in. `refresh` names the
+only one that is still good; `expiresAt` moves on with each rotation, and a TTL index cleans up.
+"""
+
+import secrets
+from datetime import datetime
+
+from bson import ObjectId
+
+from slotlock.domain.people import Role, UserId
+from slotlock.stores.mongo import Database
+
+
+class Sessions:
+    """Who is signed in."""
+
+    def __init__(self, database: Database) -> None:
+        self._sessions = database["sessions"]
+
+    async def prepare(self) -> None:
+        """Create the indexes that are missing."""
+        await self._sessions.create_index("expiresAt", expireAfterSeconds=0, name="expiry")
+        await self._sessions.create_index("user", name="user")
+
+    async def open(self, user_id: UserId, role: Role, refresh: str, expires_at: datetime) -> str:
+        """A new session's id."""
+        session_id = secrets.token_urlsafe(16)
+        await self._sessions.insert_one(
+            {
+                "_id": session_id,
+                "user": ObjectId(user_id),
+                "role": role.value,
+                "refresh": refresh,
+                "expiresAt": expires_at,
+            }
+        )
+        return session_id
+
+    async def role_in(self, session_id: str) -> Role | None:
+        """The role of the session's person as of now, or None when the session has ended."""
+        document = await self._sessions.find_one({"_id": session_id}, {"role": 1})
+        return Role(document["role"]) if document else None
+
+    async def rotate(self, session_id: str, old: str, new: str, expires_at: datetime) -> bool:
+        """Replace the refresh token if `old` is the one that is good. Two at once: one succeeds."""
+        rotated = await self._sessions.update_one(
+            {"_id": session_id, "refresh": old},
+            {"$set": {"refresh": new, "expiresAt": expires_at}},
+        )
+        return rotated.modified_count == 1
+
+    async def end(self, session_id: str) -> None:
+        """End a session with all its refresh tokens."""
+        await self._sessions.delete_one({"_id": session_id})
+
+    async def set_role(self, user_id: UserId, role: Role) -> None:
+        """Let the person's open sessions know their new role."""
+        await self._sessions.update_many(
+            {"user": ObjectId(user_id)}, {"$set": {"role": role.value}}
+        )

@@ -1,0 +1,143 @@
+"""Slots in MongoDB: looking at them, and writing what was decided, guarded by version."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bson import ObjectId
+from pymongo import timeout
+from pymongo.asynchronous.client_session import AsyncClientSession
+
+from slotlock.domain.booking import Decision
+from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
+from slotlock.domain.people import UserId
+from slotlock.domain.slots import Availability, Booking, BookingId, Slot, SlotId, availability
+from slotlock.stores import slot_documents as documents
+from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document
+
+
+def new_slot_id() -> SlotId:
+    """An id that no slot has."""
+    return SlotId(str(ObjectId()))
+
+
+def new_booking_id() -> BookingId:
+    """An id that no booking has."""
+    return BookingId(str(ObjectId()))
+
+
+class Slots:
+    """The slots and their bookings."""
+
+    def __init__(self, database: Database) -> None:
+        self._client = database.client
+        self._slots = database["slots"]
+        self._ended = database["endedBookings"]
+
+    async def prepare(self) -> None:
+        """Create the indexes that are missing."""
+        for name, keys in documents.INDEXES.items():
+            await self._slots.create_index(keys, name=name)
+
+    async def add(self, slot: Slot) -> None:
+        """Keep a new slot."""
+        fields = documents.fields_of(slot)
+        await self._slots.insert_one({"_id": ObjectId(slot.id), **fields, "bookings": []})
+
+    async def look(self, slot_id: SlotId, people: Iterable[UserId] = ()) -> Slot | None:
+        """The slot as it is now, with the live bookings of these people only."""
+        return await self._look(slot_id, documents.seen_by(people))
+
+    async def look_with(self, slot_id: SlotId, booking_id: BookingId) -> Slot | None:
+        """The slot as it is now, with this one live booking only."""
+        return await self._look(slot_id, documents.seen_with(booking_id))
+
+    async def look_at_roster(self, slot_id: SlotId) -> Slot | None:
+        """The slot as it is now, with every live booking in the order they were made."""
+        return await self._look(slot_id, None)
+
+    async def _look(self, slot_id: SlotId, projection: Document | None) -> Slot | None:
+        document = await self._slots.find_one({"_id": ObjectId(slot_id)}, projection)
+        return documents.slot_of(document) if document else None
+
+    async def look_at_many(
+        self, slot_ids: Iterable[SlotId], people: Iterable[UserId] = ()
+    ) -> dict[SlotId, Slot]:
+        """Those of the slots that exist, as they are now."""
+        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
+        found = self._slots.find(query, documents.seen_by(people))
+        return {slot.id: slot async for slot in (documents.slot_of(d) async for d in found)}
+
+    async def availability(self, slot_ids: Iterable[SlotId]) -> list[Availability]:
+        """The public state of those of the slots that exist."""
+        return [availability(slot) for slot in (await self.look_at_many(slot_ids)).values()]
+
+    async def page(
+        self,
+        wanted: SlotFilter,
+        order: SlotOrder,
+        first: int,
+        after: Position | None,
+        people: Sequence[UserId] = (),
+    ) -> Page[Slot]:
+        """The next `first` of the slots that somebody looks for."""
+        return await self._page(documents.matching(wanted), order, first, after, people)
+
+    async def page_of(self, user_id: UserId, first: int, after: Position | None) -> Page[Slot]:
+        """The next `first` slots in which a person has a live booking, by start."""
+        query = {"bookings.user": ObjectId(user_id)}
+        return await self._page(query, SlotOrder.START_ASC, first, after, [user_id])
+
+    async def _page(
+        self,
+        query: Document,
+        order: SlotOrder,
+        first: int,
+        after: Position | None,
+        people: Sequence[UserId],
+    ) -> Page[Slot]:
+        found = self._slots.find(
+            documents.after_position(query, after, order),
+            documents.seen_by(people),
+            sort=[("start", order.value), ("_id", order.value)],
+            limit=first + 1,
+        )
+        slots = [documents.slot_of(document) async for document in found]
+        return Page(tuple(slots[:first]), len(slots) > first)
+
+    async def commit(self, before: Slot, decision: Decision[Any]) -> bool:
+        """Write a decision if the slot is still the version it was decided on.
+
+        False, and nothing written, when somebody else wrote first: look again, decide again.
+        """
+        if not decision.removed:
+            return await self._write(before, decision, None)
+
+        async def both(session: AsyncClientSession) -> bool:
+            written = await self._write(before, decision, session)
+            if written:
+                ended = [documents.ended_document(booking) for booking in decision.removed]
+                await self._ended.insert_many(ended, session=session)
+            return written
+
+        # Without a limit of its own with_transaction goes on for two minutes.
+        with timeout(OPERATION_TIMEOUT_MS / 1000):
+            async with self._client.start_session() as session:
+                return await session.with_transaction(both)
+
+    async def _write(
+        self, before: Slot, decision: Decision[Any], session: AsyncClientSession | None
+    ) -> bool:
+        update = documents.update_of(before, decision)
+        written = await self._slots.update_one(documents.guard(before), update, session=session)
+        return written.modified_count == 1
+
+    async def replace(self, before: Slot, after: Slot) -> bool:
+        """Write an organiser's changes, guarded by version like every other write."""
+        update = {"$set": documents.fields_of(after)}
+        written = await self._slots.update_one(documents.guard(before), update)
+        return written.modified_count == 1
+
+    async def ended(self, booking_id: BookingId) -> Booking | None:
+        """A booking that was cancelled."""
+        document = await self._ended.find_one({"_id": ObjectId(booking_id)})
+        return documents.ended_booking(document) if document else None
