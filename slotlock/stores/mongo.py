@@ -15,6 +15,8 @@ Database = AsyncDatabase[Document]
 # Long enough for an election on a healthy set, short enough that a caller still waits for it.
 OPERATION_TIMEOUT_MS = 5_000
 SELECTION_TIMEOUT_MS = 3_000
+# More connections make a rush slower: each has a thread in mongod that wants its turn.
+LARGEST_POOL = 32
 
 DEFAULT_DATABASE = "slotlock"
 
@@ -27,6 +29,7 @@ def connect(url: str) -> "tuple[AsyncMongoClient[Document], Database]":
         retryWrites=True,
         timeoutMS=OPERATION_TIMEOUT_MS,
         serverSelectionTimeoutMS=SELECTION_TIMEOUT_MS,
+        maxPoolSize=LARGEST_POOL,
         appname="slotlock",
     )
     options: CodecOptions[Document] = CodecOptions(tz_aware=True, tzinfo=UTC)

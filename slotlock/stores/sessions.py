@@ -12,6 +12,7 @@ from datetime import datetime
 from bson import ObjectId
 
 from slotlock.domain.people import Role, UserId
+from slotlock.stores.batches import BatchedRead
 from slotlock.stores.mongo import Database
 
 
@@ -20,6 +21,7 @@ class Sessions:
 
     def __init__(self, database: Database) -> None:
         self._sessions = database["sessions"]
+        self._roles = BatchedRead(self._read_roles)
 
     async def prepare(self) -> None:
         """Create the indexes that are missing."""
@@ -42,8 +44,11 @@ class Sessions:
 
     async def role_in(self, session_id: str) -> Role | None:
         """The role of the session's person as of now, or None when the session has ended."""
-        document = await self._sessions.find_one({"_id": session_id}, {"role": 1})
-        return Role(document["role"]) if document else None
+        return await self._roles.get(session_id)
+
+    async def _read_roles(self, session_ids: list[str]) -> dict[str, Role]:
+        found = self._sessions.find({"_id": {"$in": session_ids}}, {"role": 1})
+        return {document["_id"]: Role(document["role"]) async for document in found}
 
     async def rotate(self, session_id: str, old: str, new: str, expires_at: datetime) -> bool:
         """Replace the refresh token if `old` is the one that is good. Two at once: one succeeds."""

@@ -1,0 +1,47 @@
+"""Real servers and real processes for every test that needs them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slotlock.api.embedded import Servers, embedded_servers
+from tests.support.people import Crowd, make_crowd
+from tests.support.processes import AppProcess, app_process, environment
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """MongoDB and Valkey that all tests share; a test that harms a server starts its own."""
+    with embedded_servers(tmp_path_factory.mktemp("servers")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def app(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """One process of the app, with a database of its own."""
+    with app_process(environment(servers, "one_app"), tmp_path_factory.mktemp("app")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def two_apps(
+    servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[AppProcess, AppProcess]]:
+    """Two processes of the app on one database, as behind a load balancer."""
+    shared = environment(servers, "two_apps")
+    logs = tmp_path_factory.mktemp("two_apps")
+    with app_process(shared, logs / "a") as first, app_process(shared, logs / "b") as second:
+        yield first, second
+
+
+@pytest.fixture
+async def crowd(two_apps: tuple[AppProcess, AppProcess]) -> Crowd:
+    """Two hundred people and an organiser, signed in, who know both processes."""
+    return await make_crowd(two_apps[0].environment, 200)
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """Where a test's own processes log to."""
+    return tmp_path / "logs"

@@ -1,0 +1,120 @@
+"""Starting the app as an operator would: a process of its own, settings from the environment."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from slotlock.api.embedded import Servers
+
+SECRET = "a secret of the tests, longer than 32 bytes"
+ADMIN_EMAIL = "admin@slotlock.test"
+ADMIN_PASSWORD = "the password of the tests"
+SERVE = (sys.executable, "-m", "slotlock", "serve")
+
+
+def wait_until(true: Callable[[], bool], what: str, within_s: float = 20.0) -> None:
+    """Wait for a state, not for a time."""
+    deadline = time.monotonic() + within_s
+    while not true():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {within_s} s in vain: {what}")
+        time.sleep(0.01)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def database_url(servers: Servers, name: str) -> str:
+    """The address of a database on the test servers."""
+    return servers.mongo_url.replace("/?", f"/{name}?", 1)
+
+
+def environment(servers: Servers, database: str) -> dict[str, str]:
+    """The settings of an app on these servers."""
+    return {
+        "SLOTLOCK_MONGO_URL": database_url(servers, database),
+        "SLOTLOCK_REDIS_URL": servers.redis_url,
+        "SLOTLOCK_SECRET_KEY": SECRET,
+        "SLOTLOCK_ADMIN_EMAIL": ADMIN_EMAIL,
+        "SLOTLOCK_ADMIN_PASSWORD": ADMIN_PASSWORD,
+    }
+
+
+@dataclass(frozen=True)
+class AppProcess:
+    """A running app."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    environment: Mapping[str, str]
+    log_file: Path
+
+    @property
+    def socket_url(self) -> str:
+        """Where its WebSockets are."""
+        return self.url.replace("http://", "ws://") + "/graphql"
+
+    @property
+    def log(self) -> str:
+        """What it logged so far."""
+        return self.log_file.read_text()
+
+    def kill(self) -> None:
+        """SIGKILL: it gets no chance to clean up."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM, and wait; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+
+@contextmanager
+def app_process(
+    settings: Mapping[str, str],
+    directory: Path,
+    command: Sequence[str] = SERVE,
+    ready_path: str = "/readyz",
+) -> Iterator[AppProcess]:
+    """A process of the app, ready to serve."""
+    directory.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    own = {name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK_")}
+    log_file = directory / "app.log"
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            env={**own, **settings, "PORT": str(port)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    app = AppProcess(f"http://127.0.0.1:{port}", process, settings, log_file)
+
+    def ready() -> bool:
+        assert process.poll() is None, f"the app ended: {app.log}"
+        try:
+            return httpx.get(app.url + ready_path, trust_env=False).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    try:
+        wait_until(ready, "the app is ready")
+        yield app
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
