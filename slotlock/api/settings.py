@@ -91,7 +91,9 @@ class Settings(BaseSettings):
     @classmethod
     def _long_enough(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
         if any(len(key.get_secret_value().encode()) < MIN_SECRET_BYTES for key in keys):
-            raise ValueError(f"every key needs at least {MIN_SECRET_BYTES} bytes")
+            raise ValueError(
+                f"every key needs at least {MIN_SECRET_BYTES} bytes; a comma separates keys"
+            )
         return keys
 
     @field_validator("admin_password")

@@ -26,13 +26,14 @@ async def act(
 ) -> Outcome | Locked | None:
     """The outcome of a decision on one slot, written if it changes anything.
 
-    None when `look` finds no slot. Locked when somebody else is being served there, or wrote
-    first both times. If the lease runs out or this process dies on any line, the slot is as
-    before the write or as after it: the write is one guarded by the version that was looked at.
+    None when `look` finds no slot. Locked when there is something to write while somebody else is
+    being served there, or when others wrote first both times. If the lease runs out or this
+    process dies on any line, the slot is as before the write or as after it: the write is one
+    guarded by the version that was looked at.
     """
     lease = await desk.locks.acquire(slot_id)
     if lease is None:
-        return locked(slot_id)
+        return await _turned_away(desk, slot_id, look, decide)
     news: Availability | None = None
     try:
         now = desk.now()
@@ -50,6 +51,20 @@ async def act(
         return locked(slot_id)
     finally:
         await desk.locks.release(lease, news)
+
+
+async def _turned_away(
+    desk: Desk,
+    slot_id: SlotId,
+    look: Callable[[], Awaitable[Slot | None]],
+    decide: Callable[[Slot, datetime], Decision[Outcome]],
+) -> Outcome | Locked | None:
+    # A refusal needs no lock: who asks for a slot that is full is told so, not to ask again.
+    slot = await look()
+    if slot is None:
+        return None
+    decision = decide(slot, desk.now())
+    return locked(slot_id) if decision.changes else decision.outcome
 
 
 def locked(slot_id: SlotId) -> Locked:

@@ -50,9 +50,9 @@ class Booking:
 class Slot:
     """A slot as far as a decision needs it.
 
-    `taken` counts every live booking. `bookings` holds only those that were asked for (the live
-    bookings of the people at hand, and the booker of a one-place slot), so that what one decision
-    costs does not grow with the roster. `version` grows by one with every write.
+    `taken` counts every live booking. `bookings` holds those that were asked for and few more: the
+    live bookings of the people at hand, and the booker of a one-place slot. What one decision costs
+    does not grow with the roster. `version` grows by one with every write.
     """
 
     id: SlotId

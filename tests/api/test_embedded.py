@@ -18,7 +18,7 @@ import redis
 from pymongo import MongoClient, WriteConcern
 
 from slotlock.api import embedded
-from slotlock.api.binaries import VALKEY, find
+from slotlock.api.binaries import MONGOD, VALKEY, find
 from slotlock.api.embedded import CannotStart, Servers, embedded_servers
 
 ELSEWHERE = "mongodb://database.invalid/"
@@ -309,11 +309,20 @@ def test_a_broken_binary_gives_one_line_with_its_reason(tmp_path: Path) -> None:
     assert f"{crashing} does not run (killed by SIGILL)" in line
 
 
-def test_an_old_mongod_on_the_path_gives_one_line_that_says_what_to_do(
+def test_an_old_mongod_on_the_path_is_passed_over_for_the_one_in_the_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path / "bin" / "mongod", "echo 'db version v4.4.0'")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    assert "fiftyone" in find(MONGOD, None)
+
+
+def test_an_old_mongod_and_no_wheel_give_one_line_that_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = program(tmp_path / "bin" / "mongod", "echo 'db version v4.4.0'")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
     line = refusal(tmp_path, redis_url=HURRY_ELSEWHERE)
     assert f"{old} is too old (db version v4.4.0; 5.0 is the oldest" in line
     assert "MongoDB 6+" in line

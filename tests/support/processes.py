@@ -15,7 +15,7 @@ import httpx
 
 from slotlock.api.embedded import Servers
 
-SECRET = "a secret of the tests, longer than 32 bytes"
+SECRET = "a secret of the tests that is longer than 32 bytes"
 ADMIN_EMAIL = "admin@slotlock.test"
 ADMIN_PASSWORD = "the password of the tests"
 SERVE = (sys.executable, "-m", "slotlock", "serve")

@@ -1,0 +1,71 @@
+"""The two Node peers: installing them from their lock file, starting them, signing for them."""
+
+import secrets
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import jwt
+from bson import ObjectId
+
+from bench.apps import Command
+from slotlock.api.embedded import Servers
+
+SOURCE = Path(__file__).parent / "peers"
+LIFE_SECONDS = 15 * 60  # as long as slotlock's own
+
+
+class InstallError(Exception):
+    """The peers' packages cannot be installed; the text says why."""
+
+
+def install(home: Path) -> None:
+    """Have the peers and their locked packages in the folder. Errors: InstallError."""
+    home.mkdir(parents=True, exist_ok=True)
+    lock, done = home / "package-lock.json", home / "installed"
+    wanted = (SOURCE / lock.name).read_bytes()
+    installed = done.exists() and lock.read_bytes() == wanted
+    for file in SOURCE.iterdir():
+        shutil.copyfile(file, home / file.name)
+    if installed:
+        return
+    done.unlink(missing_ok=True)
+    npm = subprocess.run(
+        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if npm.returncode != 0:
+        said = " | ".join((npm.stderr or npm.stdout).strip().splitlines()[:3])
+        raise InstallError(f"npm ci fails in {home}: {said}")
+    done.touch()
+
+
+def command(home: Path, script: str, ready_path: str, servers: Servers, own: str) -> Command:
+    """Two processes of a peer on a database of its own."""
+    environment = {
+        "NODE_ENV": "production",
+        "NPROC": "2",
+        "TARGET": f"./{script}",
+        "MONGO_URL": servers.mongo_url,
+        "MONGO_DB": own,
+        "REDIS_PORT": str(urlsplit(servers.redis_url).port),
+        "SECRET": SECRET,
+    }
+    return Command(("node", "cluster.js"), environment, home, ready_path)
+
+
+SECRET = secrets.token_hex(32)
+
+
+def tokens(people: int) -> list[str]:
+    """Fresh access tokens of so many people."""
+    now = int(time.time())
+    return [
+        jwt.encode({"sub": str(ObjectId()), "iat": now, "exp": now + LIFE_SECONDS}, SECRET, "HS256")
+        for _ in range(people)
+    ]

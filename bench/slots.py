@@ -1,0 +1,140 @@
+"""The slots of every target: as many, of one place each, put back to free before each run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from bson import ObjectId
+from pymongo import MongoClient, WriteConcern
+from pymongo.collection import Collection
+
+from slotlock.domain.slots import Slot, SlotId, SlotKind, SlotStatus
+from slotlock.stores import slot_documents
+
+Document = dict[str, Any]
+
+SLOTS_A_DAY = 200
+BATCH = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a target's documents look, and what they look like free, booked and wrong."""
+
+    document: Callable[[int, datetime], Document]  # of the number and the first day
+    free: Document
+    booked: Document
+    wrong: Document
+    indexes: Mapping[str, Sequence[tuple[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What MongoDB holds after a run: slots that are booked, and slots that do not add up."""
+
+    booked: int
+    wrong: int
+
+
+class Slots:
+    """The slots of one target."""
+
+    def __init__(self, client: MongoClient[Document], database: str, shape: Shape) -> None:
+        concern = WriteConcern("majority")
+        self._slots: Collection[Document] = client[database].get_collection(
+            "slots", write_concern=concern
+        )
+        self._shape = shape
+
+    def seed(self, count: int) -> None:
+        """Fill the empty collection."""
+        first_day = datetime.combine(datetime.now(UTC).date(), time(), UTC) + timedelta(days=1)
+        for begin in range(0, count, BATCH):
+            numbers = range(begin, min(begin + BATCH, count))
+            self._slots.insert_many(
+                [self._shape.document(number, first_day) for number in numbers], ordered=False
+            )
+        for name, keys in self._shape.indexes.items():
+            self._slots.create_index(keys, name=name)
+
+    def free_all(self) -> None:
+        """Put those that are booked back to free: a tenth of the time of filling it anew."""
+        self._slots.update_many(self._shape.booked, {"$set": self._shape.free})
+
+    def tally(self) -> Tally:
+        """Count."""
+        return Tally(
+            self._slots.count_documents(self._shape.booked),
+            self._slots.count_documents(self._shape.wrong),
+        )
+
+
+def _peer_document(number: int, first_day: datetime) -> Document:
+    start = _start(number, first_day)
+    return {
+        "_id": ObjectId(f"{number:024x}"),
+        "day": number // SLOTS_A_DAY,
+        "venue": _room(number),
+        "startTime": start,
+        "endTime": start + timedelta(minutes=30),
+        "isBooked": False,
+        "bookedBy": None,
+    }
+
+
+def _our_document(number: int, first_day: datetime) -> Document:
+    start = _start(number, first_day)
+    slot = Slot(
+        id=SlotId(f"{number:024x}"),
+        title=f"Slot {number % SLOTS_A_DAY}",
+        start=start,
+        end=start + timedelta(minutes=30),
+        time_zone="UTC",
+        capacity=1,
+        taken=0,
+        location=_room(number),
+        kind=SlotKind.MEETING,
+        status=SlotStatus.PUBLISHED,
+        version=1,
+        changed_at=first_day,
+    )
+    return {"_id": ObjectId(slot.id), **slot_documents.fields_of(slot), "bookings": []}
+
+
+def _start(number: int, first_day: datetime) -> datetime:
+    return first_day + timedelta(days=number // SLOTS_A_DAY, minutes=number % SLOTS_A_DAY * 5)
+
+
+def _room(number: int) -> str:
+    return f"Room {number % 50}"
+
+
+PEERS_SHAPE = Shape(
+    document=_peer_document,
+    free={"isBooked": False, "bookedBy": None},
+    booked={"isBooked": True},
+    wrong={
+        "$or": [
+            {"isBooked": True, "bookedBy": None},
+            {"isBooked": False, "bookedBy": {"$ne": None}},
+        ]
+    },
+    indexes={"open": [("day", 1), ("startTime", 1)]},
+)
+
+_TAKEN = {"$size": "$bookings"}
+OUR_SHAPE = Shape(
+    document=_our_document,
+    free={"remaining": 1, "version": 1, "bookings": []},
+    booked={"bookings.0": {"$exists": True}},
+    wrong={
+        "$expr": {
+            "$or": [
+                {"$gt": [_TAKEN, "$capacity"]},
+                {"$ne": [{"$add": ["$remaining", _TAKEN]}, "$capacity"]},
+            ]
+        }
+    },
+    indexes=slot_documents.INDEXES,
+)

@@ -1,0 +1,56 @@
+"""What is measured: the two peers and slotlock, each with its slots and its people."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pymongo import MongoClient
+
+from bench import ours, peers
+from bench.apps import Command
+from bench.slots import OUR_SHAPE, PEERS_SHAPE, Document, Slots
+from slotlock.api.embedded import Servers
+
+PEOPLE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One of the things that are measured."""
+
+    name: str
+    kind: str  # as load.lua knows it
+    command: Command
+    slots: Slots
+    fresh_tokens: Callable[[], list[str]]
+    statuses: frozenset[str]  # that its design answers
+
+
+def targets(servers: Servers, client: MongoClient[Document], peers_home: Path) -> list[Target]:
+    """The two peers, then slotlock."""
+
+    def peer(name: str, kind: str, script: str, ready_path: str, statuses: set[str]) -> Target:
+        own = f"bench_{name.lower()}"
+        return Target(
+            name=name,
+            kind=kind,
+            command=peers.command(peers_home, script, ready_path, servers, own),
+            slots=Slots(client, own, PEERS_SHAPE),
+            fresh_tokens=lambda: peers.tokens(PEOPLE),
+            statuses=frozenset(statuses),
+        )
+
+    own = "bench_slotlock"
+    slotlock = Target(
+        name="slotlock",
+        kind="slotlock",
+        command=ours.command(peers_home, servers, own),
+        slots=Slots(client, own, OUR_SHAPE),
+        fresh_tokens=lambda: ours.tokens(servers, own, PEOPLE),
+        statuses=frozenset({"200"}),
+    )
+    return [
+        peer("P1", "rest", "p1_express.js", "/ping", {"200", "409", "423"}),
+        peer("P2", "mercurius", "p2_mercurius.js", "/graphql?query=%7Bping%7D", {"200"}),
+        slotlock,
+    ]

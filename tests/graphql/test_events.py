@@ -1,0 +1,117 @@
+"""Server-sent events: what clients that cannot open sockets listen to."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import orjson
+import pytest
+
+from slotlock.domain.people import Role
+from tests.support.client import CREATE, WATCH, Client, Json, http_client, slot_fields
+from tests.support.people import auth_on, sign_in
+from tests.support.processes import AppProcess, wait_until
+
+EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}
+
+
+@pytest.fixture
+async def organiser(app: AppProcess) -> AsyncIterator[Client]:
+    async with auth_on(app.environment["SLOTLOCK_MONGO_URL"]) as auth, http_client() as http:
+        yield Client(http, app.url, await sign_in(auth, Role.ORGANIZER))
+
+
+def watching(slot_id: str) -> Json:
+    return {"query": WATCH, "variables": {"slots": [slot_id]}}
+
+
+async def event(lines: AsyncIterator[str]) -> tuple[str, Json]:
+    """The next event's name and data; comments keep the line open and say nothing."""
+    name = data = ""
+    async for line in lines:
+        kind, _, value = line.partition(":")
+        if not line and name:
+            break
+        name = value.strip() if kind == "event" else name
+        data = value.strip() if kind == "data" else data
+    return name, orjson.loads(data or "{}")
+
+
+async def test_a_query_is_one_event_and_the_end(organiser: Client) -> None:
+    response = await organiser.http.post(
+        organiser.url + "/graphql", json={"query": "{ __typename }"}, headers=EVENTS
+    )
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert response.text == (
+        'event: next\ndata: {"data":{"__typename":"Query"}}\n\nevent: complete\ndata:\n\n'
+    )
+
+
+async def test_a_subscription_gives_the_present_state_and_then_every_newer_one(
+    organiser: Client,
+) -> None:
+    slot = await organiser.create_slot(capacity=2)
+    url, parameters = organiser.url + "/graphql", {"query": WATCH}
+    parameters["variables"] = orjson.dumps({"slots": [slot["id"]]}).decode()
+    async with organiser.http.stream("GET", url, params=parameters, headers=EVENTS) as response:
+        lines = response.aiter_lines()
+        name, first = await event(lines)
+        assert name == "next"
+        assert first["data"]["slotAvailability"]["version"] == slot["version"]
+        assert first["data"]["slotAvailability"]["remaining"] == 2
+        await organiser.book(slot["id"])
+        name, second = await event(lines)
+        assert name == "next"
+        assert second["data"]["slotAvailability"]["remaining"] == 1
+
+
+async def test_a_client_that_hangs_up_is_watched_for_no_longer(organiser: Client) -> None:
+    slot = await organiser.create_slot()
+    url = organiser.url + "/graphql"
+
+    def open_now() -> float:
+        text = httpx.get(organiser.url + "/metrics", trust_env=False).text
+        return float(text.partition("\nslotlock_subscriptions_active ")[2].split()[0])
+
+    async with organiser.http.stream(
+        "POST", url, json=watching(slot["id"]), headers=EVENTS
+    ) as response:
+        await event(response.aiter_lines())
+        assert open_now() >= 1
+    wait_until(lambda: open_now() == 0, "the subscription ended")
+
+
+async def test_a_subscription_that_is_refused_says_why_and_ends(organiser: Client) -> None:
+    response = await organiser.http.post(
+        organiser.url + "/graphql", json=watching("slot_" + "0" * 24), headers=EVENTS
+    )
+    lines = response.aiter_lines()
+    name, refused = await event(lines)
+    assert name == "next"
+    assert refused["errors"][0]["extensions"]["code"] == "BAD_USER_INPUT"
+    assert await event(lines) == ("complete", {})
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_subscription_without_a_stream_is_told_what_it_needs(
+    organiser: Client, method: str
+) -> None:
+    sent = {"query": 'subscription { slotAvailability(slotIds: ["x"]) { version } }'}
+    how = {"params": sent} if method == "GET" else {"json": sent}
+    response = await organiser.http.request(method, organiser.url + "/graphql", **how)  # type: ignore[arg-type]
+    assert response.status_code == 406
+    (error,) = response.json()["errors"]
+    assert error["extensions"]["code"] == "BAD_USER_INPUT"
+    assert "WebSocket" in error["message"]
+    assert "text/event-stream" in error["message"]
+
+
+async def test_a_mutation_by_events_is_carried_out_once(organiser: Client) -> None:
+    sent = {"query": CREATE, "variables": {"input": slot_fields()}}
+    response = await organiser.http.post(
+        organiser.url + "/graphql", json=sent, headers=EVENTS | organiser.headers
+    )
+    lines = response.aiter_lines()
+    name, created = await event(lines)
+    assert (name, created["data"]["createSlot"]["__typename"]) == ("next", "Slot")
+    assert await event(lines) == ("complete", {})

@@ -1,0 +1,191 @@
+"""GraphQL over HTTP keeps to the specification, whatever it is sent."""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from slotlock.api.embedded import Servers
+from tests.support.client import http_client
+from tests.support.processes import AppProcess, app_process, environment
+
+JSON = "application/json"
+GRAPHQL_JSON = "application/graphql-response+json"
+NAME = {"query": "{ __typename }"}
+ANSWER = {"data": {"__typename": "Query"}}
+# Refused by the parser, by validation and, for a variable, by the executor.
+UNREADABLE = {"query": "{"}
+INVALID = {"query": "{ nothing }"}
+MISFIT = {"query": "query ($id: ID!) { slot(id: $id) { id } }", "variables": {"id": None}}
+NOBODYS = {"query": "{ myBookings { nodes { id } } }"}
+
+
+@pytest.fixture
+async def http(app: AppProcess) -> AsyncIterator[httpx.AsyncClient]:
+    async with http_client() as client:
+        client.base_url = httpx.URL(app.url)
+        yield client
+
+
+def code_of(response: httpx.Response) -> str:
+    """The code of an answer without data, which has to be well-formed."""
+    assert response.status_code < 500, response.text
+    assert response.headers["content-type"].partition(";")[0] in (JSON, GRAPHQL_JSON)
+    answer = response.json()
+    assert answer.keys() == {"errors"}
+    assert all(isinstance(error["message"], str) for error in answer["errors"])
+    return str(answer["errors"][0]["extensions"]["code"])
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("*/*", JSON),
+        ("", JSON),
+        (GRAPHQL_JSON, GRAPHQL_JSON),
+        (f"{GRAPHQL_JSON}; charset=utf-8, {JSON}; charset=utf-8; q=0.9", GRAPHQL_JSON),
+        (f"{GRAPHQL_JSON};q=0.1, application/*", JSON),
+        (f"{JSON};q=0.2, application/*;q=0.5", GRAPHQL_JSON),
+        (f"text/event-stream;q=0.5, {JSON}", JSON),
+        ("text/html, */*;q=0.1", JSON),
+    ],
+)
+async def test_the_answer_has_the_media_type_that_the_client_prefers(
+    http: httpx.AsyncClient, accept: str, media_type: str
+) -> None:
+    response = await http.post("/graphql", json=NAME, headers={"Accept": accept})
+    assert response.status_code == 200
+    assert response.headers["content-type"] == media_type
+    assert response.json() == ANSWER
+
+
+@pytest.mark.parametrize("accept", ["text/html", "image/*", f"{JSON};q=0", f"{JSON};q=nan"])
+async def test_a_client_that_takes_none_of_our_media_types_is_told_so(
+    http: httpx.AsyncClient, accept: str
+) -> None:
+    response = await http.post("/graphql", json=NAME, headers={"Accept": accept})
+    assert response.status_code == 406
+    assert code_of(response) == "BAD_USER_INPUT"
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        (UNREADABLE, "GRAPHQL_PARSE_FAILED"),
+        (INVALID, "GRAPHQL_VALIDATION_FAILED"),
+        (MISFIT, "BAD_USER_INPUT"),
+    ],
+)
+@pytest.mark.parametrize(("accept", "status"), [(GRAPHQL_JSON, 400), (JSON, 200)])
+async def test_what_is_not_executed_is_a_400_unless_the_client_wants_plain_json(
+    http: httpx.AsyncClient, sent: dict[str, Any], code: str, accept: str, status: int
+) -> None:
+    response = await http.post("/graphql", json=sent, headers={"Accept": accept})
+    assert (response.status_code, response.headers["content-type"]) == (status, accept)
+    assert code_of(response) == code
+
+
+@pytest.mark.parametrize("accept", [GRAPHQL_JSON, JSON])
+async def test_what_is_executed_is_a_200_even_when_a_field_fails(
+    http: httpx.AsyncClient, accept: str
+) -> None:
+    response = await http.post("/graphql", json=NOBODYS, headers={"Accept": accept})
+    assert response.status_code == 200
+    answer = response.json()
+    assert answer["data"] is None
+    assert answer["errors"][0]["extensions"]["code"] == "UNAUTHENTICATED"
+    assert answer["errors"][0]["path"] == ["myBookings"]
+
+
+async def test_a_query_may_come_by_get(http: httpx.AsyncClient) -> None:
+    parameters = {
+        "query": "query A($on: Boolean!) { __typename @include(if: $on) } query B { me { id } }",
+        "variables": '{"on": true}',
+        "operationName": "A",
+        "extensions": "{}",
+    }
+    response = await http.get("/graphql", params=parameters)
+    assert response.json() == ANSWER
+
+
+async def test_a_mutation_never_comes_by_get(http: httpx.AsyncClient) -> None:
+    response = await http.get("/graphql", params={"query": "mutation { logout }"})
+    assert (response.status_code, response.headers["allow"]) == (405, "POST")
+    assert code_of(response) == "BAD_USER_INPUT"
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
+async def test_other_methods_are_told_which_there_are(http: httpx.AsyncClient, method: str) -> None:
+    response = await http.request(method, "/graphql", json=NAME)
+    assert (response.status_code, response.headers["allow"]) == (405, "GET, POST")
+    assert code_of(response) == "BAD_USER_INPUT"
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b",
+     "application/graphql", "application/json; charset=utf-16"],
+)  # fmt: skip
+async def test_a_body_that_is_not_json_is_refused_by_its_content_type(
+    http: httpx.AsyncClient, content_type: str
+) -> None:
+    headers = {"Content-Type": content_type} if content_type else {}
+    response = await http.post("/graphql", content=json.dumps(NAME), headers=headers)
+    assert response.status_code == 415
+    assert code_of(response) == "BAD_USER_INPUT"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_over_64_kib_is_refused(http: httpx.AsyncClient, chunked: bool) -> None:
+    body = json.dumps(NAME).encode().ljust(64 * 1024 + 1)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield body[:60_000]
+        yield body[60_000:]
+
+    headers = {"Content-Type": JSON}
+    content = chunks() if chunked else body
+    response = await http.post("/graphql", content=content, headers=headers)
+    assert response.status_code == 413
+    assert code_of(response) == "BAD_USER_INPUT"
+    largest = await http.post("/graphql", content=body[:-1], headers=headers)
+    assert largest.json() == ANSWER
+
+
+async def test_a_batch_is_refused(http: httpx.AsyncClient) -> None:
+    response = await http.post("/graphql", json=[NAME, NAME])
+    assert response.status_code == 400
+    assert code_of(response) == "BAD_USER_INPUT"
+    assert "Batches" in response.json()["errors"][0]["message"]
+
+
+async def test_one_of_two_operations_has_to_be_named(http: httpx.AsyncClient) -> None:
+    both = "query A { __typename } query B { me { id } }"
+    assert code_of(await http.post("/graphql", json={"query": both})) == "BAD_USER_INPUT"
+    named = await http.post("/graphql", json={"query": both, "operationName": "A"})
+    assert named.json() == ANSWER
+
+
+async def test_graphiql_is_there_for_browsers_in_development_only(
+    app: AppProcess, servers: Servers, tmp_path: Path
+) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    settings = {**environment(servers, "development"), "SLOTLOCK_DATA_DIR": str(tmp_path / "data")}
+    command = (sys.executable, "-m", "slotlock", "dev")
+    async with http_client() as http:
+        with app_process(settings, tmp_path, command) as development:
+            page = await http.get(development.url + "/graphql", headers=browser)
+            assert (page.status_code, page.headers["content-type"]) == (
+                200,
+                "text/html; charset=utf-8",
+            )
+            assert "GraphiQL" in page.text
+            program = await http.post(development.url + "/graphql", json=NAME, headers=browser)
+            assert program.json() == ANSWER
+        page = await http.get(app.url + "/graphql", headers=browser)
+        assert page.headers["content-type"] == JSON
+        assert code_of(page) == "BAD_USER_INPUT"
