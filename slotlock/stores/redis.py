@@ -1,7 +1,6 @@
 """The line to Redis: concurrent requests leave together, and a Redis that is away costs no time."""
 
 import asyncio
-import contextlib
 import logging
 from typing import Any
 
@@ -9,6 +8,7 @@ from prometheus_client import Gauge
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 log = logging.getLogger("slotlock.redis")
@@ -106,6 +106,8 @@ class RedisLine:
             self._probe = asyncio.create_task(self._wait_until_back())
 
     async def _wait_until_back(self) -> None:
+        # Idle connections to a server that has died would each fail once more.
+        await self._client.connection_pool.disconnect(inuse_connections=False)
         while not await self.answers():
             await asyncio.sleep(PROBE_EVERY_S)
         self._probe = None
@@ -115,10 +117,15 @@ class RedisLine:
     async def answers(self) -> bool:
         """Whether Redis takes a write now: a replica or a full server answers PING, but is no use.
 
-        A probe waits for a free connection of the pool like everyone else.
+        Asked again when the connection was lost, which an idle one does not know.
         """
-        with contextlib.suppress(RedisError, OSError, TimeoutError):
-            return bool(await self._client.set("slotlock:probe", b"1", px=1000))
+        for _ in range(2):
+            try:
+                return bool(await self._client.set("slotlock:probe", b"1", px=1000))
+            except RedisConnectionError:
+                continue
+            except (RedisError, OSError, TimeoutError):
+                break
         return False
 
     async def close(self) -> None:

@@ -106,7 +106,7 @@ async def test_a_subscription_without_a_stream_is_told_what_it_needs(
     assert "text/event-stream" in error["message"]
 
 
-async def test_a_mutation_by_events_is_carried_out_once(organiser: Client) -> None:
+async def test_a_mutation_is_answered_by_events_too(organiser: Client) -> None:
     sent = {"query": CREATE, "variables": {"input": slot_fields()}}
     response = await organiser.http.post(
         organiser.url + "/graphql", json=sent, headers=EVENTS | organiser.headers

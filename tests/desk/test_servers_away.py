@@ -1,0 +1,216 @@
+"""MongoDB is the truth: what becomes of bookings when a server hangs, dies or comes back."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from redis import Redis
+
+from tests.support.client import BOOK, Client, Json, http_client
+from tests.support.people import Crowd, make_crowd
+from tests.support.processes import SECRET, AppProcess, app_process, wait_until
+from tests.support.servers import OwnServer, own_server
+from tests.support.stage import assert_whole, slot_document, variant
+from tests.support.volley import book_at_once
+
+
+@dataclass(frozen=True)
+class Town:
+    """Servers that a test may harm, and two processes of the app on them."""
+
+    mongo: OwnServer
+    valkey: OwnServer
+    apps: tuple[AppProcess, AppProcess]
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    """A town of its own for this file."""
+    home = tmp_path_factory.mktemp("town")
+    with ExitStack() as stack:
+        mongo = stack.enter_context(own_server(home / "mongo", "mongo"))
+        valkey = stack.enter_context(own_server(home / "valkey", "valkey"))
+        settings = {
+            "SLOTLOCK_MONGO_URL": mongo.url,
+            "SLOTLOCK_REDIS_URL": valkey.url,
+            "SLOTLOCK_SECRET_KEY": SECRET,
+        }
+        first, second = (
+            stack.enter_context(app_process(settings, home / name)) for name in ("a", "b")
+        )
+        yield Town(mongo, valkey, (first, second))
+
+
+@pytest.fixture(autouse=True)
+def whole_again(town: Town) -> Iterator[None]:
+    """Whatever a test did to the servers, the next one finds them as they were."""
+    yield
+    for server in (town.mongo, town.valkey):
+        server.kill()
+        server.start()
+    for app in town.apps:
+        wait_until(lambda url=app.url: status(url) == 200, "the app found its servers again")  # type: ignore[misc]
+
+
+def status(url: str, path: str = "/readyz") -> int:
+    """The status of a plain page."""
+    return httpx.get(url + path, trust_env=False, timeout=10).status_code
+
+
+def readiness(app: AppProcess) -> tuple[int, str, str]:
+    """The status of /readyz, and what it says of MongoDB and of Redis."""
+    page = httpx.get(app.url + "/readyz", trust_env=False, timeout=10)
+    said = page.json()
+    return page.status_code, said["mongodb"], said["redis"]
+
+
+def metric(app: AppProcess, name: str) -> float:
+    """A figure of the app."""
+    text = httpx.get(app.url + "/metrics", trust_env=False).text
+    return float(next(line.split()[1] for line in text.splitlines() if line.startswith(name + " ")))
+
+
+async def new_slot(town: Town, crowd: Crowd, capacity: int) -> str:
+    """A slot that nobody booked yet."""
+    async with http_client() as http:
+        slot = await Client(http, town.apps[0].url, crowd.organiser).create_slot(capacity=capacity)
+        return str(slot["id"])
+
+
+async def rush(
+    town: Town, apps: tuple[AppProcess, ...], size: int, capacity: int
+) -> tuple[str, list[Json]]:
+    """People who insist until they are told more than `Locked`."""
+    crowd = await make_crowd(town.apps[0].environment, size)
+    slot_id = await new_slot(town, crowd, capacity)
+    urls = [app.url for app in apps]
+    outcomes = await book_at_once(urls, crowd.members, slot_id)
+    while again := [i for i, o in enumerate(outcomes) if o["__typename"] == "Locked"]:
+        tokens = [crowd.members[i] for i in again]
+        for i, outcome in zip(again, await book_at_once(urls, tokens, slot_id), strict=True):
+            outcomes[i] = outcome
+    return slot_id, outcomes
+
+
+def counts(outcomes: list[Json]) -> Counter[str]:
+    """How many got which answer."""
+    return Counter(outcome["__typename"] for outcome in outcomes)
+
+
+@pytest.mark.parametrize("harm", ["kill", "pause"])
+async def test_bookings_go_on_correct_while_redis_is_away_and_the_app_says_so(
+    town: Town, harm: str
+) -> None:
+    getattr(town.valkey, harm)()
+    slot_id, outcomes = await rush(town, town.apps, size=50, capacity=10)
+    assert counts(outcomes) == {"Booked": 10, "SlotFull": 40}
+    assert_whole(slot_document(town.mongo.url, slot_id), 10)
+    for app in town.apps:
+        assert metric(app, "slotlock_redis_degraded") == 1
+        assert "Redis is away" in app.log
+        assert readiness(app) == (503, "up", "away")
+        assert status(app.url, "/readyz?of=mongodb") == 200
+
+
+async def test_the_lock_is_in_use_again_by_itself_when_redis_is_back(town: Town) -> None:
+    town.valkey.kill()
+    await rush(town, town.apps, size=4, capacity=1)
+    town.valkey.start()
+    for app in town.apps:
+        wait_until(lambda app=app: metric(app, "slotlock_redis_degraded") == 0, "Redis is used")  # type: ignore[misc]
+        assert "Redis is back" in app.log
+
+
+async def test_control_without_the_version_a_rush_without_redis_oversells(
+    town: Town, logs: Path
+) -> None:
+    environment = town.apps[0].environment
+    with (
+        variant(environment, logs / "a", off="lock version") as first,
+        variant(environment, logs / "b", off="lock version") as second,
+    ):
+        town.valkey.kill()
+        slot_id, _ = await rush(town, (first, second), size=50, capacity=10)
+    assert slot_document(town.mongo.url, slot_id)["remaining"] < 0
+
+
+async def test_redis_killed_and_flushed_in_the_middle_of_a_rush_costs_no_place(town: Town) -> None:
+    crowd = await make_crowd(town.apps[0].environment, 60)
+    slot_id = await new_slot(town, crowd, 20)
+    async with http_client() as http:
+
+        async def insist(app: AppProcess, token: str) -> Json:
+            person = Client(http, app.url, token)
+            while (outcome := await person.book(slot_id))["__typename"] == "Locked":
+                await asyncio.sleep(outcome["retryAfterMs"] / 1000)
+            return outcome
+
+        people = [
+            asyncio.create_task(insist(town.apps[i % 2], token))
+            for i, token in enumerate(crowd.members)
+        ]
+        await asyncio.wait(people, return_when=asyncio.FIRST_COMPLETED)
+        with Redis.from_url(town.valkey.url) as redis:
+            redis.flushall()
+        await asyncio.to_thread(town.valkey.kill)
+        await asyncio.to_thread(town.valkey.start)
+        outcomes = await asyncio.gather(*people)
+    assert counts(list(outcomes)) == {"Booked": 20, "SlotFull": 40}
+    assert_whole(slot_document(town.mongo.url, slot_id), 20)
+
+
+@pytest.mark.parametrize("harm", ["kill", "pause"])
+async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_done(
+    town: Town, harm: str
+) -> None:
+    crowd = await make_crowd(town.apps[0].environment, 2)
+    slot_id = await new_slot(town, crowd, 2)
+    getattr(town.mongo, harm)()
+    async with http_client() as http:
+        ada = Client(http, town.apps[0].url, crowd.members[0])
+        answer = await ada.send(BOOK, slot=slot_id)
+        (error,) = answer["errors"]
+        assert error["extensions"]["code"] == "INTERNAL"
+        assert "mongo" not in error["message"].lower()
+        assert readiness(town.apps[0]) == (503, "away", "up")
+        assert status(town.apps[0].url, "/healthz") == 200
+        if harm == "kill":
+            town.mongo.start()
+        else:
+            town.mongo.resume()
+        wait_until(lambda: status(town.apps[0].url) == 200, "work resumes by itself")
+        outcome = await ada.book(slot_id)
+        while outcome["__typename"] == "Locked":  # the act that failed may still hold the lock
+            outcome = await ada.book(slot_id)
+        # A write that hung may have landed; then it is whole, and told.
+        assert outcome["__typename"] in ("Booked", "AlreadyBooked")
+    assert_whole(slot_document(town.mongo.url, slot_id), 1)
+
+
+async def test_every_acknowledged_booking_survives_the_death_of_mongodb(town: Town) -> None:
+    crowd = await make_crowd(town.apps[0].environment, 30)
+    slot_id = await new_slot(town, crowd, 30)
+    acknowledged = []
+    async with http_client() as http:
+
+        async def book(token: str) -> None:
+            outcome = (await Client(http, town.apps[0].url, token).send(BOOK, slot=slot_id)).get(
+                "data"
+            )
+            if outcome and outcome["bookSlot"]["__typename"] == "Booked":
+                acknowledged.append(outcome["bookSlot"]["booking"]["id"][-24:])
+                if len(acknowledged) == 10:
+                    town.mongo.kill()
+
+        for token in crowd.members:
+            await book(token)
+            if len(acknowledged) == 10:
+                break
+    town.mongo.start()
+    document = slot_document(town.mongo.url, slot_id)
+    assert {str(booking["id"]) for booking in document["bookings"]} >= set(acknowledged)
