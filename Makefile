@@ -19,6 +19,9 @@ run: .venv/installed  ## start slotlock on embedded servers (PORT=8000)
 test: lint types imports  ## run every check and every test
 	$(BIN)/python -m pytest
 
+bench-quick: .venv/installed  ## measure beside two Node peers (needs wrk, node and npm)
+	@$(BIN)/python -m bench.quick
+
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -43,4 +46,4 @@ lock:  ## pin every dependency again (needs uv)
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header --upgrade --quiet --output-file requirements.lock
 
-.PHONY: help install run test lint types imports format schema settings lock
+.PHONY: help install run test bench-quick lint types imports format schema settings lock

@@ -44,8 +44,6 @@ def describe(client: MongoClient[Document], redis: "Redis") -> dict[str, str]:
 
 def _redis_version(redis: "Redis") -> str:
     known = redis.info("server")
-    if not isinstance(known, dict):
-        return "unknown"
     return str(known.get("valkey_version") or f"Redis {known['redis_version']}")
 
 

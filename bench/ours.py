@@ -17,10 +17,11 @@ from slotlock.stores import mongo
 from slotlock.stores.sessions import Sessions
 from slotlock.stores.users import Users
 
+PROJECT = Path(__file__).parent.parent
 SECRET = secrets.token_hex(32)
 
 
-def command(home: Path, servers: Servers, own: str) -> Command:
+def command(servers: Servers, own: str) -> Command:
     """Two processes of slotlock on a database of its own."""
     environment = {
         "SLOTLOCK_MONGO_URL": _url(servers, own),
@@ -29,7 +30,7 @@ def command(home: Path, servers: Servers, own: str) -> Command:
         "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
     }
     words = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
-    return Command(words, environment, home, "/readyz")
+    return Command(words, environment, PROJECT, "/readyz")
 
 
 def tokens(servers: Servers, own: str, people: int) -> list[str]:

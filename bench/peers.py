@@ -15,6 +15,7 @@ from slotlock.api.embedded import Servers
 
 SOURCE = Path(__file__).parent / "peers"
 LIFE_SECONDS = 15 * 60  # as long as slotlock's own
+SECRET = secrets.token_hex(32)
 
 
 class InstallError(Exception):
@@ -27,7 +28,7 @@ def install(home: Path) -> None:
     lock, done = home / "package-lock.json", home / "installed"
     wanted = (SOURCE / lock.name).read_bytes()
     installed = done.exists() and lock.read_bytes() == wanted
-    for file in SOURCE.iterdir():
+    for file in filter(Path.is_file, SOURCE.iterdir()):
         shutil.copyfile(file, home / file.name)
     if installed:
         return
@@ -57,9 +58,6 @@ def command(home: Path, script: str, ready_path: str, servers: Servers, own: str
         "SECRET": SECRET,
     }
     return Command(("node", "cluster.js"), environment, home, ready_path)
-
-
-SECRET = secrets.token_hex(32)
 
 
 def tokens(people: int) -> list[str]:

@@ -14,16 +14,19 @@ from bench.targets import PEOPLE
 US, PEER = "slotlock", "P2"
 
 ABOUT = f"""\
-P1 is Express, mongoose and ioredis over REST; P2 is Fastify, Mercurius (JIT), the MongoDB driver and ioredis.
-Alike: one mongod and one Valkey for all, writes w: majority and journaled, two app processes each,
-  NODE_ENV=production, wrk with {CONNECTIONS} keep-alive connections and {PEOPLE} people's tokens, slots of one place.
-Not alike, each doing more than the one before:
-  P1  reads without checking who asks; books by find and save, frees its lock with a plain DEL.
-  P2  checks the token on every request; books by one conditional update, frees only its own lock; one index.
-  slotlock  also sees that the session is still open (at most 5 s late), that the slot is published and has
-      not begun and that the person has no place in it already; reads, decides, then writes guarded by version;
-      announces every change; answers who booked as a person, read from the database; keeps four indexes.
-Targets are started once, warmed up and stay up; all slots are free and Valkey is empty before each run."""
+P1 is Express, mongoose and ioredis over REST.
+P2 is Fastify, Mercurius (JIT), the MongoDB driver and ioredis over GraphQL.
+Alike: one mongod and one Valkey, w: majority and journaled, two processes each,
+  NODE_ENV=production, slots of one place, wrk with {CONNECTIONS} keep-alive connections,
+  {PEOPLE} people's tokens.
+Not alike:
+  P1 reads without asking who it is for; books by find and save; frees its lock with a plain DEL.
+  P2 verifies the token each time; books by one conditional update; frees only its own lock.
+  slotlock remembers a verified token, but also sees that its session is still open (5 s late at
+    most), that the slot is published and has not begun, and that the person has no place in it;
+    it reads, decides and writes guarded by version, announces every change, looks up the person
+    who booked, and keeps four indexes and the sessions where a peer keeps one index.
+All are started once, warmed up and stay up; before each run all slots are free, Valkey is empty."""
 
 
 def opening(plan: Plan, machine: Mapping[str, str]) -> str:
@@ -35,7 +38,7 @@ def opening(plan: Plan, machine: Mapping[str, str]) -> str:
 def line_of(run: Run) -> str:
     """One run in one line, and its problems loudly."""
     load = run.load
-    answers = ", ".join(f"{name} {n}" for name, n in load.outcomes.items() if n)
+    answers = ", ".join(f"{name} {n}" for name, n in sorted(load.outcomes.items()) if n)
     verdict = "WRONG" if run.problems else "correct"
     line = (
         f"round {run.round}  {run.workload:6}  {run.target:8}  {load.rate:8,.0f}/s  "
@@ -51,7 +54,7 @@ def summary(runs: Sequence[Run]) -> str:
     verdict = (
         f"!!! {wrong} of {len(runs)} runs were WRONG: see the lines marked !!! above"
         if wrong
-        else f"All {len(runs)} runs were correct: every booking answered is in MongoDB, none twice."
+        else f"All {len(runs)} runs were correct: MongoDB holds every booking that was answered."
     )
     return "\n".join(["", *_table(runs), "", *_ratios(runs), "", verdict])
 

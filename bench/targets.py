@@ -44,7 +44,7 @@ def targets(servers: Servers, client: MongoClient[Document], peers_home: Path) -
     slotlock = Target(
         name="slotlock",
         kind="slotlock",
-        command=ours.command(peers_home, servers, own),
+        command=ours.command(servers, own),
         slots=Slots(client, own, OUR_SHAPE),
         fresh_tokens=lambda: ours.tokens(servers, own, PEOPLE),
         statuses=frozenset({"200"}),

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from prometheus_client.multiprocess import mark_process_dead
 from starlette.types import ASGIApp
 from uvicorn.supervisors import Multiprocess
 
@@ -27,6 +28,7 @@ LOGGING: dict[str, Any] = {
     # The driver tells of every lost connection; one line of ours a transition is enough.
     "loggers": {"uvicorn.error": {"level": "WARNING"}, "pymongo": {"level": "ERROR"}},
 }
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class ListenError(Exception):
@@ -42,6 +44,18 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._when_started()
+
+
+class _Supervisor(Multiprocess):
+    _workers: frozenset[int | None] = frozenset()
+
+    def keep_subprocess_alive(self) -> None:
+        super().keep_subprocess_alive()
+        workers = frozenset(process.pid for process in self.processes)
+        # A worker that was killed never told that its subscriptions ended with it.
+        for pid in self._workers - workers:
+            mark_process_dead(pid)  # type: ignore[no-untyped-call]
+        self._workers = workers
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -66,8 +80,20 @@ def serve(
 ) -> bool:
     """Serve an application from this process until a signal says stop; whether it started."""
     server = _Server(_config(settings, app), started)
-    server.run(sockets=[bound])
+    with _after_which_signals_are_spent():
+        server.run(sockets=[bound])
     return server.started
+
+
+@contextmanager
+def _after_which_signals_are_spent() -> Iterator[None]:
+    # uvicorn raises the signal that stopped it once more; by then all is stopped in order.
+    before = {number: signal.signal(number, lambda *_: None) for number in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def serve_by_workers(settings: Settings, bound: socket.socket, factory: str, workers: int) -> None:
@@ -77,7 +103,7 @@ def serve_by_workers(settings: Settings, bound: socket.socket, factory: str, wor
     with tempfile.TemporaryDirectory(prefix="slotlock-metrics-") as directory:
         # Workers are new processes, so the metrics they import see this.
         hand_on({"PROMETHEUS_MULTIPROC_DIR": directory})
-        Multiprocess(config, sockets=[bound]).run()
+        _Supervisor(config, sockets=[bound]).run()
 
 
 def _config(settings: Settings, app: ASGIApp | str, **more: Any) -> uvicorn.Config:
@@ -105,7 +131,7 @@ def farewell_before_stop(conversation: Conversation) -> Iterator[None]:
         return
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[None]] = set()
-    servers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    servers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
 
     async def stop(number: int) -> None:
         await conversation.stop()

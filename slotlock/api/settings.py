@@ -6,6 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pymongo.errors import PyMongoError
+from pymongo.uri_parser import parse_uri
+from redis.connection import parse_url
 
 from slotlock.auth.accounts import normalised, password_problem
 from slotlock.auth.tokens import MIN_SECRET_BYTES
@@ -96,10 +99,31 @@ class Settings(BaseSettings):
             )
         return keys
 
+    @field_validator("mongo_url")
+    @classmethod
+    def _can_be_mongodb(cls, url: str | None) -> str | None:
+        if url is not None and url.startswith("mongodb://"):  # +srv would ask the network
+            try:
+                parse_uri(url)
+            except PyMongoError as error:
+                raise ValueError(str(error)) from None
+        return url
+
+    @field_validator("redis_url")
+    @classmethod
+    def _can_be_redis(cls, url: str | None) -> str | None:
+        try:
+            parse_url(url or "redis://")  # type: ignore[no-untyped-call]
+        except ValueError:
+            # The reason given may quote a part of the password.
+            raise ValueError("is not like redis://:password@host:6379/0") from None
+        return url
+
     @field_validator("admin_password")
     @classmethod
     def _needs_an_address(cls, password: SecretStr | None, info: Any) -> SecretStr | None:
-        if password is not None and not info.data.get("admin_email"):
+        # A wrong address is not in `data` and has a line of its own.
+        if password is not None and not info.data.get("admin_email", "wrong"):
             raise ValueError(f"is only of use beside {PREFIX}ADMIN_EMAIL")
         if password is not None and (problem := password_problem(password.get_secret_value())):
             raise ValueError(problem)
@@ -127,6 +151,8 @@ def read_settings() -> Settings:
         for problem in error.errors():
             name = str(problem["loc"][0])
             shown = name if name.isupper() else variable(name)
+            if shown == "SLOTLOCK_PORT" and not os.environ.get(shown):
+                shown = "PORT"
             reason = problem["msg"].removeprefix("Value error, ")
             lines.append(f"{shown}: {reason[0].lower()}{reason[1:]}")
         raise SettingsError("\n".join(lines)) from None

@@ -1,6 +1,7 @@
 """Accounts: register, sign in, and the roles that operators give."""
 
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
 
@@ -100,7 +101,8 @@ def normalised(email: str) -> str | None:
         valid = validate_email(email, check_deliverability=False, globally_deliverable=False)
     except EmailNotValidError:
         return None
-    return valid.normalized.lower()
+    # Lower case can be written in two ways again where upper case was not: J\u030c, \u01f0.
+    return normalize("NFC", valid.normalized.lower())
 
 
 def password_problem(password: str) -> str | None:

@@ -34,6 +34,12 @@ async def open_session(auth: Auth, user: User) -> Session:
     now = auth.now()
     refresh_id = new_token_id()
     session_id = await auth.sessions.open(user.id, user.role, refresh_id, now + REFRESH_LIFE)
+    # A new role reaches open sessions; one given since it was read above, while a password waited
+    # in line, came too early for this one.
+    found = (await auth.users.by_ids([user.id])).get(user.id, user)
+    if found.role is not user.role:
+        await auth.sessions.end(session_id)
+        return await open_session(auth, found)
     return _session(auth, user, session_id, refresh_id, now)
 
 

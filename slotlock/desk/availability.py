@@ -45,6 +45,11 @@ class Watch:
         self._news.set()
         return True
 
+    @property
+    def has_news(self) -> bool:
+        """Whether the reader has something to read."""
+        return bool(self._pending)
+
     async def states(self) -> AsyncGenerator[Availability, None]:
         """The states as they come, for ever; what a slow reader missed is left out."""
         while True:
@@ -74,6 +79,11 @@ class AvailabilityBoard:
             self._healer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._healer
+
+    @property
+    def watched(self) -> set[SlotId]:
+        """The slots that somebody here watches."""
+        return set(self._watches)
 
     def tell(self, state: Availability) -> int:
         """Pass a state on to those who watch its slot; returns how many had not seen it."""
@@ -108,13 +118,14 @@ class AvailabilityBoard:
         while True:
             await asyncio.sleep(HEAL_EVERY_S)
             try:
-                await self._heal()
+                await self.heal()
             except Exception:
                 # The truth may be away for a while; the board must outlive that.
                 log.warning("Availability could not be compared with MongoDB", exc_info=True)
 
-    async def _heal(self) -> None:
-        watched = iter(tuple(self._watches))
+    async def heal(self) -> None:
+        """Read what is watched, and tell what no announcement told."""
+        watched = iter(self.watched)
         while some := list(islice(watched, LARGEST_READ)):
             for state in await self._slots.availability(some):
                 if self.tell(state):

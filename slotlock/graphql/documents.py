@@ -69,6 +69,8 @@ class Documents:
         except GraphQLSyntaxError as error:
             if f"more than {MAX_TOKENS} tokens" in error.message:
                 raise _too_large(f"A document has at most {MAX_TOKENS} tokens.") from None
+            if "nested too deeply" in error.message:
+                raise _too_large("The document is nested too deeply.") from None
             raise DocumentError([_located(error, Code.PARSE_FAILED)]) from None
         except RecursionError:
             raise _too_large("The document is nested too deeply.") from None

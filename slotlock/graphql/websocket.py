@@ -119,10 +119,10 @@ class Socket:
                 pass
             case "subscribe":
                 await self._subscribe(message.get("id"), message.get("payload"))
-            case "complete":
-                self._drop(self._operations.pop(str(message.get("id")), None))
+            case "complete" if isinstance(message.get("id"), str):
+                self._drop(self._operations.pop(message["id"], None))
             case _:
-                await self._close(BAD_REQUEST, "Unknown type of message")
+                await self._close(BAD_REQUEST, "Unknown type of message, or a part is missing")
 
     async def _initialise(self, payload: object) -> None:
         if self._initialised:

@@ -3,6 +3,7 @@
 {_id, name, email, role, passwordHash, createdAt}      email: normalised, unique
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
 
@@ -11,6 +12,7 @@ from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.people import Role, User, UserId
+from slotlock.stores.batches import BatchedRead
 from slotlock.stores.mongo import Database, Document
 
 
@@ -19,6 +21,7 @@ class Users:
 
     def __init__(self, database: Database) -> None:
         self._users = database["users"]
+        self._reads = BatchedRead(self._read)
 
     async def prepare(self) -> None:
         """Create the index that keeps e-mail addresses unique."""
@@ -49,6 +52,11 @@ class Users:
 
     async def by_ids(self, user_ids: Iterable[UserId]) -> dict[UserId, User]:
         """Those of the people who exist."""
+        wanted = list(user_ids)
+        found = await asyncio.gather(*map(self._reads.get, wanted))
+        return {user.id: user for user in found if user is not None}
+
+    async def _read(self, user_ids: list[UserId]) -> dict[UserId, User]:
         found = self._users.find({"_id": {"$in": [ObjectId(user_id) for user_id in user_ids]}})
         return {user.id: user async for user in (_user(document) async for document in found)}
 

@@ -14,11 +14,11 @@ CODES = {"BAD_USER_INPUT", "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED"}
 
 @pytest.fixture
 async def http(app: AppProcess) -> AsyncIterator[httpx.AsyncClient]:
-    before = app.log.count("Traceback")
+    before = app.log.count(" ERROR ")
     async with http_client() as client:
         client.base_url = httpx.URL(app.url)
         yield client
-    assert app.log.count("Traceback") == before, app.log
+    assert app.log.count(" ERROR ") == before, app.log
 
 
 def code_of(response: httpx.Response) -> str:

@@ -1,5 +1,6 @@
 """A client as its author would write one: real HTTP, real WebSockets, nothing of slotlock's."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -127,8 +128,9 @@ class Socket:
         await self.connection.send(json.dumps(message))
 
     async def receive(self) -> Json:
-        """The next message."""
-        message: Json = json.loads(await self.connection.recv())
+        """The next message; a test that waits in vain fails instead of hanging."""
+        async with asyncio.timeout(20):
+            message: Json = json.loads(await self.connection.recv())
         return message
 
     async def subscribe(self, operation_id: str, query: str, **variables: Any) -> None:

@@ -1,0 +1,96 @@
+"""The schema is written down, described to the last value, and its refusals are one family."""
+
+import contextlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from graphql import (
+    GraphQLEnumType,
+    GraphQLInterfaceType,
+    GraphQLUnionType,
+    is_specified_scalar_type,
+)
+
+from slotlock.api.cli import main
+from slotlock.graphql.errors import Code
+from slotlock.graphql.schema import executable
+
+ROOT = Path(__file__).parents[2]
+TYPES = {
+    name: type_
+    for name, type_ in executable.type_map.items()
+    if not name.startswith("__") and not is_specified_scalar_type(type_)
+}
+UNIONS = [type_ for type_ in TYPES.values() if isinstance(type_, GraphQLUnionType)]
+REFUSAL = executable.type_map["Refusal"]
+
+
+def printed() -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        assert main(["schema"]) == 0
+    return output.getvalue()
+
+
+def described() -> Iterator[tuple[str, str | None]]:
+    """Everything a client author meets, by its coordinate, with its description."""
+    for name, type_ in TYPES.items():
+        yield name, type_.description
+        parts = type_.values if isinstance(type_, GraphQLEnumType) else getattr(type_, "fields", {})
+        for part_name, part in parts.items():
+            yield f"{name}.{part_name}", part.description
+            for argument_name, argument in getattr(part, "args", {}).items():
+                yield f"{name}.{part_name}({argument_name}:)", argument.description
+    for directive in executable.directives:
+        yield f"@{directive.name}", directive.description
+
+
+def test_the_committed_schema_is_the_printed_one() -> None:
+    assert (ROOT / "schema.graphql").read_text() == printed(), "run `make schema`"
+
+
+def test_everything_is_described() -> None:
+    everything = dict(described())
+    assert {
+        "Mutation",
+        "Slot",
+        "Slot.remaining",
+        "Query.node(id:)",
+        "SlotKind.OTHER",
+        "LoginInput.email",
+    } <= set(everything)
+    assert [name for name, text in everything.items() if not (text or "").strip()] == []
+
+
+@pytest.mark.parametrize("union", UNIONS, ids=lambda union: str(union.name))
+def test_an_answer_is_what_was_asked_for_or_a_refusal(union: GraphQLUnionType) -> None:
+    wanted = [member.name for member in union.types if REFUSAL not in member.interfaces]
+    assert len(wanted) == 1
+
+
+def test_every_mutation_that_can_be_refused_answers_with_a_union() -> None:
+    assert executable.mutation_type is not None
+    plain = {
+        name
+        for name, field in executable.mutation_type.fields.items()
+        if not str(field.type).endswith("Result!")
+    }
+    assert plain == {"logout"}
+
+
+def test_every_refusal_has_a_code_of_its_own_name() -> None:
+    assert isinstance(REFUSAL, GraphQLInterfaceType)
+    codes = executable.type_map["RefusalCode"]
+    assert isinstance(codes, GraphQLEnumType)
+    names = {type_.name for type_ in executable.get_possible_types(REFUSAL)}
+    assert {code.title().replace("_", "") for code in codes.values} == names
+    members = {member.name for union in UNIONS for member in union.types}
+    assert names <= members
+
+
+def test_the_codes_of_errors_are_those_of_the_contract() -> None:
+    contract = {"UNAUTHENTICATED", "FORBIDDEN", "BAD_USER_INPUT", "RATE_LIMITED",
+                "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED", "LIMIT_EXCEEDED",
+                "INTERNAL"}  # fmt: skip
+    assert set(Code) <= contract

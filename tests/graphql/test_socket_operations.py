@@ -1,0 +1,129 @@
+"""Operations on a socket: each is answered under its id, and ends when its reader does."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from slotlock.domain.people import Role
+from tests.support.client import BOOK, WATCH, Client, Json, http_client, socket
+from tests.support.people import auth_on, sign_in
+from tests.support.processes import AppProcess, wait_until
+
+NAME = "{ __typename }"
+PING = {"type": "ping"}
+PONG = {"type": "pong"}
+
+
+@pytest.fixture
+async def organiser(app: AppProcess) -> AsyncIterator[Client]:
+    async with auth_on(app.environment["SLOTLOCK_MONGO_URL"]) as auth, http_client() as http:
+        yield Client(http, app.url, await sign_in(auth, Role.ORGANIZER))
+
+
+def subscriptions_open(app: AppProcess) -> float:
+    text = httpx.get(app.url + "/metrics", trust_env=False).text
+    return float(text.partition("\nslotlock_subscriptions_active ")[2].split()[0])
+
+
+@pytest.mark.parametrize(
+    ("payload", "code"),
+    [
+        ({"query": "{"}, "GRAPHQL_PARSE_FAILED"),
+        ({"query": ""}, "BAD_USER_INPUT"),
+        ({"query": "{ nothing }"}, "GRAPHQL_VALIDATION_FAILED"),
+        ({"query": NAME, "variables": 7}, "BAD_USER_INPUT"),
+        ({"query": NAME, "operationName": "Other"}, "BAD_USER_INPUT"),
+        ({"query": "{ a: __typename " * 500}, "LIMIT_EXCEEDED"),
+        ({"query": "query ($x: ID!) { slot(id: $x) { id } }"}, "BAD_USER_INPUT"),
+        ({"query": WATCH, "variables": {"slots": []}}, "BAD_USER_INPUT"),
+        ({"query": WATCH, "variables": {"slots": ["slot_" + "0" * 24]}}, "BAD_USER_INPUT"),
+    ],
+)
+async def test_an_operation_that_is_refused_is_told_why_and_closes_nothing(
+    app: AppProcess, payload: Json, code: str
+) -> None:
+    async with socket(app) as opened:
+        await opened.send({"id": "1", "type": "subscribe", "payload": payload})
+        refused = await opened.receive()
+        assert (refused["id"], refused["type"]) == ("1", "error")
+        assert refused["payload"][0]["extensions"]["code"] == code
+        await opened.subscribe("1", NAME)
+        assert await opened.next() == "Query"
+
+
+async def test_a_failing_field_is_an_answer(app: AppProcess) -> None:
+    async with socket(app) as opened:
+        await opened.subscribe("1", "{ myBookings { nodes { id } } }")
+        answer = await opened.receive()
+        assert answer["type"] == "next"
+        assert answer["payload"]["errors"][0]["extensions"]["code"] == "UNAUTHENTICATED"
+
+
+async def test_queries_and_mutations_go_over_the_socket_and_end(
+    app: AppProcess, organiser: Client
+) -> None:
+    slot = await organiser.create_slot()
+    async with socket(app, organiser.token) as opened:
+        for operation_id in ("1", "1", "2"):
+            await opened.subscribe(operation_id, "{ me { role } }")
+            assert await opened.next() == {"role": "ORGANIZER"}
+            assert await opened.receive() == {"id": operation_id, "type": "complete"}
+        await opened.subscribe("1", BOOK, slot=slot["id"])
+        assert (await opened.next())["__typename"] == "Booked"
+        assert await opened.receive() == {"id": "1", "type": "complete"}
+
+
+async def test_an_id_is_free_again_once_its_subscription_is_completed(
+    app: AppProcess, organiser: Client
+) -> None:
+    slot = await organiser.create_slot(capacity=5)
+    async with socket(app) as opened:
+        for _ in range(3):
+            await opened.subscribe("1", WATCH, slots=[slot["id"]])
+            assert (await opened.next())["remaining"] == 5
+            await opened.send({"id": "1", "type": "complete"})
+        await opened.send({"id": "unknown", "type": "complete"})
+        await opened.send(PING)
+        assert await opened.receive() == PONG
+
+
+async def test_a_socket_carries_at_most_ten_operations(app: AppProcess, organiser: Client) -> None:
+    slot = await organiser.create_slot()
+    async with socket(app) as opened:
+        for number in range(10):
+            await opened.subscribe(str(number), WATCH, slots=[slot["id"]])
+            await opened.next()
+        await opened.subscribe("10", NAME)
+        refused = await opened.receive()
+        assert (refused["id"], refused["type"]) == ("10", "error")
+        assert refused["payload"][0]["extensions"]["code"] == "LIMIT_EXCEEDED"
+        await opened.send({"id": "0", "type": "complete"})
+        await opened.subscribe("10", NAME)
+        assert await opened.next() == "Query"
+
+
+async def test_an_id_in_use_closes_with_4409(app: AppProcess, organiser: Client) -> None:
+    slot = await organiser.create_slot()
+    async with socket(app) as opened:
+        await opened.subscribe("1", WATCH, slots=[slot["id"]])
+        await opened.next()
+        await opened.subscribe("1", NAME)
+        with pytest.raises(ConnectionClosed) as closed:
+            await opened.receive()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 4409
+
+
+async def test_a_client_that_vanishes_is_watched_for_no_longer(
+    app: AppProcess, organiser: Client
+) -> None:
+    slot = await organiser.create_slot()
+    async with socket(app) as opened:
+        await opened.subscribe("1", WATCH, slots=[slot["id"]])
+        await opened.next()
+        assert subscriptions_open(app) >= 1
+        opened.connection.transport.abort()
+        await opened.connection.wait_closed()
+        wait_until(lambda: subscriptions_open(app) == 0, "the subscription ended")
