@@ -42,8 +42,11 @@ schema: .venv/installed  ## print the schema into schema.graphql
 settings: .venv/installed  ## write the table of settings into docs/settings.md
 	$(BIN)/slotlock settings > docs/settings.md
 
+PIN := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-header --upgrade --quiet
+
 lock:  ## pin every dependency again (needs uv)
-	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-header --upgrade --quiet --output-file requirements.lock
+	$(PIN) --all-extras --output-file requirements.lock
+	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
 .PHONY: help install run test bench-quick lint types imports format schema settings lock

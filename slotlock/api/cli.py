@@ -84,8 +84,8 @@ def _serve(asked: argparse.Namespace) -> int:
 
     with listen(settings) as bound:
         if asked.workers > 1:
-            serve_by_workers(settings, bound, "slotlock.api.app:create_app", asked.workers)
-            return 0
+            factory = "slotlock.api.app:create_app"
+            return 0 if serve_by_workers(settings, bound, factory, asked.workers) else 1
         address = f"http://{settings.host}:{settings.port}"
         app = build_app(settings, development=False)
         return 0 if serve(settings, bound, app, lambda: print(f"listening on {address}")) else 1

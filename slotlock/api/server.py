@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 from prometheus_client.multiprocess import mark_process_dead
 from starlette.types import ASGIApp
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from slotlock.api.settings import Settings, hand_on
@@ -96,14 +97,19 @@ def _after_which_signals_are_spent() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def serve_by_workers(settings: Settings, bound: socket.socket, factory: str, workers: int) -> None:
-    """Serve an application from several processes that share the socket; each calls the factory."""
+def serve_by_workers(settings: Settings, bound: socket.socket, factory: str, workers: int) -> bool:
+    """Serve an application from several processes that share the socket; each calls the factory.
+
+    Whether they could start.
+    """
     bound.set_inheritable(True)
     config = _config(settings, factory, factory=True, workers=workers)
     with tempfile.TemporaryDirectory(prefix="slotlock-metrics-") as directory:
         # Workers are new processes, so the metrics they import see this.
         hand_on({"PROMETHEUS_MULTIPROC_DIR": directory})
-        _Supervisor(config, sockets=[bound]).run()
+        supervisor = _Supervisor(config, sockets=[bound])
+        supervisor.run()
+    return all(process.exitcode != STARTUP_FAILURE for process in supervisor.processes)
 
 
 def _config(settings: Settings, app: ASGIApp | str, **more: Any) -> uvicorn.Config:

@@ -23,6 +23,7 @@ from slotlock.auth.sessions import Session
 from tests.support.people import auth_on
 from tests.support.processes import database_url, environment, free_port
 
+MODULE = (sys.executable, "-m", "slotlock")
 PASSWORD = "correct horse battery"
 
 
@@ -134,14 +135,19 @@ def test_a_role_that_is_none_is_refused_with_those_there_are(
     assert all(role in complaint for role in ("member", "organizer", "admin"))
 
 
-@pytest.mark.parametrize("command", [("users", "list"), ("serve",)])
-def test_a_mongodb_that_is_away_is_told(
-    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, command: tuple[str, ...]
-) -> None:
-    environ.setenv("SLOTLOCK_MONGO_URL", f"mongodb://127.0.0.1:{free_port()}/")
-    line = refused(capsys, *command)
-    assert "MongoDB" in line
-    assert "127.0.0.1" in line
+def test_a_mongodb_that_is_away_is_told(environ: pytest.MonkeyPatch) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    environ.setenv("SLOTLOCK_MONGO_URL", f"mongodb://{address}/")
+    # In processes of their own: the driver's last attempt to connect ends with them.
+    waiting = [
+        subprocess.Popen(MODULE + command, stderr=subprocess.PIPE, text=True)
+        for command in (("users", "list"), ("serve",))
+    ]
+    for process in waiting:
+        (line,) = process.communicate()[1].splitlines()
+        assert line.startswith("slotlock: MongoDB")
+        assert address in line
+        assert process.returncode == 1
 
 
 def test_serving_without_settings_names_each_that_is_missing(
@@ -196,6 +202,17 @@ def test_a_mongodb_without_transactions_is_refused_with_what_to_do(
     assert "--replSet" in line
 
 
+def test_workers_that_cannot_start_end_with_a_failure(
+    environ: pytest.MonkeyPatch, servers: Servers
+) -> None:
+    url = database_url(servers, "broken")
+    with closing(MongoClient[dict[str, object]](url)) as client:
+        client.get_default_database()["users"].create_index("email", name="email")  # not unique
+    environ.setenv("SLOTLOCK_MONGO_URL", url)
+    ended = subprocess.run((*MODULE, "serve", "--workers", "2"), capture_output=True, check=False)
+    assert ended.returncode == 1
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "x", "65"])
 def test_a_number_of_workers_is_1_to_64(capsys: pytest.CaptureFixture[str], number: str) -> None:
     with pytest.raises(SystemExit):
@@ -204,6 +221,5 @@ def test_a_number_of_workers_is_1_to_64(capsys: pytest.CaptureFixture[str], numb
 
 
 def test_the_package_runs_as_a_module() -> None:
-    command = (sys.executable, "-m", "slotlock", "--version")
-    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    ended = subprocess.run((*MODULE, "--version"), capture_output=True, text=True, check=True)
     assert ended.stdout == f"slotlock {__version__}\n"

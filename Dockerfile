@@ -1,0 +1,20 @@
+# The app for production. Pinned by version; pin by digest too where your registry lets you.
+FROM python:3.13.9-slim-bookworm AS packages
+WORKDIR /app
+COPY requirements-serve.lock .
+RUN python -m venv /venv \
+ && /venv/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements-serve.lock
+
+FROM python:3.13.9-slim-bookworm
+RUN useradd --system --uid 10001 --no-create-home slotlock
+COPY --from=packages /venv /venv
+WORKDIR /app
+COPY slotlock slotlock
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 SLOTLOCK_HOST=0.0.0.0
+USER slotlock
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
+  CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["python", "-m", "slotlock"]
+CMD ["serve", "--workers", "2"]
