@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for line in str(error).splitlines():
             print(f"slotlock: {line}", file=sys.stderr)
     except PyMongoError as error:
-        reason = str(error).partition(",")[0]
+        reason = str(error).partition(" (")[0]
         print(f"slotlock: MongoDB does not do what it should: {reason}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130

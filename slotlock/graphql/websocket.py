@@ -7,26 +7,22 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Coroutine
-from contextlib import aclosing
 from typing import Any
 
 import orjson
-from graphql import OperationType
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
-from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
-from slotlock.graphql.documents import DocumentError
+from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.errors import Code, failure
-from slotlock.graphql.execution import answers
+from slotlock.graphql.operations import MAX_OPERATIONS, ClosedError, Operations
 
 log = logging.getLogger("slotlock.graphql")
 
 PROTOCOL = "graphql-transport-ws"
 INIT_WITHIN_S = 10.0
-MAX_OPERATIONS = 10
 
 GOING_AWAY = 1001
 INTERNAL_ERROR = 1011
@@ -37,10 +33,6 @@ BAD_SUBPROTOCOL = 4406
 INIT_TIMEOUT = 4408
 DUPLICATE = 4409
 TOO_MANY_INITS = 4429
-
-
-class ClosedError(Exception):
-    """The socket is closed, by us or by the client."""
 
 
 class SocketEndpoint:
@@ -65,13 +57,11 @@ class Socket:
     def __init__(self, websocket: WebSocket, conversation: Conversation) -> None:
         self._websocket = websocket
         self._conversation = conversation
-        self._operations: dict[str, asyncio.Task[None]] = {}
+        self._operations = Operations(conversation, self._send, self._reject)
         self._authorization: str | None = None
         self._initialised = False
         self._acknowledged = False
         self._closed = False
-        # Queries and mutations: what was begun is finished, whether or not anyone still listens.
-        self._unbroken: set[asyncio.Task[Any]] = set()
         self._timers: list[asyncio.TimerHandle] = []
 
     async def serve(self) -> None:
@@ -120,7 +110,7 @@ class Socket:
             case "subscribe":
                 await self._subscribe(message.get("id"), message.get("payload"))
             case "complete" if isinstance(message.get("id"), str):
-                self._drop(self._operations.pop(message["id"], None))
+                self._operations.complete(message["id"])
             case _:
                 await self._close(BAD_REQUEST, "Unknown type of message, or a part is missing")
 
@@ -135,12 +125,12 @@ class Socket:
         given = {str(key).lower(): value for key, value in (payload or {}).items()}
         authorization = given.get("authorization")
         if authorization is not None and not isinstance(authorization, str):
-            await self._close(FORBIDDEN, "The authorization is 'Bearer' and an access token")
+            await self._reject("The authorization is 'Bearer' and an access token")
             return
         self._authorization = authorization
         identity = await self._conversation.identity(authorization)
         if isinstance(identity, BadTokenError):
-            await self._close(FORBIDDEN, str(identity))
+            await self._reject(str(identity))
             return
         if isinstance(identity, Caller):
             left = identity.expires_at - self._conversation.auth.now()
@@ -157,63 +147,12 @@ class Socket:
             await self._close(BAD_REQUEST, "The payload is an object with a query")
         elif operation_id in self._operations:
             await self._close(DUPLICATE, f"Subscriber for {operation_id[:64]} already exists")
-        elif len(self._operations) >= MAX_OPERATIONS:
+        elif self._operations.full:
             text = f"At most {MAX_OPERATIONS} operations at once on a socket."
-            await self._send_errors(operation_id, [failure(Code.LIMIT_EXCEEDED, text)])
+            errors = [failure(Code.LIMIT_EXCEEDED, text)]
+            await self._operations.send_errors(operation_id, errors)
         else:
-            task = asyncio.create_task(self._operate(operation_id, payload))
-            self._operations[operation_id] = task
-
-    async def _operate(self, operation_id: str, payload: dict[str, Any]) -> None:
-        try:
-            asked = read_request(self._conversation.documents, payload)
-            identity = await self._conversation.identity(self._authorization)
-            if isinstance(identity, BadTokenError):
-                await self._close(FORBIDDEN, str(identity))
-                return
-            await self._answer(operation_id, asked, identity)
-        except DocumentError as error:
-            await self._send_errors(operation_id, error.errors)
-        except ClosedError:
-            pass
-        except Exception:
-            log.exception("an operation on a socket failed outside its resolvers")
-            text = "Something went wrong on our side."
-            await self._send_errors(operation_id, [failure(Code.INTERNAL, text)])
-        finally:
-            self._unbroken.discard(_this_task())
-            self._forget(operation_id)
-
-    async def _answer(
-        self, operation_id: str, asked: GraphQLRequest, identity: Caller | None
-    ) -> None:
-        if asked.operation.kind is not OperationType.SUBSCRIPTION:
-            self._unbroken.add(_this_task())
-        context = self._conversation.context(identity)
-        async with aclosing(answers(asked.operation, asked.variables, context)) as stream:
-            async for answer in stream:
-                if answer.refused:
-                    await self._send_errors(operation_id, answer.body["errors"])
-                    return
-                if self._operations.get(operation_id) is not _this_task():
-                    return  # the client completed it meanwhile, and may have used its id again
-                await self._send({"id": operation_id, "type": "next", "payload": answer.body})
-        # Its id may be used again from the moment the client reads this.
-        self._forget(operation_id)
-        await self._send({"id": operation_id, "type": "complete"})
-
-    def _forget(self, operation_id: str) -> None:
-        if self._operations.get(operation_id) is _this_task():
-            del self._operations[operation_id]
-
-    def _drop(self, task: asyncio.Task[None] | None) -> None:
-        if task is not None and task not in self._unbroken:
-            task.cancel()
-
-    async def _send_errors(self, operation_id: str, errors: list[dict[str, Any]]) -> None:
-        self._forget(operation_id)
-        with contextlib.suppress(ClosedError):
-            await self._send({"id": operation_id, "type": "error", "payload": errors})
+            self._operations.begin(operation_id, payload, self._authorization)
 
     async def _send(self, message: dict[str, Any]) -> None:
         # Waits while the client does not read: what it misses meanwhile is left out, not piled up.
@@ -223,6 +162,9 @@ class Socket:
             await self._websocket.send_text(orjson.dumps(message).decode())
         except (WebSocketDisconnect, RuntimeError, OSError):
             raise ClosedError from None
+
+    async def _reject(self, reason: str) -> None:
+        await self._close(FORBIDDEN, reason)
 
     async def _close(self, code: int, reason: str) -> None:
         if self._closed:
@@ -236,10 +178,7 @@ class Socket:
         self._conversation.farewells.discard(self._say_farewell)
         for timer in self._timers:
             timer.cancel()
-        tasks = {*self._operations.values(), *self._unbroken}
-        for task in tasks:
-            self._drop(task)
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._operations.end()
 
     def _in_time(self, seconds: float, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
         loop = asyncio.get_running_loop()
@@ -250,15 +189,9 @@ class Socket:
             await self._close(INIT_TIMEOUT, "Connection initialisation timeout")
 
     async def _close_expired(self) -> None:
-        await self._close(FORBIDDEN, "The token has expired.")
+        await self._reject("The token has expired.")
 
     async def _say_farewell(self) -> None:
         """Close because the process stops; what was begun is finished and answered first."""
-        await asyncio.gather(*self._unbroken, return_exceptions=True)
+        await self._operations.finish()
         await self._close(GOING_AWAY, "The server is stopping")
-
-
-def _this_task() -> asyncio.Task[Any]:
-    task = asyncio.current_task()
-    assert task is not None  # noqa: S101  (always called from a coroutine)
-    return task
