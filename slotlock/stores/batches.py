@@ -1,48 +1,60 @@
-"""Reads of concurrent callers that travel together: one query for all that came meanwhile."""
+"""What concurrent callers ask of a store travels together, as one command."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 LARGEST_BATCH = 500
 
 
-class BatchedRead(Generic[Key, Value]):
-    """Answers each caller's key; what comes while a query is under way waits for the next."""
+class Batches(Generic[Item, Result]):
+    """Runs items in batches, one batch at a time, and gives each caller the result of their item.
 
-    def __init__(self, read: Callable[[list[Key]], Awaitable[dict[Key, Value]]]) -> None:
-        self._read = read
-        self._waiting: dict[Key, asyncio.Future[Value | None]] = {}
-        self._reading: asyncio.Task[None] | None = None
+    `run` answers for each item in its order, with a result or with an exception that is raised to
+    this item's caller alone. An exception that `run` raises goes to all callers of the batch.
+    A caller who leaves takes nothing back: an item in line is run.
+    """
 
-    async def get(self, key: Key) -> Value | None:
-        """The key's value as of now or later, None when there is none. Errors: those of `read`."""
-        answer = self._waiting.get(key)
-        if answer is None:
-            answer = self._waiting[key] = asyncio.get_running_loop().create_future()
-            if self._reading is None:
-                self._reading = asyncio.create_task(self._read_all())
-        return await asyncio.shield(answer)
+    def __init__(
+        self,
+        run: Callable[[list[Item]], Awaitable[Sequence[Result | Exception]]],
+        largest: int = LARGEST_BATCH,
+    ) -> None:
+        self._run = run
+        self._largest = largest
+        self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
+        self._running: asyncio.Task[None] | None = None
 
-    async def _read_all(self) -> None:
+    async def do(self, item: Item) -> Result:
+        """The item's result, from a run that begins after this call."""
+        answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, answer))
+        if self._running is None:
+            self._running = asyncio.create_task(self._run_all())
+        return await answer
+
+    async def _run_all(self) -> None:
         try:
             while self._waiting:
-                keys = list(self._waiting)[:LARGEST_BATCH]
-                batch = {key: self._waiting.pop(key) for key in keys}
-                await self._read_batch(batch)
+                batch = self._waiting[: self._largest]
+                del self._waiting[: self._largest]
+                await self._run_batch(batch)
         finally:
-            self._reading = None
+            self._running = None
 
-    async def _read_batch(self, batch: dict[Key, asyncio.Future[Value | None]]) -> None:
+    async def _run_batch(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+        results: Sequence[Result | Exception]
         try:
-            found = await self._read(list(batch))
+            results = await self._run([item for item, _ in batch])
         except Exception as error:
-            for answer in batch.values():
-                answer.set_exception(error)
-                answer.exception()  # a caller who left must not warn of an error nobody awaits
-        else:
-            for key, answer in batch.items():
-                answer.set_result(found.get(key))
+            results = [error] * len(batch)
+        for (_, answer), result in zip(batch, results, strict=True):
+            if answer.done():
+                continue  # its caller left
+            if isinstance(result, Exception):
+                answer.set_exception(result)
+            else:
+                answer.set_result(result)

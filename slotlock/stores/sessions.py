@@ -12,7 +12,7 @@ from datetime import datetime
 from bson import ObjectId
 
 from slotlock.domain.people import Role, UserId
-from slotlock.stores.batches import BatchedRead
+from slotlock.stores.batches import Batches
 from slotlock.stores.mongo import Database
 
 
@@ -21,7 +21,7 @@ class Sessions:
 
     def __init__(self, database: Database) -> None:
         self._sessions = database["sessions"]
-        self._roles = BatchedRead(self._read_roles)
+        self._roles = Batches(self._read_roles)
 
     async def prepare(self) -> None:
         """Create the indexes that are missing."""
@@ -44,11 +44,12 @@ class Sessions:
 
     async def role_in(self, session_id: str) -> Role | None:
         """The role of the session's person as of now, or None when the session has ended."""
-        return await self._roles.get(session_id)
+        return await self._roles.do(session_id)
 
-    async def _read_roles(self, session_ids: list[str]) -> dict[str, Role]:
+    async def _read_roles(self, session_ids: list[str]) -> list[Role | None]:
         found = self._sessions.find({"_id": {"$in": session_ids}}, {"role": 1})
-        return {document["_id"]: Role(document["role"]) async for document in found}
+        roles = {document["_id"]: Role(document["role"]) async for document in found}
+        return [roles.get(session_id) for session_id in session_ids]
 
     async def rotate(self, session_id: str, old: str, new: str, expires_at: datetime) -> bool:
         """Replace the refresh token if `old` is the one that is good. Two at once: one succeeds."""

@@ -8,7 +8,7 @@ document of its own, `{_id, slot, user, at, cancelledAt}`, in the same transacti
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -119,6 +119,12 @@ def seen_by(people: Iterable[UserId]) -> Document:
 def seen_with(booking_id: BookingId) -> Document:
     """The projection that leaves out every booking but this one."""
     return _projection({"$eq": ["$$this.id", ObjectId(booking_id)]})
+
+
+def seen_among(booking_ids: Sequence[ObjectId]) -> Document:
+    """The projection to the ids of those of these bookings that are live."""
+    among = {"$in": ["$$this.id", booking_ids]}
+    return {"bookings": {"$filter": {"input": "$bookings", "cond": among}}}
 
 
 def _projection(condition: Document) -> Document:

@@ -4,15 +4,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bson import ObjectId
-from pymongo import timeout
+from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import BulkWriteError, WriteError
 
 from slotlock.domain.booking import Decision
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Availability, Booking, BookingId, Slot, SlotId, availability
 from slotlock.stores import slot_documents as documents
-from slotlock.stores.batches import BatchedRead
+from slotlock.stores.batches import Batches
 from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document
 
 
@@ -26,6 +27,11 @@ def new_booking_id() -> BookingId:
     return BookingId(str(ObjectId()))
 
 
+# A slot as it was looked at, and bookings to be added to it.
+Addition = tuple[Slot, Decision[Any]]
+LARGEST_WRITE = 64
+
+
 class Slots:
     """The slots and their bookings."""
 
@@ -33,7 +39,8 @@ class Slots:
         self._client = database.client
         self._slots = database["slots"]
         self._ended = database["endedBookings"]
-        self._looks = BatchedRead(self._look_together)
+        self._looks = Batches(self._look_together)
+        self._additions = Batches(self._add_together, LARGEST_WRITE)
 
     async def prepare(self) -> None:
         """Create the indexes that are missing."""
@@ -50,14 +57,14 @@ class Slots:
 
         Looks of concurrent callers are one query, so that a booking or two of theirs may show.
         """
-        return await self._looks.get((slot_id, tuple(people)))
+        return await self._looks.do((slot_id, tuple(people)))
 
     async def _look_together(
         self, looks: list[tuple[SlotId, tuple[UserId, ...]]]
-    ) -> dict[tuple[SlotId, tuple[UserId, ...]], Slot]:
+    ) -> list[Slot | None]:
         people = {user_id for _, asked in looks for user_id in asked}
         found = await self.look_at_many({slot_id for slot_id, _ in looks}, people)
-        return {look: found[look[0]] for look in looks if look[0] in found}
+        return [found.get(slot_id) for slot_id, _ in looks]
 
     async def look_with(self, slot_id: SlotId, booking_id: BookingId) -> Slot | None:
         """The slot as it is now, with this one live booking only."""
@@ -122,26 +129,55 @@ class Slots:
         False, and nothing written, when somebody else wrote first: look again, decide again.
         """
         if not decision.removed:
-            return await self._write(before, decision, None)
+            return await self._additions.do((before, decision))
 
         async def both(session: AsyncClientSession) -> bool:
-            written = await self._write(before, decision, session)
-            if written:
+            update = documents.update_of(before, decision)
+            written = await self._slots.update_one(documents.guard(before), update, session=session)
+            if written.modified_count:
                 ended = [documents.ended_document(booking) for booking in decision.removed]
                 await self._ended.insert_many(ended, session=session)
-            return written
+            return written.modified_count == 1
 
         # Without a limit of its own with_transaction goes on for two minutes.
         with timeout(OPERATION_TIMEOUT_MS / 1000):
             async with self._client.start_session() as session:
                 return await session.with_transaction(both)
 
-    async def _write(
-        self, before: Slot, decision: Decision[Any], session: AsyncClientSession | None
-    ) -> bool:
-        update = documents.update_of(before, decision)
-        written = await self._slots.update_one(documents.guard(before), update, session=session)
-        return written.modified_count == 1
+    async def _add_together(self, wanted: list[Addition]) -> list[bool | Exception]:
+        """Write the new bookings of concurrent acts, each guarded by itself; which were written."""
+        updates = [
+            UpdateOne(documents.guard(before), documents.update_of(before, decision))
+            for before, decision in wanted
+        ]
+        failed: dict[int, Exception] = {}
+        try:
+            result = await self._slots.bulk_write(updates, ordered=False)
+            if result.modified_count == len(wanted):
+                return [True] * len(wanted)
+        except BulkWriteError as error:
+            if error.details["writeConcernErrors"]:
+                raise
+            # One statement's error is one caller's, not its neighbours'.
+            for each in error.details["writeErrors"]:
+                failed[each["index"]] = WriteError(each["errmsg"], each["code"])
+        made = await self._made(wanted)
+        return [
+            failed.get(index) or all(booking.id in made for booking in decision.added)
+            for index, (_, decision) in enumerate(wanted)
+        ]
+
+    async def _made(self, wanted: list[Addition]) -> set[BookingId]:
+        """Those of the bookings that were written: a bulk tells how many, and not which."""
+        ids = [ObjectId(booking.id) for _, decision in wanted for booking in decision.added]
+        query = {"_id": {"$in": [ObjectId(before.id) for before, _ in wanted]}}
+        found = self._slots.find(query, documents.seen_among(ids))
+        live = {entry["id"] async for document in found for entry in document["bookings"]}
+        # Somebody may have cancelled one since.
+        ended = self._ended.find(
+            {"_id": {"$in": [id_ for id_ in ids if id_ not in live]}}, {"_id": 1}
+        )
+        return {BookingId(str(id_)) for id_ in live | {document["_id"] async for document in ended}}
 
     async def replace(self, before: Slot, after: Slot) -> bool:
         """Write an organiser's changes, guarded by version like every other write."""

@@ -12,7 +12,7 @@ from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.people import Role, User, UserId
-from slotlock.stores.batches import BatchedRead
+from slotlock.stores.batches import Batches
 from slotlock.stores.mongo import Database, Document
 
 
@@ -21,7 +21,7 @@ class Users:
 
     def __init__(self, database: Database) -> None:
         self._users = database["users"]
-        self._reads = BatchedRead(self._read)
+        self._reads = Batches(self._read)
 
     async def prepare(self) -> None:
         """Create the index that keeps e-mail addresses unique."""
@@ -53,12 +53,13 @@ class Users:
     async def by_ids(self, user_ids: Iterable[UserId]) -> dict[UserId, User]:
         """Those of the people who exist."""
         wanted = list(user_ids)
-        found = await asyncio.gather(*map(self._reads.get, wanted))
+        found = await asyncio.gather(*map(self._reads.do, wanted))
         return {user.id: user for user in found if user is not None}
 
-    async def _read(self, user_ids: list[UserId]) -> dict[UserId, User]:
-        found = self._users.find({"_id": {"$in": [ObjectId(user_id) for user_id in user_ids]}})
-        return {user.id: user async for user in (_user(document) async for document in found)}
+    async def _read(self, user_ids: list[UserId]) -> list[User | None]:
+        query = {"_id": {"$in": [ObjectId(user_id) for user_id in set(user_ids)]}}
+        users = {user.id: user async for user in (_user(d) async for d in self._users.find(query))}
+        return [users.get(user_id) for user_id in user_ids]
 
     async def all(self) -> AsyncIterator[User]:
         """Everyone, by address."""
