@@ -47,18 +47,18 @@ class Documents:
 
     def __init__(self, schema: GraphQLSchema) -> None:
         self._schema = schema
-        self._seen: OrderedDict[str, DocumentNode] = OrderedDict()
+        self._seen: OrderedDict[str, dict[str | None, Operation]] = OrderedDict()
 
     def operation(self, text: str, name: str | None) -> Operation:
         """The operation that a request means. Errors: DocumentError."""
-        document = self._seen.get(text)
-        if document is None:
-            document = self._seen[text] = self._checked(text)
+        operations = self._seen.get(text)
+        if operations is None:
+            operations = self._seen[text] = _operations(self._checked(text))
             if len(self._seen) > MAX_REMEMBERED:
                 self._seen.popitem(last=False)
         else:
             self._seen.move_to_end(text)
-        return _operation(document, name)
+        return _named(operations, name)
 
     def _checked(self, text: str) -> DocumentNode:
         if len(text) > MAX_TEXT:
@@ -81,25 +81,32 @@ class Documents:
         return document
 
 
-def _operation(document: DocumentNode, name: str | None) -> Operation:
-    operations = {
-        node.name.value if node.name else None: node
+def _operations(document: DocumentNode) -> dict[str | None, Operation]:
+    return {
+        name: Operation(document, name, node.operation, _roots(node))
         for node in document.definitions
         if isinstance(node, OperationDefinitionNode)
+        for name in [node.name.value if node.name else None]
     }
-    if name is None and len(operations) != 1:
-        raise DocumentError(
-            [failure(Code.BAD_USER_INPUT, "Name one of the document's operations to execute.")]
-        )
-    node = operations.get(name) if name is not None else next(iter(operations.values()))
-    if node is None:
-        raise DocumentError([failure(Code.BAD_USER_INPUT, "There is no operation of this name.")])
-    roots = tuple(
+
+
+def _roots(node: OperationDefinitionNode) -> tuple[tuple[str, str], ...]:
+    return tuple(
         ((field.alias or field.name).value, field.name.value)
         for field in node.selection_set.selections
         if isinstance(field, FieldNode)
     )
-    return Operation(document, name, node.operation, roots)
+
+
+def _named(operations: dict[str | None, Operation], name: str | None) -> Operation:
+    if name is None and len(operations) != 1:
+        raise DocumentError(
+            [failure(Code.BAD_USER_INPUT, "Name one of the document's operations to execute.")]
+        )
+    found = operations.get(name) if name is not None else next(iter(operations.values()))
+    if found is None:
+        raise DocumentError([failure(Code.BAD_USER_INPUT, "There is no operation of this name.")])
+    return found
 
 
 def _too_large(message: str) -> DocumentError:

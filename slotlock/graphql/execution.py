@@ -99,9 +99,14 @@ def _answer(result: ExecutionResult) -> Answer:
 
 
 def _count(operation: Operation, answer: Answer) -> None:
+    errors = answer.body.get("errors")
+    if not errors:
+        for _, name in operation.roots:
+            REQUESTS.labels(name, "ok").inc()
+        return
     codes = {
         error["path"][0] if error.get("path") else None: error["extensions"]["code"]
-        for error in answer.body.get("errors", ())
+        for error in errors
     }
     for key, name in operation.roots:
         REQUESTS.labels(name, codes.get(key) or codes.get(None) or "ok").inc()
