@@ -1,7 +1,9 @@
 """The line to Redis: concurrent requests leave together, and a Redis that is away costs no time."""
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from prometheus_client import Gauge
@@ -9,7 +11,6 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
 
 log = logging.getLogger("slotlock.redis")
 
@@ -39,6 +40,7 @@ def redis_client(url: str) -> "Redis":
         retry=Retry(NoBackoff(), 0),
         socket_timeout=COMMAND_TIMEOUT_S,
         socket_connect_timeout=COMMAND_TIMEOUT_S,
+        socket_keepalive=True,
     )
 
 
@@ -79,7 +81,10 @@ class RedisLine:
             while self._waiting:
                 batch = self._waiting[:LARGEST_PIPELINE]
                 del self._waiting[:LARGEST_PIPELINE]
-                await self._send_batch(batch)
+                if self.away:  # what came while a command was hanging need not hang as well
+                    _tell(batch, [RedisAwayError("Redis is away")] * len(batch))
+                else:
+                    await self._send_batch(batch)
         finally:
             self._pump = None
 
@@ -89,15 +94,12 @@ class RedisLine:
                 for command, _ in batch:
                     pipeline.execute_command(*command)
                 answers = await pipeline.execute(raise_on_error=False)
-        except (RedisError, OSError, TimeoutError) as error:
+        except Exception as error:  # whatever it is, nobody may be left waiting for an answer
             answers = [error] * len(batch)
-        for (_, waiting), answer in zip(batch, answers, strict=True):
-            if isinstance(answer, Exception):
-                self._break(answer)
-                if not waiting.done():
-                    waiting.set_exception(RedisAwayError(str(answer)))
-            elif not waiting.done():
-                waiting.set_result(answer)
+        error = next((answer for answer in answers if isinstance(answer, Exception)), None)
+        if error is not None:
+            self._break(error)
+        _tell(batch, answers)
 
     def _break(self, error: Exception) -> None:
         if self._probe is None and not self._closed:
@@ -107,7 +109,8 @@ class RedisLine:
 
     async def _wait_until_back(self) -> None:
         # Idle connections to a server that has died would each fail once more.
-        await self._client.connection_pool.disconnect(inuse_connections=False)
+        with contextlib.suppress(Exception):
+            await self._client.connection_pool.disconnect(inuse_connections=False)
         while not await self.answers():
             await asyncio.sleep(PROBE_EVERY_S)
         self._probe = None
@@ -124,8 +127,8 @@ class RedisLine:
                 return bool(await self._client.set("slotlock:probe", b"1", px=1000))
             except RedisConnectionError:
                 continue
-            except (RedisError, OSError, TimeoutError):
-                break
+            except Exception:
+                return False
         return False
 
     async def close(self) -> None:
@@ -136,6 +139,16 @@ class RedisLine:
         if self._probe is not None:
             self._probe.cancel()
         await self._client.aclose()
+
+
+def _tell(batch: _Sent, answers: Sequence[Any]) -> None:
+    for (_, waiting), answer in zip(batch, answers, strict=True):
+        if waiting.done():
+            continue  # its caller left
+        if isinstance(answer, Exception):
+            waiting.set_exception(RedisAwayError(str(answer)))
+        else:
+            waiting.set_result(answer)
 
 
 def _look_at_error(answer: asyncio.Future[Any]) -> None:
