@@ -96,9 +96,8 @@ class RedisLine:
                 answers = await pipeline.execute(raise_on_error=False)
         except Exception as error:  # whatever it is, nobody may be left waiting for an answer
             answers = [error] * len(batch)
-        error = next((answer for answer in answers if isinstance(answer, Exception)), None)
-        if error is not None:
-            self._break(error)
+        for failed in (answer for answer in answers if isinstance(answer, Exception)):
+            self._break(failed)
         _tell(batch, answers)
 
     def _break(self, error: Exception) -> None:
