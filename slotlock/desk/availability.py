@@ -14,6 +14,7 @@ from prometheus_client import Counter
 
 from slotlock.domain.slots import Availability, SlotId
 from slotlock.stores.announcements import Announcements
+from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Slots
 
 log = logging.getLogger("slotlock.availability")
@@ -119,9 +120,10 @@ class AvailabilityBoard:
             await asyncio.sleep(HEAL_EVERY_S)
             try:
                 await self.heal()
-            except Exception:
+            except Exception as error:
                 # The truth may be away for a while; the board must outlive that.
-                log.warning("Availability could not be compared with MongoDB", exc_info=True)
+                why = None if is_away(error) else error
+                log.warning("availability could not be compared with MongoDB", exc_info=why)
 
     async def heal(self) -> None:
         """Read what is watched, and tell what no announcement told."""

@@ -7,6 +7,10 @@ from typing import Any
 
 from graphql import GraphQLError
 
+from slotlock.stores.mongo import is_away
+
+SORRY = "Something went wrong on our side. Please try again."
+
 log = logging.getLogger("slotlock.graphql")
 
 
@@ -46,10 +50,26 @@ def formatted(error: GraphQLError) -> dict[str, Any]:
     # both speak of what the caller sent.
     if original is None or (isinstance(original, ValueError) and error.path is None):
         return _sent(error, Code.BAD_USER_INPUT, error.message)
-    error_id = secrets.token_hex(6)
-    log.error("error %s at %s", error_id, error.path, exc_info=original)
-    sent = _sent(error, Code.INTERNAL, "Something went wrong on our side. Please try again.")
+    error_id = logged(f"a field failed at {error.path}", original)
+    sent = _sent(error, Code.INTERNAL, SORRY)
     sent["extensions"]["errorId"] = error_id
+    return sent
+
+
+def logged(what: str, error: BaseException) -> str:
+    """Log a failure that is ours; returns the id under which it is found."""
+    error_id = secrets.token_hex(6)
+    if is_away(error):  # one line each, however many ask meanwhile
+        log.error("error %s: %s: MongoDB is away", error_id, what)
+    else:
+        log.error("error %s: %s", error_id, what, exc_info=error)
+    return error_id
+
+
+def internal(what: str, error: BaseException) -> dict[str, Any]:
+    """A failure that is ours and has no place in a document, logged and as it is sent."""
+    sent = failure(Code.INTERNAL, SORRY)
+    sent["extensions"]["errorId"] = logged(what, error)
     return sent
 
 

@@ -1,6 +1,5 @@
 """GraphQL over HTTP, and over server-sent events for clients that prefer those."""
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,11 +13,10 @@ from strawberry.http.ides import get_graphql_ide_html
 from slotlock.graphql.accept import preferred
 from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
 from slotlock.graphql.documents import DocumentError
-from slotlock.graphql.errors import Code, failure
+from slotlock.graphql.errors import Code, failure, internal
 from slotlock.graphql.events import event_stream
 from slotlock.graphql.execution import run
-
-log = logging.getLogger("slotlock.graphql")
+from slotlock.stores.mongo import is_away
 
 MAX_BODY = 64 * 1024
 JSON = "application/json"
@@ -60,9 +58,9 @@ class HttpEndpoint:
             response = _refusal(200 if legacy else 400, error.errors, media_type)
         except ClientDisconnect:
             return
-        except Exception:
-            log.exception("a request failed outside its operation")
-            response = _refusal(500, [failure(Code.INTERNAL, "Something went wrong on our side.")])
+        except Exception as error:
+            failed = internal("a request failed outside its operation", error)
+            response = _refusal(503 if is_away(error) else 500, [failed])
         await response(scope, receive, send)
 
     def _media_type(self, request: Request) -> str:

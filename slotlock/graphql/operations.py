@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
@@ -13,10 +12,8 @@ from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
 from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
 from slotlock.graphql.documents import DocumentError
-from slotlock.graphql.errors import Code, failure
+from slotlock.graphql.errors import internal
 from slotlock.graphql.execution import answers
-
-log = logging.getLogger("slotlock.graphql")
 
 MAX_OPERATIONS = 10
 
@@ -86,10 +83,9 @@ class Operations:
             await self.send_errors(operation_id, error.errors)
         except ClosedError:
             pass
-        except Exception:
-            log.exception("an operation on a socket failed outside its resolvers")
-            text = "Something went wrong on our side."
-            await self.send_errors(operation_id, [failure(Code.INTERNAL, text)])
+        except Exception as error:
+            failed = internal("an operation failed outside its resolvers", error)
+            await self.send_errors(operation_id, [failed])
         finally:
             self._forget(operation_id)
 

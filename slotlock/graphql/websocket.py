@@ -5,7 +5,6 @@ https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -16,10 +15,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
 from slotlock.graphql.conversation import Conversation
-from slotlock.graphql.errors import Code, failure
+from slotlock.graphql.errors import Code, failure, logged
 from slotlock.graphql.operations import MAX_OPERATIONS, ClosedError, Operations
-
-log = logging.getLogger("slotlock.graphql")
 
 PROTOCOL = "graphql-transport-ws"
 INIT_WITHIN_S = 10.0
@@ -80,8 +77,8 @@ class Socket:
                 await self._handle(await self._read())
         except (ClosedError, WebSocketDisconnect):
             pass
-        except Exception:
-            log.exception("a socket failed")
+        except Exception as error:
+            logged("a socket failed", error)
             await self._close(INTERNAL_ERROR, "Something went wrong on our side")
         finally:
             await self._end_all()

@@ -7,7 +7,7 @@ from typing import Any
 from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
-from pymongo.errors import PyMongoError
+from pymongo.errors import ConnectionFailure, PyMongoError
 
 Document = dict[str, Any]
 Database = AsyncDatabase[Document]
@@ -34,6 +34,13 @@ def connect(url: str) -> "tuple[AsyncMongoClient[Document], Database]":
     )
     options: CodecOptions[Document] = CodecOptions(tz_aware=True, tzinfo=UTC)
     return client, client.get_default_database(DEFAULT_DATABASE).with_options(options)
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether an error only says that MongoDB did not answer, and nothing about the caller."""
+    return (isinstance(error, PyMongoError) and error.timeout) or isinstance(
+        error, ConnectionFailure
+    )
 
 
 async def answers(database: Database, within_s: float = 1.0) -> bool:
