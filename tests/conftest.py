@@ -1,11 +1,13 @@
 """Real servers and real processes for every test that needs them."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from slotlock.api.embedded import Servers, embedded_servers
+from tests.support.client import http_client
 from tests.support.people import Crowd, make_crowd
 from tests.support.processes import AppProcess, app_process, environment
 
@@ -39,6 +41,13 @@ def two_apps(
 async def crowd(two_apps: tuple[AppProcess, AppProcess]) -> Crowd:
     """Two hundred people and an organiser, signed in, who know both processes."""
     return await make_crowd(two_apps[0].environment, 200)
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    """Connections enough for a rush."""
+    async with http_client() as opened:
+        yield opened
 
 
 @pytest.fixture

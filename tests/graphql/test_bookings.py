@@ -1,11 +1,9 @@
 """Booking and cancelling over HTTP, and who sees what of it."""
 
-from collections.abc import AsyncIterator
-
 import httpx
 import pytest
 
-from tests.support.client import BOOK, CANCEL, ROSTER, Client, http_client, in_hours
+from tests.support.client import BOOK, CANCEL, ROSTER, Client, in_hours
 from tests.support.people import make_crowd
 from tests.support.processes import AppProcess
 
@@ -18,13 +16,6 @@ MINE = """query($first: Int! = 20, $after: String) {
     pageInfo { hasNextPage endCursor }
   }
 }"""
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
-    """Connections."""
-    async with http_client() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """Slots over HTTP: who may create and change them, and how people find them."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.support.client import CREATE, Client, Json, http_client, in_hours, slot_fields
+from tests.support.client import CREATE, Client, Json, in_hours, slot_fields
 from tests.support.people import make_crowd
 from tests.support.processes import AppProcess
 
@@ -31,13 +30,6 @@ SLOTS = """query(
     pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
   }
 }"""
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
-    """Connections."""
-    async with http_client() as opened:
-        yield opened
 
 
 @pytest.fixture
