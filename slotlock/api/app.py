@@ -108,7 +108,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         yield {
             "http": HttpEndpoint(conversation),
             "socket": SocketEndpoint(conversation),
-            "database": database,
+            "probe": mongo.Probe(database),
             "line": line,
         }
 

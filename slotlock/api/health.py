@@ -8,8 +8,6 @@ from prometheus_client import REGISTRY as OWN
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from slotlock.stores import mongo
-
 
 async def healthz(request: Request) -> Response:
     """200 while the process answers at all."""
@@ -24,7 +22,7 @@ async def readyz(request: Request) -> Response:
     """
     wanted = request.query_params.get("of")
     mongodb, redis = await asyncio.gather(
-        mongo.answers(request.state.database), request.state.line.answers()
+        request.state.probe.answers(), request.state.line.answers()
     )
     away = [
         name

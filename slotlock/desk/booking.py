@@ -58,7 +58,7 @@ async def cancel(
     outcome = await act(
         desk,
         slot_id,
-        look=lambda: desk.slots.look_with(slot_id, booking_id),
+        look=lambda: desk.slots.look(slot_id, [caller.user_id], [booking_id]),
         decide=lambda slot, now: rules.cancel(slot, booking_id, caller, now),
     )
     if outcome is None:

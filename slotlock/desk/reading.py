@@ -60,7 +60,7 @@ async def find_booking(
     desk: Desk, slot_id: SlotId, booking_id: BookingId, viewer: Caller
 ) -> tuple[Booking, Slot] | None:
     """A booking, live or cancelled, with its slot, for its owner or an organiser."""
-    slot = await desk.slots.look_with(slot_id, booking_id)
+    slot = await desk.slots.look(slot_id, [viewer.user_id], [booking_id])
     if slot is None:
         return None
     live = next((b for b in slot.bookings if b.id == booking_id), None)

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from slotlock.stores.mongo import is_away
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -50,6 +52,9 @@ class Batches(Generic[Item, Result]):
         try:
             results = await self._run([item for item, _ in batch])
         except Exception as error:
+            if is_away(error):  # who waited meanwhile need not wait for the same again
+                batch += self._waiting
+                self._waiting.clear()
             results = [error] * len(batch)
         for (_, answer), result in zip(batch, results, strict=True):
             if answer.done():

@@ -9,14 +9,19 @@ from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.errors import ConnectionFailure, PyMongoError
 
+from slotlock.stores.gate import GateTimeoutError
+
 Document = dict[str, Any]
 Database = AsyncDatabase[Document]
 
 # Long enough for an election on a healthy set, short enough that a caller still waits for it.
 OPERATION_TIMEOUT_MS = 5_000
 SELECTION_TIMEOUT_MS = 3_000
-# More connections make a rush slower: each has a thread in mongod that wants its turn.
+# More connections make a rush slower: each has a thread in mongod that wants its turn. The gates of
+# the stores, with the batches and the probe beside them, let in fewer than there are connections.
 LARGEST_POOL = 32
+SLOTS_GATE = 14
+PEOPLE_GATE = 4
 
 DEFAULT_DATABASE = "slotlock"
 
@@ -30,6 +35,7 @@ def connect(url: str) -> "tuple[AsyncMongoClient[Document], Database]":
         timeoutMS=OPERATION_TIMEOUT_MS,
         serverSelectionTimeoutMS=SELECTION_TIMEOUT_MS,
         maxPoolSize=LARGEST_POOL,
+        maxConnecting=LARGEST_POOL,
         appname="slotlock",
     )
     options: CodecOptions[Document] = CodecOptions(tz_aware=True, tzinfo=UTC)
@@ -38,16 +44,27 @@ def connect(url: str) -> "tuple[AsyncMongoClient[Document], Database]":
 
 def is_away(error: BaseException) -> bool:
     """Whether an error only says that MongoDB did not answer, and nothing about the caller."""
-    return (isinstance(error, PyMongoError) and error.timeout) or isinstance(
-        error, ConnectionFailure
-    )
+    if isinstance(error, PyMongoError):
+        return error.timeout or isinstance(error, ConnectionFailure)
+    return isinstance(error, GateTimeoutError)
 
 
-async def answers(database: Database, within_s: float = 1.0) -> bool:
-    """Whether a primary answers within the time."""
-    try:
-        async with asyncio.timeout(within_s):
-            hello = await database.command("hello")
-            return bool(hello.get("isWritablePrimary"))
-    except (PyMongoError, TimeoutError):
-        return False
+class Probe:
+    """Whether MongoDB answers: one question at a time, however many want to know."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._asking: asyncio.Task[bool] | None = None
+
+    async def answers(self, within_s: float = 1.0) -> bool:
+        """Whether a primary answers within the time. The question itself is never cancelled."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask())
+        done, _ = await asyncio.wait([self._asking], timeout=within_s)
+        return bool(done) and self._asking.result()
+
+    async def _ask(self) -> bool:
+        try:
+            return bool((await self._database.command("hello")).get("isWritablePrimary"))
+        except PyMongoError:
+            return False

@@ -13,13 +13,15 @@ from bson import ObjectId
 
 from slotlock.domain.people import Role, UserId
 from slotlock.stores.batches import Batches
-from slotlock.stores.mongo import Database
+from slotlock.stores.gate import Gate, gated
+from slotlock.stores.mongo import PEOPLE_GATE, Database
 
 
 class Sessions:
     """Who is signed in."""
 
     def __init__(self, database: Database) -> None:
+        self.gate = Gate(PEOPLE_GATE)
         self._sessions = database["sessions"]
         self._roles = Batches(self._read_roles)
 
@@ -28,6 +30,7 @@ class Sessions:
         await self._sessions.create_index("expiresAt", expireAfterSeconds=0, name="expiry")
         await self._sessions.create_index("user", name="user")
 
+    @gated
     async def open(self, user_id: UserId, role: Role, refresh: str, expires_at: datetime) -> str:
         """A new session's id."""
         session_id = secrets.token_urlsafe(16)
@@ -51,6 +54,7 @@ class Sessions:
         roles = {document["_id"]: Role(document["role"]) async for document in found}
         return [roles.get(session_id) for session_id in session_ids]
 
+    @gated
     async def rotate(self, session_id: str, old: str, new: str, expires_at: datetime) -> bool:
         """Replace the refresh token if `old` is the one that is good. Two at once: one succeeds."""
         rotated = await self._sessions.update_one(
@@ -59,10 +63,12 @@ class Sessions:
         )
         return rotated.modified_count == 1
 
+    @gated
     async def end(self, session_id: str) -> None:
         """End a session with all its refresh tokens."""
         await self._sessions.delete_one({"_id": session_id})
 
+    @gated
     async def set_role(self, user_id: UserId, role: Role) -> None:
         """Let the person's open sessions know their new role."""
         await self._sessions.update_many(

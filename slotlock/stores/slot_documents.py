@@ -107,29 +107,24 @@ def update_of(before: Slot, decision: Decision[Any]) -> Document:
     return update
 
 
-def seen_by(people: Iterable[UserId]) -> Document:
-    """The projection that leaves out everybody's bookings but these people's.
+def seen_by(people: Iterable[UserId], booking_ids: Iterable[BookingId] = ()) -> Document:
+    """The projection that leaves out every booking but these people's and these.
 
     The booker of a one-place slot is read along: `bookedBy` needs them.
     """
-    users = [ObjectId(user_id) for user_id in people]
-    return _projection({"$or": [{"$in": ["$$this.user", users]}, {"$eq": ["$capacity", 1]}]})
-
-
-def seen_with(booking_id: BookingId) -> Document:
-    """The projection that leaves out every booking but this one."""
-    return _projection({"$eq": ["$$this.id", ObjectId(booking_id)]})
+    asked = [
+        {"$in": ["$$this.user", [ObjectId(user_id) for user_id in people]]},
+        {"$in": ["$$this.id", [ObjectId(booking_id) for booking_id in booking_ids]]},
+        {"$eq": ["$capacity", 1]},
+    ]
+    bookings = {"$filter": {"input": "$bookings", "cond": {"$or": asked}}}
+    return {**dict.fromkeys(FIELDS, 1), "bookings": bookings}
 
 
 def seen_among(booking_ids: Sequence[ObjectId]) -> Document:
     """The projection to the ids of those of these bookings that are live."""
     among = {"$in": ["$$this.id", booking_ids]}
     return {"bookings": {"$filter": {"input": "$bookings", "cond": among}}}
-
-
-def _projection(condition: Document) -> Document:
-    bookings = {"$filter": {"input": "$bookings", "cond": condition}}
-    return {**dict.fromkeys(FIELDS, 1), "bookings": bookings}
 
 
 def matching(wanted: SlotFilter) -> Document:

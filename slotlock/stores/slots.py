@@ -14,7 +14,8 @@ from slotlock.domain.people import UserId
 from slotlock.domain.slots import Availability, Booking, BookingId, Slot, SlotId, availability
 from slotlock.stores import slot_documents as documents
 from slotlock.stores.batches import Batches
-from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document
+from slotlock.stores.gate import Gate, gated
+from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, SLOTS_GATE, Database, Document
 
 
 def new_slot_id() -> SlotId:
@@ -27,6 +28,8 @@ def new_booking_id() -> BookingId:
     return BookingId(str(ObjectId()))
 
 
+# Which slot, whose bookings in it, and which bookings besides.
+Look = tuple[SlotId, tuple[UserId, ...], tuple[BookingId, ...]]
 # A slot as it was looked at, and bookings to be added to it.
 Addition = tuple[Slot, Decision[Any]]
 LARGEST_WRITE = 64
@@ -36,10 +39,12 @@ class Slots:
     """The slots and their bookings."""
 
     def __init__(self, database: Database) -> None:
+        self.gate = Gate(SLOTS_GATE)
         self._client = database.client
         self._slots = database["slots"]
         self._ended = database["endedBookings"]
         self._looks = Batches(self._look_together)
+        self._past = Batches(self._read_ended)
         self._additions = Batches(self._add_together, LARGEST_WRITE)
 
     async def prepare(self) -> None:
@@ -47,48 +52,50 @@ class Slots:
         for name, keys in documents.INDEXES.items():
             await self._slots.create_index(keys, name=name)
 
+    @gated
     async def add(self, slot: Slot) -> None:
         """Keep a new slot."""
         fields = documents.fields_of(slot)
         await self._slots.insert_one({"_id": ObjectId(slot.id), **fields, "bookings": []})
 
-    async def look(self, slot_id: SlotId, people: Iterable[UserId] = ()) -> Slot | None:
-        """The slot as it is now, with the live bookings of these people, and no others to speak of.
+    async def look(
+        self,
+        slot_id: SlotId,
+        people: Iterable[UserId] = (),
+        booking_ids: Iterable[BookingId] = (),
+    ) -> Slot | None:
+        """The slot as it is now, with these live bookings and those of these people.
 
-        Looks of concurrent callers are one query, so that a booking or two of theirs may show.
+        Looks of concurrent callers are one query, so that some of theirs may show too.
         """
-        return await self._looks.do((slot_id, tuple(people)))
+        return await self._looks.do((slot_id, tuple(people), tuple(booking_ids)))
 
-    async def _look_together(
-        self, looks: list[tuple[SlotId, tuple[UserId, ...]]]
-    ) -> list[Slot | None]:
-        people = {user_id for _, asked in looks for user_id in asked}
-        found = await self.look_at_many({slot_id for slot_id, _ in looks}, people)
-        return [found.get(slot_id) for slot_id, _ in looks]
+    async def _look_together(self, looks: list[Look]) -> list[Slot | None]:
+        people = {user_id for _, asked, _ in looks for user_id in asked}
+        booking_ids = {booking_id for *_, asked in looks for booking_id in asked}
+        found = await self._read({look[0] for look in looks}, people, booking_ids)
+        return [found.get(look[0]) for look in looks]
 
-    async def look_with(self, slot_id: SlotId, booking_id: BookingId) -> Slot | None:
-        """The slot as it is now, with this one live booking only."""
-        return await self._look(slot_id, documents.seen_with(booking_id))
-
-    async def look_at_roster(self, slot_id: SlotId) -> Slot | None:
-        """The slot as it is now, with every live booking in the order they were made."""
-        return await self._look(slot_id, None)
-
-    async def _look(self, slot_id: SlotId, projection: Document | None) -> Slot | None:
-        document = await self._slots.find_one({"_id": ObjectId(slot_id)}, projection)
-        return documents.slot_of(document) if document else None
-
-    async def look_at_many(
-        self, slot_ids: Iterable[SlotId], people: Iterable[UserId] = ()
+    async def _read(
+        self,
+        slot_ids: Iterable[SlotId],
+        people: Iterable[UserId] = (),
+        booking_ids: Iterable[BookingId] = (),
     ) -> dict[SlotId, Slot]:
-        """Those of the slots that exist, as they are now."""
         query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
-        found = self._slots.find(query, documents.seen_by(people))
+        found = self._slots.find(query, documents.seen_by(people, booking_ids))
         return {slot.id: slot async for slot in (documents.slot_of(d) async for d in found)}
 
+    @gated
+    async def look_at_roster(self, slot_id: SlotId) -> Slot | None:
+        """The slot as it is now, with every live booking in the order they were made."""
+        document = await self._slots.find_one({"_id": ObjectId(slot_id)})
+        return documents.slot_of(document) if document else None
+
+    @gated
     async def availability(self, slot_ids: Iterable[SlotId]) -> list[Availability]:
         """The public state of those of the slots that exist."""
-        return [availability(slot) for slot in (await self.look_at_many(slot_ids)).values()]
+        return [availability(slot) for slot in (await self._read(slot_ids)).values()]
 
     async def page(
         self,
@@ -106,6 +113,7 @@ class Slots:
         query = {"bookings.user": ObjectId(user_id)}
         return await self._page(query, SlotOrder.START_ASC, first, after, [user_id])
 
+    @gated
     async def _page(
         self,
         query: Document,
@@ -128,8 +136,13 @@ class Slots:
 
         False, and nothing written, when somebody else wrote first: look again, decide again.
         """
-        if not decision.removed:
-            return await self._additions.do((before, decision))
+        if decision.removed:
+            return await self._exchange(before, decision)
+        return await self._additions.do((before, decision))
+
+    @gated
+    async def _exchange(self, before: Slot, decision: Decision[Any]) -> bool:
+        """Write a decision that ends bookings: they move in the same transaction."""
 
         async def both(session: AsyncClientSession) -> bool:
             update = documents.update_of(before, decision)
@@ -179,6 +192,7 @@ class Slots:
         )
         return {BookingId(str(id_)) for id_ in live | {document["_id"] async for document in ended}}
 
+    @gated
     async def replace(self, before: Slot, after: Slot) -> bool:
         """Write an organiser's changes, guarded by version like every other write."""
         update = {"$set": documents.fields_of(after)}
@@ -187,5 +201,10 @@ class Slots:
 
     async def ended(self, booking_id: BookingId) -> Booking | None:
         """A booking that was cancelled."""
-        document = await self._ended.find_one({"_id": ObjectId(booking_id)})
-        return documents.ended_booking(document) if document else None
+        return await self._past.do(booking_id)
+
+    async def _read_ended(self, booking_ids: list[BookingId]) -> list[Booking | None]:
+        query = {"_id": {"$in": [ObjectId(booking_id) for booking_id in set(booking_ids)]}}
+        bookings = [documents.ended_booking(document) async for document in self._ended.find(query)]
+        found = {booking.id: booking for booking in bookings}
+        return [found.get(booking_id) for booking_id in booking_ids]

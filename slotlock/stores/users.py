@@ -13,13 +13,15 @@ from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.people import Role, User, UserId
 from slotlock.stores.batches import Batches
-from slotlock.stores.mongo import Database, Document
+from slotlock.stores.gate import Gate, gated
+from slotlock.stores.mongo import PEOPLE_GATE, Database, Document
 
 
 class Users:
     """The people who have an account."""
 
     def __init__(self, database: Database) -> None:
+        self.gate = Gate(PEOPLE_GATE)
         self._users = database["users"]
         self._reads = Batches(self._read)
 
@@ -27,6 +29,7 @@ class Users:
         """Create the index that keeps e-mail addresses unique."""
         await self._users.create_index("email", unique=True, name="email")
 
+    @gated
     async def add(
         self, name: str, email: str, role: Role, password_hash: str, now: datetime
     ) -> User | None:
@@ -45,6 +48,7 @@ class Users:
             return None
         return _user(document)
 
+    @gated
     async def with_password(self, email: str) -> tuple[User, str] | None:
         """The person with this address and their password's hash."""
         document = await self._users.find_one({"email": email})
@@ -66,6 +70,7 @@ class Users:
         async for document in self._users.find().sort("email", 1).hint("email"):
             yield _user(document)
 
+    @gated
     async def set_role(self, email: str, role: Role) -> User | None:
         """The person in their new role, or None when nobody has this address."""
         document = await self._users.find_one_and_update(

@@ -75,12 +75,12 @@ async def use_slots(slots: Slots) -> None:
     decision = book(before, [Party(ADA, new_booking_id())], now)
     assert await slots.commit(before, decision)
     booking = decision.added[0]
-    with_it = await slots.look_with(slot_id, booking.id)
+    with_it = await slots.look(slot_id, [], [booking.id])
     assert with_it is not None
     caller = Caller(ADA, Role.MEMBER, "session", now)
     assert await slots.commit(with_it, cancel(with_it, booking.id, caller, now))
     await slots.look_at_roster(slot_id)
-    await slots.look_at_many([slot_id], [ADA])
+    await slots.availability([slot_id])
     assert await slots.ended(booking.id)
     position = Position(before.start, slot_id)
     for order in SlotOrder:
