@@ -1,5 +1,6 @@
 """The ASGI application: the rooms wired together for as long as a process lives."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,7 +15,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.health import healthz, metrics, readyz
-from slotlock.api.server import farewell_before_stop
+from slotlock.api.server import end_with_parent, farewell_before_stop
 from slotlock.api.settings import Settings, read_settings
 from slotlock.auth import accounts
 from slotlock.auth.auth import Auth
@@ -38,17 +39,20 @@ log = logging.getLogger("slotlock")
 
 
 def create_app() -> Starlette:
-    """The application as the settings in the environment want it: the factory that servers call."""
-    return build_app(read_settings(), development=False)
+    """The application as the settings in the environment want it: the factory of each worker."""
+    return build_app(read_settings(), development=False, worker=True)
 
 
-def build_app(settings: Settings, *, development: bool) -> Starlette:
+def build_app(settings: Settings, *, development: bool, worker: bool = False) -> Starlette:
     """The application for these settings. Nothing is opened before its lifespan begins."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         async with open_rooms(settings, development=development) as rooms:
+            watching = asyncio.create_task(end_with_parent()) if worker else None
             yield rooms
+            if watching is not None:
+                watching.cancel()
 
     # CORS answers browsers' preflights; without allowed origins no other site's page gets through.
     cors = Middleware(
@@ -96,6 +100,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         for store in (slots, users, sessions):
             await store.prepare()
         await _create_admin(settings, auth)
+        await line.check()
 
         announcements.start()
         closing.push_async_callback(announcements.stop)
@@ -117,8 +122,18 @@ async def _create_admin(settings: Settings, auth: Auth) -> None:
     if settings.admin_email is None or settings.admin_password is None:
         return
     password = settings.admin_password.get_secret_value()
-    # Taken already is as good: another worker, or an earlier start, was faster.
-    await accounts.create_user(auth, "Administrator", settings.admin_email, password, Role.ADMIN)
+    email = settings.admin_email
+    made = await accounts.create_user(auth, "Administrator", email, password, Role.ADMIN)
+    if not isinstance(made, accounts.EmailTaken):
+        return
+    # An earlier start made it, or another worker; or it is somebody's, and stays as it is.
+    account = await auth.users.with_password(made.email)
+    if account is not None and account[0].role is not Role.ADMIN:
+        log.warning("%s has an account that is no admin's: `slotlock users set-role`", email)
+    if account is not None and not await auth.passwords.matches(password, account[1]):
+        log.warning(
+            "%s has an account with another password than the one set; that one stays", email
+        )
 
 
 class _Endpoint:

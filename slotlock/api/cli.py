@@ -11,7 +11,7 @@ from pymongo.errors import PyMongoError
 from slotlock import __version__
 from slotlock.api.binaries import CannotStart
 from slotlock.api.operators import OperatorError, check_stores, create_user, list_users, set_role
-from slotlock.api.server import ListenError, listen, serve, serve_by_workers
+from slotlock.api.server import ListenError, address_of, listen, serve, serve_by_workers
 from slotlock.api.settings import Settings, SettingsError, read_settings, require, settings_table
 from slotlock.domain.people import Role
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"slotlock: {line}", file=sys.stderr)
     except PyMongoError as error:
         reason = str(error).partition(" (")[0]
-        print(f"slotlock: MongoDB does not do what it should: {reason}", file=sys.stderr)
+        print(f"slotlock: MongoDB (SLOTLOCK_MONGO_URL) does not answer: {reason}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     return 1
@@ -79,14 +79,17 @@ def _dev(asked: argparse.Namespace) -> int:
 def _serve(asked: argparse.Namespace) -> int:
     settings = read_settings()
     require(settings, "mongo_url", "redis_url", "secret_key")
+    if settings.admin_email is not None:
+        require(settings, "admin_password")
     asyncio.run(check_stores(settings))
     from slotlock.api.app import build_app
 
     with listen(settings) as bound:
         if asked.workers > 1:
+            print(f"listening on {address_of(settings)} with {asked.workers} workers", flush=True)
             factory = "slotlock.api.app:create_app"
             return 0 if serve_by_workers(settings, bound, factory, asked.workers) else 1
-        address = f"http://{settings.host}:{settings.port}"
+        address = address_of(settings)
         app = build_app(settings, development=False)
         return 0 if serve(settings, bound, app, lambda: print(f"listening on {address}")) else 1
 
@@ -101,7 +104,10 @@ def _create_user(asked: argparse.Namespace) -> None:
     if asked.password_stdin:
         password = sys.stdin.readline().rstrip("\n")
     else:
-        password = getpass.getpass("Password: ")
+        try:
+            password = getpass.getpass("Password: ")
+        except EOFError:
+            raise OperatorError("no password was given; --password-stdin reads one") from None
     name = asked.name or asked.email.partition("@")[0]
     print(asyncio.run(create_user(_operator_settings(), name, asked.email, password, asked.role)))
 

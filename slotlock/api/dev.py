@@ -9,8 +9,8 @@ from pydantic import SecretStr
 
 from slotlock.api.app import build_app
 from slotlock.api.embedded import embedded_servers
-from slotlock.api.server import listen, serve
-from slotlock.api.settings import Settings
+from slotlock.api.server import address_of, listen, serve
+from slotlock.api.settings import Settings, SettingsError
 
 DEFAULT_ADMIN = "admin@slotlock.localhost"
 
@@ -47,12 +47,13 @@ def run_dev(settings: Settings) -> int:
 
 
 def _welcome(settings: Settings, email: str, password: str) -> None:
-    address = f"http://{settings.host}:{settings.port}"
+    address = address_of(settings)
     print(
         f"\nslotlock is running: {address}\n"
         f"  GraphQL and GraphiQL  {address}/graphql\n"
         f"  organiser's sign-in   {email}  {password}\n"
         f"  data                  {settings.data_dir}\n"
+        f"  MongoDB               {settings.mongo_url}\n"
         "Stop it with Ctrl-C.\n",
         flush=True,
     )
@@ -71,5 +72,8 @@ def _kept_secrets(data_dir: Path) -> dict[str, str]:
         draft.touch(mode=0o600)
         draft.write_text(json.dumps(made))
         os.replace(draft, path)
-    kept: dict[str, str] = json.loads(path.read_text())
-    return kept
+    try:
+        kept: dict[str, str] = json.loads(path.read_text())
+        return {name: kept[name] for name in ("secret_key", "admin_password")}
+    except (ValueError, KeyError, TypeError):
+        raise SettingsError(f"{path} cannot be read; restore it or delete it") from None

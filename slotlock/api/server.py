@@ -1,6 +1,9 @@
 """Running the application under uvicorn, and stopping it without losing what is under way."""
 
 import asyncio
+import errno
+import logging
+import multiprocessing
 import signal
 import socket
 import tempfile
@@ -29,6 +32,10 @@ LOGGING: dict[str, Any] = {
     # The driver tells of every lost connection; one line of ours a transition is enough.
     "loggers": {"uvicorn.error": {"level": "WARNING"}, "pymongo": {"level": "ERROR"}},
 }
+PARENT_LOOK_S = 1.0
+
+log = logging.getLogger("slotlock")
+
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -55,8 +62,15 @@ class _Supervisor(Multiprocess):
         workers = frozenset(process.pid for process in self.processes)
         # A worker that was killed never told that its subscriptions ended with it.
         for pid in self._workers - workers:
+            log.warning("worker %s ended; another takes its place", pid)
             mark_process_dead(pid)  # type: ignore[no-untyped-call]
         self._workers = workers
+
+
+def address_of(settings: Settings) -> str:
+    """The address of the settings, as a browser wants it."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{settings.port}"
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -69,10 +83,12 @@ def listen(settings: Settings) -> socket.socket:
         bound.listen(2048)
     except OSError as error:
         bound.close()
-        raise ListenError(
-            f"cannot listen on {settings.host}:{settings.port} ({error.strerror}); "
-            "stop what uses it or set PORT to another"
-        ) from None
+        taken = error.errno == errno.EADDRINUSE
+        advice = (
+            "stop what uses it or set PORT to another" if taken else "set SLOTLOCK_HOST or PORT"
+        )
+        where = f"{settings.host}:{settings.port}"
+        raise ListenError(f"cannot listen on {where} ({error.strerror}); {advice}") from None
     return bound
 
 
@@ -124,6 +140,15 @@ def _config(settings: Settings, app: ASGIApp | str, **more: Any) -> uvicorn.Conf
         log_config=LOGGING,
         **more,
     )
+
+
+async def end_with_parent() -> None:
+    """End this worker when the process that started it is gone, which cannot tell it any more."""
+    parent = multiprocessing.parent_process()
+    while parent is None or parent.is_alive():
+        await asyncio.sleep(PARENT_LOOK_S)
+    log.warning("the process that started this worker is gone; the worker ends too")
+    signal.raise_signal(signal.SIGTERM)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Every setting in one typed place; the environment is read here, once, and nowhere else."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,13 +38,11 @@ class Settings(BaseSettings):
     )
     mongo_url: str | None = Field(
         default=None,
-        pattern=r"^mongodb(\+srv)?://",
         description="MongoDB, a replica set (`mongodb://host/slotlock?replicaSet=rs0`); the path "
         "names the database. `serve` needs it; `dev` starts its own server without it.",
     )
     redis_url: str | None = Field(
         default=None,
-        pattern=r"^(rediss?|unix)://",
         description="Redis 7+ or Valkey 8+. `serve` needs it; `dev` starts its own without it.",
     )
     secret_key: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
@@ -90,6 +89,14 @@ class Settings(BaseSettings):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
 
+    @field_validator("allowed_origins")
+    @classmethod
+    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
+                raise ValueError(f"{origin!r} is not like https://app.example.org")
+        return origins
+
     @field_validator("secret_key")
     @classmethod
     def _long_enough(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
@@ -102,6 +109,8 @@ class Settings(BaseSettings):
     @field_validator("mongo_url")
     @classmethod
     def _can_be_mongodb(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("mongodb://", "mongodb+srv://")):
+            raise ValueError("is not like mongodb://host:27017/slotlock?replicaSet=rs0")
         if url is not None and url.startswith("mongodb://"):  # +srv would ask the network
             try:
                 parse_uri(url)

@@ -98,7 +98,9 @@ async def set_role(auth: Auth, email: str, role: Role) -> User | None:
 def normalised(email: str) -> str | None:
     """The address as it is kept, lower-case and in Unicode NFC; None when it is none."""
     try:
-        valid = validate_email(email, check_deliverability=False, globally_deliverable=False)
+        valid = validate_email(
+            email.strip(" "), check_deliverability=False, globally_deliverable=False
+        )
     except EmailNotValidError:
         return None
     # Lower case can be written in two ways again where upper case was not: J\u030c, \u01f0.

@@ -48,7 +48,7 @@ async def run(operation: Operation, variables: Variables | None, context: Contex
         operation_name=operation.name,
     )
     answer = _answer(await result if isawaitable(result) else result)
-    _count(operation, answer)
+    count(operation, answer)
     return answer
 
 
@@ -69,10 +69,11 @@ async def answers(
     source = await subscribed if isawaitable(subscribed) else subscribed
     if isinstance(source, ExecutionResult):
         answer = _answer(source)
-        _count(operation, answer)
+        count(operation, answer)
         yield answer
         return
     # Typed as an iterator, it is the generator that `aclosing` needs.
+    count(operation, Answer({"data": None}))
     events = cast("AsyncGenerator[ExecutionResult, None]", source)
     with SUBSCRIPTIONS.track_inprogress():
         try:
@@ -83,10 +84,8 @@ async def answers(
             # Raised by the source of events itself, so it belongs to no event.
             shown = formatted(GraphQLError(str(error), original_error=error))
             answer = Answer({"errors": [shown]})
-            _count(operation, answer)
+            count(operation, answer)
             yield answer
-        else:
-            _count(operation, Answer({"data": None}))
 
 
 def _answer(result: ExecutionResult) -> Answer:
@@ -98,7 +97,8 @@ def _answer(result: ExecutionResult) -> Answer:
     return Answer({"data": result.data, "errors": errors})
 
 
-def _count(operation: Operation, answer: Answer) -> None:
+def count(operation: Operation, answer: Answer) -> None:
+    """Count an operation's root fields by what came of them; a subscription when it begins."""
     errors = answer.body.get("errors")
     if not errors:
         for _, name in operation.roots:

@@ -15,7 +15,7 @@ from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_req
 from slotlock.graphql.documents import DocumentError
 from slotlock.graphql.errors import Code, failure, internal
 from slotlock.graphql.events import event_stream
-from slotlock.graphql.execution import run
+from slotlock.graphql.execution import Answer, count, run
 from slotlock.stores.mongo import is_away
 
 MAX_BODY = 64 * 1024
@@ -34,6 +34,7 @@ class HttpError(Exception):
         super().__init__(message)
         self.status = status
         self.headers = headers
+        self.code = Code.LIMIT_EXCEEDED if status == 413 else Code.BAD_USER_INPUT
 
 
 class HttpEndpoint:
@@ -50,7 +51,7 @@ class HttpEndpoint:
             media_type = self._media_type(request)
             response = await self._respond(request, media_type)
         except HttpError as error:
-            response = _refusal(error.status, [failure(Code.BAD_USER_INPUT, str(error))])
+            response = _refusal(error.status, [failure(error.code, str(error))])
             response.headers.update(error.headers or {})
         except DocumentError as error:
             # A client of plain JSON looks for errors in answers of 200 (GraphQL over HTTP, 6.4.1).
@@ -81,7 +82,11 @@ class HttpEndpoint:
         asked = read_request(self._conversation.documents, sent)
         if get and asked.operation.kind is OperationType.MUTATION:
             raise HttpError(405, "A mutation is sent by POST.", {"Allow": "POST"})
-        identity = await self._conversation.identity(request.headers.get("authorization"))
+        try:
+            identity = await self._conversation.identity(request.headers.get("authorization"))
+        except Exception:
+            count(asked.operation, Answer({"errors": [failure(Code.INTERNAL, "")]}))
+            raise
         if media_type == EVENTS:
             return StreamingResponse(
                 event_stream(self._conversation, asked, identity),

@@ -42,6 +42,13 @@ class Size:
         )
 
 
+_IN_WORDS = {
+    "depth": "levels",
+    "fields": "fields, with its fragments written out",
+    "aliases": "aliases",
+    "directives": "directives",
+    "roots": "root fields",
+}
 LIMITS = Size(depth=10, fields=400, aliases=15, directives=20, roots=15)
 
 
@@ -58,7 +65,7 @@ def excess(document: DocumentNode) -> str | None:
             size = measure.selection(node.selection_set)
             for name in Size.__slots__:
                 if getattr(size, name) > getattr(LIMITS, name):
-                    return f"A document has at most {getattr(LIMITS, name)} {name}."
+                    return f"A document has at most {getattr(LIMITS, name)} {_IN_WORDS[name]}."
     return None
 
 

@@ -100,7 +100,9 @@ class Query:
         items = [(_cursor(slot), Slot.of(slot, viewer)) for slot in page.items]
         return SlotConnection.of(items, more=page.more, after=after)
 
-    @field(description="The caller's live bookings, by the start of their slots.")
+    @field(
+        description="The caller's bookings that they did not cancel, by the start of their slots."
+    )
     async def my_bookings(
         self, info: Info, first: First = DEFAULT_FIRST, after: After = None
     ) -> BookingConnection:

@@ -1,7 +1,6 @@
 """The lock of a slot: one Redis key that sheds and orders contention; it is never what is safe."""
 
 import asyncio
-import contextlib
 import secrets
 import time
 from dataclasses import dataclass, field
@@ -68,7 +67,9 @@ class Locks:
         answer = self.line.send("EVAL", ACQUIRE, 1, _key(slot_id), lease.token, self.ttl_ms)
         try:
             return lease if await asyncio.shield(answer) else None
-        except RedisAwayError:
+        except RedisAwayError as error:
+            if error.sent:  # it may be done yet, when a Redis that hung goes on
+                self._owe(lease)
             return self._acquire_here(slot_id)
         except asyncio.CancelledError:
             answer.add_done_callback(lambda _: self._give_back(lease, None))
@@ -85,8 +86,14 @@ class Locks:
 
         Both are in line before this first waits, so cancelling the caller takes neither back.
         """
-        with contextlib.suppress(RedisAwayError):
+        try:
             await self._give_back(lease, news)
+        except RedisAwayError:
+            if lease.token is not None:
+                self._owe(lease)
+
+    def _owe(self, lease: Lease) -> None:
+        self.line.owe("EVAL", RELEASE, 1, _key(lease.slot_id), lease.token)
 
     def _give_back(self, lease: Lease, news: Availability | None) -> asyncio.Future[Any]:
         told = announcement(news) if news else ()

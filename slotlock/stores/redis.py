@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,13 +25,18 @@ DEGRADED = Gauge(
 COMMAND_TIMEOUT_S = 1.0
 PROBE_EVERY_S = 0.5
 LARGEST_PIPELINE = 256
+MOST_OWED = 1000
 
 Command = tuple[Any, ...]
 _Sent = list[tuple[Command, asyncio.Future[Any]]]
 
 
 class RedisAwayError(Exception):
-    """Redis did not do it, or may have done it without telling us."""
+    """Redis did not do it; or, when it was `sent`, may have done it without telling us."""
+
+    def __init__(self, reason: str, *, sent: bool = False) -> None:
+        super().__init__(reason)
+        self.sent = sent
 
 
 def redis_client(url: str) -> "Redis":
@@ -56,6 +62,7 @@ class RedisLine:
         self._waiting: _Sent = []
         self._pump: asyncio.Task[None] | None = None
         self._probe: asyncio.Task[None] | None = None
+        self._owed: deque[Command] = deque(maxlen=MOST_OWED)
         self._closed = False
         DEGRADED.set(0)
 
@@ -75,6 +82,10 @@ class RedisLine:
         if self._pump is None:
             self._pump = asyncio.create_task(self._send_all())
         return answer
+
+    def owe(self, *command: Any) -> None:
+        """Send a command as soon as Redis is back: one that does no harm however late it comes."""
+        self._owed.append(command)
 
     async def _send_all(self) -> None:
         try:
@@ -114,7 +125,16 @@ class RedisLine:
             await asyncio.sleep(PROBE_EVERY_S)
         self._probe = None
         DEGRADED.set(0)
+        while self._owed:
+            self.send(*self._owed.popleft())
         log.warning("Redis is back; its lock is in use again")
+
+    async def check(self) -> bool:
+        """Whether Redis takes a write now; from now on it counts as away if it does not."""
+        answers = await self.answers()
+        if not answers:
+            self._break(RedisAwayError("it does not answer"))
+        return answers
 
     async def answers(self) -> bool:
         """Whether Redis takes a write now: a replica or a full server answers PING, but is no use.
@@ -145,7 +165,8 @@ def _tell(batch: _Sent, answers: Sequence[Any]) -> None:
         if waiting.done():
             continue  # its caller left
         if isinstance(answer, Exception):
-            waiting.set_exception(RedisAwayError(str(answer)))
+            known = isinstance(answer, RedisAwayError)
+            waiting.set_exception(answer if known else RedisAwayError(str(answer), sent=True))
         else:
             waiting.set_result(answer)
 

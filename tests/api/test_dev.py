@@ -132,6 +132,15 @@ async def test_the_admin_of_the_settings_is_created_and_the_password_is_not_prin
         assert "very secret" not in running.output.read_text()
 
 
+async def test_an_admin_of_the_settings_who_cannot_sign_in_is_told_of(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    admin = {"SLOTLOCK_ADMIN_EMAIL": "boss@slotlock.test", "SLOTLOCK_ADMIN_PASSWORD": "very secret"}
+    with dev(data, **admin):
+        pass
+    with dev(data, **{**admin, "SLOTLOCK_ADMIN_PASSWORD": "another one"}) as running:
+        assert "another password than the one set" in running.output.read_text()
+
+
 def test_graphiql_is_there_for_browsers(tmp_path: Path) -> None:
     with dev(tmp_path / "data") as running:
         page = httpx.get(running.url + "/graphql", headers={"Accept": "text/html"}, trust_env=False)

@@ -93,6 +93,16 @@ async def test_workers_stop_together(two_apps: Pair, logs: Path) -> None:
         wait_until(lambda: not _answers(app), "no worker answers any more")
 
 
+async def test_workers_end_when_the_process_that_started_them_is_killed(
+    two_apps: Pair, logs: Path
+) -> None:
+    command = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
+    with app_process(two_apps[0].environment, logs, command) as app:
+        assert "with 2 workers" in app.log
+        app.kill()
+        wait_until(lambda: not _answers(app), "no worker answers any more")
+
+
 def _answers(app: AppProcess) -> bool:
     try:
         return httpx.get(app.url + "/healthz", trust_env=False).is_success

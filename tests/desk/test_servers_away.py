@@ -15,7 +15,7 @@ from tests.support.client import BOOK, Client, Json, http_client
 from tests.support.people import Crowd, make_crowd
 from tests.support.processes import SECRET, AppProcess, app_process, wait_until
 from tests.support.servers import OwnServer, own_server
-from tests.support.stage import assert_whole, slot_document, variant
+from tests.support.stage import assert_whole, lock_key, slot_document, variant
 from tests.support.volley import book_at_once
 
 
@@ -124,6 +124,21 @@ async def test_the_lock_is_in_use_again_by_itself_when_redis_is_back(town: Town)
     for app in town.apps:
         wait_until(lambda app=app: metric(app, "slotlock_redis_degraded") == 0, "Redis is used")  # type: ignore[misc]
         assert "Redis is back" in app.log
+
+
+async def test_a_redis_that_hung_and_went_on_keeps_no_lock_that_nobody_holds(town: Town) -> None:
+    crowd = await make_crowd(town.apps[0].environment, 2)
+    slot_id = await new_slot(town, crowd, 2)
+    town.valkey.pause()
+    (ada,) = await book_at_once([town.apps[0].url], crowd.members[:1], slot_id)
+    assert ada["__typename"] == "Booked"
+    town.valkey.resume()
+    with Redis.from_url(town.valkey.url) as redis:
+        # Well before the ten seconds after which it would run out.
+        wait_until(lambda: metric(town.apps[0], "slotlock_redis_degraded") == 0, "Redis is used")
+        wait_until(lambda: not redis.exists(lock_key(slot_id)), "no lock is left", within_s=5)
+    (ben,) = await book_at_once([town.apps[0].url], crowd.members[1:], slot_id)
+    assert ben["__typename"] == "Booked"
 
 
 async def test_control_without_the_version_a_rush_without_redis_oversells(

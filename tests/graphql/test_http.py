@@ -151,7 +151,7 @@ async def test_a_body_over_64_kib_is_refused(http: httpx.AsyncClient, chunked: b
     content = chunks() if chunked else body
     response = await http.post("/graphql", content=content, headers=headers)
     assert response.status_code == 413
-    assert code_of(response) == "BAD_USER_INPUT"
+    assert code_of(response) == "LIMIT_EXCEEDED"
     largest = await http.post("/graphql", content=body[:-1], headers=headers)
     assert largest.json() == ANSWER
 

@@ -54,7 +54,9 @@ class Locked(Refusal):
         )
 
 
-@strawberry.type(description="No such slot, or none that the caller may see.")
+@strawberry.type(
+    description="No such slot, or none that the caller may see; a draft cannot be booked by anyone."
+)
 class SlotNotFound(Refusal):
     slot_id: strawberry.ID = field(description="The id that was asked for.")
 

@@ -90,7 +90,9 @@ class Slot(Node):
     remaining: int = field(description="Places left.")
     is_booked: bool = field(description="Whether no place is left.")
     version: int = field(description="Grows with every change; the higher one is the newer state.")
-    my_booking: Booking | None = field(description="The caller's own live booking, if any.")
+    my_booking: Booking | None = field(
+        description="The caller's own booking, if any; cancelled if the slot was called off."
+    )
     booker_id: strawberry.Private[UserId | None]
 
     @field(description="Who booked a one-place slot; shown to them and to organisers, else null.")
