@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any, cast
 
-from graphql import ExecutionResult, GraphQLError, OperationType, execute, subscribe
+from graphql import (
+    ExecutionResult,
+    Executor,
+    GraphQLError,
+    OperationType,
+    create_source_event_stream,
+    execute,
+)
 from prometheus_client import Counter, Gauge
 
 from slotlock.graphql.context import Context
@@ -40,14 +47,7 @@ class Answer:
 
 async def run(operation: Operation, variables: Variables | None, context: Context) -> Answer:
     """The answer to a query or a mutation."""
-    result = execute(
-        executable,
-        operation.document,
-        context_value=context,
-        variable_values=variables,
-        operation_name=operation.name,
-    )
-    answer = _answer(await result if isawaitable(result) else result)
+    answer = await _executed(operation, variables, context)
     count(operation, answer)
     return answer
 
@@ -59,33 +59,63 @@ async def answers(
     if operation.kind is not OperationType.SUBSCRIPTION:
         yield await run(operation, variables, context)
         return
-    subscribed = subscribe(
-        executable,
-        operation.document,
-        context_value=context,
-        variable_values=variables,
-        operation_name=operation.name,
-    )
-    source = await subscribed if isawaitable(subscribed) else subscribed
+    source = await _source(operation, variables, context)
     if isinstance(source, ExecutionResult):
         answer = _answer(source)
         count(operation, answer)
         yield answer
         return
-    # Typed as an iterator, it is the generator that `aclosing` needs.
     count(operation, Answer({"data": None}))
-    events = cast("AsyncGenerator[ExecutionResult, None]", source)
     with SUBSCRIPTIONS.track_inprogress():
         try:
-            async with aclosing(events):
-                async for result in events:
-                    yield _answer(result)
+            async with aclosing(source):
+                async for event in source:
+                    yield await _executed(operation, variables, context, event)
         except Exception as error:
             # Raised by the source of events itself, so it belongs to no event.
             shown = formatted(GraphQLError(str(error), original_error=error))
             answer = Answer({"errors": [shown]})
             count(operation, answer)
             yield answer
+
+
+async def _executed(
+    operation: Operation, variables: Variables | None, context: Context, event: object = None
+) -> Answer:
+    result = execute(
+        executable,
+        operation.document,
+        root_value=event,
+        context_value=context,
+        variable_values=variables,
+        operation_name=operation.name,
+    )
+    return _answer(await result if isawaitable(result) else result)
+
+
+async def _source(
+    operation: Operation, variables: Variables | None, context: Context
+) -> AsyncGenerator[object, None] | ExecutionResult:
+    """The events of a subscription, or why there are none.
+
+    Each event is then executed by itself: graphql-core's own `subscribe` (3.3.2) keeps what it
+    collected for every event until the subscription ends, some kilobytes each.
+    """
+    executor = Executor.build(
+        executable,
+        operation.document,
+        context_value=context,
+        raw_variable_values=variables,
+        operation_name=operation.name,
+    )
+    if isinstance(executor, list):
+        return ExecutionResult(data=None, errors=executor)
+    source = create_source_event_stream(executor)
+    # Typed as an iterable, it is the generator that `aclosing` needs.
+    return cast(
+        "AsyncGenerator[object, None] | ExecutionResult",
+        await source if isawaitable(source) else source,
+    )
 
 
 def _answer(result: ExecutionResult) -> Answer:

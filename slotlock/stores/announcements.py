@@ -19,6 +19,7 @@ log = logging.getLogger("slotlock.redis")
 # Keeps one subscription alive on the connection, so that it can be read before any slot is watched.
 IDLE_CHANNEL = "slotlock:idle"
 RECONNECT_AFTER_S = 0.5
+STOP_WITHIN_S = 2.0
 
 
 def announcement(state: Availability) -> tuple[str, bytes]:
@@ -46,6 +47,7 @@ class Announcements:
         self._watched: set[SlotId] = set()
         self._pubsub: PubSub | None = None
         self._listener: asyncio.Task[None] | None = None
+        self._stopping = False
 
     def start(self) -> None:
         """Begin to listen, for as long as the loop runs or until `stop`."""
@@ -53,10 +55,11 @@ class Announcements:
 
     async def stop(self) -> None:
         """Stop listening and close the connection."""
+        self._stopping = True
         if self._listener is not None:
             self._listener.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._listener
+            # The client can swallow a cancellation while it connects; then the loop ends by itself.
+            await asyncio.wait([self._listener], timeout=STOP_WITHIN_S)
 
     def publish(self, news: Availability) -> None:
         """Announce a slot's state to every process, unawaited: whoever misses it heals."""
@@ -79,7 +82,7 @@ class Announcements:
                 await self._pubsub.unsubscribe(*map(_channel, old))
 
     async def _listen(self) -> None:
-        while True:
+        while not self._stopping:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
                 await self._listen_once()
             await asyncio.sleep(RECONNECT_AFTER_S)
@@ -89,7 +92,7 @@ class Announcements:
             await pubsub.subscribe(IDLE_CHANNEL, *map(_channel, self._watched))
             self._pubsub = pubsub
             try:
-                while True:
+                while not self._stopping:
                     message = await pubsub.get_message(timeout=None)
                     if message is not None:
                         self._hear(message["data"])

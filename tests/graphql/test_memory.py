@@ -1,0 +1,48 @@
+"""A subscription costs what it costs however many events it has told."""
+
+import gc
+from contextlib import aclosing
+
+from slotlock.api.app import open_rooms
+from slotlock.api.embedded import Servers
+from slotlock.api.settings import Settings
+from slotlock.desk.desk import utc_now
+from slotlock.domain.slots import Availability, SlotStatus
+from slotlock.graphql.conversation import Conversation
+from slotlock.graphql.execution import answers
+from slotlock.stores.slots import new_slot_id
+from tests.domain.test_booking import slot
+from tests.support.client import WATCH
+from tests.support.processes import SECRET, database_url
+
+EVENTS = 300
+
+
+async def test_a_subscription_keeps_nothing_of_the_events_it_has_told(servers: Servers) -> None:
+    settings = Settings.model_validate(
+        {
+            "mongo_url": database_url(servers, "memory"),
+            "redis_url": servers.redis_url,
+            "secret_key": SECRET,
+        }
+    )
+    async with open_rooms(settings, development=False) as rooms:
+        conversation: Conversation = rooms["http"]._conversation
+        desk, slot_id = conversation.desk, new_slot_id()
+        await desk.slots.add(slot(5, id=slot_id))
+        watch = conversation.documents.operation(WATCH, None)
+        variables = {"slots": [f"slot_{slot_id}"]}
+        async with aclosing(answers(watch, variables, conversation.context(None))) as told:
+
+            async def tell(first: int) -> int:
+                for version in range(first, first + EVENTS):
+                    state = Availability(slot_id, version, 5, 5, SlotStatus.PUBLISHED, utc_now())
+                    desk.board.tell(state)
+                    assert (await anext(told)).body["data"]
+                gc.collect()
+                return len(gc.get_objects())
+
+            assert (await anext(told)).body["data"]
+            before = await tell(10)
+            after = await tell(10 + EVENTS)
+    assert after - before < EVENTS
