@@ -33,6 +33,7 @@ from slotlock.stores.locks import Locks
 from slotlock.stores.redis import RedisLine, redis_client
 from slotlock.stores.sessions import Sessions
 from slotlock.stores.slots import Slots
+from slotlock.stores.teams import Teams
 from slotlock.stores.users import Users
 
 log = logging.getLogger("slotlock")
@@ -88,16 +89,17 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         closing.push_async_callback(line.close)
 
         slots, users, sessions = Slots(database), Users(database), Sessions(database)
+        teams = Teams(database)
         board = AvailabilityBoard(slots)
         announcements = Announcements(redis, line, heard=board.tell)
-        desk = Desk(slots, users, Locks(line), board, announcements)
+        desk = Desk(slots, users, teams, Locks(line), board, announcements)
 
         passwords = Passwords()
         closing.callback(passwords.close)
         keys = [key.get_secret_value() for key in settings.secret_key]
         auth = Auth(users, sessions, passwords, Tokens(keys), utc_now)
 
-        for store in (slots, users, sessions):
+        for store in (slots, users, teams, sessions):
             await store.prepare()
         await _create_admin(settings, auth)
         await line.check()

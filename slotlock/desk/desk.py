@@ -8,6 +8,7 @@ from slotlock.desk.availability import AvailabilityBoard
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.locks import Locks
 from slotlock.stores.slots import Slots
+from slotlock.stores.teams import Teams
 from slotlock.stores.users import Users
 
 
@@ -23,6 +24,7 @@ class Desk:
 
     slots: Slots
     users: Users
+    teams: Teams
     locks: Locks
     board: AvailabilityBoard
     announcements: Announcements

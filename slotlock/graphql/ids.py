@@ -6,10 +6,12 @@ import strawberry
 
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Booking, BookingId, SlotId
+from slotlock.domain.teams import TeamId
 
 _SLOT = re.compile(r"slot_([0-9a-f]{24})", re.ASCII)
 _BOOKING = re.compile(r"booking_([0-9a-f]{24})([0-9a-f]{24})", re.ASCII)
 _USER = re.compile(r"user_([0-9a-f]{24})", re.ASCII)
+_TEAM = re.compile(r"team_([0-9a-f]{24})", re.ASCII)
 
 
 def slot_gid(slot_id: SlotId) -> strawberry.ID:
@@ -25,6 +27,11 @@ def booking_gid(booking: Booking) -> strawberry.ID:
 def user_gid(user_id: UserId) -> strawberry.ID:
     """The id of a person."""
     return strawberry.ID(f"user_{user_id}")
+
+
+def team_gid(team_id: TeamId) -> strawberry.ID:
+    """The id of a team."""
+    return strawberry.ID(f"team_{team_id}")
 
 
 def slot_id_of(gid: str) -> SlotId | None:
@@ -43,3 +50,9 @@ def user_id_of(gid: str) -> UserId | None:
     """The person that an id names, if it can name one."""
     match = _USER.fullmatch(gid)
     return UserId(match[1]) if match else None
+
+
+def team_id_of(gid: str) -> TeamId | None:
+    """The team that an id names, if it can name one."""
+    match = _TEAM.fullmatch(gid)
+    return TeamId(match[1]) if match else None

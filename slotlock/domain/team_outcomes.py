@@ -1,0 +1,82 @@
+"""What can come of asking for a team, each expected result named as a fact."""
+
+from dataclasses import dataclass
+
+from slotlock.domain.outcomes import InvalidInput
+from slotlock.domain.teams import Team, TeamId
+
+
+@dataclass(frozen=True, slots=True)
+class TeamKept:
+    """The team stands as was wanted."""
+
+    team: Team
+
+
+@dataclass(frozen=True, slots=True)
+class TeamLeft:
+    """This person is no longer in the team."""
+
+    team_id: TeamId
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationDeclined:
+    """The invitation is gone."""
+
+    team_id: TeamId
+
+
+@dataclass(frozen=True, slots=True)
+class TeamNotFound:
+    """No such team, or none that this person is in."""
+
+    team_id: TeamId
+
+
+@dataclass(frozen=True, slots=True)
+class TeamFull:
+    """The team has as many members and open invitations as a team may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyMember:
+    """Who is invited is in the team."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotInvited:
+    """There is no such open invitation; whether there is such a team is not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooManyTeams:
+    """This person is in as many teams as a person may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooManyInvitations:
+    """The address has as many open invitations as an address may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamBusy:
+    """So many are changing this at once that it was not this one's turn; ask again."""
+
+    retry_after_ms: int
+
+
+CreateTeamOutcome = TeamKept | InvalidInput | TooManyTeams | TeamBusy
+InviteOutcome = (
+    TeamKept
+    | TeamNotFound
+    | InvalidInput
+    | AlreadyMember
+    | TeamFull
+    | TooManyInvitations
+    | TeamBusy
+)
+AcceptOutcome = TeamKept | NotInvited | TooManyTeams | TeamBusy
+DeclineOutcome = InvitationDeclined | NotInvited | TeamBusy
+WithdrawOutcome = TeamKept | TeamNotFound | NotInvited | TeamBusy
+LeaveOutcome = TeamLeft | TeamNotFound | TeamBusy
