@@ -1,9 +1,10 @@
 """Fetching anything again by its id, as far as the caller may see it."""
 
-from slotlock.desk import reading
+from slotlock.desk import reading, teams
 from slotlock.graphql import ids
 from slotlock.graphql.context import Context
 from slotlock.graphql.types.slots import Booking, Node, Slot, User
+from slotlock.graphql.types.teams import Team
 
 
 async def load_node(context: Context, gid: str) -> Node | None:
@@ -21,4 +22,7 @@ async def load_node(context: Context, gid: str) -> Node | None:
             return None
         user = await context.users.load(user_id)
         return User.of(user, caller) if user else None
+    if team_id := ids.team_id_of(gid):
+        team = await teams.find(context.desk, team_id, context.caller.user_id)
+        return Team.of(team) if team else None
     return None

@@ -9,11 +9,17 @@ import slotlock.graphql.types.enums  # noqa: F401  (describes the domain's enums
 from slotlock.graphql.mutations.accounts import AccountMutations
 from slotlock.graphql.mutations.booking import BookingMutations
 from slotlock.graphql.mutations.slots import SlotMutations
-from slotlock.graphql.queries import Query
+from slotlock.graphql.mutations.teams import TeamMutations
+from slotlock.graphql.queries import Query as SlotQueries
 from slotlock.graphql.scalars import SCALARS
 from slotlock.graphql.subscriptions import Subscription
+from slotlock.graphql.team_queries import TeamQueries
 
-Mutation = merge_types("Mutation", (AccountMutations, BookingMutations, SlotMutations))
+Query = merge_types("Query", (SlotQueries, TeamQueries))
+Query.__strawberry_definition__.description = "What can be read."  # type: ignore[attr-defined]
+Mutation = merge_types(
+    "Mutation", (AccountMutations, BookingMutations, SlotMutations, TeamMutations)
+)
 Mutation.__strawberry_definition__.description = "What can be changed."  # type: ignore[attr-defined]
 
 schema = strawberry.Schema(

@@ -31,6 +31,15 @@ class RefusalCode(Enum):
     )
     TOO_MANY_ATTEMPTS = enum_value("TOO_MANY_ATTEMPTS", description="Try again later.")
     INVALID_SESSION = enum_value("INVALID_SESSION", description="Sign in again.")
+    TEAM_NOT_FOUND = enum_value("TEAM_NOT_FOUND", description="No such team.")
+    TEAM_FULL = enum_value("TEAM_FULL", description="Nobody more can be invited.")
+    ALREADY_MEMBER = enum_value("ALREADY_MEMBER", description="They are in the team.")
+    NOT_INVITED = enum_value("NOT_INVITED", description="There is no such invitation.")
+    TOO_MANY_TEAMS = enum_value("TOO_MANY_TEAMS", description="Leave another team first.")
+    TOO_MANY_INVITATIONS = enum_value(
+        "TOO_MANY_INVITATIONS", description="The address has too many open invitations."
+    )
+    TEAM_BUSY = enum_value("TEAM_BUSY", description="Others are changing it; ask again.")
 
 
 @strawberry.interface(description="An expected answer that is not what was asked for.")

@@ -1,0 +1,110 @@
+"""Creating a team, coming into it, and leaving it."""
+
+from typing import Annotated
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.auth.accounts import normalised
+from slotlock.desk import teams as desk
+from slotlock.graphql import ids
+from slotlock.graphql.context import Info
+from slotlock.graphql.scalars import EmailAddress
+from slotlock.graphql.types import team_results as told
+from slotlock.graphql.types.team_refusals import NotInvited, TeamNotFound
+from slotlock.graphql.types.team_results import (
+    AcceptTeamInvitationResult,
+    CreateTeamResult,
+    DeclineTeamInvitationResult,
+    InviteToTeamResult,
+    LeaveTeamResult,
+    WithdrawTeamInvitationResult,
+)
+
+
+@strawberry.input(description="A team to create.")
+class CreateTeamInput:
+    name: str = field(description="What it is called, 1 to 100 characters.")
+
+
+@strawberry.input(description="Who is invited to which team.")
+class InviteToTeamInput:
+    team_id: strawberry.ID = field(description="The team.")
+    email: EmailAddress = field(description="The address of who is invited.")
+
+
+TeamIdArgument = Annotated[strawberry.ID, argument(description="The team.")]
+
+
+@strawberry.type
+class TeamMutations:
+    @field(description="Create a team. The caller is its first member.")
+    async def create_team(
+        self,
+        info: Info,
+        input: Annotated[CreateTeamInput, argument(description="The team.")],  # noqa: A002
+    ) -> CreateTeamResult:
+        caller = info.context.caller
+        return told.created(await desk.create(info.context.desk, input.name, caller.user_id))
+
+    @field(
+        description="Invite an address to a team, as one of its members. The answer is the same "
+        "whether or not the address has an account; inviting twice changes nothing."
+    )
+    async def invite_to_team(
+        self,
+        info: Info,
+        input: Annotated[InviteToTeamInput, argument(description="Who, where.")],  # noqa: A002
+    ) -> InviteToTeamResult:
+        caller, email = info.context.caller, normalised(input.email)
+        team_id = ids.team_id_of(input.team_id)
+        if team_id is None:
+            return TeamNotFound.of(input.team_id)
+        return told.invited(await desk.invite(info.context.desk, team_id, email, caller.user_id))
+
+    @field(description="Come into a team that invited the caller's address.")
+    async def accept_team_invitation(
+        self, info: Info, team_id: TeamIdArgument
+    ) -> AcceptTeamInvitationResult:
+        caller = info.context.caller
+        found = ids.team_id_of(team_id)
+        if found is None:
+            return NotInvited.of()
+        return told.accepted(await desk.accept(info.context.desk, found, caller.user_id))
+
+    @field(description="Turn down an invitation to the caller's address.")
+    async def decline_team_invitation(
+        self, info: Info, team_id: TeamIdArgument
+    ) -> DeclineTeamInvitationResult:
+        caller = info.context.caller
+        found = ids.team_id_of(team_id)
+        if found is None:
+            return NotInvited.of()
+        return told.declined(await desk.decline(info.context.desk, found, caller.user_id))
+
+    @field(description="Take back an open invitation, as a member of the team.")
+    async def withdraw_team_invitation(
+        self,
+        info: Info,
+        team_id: TeamIdArgument,
+        email: Annotated[EmailAddress, argument(description="The address that was invited.")],
+    ) -> WithdrawTeamInvitationResult:
+        caller = info.context.caller
+        found = ids.team_id_of(team_id)
+        if found is None:
+            return TeamNotFound.of(team_id)
+        address = normalised(email)
+        return told.withdrawn(
+            await desk.withdraw(info.context.desk, found, address, caller.user_id)
+        )
+
+    @field(
+        description="Leave a team; the last one out ends it. Bookings that were made stay as they "
+        "are."
+    )
+    async def leave_team(self, info: Info, team_id: TeamIdArgument) -> LeaveTeamResult:
+        caller = info.context.caller
+        found = ids.team_id_of(team_id)
+        if found is None:
+            return TeamNotFound.of(team_id)
+        return told.left(await desk.leave(info.context.desk, found, caller.user_id))
