@@ -9,13 +9,16 @@ from pymongo import AsyncMongoClient, monitoring
 
 from slotlock.api.embedded import Servers
 from slotlock.desk.desk import utc_now
+from slotlock.domain import joining
 from slotlock.domain.booking import Party, book, cancel
 from slotlock.domain.listing import Position, SlotFilter, SlotOrder
 from slotlock.domain.people import Caller, Role, UserId
 from slotlock.domain.slots import SlotId, SlotKind
+from slotlock.domain.team_outcomes import TeamKept
 from slotlock.stores.mongo import Database, Document
 from slotlock.stores.sessions import Sessions
 from slotlock.stores.slots import Slots, new_booking_id, new_slot_id
+from slotlock.stores.teams import Teams, new_team_id
 from slotlock.stores.users import Users
 from tests.domain.test_booking import slot
 from tests.support.processes import database_url
@@ -113,6 +116,25 @@ async def use_people(users: Users, sessions: Sessions) -> None:
     await sessions.end(session_id)
 
 
+async def use_teams(teams: Teams) -> None:
+    """Every way in which teams are read and written."""
+    await teams.prepare()
+    now = utc_now()
+    created = joining.create(new_team_id(), "Relay", ADA, await teams.number_for(ADA), now)
+    assert isinstance(created, TeamKept)
+    before = created.team
+    assert await teams.add(before)
+    assert await teams.look(before.id) == before
+    email = f"{before.id}@slotlock.test"
+    number = await teams.number_to(email)
+    after = joining.invite(before, ADA, email, (), number, now).team
+    assert after is not None
+    assert await teams.replace(before, after)
+    assert await teams.of_person(ADA) == await teams.invited(email) == (after,)
+    assert await teams.shared(ADA, [UserId("1" * 24)]) == (frozenset(), ())
+    assert await teams.remove(after)
+
+
 def stages(plan: Any) -> Iterator[str]:
     """The names of all stages of a plan."""
     if isinstance(plan, dict):
@@ -140,6 +162,7 @@ async def test_no_query_of_the_stores_scans_a_collection(
     database, heard = overheard
     await use_slots(Slots(database))
     await use_people(Users(database), Sessions(database))
+    await use_teams(Teams(database))
     commands = list(heard.commands)
     assert len(commands) > 25
     for command in commands:

@@ -4,6 +4,7 @@ Negative controls need an app that lacks a guard, and races need one that waits 
 it to. Both are made here, from outside: the app itself knows nothing of it.
 
     VARIANT_OFF     guards to switch off, of: version lock owner ttl announcements
+                    team-version
     VARIANT_PAUSE   where the first act that gets there waits, of: commit release
     VARIANT_STAGE   the name under which the test follows and frees it
 """
@@ -17,13 +18,18 @@ from redis.asyncio import Redis
 
 from slotlock.api.cli import main
 from slotlock.domain.slots import Availability, Slot, SlotId
-from slotlock.stores import locks, slot_documents
+from slotlock.domain.teams import TeamSeen
+from slotlock.stores import locks, slot_documents, teams
 from slotlock.stores.locks import Lease, Locks
 from slotlock.stores.slots import Slots
 
 
 def _unguarded(before: Slot) -> dict[str, Any]:
     return {"_id": ObjectId(before.id)}
+
+
+def _unguarded_team(seen: TeamSeen) -> dict[str, Any]:
+    return {"_id": ObjectId(seen.team_id)}
 
 
 async def _always(self: Locks, slot_id: SlotId) -> Lease:
@@ -39,6 +45,8 @@ def switch_off(guard: str) -> None:
     match guard:
         case "version":  # check-then-update, as D1 published it
             slot_documents.guard = _unguarded
+        case "team-version":
+            teams.guard = _unguarded_team
         case "lock":
             Locks.acquire = _always  # type: ignore[method-assign]
         case "owner":  # plain DEL, as D1 published it
