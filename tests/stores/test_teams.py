@@ -1,0 +1,150 @@
+"""A booking for somebody in one's team leans on the team: it is off when they left meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from pymongo.errors import OperationFailure
+
+from slotlock.api.embedded import Servers
+from slotlock.desk.desk import utc_now
+from slotlock.domain.joining import leave
+from slotlock.domain.people import UserId
+from slotlock.domain.teams import Invitation, Member, Team
+from slotlock.stores import mongo
+from slotlock.stores.mongo import Database
+from slotlock.stores.slots import new_slot_id
+from slotlock.stores.teams import Teams, guard, hold, new_team_id
+from tests.support.processes import database_url
+
+
+@pytest.fixture
+async def database(servers: Servers) -> AsyncIterator[Database]:
+    """A database with teams in it."""
+    client, database = mongo.connect(database_url(servers, "teams"))
+    try:
+        await Teams(database).prepare()
+        yield database
+    finally:
+        await client.close()
+
+
+@pytest.fixture
+def teams(database: Database) -> Teams:
+    """The store of teams."""
+    return Teams(database)
+
+
+def new_person() -> UserId:
+    """Somebody whom nobody knows."""
+    return UserId(str(new_slot_id()))
+
+
+async def kept(teams: Teams, *people: UserId, number: int = 0, email: str | None = None) -> Team:
+    """A new team of these people in the store."""
+    now = utc_now()
+    members = tuple(Member(user_id, now, number) for user_id in people)
+    invitations = (Invitation(email, now, people[0], number),) if email else ()
+    team = Team(new_team_id(), "Relay", members, invitations, 1, now)
+    assert await teams.add(team)
+    return team
+
+
+def without(team: Team, user_id: UserId) -> Team:
+    """The team after this person left."""
+    after = leave(team, user_id).team
+    assert after is not None
+    return after
+
+
+async def test_who_shares_a_team_is_told_with_the_version_that_was_seen(teams: Teams) -> None:
+    ada, ben, cleo, dan = (new_person() for _ in range(4))
+    first = await kept(teams, ada, ben)
+    second = await kept(teams, ada, cleo, number=1)
+    await kept(teams, cleo, dan, number=2)
+    found, seen = await teams.shared(ada, [ben, cleo, dan, ada])
+    assert (found, set(seen)) == (frozenset({ben, cleo}), {first.seen, second.seen})
+    assert await teams.shared(ada, []) == (frozenset(), ())
+    assert await teams.replace(second, without(second, cleo))
+    assert await teams.shared(ada, [ben, cleo]) == (frozenset({ben}), (first.seen,))
+
+
+async def test_what_leans_on_a_team_finds_it_changed_when_somebody_left_before(
+    teams: Teams, database: Database
+) -> None:
+    ada, ben = new_person(), new_person()
+    team = await kept(teams, ada, ben)
+    _, (seen,) = await teams.shared(ada, [ben])
+    assert (await database["teams"].update_one(guard(seen), hold())).matched_count == 1
+    assert await teams.replace(team, without(team, ben))
+    assert (await database["teams"].update_one(guard(seen), hold())).matched_count == 0
+
+
+async def test_what_leans_on_a_team_cannot_commit_when_somebody_left_after_it_began(
+    teams: Teams, database: Database
+) -> None:
+    ada, ben = new_person(), new_person()
+    team = await kept(teams, ada, ben)
+
+    async def lean_on_it() -> None:
+        async with database.client.start_session() as session, await session.start_transaction():
+            assert await database["teams"].find_one(guard(team.seen), session=session)
+            assert await teams.replace(team, without(team, ben))
+            # Its snapshot still shows the team as it was, which is why looking is not enough.
+            assert await database["teams"].find_one(guard(team.seen), session=session)
+            await database["teams"].update_one(guard(team.seen), hold(), session=session)
+
+    with pytest.raises(OperationFailure) as failed:
+        await lean_on_it()
+    assert failed.value.has_error_label("TransientTransactionError")
+
+
+async def waits_for_a_transaction(database: Database) -> bool:
+    """Whether a write to a team is held up by another one."""
+    running = await database.client.admin.aggregate([{"$currentOp": {}}])
+    query = {"op": "update", "ns": f"{database.name}.teams"}
+    return any([op.get("writeConflicts") async for op in running if query.items() <= op.items()])
+
+
+async def test_who_leaves_a_team_that_is_held_waits_and_is_out_afterwards(
+    teams: Teams, database: Database
+) -> None:
+    ada, ben = new_person(), new_person()
+    team = await kept(teams, ada, ben)
+    async with database.client.start_session() as session, await session.start_transaction():
+        await database["teams"].update_one(guard(team.seen), hold(), session=session)
+        leaving = asyncio.create_task(teams.replace(team, without(team, ben)))
+        async with asyncio.timeout(20):
+            while not await waits_for_a_transaction(database):
+                await asyncio.sleep(0.01)
+        assert not leaving.done()
+    assert await leaving
+    assert await teams.shared(ada, [ben]) == (frozenset(), ())
+
+
+async def test_a_number_that_was_taken_meanwhile_is_a_write_that_came_too_late(
+    teams: Teams,
+) -> None:
+    ada, ben = new_person(), new_person()
+    email = f"{ben}@slotlock.test"
+    await kept(teams, ada, number=3, email=email)
+    now = utc_now()
+    same = Team(new_team_id(), "Relay", (Member(ada, now, 3),), (), 1, now)
+    assert not await teams.add(same)
+    other = await kept(teams, ada, number=4)
+    invitation = Invitation(email, now, ada, 3)
+    invited = Team(other.id, other.name, other.members, (invitation,), 2, other.created_at)
+    assert not await teams.replace(other, invited)
+    assert await teams.look(other.id) == other
+
+
+async def test_a_free_number_is_none_that_is_taken(teams: Teams) -> None:
+    ada = new_person()
+    email = f"{ada}@slotlock.test"
+    for number in range(99):
+        await kept(teams, ada, number=number, email=email)
+    assert (await teams.number_for(ada), await teams.number_to(email)) == (99, 99)
+    last = await kept(teams, ada, number=99, email=email)
+    assert (await teams.number_for(ada), await teams.number_to(email)) == (None, None)
+    assert await teams.remove(last)
+    assert (await teams.number_for(ada), await teams.number_to(email)) == (99, 99)
