@@ -1,117 +1,131 @@
-"""Who gets a place, and who gives one back."""
+"""Who gets a place: one person one slot, or several people and slots, all or none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Generic, TypeVar
+from datetime import datetime, timedelta
 
 from slotlock.domain.outcomes import (
+    AllBooked,
     AlreadyBooked,
     Booked,
-    BookingCancelled,
-    BookingNotFound,
-    BookOutcome,
-    CancelOutcome,
+    LimitReached,
+    NoneBooked,
+    PlaceRefusal,
     SlotCancelled,
     SlotFull,
     SlotNotFound,
     SlotStarted,
 )
-from slotlock.domain.people import Caller, UserId
-from slotlock.domain.slots import Booking, BookingId, BookingStatus, Slot, SlotStatus
+from slotlock.domain.people import UserId
+from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
+from slotlock.domain.slots import Booking, BookingId, Slot, SlotId, SlotStatus
 
-Outcome = TypeVar("Outcome")
+# A hold's hard maximum: no setting and no extension passes it. Ticket shops give 5 to 30 minutes.
+MAX_HOLD_MINUTES = 60
+ONE_OF_A_CHOICE = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """A person who asks for a place, and the id their booking will carry."""
+    """A person who is to have a place, who asks for it, and the id their booking will carry.
+
+    `organised` when an organiser asks for somebody: time limits then do not hold, but are named.
+    """
 
     user_id: UserId
     booking_id: BookingId
+    by: UserId
+    hold: bool = False
+    organised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Decision(Generic[Outcome]):
-    """The slot as it shall be, what is added to and taken from its roster, and the answer."""
+class Claim:
+    """A place in one slot for one party."""
 
-    slot: Slot
-    outcome: Outcome
-    added: tuple[Booking, ...] = ()
-    removed: tuple[Booking, ...] = ()
-
-    @property
-    def changes(self) -> bool:
-        """Whether there is anything to write."""
-        return bool(self.added or self.removed)
+    slot_id: SlotId
+    party: Party
 
 
-def book(slot: Slot, parties: Sequence[Party], now: datetime) -> Decision[tuple[BookOutcome, ...]]:
-    """Give the places that are left to the parties in the order they came, one each."""
-    given: dict[UserId, Booking] = {}
-    verdicts: list[Booking | BookOutcome] = []
-    for party in parties:
-        verdict = _refusal(slot, given, party, now) or _new_booking(slot, party, now)
-        if isinstance(verdict, Booking):
-            given[party.user_id] = verdict
-        verdicts.append(verdict)
-    added = tuple(given.values())
-    after = _written(slot, now, len(added), (*slot.bookings, *added)) if added else slot
-    return Decision(after, tuple(_told(v, after) for v in verdicts), added=added)
+def book(slot: Slot, party: Party, now: datetime) -> tuple[Slot, Booked | PlaceRefusal]:
+    """Give the party a place, if there is one that they may have."""
+    refusal = _closed(slot, party, now) or _not_for_them(slot, party, now)
+    if refusal is not None:
+        return slot, refusal
+    booking = Booking(party.booking_id, slot.id, party.user_id, (_first_entry(slot, party, now),))
+    after = slot.adding(booking)
+    return after, Booked(booking, after)
 
 
-def _refusal(
-    slot: Slot, given: dict[UserId, Booking], party: Party, now: datetime
-) -> BookOutcome | None:
+def book_all(
+    slots: Mapping[SlotId, Slot], claims: Sequence[Claim], now: datetime
+) -> tuple[dict[SlotId, Slot], AllBooked | NoneBooked]:
+    """Give every claim its place, or none of them any."""
+    after, answers = dict(slots), list[Booked | PlaceRefusal]()
+    for claim in claims:
+        slot = after.get(claim.slot_id)
+        if slot is None:
+            answers.append(SlotNotFound(claim.slot_id))
+            continue
+        changed, answer = book(slot, claim.party, now)
+        after[slot.id] = changed
+        if isinstance(answer, Booked):
+            after = {id_: _knowing(other, answer, slot.choice) for id_, other in after.items()}
+        answers.append(answer)
+    booked = tuple(answer for answer in answers if isinstance(answer, Booked))
+    if len(booked) == len(answers):
+        return after, AllBooked(booked)
+    return dict(slots), NoneBooked(tuple(None if isinstance(a, Booked) else a for a in answers))
+
+
+def _knowing(slot: Slot, booked: Booked, choice: str | None) -> Slot:
+    # What one claim takes counts for the next claim in another slot of the same choice.
+    if choice is None or slot.choice != choice or slot.id == booked.slot.id:
+        return slot
+    pages = tuple(
+        replace(page, bookings=(*page.bookings, booked.booking))
+        if page.user_id == booked.booking.user_id
+        else page
+        for page in slot.elsewhere
+    )
+    return replace(slot, elsewhere=pages)
+
+
+def _closed(slot: Slot, party: Party, now: datetime) -> PlaceRefusal | None:
     if slot.status is SlotStatus.DRAFT:
         return SlotNotFound(slot.id)
     if slot.status is SlotStatus.CANCELLED:
         return SlotCancelled(slot)
-    if now >= slot.start:
+    if now >= slot.start and not party.organised:
         return SlotStarted(slot)
-    if booking := given.get(party.user_id) or slot.booking_of(party.user_id):
+    return None
+
+
+def _not_for_them(slot: Slot, party: Party, now: datetime) -> PlaceRefusal | None:
+    if booking := slot.booking_of(party.user_id):
         return AlreadyBooked(booking, slot)
-    if slot.remaining <= len(given):
+    other = slot.booked_elsewhere(party.user_id, now)
+    if other is not None and not party.organised:
+        return LimitReached(ONE_OF_A_CHOICE, other, slot)
+    # Whoever still waits comes before everyone who walks in.
+    if slot.remaining <= 0 or (slot.waiting_count > 0 and now < slot.start):
         return SlotFull(slot)
     return None
 
 
-def _new_booking(slot: Slot, party: Party, now: datetime) -> Booking:
-    return Booking(party.booking_id, slot.id, party.user_id, BookingStatus.CONFIRMED, now)
+def _first_entry(slot: Slot, party: Party, now: datetime) -> Entry:
+    overrode = []
+    if now >= slot.start:
+        overrode.append(Limit.SLOT_STARTED)
+    if slot.booked_elsewhere(party.user_id, now):
+        overrode.append(Limit.ONE_OF_CHOICE)
+    if not party.hold:
+        return Entry(now, party.by, Deed.BOOKED, BookingStatus.CONFIRMED, overrode=tuple(overrode))
+    until = hold_until(slot, now)
+    return Entry(now, party.by, Deed.HELD, BookingStatus.HELD, until, tuple(overrode))
 
 
-def _told(verdict: Booking | BookOutcome, after: Slot) -> BookOutcome:
-    # Refusals tell of the slot as it stands after the whole batch, as a winner's answer does.
-    match verdict:
-        case Booking():
-            return Booked(verdict, after)
-        case SlotFull():
-            return SlotFull(after)
-        case AlreadyBooked(booking=booking):
-            return AlreadyBooked(booking, after)
-        case _:
-            return verdict
-
-
-def cancel(
-    slot: Slot, booking_id: BookingId, caller: Caller, now: datetime
-) -> Decision[CancelOutcome]:
-    """Give a place back: its owner until the slot begins, organisers at any time."""
-    booking = next((b for b in slot.bookings if b.id == booking_id), None)
-    if booking is None or not (caller.organises or booking.user_id == caller.user_id):
-        return Decision(slot, BookingNotFound(booking_id))
-    if now >= slot.start and not caller.organises:
-        return Decision(slot, SlotStarted(slot))
-    ended = replace(booking, status=BookingStatus.CANCELLED, cancelled_at=now)
-    after = _written(slot, now, -1, tuple(b for b in slot.bookings if b.id != booking_id))
-    return Decision(after, BookingCancelled(ended, after), removed=(ended,))
-
-
-def _written(slot: Slot, now: datetime, places: int, bookings: tuple[Booking, ...]) -> Slot:
-    return replace(
-        slot,
-        taken=slot.taken + places,
-        bookings=bookings,
-        version=slot.version + 1,
-        changed_at=now,
-    )
+def hold_until(slot: Slot, now: datetime) -> datetime:
+    """When a hold that begins now runs out: never after the slot begins."""
+    until = now + timedelta(minutes=slot.hold_minutes)
+    return min(until, slot.start) if now < slot.start else until

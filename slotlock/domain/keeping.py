@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from slotlock.domain.booking import MAX_HOLD_MINUTES
 from slotlock.domain.outcomes import (
     CapacityBelowTaken,
     FieldProblem,
@@ -19,6 +20,10 @@ from slotlock.domain.texts import line_problem
 MAX_CAPACITY = 1000
 MAX_TITLE = 200
 MAX_LOCATION = 200
+MAX_CHOICE = 100
+MAX_CUTOFF_MINUTES = 60 * 24 * 60
+MAX_WAITLIST = 1000
+MAX_OFFER_MINUTES = 7 * 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,11 @@ class SlotDraft:
     location: str | None
     kind: SlotKind
     published: bool
+    hold_minutes: int = 5
+    cutoff_minutes: int = 0
+    waitlist_capacity: int = 100
+    offer_minutes: int | None = None
+    choice: str | None = None
 
 
 def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotKept | InvalidInput:
@@ -50,42 +60,41 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotKept | Inval
         status=SlotStatus.PUBLISHED if draft.published else SlotStatus.DRAFT,
         version=1,
         changed_at=now,
+        hold_minutes=draft.hold_minutes,
+        cutoff_minutes=draft.cutoff_minutes,
+        waitlist_capacity=draft.waitlist_capacity,
+        offer_minutes=draft.offer_minutes,
+        choice=_place(draft.choice),
     )
     problems = _problems(slot)
     return InvalidInput(problems) if problems else SlotKept(slot)
 
 
-def edit(slot: Slot, changes: Mapping[str, Any], now: datetime) -> KeepOutcome:
+def edit(slot: Slot, changes: Mapping[str, Any]) -> tuple[Slot, KeepOutcome]:
     """The slot with the named fields replaced (names as in `SlotDraft`), if it may be so."""
     if slot.status is SlotStatus.CANCELLED:
-        return SlotCancelled(slot)
+        return slot, SlotCancelled(slot)
     after = replace(slot, **changes)
     after = replace(after, title=after.title.strip(), location=_place(after.location))
     if problems := _problems(after):
-        return InvalidInput(problems)
+        return slot, InvalidInput(problems)
     if after.capacity < slot.taken:
-        return CapacityBelowTaken(slot, after.capacity)
-    return SlotKept(slot if after == slot else _next(after, now))
+        return slot, CapacityBelowTaken(slot, after.capacity)
+    return after, SlotKept(after)
 
 
-def publish(slot: Slot, now: datetime) -> KeepOutcome:
+def publish(slot: Slot) -> tuple[Slot, KeepOutcome]:
     """The slot open to everyone. Publishing twice changes nothing."""
     if slot.status is SlotStatus.CANCELLED:
-        return SlotCancelled(slot)
-    if slot.status is SlotStatus.PUBLISHED:
-        return SlotKept(slot)
-    return SlotKept(_next(replace(slot, status=SlotStatus.PUBLISHED), now))
+        return slot, SlotCancelled(slot)
+    after = replace(slot, status=SlotStatus.PUBLISHED)
+    return after, SlotKept(after)
 
 
-def call_off(slot: Slot, now: datetime) -> KeepOutcome:
+def call_off(slot: Slot) -> tuple[Slot, KeepOutcome]:
     """The slot cancelled for everyone. Its bookings stay on its roster, so all can be told."""
-    if slot.status is SlotStatus.CANCELLED:
-        return SlotKept(slot)
-    return SlotKept(_next(replace(slot, status=SlotStatus.CANCELLED), now))
-
-
-def _next(slot: Slot, now: datetime) -> Slot:
-    return replace(slot, version=slot.version + 1, changed_at=now)
+    after = replace(slot, status=SlotStatus.CANCELLED)
+    return after, SlotKept(after)
 
 
 def _place(location: str | None) -> str | None:
@@ -98,8 +107,17 @@ def _problems(slot: Slot) -> tuple[FieldProblem, ...]:
         or (None if slot.title else "A slot needs a title."),
         "location": line_problem(slot.location or "", MAX_LOCATION),
         "endTime": None if slot.end > slot.start else "The end must be after the start.",
-        "capacity": None
-        if 1 <= slot.capacity <= MAX_CAPACITY
-        else f"A slot has 1 to {MAX_CAPACITY} places.",
+        "choice": line_problem(slot.choice or "", MAX_CHOICE),
+        "capacity": _outside(slot.capacity, 1, MAX_CAPACITY),
+        "holdMinutes": _outside(slot.hold_minutes, 1, MAX_HOLD_MINUTES),
+        "cancelCutoffMinutes": _outside(slot.cutoff_minutes, 0, MAX_CUTOFF_MINUTES),
+        "waitlistCapacity": _outside(slot.waitlist_capacity, 0, MAX_WAITLIST),
+        "waitlistOfferMinutes": None
+        if slot.offer_minutes is None
+        else _outside(slot.offer_minutes, 1, MAX_OFFER_MINUTES),
     }
     return tuple(FieldProblem(field, message) for field, message in found.items() if message)
+
+
+def _outside(number: int, least: int, most: int) -> str | None:
+    return None if least <= number <= most else f"A number from {least} to {most}."

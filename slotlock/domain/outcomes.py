@@ -1,13 +1,15 @@
 """What can come of asking the desk, each expected result named as a fact."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from slotlock.domain.slots import Booking, BookingId, Slot, SlotId
+from slotlock.domain.people import UserId
+from slotlock.domain.slots import Booking, BookingId, Slot, SlotId, Waiting
 
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """The place is theirs."""
+    """The place is theirs, for good or as a hold."""
 
     booking: Booking
     slot: Slot
@@ -22,6 +24,13 @@ class Locked:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyReused:
+    """The idempotency key came with other arguments before."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class SlotNotFound:
     """No such slot, or none that this person may see."""
 
@@ -30,7 +39,7 @@ class SlotNotFound:
 
 @dataclass(frozen=True, slots=True)
 class SlotFull:
-    """Every place is taken."""
+    """Every place is taken, or promised to those who wait."""
 
     slot: Slot
 
@@ -39,6 +48,15 @@ class SlotFull:
 class AlreadyBooked:
     """This person has a live booking in this slot already."""
 
+    booking: Booking
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached:
+    """This person has as many bookings as they may have: one of each choice."""
+
+    limit: int
     booking: Booking
     slot: Slot
 
@@ -58,6 +76,20 @@ class SlotCancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class NotTeammate:
+    """A member books for themselves and for members of their teams."""
+
+    user_id: UserId
+
+
+@dataclass(frozen=True, slots=True)
+class PersonNotFound:
+    """Nobody has this id."""
+
+    user_id: UserId
+
+
+@dataclass(frozen=True, slots=True)
 class BookingNotFound:
     """No such booking, or none that this person may touch."""
 
@@ -65,10 +97,113 @@ class BookingNotFound:
 
 
 @dataclass(frozen=True, slots=True)
+class BookingConfirmed:
+    """The hold is a booking for good. Confirming twice gives the same answer."""
+
+    booking: Booking
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class HoldExtended:
+    """The hold lasts longer."""
+
+    booking: Booking
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class HoldLimitReached:
+    """The hold cannot last longer than it does."""
+
+    booking: Booking
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class NotHeld:
+    """It is a booking for good, which needs no more time."""
+
+    booking: Booking
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class HoldExpired:
+    """The hold ran out, and its place was given back."""
+
+    booking: Booking
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
 class BookingCancelled:
     """The place is free again. Cancelling twice gives the same answer."""
 
     booking: Booking
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class CutoffPassed:
+    """It is too late for members to give this place back; organisers still can."""
+
+    cutoff: datetime
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class BookingMoved:
+    """The place in the other slot is theirs, and the one they had is given back."""
+
+    booking: Booking
+    slot: Slot
+    old_booking: Booking
+    old_slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class WaitlistJoined:
+    """They wait for a place; `position` counts from 1."""
+
+    waiting: Waiting
+    position: int
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyWaiting:
+    """They wait for a place already."""
+
+    waiting: Waiting
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class PlacesLeft:
+    """There is a place to be booked, so nobody needs to wait."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class WaitlistFull:
+    """As many wait as may."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class WaitlistLeft:
+    """They wait no longer."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class NotWaiting:
+    """They do not wait for this slot."""
+
     slot: Slot
 
 
@@ -102,8 +237,61 @@ class InvalidInput:
     problems: tuple[FieldProblem, ...]
 
 
-BookOutcome = (
-    Booked | Locked | SlotNotFound | SlotFull | AlreadyBooked | SlotStarted | SlotCancelled
+PlaceRefusal = SlotNotFound | SlotFull | AlreadyBooked | LimitReached | SlotStarted | SlotCancelled
+PartyRefusal = NotTeammate | PersonNotFound
+
+
+@dataclass(frozen=True, slots=True)
+class AllBooked:
+    """Every place that was asked for, in the order of the claims."""
+
+    booked: tuple[Booked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoneBooked:
+    """At least one claim was refused, so nothing was booked; a reason or None for each claim."""
+
+    refusals: tuple[PlaceRefusal | PartyRefusal | None, ...]
+
+
+BookOutcome = Booked | Locked | KeyReused | PlaceRefusal | PartyRefusal
+BookAllOutcome = AllBooked | NoneBooked | Locked | KeyReused
+CancelOutcome = (
+    BookingCancelled
+    | Locked
+    | KeyReused
+    | BookingNotFound
+    | HoldExpired
+    | SlotStarted
+    | CutoffPassed
 )
-CancelOutcome = BookingCancelled | Locked | BookingNotFound | SlotStarted
+ConfirmOutcome = (
+    BookingConfirmed
+    | Locked
+    | KeyReused
+    | BookingNotFound
+    | HoldExpired
+    | SlotStarted
+    | SlotCancelled
+)
+ExtendOutcome = (
+    HoldExtended | HoldLimitReached | NotHeld | Locked | KeyReused | BookingNotFound | HoldExpired
+)
+MoveOutcome = (
+    BookingMoved | Locked | KeyReused | BookingNotFound | HoldExpired | CutoffPassed | PlaceRefusal
+)
+JoinOutcome = (
+    WaitlistJoined
+    | AlreadyWaiting
+    | AlreadyBooked
+    | LimitReached
+    | PlacesLeft
+    | WaitlistFull
+    | SlotNotFound
+    | SlotStarted
+    | SlotCancelled
+    | Locked
+)
+LeaveOutcome = WaitlistLeft | NotWaiting | SlotNotFound | Locked
 KeepOutcome = SlotKept | InvalidInput | SlotNotFound | SlotCancelled | CapacityBelowTaken | Locked

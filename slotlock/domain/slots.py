@@ -1,14 +1,16 @@
-"""A slot, its places and the bookings that take them."""
+"""A slot, its places, the bookings that take them and the line of those who wait for one."""
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 
 from slotlock.domain.people import Caller, UserId
+from slotlock.domain.record import BookingStatus, Entry
 
 SlotId = NewType("SlotId", str)
 BookingId = NewType("BookingId", str)
+WaitId = NewType("WaitId", str)
 
 
 class SlotStatus(StrEnum):
@@ -27,32 +29,106 @@ class SlotKind(StrEnum):
     OTHER = "other"
 
 
-class BookingStatus(StrEnum):
-    """Whether a booking takes a place."""
-
-    CONFIRMED = "confirmed"
-    CANCELLED = "cancelled"
-
-
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """One person's place in one slot."""
+    """One person's place in one slot, with everything that ever happened to it."""
 
     id: BookingId
     slot_id: SlotId
     user_id: UserId
-    status: BookingStatus
-    created_at: datetime
-    cancelled_at: datetime | None = None
+    log: tuple[Entry, ...]
+    waited_since: datetime | None = None
+    moved_from: "BookingRef | None" = None
+    moved_to: "BookingRef | None" = None
+
+    @property
+    def status(self) -> BookingStatus:
+        """Whether it takes a place, and whether for good."""
+        return self.log[-1].after
+
+    @property
+    def held_until(self) -> datetime | None:
+        """When the hold runs out, or ran out; None for one that is no hold."""
+        return self.log[-1].held_until
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was made."""
+        return self.log[0].at
+
+    @property
+    def made_by(self) -> UserId | None:
+        """Who made it; None for the waiting list."""
+        return self.log[0].by
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When it gave its place back."""
+        return None if self.status.takes_a_place else self.log[-1].at
+
+    def ran_out(self, now: datetime) -> bool:
+        """Whether it is a hold whose time is over."""
+        return (
+            self.status is BookingStatus.HELD
+            and self.held_until is not None
+            and self.held_until <= now
+        )
+
+    def then(self, entry: Entry) -> "Booking":
+        """The booking after one more thing happened to it."""
+        return replace(self, log=(*self.log, entry))
+
+
+@dataclass(frozen=True, slots=True)
+class BookingRef:
+    """Where another booking is found."""
+
+    slot_id: SlotId
+    booking_id: BookingId
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One person's turn in the waiting list of a slot."""
+
+    id: WaitId
+    slot_id: SlotId
+    user_id: UserId
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A turn in the waiting list that ended without a place: when, and who ended it."""
+
+    waiting: Waiting
+    at: datetime
+    by: UserId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A person's live bookings in other slots of the same choice.
+
+    `version` grows with every booking the person makes in the choice: what was decided on this
+    page may be written only while it is the newest.
+    """
+
+    user_id: UserId
+    version: int
+    bookings: tuple[Booking, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A slot as far as a decision needs it.
 
-    `taken` counts every live booking. `bookings` holds those that were asked for and few more: the
-    live bookings of the people at hand, and the booker of a one-place slot. What one decision costs
-    does not grow with the roster. `version` grows by one with every write.
+    `taken` counts every live booking, holds that ran out included until they are settled.
+    `bookings` holds those that were asked for and few more: the live bookings of the people at
+    hand, the holds that ran out, and the booker of a one-place slot. `waiting` begins with the
+    first `heads` in line, and may name others at hand after them. What one decision costs does
+    not grow with the roster. `ended` and `left` are what a decision took out. `due` is when the
+    next hold runs out. `version` grows by one with every write.
     """
 
     id: SlotId
@@ -67,7 +143,19 @@ class Slot:
     status: SlotStatus
     version: int
     changed_at: datetime
+    hold_minutes: int = 5
+    cutoff_minutes: int = 0
+    waitlist_capacity: int = 100
+    offer_minutes: int | None = None
+    choice: str | None = None
     bookings: tuple[Booking, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    heads: int = 0
+    waiting_count: int = 0
+    elsewhere: tuple[Elsewhere, ...] = ()
+    due: datetime | None = None
+    ended: tuple[Booking, ...] = ()
+    left: tuple[Left, ...] = ()
 
     @property
     def remaining(self) -> int:
@@ -79,9 +167,60 @@ class Slot:
         """Whether no place is left."""
         return self.remaining <= 0
 
+    @property
+    def cutoff(self) -> datetime:
+        """From when on a person can no longer give their place back themselves."""
+        return self.start - timedelta(minutes=self.cutoff_minutes)
+
     def booking_of(self, user_id: UserId) -> Booking | None:
         """This person's live booking, if they were asked for and have one."""
         return next((b for b in self.bookings if b.user_id == user_id), None)
+
+    def bookings_of(self, user_id: UserId) -> tuple[Booking, ...]:
+        """This person's live bookings, of those that were asked for."""
+        return tuple(b for b in self.bookings if b.user_id == user_id)
+
+    def booking(self, booking_id: BookingId) -> Booking | None:
+        """The live booking of this id, if it was asked for and there is one."""
+        return next((b for b in self.bookings if b.id == booking_id), None)
+
+    def waiting_of(self, user_id: UserId) -> Waiting | None:
+        """This person's turn in line, if they were asked for and wait."""
+        return next((w for w in self.waiting if w.user_id == user_id), None)
+
+    def booked_elsewhere(self, user_id: UserId, now: datetime) -> Booking | None:
+        """This person's booking in another slot of the same choice, if it takes a place now."""
+        bookings = (b for page in self.elsewhere for b in page.bookings if b.user_id == user_id)
+        return next((booking for booking in bookings if not booking.ran_out(now)), None)
+
+    def adding(self, booking: Booking) -> "Slot":
+        """The slot with one more place taken."""
+        return replace(self, taken=self.taken + 1, bookings=(*self.bookings, booking))
+
+    def changing(self, booking: Booking) -> "Slot":
+        """The slot in which a booking of this id has become so."""
+        return replace(
+            self, bookings=tuple(booking if b.id == booking.id else b for b in self.bookings)
+        )
+
+    def ending(self, booking: Booking) -> "Slot":
+        """The slot with the place of a booking given back."""
+        return replace(
+            self,
+            taken=self.taken - 1,
+            bookings=tuple(b for b in self.bookings if b.id != booking.id),
+            ended=(*self.ended, booking),
+        )
+
+    def without_waiting(self, waiting: Waiting) -> "Slot":
+        """The slot with one person fewer in line."""
+        place = self.waiting.index(waiting)
+        return replace(
+            self,
+            waiting=self.waiting[:place] + self.waiting[place + 1 :],
+            heads=self.heads - (place < self.heads),
+            waiting_count=self.waiting_count - 1,
+        )
 
 
 @dataclass(frozen=True, slots=True)

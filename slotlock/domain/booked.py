@@ -1,0 +1,182 @@
+"""What becomes of a booking: confirmed, extended, cancelled, moved."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from slotlock.domain.booking import MAX_HOLD_MINUTES, Party, book, hold_until
+from slotlock.domain.outcomes import (
+    Booked,
+    BookingCancelled,
+    BookingConfirmed,
+    BookingMoved,
+    BookingNotFound,
+    CutoffPassed,
+    HoldExpired,
+    HoldExtended,
+    HoldLimitReached,
+    NotHeld,
+    PlaceRefusal,
+    SlotCancelled,
+    SlotStarted,
+)
+from slotlock.domain.people import Caller
+from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
+from slotlock.domain.slots import Booking, BookingId, BookingRef, Slot, SlotStatus
+
+Gone = BookingNotFound | HoldExpired
+TooLate = SlotStarted | CutoffPassed
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Who wants something done with which booking."""
+
+    booking_id: BookingId
+    caller: Caller
+
+    def may_touch(self, booking: Booking) -> bool:
+        """Whether it is theirs, or they organise."""
+        return self.caller.organises or booking.user_id == self.caller.user_id
+
+
+def confirm(
+    slot: Slot, ask: Ask, now: datetime
+) -> tuple[Slot, BookingConfirmed | Gone | SlotStarted | SlotCancelled]:
+    """Make a hold a booking for good: its owner while it lasts, organisers for them."""
+    booking = _touched(slot, ask)
+    if not isinstance(booking, Booking):
+        return slot, booking
+    if booking.status is BookingStatus.CONFIRMED:
+        return slot, BookingConfirmed(booking, slot)
+    if slot.status is SlotStatus.CANCELLED:
+        return slot, SlotCancelled(slot)
+    late = now >= slot.start
+    if late and not ask.caller.organises:
+        return slot, SlotStarted(slot)
+    overrode = (Limit.SLOT_STARTED,) if late else ()
+    confirmed = booking.then(
+        Entry(now, ask.caller.user_id, Deed.CONFIRMED, BookingStatus.CONFIRMED, overrode=overrode)
+    )
+    after = slot.changing(confirmed)
+    return after, BookingConfirmed(confirmed, after)
+
+
+def extend(
+    slot: Slot, ask: Ask, now: datetime
+) -> tuple[Slot, HoldExtended | HoldLimitReached | NotHeld | Gone]:
+    """Let a hold last as long as one that begins now, but never past the hard maximum.
+
+    An offer from the waiting list is not extended: others wait for it.
+    """
+    booking = _touched(slot, ask)
+    if not isinstance(booking, Booking):
+        return slot, booking
+    if booking.status is BookingStatus.CONFIRMED or booking.held_until is None:
+        return slot, NotHeld(booking, slot)
+    longest = booking.created_at + timedelta(minutes=MAX_HOLD_MINUTES)
+    until = min(hold_until(slot, now), longest)
+    if until <= booking.held_until or booking.made_by is None:
+        return slot, HoldLimitReached(booking, slot)
+    extended = booking.then(
+        Entry(now, ask.caller.user_id, Deed.EXTENDED, BookingStatus.HELD, until)
+    )
+    after = slot.changing(extended)
+    return after, HoldExtended(extended, after)
+
+
+def cancel(slot: Slot, ask: Ask, now: datetime) -> tuple[Slot, BookingCancelled | Gone | TooLate]:
+    """Give a place back: its owner until the cut-off, organisers at any time."""
+    booking = _touched(slot, ask)
+    if not isinstance(booking, Booking):
+        return slot, booking
+    late = _late(slot, booking, now)
+    if late is not None and not ask.caller.organises:
+        return slot, late
+    cancelled = _given_back(booking, ask, Deed.CANCELLED, now, late)
+    after = slot.ending(cancelled)
+    return after, BookingCancelled(cancelled, after)
+
+
+def move(
+    old: Slot, new: Slot, ask: Ask, party: Party, now: datetime
+) -> tuple[Slot, Slot, BookingMoved | PlaceRefusal | Gone | CutoffPassed]:
+    """Give a place in one slot back and take one in the other, both or neither.
+
+    A hold stays a hold and lasts no longer for it.
+    """
+    booking = _touched(old, ask)
+    if not isinstance(booking, Booking):
+        return old, new, booking
+    late = _late(old, booking, now)
+    if late is not None and not ask.caller.organises:
+        return old, new, late
+    taken, answer = book(_forgetting(new, booking), party, now)
+    if not isinstance(answer, Booked):
+        return old, new, answer
+    first = answer.booking.log[0]
+    moved = Booking(
+        party.booking_id,
+        new.id,
+        booking.user_id,
+        (
+            Entry(
+                now,
+                party.by,
+                Deed.MOVED,
+                booking.status,
+                _moved_until(booking, new),
+                first.overrode,
+            ),
+        ),
+        moved_from=BookingRef(old.id, booking.id),
+    )
+    ended = _given_back(booking, ask, Deed.MOVED, now, late)
+    left = old.ending(replace(ended, moved_to=BookingRef(new.id, moved.id)))
+    taken = taken.changing(moved)
+    return left, taken, BookingMoved(moved, taken, left.ended[-1], left)
+
+
+def _touched(slot: Slot, ask: Ask) -> Booking | Gone:
+    booking = slot.booking(ask.booking_id)
+    if booking is not None and ask.may_touch(booking):
+        return booking
+    # It may have run out a moment ago, in the settling that came before this.
+    expired = next((b for b in slot.ended if b.id == ask.booking_id), None)
+    if expired is not None and ask.may_touch(expired):
+        return HoldExpired(expired, slot)
+    return BookingNotFound(ask.booking_id)
+
+
+def _late(slot: Slot, booking: Booking, now: datetime) -> TooLate | None:
+    if now >= slot.start:
+        return SlotStarted(slot)
+    # A hold was never a promise, so that it can be given up until the slot begins.
+    if now >= slot.cutoff and booking.status is BookingStatus.CONFIRMED:
+        return CutoffPassed(slot.cutoff, slot)
+    return None
+
+
+def _given_back(
+    booking: Booking, ask: Ask, deed: Deed, now: datetime, late: TooLate | None
+) -> Booking:
+    overrode: tuple[Limit, ...] = ()
+    if isinstance(late, SlotStarted):
+        overrode = (Limit.SLOT_STARTED,)
+    elif late is not None:
+        overrode = (Limit.CANCEL_CUTOFF,)
+    return booking.then(
+        Entry(now, ask.caller.user_id, deed, BookingStatus.CANCELLED, overrode=overrode)
+    )
+
+
+def _moved_until(booking: Booking, new: Slot) -> datetime | None:
+    return None if booking.held_until is None else min(booking.held_until, new.start)
+
+
+def _forgetting(new: Slot, booking: Booking) -> Slot:
+    # Within a choice the place that is given back does not stand against the one that is taken.
+    pages = tuple(
+        replace(page, bookings=tuple(b for b in page.bookings if b.id != booking.id))
+        for page in new.elsewhere
+    )
+    return replace(new, elsewhere=pages)

@@ -1,0 +1,73 @@
+"""What is kept of everything that happens to a booking: who, when, what, before and after.
+
+The record is a part of the booking, so that it is written with the change itself or not at all.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from slotlock.domain.people import UserId
+
+
+class BookingStatus(StrEnum):
+    """Whether a booking takes a place."""
+
+    HELD = "held"
+    CONFIRMED = "confirmed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+    @property
+    def takes_a_place(self) -> bool:
+        """Whether nobody else can have its place."""
+        return self in (BookingStatus.HELD, BookingStatus.CONFIRMED)
+
+
+class Deed(StrEnum):
+    """What happened to a booking."""
+
+    BOOKED = "booked"
+    HELD = "held"
+    PROMOTED = "promoted"
+    OFFERED = "offered"
+    CONFIRMED = "confirmed"
+    EXTENDED = "extended"
+    MOVED = "moved"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class Limit(StrEnum):
+    """A limit that holds for members and that an organiser can override for somebody."""
+
+    SLOT_STARTED = "slot_started"
+    CANCEL_CUTOFF = "cancel_cutoff"
+    ONE_OF_CHOICE = "one_of_choice"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that happened. `by` is None for the waiting list and the clock."""
+
+    at: datetime
+    by: UserId | None
+    deed: Deed
+    after: BookingStatus
+    held_until: datetime | None = None
+    overrode: tuple[Limit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An entry with what was before it; None when there was no booking yet."""
+
+    before: Entry | None
+    entry: Entry
+
+
+def changes(log: tuple[Entry, ...]) -> Iterator[Change]:
+    """A record read from its beginning."""
+    for index, entry in enumerate(log):
+        yield Change(log[index - 1] if index else None, entry)

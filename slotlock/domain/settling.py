@@ -1,0 +1,75 @@
+"""What the clock and the waiting list do to a slot, before and after anybody asks for anything.
+
+Every act settles first, so a hold that ran out counts for nothing from that instant, whether or
+not anyone swept it; and every act settles last, so a place given back is the next person's in the
+same write.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from slotlock.domain.record import BookingStatus, Deed, Entry
+from slotlock.domain.slots import Booking, BookingId, Left, Slot, SlotStatus, Waiting
+
+
+def settle(slot: Slot, now: datetime) -> Slot:
+    """The slot without the holds that ran out, and with its free places given to those in line."""
+    for booking in slot.bookings:
+        if booking.ran_out(now):
+            slot = slot.ending(_expired(booking))
+    while slot.remaining > 0 and slot.heads > 0 and _gives_places(slot, now):
+        slot = _served(slot, slot.waiting[0], now)
+    return _due(slot, now)
+
+
+def _expired(booking: Booking) -> Booking:
+    until = booking.held_until or booking.created_at
+    return booking.then(Entry(until, None, Deed.EXPIRED, BookingStatus.EXPIRED, until))
+
+
+def _gives_places(slot: Slot, now: datetime) -> bool:
+    return slot.status is SlotStatus.PUBLISHED and now < slot.start
+
+
+def _served(slot: Slot, waiting: Waiting, now: datetime) -> Slot:
+    slot = slot.without_waiting(waiting)
+    if slot.booked_elsewhere(waiting.user_id, now):  # they chose another of the choice meanwhile
+        return replace(slot, left=(*slot.left, Left(waiting, now, None)))
+    if slot.offer_minutes is None:
+        entry = Entry(now, None, Deed.PROMOTED, BookingStatus.CONFIRMED)
+    else:
+        until = min(now + timedelta(minutes=slot.offer_minutes), slot.start)
+        entry = Entry(now, None, Deed.OFFERED, BookingStatus.HELD, until)
+    # The turn in line becomes the booking, under the same id.
+    booking = Booking(
+        BookingId(waiting.id), slot.id, waiting.user_id, (entry,), waited_since=waiting.since
+    )
+    return slot.adding(booking)
+
+
+def _due(slot: Slot, now: datetime) -> Slot:
+    # What is not at hand is in `due` already; a hold at hand may run out before that.
+    times = [b.held_until for b in slot.bookings if b.status is BookingStatus.HELD and b.held_until]
+    if slot.due is not None and slot.due > now:
+        times.append(slot.due)
+    if slot.remaining > 0 and slot.waiting_count > 0 and _gives_places(slot, now):
+        times.append(now)  # more places than people at hand: the rest of the line is next
+    return replace(slot, due=min(times, default=None))
+
+
+def seen_at(slot: Slot, now: datetime) -> Slot:
+    """The slot as a reader sees it: what ran out is free, what others wait for is not.
+
+    Nobody is given a place by being looked at, so that what is shown is never taken back.
+    """
+    for booking in slot.bookings:
+        if booking.ran_out(now):
+            slot = slot.ending(_expired(booking))
+    if slot.remaining > 0 and slot.waiting_count > 0 and _gives_places(slot, now):
+        slot = replace(slot, taken=slot.taken + min(slot.remaining, slot.waiting_count))
+    return slot
+
+
+def written(before: Slot, after: Slot, now: datetime) -> Slot:
+    """The slot as it will stand once it is written."""
+    return replace(after, version=before.version + 1, changed_at=now)

@@ -1,0 +1,71 @@
+"""The waiting list of a slot: first come, first served."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from slotlock.domain.booking import ONE_OF_A_CHOICE
+from slotlock.domain.outcomes import (
+    AlreadyBooked,
+    AlreadyWaiting,
+    LimitReached,
+    NotWaiting,
+    PlacesLeft,
+    SlotCancelled,
+    SlotNotFound,
+    SlotStarted,
+    WaitlistFull,
+    WaitlistJoined,
+    WaitlistLeft,
+)
+from slotlock.domain.people import UserId
+from slotlock.domain.slots import Left, Slot, SlotStatus, Waiting
+
+Joined = (
+    WaitlistJoined
+    | AlreadyWaiting
+    | AlreadyBooked
+    | LimitReached
+    | PlacesLeft
+    | WaitlistFull
+    | SlotNotFound
+    | SlotStarted
+    | SlotCancelled
+)
+
+
+def join(slot: Slot, waiting: Waiting, now: datetime) -> tuple[Slot, Joined]:
+    """Stand at the end of the line, which there is only while the slot is full."""
+    refusal = _refusal(slot, waiting.user_id, now)
+    if refusal is not None:
+        return slot, refusal
+    joined = replace(waiting, since=now)
+    after = replace(slot, waiting=(*slot.waiting, joined), waiting_count=slot.waiting_count + 1)
+    return after, WaitlistJoined(joined, after.waiting_count, after)
+
+
+def _refusal(slot: Slot, user_id: UserId, now: datetime) -> Joined | None:
+    if slot.status is SlotStatus.DRAFT:
+        return SlotNotFound(slot.id)
+    if slot.status is SlotStatus.CANCELLED:
+        return SlotCancelled(slot)
+    if now >= slot.start:
+        return SlotStarted(slot)
+    if booking := slot.booking_of(user_id):
+        return AlreadyBooked(booking, slot)
+    if waiting := slot.waiting_of(user_id):
+        return AlreadyWaiting(waiting, slot)
+    if other := slot.booked_elsewhere(user_id, now):
+        return LimitReached(ONE_OF_A_CHOICE, other, slot)
+    if slot.remaining > 0 and slot.waiting_count == 0:
+        return PlacesLeft(slot)
+    return WaitlistFull(slot) if slot.waiting_count >= slot.waitlist_capacity else None
+
+
+def leave(slot: Slot, user_id: UserId, now: datetime) -> tuple[Slot, WaitlistLeft | NotWaiting]:
+    """Wait no longer. Everybody else keeps their turn."""
+    waiting = slot.waiting_of(user_id)
+    if waiting is None:
+        return slot, NotWaiting(slot)
+    after = slot.without_waiting(waiting)
+    after = replace(after, left=(*after.left, Left(waiting, now, user_id)))
+    return after, WaitlistLeft(after)
