@@ -1,9 +1,13 @@
-"""Telling every process that a slot changed: Redis pub/sub, one channel a slot, lossy by design."""
+"""Telling every process that something changed: Redis pub/sub, lossy by design.
+
+One channel a slot carries its availability; one a person says only that others did something to
+their bookings.
+"""
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 import orjson
@@ -11,6 +15,7 @@ from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
+from slotlock.domain.people import UserId
 from slotlock.domain.slots import Availability, SlotId, SlotStatus
 from slotlock.stores.redis import RedisLine
 
@@ -18,6 +23,7 @@ log = logging.getLogger("slotlock.redis")
 
 # Keeps one subscription alive on the connection, so that it can be read before any slot is watched.
 IDLE_CHANNEL = "slotlock:idle"
+PEOPLE = b"slotlock:person:"
 RECONNECT_AFTER_S = 0.5
 STOP_WITHIN_S = 2.0
 
@@ -36,15 +42,20 @@ def announcement(state: Availability) -> tuple[str, bytes]:
 
 
 class Announcements:
-    """Tells other processes, and hears what they tell of the slots that somebody here watches."""
+    """Tells other processes, and hears what they tell of the slots and people watched here."""
 
     def __init__(
-        self, client: "Redis", line: RedisLine, heard: Callable[[Availability], object]
+        self,
+        client: "Redis",
+        line: RedisLine,
+        heard: Callable[[Availability], object],
+        poked: Callable[[UserId], object],
     ) -> None:
         self._client = client
         self._line = line
         self._heard = heard
-        self._watched: set[SlotId] = set()
+        self._poked = poked
+        self._channels: set[str] = set()
         self._pubsub: PubSub | None = None
         self._listener: asyncio.Task[None] | None = None
         self._stopping = False
@@ -65,21 +76,40 @@ class Announcements:
         """Announce a slot's state to every process, unawaited: whoever misses it heals."""
         self._line.send("PUBLISH", *announcement(news))
 
+    def poke(self, people: Iterable[UserId]) -> None:
+        """Tell every process that something was done for these people, unawaited too."""
+        for user_id in people:
+            self._line.send("PUBLISH", _person_channel(user_id), user_id)
+
     async def watch(self, slot_ids: set[SlotId]) -> None:
         """Hear of these slots too. A Redis that is away is not an error: the reader heals."""
-        new = slot_ids - self._watched
-        self._watched |= new
-        if new and self._pubsub is not None:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
-                await self._pubsub.subscribe(*map(_channel, new))
+        await self._subscribe(set(map(_channel, slot_ids)))
 
     async def unwatch(self, slot_ids: set[SlotId]) -> None:
         """Hear of these slots no more."""
-        old = slot_ids & self._watched
-        self._watched -= old
+        await self._unsubscribe(set(map(_channel, slot_ids)))
+
+    async def watch_person(self, user_id: UserId) -> None:
+        """Hear when something is done for this person."""
+        await self._subscribe({_person_channel(user_id)})
+
+    async def unwatch_person(self, user_id: UserId) -> None:
+        """Hear of this person no more."""
+        await self._unsubscribe({_person_channel(user_id)})
+
+    async def _subscribe(self, channels: set[str]) -> None:
+        new = channels - self._channels
+        self._channels |= new
+        if new and self._pubsub is not None:
+            with contextlib.suppress(RedisError, OSError, TimeoutError):
+                await self._pubsub.subscribe(*new)
+
+    async def _unsubscribe(self, channels: set[str]) -> None:
+        old = channels & self._channels
+        self._channels -= old
         if old and self._pubsub is not None:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
-                await self._pubsub.unsubscribe(*map(_channel, old))
+                await self._pubsub.unsubscribe(*old)
 
     async def _listen(self) -> None:
         while not self._stopping:
@@ -89,17 +119,20 @@ class Announcements:
 
     async def _listen_once(self) -> None:
         async with self._client.pubsub(ignore_subscribe_messages=True) as pubsub:
-            await pubsub.subscribe(IDLE_CHANNEL, *map(_channel, self._watched))
+            await pubsub.subscribe(IDLE_CHANNEL, *self._channels)
             self._pubsub = pubsub
             try:
                 while not self._stopping:
                     message = await pubsub.get_message(timeout=None)
                     if message is not None:
-                        self._hear(message["data"])
+                        self._hear(message["channel"], message["data"])
             finally:
                 self._pubsub = None
 
-    def _hear(self, data: bytes) -> None:
+    def _hear(self, channel: bytes, data: bytes) -> None:
+        if channel.startswith(PEOPLE):
+            self._poked(UserId(data.decode(errors="replace")))
+            return
         try:
             slot_id, version, capacity, remaining, status, at = orjson.loads(data)
             state = Availability(
@@ -118,3 +151,7 @@ class Announcements:
 
 def _channel(slot_id: SlotId) -> str:
     return f"slotlock:{{{slot_id}}}:availability"
+
+
+def _person_channel(user_id: UserId) -> str:
+    return f"{PEOPLE.decode()}{user_id}"

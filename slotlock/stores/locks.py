@@ -44,6 +44,7 @@ class Lease:
 
     slot_id: SlotId
     token: str | None
+    others: list[Any] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -54,11 +55,25 @@ class Locks:
     ttl_ms: int = LOCK_TTL_MS
     _held_here: set[SlotId] = field(default_factory=set)
 
-    async def acquire(self, slot_id: SlotId) -> Lease | None:
+    async def acquire(self, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
         """The lease, or None while somebody else holds it. Never waits for them."""
+        until = time.monotonic() + wait_s
         asked_at = time.perf_counter()
         try:
-            return await self._acquire(slot_id)
+            got = []
+            for slot_id in sorted(slot_ids):
+                while True:
+                    lease = await self._acquire(slot_id)
+                    if lease:
+                        got.append(lease)
+                        break
+                    if time.monotonic() >= until:
+                        for each in got:
+                            await self.release(each)
+                        return None
+                    await asyncio.sleep(0.005)
+            got[0].others.extend(got[1:])
+            return got[0]
         finally:
             WAIT.observe(time.perf_counter() - asked_at)
 
@@ -81,7 +96,14 @@ class Locks:
         self._held_here.add(slot_id)
         return Lease(slot_id, None)
 
-    async def release(self, lease: Lease, news: Availability | None = None) -> None:
+    async def release(self, lease: Lease, *allnews: Availability) -> None:
+        for other in lease.others:
+            await self.release(other)
+        for n in allnews[1:]:
+            self.line.send("PUBLISH", *announcement(n))
+        await self._release(lease, allnews[0] if allnews else None)
+
+    async def _release(self, lease: Lease, news: Availability | None = None) -> None:
         """Give the lease back if it is still ours, and announce the news in the same round trip.
 
         Both are in line before this first waits, so cancelling the caller takes neither back.

@@ -20,7 +20,7 @@ SELECTION_TIMEOUT_MS = 3_000
 # More connections make a rush slower: each has a thread in mongod that wants its turn. The gates of
 # the stores, with the batches and the probe beside them, let in fewer than there are connections.
 LARGEST_POOL = 32
-SLOTS_GATE = 14
+SLOTS_GATE = 12
 PEOPLE_GATE = 4
 TEAMS_GATE = 2
 
@@ -32,6 +32,8 @@ def connect(url: str) -> "tuple[AsyncMongoClient[Document], Database]":
     client: AsyncMongoClient[Document] = AsyncMongoClient(
         url,
         w="majority",
+        # What is answered must not be undone by an election: "you have a place" least of all.
+        readConcernLevel="majority",
         retryWrites=True,
         timeoutMS=OPERATION_TIMEOUT_MS,
         serverSelectionTimeoutMS=SELECTION_TIMEOUT_MS,

@@ -1,80 +1,82 @@
-"""The shape of a slot's document, its indexes and the queries on it.
+"""The shape of a slot's document, the look at it and the change to it.
 
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
-     changedAt, words: [str], bookings: [{id, user, at}]}
+     changedAt, holdMinutes, cutoffMinutes, waitlistCapacity, offerMinutes, choice, words: [str],
+     due?, bookings: [booking], waiting: [{id, user, at}]}
 
-`bookings` holds the live bookings only, in the order they were made; one that ended moves to a
-document of its own, `{_id, slot, user, at, cancelledAt}`, in the same transaction.
+`bookings` holds the live bookings only, in the order they were made, and `waiting` the line, the
+first in front. What ends moves to a document of its own in the same transaction (see
+booking_documents). `due` is no later than the next hold runs out.
 """
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from bson import ObjectId
 
-from slotlock.domain.booking import Decision
-from slotlock.domain.listing import Position, SlotFilter, SlotOrder
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import (
-    Booking,
-    BookingId,
-    BookingStatus,
-    Slot,
-    SlotId,
-    SlotKind,
-    SlotStatus,
-)
+from slotlock.domain.slots import BookingId, Slot, SlotId, SlotKind, SlotStatus, WaitId, Waiting
+from slotlock.stores.booking_documents import booking_of, entry_of
 from slotlock.stores.mongo import Document
 
-FIELDS = (
-    *("title", "start", "end", "timeZone", "location", "kind"),
-    *("status", "capacity", "remaining", "version", "changedAt"),
-)
-INDEXES = {
-    "list": [("status", 1), ("start", 1), ("_id", 1)],
-    "kind": [("status", 1), ("kind", 1), ("start", 1), ("_id", 1)],
-    "words": [("status", 1), ("words", 1)],
-    "person": [("bookings.user", 1), ("start", 1), ("_id", 1)],
+# What a person reads of a slot: its name in the document and in the domain.
+PLAIN = {
+    "title": "title",
+    "start": "start",
+    "end": "end",
+    "timeZone": "time_zone",
+    "location": "location",
+    "capacity": "capacity",
+    "version": "version",
+    "changedAt": "changed_at",
+    "holdMinutes": "hold_minutes",
+    "cutoffMinutes": "cutoff_minutes",
+    "waitlistCapacity": "waitlist_capacity",
+    "offerMinutes": "offer_minutes",
+    "choice": "choice",
 }
-MAX_SEARCH_WORDS = 5
+FIELDS = (*PLAIN, "kind", "status", "remaining")
+ONLY_IF_SET = {"partialFilterExpression": {"due": {"$exists": True}}}
+ONLY_OF_CHOICES = {"partialFilterExpression": {"choice": {"$type": "string"}}}
+INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
+    "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
+    "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
+    "words": ([("status", 1), ("words", 1)], {}),
+    "person": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
+    "due": ([("due", 1)], ONLY_IF_SET),
+    "choice": ([("choice", 1), ("bookings.user", 1)], ONLY_OF_CHOICES),
+}
 
 
 def slot_of(document: Document) -> Slot:
     """The slot that a document describes."""
     slot_id = SlotId(str(document["_id"]))
+    line, mine = document["waiting"], document.get("mine", ())
+    heads = [entry["id"] for entry in line]
+    waiting = [*line, *(entry for entry in mine if entry["id"] not in heads)]
     return Slot(
         id=slot_id,
-        title=document["title"],
-        start=document["start"],
-        end=document["end"],
-        time_zone=document["timeZone"],
-        capacity=document["capacity"],
+        **{name: document[field] for field, name in PLAIN.items() if field in document},
         taken=document["capacity"] - document["remaining"],
-        location=document["location"],
         kind=SlotKind(document["kind"]),
         status=SlotStatus(document["status"]),
-        version=document["version"],
-        changed_at=document["changedAt"],
-        bookings=tuple(_live_booking(slot_id, entry) for entry in document["bookings"]),
+        bookings=tuple(booking_of(slot_id, entry) for entry in document["bookings"]),
+        waiting=tuple(_waiting_of(slot_id, entry) for entry in waiting),
+        heads=len(heads),
+        waiting_count=document.get("waitingCount", len(line)),
+        due=document.get("due"),
     )
 
 
 def fields_of(slot: Slot) -> Document:
-    """Everything of a slot but its bookings."""
+    """Everything of a slot but its bookings and its waiting list."""
     return {
-        "title": slot.title,
-        "start": slot.start,
-        "end": slot.end,
-        "timeZone": slot.time_zone,
-        "location": slot.location,
+        **{field: getattr(slot, name) for field, name in PLAIN.items()},
         "kind": slot.kind.value,
         "status": slot.status.value,
-        "capacity": slot.capacity,
         "remaining": slot.remaining,
-        "version": slot.version,
-        "changedAt": slot.changed_at,
         "words": words(f"{slot.title} {slot.location or ''}"),
     }
 
@@ -92,33 +94,105 @@ def guard(before: Slot) -> Document:
     return {"_id": ObjectId(before.id), "version": before.version}
 
 
-def update_of(before: Slot, decision: Decision[Any]) -> Document:
-    """The change alone: what it costs does not grow with the roster."""
-    after = decision.slot
-    update: Document = {
-        "$set": {"version": after.version, "changedAt": after.changed_at},
-        "$inc": {"remaining": before.taken - after.taken},
-    }
-    if decision.added:
-        update["$push"] = {"bookings": {"$each": [_live_entry(b) for b in decision.added]}}
-    if decision.removed:
-        gone = [ObjectId(booking.id) for booking in decision.removed]
-        update["$pull"] = {"bookings": {"id": {"$in": gone}}}
-    return update
+def adds_only(before: Slot, after: Slot) -> bool:
+    """Whether bookings are added and nothing else of the slot changes: the plain booking."""
+    return (
+        len(after.bookings) > len(before.bookings)
+        and after.bookings[: len(before.bookings)] == before.bookings
+        and not after.ended
+        and after.waiting == before.waiting
+        and _edited(before, after) == {}
+    )
 
 
-def seen_by(people: Iterable[UserId], booking_ids: Iterable[BookingId] = ()) -> Document:
-    """The projection that leaves out every booking but these people's and these.
+def update_of(before: Slot, after: Slot) -> Document | list[Document]:
+    """The change alone: what it costs to send does not grow with the roster."""
+    if adds_only(before, after):
+        added = [entry_of(booking) for booking in after.bookings[len(before.bookings) :]]
+        update: Document = {
+            "$set": {"version": after.version, "changedAt": after.changed_at},
+            "$inc": {"remaining": before.taken - after.taken},
+            "$push": {"bookings": {"$each": added}},
+        }
+        if after.due is not None:
+            update["$min"] = {"due": after.due}
+        return update
+    # An array cannot be pulled from and pushed to in one plain update; a pipeline can do both.
+    return [{"$set": _pipeline_set(before, after)}]
 
-    The booker of a one-place slot is read along: `bookedBy` needs them.
+
+def _pipeline_set(before: Slot, after: Slot) -> Document:
+    changes: Document = {field: {"$literal": v} for field, v in _edited(before, after).items()}
+    changes |= {"version": after.version, "changedAt": after.changed_at}
+    # Relative, like every change of a count: an absolute one would undo what it did not see.
+    places = (after.capacity - before.capacity) - (after.taken - before.taken)
+    changes["remaining"] = {"$add": ["$remaining", places]}
+    had = {booking.id: booking for booking in before.bookings}
+    has = {booking.id: booking for booking in after.bookings}
+    changes["bookings"] = _array(
+        "$bookings",
+        gone=[id_ for id_ in had if id_ not in has],
+        changed=[entry_of(has[id_]) for id_ in had if id_ in has and has[id_] != had[id_]],
+        added=[entry_of(booking) for id_, booking in has.items() if id_ not in had],
+    )
+    waited = {waiting.id for waiting in before.waiting}
+    waits = {waiting.id for waiting in after.waiting}
+    changes["waiting"] = _array(
+        "$waiting",
+        gone=waited - waits,
+        changed=[],
+        added=[_waiting_entry(waiting) for waiting in after.waiting if waiting.id not in waited],
+    )
+    changes["due"] = "$$REMOVE" if after.due is None else after.due
+    return changes
+
+
+def _edited(before: Slot, after: Slot) -> Document:
+    was, is_ = fields_of(before), fields_of(after)
+    written = ("version", "changedAt", "remaining")
+    return {f: value for f, value in is_.items() if value != was[f] and f not in written}
+
+
+def _array(name: str, gone: Iterable[str], changed: list[Document], added: list[Document]) -> Any:
+    array: Any = name
+    if out := [ObjectId(id_) for id_ in gone]:
+        array = {"$filter": {"input": array, "cond": {"$not": {"$in": ["$$this.id", out]}}}}
+    if changed:
+        branches = [
+            {"case": {"$eq": ["$$this.id", entry["id"]]}, "then": {"$literal": entry}}
+            for entry in changed
+        ]
+        switch = {"$switch": {"branches": branches, "default": "$$this"}}
+        array = {"$map": {"input": array, "in": switch}}
+    return {"$concatArrays": [array, {"$literal": added}]} if added else array
+
+
+def seen_by(
+    people: Iterable[UserId], booking_ids: Iterable[BookingId], now: datetime, heads: int
+) -> Document:
+    """The projection that leaves out every booking but these people's, these, and what ran out.
+
+    The booker of a one-place slot is read along: `bookedBy` needs them. Of the line come the
+    first `heads`, as many more as holds ran out, and these people's turns.
     """
+    users = [ObjectId(user_id) for user_id in people]
+    ran_out = {"$and": [{"$gt": ["$$this.until", None]}, {"$lte": ["$$this.until", now]}]}
     asked = [
-        {"$in": ["$$this.user", [ObjectId(user_id) for user_id in people]]},
+        {"$in": ["$$this.user", users]},
         {"$in": ["$$this.id", [ObjectId(booking_id) for booking_id in booking_ids]]},
         {"$eq": ["$capacity", 1]},
+        ran_out,
     ]
-    bookings = {"$filter": {"input": "$bookings", "cond": {"$or": asked}}}
-    return {**dict.fromkeys(FIELDS, 1), "bookings": bookings}
+    free = {"$size": {"$filter": {"input": "$bookings", "cond": ran_out}}}
+    still = {"$filter": {"input": "$bookings.until", "cond": {"$gt": ["$$this", now]}}}
+    return {
+        **dict.fromkeys(FIELDS, 1),
+        "bookings": {"$filter": {"input": "$bookings", "cond": {"$or": asked}}},
+        "waiting": {"$slice": ["$waiting", {"$add": [free, heads]}]},
+        "mine": {"$filter": {"input": "$waiting", "cond": {"$in": ["$$this.user", users]}}},
+        "waitingCount": {"$size": "$waiting"},
+        "due": {"$min": still},
+    }
 
 
 def seen_among(booking_ids: Sequence[ObjectId]) -> Document:
@@ -127,67 +201,9 @@ def seen_among(booking_ids: Sequence[ObjectId]) -> Document:
     return {"bookings": {"$filter": {"input": "$bookings", "cond": among}}}
 
 
-def matching(wanted: SlotFilter) -> Document:
-    """The query for the slots that somebody looks for."""
-    query: Document = {"status": wanted.status.value}
-    if wanted.kind is not None:
-        query["kind"] = wanted.kind.value
-    start = {"$gte": wanted.starts_from, "$lt": wanted.starts_before}
-    if bounds := {operator: time for operator, time in start.items() if time is not None}:
-        query["start"] = bounds
-    if wanted.with_places_left:
-        query["remaining"] = {"$gt": 0}
-    if wanted.text is not None:
-        # Anchored prefixes of folded words: an index serves them, and "yog" finds "Yoga".
-        begun = words(wanted.text)[:MAX_SEARCH_WORDS]
-        query["words"] = {"$all": [re.compile(f"^{word}") for word in begun]}
-    return query
+def _waiting_of(slot_id: SlotId, entry: Document) -> Waiting:
+    return Waiting(WaitId(str(entry["id"])), slot_id, UserId(str(entry["user"])), entry["at"])
 
 
-def after_position(query: Document, position: Position | None, order: SlotOrder) -> Document:
-    """The same query from a position on, bounded so that the index is entered at the position."""
-    if position is None:
-        return query
-    past = "$gt" if order is SlotOrder.START_ASC else "$lt"
-    here = {"start": position.start, "_id": {past: ObjectId(position.id)}}
-    on = [
-        {"start": {f"{past}e": position.start}},
-        {"$or": [{"start": {past: position.start}}, here]},
-    ]
-    return {"$and": [query, *on]}
-
-
-def ended_document(booking: Booking) -> Document:
-    """The document of a booking that was cancelled."""
-    return {
-        "_id": ObjectId(booking.id),
-        "slot": ObjectId(booking.slot_id),
-        "user": ObjectId(booking.user_id),
-        "at": booking.created_at,
-        "cancelledAt": booking.cancelled_at,
-    }
-
-
-def ended_booking(document: Document) -> Booking:
-    """The cancelled booking that a document describes."""
-    live = {"id": document["_id"], "user": document["user"], "at": document["at"]}
-    booking = _live_booking(SlotId(str(document["slot"])), live)
-    return replace(booking, status=BookingStatus.CANCELLED, cancelled_at=document["cancelledAt"])
-
-
-def _live_entry(booking: Booking) -> Document:
-    return {
-        "id": ObjectId(booking.id),
-        "user": ObjectId(booking.user_id),
-        "at": booking.created_at,
-    }
-
-
-def _live_booking(slot_id: SlotId, entry: Document) -> Booking:
-    return Booking(
-        BookingId(str(entry["id"])),
-        slot_id,
-        UserId(str(entry["user"])),
-        BookingStatus.CONFIRMED,
-        entry["at"],
-    )
+def _waiting_entry(waiting: Waiting) -> Document:
+    return {"id": ObjectId(waiting.id), "user": ObjectId(waiting.user_id), "at": waiting.since}

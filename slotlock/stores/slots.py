@@ -1,21 +1,19 @@
-"""Slots in MongoDB: looking at them, and writing what was decided, guarded by version."""
+"""Slots in MongoDB: adding them and looking at them; `writes` changes them."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from bson import ObjectId
-from pymongo import UpdateOne, timeout
-from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import BulkWriteError, WriteError
 
-from slotlock.domain.booking import Decision
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import Availability, Booking, BookingId, Slot, SlotId, availability
+from slotlock.domain.slots import Booking, BookingId, Elsewhere, Slot, SlotId, WaitId
+from slotlock.stores import booking_documents, choices, slot_queries
 from slotlock.stores import slot_documents as documents
 from slotlock.stores.batches import Batches
 from slotlock.stores.gate import Gate, gated
-from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, SLOTS_GATE, Database, Document
+from slotlock.stores.mongo import SLOTS_GATE, Database, Document
 
 
 def new_slot_id() -> SlotId:
@@ -28,11 +26,20 @@ def new_booking_id() -> BookingId:
     return BookingId(str(ObjectId()))
 
 
-# Which slot, whose bookings in it, and which bookings besides.
-Look = tuple[SlotId, tuple[UserId, ...], tuple[BookingId, ...]]
-# A slot as it was looked at, and bookings to be added to it.
-Addition = tuple[Slot, Decision[Any]]
-LARGEST_WRITE = 64
+def new_wait_id() -> WaitId:
+    """An id that no turn in a waiting list has, nor a booking."""
+    return WaitId(str(ObjectId()))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Which slot is looked at, whose bookings in it, which besides, and how far down the line."""
+
+    slot_id: SlotId
+    now: datetime
+    people: Sequence[UserId] = ()
+    booking_ids: Sequence[BookingId] = ()
+    heads: int = 1
 
 
 class Slots:
@@ -40,51 +47,65 @@ class Slots:
 
     def __init__(self, database: Database) -> None:
         self.gate = Gate(SLOTS_GATE)
-        self._client = database.client
         self._slots = database["slots"]
         self._ended = database["endedBookings"]
+        self._choices = choices.Choices(database)
         self._looks = Batches(self._look_together)
         self._past = Batches(self._read_ended)
-        self._additions = Batches(self._add_together, LARGEST_WRITE)
+        self._lines = Batches(self._read_lines)
 
     async def prepare(self) -> None:
         """Create the indexes that are missing."""
-        for name, keys in documents.INDEXES.items():
-            await self._slots.create_index(keys, name=name)
+        for name, (keys, options) in documents.INDEXES.items():
+            await self._slots.create_index(keys, name=name, **options)
+        await self._ended.create_index([("slot", 1), ("endedAt", 1), ("_id", 1)], name="slot")
+        await self._ended.create_index([("user", 1), ("endedAt", 1)], name="person")
 
     @gated
     async def add(self, slot: Slot) -> None:
         """Keep a new slot."""
         fields = documents.fields_of(slot)
-        await self._slots.insert_one({"_id": ObjectId(slot.id), **fields, "bookings": []})
+        await self._slots.insert_one(
+            {"_id": ObjectId(slot.id), **fields, "bookings": [], "waiting": []}
+        )
 
-    async def look(
-        self,
-        slot_id: SlotId,
-        people: Iterable[UserId] = (),
-        booking_ids: Iterable[BookingId] = (),
-    ) -> Slot | None:
-        """The slot as it is now, with these live bookings and those of these people.
+    async def look(self, look: Look) -> Slot | None:
+        """The slot as it is now; None when there is none.
 
         Looks of concurrent callers are one query, so that some of theirs may show too.
         """
-        return await self._looks.do((slot_id, tuple(people), tuple(booking_ids)))
+        return await self._looks.do(look)
+
+    async def look_to_decide(self, look: Look) -> Slot | None:
+        """The same with what a decision needs besides: these people's other bookings of a choice.
+
+        What is written on this look is guarded by its version and by theirs.
+        """
+        slot = await self._looks.do(look)
+        if slot is None or slot.choice is None:
+            return slot
+        people = {*look.people, *(waiting.user_id for waiting in slot.waiting)}
+        return replace(slot, elsewhere=await self._elsewhere(slot, sorted(people), look.now))
+
+    @gated
+    async def _elsewhere(
+        self, slot: Slot, user_ids: Sequence[UserId], now: datetime
+    ) -> tuple[Elsewhere, ...]:
+        return await self._choices.pages(slot.choice or "", slot.id, user_ids, now)
 
     async def _look_together(self, looks: list[Look]) -> list[Slot | None]:
-        people = {user_id for _, asked, _ in looks for user_id in asked}
-        booking_ids = {booking_id for *_, asked in looks for booking_id in asked}
-        found = await self._read({look[0] for look in looks}, people, booking_ids)
-        return [found.get(look[0]) for look in looks]
-
-    async def _read(
-        self,
-        slot_ids: Iterable[SlotId],
-        people: Iterable[UserId] = (),
-        booking_ids: Iterable[BookingId] = (),
-    ) -> dict[SlotId, Slot]:
-        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
-        found = self._slots.find(query, documents.seen_by(people, booking_ids))
-        return {slot.id: slot async for slot in (documents.slot_of(d) async for d in found)}
+        projection = documents.seen_by(
+            {user_id for look in looks for user_id in look.people},
+            {booking_id for look in looks for booking_id in look.booking_ids},
+            max(look.now for look in looks),
+            max(look.heads for look in looks),
+        )
+        query = {
+            "_id": {"$in": [ObjectId(slot_id) for slot_id in {look.slot_id for look in looks}]}
+        }
+        slots = [documents.slot_of(d) async for d in self._slots.find(query, projection)]
+        found = {slot.id: slot for slot in slots}
+        return [found.get(look.slot_id) for look in looks]
 
     @gated
     async def look_at_roster(self, slot_id: SlotId) -> Slot | None:
@@ -92,10 +113,15 @@ class Slots:
         document = await self._slots.find_one({"_id": ObjectId(slot_id)})
         return documents.slot_of(document) if document else None
 
-    @gated
-    async def availability(self, slot_ids: Iterable[SlotId]) -> list[Availability]:
-        """The public state of those of the slots that exist."""
-        return [availability(slot) for slot in (await self._read(slot_ids)).values()]
+    async def line(self, slot_id: SlotId) -> Sequence[WaitId]:
+        """The ids of all who wait, the first in front."""
+        return await self._lines.do(slot_id)
+
+    async def _read_lines(self, slot_ids: list[SlotId]) -> list[Sequence[WaitId]]:
+        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in set(slot_ids)]}}
+        found = self._slots.find(query, {"waiting.id": 1})
+        lines = {str(d["_id"]): [WaitId(str(e["id"])) for e in d["waiting"]] async for d in found}
+        return [lines.get(slot_id, []) for slot_id in slot_ids]
 
     async def page(
         self,
@@ -103,15 +129,19 @@ class Slots:
         order: SlotOrder,
         first: int,
         after: Position | None,
+        now: datetime,
         people: Sequence[UserId] = (),
     ) -> Page[Slot]:
         """The next `first` of the slots that somebody looks for."""
-        return await self._page(documents.matching(wanted), order, first, after, people)
+        query = slot_queries.matching(wanted, now)
+        return await self._page(query, order, first, after, now, people)
 
-    async def page_of(self, user_id: UserId, first: int, after: Position | None) -> Page[Slot]:
+    async def page_of(
+        self, user_id: UserId, first: int, after: Position | None, now: datetime
+    ) -> Page[Slot]:
         """The next `first` slots in which a person has a live booking, by start."""
         query = {"bookings.user": ObjectId(user_id)}
-        return await self._page(query, SlotOrder.START_ASC, first, after, [user_id])
+        return await self._page(query, SlotOrder.START_ASC, first, after, now, [user_id])
 
     @gated
     async def _page(
@@ -120,91 +150,59 @@ class Slots:
         order: SlotOrder,
         first: int,
         after: Position | None,
+        now: datetime,
         people: Sequence[UserId],
     ) -> Page[Slot]:
         found = self._slots.find(
-            documents.after_position(query, after, order),
-            documents.seen_by(people),
+            slot_queries.after_position(query, after, order),
+            documents.seen_by(people, (), now, heads=1),
             sort=[("start", order.value), ("_id", order.value)],
             limit=first + 1,
         )
         slots = [documents.slot_of(document) async for document in found]
         return Page(tuple(slots[:first]), len(slots) > first)
 
-    async def commit(self, before: Slot, decision: Decision[Any]) -> bool:
-        """Write a decision if the slot is still the version it was decided on.
-
-        False, and nothing written, when somebody else wrote first: look again, decide again.
-        """
-        if decision.removed:
-            return await self._exchange(before, decision)
-        return await self._additions.do((before, decision))
+    @gated
+    async def of_people(
+        self, user_ids: Sequence[UserId], since: datetime, now: datetime
+    ) -> list[Slot]:
+        """The slots that begin after `since` in which these people have live bookings."""
+        users = [ObjectId(user_id) for user_id in user_ids]
+        query = {"bookings.user": {"$in": users}, "start": {"$gte": since}}
+        found = self._slots.find(query, documents.seen_by(user_ids, (), now, heads=1))
+        return [documents.slot_of(document) async for document in found]
 
     @gated
-    async def _exchange(self, before: Slot, decision: Decision[Any]) -> bool:
-        """Write a decision that ends bookings: they move in the same transaction."""
-
-        async def both(session: AsyncClientSession) -> bool:
-            update = documents.update_of(before, decision)
-            written = await self._slots.update_one(documents.guard(before), update, session=session)
-            if written.modified_count:
-                ended = [documents.ended_document(booking) for booking in decision.removed]
-                await self._ended.insert_many(ended, session=session)
-            return written.modified_count == 1
-
-        # Without a limit of its own with_transaction goes on for two minutes.
-        with timeout(OPERATION_TIMEOUT_MS / 1000):
-            async with self._client.start_session() as session:
-                return await session.with_transaction(both)
-
-    async def _add_together(self, wanted: list[Addition]) -> list[bool | Exception]:
-        """Write the new bookings of concurrent acts, each guarded by itself; which were written."""
-        updates = [
-            UpdateOne(documents.guard(before), documents.update_of(before, decision))
-            for before, decision in wanted
-        ]
-        failed: dict[int, Exception] = {}
-        try:
-            result = await self._slots.bulk_write(updates, ordered=False)
-            if result.modified_count == len(wanted):
-                return [True] * len(wanted)
-        except BulkWriteError as error:
-            if error.details["writeConcernErrors"]:
-                raise
-            # One statement's error is one caller's, not its neighbours'.
-            for each in error.details["writeErrors"]:
-                failed[each["index"]] = WriteError(each["errmsg"], each["code"])
-        made = await self._made(wanted)
-        return [
-            failed.get(index) or all(booking.id in made for booking in decision.added)
-            for index, (_, decision) in enumerate(wanted)
-        ]
-
-    async def _made(self, wanted: list[Addition]) -> set[BookingId]:
-        """Those of the bookings that were written: a bulk tells how many, and not which."""
-        ids = [ObjectId(booking.id) for _, decision in wanted for booking in decision.added]
-        query = {"_id": {"$in": [ObjectId(before.id) for before, _ in wanted]}}
-        found = self._slots.find(query, documents.seen_among(ids))
-        live = {entry["id"] async for document in found for entry in document["bookings"]}
-        # Somebody may have cancelled one since.
-        ended = self._ended.find(
-            {"_id": {"$in": [id_ for id_ in ids if id_ not in live]}}, {"_id": 1}
-        )
-        return {BookingId(str(id_)) for id_ in live | {document["_id"] async for document in ended}}
-
-    @gated
-    async def replace(self, before: Slot, after: Slot) -> bool:
-        """Write an organiser's changes, guarded by version like every other write."""
-        update = {"$set": documents.fields_of(after)}
-        written = await self._slots.update_one(documents.guard(before), update)
-        return written.modified_count == 1
+    async def due(self, now: datetime, most: int) -> list[SlotId]:
+        """Up to so many slots in which a hold may have run out, the longest ago first."""
+        found = self._slots.find({"due": {"$lte": now}}, {"_id": 1}, sort=[("due", 1)], limit=most)
+        return [SlotId(str(document["_id"])) async for document in found]
 
     async def ended(self, booking_id: BookingId) -> Booking | None:
-        """A booking that was cancelled."""
+        """A booking that ended."""
         return await self._past.do(booking_id)
 
     async def _read_ended(self, booking_ids: list[BookingId]) -> list[Booking | None]:
         query = {"_id": {"$in": [ObjectId(booking_id) for booking_id in set(booking_ids)]}}
-        bookings = [documents.ended_booking(document) async for document in self._ended.find(query)]
-        found = {booking.id: booking for booking in bookings}
+        found = {
+            booking.id: booking
+            async for booking in (
+                booking_documents.ended_booking(d) async for d in self._ended.find(query)
+            )
+        }
         return [found.get(booking_id) for booking_id in booking_ids]
+
+    @gated
+    async def ended_page(
+        self, slot_id: SlotId, first: int, after: Position | None
+    ) -> Page[Booking]:
+        """The next ended bookings of a slot, in the order they ended."""
+        query: Document = {"slot": ObjectId(slot_id)}
+        if after is not None:
+            later = {"endedAt": {"$gt": after.start}}
+            here = {"endedAt": after.start, "_id": {"$gt": ObjectId(after.id)}}
+            query["$or"] = [later, here]
+        order = [("endedAt", 1), ("_id", 1)]
+        found = self._ended.find(query, sort=order, limit=first + 1)
+        ended = [booking_documents.ended_booking(document) async for document in found]
+        return Page(tuple(ended[:first]), len(ended) > first)

@@ -1,0 +1,95 @@
+"""Answers kept under idempotency keys: the one file that knows the shape of their documents.
+
+    {_id: hash of the caller and the key, print: hash of what was asked, outcome, at}
+
+An answer is written in the transaction of what it answers, so that a key has one effect or none.
+"""
+
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from slotlock.domain import outcomes, record, slots
+from slotlock.stores.batches import Batches
+from slotlock.stores.mongo import Database, Document
+
+# The promise is a day; the second is for clocks and for clients that are late.
+KEPT_FOR = timedelta(hours=48)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """What was answered to whom, and to which question."""
+
+    key_id: str
+    fingerprint: str
+    outcome: Any
+    at: datetime
+
+
+class Answers:
+    """The answers given under keys lately."""
+
+    def __init__(self, database: Database) -> None:
+        self._answers = database["answers"]
+        self._reads = Batches(self._read)
+
+    async def prepare(self) -> None:
+        """Create the index that forgets old answers."""
+        seconds = int(KEPT_FOR.total_seconds())
+        await self._answers.create_index("at", name="forget", expireAfterSeconds=seconds)
+
+    async def find(self, key_id: str) -> KeptAnswer | None:
+        """The answer given under this key, if there is one."""
+        return await self._reads.do(key_id)
+
+    async def _read(self, key_ids: list[str]) -> list[KeptAnswer | None]:
+        found = {d["_id"]: _answer(d) async for d in self._answers.find({"_id": {"$in": key_ids}})}
+        return [found.get(key_id) for key_id in key_ids]
+
+
+def answer_document(answer: KeptAnswer) -> Document:
+    """The document of a kept answer."""
+    return {
+        "_id": answer.key_id,
+        "print": answer.fingerprint,
+        "outcome": _kept(answer.outcome),
+        "at": answer.at,
+    }
+
+
+def _answer(document: Document) -> KeptAnswer:
+    outcome = _value(document["outcome"])
+    return KeptAnswer(document["_id"], document["print"], outcome, document["at"])
+
+
+_KINDS = {
+    kind.__name__: kind
+    for module in (record, slots, outcomes)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and kind.__module__ == module.__name__
+}
+
+
+def _kept(value: Any) -> Any:
+    # Values of the domain by the names of their types and fields, as they are.
+    if is_dataclass(value):
+        values = {field.name: _kept(getattr(value, field.name)) for field in fields(value)}
+        return {"_is": type(value).__name__, **values}
+    if isinstance(value, Enum):
+        return {"_is": type(value).__name__, "_value": value.value}
+    return [_kept(each) for each in value] if isinstance(value, tuple) else value
+
+
+def _value(kept: Any) -> Any:
+    if isinstance(kept, list):
+        return tuple(_value(each) for each in kept)
+    if not isinstance(kept, dict):
+        return kept
+    kind = _KINDS[kept["_is"]]
+    if "_value" in kept:
+        return kind(kept["_value"])
+    # A field that this version does not know is left out, one that it adds has its default.
+    known = {field.name for field in fields(kind)}
+    return kind(**{name: _value(value) for name, value in kept.items() if name in known})

@@ -1,0 +1,168 @@
+"""Writing what was decided: guarded by version, all of it or nothing.
+
+One slot that gains bookings is one update, and those of concurrent acts leave together. Whatever
+concerns several documents, because bookings end or move, somebody's other bookings count, or the
+answer is to be kept under a key, is one transaction.
+"""
+
+from dataclasses import dataclass
+
+from bson import ObjectId
+from pymongo import UpdateOne, timeout
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import BulkWriteError, DuplicateKeyError, WriteError
+
+from slotlock.domain.slots import BookingId, Slot
+from slotlock.domain.teams import TeamSeen
+from slotlock.stores import slot_documents as documents
+from slotlock.stores import teams
+from slotlock.stores.answers import KeptAnswer, answer_document
+from slotlock.stores.batches import Batches
+from slotlock.stores.booking_documents import ended_document, left_document
+from slotlock.stores.choices import turned_pages
+from slotlock.stores.gate import Gate, gated
+from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database
+
+LARGEST_WRITE = 64
+DUPLICATE_KEY = 11000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A slot as it was looked at, and as it shall be."""
+
+    before: Slot
+    after: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is written together: slots, and answers to be kept under their keys."""
+
+    slots: tuple[Change, ...]
+    answers: tuple[KeptAnswer, ...] = ()
+    teams: tuple[TeamSeen, ...] = ()
+
+    @property
+    def one_plain_addition(self) -> bool:
+        """Whether this is one slot that gains bookings and nothing else."""
+        if self.answers or self.teams or len(self.slots) != 1:
+            return False
+        change = self.slots[0]
+        return change.after.choice is None and documents.adds_only(change.before, change.after)
+
+
+class _StaleError(Exception):
+    """Somebody else wrote first."""
+
+
+class Writes:
+    """The only way in which slots change once they are there."""
+
+    def __init__(self, database: Database, gate: Gate) -> None:
+        self.gate = gate
+        self._client = database.client
+        self._slots = database["slots"]
+        self._ended = database["endedBookings"]
+        self._left = database["endedWaits"]
+        self._pages = database["choicePages"]
+        self._answers = database["answers"]
+        self._teams = database["teams"]
+        self._additions = Batches(self._add_together, LARGEST_WRITE)
+
+    async def commit(self, changes: Changes) -> bool:
+        """Write changes if everything is still as it was when they were decided on.
+
+        False, and nothing written, when somebody else wrote first: look again, decide again.
+        """
+        if changes.one_plain_addition:
+            return await self._additions.do(changes.slots[0])
+        return await self._commit_together(changes)
+
+    @gated
+    async def _commit_together(self, changes: Changes) -> bool:
+        async def all_of_it(session: AsyncClientSession) -> None:
+            await self._write_all(changes, session)
+
+        # Without a limit of its own with_transaction goes on for two minutes.
+        with timeout(OPERATION_TIMEOUT_MS / 1000):
+            try:
+                async with self._client.start_session() as session:
+                    await session.with_transaction(all_of_it)
+            except (_StaleError, DuplicateKeyError):
+                return False
+            except BulkWriteError as error:
+                if any(each["code"] == DUPLICATE_KEY for each in error.details["writeErrors"]):
+                    return False
+                raise
+        return True
+
+    async def _write_all(self, changes: Changes, session: AsyncClientSession) -> None:
+        updates = [
+            UpdateOne(documents.guard(c.before), documents.update_of(c.before, c.after))
+            for c in changes.slots
+        ]
+        if updates:
+            written = await self._slots.bulk_write(updates, session=session)
+            if written.modified_count != len(updates):
+                raise _StaleError
+        pages = [page for c in changes.slots for page in turned_pages(c.before, c.after)]
+        if pages:
+            turned = await self._pages.bulk_write(pages, session=session)
+            if turned.modified_count + turned.upserted_count != len(pages):
+                raise _StaleError
+        held = [UpdateOne(teams.guard(seen), teams.hold()) for seen in changes.teams]
+        if held and (await self._teams.bulk_write(held, session=session)).matched_count < len(held):
+            raise _StaleError
+        if ended := [ended_document(b) for c in changes.slots for b in c.after.ended]:
+            await self._ended.insert_many(ended, session=session)
+        if left := [left_document(one) for c in changes.slots for one in c.after.left]:
+            await self._left.insert_many(left, session=session)
+        if changes.answers:
+            kept = [answer_document(answer) for answer in changes.answers]
+            await self._answers.insert_many(kept, session=session)
+
+    async def _add_together(self, wanted: list[Change]) -> list[bool | Exception]:
+        """Write the new bookings of concurrent acts, each guarded by itself; which were written."""
+        updates = [
+            UpdateOne(documents.guard(c.before), documents.update_of(c.before, c.after))
+            for c in wanted
+        ]
+        failed: dict[int, Exception] = {}
+        try:
+            result = await self._slots.bulk_write(updates, ordered=False)
+            if result.modified_count == len(wanted):
+                return [True] * len(wanted)
+        except BulkWriteError as error:
+            if error.details["writeConcernErrors"]:
+                raise
+            # One statement's error is one caller's, not its neighbours'.
+            for each in error.details["writeErrors"]:
+                failed[each["index"]] = WriteError(each["errmsg"], each["code"])
+        made = await self._made(wanted)
+        return [
+            failed.get(index) or _newcomers(change) <= made for index, change in enumerate(wanted)
+        ]
+
+    async def _made(self, wanted: list[Change]) -> set[BookingId]:
+        """Those of the bookings that were written: a bulk tells how many, and not which."""
+        ids = [ObjectId(id_) for change in wanted for id_ in _newcomers(change)]
+        query = {"_id": {"$in": [ObjectId(change.before.id) for change in wanted]}}
+        found = self._slots.find(query, documents.seen_among(ids))
+        live = {entry["id"] async for document in found for entry in document["bookings"]}
+        # Somebody may have ended one since.
+        ended = self._ended.find(
+            {"_id": {"$in": [id_ for id_ in ids if id_ not in live]}}, {"_id": 1}
+        )
+        return {BookingId(str(id_)) for id_ in live | {document["_id"] async for document in ended}}
+
+    @gated
+    async def correct_due(self, looked_at: Slot) -> None:
+        """Keep when the next hold of this slot runs out, as it was looked at."""
+        due = {"$set": {"due": looked_at.due}} if looked_at.due else {"$unset": {"due": ""}}
+        await self._slots.update_one(documents.guard(looked_at), due)
+
+
+def _newcomers(change: Change) -> set[BookingId]:
+    had = {booking.id for booking in change.before.bookings}
+    return {booking.id for booking in change.after.bookings if booking.id not in had}
