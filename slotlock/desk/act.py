@@ -1,72 +1,280 @@
 """The one act behind everything that changes a roster: lock, look, decide, write, tell."""
 
+import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from slotlock.desk.desk import Desk
-from slotlock.domain.booking import Decision
-from slotlock.domain.outcomes import Locked
-from slotlock.domain.slots import Availability, Slot, SlotId, availability
+from slotlock.desk.once import Slip, kept_answer
+from slotlock.domain.outcomes import KeyReused, Locked
+from slotlock.domain.people import UserId
+from slotlock.domain.settling import settle, written
+from slotlock.domain.slots import Availability, BookingId, Slot, SlotId, availability
+from slotlock.domain.teams import TeamSeen
+from slotlock.stores.answers import KeptAnswer
+from slotlock.stores.slots import Look
+from slotlock.stores.writes import Change, Changes
 
 Outcome = TypeVar("Outcome")
+
+Slots = Mapping[SlotId, Slot]
+# From the slots that there are, to the same as they shall be and what is answered.
+Rule = Callable[[Slots, datetime], tuple[Slots, Outcome]]
 
 # A second try reads what the first one missed; a third would mean the lock is of no use now.
 TRIES = 2
 # Holding a lock takes milliseconds. The spread keeps those refused together from returning so.
 RETRY_AFTER_MS = (50, 250)
+# How far down the line is read: those whom freed places go to, and some who have chosen elsewhere.
+SPARE_HEADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[Outcome]):
+    """What somebody wants done, and whom and what it concerns."""
+
+    rule: Rule[Outcome]
+    people: tuple[UserId, ...] = ()
+    booking_ids: tuple[BookingId, ...] = ()
+    slip: Slip | None = None
+    teams: tuple[TeamSeen, ...] = ()
+    heads: int = 1
+
+
+def at(
+    slot_id: SlotId,
+    rule: Callable[[Slot, datetime], tuple[Slot, Outcome]],
+    otherwise: Outcome,
+) -> Rule[Outcome]:
+    """A rule on one slot, and the answer when there is no such slot."""
+
+    def on_one(slots: Slots, now: datetime) -> tuple[Slots, Outcome]:
+        slot = slots.get(slot_id)
+        if slot is None:
+            return slots, otherwise
+        after, outcome = rule(slot, now)
+        return {**slots, slot_id: after}, outcome
+
+    return on_one
 
 
 async def act(
-    desk: Desk,
-    slot_id: SlotId,
-    look: Callable[[], Awaitable[Slot | None]],
-    decide: Callable[[Slot, datetime], Decision[Outcome]],
-) -> Outcome | Locked | None:
-    """The outcome of a decision on one slot, written if it changes anything.
+    desk: Desk, slot_ids: Sequence[SlotId], request: Request[Outcome], wait_s: float = 0.0
+) -> Outcome | Locked | KeyReused:
+    """The outcome of a request, written if it changes anything.
 
-    None when `look` finds no slot. Locked when there is something to write while somebody else is
-    being served there, or when others wrote first both times. If the lease runs out or this
-    process dies on any line, the slot is as before the write or as after it: the write is one
-    guarded by the version that was looked at.
+    Locked when there is something to write while somebody else is being served there and stays so
+    for the time that the caller waits, or when others wrote first both times. If the lease runs
+    out or this process dies on any line, the slots are as before the write or as after it: the
+    write is one, guarded by the versions that were looked at.
     """
-    lease = await desk.locks.acquire(slot_id)
-    if lease is None:
-        return await _turned_away(desk, slot_id, look, decide)
-    news: Availability | None = None
-    try:
-        now = desk.now()
-        for _ in range(TRIES):
-            slot = await look()
-            if slot is None:
-                return None
-            decision = decide(slot, now)
-            if not decision.changes:
-                return decision.outcome
-            if await desk.slots.commit(slot, decision):
-                news = availability(decision.slot)
-                desk.board.tell(news)
-                return decision.outcome
-        return locked(slot_id)
-    finally:
-        await desk.locks.release(lease, news)
+    if wait_s > 0 and len(slot_ids) == 1 and not request.teams:
+        return await _stand_in_line(desk, slot_ids[0], request, wait_s)
+    outcomes = await _in_turn(desk, slot_ids, lambda: [request], wait_s)
+    if outcomes is not None:
+        (outcome,) = outcomes
+        return cast("Outcome | Locked | KeyReused", outcome)
+    turned: Outcome | Locked = await turned_away(desk, slot_ids, request)
+    return turned
 
 
-async def _turned_away(
+async def _stand_in_line(
+    desk: Desk, slot_id: SlotId, request: Request[Outcome], wait_s: float
+) -> Outcome | Locked | KeyReused:
+    async def clerk(wait_s: float, call: Callable[[], list[Any]]) -> list[Any] | None:
+        return await _in_turn(desk, [slot_id], call, wait_s)
+
+    outcome: Outcome | None = await desk.lines.stand(slot_id, request, wait_s, clerk)
+    if outcome is not None:
+        return outcome
+    turned: Outcome | Locked = await turned_away(desk, [slot_id], request)
+    return turned
+
+
+async def _in_turn(
     desk: Desk,
-    slot_id: SlotId,
-    look: Callable[[], Awaitable[Slot | None]],
-    decide: Callable[[Slot, datetime], Decision[Outcome]],
-) -> Outcome | Locked | None:
-    # A refusal needs no lock: who asks for a slot that is full is told so, not to ask again.
-    slot = await look()
-    if slot is None:
+    slot_ids: Sequence[SlotId],
+    call: Callable[[], list[Request[Any]]],
+    wait_s: float,
+) -> list[Any] | None:
+    """Serve those who are called once the lock is ours; None if it is not in time."""
+    lease = await desk.locks.acquire(*slot_ids, wait_s=wait_s)
+    if lease is None:
         return None
-    decision = decide(slot, desk.now())
-    return locked(slot_id) if decision.changes else decision.outcome
+    news: list[Availability] = []
+    try:
+        requests = call()
+        return await serve(desk, slot_ids, requests, news) if requests else []
+    finally:
+        await desk.locks.release(lease, *news)
+
+
+async def turned_away(
+    desk: Desk, slot_ids: Sequence[SlotId], request: Request[Outcome]
+) -> Outcome | Locked:
+    """What somebody without the lock is told.
+
+    A refusal needs no lock: who asks for a slot that is full is told so, not to ask again.
+    """
+    now = desk.now()
+    decided = decide(await _look(desk, slot_ids, [request], now), [request], now)
+    return locked(slot_ids[0]) if decided.granted[0] else decided.outcomes[0]
 
 
 def locked(slot_id: SlotId) -> Locked:
     """The answer to whoever is not served now."""
     return Locked(slot_id, random.randint(*RETRY_AFTER_MS))  # noqa: S311
+
+
+async def serve(
+    desk: Desk,
+    slot_ids: Sequence[SlotId],
+    requests: Sequence[Request[Any]],
+    news: list[Availability],
+    tries: int = TRIES,
+) -> list[Any]:
+    """Serve requests in their order with one look and one write; the outcome of each.
+
+    What is to be announced is added to `news`; whoever waits in this process is told at once.
+    """
+    now = desk.now()
+    for _ in range(tries):
+        decided = decide(await _look(desk, slot_ids, requests, now), requests, now)
+        if not decided.changes:
+            return decided.outcomes
+        answers = _answers(requests, decided, now)
+        teams = tuple(seen for request in requests for seen in request.teams)
+        if await desk.writes.commit(Changes(decided.changes, answers, teams)):
+            news += tell(desk, decided.changes)
+            return decided.outcomes
+        if not any(decided.granted):  # what is left to write somebody else will
+            return decided.outcomes
+        if answered := await _answered(desk, requests):
+            left = [request for request in requests if id(request) not in answered]
+            rest = iter(await serve(desk, slot_ids, left, news, tries) if left else [])
+            return [answered.get(id(request)) or next(rest) for request in requests]
+    return [
+        locked(slot_ids[0]) if granted else outcome
+        for granted, outcome in zip(decided.granted, decided.outcomes, strict=True)
+    ]
+
+
+async def _look(
+    desk: Desk, slot_ids: Sequence[SlotId], requests: Sequence[Request[Any]], now: datetime
+) -> dict[SlotId, Slot]:
+    people = tuple({user_id for request in requests for user_id in request.people})
+    booking_ids = tuple({id_ for request in requests for id_ in request.booking_ids})
+    heads = sum(request.heads for request in requests) + SPARE_HEADS
+    looks = (Look(slot_id, now, people, booking_ids, heads) for slot_id in slot_ids)
+    found = await asyncio.gather(*map(desk.slots.look_to_decide, looks))
+    return {slot.id: slot for slot in found if slot is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What shall be written, the outcome of each request, and whether it was granted anything."""
+
+    changes: tuple[Change, ...]
+    outcomes: list[Any]
+    granted: list[bool]
+
+
+def decide(looked_at: Slots, requests: Sequence[Request[Any]], now: datetime) -> Decided:
+    """Settle, apply each request's rule in turn and settle again: pure, like the rules."""
+    slots: Slots = {slot_id: settle(slot, now) for slot_id, slot in looked_at.items()}
+    outcomes, granted = [], []
+    for request in requests:
+        after, outcome = request.rule(slots, now)
+        granted.append(after != slots)
+        outcomes.append(outcome)
+        slots = {slot_id: settle(slot, now) for slot_id, slot in after.items()}
+    changes = tuple(
+        Change(before, written(before, slots[slot_id], now))
+        for slot_id, before in looked_at.items()
+        if slots[slot_id] != before
+    )
+    told = {**slots, **{change.after.id: change.after for change in changes}}
+    return Decided(changes, [_retold(outcome, told) for outcome in outcomes], granted)
+
+
+def _retold(outcome: Any, slots: Slots) -> Any:
+    # Every answer tells of the slots as they stand after the whole batch.
+    if isinstance(outcome, tuple):
+        return tuple(_retold(each, slots) for each in outcome)
+    if not hasattr(outcome, "__dataclass_fields__"):
+        return outcome
+    new: dict[str, Any] = {}
+    for each in fields(outcome):
+        value = getattr(outcome, each.name)
+        if isinstance(value, Slot):
+            new[each.name] = slots.get(value.id, value)
+        elif isinstance(value, tuple):
+            new[each.name] = _retold(value, slots)
+    return replace(outcome, **new) if new else outcome
+
+
+def _answers(
+    requests: Sequence[Request[Any]], decided: Decided, now: datetime
+) -> tuple[KeptAnswer, ...]:
+    return tuple(
+        KeptAnswer(slip.key_id, slip.fingerprint, _as_told(outcome, request.people), now)
+        for request, outcome, granted in zip(
+            requests, decided.outcomes, decided.granted, strict=True
+        )
+        if granted and (slip := request.slip)
+    )
+
+
+def _as_told(outcome: Any, people: Sequence[UserId]) -> Any:
+    # A kept answer shows a slot as its reader saw it, without whoever else was at hand.
+    if isinstance(outcome, Slot):
+        return replace(
+            outcome,
+            bookings=tuple(b for b in outcome.bookings if b.user_id in people),
+            waiting=tuple(w for w in outcome.waiting if w.user_id in people),
+            heads=0,
+            elsewhere=(),
+            ended=(),
+            left=(),
+        )
+    if isinstance(outcome, tuple):
+        return tuple(_as_told(each, people) for each in outcome)
+    if not hasattr(outcome, "__dataclass_fields__"):
+        return outcome
+    values = {each.name: getattr(outcome, each.name) for each in fields(outcome)}
+    return replace(
+        outcome,
+        **{n: _as_told(v, people) for n, v in values.items() if isinstance(v, Slot | tuple)},
+    )
+
+
+async def _answered(desk: Desk, requests: Sequence[Request[Any]]) -> dict[int, Any]:
+    """The outcomes of those requests whose keys were answered meanwhile, by their identity."""
+    slips = [(id(request), request.slip) for request in requests if request.slip]
+    kept = await asyncio.gather(*(kept_answer(desk.answers, slip) for _, slip in slips))
+    return {
+        identity: outcome
+        for (identity, _), outcome in zip(slips, kept, strict=True)
+        if outcome is not None
+    }
+
+
+def tell(desk: Desk, changes: Sequence[Change]) -> list[Availability]:
+    """Tell those who watch in this process, and poke whoever others did something for."""
+    desk.announcements.poke(person for change in changes for person in _concerned(change))
+    news = [availability(change.after) for change in changes]
+    for state in news:
+        desk.board.tell(state)
+    return news
+
+
+def _concerned(change: Change) -> set[UserId]:
+    before = {booking.id: booking for booking in change.before.bookings}
+    return {
+        booking.user_id
+        for booking in (*change.after.bookings, *change.after.ended)
+        if booking.log[-1].by != booking.user_id and before.get(booking.id) != booking
+    }

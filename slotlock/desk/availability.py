@@ -7,15 +7,17 @@ A slow reader keeps one state a slot, the latest. A lost announcement is healed 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from datetime import datetime
 from itertools import islice
 
 from prometheus_client import Counter
 
-from slotlock.domain.slots import Availability, SlotId
+from slotlock.domain.settling import seen_at
+from slotlock.domain.slots import Availability, SlotId, availability
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.mongo import is_away
-from slotlock.stores.slots import Slots
+from slotlock.stores.slots import Look, Slots
 
 log = logging.getLogger("slotlock.availability")
 
@@ -63,8 +65,9 @@ class Watch:
 class AvailabilityBoard:
     """The notice board of this process: who watches which slot."""
 
-    def __init__(self, slots: Slots) -> None:
+    def __init__(self, slots: Slots, now: Callable[[], datetime]) -> None:
         self._slots = slots
+        self._now = now
         self._watches: dict[SlotId, set[Watch]] = {}
         self._announcements: Announcements | None = None
         self._healer: asyncio.Task[None] | None = None
@@ -99,7 +102,7 @@ class AvailabilityBoard:
         try:
             if self._announcements is not None:
                 await self._announcements.watch(set(watch.slot_ids))
-            for state in await self._slots.availability(slot_ids):
+            for state in await self._read(slot_ids):
                 watch.tell(state)
             yield watch
         finally:
@@ -129,6 +132,11 @@ class AvailabilityBoard:
         """Read what is watched, and tell what no announcement told."""
         watched = iter(self.watched)
         while some := list(islice(watched, LARGEST_READ)):
-            for state in await self._slots.availability(some):
+            for state in await self._read(some):
                 if self.tell(state):
                     HEALED.inc()
+
+    async def _read(self, slot_ids: Iterable[SlotId]) -> list[Availability]:
+        now = self._now()
+        found = await asyncio.gather(*(self._slots.look(Look(id_, now)) for id_ in slot_ids))
+        return [availability(seen_at(slot, now)) for slot in found if slot is not None]

@@ -1,81 +1,138 @@
-"""Booking a place and giving it back."""
+"""Getting a place: for oneself, for a team-mate, for anybody as an organiser; one or several."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from prometheus_client import Counter
 
-from slotlock.desk.act import act
+from slotlock.desk.act import Request, act, at
 from slotlock.desk.desk import Desk
+from slotlock.desk.once import Slip, once
 from slotlock.domain import booking as rules
 from slotlock.domain.outcomes import (
-    BookingCancelled,
-    BookingNotFound,
+    BookAllOutcome,
     BookOutcome,
-    CancelOutcome,
     Locked,
+    NoneBooked,
+    NotTeammate,
+    PartyRefusal,
+    PersonNotFound,
     SlotNotFound,
 )
 from slotlock.domain.people import Caller, UserId
-from slotlock.domain.slots import BookingId, SlotId
+from slotlock.domain.slots import SlotId
+from slotlock.domain.teams import TeamSeen
 from slotlock.stores.slots import new_booking_id
 
 BOOKINGS = Counter("slotlock_bookings_total", "Answers to bookSlot by outcome", ["outcome"])
-CANCELLATIONS = Counter(
-    "slotlock_cancellations_total", "Answers to cancelBooking by outcome", ["outcome"]
-)
+# Somebody joining or leaving a team meanwhile makes what was seen of it stale.
+TEAM_TRIES = 3
+
+Outcome = TypeVar("Outcome")
 
 
-async def book(desk: Desk, slot_id: SlotId, user_id: UserId) -> BookOutcome:
-    """Book a place for one person."""
-    (outcome,) = await book_batch(desk, slot_id, [user_id])
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a place is wanted: as a hold, after waiting for so long, under this key."""
+
+    hold: bool = False
+    wait_s: float = 0.0
+    key: str | None = None
+
+    def slip(self, caller: Caller, *asked: Any) -> Slip | None:
+        """The slip of the key that came with the wish, if one did."""
+        return Slip.of(caller.user_id, self.key, *asked, self.hold) if self.key else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    """Whom the caller may book for, and the teams that say so."""
+
+    refusals: dict[UserId, PartyRefusal]
+    teams: tuple[TeamSeen, ...] = ()
+
+
+async def book(
+    desk: Desk, caller: Caller, slot_id: SlotId, user_id: UserId, wish: Wish
+) -> BookOutcome:
+    """Book or hold a place for one person."""
+
+    async def tried(allowed: _Allowed) -> BookOutcome:
+        if refusal := allowed.refusals.get(user_id):
+            return refusal
+        party = _party(caller, user_id, wish)
+        otherwise: BookOutcome = SlotNotFound(slot_id)
+        request = Request(
+            at(slot_id, lambda slot, now: rules.book(slot, party, now), otherwise),
+            people=(user_id, caller.user_id),
+            slip=slip,
+            teams=allowed.teams,
+        )
+        return await act(desk, [slot_id], request, wish.wait_s)
+
+    slip = wish.slip(caller, "book", slot_id, user_id)
+    run = _allowed_first(desk, caller, [user_id], tried)
+    outcome: BookOutcome = await once(desk, slip, slot_id, run)
+    BOOKINGS.labels(type(outcome).__name__).inc()
     return outcome
 
 
-async def book_batch(
-    desk: Desk, slot_id: SlotId, user_ids: Sequence[UserId]
-) -> tuple[BookOutcome, ...]:
-    """Serve several people at one slot under one lease and with one write, in order of arrival."""
-    parties = [rules.Party(user_id, new_booking_id()) for user_id in user_ids]
-    outcomes = await act(
-        desk,
-        slot_id,
-        look=lambda: desk.slots.look(slot_id, user_ids),
-        decide=lambda slot, now: rules.book(slot, parties, now),
-    )
-    if outcomes is None:
-        outcomes = (SlotNotFound(slot_id),) * len(parties)
-    elif isinstance(outcomes, Locked):
-        outcomes = (outcomes,) * len(parties)
-    for outcome in outcomes:
-        BOOKINGS.labels(type(outcome).__name__).inc()
-    return outcomes
+async def book_all(
+    desk: Desk, caller: Caller, claims: Sequence[tuple[SlotId, UserId]], wish: Wish
+) -> BookAllOutcome:
+    """Book or hold a place for every claim, or none at all."""
 
+    async def tried(allowed: _Allowed) -> BookAllOutcome:
+        if allowed.refusals:
+            return NoneBooked(tuple(allowed.refusals.get(user_id) for _, user_id in claims))
+        wanted = [rules.Claim(slot, _party(caller, user_id, wish)) for slot, user_id in claims]
+        request = Request(
+            lambda slots, now: rules.book_all(slots, wanted, now),
+            people=(*people, caller.user_id),
+            slip=slip,
+            teams=allowed.teams,
+            heads=len(claims),
+        )
+        return await act(desk, slot_ids, request, wish.wait_s)
 
-async def cancel(
-    desk: Desk, slot_id: SlotId, booking_id: BookingId, caller: Caller
-) -> CancelOutcome:
-    """Give a place back. A booking that was cancelled before is answered as it was then."""
-    outcome = await act(
-        desk,
-        slot_id,
-        look=lambda: desk.slots.look(slot_id, [caller.user_id], [booking_id]),
-        decide=lambda slot, now: rules.cancel(slot, booking_id, caller, now),
-    )
-    if outcome is None:
-        outcome = BookingNotFound(booking_id)
-    if isinstance(outcome, BookingNotFound):
-        outcome = await _cancelled_before(desk, slot_id, booking_id, caller) or outcome
-    CANCELLATIONS.labels(type(outcome).__name__).inc()
+    people = tuple({user_id for _, user_id in claims})
+    slot_ids = sorted({slot_id for slot_id, _ in claims})
+    slip = wish.slip(caller, "bookAll", *claims)
+    run = _allowed_first(desk, caller, people, tried)
+    outcome: BookAllOutcome = await once(desk, slip, slot_ids[0], run)
     return outcome
 
 
-async def _cancelled_before(
-    desk: Desk, slot_id: SlotId, booking_id: BookingId, caller: Caller
-) -> BookingCancelled | None:
-    booking = await desk.slots.ended(booking_id)
-    if booking is None or booking.slot_id != slot_id:
-        return None
-    if not (caller.organises or booking.user_id == caller.user_id):
-        return None
-    slot = await desk.slots.look(slot_id, [caller.user_id])
-    return BookingCancelled(booking, slot) if slot else None
+def _party(caller: Caller, user_id: UserId, wish: Wish) -> rules.Party:
+    organised = caller.organises and user_id != caller.user_id
+    return rules.Party(user_id, new_booking_id(), caller.user_id, wish.hold, organised)
+
+
+def _allowed_first(
+    desk: Desk,
+    caller: Caller,
+    people: Sequence[UserId],
+    tried: Callable[[_Allowed], Awaitable[Outcome]],
+) -> Callable[[], Awaitable[Outcome | Locked]]:
+    # Who left a team before the booking was written was not booked for.
+    async def run() -> Outcome | Locked:
+        for _ in range(TEAM_TRIES):
+            allowed = await _allowed(desk, caller, people)
+            outcome = await tried(allowed)
+            if not (allowed.teams and isinstance(outcome, Locked)):
+                break
+        return outcome
+
+    return run
+
+
+async def _allowed(desk: Desk, caller: Caller, people: Sequence[UserId]) -> _Allowed:
+    others = {user_id for user_id in people if user_id != caller.user_id}
+    if not others:
+        return _Allowed({})
+    if caller.organises:
+        known = await desk.users.by_ids(others)
+        return _Allowed({id_: PersonNotFound(id_) for id_ in others if id_ not in known})
+    mates, teams = await desk.teams.shared(caller.user_id, others)
+    return _Allowed({id_: NotTeammate(id_) for id_ in others if id_ not in mates}, teams)

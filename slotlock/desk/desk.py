@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from slotlock.desk.availability import AvailabilityBoard
+from slotlock.desk.line import Lines
+from slotlock.desk.personal import PersonalBoard
 from slotlock.stores.announcements import Announcements
+from slotlock.stores.answers import Answers
 from slotlock.stores.locks import Locks
 from slotlock.stores.slots import Slots
 from slotlock.stores.teams import Teams
 from slotlock.stores.users import Users
+from slotlock.stores.writes import Writes
 
 
 def utc_now() -> datetime:
@@ -20,12 +24,17 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The desk: the truth in `slots`, the queue in front of it in `locks`, the notice board."""
+    """The desk: the truth in its stores, the queue in front of it in `locks` and `lines`, and the
+    notice boards for everyone and for each person."""
 
     slots: Slots
+    writes: Writes
+    answers: Answers
     users: Users
     teams: Teams
     locks: Locks
+    lines: Lines
     board: AvailabilityBoard
+    personal: PersonalBoard
     announcements: Announcements
     now: Callable[[], datetime] = utc_now

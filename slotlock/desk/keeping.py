@@ -1,15 +1,14 @@
 """The organisers' acts on slots: create, edit, publish, call off."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 
-from slotlock.desk.act import locked
+from slotlock.desk.act import Request, at, serve
 from slotlock.desk.desk import Desk
 from slotlock.domain import keeping as rules
 from slotlock.domain.outcomes import InvalidInput, KeepOutcome, SlotKept, SlotNotFound
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import Slot, SlotId, availability
+from slotlock.domain.slots import Availability, Slot, SlotId
 from slotlock.stores.slots import new_slot_id
 
 # An edit takes no lock, so that a rush cannot keep its organiser out; each try is guarded by
@@ -28,8 +27,9 @@ async def create(desk: Desk, draft: rules.SlotDraft) -> SlotKept | InvalidInput:
 async def edit(
     desk: Desk, slot_id: SlotId, changes: Mapping[str, Any], viewer: UserId
 ) -> KeepOutcome:
-    """Change the named fields of a slot."""
-    return await _keep(desk, slot_id, viewer, lambda slot, now: rules.edit(slot, changes, now))
+    """Change the named fields of a slot. Places that are added go to those who wait."""
+    heads = rules.MAX_CAPACITY if "capacity" in changes else 1
+    return await _keep(desk, slot_id, viewer, lambda slot: rules.edit(slot, changes), heads)
 
 
 async def publish(desk: Desk, slot_id: SlotId, viewer: UserId) -> KeepOutcome:
@@ -39,26 +39,27 @@ async def publish(desk: Desk, slot_id: SlotId, viewer: UserId) -> KeepOutcome:
 
 async def call_off(desk: Desk, slot_id: SlotId, viewer: UserId) -> KeepOutcome:
     """Cancel a slot for everyone."""
-    return await _keep(desk, slot_id, viewer, rules.call_off)
+    outcome = await _keep(desk, slot_id, viewer, rules.call_off)
+    roster = await desk.slots.look_at_roster(slot_id) if isinstance(outcome, SlotKept) else None
+    if roster is not None:
+        desk.announcements.poke(booking.user_id for booking in roster.bookings)
+    return outcome
 
 
 async def _keep(
     desk: Desk,
     slot_id: SlotId,
     viewer: UserId,
-    decide: Callable[[Slot, datetime], KeepOutcome],
+    rule: Callable[[Slot], tuple[Slot, KeepOutcome]],
+    heads: int = 1,
 ) -> KeepOutcome:
-    now = desk.now()
-    for _ in range(EDIT_TRIES):
-        slot = await desk.slots.look(slot_id, [viewer])
-        if slot is None:
-            return SlotNotFound(slot_id)
-        outcome = decide(slot, now)
-        if not isinstance(outcome, SlotKept) or outcome.slot == slot:
-            return outcome
-        if await desk.slots.replace(slot, outcome.slot):
-            news = availability(outcome.slot)
-            desk.board.tell(news)
-            desk.announcements.publish(news)
-            return outcome
-    return locked(slot_id)
+    otherwise: KeepOutcome = SlotNotFound(slot_id)
+    request = Request(
+        at(slot_id, lambda slot, _now: rule(slot), otherwise), people=(viewer,), heads=heads
+    )
+    news: list[Availability] = []
+    (outcome,) = await serve(desk, [slot_id], [request], news, EDIT_TRIES)
+    for state in news:
+        desk.announcements.publish(state)
+    kept: KeepOutcome = outcome
+    return kept

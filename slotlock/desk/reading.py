@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from slotlock.desk.desk import Desk
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
 from slotlock.domain.people import Caller, UserId
+from slotlock.domain.settling import seen_at
 from slotlock.domain.slots import Booking, BookingId, Slot, SlotId, visible
+from slotlock.stores.slots import Look
 
 
 async def find_slots(
@@ -15,9 +18,10 @@ async def find_slots(
 ) -> dict[SlotId, Slot]:
     """Those of the slots that exist for this viewer."""
     # Single looks, because those of concurrent requests travel together.
-    people = _people(viewer)
-    found = await asyncio.gather(*(desk.slots.look(slot_id, people) for slot_id in slot_ids))
-    return {slot.id: slot for slot in found if slot and visible(slot, viewer)}
+    people, now = _people(viewer), desk.now()
+    looks = (Look(slot_id, now, people) for slot_id in slot_ids)
+    found = await asyncio.gather(*map(desk.slots.look, looks))
+    return {slot.id: seen_at(slot, now) for slot in found if slot and visible(slot, viewer)}
 
 
 async def list_slots(
@@ -29,14 +33,21 @@ async def list_slots(
     viewer: Caller | None,
 ) -> Page[Slot]:
     """The next slots that a viewer looks for."""
-    return await desk.slots.page(wanted, order, first, after, _people(viewer))
+    now = desk.now()
+    page = await desk.slots.page(wanted, order, first, after, now, _people(viewer))
+    return _seen(page, now)
 
 
 async def list_bookings(
     desk: Desk, person: Caller, first: int, after: Position | None
 ) -> Page[Slot]:
     """The next slots in which a person has a live booking; each slot brings that booking."""
-    return await desk.slots.page_of(person.user_id, first, after)
+    now = desk.now()
+    return _seen(await desk.slots.page_of(person.user_id, first, after, now), now)
+
+
+def _seen(page: Page[Slot], now: datetime) -> Page[Slot]:
+    return Page(tuple(seen_at(slot, now) for slot in page.items), page.more)
 
 
 async def roster(
@@ -46,6 +57,7 @@ async def roster(
     slot = await desk.slots.look_at_roster(slot_id)
     if slot is None:
         return None
+    slot = seen_at(slot, desk.now())
     # Ids of bookings grow with time only within a process, so the place in the list is what counts;
     # when the booking at the cursor was cancelled meanwhile, what was made after it follows.
     ids = [booking.id for booking in slot.bookings]
@@ -59,15 +71,28 @@ async def roster(
 async def find_booking(
     desk: Desk, slot_id: SlotId, booking_id: BookingId, viewer: Caller
 ) -> tuple[Booking, Slot] | None:
-    """A booking, live or cancelled, with its slot, for its owner or an organiser."""
-    slot = await desk.slots.look(slot_id, [viewer.user_id], [booking_id])
+    """A booking, live or ended, with its slot, for its owner or an organiser."""
+    now = desk.now()
+    slot = await desk.slots.look(Look(slot_id, now, [viewer.user_id], [booking_id]))
     if slot is None:
         return None
-    live = next((b for b in slot.bookings if b.id == booking_id), None)
-    booking = live or await desk.slots.ended(booking_id)
+    slot = seen_at(slot, now)
+    ran_out = next((b for b in slot.ended if b.id == booking_id), None)
+    booking = slot.booking(booking_id) or ran_out or await desk.slots.ended(booking_id)
     if booking is None or booking.slot_id != slot_id:
         return None
     return (booking, slot) if viewer.organises or booking.user_id == viewer.user_id else None
+
+
+async def ended_bookings(
+    desk: Desk, slot_id: SlotId, first: int, after: Position | None
+) -> tuple[Slot, Page[Booking]] | None:
+    """The next bookings of a slot that ended, in the order they did; None if there is no slot."""
+    now = desk.now()
+    slot = await desk.slots.look(Look(slot_id, now))
+    if slot is None:
+        return None
+    return seen_at(slot, now), await desk.slots.ended_page(slot_id, first, after)
 
 
 def _people(viewer: Caller | None) -> Sequence[UserId]:

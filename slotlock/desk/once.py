@@ -1,0 +1,67 @@
+"""One effect a key: the same key by the same person is answered the same, however often sent."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import orjson
+
+from slotlock.desk.desk import Desk
+from slotlock.domain.outcomes import KeyReused, Locked
+from slotlock.domain.people import UserId
+from slotlock.domain.slots import SlotId
+from slotlock.stores.answers import Answers
+
+Outcome = TypeVar("Outcome")
+
+# As long as anybody can wait for anything; whoever sends a key again waits for the first answer.
+LONGEST_WAIT_S = 20.0
+RETRY_AFTER_MS = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """A person's idempotency key with a fingerprint of what they asked for under it."""
+
+    key: str
+    key_id: str
+    fingerprint: str
+
+    @classmethod
+    def of(cls, user_id: UserId, key: str, *asked: Any) -> "Slip":
+        """The slip for a question; how long its sender is willing to wait is no part of it."""
+        return cls(key, _hash([user_id, key]), _hash(list(asked)))
+
+
+def _hash(values: list[Any]) -> str:
+    return hashlib.sha256(orjson.dumps(values)).hexdigest()
+
+
+async def once(
+    desk: Desk, slip: Slip | None, slot_id: SlotId, run: Callable[[], Awaitable[Outcome]]
+) -> Outcome | KeyReused | Locked:
+    """The answer kept under the key, or the outcome of running it now.
+
+    Sends of one key are served one after the other, in every process: the second finds what the
+    first left. Should that order be lost with Redis, only one of them can be written, and the
+    others find its answer then. A refusal changed nothing and is not kept.
+    """
+    if slip is None:
+        return await run()
+    lease = await desk.locks.acquire(SlotId(f"key:{slip.key_id}"), wait_s=LONGEST_WAIT_S)
+    if lease is None:
+        return Locked(slot_id, RETRY_AFTER_MS)
+    try:
+        kept: Any = await kept_answer(desk.answers, slip)
+        return await run() if kept is None else kept
+    finally:
+        await desk.locks.release(lease)
+
+
+async def kept_answer(answers: Answers, slip: Slip) -> Any:
+    """What was answered under the key; KeyReused if the question was another; None if nothing."""
+    kept = await answers.find(slip.key_id)
+    if kept is None:
+        return None
+    return kept.outcome if kept.fingerprint == slip.fingerprint else KeyReused(slip.key)

@@ -1,0 +1,87 @@
+"""Sweeping up holds that ran out, so that those who wait and those who watch hear of it soon.
+
+Nothing depends on it for being right: every act settles what it looks at. A sweep takes no lock,
+since its writes are guarded by version like every other, and it writes many slots at once, since
+thousands of holds may run out in the same second.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import AsyncIterator, Sequence
+
+from prometheus_client import Counter
+
+from slotlock.desk.act import decide, tell
+from slotlock.desk.desk import Desk
+from slotlock.domain.slots import SlotId
+from slotlock.stores.mongo import is_away
+from slotlock.stores.slots import Look
+from slotlock.stores.writes import Changes
+
+log = logging.getLogger("slotlock.sweeping")
+
+SWEEP_EVERY_S = 0.25
+# With several processes each takes a part of what is due, mostly not the same.
+MOST_DUE = 400
+LARGEST_SWEEP = 50
+HEADS = 8
+
+SWEPT = Counter("slotlock_holds_expired_total", "Holds and offers that ran out and were swept up")
+
+
+@contextlib.asynccontextmanager
+async def sweeping(desk: Desk) -> AsyncIterator[None]:
+    """Sweep for as long as this lasts."""
+    task = asyncio.create_task(_sweep_for_ever(desk))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _sweep_for_ever(desk: Desk) -> None:
+    while True:
+        try:
+            found = await sweep(desk)
+        except Exception as error:
+            # The truth may be away for a while; the sweeper must outlive that.
+            found = 0
+            log.warning("holds were not swept up", exc_info=None if is_away(error) else error)
+        if found < MOST_DUE:
+            await asyncio.sleep(SWEEP_EVERY_S)
+
+
+async def sweep(desk: Desk) -> int:
+    """Sweep up the holds that ran out; returns how many slots were due."""
+    due = await desk.slots.due(desk.now(), MOST_DUE)
+    random.shuffle(due)
+    for begin in range(0, len(due), LARGEST_SWEEP):
+        await _sweep(desk, due[begin : begin + LARGEST_SWEEP])
+    return len(due)
+
+
+async def _sweep(desk: Desk, slot_ids: Sequence[SlotId]) -> None:
+    now = desk.now()
+    looks = (Look(slot_id, now, heads=HEADS) for slot_id in slot_ids)
+    found = await asyncio.gather(*map(desk.slots.look_to_decide, looks))
+    slots = {slot.id: slot for slot in found if slot is not None}
+    decided = decide(slots, [], now)
+    settled = {change.before.id for change in decided.changes}
+    others = [slot for slot_id, slot in slots.items() if slot_id not in settled]
+    # A hold that was confirmed or given up leaves a time behind at which nothing runs out.
+    await asyncio.gather(*map(desk.writes.correct_due, others))
+    if not decided.changes:
+        return
+    if await desk.writes.commit(Changes(decided.changes)):
+        SWEPT.inc(sum(len(change.after.ended) for change in decided.changes))
+        for state in tell(desk, decided.changes):
+            desk.announcements.publish(state)
+    elif len(slot_ids) > 1:
+        # Somebody wrote to one of them meanwhile: the others shall not wait for that one.
+        half = len(slot_ids) // 2
+        await _sweep(desk, slot_ids[:half])
+        await _sweep(desk, slot_ids[half:])

@@ -1,0 +1,39 @@
+"""Joining and leaving the waiting list of a slot."""
+
+from slotlock.desk.act import Request, act, at
+from slotlock.desk.booked import ACTS
+from slotlock.desk.desk import Desk
+from slotlock.domain import waitlist as rules
+from slotlock.domain.outcomes import JoinOutcome, LeaveOutcome, SlotNotFound
+from slotlock.domain.people import UserId
+from slotlock.domain.slots import SlotId, Waiting
+from slotlock.stores.slots import new_wait_id
+
+
+async def join(desk: Desk, slot_id: SlotId, user_id: UserId, wait_s: float) -> JoinOutcome:
+    """Wait for a place in a slot that is full."""
+    waiting = Waiting(new_wait_id(), slot_id, user_id, desk.now())
+    request: Request[JoinOutcome] = Request(
+        at(slot_id, lambda slot, now: rules.join(slot, waiting, now), SlotNotFound(slot_id)),
+        people=(user_id,),
+    )
+    outcome: JoinOutcome = await act(desk, [slot_id], request, wait_s)  # type: ignore[assignment]
+    ACTS.labels("join", type(outcome).__name__).inc()
+    return outcome
+
+
+async def leave(desk: Desk, slot_id: SlotId, user_id: UserId, wait_s: float) -> LeaveOutcome:
+    """Wait no longer."""
+    request: Request[LeaveOutcome] = Request(
+        at(slot_id, lambda slot, now: rules.leave(slot, user_id, now), SlotNotFound(slot_id)),
+        people=(user_id,),
+    )
+    outcome: LeaveOutcome = await act(desk, [slot_id], request, wait_s)  # type: ignore[assignment]
+    ACTS.labels("leave", type(outcome).__name__).inc()
+    return outcome
+
+
+async def position(desk: Desk, waiting: Waiting) -> int | None:
+    """How many are served before and with this person; None when they wait no longer."""
+    line = await desk.slots.line(waiting.slot_id)
+    return line.index(waiting.id) + 1 if waiting.id in line else None
