@@ -23,18 +23,23 @@ from slotlock.auth.passwords import Passwords
 from slotlock.auth.tokens import Tokens
 from slotlock.desk.availability import AvailabilityBoard
 from slotlock.desk.desk import Desk, utc_now
+from slotlock.desk.line import Lines
+from slotlock.desk.personal import PersonalBoard
+from slotlock.desk.sweeping import sweeping
 from slotlock.domain.people import Role
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.http import HttpEndpoint
 from slotlock.graphql.websocket import SocketEndpoint
 from slotlock.stores import mongo
 from slotlock.stores.announcements import Announcements
+from slotlock.stores.answers import Answers
 from slotlock.stores.locks import Locks
 from slotlock.stores.redis import RedisLine, redis_client
 from slotlock.stores.sessions import Sessions
 from slotlock.stores.slots import Slots
 from slotlock.stores.teams import Teams
 from slotlock.stores.users import Users
+from slotlock.stores.writes import Writes
 
 log = logging.getLogger("slotlock")
 
@@ -89,17 +94,28 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         closing.push_async_callback(line.close)
 
         slots, users, sessions = Slots(database), Users(database), Sessions(database)
-        teams = Teams(database)
-        board = AvailabilityBoard(slots)
-        announcements = Announcements(redis, line, heard=board.tell)
-        desk = Desk(slots, users, teams, Locks(line), board, announcements)
+        teams, answers = Teams(database), Answers(database)
+        board, personal = AvailabilityBoard(slots, utc_now), PersonalBoard(slots, utc_now)
+        announcements = Announcements(redis, line, heard=board.tell, poked=personal.poke)
+        desk = Desk(
+            slots=slots,
+            writes=Writes(database, slots.gate),
+            answers=answers,
+            users=users,
+            teams=teams,
+            locks=Locks(line),
+            lines=Lines(),
+            board=board,
+            personal=personal,
+            announcements=announcements,
+        )
 
         passwords = Passwords()
         closing.callback(passwords.close)
         keys = [key.get_secret_value() for key in settings.secret_key]
         auth = Auth(users, sessions, passwords, Tokens(keys), utc_now)
 
-        for store in (slots, users, teams, sessions):
+        for store in (slots, answers, users, teams, sessions):
             await store.prepare()
         await _create_admin(settings, auth)
         await line.check()
@@ -108,6 +124,9 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         closing.push_async_callback(announcements.stop)
         board.start(announcements)
         closing.push_async_callback(board.stop)
+        personal.start(announcements)
+        closing.push_async_callback(personal.stop)
+        await closing.enter_async_context(sweeping(desk))
         conversation = Conversation(
             desk, auth, settings.public_reads, development, frozenset(settings.allowed_origins)
         )

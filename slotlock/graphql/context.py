@@ -1,5 +1,6 @@
 """What an operation knows: who asks, the desk, and loaders that live as long as it does."""
 
+import asyncio
 from collections.abc import Sequence
 
 import strawberry
@@ -10,7 +11,7 @@ from slotlock.auth.tokens import BadTokenError
 from slotlock.desk import reading
 from slotlock.desk.desk import Desk
 from slotlock.domain.people import Caller, User, UserId
-from slotlock.domain.slots import Slot, SlotId
+from slotlock.domain.slots import Slot, SlotId, WaitId
 from slotlock.graphql.errors import Code, RefusedError
 
 # A caller, nobody in particular, or somebody whose token is no good. The last is told only to
@@ -28,6 +29,7 @@ class Context:
         self._public_reads = public_reads
         self.users: DataLoader[UserId, User | None] = DataLoader(self._load_users)
         self.slots: DataLoader[SlotId, Slot | None] = DataLoader(self._load_slots)
+        self.lines: DataLoader[SlotId, Sequence[WaitId]] = DataLoader(self._load_lines)
 
     @property
     def caller(self) -> Caller:
@@ -62,6 +64,9 @@ class Context:
     async def _load_users(self, user_ids: list[UserId]) -> Sequence[User | None]:
         found = await self.desk.users.by_ids(user_ids)
         return [found.get(user_id) for user_id in user_ids]
+
+    async def _load_lines(self, slot_ids: list[SlotId]) -> Sequence[Sequence[WaitId]]:
+        return await asyncio.gather(*map(self.desk.slots.line, slot_ids))
 
 
 Info = strawberry.Info[Context, None]

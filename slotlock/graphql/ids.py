@@ -5,7 +5,7 @@ import re
 import strawberry
 
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import Booking, BookingId, SlotId
+from slotlock.domain.slots import BookingId, SlotId, Waiting
 from slotlock.domain.teams import TeamId
 
 _SLOT = re.compile(r"slot_([0-9a-f]{24})", re.ASCII)
@@ -19,9 +19,14 @@ def slot_gid(slot_id: SlotId) -> strawberry.ID:
     return strawberry.ID(f"slot_{slot_id}")
 
 
-def booking_gid(booking: Booking) -> strawberry.ID:
+def booking_gid(slot_id: SlotId, booking_id: BookingId) -> strawberry.ID:
     """The id of a booking. It names the slot, whose document the booking lives in."""
-    return strawberry.ID(f"booking_{booking.slot_id}{booking.id}")
+    return strawberry.ID(f"booking_{slot_id}{booking_id}")
+
+
+def waiting_gid(waiting: Waiting) -> strawberry.ID:
+    """The id of a turn in a waiting list."""
+    return strawberry.ID(f"waiting_{waiting.slot_id}{waiting.id}")
 
 
 def user_gid(user_id: UserId) -> strawberry.ID:

@@ -9,6 +9,7 @@ from strawberry import argument, field
 
 from slotlock.desk import reading
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
+from slotlock.domain.slots import Booking as DomainBooking
 from slotlock.domain.slots import Slot as DomainSlot
 from slotlock.domain.slots import SlotKind, SlotStatus
 from slotlock.graphql import ids
@@ -133,10 +134,30 @@ class Query:
         if not seen:
             return None
         slot = Slot.of(seen[0], organiser)
-        items = [(ids.booking_gid(b), Booking.of(b, slot)) for b in seen[1].items]
+        items = [(ids.booking_gid(b.slot_id, b.id), Booking.of(b, slot)) for b in seen[1].items]
         return BookingConnection.of(
             [(str(cursor), booking) for cursor, booking in items], more=seen[1].more, after=after
         )
+
+    @field(description="Bookings of a slot that ended, in the order they did. Organisers only.")
+    async def slot_history(
+        self,
+        info: Info,
+        slot_id: Annotated[strawberry.ID, argument(description="The slot.")],
+        first: First = DEFAULT_FIRST,
+        after: After = None,
+    ) -> BookingConnection | None:
+        organiser = info.context.organiser
+        position = position_of(after)
+        found = ids.slot_id_of(slot_id)
+        seen = found and await reading.ended_bookings(
+            info.context.desk, found, checked_first(first), position
+        )
+        if not seen:
+            return None
+        slot = Slot.of(seen[0], organiser)
+        items = [(_ended_cursor(b), Booking.of(b, slot)) for b in seen[1].items]
+        return BookingConnection.of(items, more=seen[1].more, after=after)
 
     @field(description="Anything by its id.")
     async def node(self, info: Info, id: IdArgument) -> Node | None:  # noqa: A002
@@ -151,3 +172,7 @@ class Query:
 
 def _cursor(slot: DomainSlot) -> str:
     return cursor_of(Position(slot.start, slot.id))
+
+
+def _ended_cursor(booking: DomainBooking) -> str:
+    return cursor_of(Position(booking.ended_at or booking.created_at, booking.id))

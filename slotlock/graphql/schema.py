@@ -7,9 +7,11 @@ from strawberry.tools import merge_types
 
 import slotlock.graphql.types.enums  # noqa: F401  (describes the domain's enums before their use)
 from slotlock.graphql.mutations.accounts import AccountMutations
+from slotlock.graphql.mutations.booked import BookedMutations
 from slotlock.graphql.mutations.booking import BookingMutations
 from slotlock.graphql.mutations.slots import SlotMutations
 from slotlock.graphql.mutations.teams import TeamMutations
+from slotlock.graphql.mutations.waitlist import WaitlistMutations
 from slotlock.graphql.queries import Query as SlotQueries
 from slotlock.graphql.scalars import SCALARS
 from slotlock.graphql.subscriptions import Subscription
@@ -18,7 +20,15 @@ from slotlock.graphql.team_queries import TeamQueries
 Query = merge_types("Query", (SlotQueries, TeamQueries))
 Query.__strawberry_definition__.description = "What can be read."  # type: ignore[attr-defined]
 Mutation = merge_types(
-    "Mutation", (AccountMutations, BookingMutations, SlotMutations, TeamMutations)
+    "Mutation",
+    (
+        AccountMutations,
+        BookingMutations,
+        BookedMutations,
+        WaitlistMutations,
+        SlotMutations,
+        TeamMutations,
+    ),
 )
 Mutation.__strawberry_definition__.description = "What can be changed."  # type: ignore[attr-defined]
 

@@ -11,7 +11,7 @@ from slotlock.desk import reading
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
 from slotlock.graphql.errors import Code, RefusedError
-from slotlock.graphql.types.slots import SlotAvailability
+from slotlock.graphql.types.slots import BookingEvent, SlotAvailability
 
 MAX_WATCHED = 100
 
@@ -43,3 +43,17 @@ class Subscription:
         ):
             async for state in states:
                 yield SlotAvailability.of(state)
+
+    @strawberry.subscription(
+        description="What others and the clock do to the caller's bookings, from now on: a place "
+        "from the waiting list, a hold that ran out, a cancellation or a move by somebody else."
+    )
+    async def my_bookings(self, info: Info) -> AsyncGenerator[BookingEvent, None]:
+        context = info.context
+        caller = context.caller
+        async with (
+            context.desk.personal.watching(caller.user_id) as watch,
+            aclosing(watch.news()) as events,
+        ):
+            async for news in events:
+                yield BookingEvent.of(news, caller)

@@ -24,6 +24,8 @@ from slotlock.graphql.types.refusals import (
 )
 from slotlock.graphql.types.slots import Slot
 
+NULLABLE = ("location", "offer_minutes")
+
 
 @strawberry.input(description="A slot to create.")
 class CreateSlotInput:
@@ -36,6 +38,25 @@ class CreateSlotInput:
     )
     location: str | None = field(default=None, description="Where it is, at most 200 characters.")
     kind: SlotKind = field(default=SlotKind.MEETING, description="What it is for.")
+    hold_minutes: int = field(default=5, description="How long a hold lasts, 1 to 60 minutes.")
+    cancel_cutoff_minutes: int = field(
+        default=0,
+        description="How long before the start members can no longer give a place back, 0 to 86400 "
+        "minutes.",
+    )
+    waitlist_capacity: int = field(
+        default=100, description="How many may wait, 0 to 1000; 0 for no waiting list."
+    )
+    waitlist_offer_minutes: int | None = field(
+        default=None,
+        description="How long a freed place is offered to the next in line, 1 to 10080 minutes; "
+        "null books it for them outright.",
+    )
+    choice: str | None = field(
+        default=None,
+        description="A name that alternatives share, at most 100 characters: a person has a place "
+        "in at most one slot of a choice. It stays as it is.",
+    )
     draft: bool = field(default=False, description="Whether it waits for `publishSlot`.")
 
 
@@ -53,6 +74,20 @@ class UpdateSlotInput:
     )
     location: str | None = field(default=UNSET, description="Where it is; null removes it.")
     kind: SlotKind | None = field(default=UNSET, description="What it is for.")
+    hold_minutes: int | None = field(
+        default=UNSET, description="How long a hold lasts that begins from now on, 1 to 60 minutes."
+    )
+    cancel_cutoff_minutes: int | None = field(
+        default=UNSET,
+        description="How long before the start members can no longer give a place back.",
+    )
+    waitlist_capacity: int | None = field(
+        default=UNSET, description="How many may wait, 0 to 1000; who waits already stays."
+    )
+    waitlist_offer_minutes: int | None = field(
+        default=UNSET,
+        description="How long a freed place is offered; null books it for the next outright.",
+    )
 
     def changes(self) -> dict[str, Any]:
         """The given fields by their names in the domain. Errors: BAD_USER_INPUT."""
@@ -64,11 +99,16 @@ class UpdateSlotInput:
             "time_zone": self.time_zone,
             "location": self.location,
             "kind": self.kind,
+            "hold_minutes": self.hold_minutes,
+            "cutoff_minutes": self.cancel_cutoff_minutes,
+            "waitlist_capacity": self.waitlist_capacity,
+            "offer_minutes": self.waitlist_offer_minutes,
         }
         given = {name: value for name, value in named.items() if value is not UNSET}
-        if any(value is None and name != "location" for name, value in given.items()):
+        if any(value is None and name not in NULLABLE for name, value in given.items()):
             raise RefusedError(
-                Code.BAD_USER_INPUT, "Of a slot's fields only `location` can be null."
+                Code.BAD_USER_INPUT,
+                "Of a slot's fields only `location` and `waitlistOfferMinutes` can be null.",
             )
         return given
 
@@ -103,6 +143,11 @@ class SlotMutations:
             location=input.location,
             kind=input.kind,
             published=not input.draft,
+            hold_minutes=input.hold_minutes,
+            cutoff_minutes=input.cancel_cutoff_minutes,
+            waitlist_capacity=input.waitlist_capacity,
+            offer_minutes=input.waitlist_offer_minutes,
+            choice=input.choice,
         )
         outcome = await keeping.create(info.context.desk, draft)
         if isinstance(outcome, outcomes.InvalidInput):

@@ -7,7 +7,8 @@ import strawberry
 
 from slotlock.domain.listing import SlotOrder
 from slotlock.domain.people import Role
-from slotlock.domain.slots import BookingStatus, SlotKind, SlotStatus
+from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.slots import SlotKind, SlotStatus
 
 E = TypeVar("E", bound=Enum)
 
@@ -44,8 +45,30 @@ _describe(
 _describe(
     BookingStatus,
     "Whether a booking takes a place.",
+    HELD="It takes a place until `heldUntil`, unless it is confirmed.",
     CONFIRMED="It takes a place.",
     CANCELLED="It gave its place back, or its slot was called off.",
+    EXPIRED="It was a hold that ran out.",
+)
+_describe(
+    Deed,
+    "What happened to a booking.",
+    BOOKED="A place was booked.",
+    HELD="A place was held for a while.",
+    PROMOTED="A freed place was booked for the next in the waiting list.",
+    OFFERED="A freed place was held for the next in the waiting list.",
+    CONFIRMED="A hold became a booking for good.",
+    EXTENDED="A hold was made to last longer.",
+    MOVED="The place was exchanged for one in another slot.",
+    CANCELLED="The place was given back, or the slot was called off.",
+    EXPIRED="The hold ran out.",
+)
+_describe(
+    Limit,
+    "A limit that organisers can override for somebody.",
+    SLOT_STARTED="Nothing changes once a slot has begun.",
+    CANCEL_CUTOFF="Places are given back until the cut-off.",
+    ONE_OF_CHOICE="A person has a place in at most one slot of a choice.",
 )
 _describe(
     SlotOrder,

@@ -40,6 +40,19 @@ class RefusalCode(Enum):
         "TOO_MANY_INVITATIONS", description="The address has too many open invitations."
     )
     TEAM_BUSY = enum_value("TEAM_BUSY", description="Others are changing it; ask again.")
+    KEY_REUSED = enum_value("KEY_REUSED", description="The key came with other arguments before.")
+    LIMIT_REACHED = enum_value("LIMIT_REACHED", description="They have as many as they may.")
+    NOT_TEAMMATE = enum_value("NOT_TEAMMATE", description="They are in no team of the caller's.")
+    PERSON_NOT_FOUND = enum_value("PERSON_NOT_FOUND", description="No such person.")
+    CLAIMS_REFUSED = enum_value("CLAIMS_REFUSED", description="One refused claim refuses all.")
+    HOLD_EXPIRED = enum_value("HOLD_EXPIRED", description="The hold ran out.")
+    HOLD_LIMIT_REACHED = enum_value("HOLD_LIMIT_REACHED", description="It can last no longer.")
+    NOT_HELD = enum_value("NOT_HELD", description="It is no hold.")
+    CUTOFF_PASSED = enum_value("CUTOFF_PASSED", description="Too late to give a place back.")
+    ALREADY_WAITING = enum_value("ALREADY_WAITING", description="They wait already.")
+    PLACES_LEFT = enum_value("PLACES_LEFT", description="Nobody needs to wait.")
+    WAITLIST_FULL = enum_value("WAITLIST_FULL", description="As many wait as may.")
+    NOT_WAITING = enum_value("NOT_WAITING", description="They do not wait.")
 
 
 @strawberry.interface(description="An expected answer that is not what was asked for.")

@@ -6,12 +6,14 @@ from typing import Self
 import strawberry
 from strawberry import field
 
+from slotlock.desk.personal import BookingNews
 from slotlock.domain import slots as domain
 from slotlock.domain.people import Caller, Role, UserId
 from slotlock.domain.people import User as Person
-from slotlock.domain.slots import BookingStatus, SlotKind, SlotStatus
+from slotlock.domain.record import BookingStatus, Change, Deed, Entry, Limit, changes
+from slotlock.domain.slots import SlotKind, SlotStatus
 from slotlock.graphql.context import Info
-from slotlock.graphql.ids import booking_gid, slot_gid, user_gid
+from slotlock.graphql.ids import booking_gid, slot_gid, user_gid, waiting_gid
 from slotlock.graphql.scalars import EmailAddress, TimeZone
 
 
@@ -52,29 +54,105 @@ async def _load_user(info: Info, user_id: UserId) -> User | None:
     return User.of(user, info.context.reader) if user else None
 
 
+@strawberry.type(description="One thing that happened to a booking.")
+class BookingChange:
+    at: datetime = field(description="When.")
+    what: Deed = field(description="What.")
+    before: BookingStatus | None = field(description="The status before; null when it was made.")
+    after: BookingStatus = field(description="The status after.")
+    held_until: datetime | None = field(description="Of a hold, when it runs out after this.")
+    overrode: list[Limit] = field(description="Limits that an organiser overrode with it.")
+    by_id: strawberry.Private[UserId | None]
+
+    @field(description="Who did it; null for the waiting list and the clock.")
+    async def by(self, info: Info) -> User | None:
+        return await _load_user(info, self.by_id) if self.by_id else None
+
+    @classmethod
+    def of(cls, change: Change) -> Self:
+        entry = change.entry
+        return cls(
+            at=entry.at,
+            what=entry.deed,
+            before=change.before.after if change.before else None,
+            after=entry.after,
+            held_until=entry.held_until,
+            overrode=list(entry.overrode),
+            by_id=entry.by,
+        )
+
+
 @strawberry.type(description="One person's place in one slot.")
 class Booking(Node):
     slot: "Slot" = field(description="The slot it is a place in.")
     status: BookingStatus = field(description="Whether it takes a place.")
+    held_until: datetime | None = field(description="Of a hold, when it runs out.")
     created_at: datetime = field(description="When it was made.")
     cancelled_at: datetime | None = field(description="When it was cancelled by a person.")
+    ended_at: datetime | None = field(description="When it gave its place back.")
+    on_behalf: bool = field(description="Whether somebody else made it for them.")
+    waited_since: datetime | None = field(
+        description="Of a place from the waiting list, since when they waited."
+    )
+    moved_from: strawberry.ID | None = field(description="The booking that moved here.")
+    moved_to: strawberry.ID | None = field(description="The booking that this one moved to.")
+    overrode: list[Limit] = field(description="Limits that were overridden by what happened last.")
     user_id: strawberry.Private[UserId]
+    log: strawberry.Private[tuple[Entry, ...]]
 
     @field(description="Whose place it is.")
     async def user(self, info: Info) -> User | None:
         return await _load_user(info, self.user_id)
 
+    @field(description="Who made it; null for the waiting list.")
+    async def made_by(self, info: Info) -> User | None:
+        return await _load_user(info, self.log[0].by) if self.log[0].by else None
+
+    @field(description="Everything that happened to it, the oldest first.")
+    def history(self) -> list[BookingChange]:
+        return [BookingChange.of(change) for change in changes(self.log)]
+
     @classmethod
     def of(cls, booking: domain.Booking, slot: "Slot") -> Self:
-        called_off = slot.status is SlotStatus.CANCELLED
+        called_off = slot.status is SlotStatus.CANCELLED and booking.status.takes_a_place
+        cancelled = booking.status is BookingStatus.CANCELLED
         return cls(
-            id=booking_gid(booking),
+            id=booking_gid(booking.slot_id, booking.id),
             slot=slot,
             status=BookingStatus.CANCELLED if called_off else booking.status,
+            held_until=booking.held_until,
             created_at=booking.created_at,
-            cancelled_at=booking.cancelled_at,
+            cancelled_at=booking.ended_at if cancelled else None,
+            ended_at=booking.ended_at,
+            on_behalf=booking.made_by not in (None, booking.user_id),
+            waited_since=booking.waited_since,
+            moved_from=_ref_gid(booking.moved_from),
+            moved_to=_ref_gid(booking.moved_to),
+            overrode=list(booking.log[-1].overrode),
             user_id=booking.user_id,
+            log=booking.log,
         )
+
+
+def _ref_gid(ref: domain.BookingRef | None) -> strawberry.ID | None:
+    return booking_gid(ref.slot_id, ref.booking_id) if ref else None
+
+
+@strawberry.type(description="A person's turn in the waiting list of a slot.")
+class WaitlistEntry:
+    id: strawberry.ID = field(description="Opaque; the booking it becomes has another.")
+    slot: "Slot" = field(description="The slot they wait for.")
+    since: datetime = field(description="Since when they wait.")
+    waiting: strawberry.Private[domain.Waiting]
+
+    @field(description="Their place in line, from 1; null when they wait no longer.")
+    async def position(self, info: Info) -> int | None:
+        line = await info.context.lines.load(self.waiting.slot_id)
+        return line.index(self.waiting.id) + 1 if self.waiting.id in line else None
+
+    @classmethod
+    def of(cls, waiting: domain.Waiting, slot: "Slot") -> Self:
+        return cls(id=waiting_gid(waiting), slot=slot, since=waiting.since, waiting=waiting)
 
 
 @strawberry.type(description="A time with a number of places that people book.")
@@ -93,6 +171,21 @@ class Slot(Node):
     my_booking: Booking | None = field(
         description="The caller's own booking, if any; cancelled if the slot was called off."
     )
+    hold_minutes: int = field(description="How long a hold lasts, 1 to 60 minutes.")
+    cancel_cutoff_minutes: int = field(
+        description="How long before the start members can no longer give a place back."
+    )
+    choice: str | None = field(
+        description="A name that alternatives share, such as the beds of a dormitory: a person "
+        "has a place in at most one slot of a choice."
+    )
+    waitlist_capacity: int = field(description="How many may wait; 0 for no waiting list.")
+    waitlist_offer_minutes: int | None = field(
+        description="How long a freed place is offered to the next in line before it passes on; "
+        "null when it is booked for them outright."
+    )
+    waitlist_length: int = field(description="How many wait.")
+    my_waitlist_entry: WaitlistEntry | None = field(description="The caller's turn, if they wait.")
     booker_id: strawberry.Private[UserId | None]
 
     @field(description="Who booked a one-place slot; shown to them and to organisers, else null.")
@@ -115,10 +208,19 @@ class Slot(Node):
             is_booked=slot.is_booked,
             version=slot.version,
             my_booking=None,
+            hold_minutes=slot.hold_minutes,
+            cancel_cutoff_minutes=slot.cutoff_minutes,
+            choice=slot.choice,
+            waitlist_capacity=slot.waitlist_capacity,
+            waitlist_offer_minutes=slot.offer_minutes,
+            waitlist_length=slot.waiting_count,
+            my_waitlist_entry=None,
             booker_id=_booker(slot, viewer),
         )
         if viewer is not None and (mine := slot.booking_of(viewer.user_id)):
             mirrored.my_booking = Booking.of(mine, mirrored)
+        if viewer is not None and (waiting := slot.waiting_of(viewer.user_id)):
+            mirrored.my_waitlist_entry = WaitlistEntry.of(waiting, mirrored)
         return mirrored
 
 
@@ -150,3 +252,20 @@ class SlotAvailability:
             status=state.status,
             at=state.at,
         )
+
+
+@strawberry.type(description="Something that somebody else, or the clock, did to a booking.")
+class BookingEvent:
+    what: Deed = field(description="What was done.")
+    at: datetime = field(description="When.")
+    booking: Booking = field(description="The booking as it is now.")
+    by_id: strawberry.Private[UserId | None]
+
+    @field(description="Who did it; null for the waiting list, the clock and a slot called off.")
+    async def by(self, info: Info) -> User | None:
+        return await _load_user(info, self.by_id) if self.by_id else None
+
+    @classmethod
+    def of(cls, news: BookingNews, viewer: Caller) -> Self:
+        booking = Booking.of(news.booking, Slot.of(news.slot, viewer))
+        return cls(what=news.entry.deed, at=news.entry.at, booking=booking, by_id=news.entry.by)

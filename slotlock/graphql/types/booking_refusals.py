@@ -1,0 +1,221 @@
+"""Why something about a place was refused."""
+
+from datetime import datetime
+from typing import Self, assert_never
+
+import strawberry
+from strawberry import field
+
+from slotlock.domain import outcomes
+from slotlock.domain.people import Caller
+from slotlock.graphql.ids import booking_gid, slot_gid, user_gid
+from slotlock.graphql.types.refusals import (
+    AlreadyBooked,
+    Refusal,
+    RefusalCode,
+    SlotCancelled,
+    SlotFull,
+    SlotNotFound,
+    SlotStarted,
+)
+from slotlock.graphql.types.slots import Booking, Slot, WaitlistEntry
+
+
+@strawberry.type(description="The idempotency key came with other arguments before.")
+class KeyReused(Refusal):
+    idempotency_key: str = field(description="The key that was sent.")
+
+    @classmethod
+    def of(cls, outcome: outcomes.KeyReused) -> Self:
+        return cls(
+            code=RefusalCode.KEY_REUSED,
+            message="This idempotency key was used for something else.",
+            idempotency_key=outcome.key,
+        )
+
+
+@strawberry.type(description="The person has as many bookings as they may: one of each choice.")
+class LimitReached(Refusal):
+    limit: int = field(description="How many there may be.")
+    booking_id: strawberry.ID = field(description="The booking they have, in another slot.")
+    slot: Slot = field(description="The slot that was asked for.")
+
+    @classmethod
+    def of(cls, outcome: outcomes.LimitReached, caller: Caller) -> Self:
+        return cls(
+            code=RefusalCode.LIMIT_REACHED,
+            message="There is a booking in another slot of this choice already.",
+            limit=outcome.limit,
+            booking_id=booking_gid(outcome.booking.slot_id, outcome.booking.id),
+            slot=Slot.of(outcome.slot, caller),
+        )
+
+
+@strawberry.type(description="A member books for themselves and for members of their teams only.")
+class NotTeammate(Refusal):
+    user_id: strawberry.ID = field(description="The person who was to be booked for.")
+
+    @classmethod
+    def of(cls, outcome: outcomes.NotTeammate) -> Self:
+        return cls(
+            code=RefusalCode.NOT_TEAMMATE,
+            message="You can book for yourself and for members of your teams only.",
+            user_id=user_gid(outcome.user_id),
+        )
+
+
+@strawberry.type(description="Nobody has this id.")
+class PersonNotFound(Refusal):
+    user_id: strawberry.ID = field(description="The id that was asked for.")
+
+    @classmethod
+    def of(cls, user_id: str) -> Self:
+        return cls(
+            code=RefusalCode.PERSON_NOT_FOUND,
+            message="There is no such person.",
+            user_id=strawberry.ID(user_id),
+        )
+
+
+@strawberry.type(description="The hold ran out, and its place was given back.")
+class HoldExpired(Refusal):
+    booking: Booking = field(description="The hold as it ended.")
+    slot: Slot = field(description="The slot as it is now.")
+
+    @classmethod
+    def of(cls, outcome: outcomes.HoldExpired, caller: Caller) -> Self:
+        slot = Slot.of(outcome.slot, caller)
+        return cls(
+            code=RefusalCode.HOLD_EXPIRED,
+            message="This hold ran out, and its place was given back.",
+            booking=Booking.of(outcome.booking, slot),
+            slot=slot,
+        )
+
+
+@strawberry.type(description="The hold cannot last longer than it does.")
+class HoldLimitReached(Refusal):
+    booking: Booking = field(description="The hold as it is.")
+
+    @classmethod
+    def of(cls, outcome: outcomes.HoldLimitReached, caller: Caller) -> Self:
+        return cls(
+            code=RefusalCode.HOLD_LIMIT_REACHED,
+            message="This hold cannot last longer.",
+            booking=Booking.of(outcome.booking, Slot.of(outcome.slot, caller)),
+        )
+
+
+@strawberry.type(description="It is a booking for good, which needs no more time.")
+class NotHeld(Refusal):
+    booking: Booking = field(description="The booking.")
+
+    @classmethod
+    def of(cls, outcome: outcomes.NotHeld, caller: Caller) -> Self:
+        return cls(
+            code=RefusalCode.NOT_HELD,
+            message="This is no hold, so it does not run out.",
+            booking=Booking.of(outcome.booking, Slot.of(outcome.slot, caller)),
+        )
+
+
+@strawberry.type(description="It is too late to give this place back; organisers still can.")
+class CutoffPassed(Refusal):
+    cutoff: datetime = field(description="Until when it could be given back.")
+
+    @classmethod
+    def of(cls, outcome: outcomes.CutoffPassed) -> Self:
+        return cls(
+            code=RefusalCode.CUTOFF_PASSED,
+            message="It is too late to give this place back yourself. Please ask an organiser.",
+            cutoff=outcome.cutoff,
+        )
+
+
+@strawberry.type(description="The person waits for a place already.")
+class AlreadyWaiting(Refusal):
+    entry: WaitlistEntry = field(description="Their turn in line.")
+    slot: Slot = field(description="The slot as it is now.")
+
+    @classmethod
+    def of(cls, outcome: outcomes.AlreadyWaiting, caller: Caller) -> Self:
+        slot = Slot.of(outcome.slot, caller)
+        return cls(
+            code=RefusalCode.ALREADY_WAITING,
+            message="You wait for a place in this slot already.",
+            entry=WaitlistEntry.of(outcome.waiting, slot),
+            slot=slot,
+        )
+
+
+@strawberry.type(description="There is a place to be booked, so nobody needs to wait.")
+class PlacesLeft(Refusal):
+    slot: Slot = field(description="The slot as it is now.")
+
+    @classmethod
+    def of(cls, slot: Slot) -> Self:
+        return cls(
+            code=RefusalCode.PLACES_LEFT,
+            message="There is a place left. Book it instead of waiting.",
+            slot=slot,
+        )
+
+
+@strawberry.type(description="As many wait as may.")
+class WaitlistFull(Refusal):
+    slot: Slot = field(description="The slot as it is now.")
+
+    @classmethod
+    def of(cls, slot: Slot) -> Self:
+        return cls(
+            code=RefusalCode.WAITLIST_FULL,
+            message="The waiting list is full."
+            if slot.waitlist_capacity
+            else "There is no waiting list.",
+            slot=slot,
+        )
+
+
+@strawberry.type(description="The person does not wait for this slot.")
+class NotWaiting(Refusal):
+    slot: Slot = field(description="The slot as it is now.")
+
+    @classmethod
+    def of(cls, slot: Slot) -> Self:
+        return cls(
+            code=RefusalCode.NOT_WAITING, message="You do not wait for this slot.", slot=slot
+        )
+
+
+PlaceRefusal = SlotNotFound | SlotFull | AlreadyBooked | LimitReached | SlotStarted | SlotCancelled
+
+
+def place_refusal(outcome: outcomes.PlaceRefusal, caller: Caller) -> PlaceRefusal:
+    """Why somebody did not get a place, as they are told."""
+    match outcome:
+        case outcomes.SlotNotFound():
+            return SlotNotFound.of(slot_gid(outcome.slot_id))
+        case outcomes.SlotFull():
+            return SlotFull.of(Slot.of(outcome.slot, caller))
+        case outcomes.AlreadyBooked():
+            slot = Slot.of(outcome.slot, caller)
+            return AlreadyBooked.of(Booking.of(outcome.booking, slot), slot)
+        case outcomes.LimitReached():
+            return LimitReached.of(outcome, caller)
+        case outcomes.SlotStarted():
+            return SlotStarted.of(Slot.of(outcome.slot, caller))
+        case outcomes.SlotCancelled():
+            return SlotCancelled.of(Slot.of(outcome.slot, caller))
+        case _:
+            assert_never(outcome)
+
+
+def party_refusal(outcome: outcomes.PartyRefusal) -> NotTeammate | PersonNotFound:
+    """Why somebody could not be booked for, as the caller is told."""
+    match outcome:
+        case outcomes.NotTeammate():
+            return NotTeammate.of(outcome)
+        case outcomes.PersonNotFound():
+            return PersonNotFound.of(user_gid(outcome.user_id))
+        case _:
+            assert_never(outcome)
