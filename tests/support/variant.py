@@ -21,7 +21,7 @@ from slotlock.domain.slots import Availability, Slot, SlotId
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores import locks, slot_documents, teams
 from slotlock.stores.locks import Lease, Locks
-from slotlock.stores.slots import Slots
+from slotlock.stores.writes import Writes
 
 
 def _unguarded(before: Slot) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def pause(point: str, stage: str) -> None:
             await redis.blpop([f"{stage}:go"], 60)
             await redis.aclose()
 
-    commit, release = Slots.commit, Locks.release
+    commit, release = Writes.commit, Locks.release
 
     async def late_commit(*arguments: Any) -> bool:
         await wait()
@@ -83,7 +83,7 @@ def pause(point: str, stage: str) -> None:
         await release(*arguments)
 
     if point == "commit":
-        Slots.commit = late_commit  # type: ignore[method-assign,assignment]
+        Writes.commit = late_commit  # type: ignore[method-assign,assignment]
     else:
         Locks.release = late_release  # type: ignore[method-assign,assignment]
 
