@@ -2,27 +2,20 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
+from slotlock.desk.deciding import Request, decide, kept_answers
 from slotlock.desk.desk import Desk
-from slotlock.desk.once import Slip, kept_answer
+from slotlock.desk.once import kept_answer
 from slotlock.domain.outcomes import KeyReused, Locked
 from slotlock.domain.people import UserId
-from slotlock.domain.settling import settle, written
-from slotlock.domain.slots import Availability, BookingId, Slot, SlotId, availability
-from slotlock.domain.teams import TeamSeen
-from slotlock.stores.answers import KeptAnswer
+from slotlock.domain.slots import Availability, Slot, SlotId, availability
 from slotlock.stores.slots import Look
 from slotlock.stores.writes import Change, Changes
 
 Outcome = TypeVar("Outcome")
-
-Slots = Mapping[SlotId, Slot]
-# From the slots that there are, to the same as they shall be and what is answered.
-Rule = Callable[[Slots, datetime], tuple[Slots, Outcome]]
 
 # A second try reads what the first one missed; a third would mean the lock is of no use now.
 TRIES = 2
@@ -30,35 +23,6 @@ TRIES = 2
 RETRY_AFTER_MS = (50, 250)
 # How far down the line is read: those whom freed places go to, and some who have chosen elsewhere.
 SPARE_HEADS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Request(Generic[Outcome]):
-    """What somebody wants done, and whom and what it concerns."""
-
-    rule: Rule[Outcome]
-    people: tuple[UserId, ...] = ()
-    booking_ids: tuple[BookingId, ...] = ()
-    slip: Slip | None = None
-    teams: tuple[TeamSeen, ...] = ()
-    heads: int = 1
-
-
-def at(
-    slot_id: SlotId,
-    rule: Callable[[Slot, datetime], tuple[Slot, Outcome]],
-    otherwise: Outcome,
-) -> Rule[Outcome]:
-    """A rule on one slot, and the answer when there is no such slot."""
-
-    def on_one(slots: Slots, now: datetime) -> tuple[Slots, Outcome]:
-        slot = slots.get(slot_id)
-        if slot is None:
-            return slots, otherwise
-        after, outcome = rule(slot, now)
-        return {**slots, slot_id: after}, outcome
-
-    return on_one
 
 
 async def act(
@@ -145,7 +109,7 @@ async def serve(
         decided = decide(await _look(desk, slot_ids, requests, now), requests, now)
         if not decided.changes:
             return decided.outcomes
-        answers = _answers(requests, decided, now)
+        answers = kept_answers(requests, decided, now)
         teams = tuple(seen for request in requests for seen in request.teams)
         if await desk.writes.commit(Changes(decided.changes, answers, teams)):
             news += tell(desk, decided.changes)
@@ -171,84 +135,6 @@ async def _look(
     looks = (Look(slot_id, now, people, booking_ids, heads) for slot_id in slot_ids)
     found = await asyncio.gather(*map(desk.slots.look_to_decide, looks))
     return {slot.id: slot for slot in found if slot is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """What shall be written, the outcome of each request, and whether it was granted anything."""
-
-    changes: tuple[Change, ...]
-    outcomes: list[Any]
-    granted: list[bool]
-
-
-def decide(looked_at: Slots, requests: Sequence[Request[Any]], now: datetime) -> Decided:
-    """Settle, apply each request's rule in turn and settle again: pure, like the rules."""
-    slots: Slots = {slot_id: settle(slot, now) for slot_id, slot in looked_at.items()}
-    outcomes, granted = [], []
-    for request in requests:
-        after, outcome = request.rule(slots, now)
-        granted.append(after != slots)
-        outcomes.append(outcome)
-        slots = {slot_id: settle(slot, now) for slot_id, slot in after.items()}
-    changes = tuple(
-        Change(before, written(before, slots[slot_id], now))
-        for slot_id, before in looked_at.items()
-        if slots[slot_id] != before
-    )
-    told = {**slots, **{change.after.id: change.after for change in changes}}
-    return Decided(changes, [_retold(outcome, told) for outcome in outcomes], granted)
-
-
-def _retold(outcome: Any, slots: Slots) -> Any:
-    # Every answer tells of the slots as they stand after the whole batch.
-    if isinstance(outcome, tuple):
-        return tuple(_retold(each, slots) for each in outcome)
-    if not hasattr(outcome, "__dataclass_fields__"):
-        return outcome
-    new: dict[str, Any] = {}
-    for each in fields(outcome):
-        value = getattr(outcome, each.name)
-        if isinstance(value, Slot):
-            new[each.name] = slots.get(value.id, value)
-        elif isinstance(value, tuple):
-            new[each.name] = _retold(value, slots)
-    return replace(outcome, **new) if new else outcome
-
-
-def _answers(
-    requests: Sequence[Request[Any]], decided: Decided, now: datetime
-) -> tuple[KeptAnswer, ...]:
-    return tuple(
-        KeptAnswer(slip.key_id, slip.fingerprint, _as_told(outcome, request.people), now)
-        for request, outcome, granted in zip(
-            requests, decided.outcomes, decided.granted, strict=True
-        )
-        if granted and (slip := request.slip)
-    )
-
-
-def _as_told(outcome: Any, people: Sequence[UserId]) -> Any:
-    # A kept answer shows a slot as its reader saw it, without whoever else was at hand.
-    if isinstance(outcome, Slot):
-        return replace(
-            outcome,
-            bookings=tuple(b for b in outcome.bookings if b.user_id in people),
-            waiting=tuple(w for w in outcome.waiting if w.user_id in people),
-            heads=0,
-            elsewhere=(),
-            ended=(),
-            left=(),
-        )
-    if isinstance(outcome, tuple):
-        return tuple(_as_told(each, people) for each in outcome)
-    if not hasattr(outcome, "__dataclass_fields__"):
-        return outcome
-    values = {each.name: getattr(outcome, each.name) for each in fields(outcome)}
-    return replace(
-        outcome,
-        **{n: _as_told(v, people) for n, v in values.items() if isinstance(v, Slot | tuple)},
-    )
 
 
 async def _answered(desk: Desk, requests: Sequence[Request[Any]]) -> dict[int, Any]:

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from prometheus_client import Counter
 
-from slotlock.desk.act import Request, Slots, act, at
+from slotlock.desk.act import act
+from slotlock.desk.deciding import Request, Slots, at
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import Slip, once
 from slotlock.domain import booked as rules

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 from prometheus_client import Counter
 
-from slotlock.desk.act import Request, act, at
+from slotlock.desk.act import act
+from slotlock.desk.deciding import Request, at
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import Slip, once
 from slotlock.domain import booking as rules

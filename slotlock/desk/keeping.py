@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from slotlock.desk.act import Request, at, serve
+from slotlock.desk.act import serve
+from slotlock.desk.deciding import Request, at
 from slotlock.desk.desk import Desk
 from slotlock.domain import keeping as rules
 from slotlock.domain.outcomes import InvalidInput, KeepOutcome, SlotKept, SlotNotFound

@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from prometheus_client import Counter
 
-from slotlock.desk.act import decide, tell
+from slotlock.desk.act import tell
+from slotlock.desk.deciding import decide
 from slotlock.desk.desk import Desk
 from slotlock.domain.slots import SlotId
 from slotlock.stores.mongo import is_away

@@ -1,7 +1,8 @@
 """Joining and leaving the waiting list of a slot."""
 
-from slotlock.desk.act import Request, act, at
+from slotlock.desk.act import act
 from slotlock.desk.booked import ACTS
+from slotlock.desk.deciding import Request, at
 from slotlock.desk.desk import Desk
 from slotlock.domain import waitlist as rules
 from slotlock.domain.outcomes import JoinOutcome, LeaveOutcome, SlotNotFound

@@ -14,12 +14,19 @@ from slotlock.domain.slots import Booking, BookingId, Left, Slot, SlotStatus, Wa
 
 def settle(slot: Slot, now: datetime) -> Slot:
     """The slot without the holds that ran out, and with its free places given to those in line."""
-    for booking in slot.bookings:
-        if booking.ran_out(now):
-            slot = slot.ending(_expired(booking))
+    return serve_line(_without_expired(slot, now), now)
+
+
+def serve_line(slot: Slot, now: datetime) -> Slot:
+    """The slot with its free places given to those in line, the first in front."""
     while slot.remaining > 0 and slot.heads > 0 and _gives_places(slot, now):
         slot = _served(slot, slot.waiting[0], now)
-    return _due(slot, now)
+    return slot
+
+
+def _without_expired(slot: Slot, now: datetime) -> Slot:
+    expired = tuple(_expired(booking) for booking in slot.bookings if booking.ran_out(now))
+    return slot.ending(*expired) if expired else slot
 
 
 def _expired(booking: Booking) -> Booking:
@@ -47,24 +54,12 @@ def _served(slot: Slot, waiting: Waiting, now: datetime) -> Slot:
     return slot.adding(booking)
 
 
-def _due(slot: Slot, now: datetime) -> Slot:
-    # What is not at hand is in `due` already; a hold at hand may run out before that.
-    times = [b.held_until for b in slot.bookings if b.status is BookingStatus.HELD and b.held_until]
-    if slot.due is not None and slot.due > now:
-        times.append(slot.due)
-    if slot.remaining > 0 and slot.waiting_count > 0 and _gives_places(slot, now):
-        times.append(now)  # more places than people at hand: the rest of the line is next
-    return replace(slot, due=min(times, default=None))
-
-
 def seen_at(slot: Slot, now: datetime) -> Slot:
     """The slot as a reader sees it: what ran out is free, what others wait for is not.
 
     Nobody is given a place by being looked at, so that what is shown is never taken back.
     """
-    for booking in slot.bookings:
-        if booking.ran_out(now):
-            slot = slot.ending(_expired(booking))
+    slot = _without_expired(slot, now)
     if slot.remaining > 0 and slot.waiting_count > 0 and _gives_places(slot, now):
         slot = replace(slot, taken=slot.taken + min(slot.remaining, slot.waiting_count))
     return slot
@@ -72,4 +67,14 @@ def seen_at(slot: Slot, now: datetime) -> Slot:
 
 def written(before: Slot, after: Slot, now: datetime) -> Slot:
     """The slot as it will stand once it is written."""
-    return replace(after, version=before.version + 1, changed_at=now)
+    return replace(after, version=before.version + 1, changed_at=now, due=_due(after, now))
+
+
+def _due(slot: Slot, now: datetime) -> datetime | None:
+    # What is not at hand is in `due` already; a hold at hand may run out before that.
+    times = [b.held_until for b in slot.bookings if b.status is BookingStatus.HELD and b.held_until]
+    if slot.due is not None and slot.due > now:
+        times.append(slot.due)
+    if slot.remaining > 0 and slot.waiting_count > 0 and _gives_places(slot, now):
+        times.append(now)  # more places than people at hand: the rest of the line is next
+    return min(times, default=None)

@@ -203,13 +203,14 @@ class Slot:
             self, bookings=tuple(booking if b.id == booking.id else b for b in self.bookings)
         )
 
-    def ending(self, booking: Booking) -> "Slot":
-        """The slot with the place of a booking given back."""
+    def ending(self, *ended: Booking) -> "Slot":
+        """The slot with the places of these bookings given back."""
+        gone = {booking.id for booking in ended}
         return replace(
             self,
-            taken=self.taken - 1,
-            bookings=tuple(b for b in self.bookings if b.id != booking.id),
-            ended=(*self.ended, booking),
+            taken=self.taken - len(gone),
+            bookings=tuple(b for b in self.bookings if b.id not in gone),
+            ended=(*self.ended, *ended),
         )
 
     def without_waiting(self, waiting: Waiting) -> "Slot":

@@ -3,7 +3,8 @@
 from slotlock.desk import reading, teams
 from slotlock.graphql import ids
 from slotlock.graphql.context import Context
-from slotlock.graphql.types.slots import Booking, Node, Slot, User
+from slotlock.graphql.types.people import Node, User
+from slotlock.graphql.types.slots import Booking, Slot
 from slotlock.graphql.types.teams import Team
 
 

@@ -27,7 +27,8 @@ from slotlock.graphql.types.connections import (
     cursor_of,
     position_of,
 )
-from slotlock.graphql.types.slots import Booking, Node, Slot, User
+from slotlock.graphql.types.people import Node, User
+from slotlock.graphql.types.slots import Booking, Slot
 
 MAX_TEXT = 200
 

@@ -11,7 +11,7 @@ from slotlock.desk import reading
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
 from slotlock.graphql.errors import Code, RefusedError
-from slotlock.graphql.types.slots import BookingEvent, SlotAvailability
+from slotlock.graphql.types.events import BookingEvent, SlotAvailability
 
 MAX_WATCHED = 100
 

@@ -1,13 +1,12 @@
 """What becomes of a booking: confirmed, extended, cancelled, moved."""
 
-from typing import Annotated, assert_never
+from typing import Annotated
 
 import strawberry
 from strawberry import argument, field
 
 from slotlock.desk import booked as desk
 from slotlock.desk.booked import Errand
-from slotlock.domain import outcomes
 from slotlock.domain.people import Caller
 from slotlock.graphql import ids
 from slotlock.graphql.arguments import (
@@ -20,91 +19,20 @@ from slotlock.graphql.arguments import (
     checked_wait,
 )
 from slotlock.graphql.context import Info
-from slotlock.graphql.types.booking_refusals import (
-    CutoffPassed,
-    HoldExpired,
-    HoldLimitReached,
-    KeyReused,
-    LimitReached,
-    NotHeld,
-    place_refusal,
+from slotlock.graphql.types.booked_results import (
+    CancelBookingResult,
+    ConfirmBookingResult,
+    ExtendHoldResult,
+    MoveBookingResult,
+    cancelled,
+    confirmed,
+    extended,
+    moved,
 )
 from slotlock.graphql.types.refusals import (
-    AlreadyBooked,
     BookingNotFound,
-    Locked,
-    SlotCancelled,
-    SlotFull,
     SlotNotFound,
-    SlotStarted,
 )
-from slotlock.graphql.types.slots import Booking, Slot
-
-
-@strawberry.type(description="A hold is a booking for good. Confirming twice gives the same.")
-class BookingConfirmed:
-    booking: Booking = field(description="The booking.")
-    slot: Slot = field(description="The slot as it is now.")
-
-
-@strawberry.type(description="The hold lasts longer.")
-class HoldExtended:
-    booking: Booking = field(description="The hold.")
-    slot: Slot = field(description="The slot as it is now.")
-
-
-@strawberry.type(description="The place is free again. Cancelling twice gives the same answer.")
-class BookingCancelled:
-    booking: Booking = field(description="The booking that was cancelled.")
-    slot: Slot = field(description="The slot as it is now.")
-
-
-@strawberry.type(description="The place in the other slot is theirs, the one they had is free.")
-class BookingMoved:
-    booking: Booking = field(description="The booking they have now.")
-    old_booking: Booking = field(description="The booking they had.")
-    slot: Slot = field(description="The slot they moved to, as it is now.")
-
-
-ConfirmBookingResult = Annotated[
-    BookingConfirmed
-    | HoldExpired
-    | BookingNotFound
-    | SlotStarted
-    | SlotCancelled
-    | Locked
-    | KeyReused,
-    strawberry.union("ConfirmBookingResult", description="What came of confirming."),
-]
-ExtendHoldResult = Annotated[
-    HoldExtended | HoldLimitReached | NotHeld | HoldExpired | BookingNotFound | Locked | KeyReused,
-    strawberry.union("ExtendHoldResult", description="What came of extending a hold."),
-]
-CancelBookingResult = Annotated[
-    BookingCancelled
-    | HoldExpired
-    | BookingNotFound
-    | SlotStarted
-    | CutoffPassed
-    | Locked
-    | KeyReused,
-    strawberry.union("CancelBookingResult", description="What came of cancelling."),
-]
-MoveBookingResult = Annotated[
-    BookingMoved
-    | HoldExpired
-    | BookingNotFound
-    | CutoffPassed
-    | SlotNotFound
-    | SlotFull
-    | AlreadyBooked
-    | LimitReached
-    | SlotStarted
-    | SlotCancelled
-    | Locked
-    | KeyReused,
-    strawberry.union("MoveBookingResult", description="What came of moving."),
-]
 
 BookingIdArgument = Annotated[strawberry.ID, argument(description="The booking.")]
 
@@ -131,7 +59,7 @@ class BookedMutations:
         errand = _errand(booking_id, caller, wait_ms, idempotency_key)
         if errand is None:
             return BookingNotFound.of(booking_id)
-        return _confirmed(await desk.confirm(info.context.desk, errand), booking_id, caller)
+        return confirmed(await desk.confirm(info.context.desk, errand), booking_id, caller)
 
     @field(
         description="Let a hold last as long as one that begins now, at most 60 minutes in all. "
@@ -148,7 +76,7 @@ class BookedMutations:
         errand = _errand(booking_id, caller, wait_ms, idempotency_key)
         if errand is None:
             return BookingNotFound.of(booking_id)
-        return _extended(await desk.extend(info.context.desk, errand), booking_id, caller)
+        return extended(await desk.extend(info.context.desk, errand), booking_id, caller)
 
     @field(description="Give a place back: one's own until the cut-off, any for organisers.")
     async def cancel_booking(
@@ -162,7 +90,7 @@ class BookedMutations:
         errand = _errand(booking_id, caller, wait_ms, idempotency_key)
         if errand is None:
             return BookingNotFound.of(booking_id)
-        return _cancelled(await desk.cancel(info.context.desk, errand), booking_id, caller)
+        return cancelled(await desk.cancel(info.context.desk, errand), booking_id, caller)
 
     @field(description="Exchange a place for one in another slot: never two, never none.")
     async def move_booking(
@@ -178,95 +106,10 @@ class BookedMutations:
         if slot_id is None:
             return SlotNotFound.of(input.slot_id)
         outcome = await desk.move(info.context.desk, errand, slot_id)
-        return _moved(outcome, input.booking_id, caller)
+        return moved(outcome, input.booking_id, caller)
 
 
 def _errand(booking_gid: str, caller: Caller, wait_ms: int, key: str | None) -> Errand | None:
     found = ids.booking_id_of(booking_gid)
     wait_s, key = checked_wait(wait_ms), checked_key(key)
     return Errand(*found, caller, wait_s, key) if found else None
-
-
-def _confirmed(outcome: outcomes.ConfirmOutcome, gid: str, caller: Caller) -> ConfirmBookingResult:
-    match outcome:
-        case outcomes.BookingConfirmed():
-            slot = Slot.of(outcome.slot, caller)
-            return BookingConfirmed(booking=Booking.of(outcome.booking, slot), slot=slot)
-        case outcomes.HoldExpired():
-            return HoldExpired.of(outcome, caller)
-        case outcomes.BookingNotFound():
-            return BookingNotFound.of(gid)
-        case outcomes.SlotStarted():
-            return SlotStarted.of(Slot.of(outcome.slot, caller))
-        case outcomes.SlotCancelled():
-            return SlotCancelled.of(Slot.of(outcome.slot, caller))
-        case outcomes.Locked():
-            return Locked.of(outcome)
-        case outcomes.KeyReused():
-            return KeyReused.of(outcome)
-        case _:
-            assert_never(outcome)
-
-
-def _extended(outcome: outcomes.ExtendOutcome, gid: str, caller: Caller) -> ExtendHoldResult:
-    match outcome:
-        case outcomes.HoldExtended():
-            slot = Slot.of(outcome.slot, caller)
-            return HoldExtended(booking=Booking.of(outcome.booking, slot), slot=slot)
-        case outcomes.HoldLimitReached():
-            return HoldLimitReached.of(outcome, caller)
-        case outcomes.NotHeld():
-            return NotHeld.of(outcome, caller)
-        case outcomes.HoldExpired():
-            return HoldExpired.of(outcome, caller)
-        case outcomes.BookingNotFound():
-            return BookingNotFound.of(gid)
-        case outcomes.Locked():
-            return Locked.of(outcome)
-        case outcomes.KeyReused():
-            return KeyReused.of(outcome)
-        case _:
-            assert_never(outcome)
-
-
-def _cancelled(outcome: outcomes.CancelOutcome, gid: str, caller: Caller) -> CancelBookingResult:
-    match outcome:
-        case outcomes.BookingCancelled():
-            slot = Slot.of(outcome.slot, caller)
-            return BookingCancelled(booking=Booking.of(outcome.booking, slot), slot=slot)
-        case outcomes.HoldExpired():
-            return HoldExpired.of(outcome, caller)
-        case outcomes.BookingNotFound():
-            return BookingNotFound.of(gid)
-        case outcomes.SlotStarted():
-            return SlotStarted.of(Slot.of(outcome.slot, caller))
-        case outcomes.CutoffPassed():
-            return CutoffPassed.of(outcome)
-        case outcomes.Locked():
-            return Locked.of(outcome)
-        case outcomes.KeyReused():
-            return KeyReused.of(outcome)
-        case _:
-            assert_never(outcome)
-
-
-def _moved(outcome: outcomes.MoveOutcome, gid: str, caller: Caller) -> MoveBookingResult:
-    match outcome:
-        case outcomes.BookingMoved():
-            slot = Slot.of(outcome.slot, caller)
-            old = Booking.of(outcome.old_booking, Slot.of(outcome.old_slot, caller))
-            return BookingMoved(
-                booking=Booking.of(outcome.booking, slot), old_booking=old, slot=slot
-            )
-        case outcomes.HoldExpired():
-            return HoldExpired.of(outcome, caller)
-        case outcomes.BookingNotFound():
-            return BookingNotFound.of(gid)
-        case outcomes.CutoffPassed():
-            return CutoffPassed.of(outcome)
-        case outcomes.Locked():
-            return Locked.of(outcome)
-        case outcomes.KeyReused():
-            return KeyReused.of(outcome)
-        case _:
-            return place_refusal(outcome, caller)

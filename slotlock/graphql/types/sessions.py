@@ -10,8 +10,8 @@ from slotlock.auth import sessions as auth
 from slotlock.auth.accounts import EmailTaken as Taken
 from slotlock.auth.accounts import TooManyAttempts as TooMany
 from slotlock.graphql.scalars import EmailAddress
+from slotlock.graphql.types.people import User
 from slotlock.graphql.types.refusals import InvalidInput, Refusal, RefusalCode
-from slotlock.graphql.types.slots import User
 
 
 @strawberry.type(description="A person is signed in.")

@@ -6,80 +6,15 @@ from typing import Self
 import strawberry
 from strawberry import field
 
-from slotlock.desk.personal import BookingNews
 from slotlock.domain import slots as domain
-from slotlock.domain.people import Caller, Role, UserId
-from slotlock.domain.people import User as Person
-from slotlock.domain.record import BookingStatus, Change, Deed, Entry, Limit, changes
+from slotlock.domain.people import Caller, UserId
+from slotlock.domain.record import BookingStatus, Entry, Limit, changes
 from slotlock.domain.slots import SlotKind, SlotStatus
 from slotlock.graphql.context import Info
-from slotlock.graphql.ids import booking_gid, slot_gid, user_gid, waiting_gid
-from slotlock.graphql.scalars import EmailAddress, TimeZone
-
-
-@strawberry.interface(description="Anything that can be fetched again by its id.")
-class Node:
-    id: strawberry.ID = field(description="Opaque, unique among all types.")
-
-
-@strawberry.type(description="A person with an account.")
-class User(Node):
-    name: str = field(description="The name they gave.")
-    email: EmailAddress | None = field(
-        description="Their address; shown to themselves and to organisers, else null."
-    )
-    role: Role | None = field(
-        description="What they may do; shown to themselves and to organisers, else null."
-    )
-
-    @classmethod
-    def of(cls, user: Person, viewer: Caller | None) -> Self:
-        shown = viewer is not None and (viewer.organises or viewer.user_id == user.id)
-        return cls(
-            id=user_gid(user.id),
-            name=user.name,
-            email=EmailAddress(user.email) if shown else None,
-            role=user.role if shown else None,
-        )
-
-    @classmethod
-    def in_full(cls, user: Person) -> Self:
-        """As the person sees themselves."""
-        email = EmailAddress(user.email)
-        return cls(id=user_gid(user.id), name=user.name, email=email, role=user.role)
-
-
-async def _load_user(info: Info, user_id: UserId) -> User | None:
-    user = await info.context.users.load(user_id)
-    return User.of(user, info.context.reader) if user else None
-
-
-@strawberry.type(description="One thing that happened to a booking.")
-class BookingChange:
-    at: datetime = field(description="When.")
-    what: Deed = field(description="What.")
-    before: BookingStatus | None = field(description="The status before; null when it was made.")
-    after: BookingStatus = field(description="The status after.")
-    held_until: datetime | None = field(description="Of a hold, when it runs out after this.")
-    overrode: list[Limit] = field(description="Limits that an organiser overrode with it.")
-    by_id: strawberry.Private[UserId | None]
-
-    @field(description="Who did it; null for the waiting list and the clock.")
-    async def by(self, info: Info) -> User | None:
-        return await _load_user(info, self.by_id) if self.by_id else None
-
-    @classmethod
-    def of(cls, change: Change) -> Self:
-        entry = change.entry
-        return cls(
-            at=entry.at,
-            what=entry.deed,
-            before=change.before.after if change.before else None,
-            after=entry.after,
-            held_until=entry.held_until,
-            overrode=list(entry.overrode),
-            by_id=entry.by,
-        )
+from slotlock.graphql.ids import booking_gid, slot_gid, waiting_gid
+from slotlock.graphql.scalars import TimeZone
+from slotlock.graphql.types.changes import BookingChange
+from slotlock.graphql.types.people import Node, User, load_user
 
 
 @strawberry.type(description="One person's place in one slot.")
@@ -102,11 +37,11 @@ class Booking(Node):
 
     @field(description="Whose place it is.")
     async def user(self, info: Info) -> User | None:
-        return await _load_user(info, self.user_id)
+        return await load_user(info, self.user_id)
 
     @field(description="Who made it; null for the waiting list.")
     async def made_by(self, info: Info) -> User | None:
-        return await _load_user(info, self.log[0].by) if self.log[0].by else None
+        return await load_user(info, self.log[0].by) if self.log[0].by else None
 
     @field(description="Everything that happened to it, the oldest first.")
     def history(self) -> list[BookingChange]:
@@ -190,7 +125,7 @@ class Slot(Node):
 
     @field(description="Who booked a one-place slot; shown to them and to organisers, else null.")
     async def booked_by(self, info: Info) -> User | None:
-        return await _load_user(info, self.booker_id) if self.booker_id else None
+        return await load_user(info, self.booker_id) if self.booker_id else None
 
     @classmethod
     def of(cls, slot: domain.Slot, viewer: Caller | None) -> Self:
@@ -229,43 +164,3 @@ def _booker(slot: domain.Slot, viewer: Caller | None) -> UserId | None:
         return None
     booker = slot.bookings[0].user_id
     return booker if viewer.organises or viewer.user_id == booker else None
-
-
-@strawberry.type(description="What everyone may see of a slot's places at one moment.")
-class SlotAvailability:
-    slot_id: strawberry.ID = field(description="The slot.")
-    version: int = field(description="Grows with every change of the slot.")
-    capacity: int = field(description="Places in all.")
-    remaining: int = field(description="Places left.")
-    is_booked: bool = field(description="Whether no place is left.")
-    status: SlotStatus = field(description="Where the slot is in its life.")
-    at: datetime = field(description="When the slot became so.")
-
-    @classmethod
-    def of(cls, state: domain.Availability) -> Self:
-        return cls(
-            slot_id=slot_gid(state.slot_id),
-            version=state.version,
-            capacity=state.capacity,
-            remaining=state.remaining,
-            is_booked=state.remaining <= 0,
-            status=state.status,
-            at=state.at,
-        )
-
-
-@strawberry.type(description="Something that somebody else, or the clock, did to a booking.")
-class BookingEvent:
-    what: Deed = field(description="What was done.")
-    at: datetime = field(description="When.")
-    booking: Booking = field(description="The booking as it is now.")
-    by_id: strawberry.Private[UserId | None]
-
-    @field(description="Who did it; null for the waiting list, the clock and a slot called off.")
-    async def by(self, info: Info) -> User | None:
-        return await _load_user(info, self.by_id) if self.by_id else None
-
-    @classmethod
-    def of(cls, news: BookingNews, viewer: Caller) -> Self:
-        booking = Booking.of(news.booking, Slot.of(news.slot, viewer))
-        return cls(what=news.entry.deed, at=news.entry.at, booking=booking, by_id=news.entry.by)

@@ -11,12 +11,7 @@ from slotlock.domain.people import UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.ids import team_gid
 from slotlock.graphql.scalars import EmailAddress
-from slotlock.graphql.types.slots import Node, User
-
-
-async def _load_person(info: Info, user_id: UserId) -> User | None:
-    user = await info.context.users.load(user_id)
-    return User.of(user, info.context.caller) if user else None
+from slotlock.graphql.types.people import Node, User, load_user
 
 
 @strawberry.type(description="Somebody in a team.")
@@ -26,7 +21,7 @@ class TeamMember:
 
     @field(description="Who it is.")
     async def user(self, info: Info) -> User | None:
-        return await _load_person(info, self.user_id)
+        return await load_user(info, self.user_id)
 
 
 @strawberry.type(description="An address that is invited to a team and has not answered.")
@@ -67,7 +62,7 @@ class TeamInvitation:
 
     @field(description="Who made it; they may have left the team since.")
     async def invited_by(self, info: Info) -> User | None:
-        return await _load_person(info, self.inviter_id)
+        return await load_user(info, self.inviter_id)
 
     @classmethod
     def of(cls, team: domain.Team, invitation: domain.Invitation) -> Self:

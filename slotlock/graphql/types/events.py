@@ -1,0 +1,57 @@
+"""What is told live of a slot's places and of a person's bookings."""
+
+from datetime import datetime
+from typing import Self
+
+import strawberry
+from strawberry import field
+
+from slotlock.desk.personal import BookingNews
+from slotlock.domain import slots as domain
+from slotlock.domain.people import Caller, UserId
+from slotlock.domain.record import Deed
+from slotlock.domain.slots import SlotStatus
+from slotlock.graphql.context import Info
+from slotlock.graphql.ids import slot_gid
+from slotlock.graphql.types.people import User, load_user
+from slotlock.graphql.types.slots import Booking, Slot
+
+
+@strawberry.type(description="What everyone may see of a slot's places at one moment.")
+class SlotAvailability:
+    slot_id: strawberry.ID = field(description="The slot.")
+    version: int = field(description="Grows with every change of the slot.")
+    capacity: int = field(description="Places in all.")
+    remaining: int = field(description="Places left.")
+    is_booked: bool = field(description="Whether no place is left.")
+    status: SlotStatus = field(description="Where the slot is in its life.")
+    at: datetime = field(description="When the slot became so.")
+
+    @classmethod
+    def of(cls, state: domain.Availability) -> Self:
+        return cls(
+            slot_id=slot_gid(state.slot_id),
+            version=state.version,
+            capacity=state.capacity,
+            remaining=state.remaining,
+            is_booked=state.remaining <= 0,
+            status=state.status,
+            at=state.at,
+        )
+
+
+@strawberry.type(description="Something that somebody else, or the clock, did to a booking.")
+class BookingEvent:
+    what: Deed = field(description="What was done.")
+    at: datetime = field(description="When.")
+    booking: Booking = field(description="The booking as it is now.")
+    by_id: strawberry.Private[UserId | None]
+
+    @field(description="Who did it; null for the waiting list, the clock and a slot called off.")
+    async def by(self, info: Info) -> User | None:
+        return await load_user(info, self.by_id) if self.by_id else None
+
+    @classmethod
+    def of(cls, news: BookingNews, viewer: Caller) -> Self:
+        booking = Booking.of(news.booking, Slot.of(news.slot, viewer))
+        return cls(what=news.entry.deed, at=news.entry.at, booking=booking, by_id=news.entry.by)
