@@ -1,25 +1,36 @@
-"""The rules of booking, read aloud and then tried in every order."""
+"""The rules of getting a place, read aloud: one place, several, all or none."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
-from slotlock.domain.booking import Party, book, cancel
+from slotlock.domain.booking import MAX_HOLD_MINUTES, Claim, Party, book, book_all
 from slotlock.domain.outcomes import (
+    AllBooked,
     AlreadyBooked,
     Booked,
-    BookingCancelled,
-    BookingNotFound,
+    LimitReached,
+    NoneBooked,
     SlotCancelled,
     SlotFull,
     SlotNotFound,
     SlotStarted,
 )
 from slotlock.domain.people import Caller, Role, UserId
-from slotlock.domain.slots import Booking, BookingId, Slot, SlotId, SlotKind, SlotStatus
+from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.slots import (
+    Booking,
+    BookingId,
+    Elsewhere,
+    Slot,
+    SlotId,
+    SlotKind,
+    SlotStatus,
+    WaitId,
+    Waiting,
+)
 
 NOW = datetime(2030, 5, 17, 14, 0, tzinfo=UTC)
 _ids = count()
@@ -44,9 +55,10 @@ def slot(capacity: int = 1, **fields: object) -> Slot:
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def party(name: str) -> Party:
-    """Somebody who asks for a place."""
-    return Party(UserId(name), BookingId(f"b{next(_ids)}"))
+def party(name: str, hold: bool = False, by: str | None = None) -> Party:
+    """Somebody who is to have a place; `by` an organiser, if it is not they who ask."""
+    asking = UserId(by or name)
+    return Party(UserId(name), BookingId(f"b{next(_ids)}"), asking, hold, by is not None)
 
 
 def caller(name: str, role: Role = Role.MEMBER) -> Caller:
@@ -54,125 +66,185 @@ def caller(name: str, role: Role = Role.MEMBER) -> Caller:
     return Caller(UserId(name), role, "session", NOW + timedelta(minutes=15))
 
 
+def place(before: Slot, wanted: Party, now: datetime = NOW) -> tuple[Slot, Booking]:
+    """The slot after this party got a place, and their booking."""
+    after, outcome = book(before, wanted, now)
+    assert isinstance(outcome, Booked)
+    assert outcome.slot == after
+    return after, outcome.booking
+
+
 def booked(before: Slot, *names: str) -> tuple[Slot, list[Booking]]:
     """The slot after these people booked, and their bookings."""
-    decision = book(before, [party(name) for name in names], NOW)
-    return decision.slot, list(decision.added)
+    bookings = []
+    for name in names:
+        before, booking = place(before, party(name))
+        bookings.append(booking)
+    return before, bookings
+
+
+def lined_up(before: Slot, *names: str) -> Slot:
+    """The slot with these people in line, all of them at hand."""
+    turns = [Waiting(WaitId(f"w-{name}"), before.id, UserId(name), NOW) for name in names]
+    line = (*before.waiting, *turns)
+    return replace(before, waiting=line, heads=len(line), waiting_count=len(line))
+
+
+def chosen(before: Slot, name: str, *elsewhere: Booking) -> Slot:
+    """The slot as one of a choice, and what this person has booked in the others."""
+    page = Elsewhere(UserId(name), len(elsewhere), elsewhere)
+    return replace(before, choice="week", elsewhere=(*before.elsewhere, page))
 
 
 def test_a_place_that_is_left_is_given() -> None:
-    decision = book(slot(2), [party("ada")], NOW)
-    (outcome,) = decision.outcome
-    assert isinstance(outcome, Booked)
-    assert outcome.slot.remaining == 1
-    assert outcome.slot.version == 2
-    assert decision.added == (outcome.booking,)
+    after, booking = place(slot(2), party("ada"))
+    assert after.remaining == 1
+    assert after.bookings == (booking,)
+    assert booking.status is BookingStatus.CONFIRMED
+    assert booking.held_until is None
+    assert booking.ended_at is None
 
 
 def test_the_last_place_goes_to_whoever_came_first() -> None:
-    outcomes = book(slot(1), [party("ada"), party("ben")], NOW).outcome
-    assert [type(outcome) for outcome in outcomes] == [Booked, SlotFull]
+    full, _ = booked(slot(2), "ada", "ben")
+    assert full.is_booked
+    assert book(full, party("cleo"), NOW) == (full, SlotFull(full))
 
 
-def test_two_requests_of_one_person_in_a_batch_take_one_place() -> None:
-    decision = book(slot(5), [party("ada"), party("ada")], NOW)
-    assert [type(outcome) for outcome in decision.outcome] == [Booked, AlreadyBooked]
-    assert decision.slot.taken == 1
+def test_two_requests_of_one_person_take_one_place() -> None:
+    one, (booking,) = booked(slot(5), "ada")
+    assert book(one, party("ada"), NOW) == (one, AlreadyBooked(booking, one))
 
 
 def test_somebody_who_has_a_place_is_told_so_even_when_the_slot_is_full() -> None:
     full, (booking,) = booked(slot(1), "ada")
-    (outcome,) = book(full, [party("ada")], NOW).outcome
-    assert isinstance(outcome, AlreadyBooked)
-    assert outcome.booking == booking
-
-
-def test_a_refusal_changes_nothing() -> None:
-    full, _ = booked(slot(1), "ada")
-    decision = book(full, [party("ben")], NOW)
-    assert not decision.changes
-    assert decision.slot == full
+    assert book(full, party("ada"), NOW)[1] == AlreadyBooked(booking, full)
 
 
 def test_nothing_is_booked_from_the_moment_a_slot_begins() -> None:
     tomorrow = slot()
-    just_before = tomorrow.start - timedelta(milliseconds=1)
-    assert isinstance(book(tomorrow, [party("ada")], just_before).outcome[0], Booked)
-    assert isinstance(book(tomorrow, [party("ada")], tomorrow.start).outcome[0], SlotStarted)
+    place(tomorrow, party("ada"), tomorrow.start - timedelta(milliseconds=1))
+    assert book(tomorrow, party("ada"), tomorrow.start)[1] == SlotStarted(tomorrow)
 
 
-def test_a_draft_is_not_there_and_a_slot_called_off_is_not_booked() -> None:
+def test_organisers_book_for_others_after_the_start_and_the_limit_is_named() -> None:
+    tomorrow = slot()
+    _, booking = place(tomorrow, party("ada", by="eve"), tomorrow.start)
+    assert booking.made_by == UserId("eve")
+    assert booking.log[0].overrode == (Limit.SLOT_STARTED,)
+
+
+def test_before_the_start_an_organiser_overrides_nothing() -> None:
+    _, booking = place(slot(), party("ada", by="eve"))
+    assert (booking.user_id, booking.made_by) == (UserId("ada"), UserId("eve"))
+    assert booking.log[0].overrode == ()
+
+
+def test_a_draft_is_not_there_and_a_slot_called_off_is_not_booked_not_even_by_organisers() -> None:
     draft, off = slot(status=SlotStatus.DRAFT), slot(status=SlotStatus.CANCELLED)
-    assert isinstance(book(draft, [party("ada")], NOW).outcome[0], SlotNotFound)
-    assert isinstance(book(off, [party("ada")], NOW).outcome[0], SlotCancelled)
+    for wanted in (party("ada"), party("ada", by="eve")):
+        assert book(draft, wanted, NOW)[1] == SlotNotFound(draft.id)
+        assert book(off, wanted, NOW)[1] == SlotCancelled(off)
 
 
-def test_a_place_given_back_is_free_at_once() -> None:
-    full, (booking,) = booked(slot(1), "ada")
-    decision = cancel(full, booking.id, caller("ada"), NOW)
-    assert isinstance(decision.outcome, BookingCancelled)
-    assert decision.slot.remaining == 1
-    assert isinstance(book(decision.slot, [party("ben")], NOW).outcome[0], Booked)
+def test_a_hold_takes_a_place_for_as_long_as_the_slot_says() -> None:
+    after, booking = place(slot(hold_minutes=7), party("ada", hold=True))
+    assert after.is_booked
+    assert booking.status is BookingStatus.HELD
+    assert booking.log[0].deed is Deed.HELD
+    assert booking.held_until == NOW + timedelta(minutes=7)
 
 
-def test_only_its_owner_or_an_organiser_cancels_a_booking() -> None:
-    full, (booking,) = booked(slot(1), "ada")
-    refused = cancel(full, booking.id, caller("ben"), NOW)
-    assert isinstance(refused.outcome, BookingNotFound)
-    assert not refused.changes
-    allowed = cancel(full, booking.id, caller("eve", Role.ORGANIZER), NOW)
-    assert isinstance(allowed.outcome, BookingCancelled)
+def test_a_hold_never_outlasts_the_beginning_of_its_slot() -> None:
+    tomorrow = slot(hold_minutes=MAX_HOLD_MINUTES)
+    late = tomorrow.start - timedelta(minutes=1)
+    assert place(tomorrow, party("ada", hold=True), late)[1].held_until == tomorrow.start
 
 
-def test_after_the_start_only_organisers_cancel() -> None:
-    full, (booking,) = booked(slot(1), "ada")
-    assert isinstance(cancel(full, booking.id, caller("ada"), full.start).outcome, SlotStarted)
-    organiser = caller("eve", Role.ADMIN)
-    assert isinstance(cancel(full, booking.id, organiser, full.start).outcome, BookingCancelled)
+def test_an_organisers_hold_in_a_slot_that_began_lasts_as_long_as_any() -> None:
+    tomorrow = slot(hold_minutes=5)
+    _, booking = place(tomorrow, party("ada", hold=True, by="eve"), tomorrow.start)
+    assert booking.held_until == tomorrow.start + timedelta(minutes=5)
 
 
-people = st.sampled_from([f"p{n}" for n in range(6)])
-acts = st.lists(
-    st.one_of(
-        st.tuples(st.just("book"), st.lists(people, min_size=1, max_size=5)),
-        st.tuples(st.just("cancel"), st.lists(people, min_size=1, max_size=1)),
-    ),
-    max_size=40,
-)
+@pytest.mark.parametrize("by", [None, "eve"])
+def test_nobody_walks_in_before_those_who_wait(by: str | None) -> None:
+    # A place is free and nobody was given it yet: it is the next one's in line all the same.
+    promised = lined_up(slot(1), "ben")
+    assert book(promised, party("ada", by=by), NOW) == (promised, SlotFull(promised))
 
 
-@given(capacity=st.integers(1, 5), script=acts)
-def test_live_bookings_never_exceed_the_places_in_whatever_order_things_happen(
-    capacity: int, script: list[tuple[str, list[str]]]
-) -> None:
-    now = slot(capacity)
-    for act, names in script:
-        version = now.version
-        if act == "book":
-            decision = book(now, [party(name) for name in names], NOW)
-            assert len(decision.outcome) == len(names)
-            winners = [o for o in decision.outcome if isinstance(o, Booked)]
-            assert len(winners) == len(decision.added)
-            after = decision.slot
-        else:
-            mine = now.booking_of(UserId(names[0]))
-            wanted = mine.id if mine else BookingId("none")
-            after = cancel(now, wanted, caller(names[0]), NOW).slot
-        assert after.version == version + (after != now)
-        now = after
-        holders = [booking.user_id for booking in now.bookings]
-        assert now.taken == len(holders) <= capacity
-        assert len(set(holders)) == len(holders)
-        assert now.remaining == capacity - len(holders)
+def test_once_a_slot_began_its_line_is_over_and_organisers_fill_its_places() -> None:
+    begun = lined_up(slot(1), "ben")
+    assert place(begun, party("ada", by="eve"), begun.start)[0].is_booked
 
 
-@given(capacity=st.integers(1, 4), batches=st.lists(st.lists(people, max_size=4), max_size=8))
-def test_serving_in_batches_gives_the_places_that_serving_one_by_one_gives(
-    capacity: int, batches: list[list[str]]
-) -> None:
-    together = alone = slot(capacity)
-    for batch in batches:
-        together = book(together, [party(name) for name in batch], NOW).slot
-        for name in batch:
-            alone = book(alone, [party(name)], NOW).slot
-    assert [b.user_id for b in together.bookings] == [b.user_id for b in alone.bookings]
+def test_of_a_choice_a_person_has_one() -> None:
+    _, (other,) = booked(slot(id=SlotId("other")), "ada")
+    here = chosen(slot(), "ada", other)
+    assert book(here, party("ada"), NOW) == (here, LimitReached(1, other, here))
+    place(here, party("ben"))
+
+
+def test_a_hold_elsewhere_counts_until_the_instant_it_runs_out() -> None:
+    _, other = place(slot(id=SlotId("other"), hold_minutes=5), party("ada", hold=True))
+    here = chosen(slot(), "ada", other)
+    assert other.held_until is not None
+    just_before = other.held_until - timedelta(milliseconds=1)
+    assert isinstance(book(here, party("ada"), just_before)[1], LimitReached)
+    place(here, party("ada"), other.held_until)
+
+
+def test_organisers_give_a_second_of_a_choice_and_the_limit_is_named() -> None:
+    _, (other,) = booked(slot(id=SlotId("other")), "ada")
+    _, booking = place(chosen(slot(), "ada", other), party("ada", by="eve"))
+    assert booking.log[0].overrode == (Limit.ONE_OF_CHOICE,)
+
+
+def two() -> dict[SlotId, Slot]:
+    """Two slots."""
+    return {id_: slot(id=id_) for id_ in (SlotId("one"), SlotId("two"))}
+
+
+def claims(*wanted: tuple[str, str]) -> list[Claim]:
+    """A place in each of these slots for each of these people."""
+    return [Claim(SlotId(slot_id), party(name)) for slot_id, name in wanted]
+
+
+def test_several_places_are_given_together() -> None:
+    wanted = claims(("one", "ada"), ("two", "ada"))
+    after, outcome = book_all(two(), wanted, NOW)
+    assert isinstance(outcome, AllBooked)
+    assert [each.booking.id for each in outcome.booked] == [c.party.booking_id for c in wanted]
+    assert [each.taken for each in after.values()] == [1, 1]
+
+
+def test_all_are_given_or_none_and_each_refusal_is_told() -> None:
+    before = two()
+    before[SlotId("two")], _ = booked(before[SlotId("two")], "ben")
+    wanted = claims(("one", "ada"), ("two", "ada"), ("gone", "ada"))
+    after, outcome = book_all(before, wanted, NOW)
+    assert after == before
+    full = SlotFull(before[SlotId("two")])
+    assert outcome == NoneBooked((None, full, SlotNotFound(SlotId("gone"))))
+
+
+def test_the_places_of_one_request_are_counted_together() -> None:
+    _, outcome = book_all(two(), claims(("one", "ada"), ("one", "ben")), NOW)
+    assert isinstance(outcome, NoneBooked)
+    assert [type(each) for each in outcome.refusals] == [type(None), SlotFull]
+
+
+def test_one_of_a_choice_holds_within_one_request_too() -> None:
+    before = {id_: chosen(each, "ada") for id_, each in two().items()}
+    after, outcome = book_all(before, claims(("one", "ada"), ("two", "ada")), NOW)
+    assert after == before
+    assert isinstance(outcome, NoneBooked)
+    assert [type(each) for each in outcome.refusals] == [type(None), LimitReached]
+
+
+def test_slots_of_different_choices_are_booked_together() -> None:
+    one, other = (chosen(each, "ada") for each in two().values())
+    other = replace(other, choice="another week")
+    wanted = claims(("one", "ada"), ("two", "ada"))
+    assert isinstance(book_all({one.id: one, other.id: other}, wanted, NOW)[1], AllBooked)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from slotlock.domain.keeping import SlotDraft, call_off, create, edit, publish
 from slotlock.domain.outcomes import CapacityBelowTaken, InvalidInput, SlotCancelled, SlotKept
+from slotlock.domain.settling import settle
 from slotlock.domain.slots import SlotId, SlotKind, SlotStatus
-from tests.domain.test_booking import NOW, booked, slot
+from tests.domain.test_booking import NOW, booked, lined_up, slot
 
 
 def draft(**fields: object) -> SlotDraft:
@@ -37,6 +38,15 @@ def draft(**fields: object) -> SlotDraft:
         ({"capacity": 0}, "capacity"),
         ({"capacity": 1001}, "capacity"),
         ({"end": NOW}, "endTime"),
+        ({"choice": "x" * 101}, "choice"),
+        ({"hold_minutes": 0}, "holdMinutes"),
+        ({"hold_minutes": 61}, "holdMinutes"),
+        ({"cutoff_minutes": -1}, "cancelCutoffMinutes"),
+        ({"cutoff_minutes": 86_401}, "cancelCutoffMinutes"),
+        ({"waitlist_capacity": -1}, "waitlistCapacity"),
+        ({"waitlist_capacity": 1001}, "waitlistCapacity"),
+        ({"offer_minutes": 0}, "waitlistOfferMinutes"),
+        ({"offer_minutes": 10_081}, "waitlistOfferMinutes"),
     ],
 )
 def test_each_field_that_is_wrong_is_named(wrong: dict[str, object], field: str) -> None:
@@ -58,37 +68,43 @@ def test_text_in_any_script_is_a_title() -> None:
 @given(taken=st.integers(0, 10), capacity=st.integers(-5, 1005))
 def test_the_capacity_never_falls_below_what_is_taken(taken: int, capacity: int) -> None:
     before, _ = booked(slot(10), *(f"p{n}" for n in range(taken)))
-    outcome = edit(before, {"capacity": capacity}, NOW)
+    after, outcome = edit(before, {"capacity": capacity})
     if isinstance(outcome, SlotKept):
-        assert max(1, taken) <= outcome.slot.capacity <= 1000
-        assert outcome.slot.remaining == capacity - taken
-    elif 1 <= capacity <= 1000:
-        assert isinstance(outcome, CapacityBelowTaken)
-        assert capacity < taken
+        assert max(1, taken) <= after.capacity <= 1000
+        assert after.remaining == capacity - taken
+        assert after.bookings == before.bookings
+    else:
+        assert after == before
+        if 1 <= capacity <= 1000:
+            assert outcome == CapacityBelowTaken(before, capacity)
+            assert capacity < taken
 
 
 def test_an_edit_that_changes_nothing_writes_nothing() -> None:
     before = slot()
-    outcome = edit(before, {"title": " Yoga "}, NOW)
-    assert outcome == SlotKept(before)
+    assert edit(before, {"title": " Yoga "}) == (before, SlotKept(before))
 
 
-def test_every_change_has_a_new_version() -> None:
-    outcome = edit(slot(), {"title": "Pilates"}, NOW)
-    assert isinstance(outcome, SlotKept)
-    assert outcome.slot.version == 2
+def test_more_places_go_to_those_who_wait() -> None:
+    full, _ = booked(slot(1), "ada")
+    raised, _ = edit(lined_up(full, "ben", "cleo", "dan"), {"capacity": 3})
+    after = settle(raised, NOW)
+    assert [booking.user_id for booking in after.bookings] == ["ada", "ben", "cleo"]
+    assert [waiting.user_id for waiting in after.waiting] == ["dan"]
 
 
 def test_a_draft_is_published_once() -> None:
-    outcome = publish(slot(status=SlotStatus.DRAFT), NOW)
-    assert isinstance(outcome, SlotKept)
-    assert outcome.slot.status is SlotStatus.PUBLISHED
-    assert publish(outcome.slot, NOW) == outcome
+    after, outcome = publish(slot(status=SlotStatus.DRAFT))
+    assert after.status is SlotStatus.PUBLISHED
+    assert outcome == SlotKept(after)
+    assert publish(after) == (after, outcome)
 
 
-def test_a_slot_called_off_stays_as_it_is() -> None:
-    off = call_off(slot(), NOW)
-    assert isinstance(off, SlotKept)
-    assert call_off(off.slot, NOW) == off
-    assert isinstance(publish(off.slot, NOW), SlotCancelled)
-    assert isinstance(edit(off.slot, {"title": "On again"}, NOW), SlotCancelled)
+def test_a_slot_called_off_stays_as_it_is_with_its_roster() -> None:
+    before, bookings = booked(slot(), "ada")
+    off, outcome = call_off(before)
+    assert outcome == SlotKept(off)
+    assert list(off.bookings) == bookings
+    assert call_off(off) == (off, outcome)
+    assert publish(off) == (off, SlotCancelled(off))
+    assert edit(off, {"title": "On again"}) == (off, SlotCancelled(off))

@@ -1,0 +1,212 @@
+"""What becomes of a booking: confirmed, extended, given back, moved."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from slotlock.domain.booked import Ask, cancel, confirm, extend, move
+from slotlock.domain.outcomes import (
+    BookingCancelled,
+    BookingConfirmed,
+    BookingNotFound,
+    CutoffPassed,
+    HoldExpired,
+    HoldExtended,
+    HoldLimitReached,
+    NotHeld,
+    SlotCancelled,
+    SlotStarted,
+)
+from slotlock.domain.people import Role
+from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.settling import settle
+from slotlock.domain.slots import Booking, Slot, SlotStatus
+from tests.domain.test_booking import NOW, booked, caller, lined_up, party, place, slot
+
+ORGANISERS = (Role.ORGANIZER, Role.ADMIN)
+INSTANT = timedelta(milliseconds=1)
+
+
+def minutes(number: float) -> datetime:
+    """So many minutes from now."""
+    return NOW + timedelta(minutes=number)
+
+
+def ask(booking: Booking, name: str = "ada", role: Role = Role.MEMBER) -> Ask:
+    """Somebody who wants something done with a booking."""
+    return Ask(booking.id, caller(name, role))
+
+
+def held(hold_minutes: int = 5) -> tuple[Slot, Booking]:
+    """A slot that is full with Ada's hold."""
+    return place(slot(hold_minutes=hold_minutes), party("ada", hold=True))
+
+
+def test_a_hold_that_is_confirmed_is_a_booking_for_good() -> None:
+    full, hold = held()
+    after, outcome = confirm(full, ask(hold), minutes(4))
+    assert isinstance(outcome, BookingConfirmed)
+    assert outcome == BookingConfirmed(after.bookings[0], after)
+    assert outcome.booking.status is BookingStatus.CONFIRMED
+    assert outcome.booking.held_until is None
+    assert after.taken == full.taken
+    assert settle(after, minutes(600)).taken == 1
+
+
+def test_confirming_twice_gives_the_same_answer_and_changes_nothing() -> None:
+    full, hold = held()
+    after, outcome = confirm(full, ask(hold), NOW)
+    assert confirm(after, ask(hold), minutes(3)) == (after, outcome)
+
+
+def test_a_hold_that_ran_out_is_not_confirmed_even_if_nobody_swept_it() -> None:
+    full, hold = held()
+    now = settle(full, minutes(5))
+    after, outcome = confirm(now, ask(hold), minutes(5))
+    assert after == now
+    assert outcome == HoldExpired(now.ended[0], now)
+    assert isinstance(
+        confirm(settle(full, minutes(5) - INSTANT), ask(hold), NOW)[1], BookingConfirmed
+    )
+
+
+def test_organisers_confirm_for_others_and_are_named() -> None:
+    full, hold = held()
+    after, _ = confirm(full, ask(hold, "eve", Role.ORGANIZER), NOW)
+    assert after.bookings[0].log[-1].by == "eve"
+    assert after.bookings[0].log[-1].overrode == ()
+
+
+def test_after_the_start_organisers_alone_confirm_and_the_limit_is_named() -> None:
+    tomorrow = slot()
+    full, hold = place(tomorrow, party("ada", hold=True, by="eve"), tomorrow.start)
+    assert confirm(full, ask(hold), full.start) == (full, SlotStarted(full))
+    after, _ = confirm(full, ask(hold, "eve", Role.ADMIN), full.start)
+    assert after.bookings[0].log[-1].overrode == (Limit.SLOT_STARTED,)
+
+
+def test_a_hold_in_a_slot_called_off_is_not_confirmed() -> None:
+    full, hold = held()
+    off = replace(full, status=SlotStatus.CANCELLED)
+    assert confirm(off, ask(hold), NOW) == (off, SlotCancelled(off))
+
+
+@pytest.mark.parametrize("rule", [confirm, extend, cancel])
+def test_nobody_touches_a_strangers_booking_or_learns_of_it(rule: object) -> None:
+    assert callable(rule)
+    full, hold = held()
+    assert rule(full, ask(hold, "ben"), NOW) == (full, BookingNotFound(hold.id))
+    ran_out = settle(full, minutes(5))
+    assert rule(ran_out, ask(hold, "ben"), minutes(5))[1] == BookingNotFound(hold.id)
+
+
+def test_an_extended_hold_lasts_as_long_as_one_that_begins_now() -> None:
+    full, hold = held()
+    after, outcome = extend(full, ask(hold), minutes(3))
+    assert isinstance(outcome, HoldExtended)
+    assert outcome.booking.held_until == minutes(8)
+    assert after.bookings == (outcome.booking,)
+    assert settle(after, minutes(5)).is_booked
+    assert settle(after, minutes(8)).remaining == 1
+
+
+def test_no_number_of_extensions_passes_an_hour() -> None:
+    full, hold = held(hold_minutes=25)
+    extensions = 0
+    for minute in range(0, 60, 5):
+        after, outcome = extend(full, ask(hold), minutes(minute))
+        if isinstance(outcome, HoldLimitReached):
+            assert after == full
+        else:
+            extensions += 1
+        full = after
+    assert extensions > 3
+    assert full.bookings[0].held_until == minutes(60)
+    assert settle(full, minutes(60)).remaining == 1
+
+
+def test_an_extension_never_outlasts_the_beginning_of_the_slot() -> None:
+    soon = slot(start=minutes(10), end=minutes(20))
+    full, hold = place(soon, party("ada", hold=True))
+    after, _ = extend(full, ask(hold), minutes(4))
+    full, _ = extend(after, ask(hold), minutes(8))
+    assert full.bookings[0].held_until == full.start
+    assert isinstance(extend(full, ask(hold), minutes(9))[1], HoldLimitReached)
+
+
+def test_an_extension_that_would_shorten_a_hold_is_none() -> None:
+    full, hold = held(hold_minutes=30)
+    shorter = replace(full, hold_minutes=1)
+    assert extend(shorter, ask(hold), NOW) == (shorter, HoldLimitReached(hold, shorter))
+
+
+def test_an_offer_is_not_extended_for_others_wait_for_it() -> None:
+    offered = settle(lined_up(slot(offer_minutes=1), "ada", "ben"), NOW)
+    assert isinstance(extend(offered, ask(offered.bookings[0]), NOW)[1], HoldLimitReached)
+
+
+def test_a_booking_for_good_needs_no_more_time() -> None:
+    full, (booking,) = booked(slot(), "ada")
+    assert extend(full, ask(booking), NOW) == (full, NotHeld(booking, full))
+
+
+def test_a_hold_that_ran_out_is_not_extended() -> None:
+    full, hold = held()
+    assert isinstance(extend(settle(full, minutes(5)), ask(hold), minutes(5))[1], HoldExpired)
+
+
+def test_a_place_given_back_is_free_at_once() -> None:
+    full, (booking,) = booked(slot(), "ada")
+    after, outcome = cancel(full, ask(booking), NOW)
+    assert (after.remaining, after.bookings) == (1, ())
+    assert outcome == BookingCancelled(after.ended[0], after)
+    assert after.ended[0].ended_at == NOW
+
+
+def test_a_place_given_back_is_the_next_ones_in_line_in_the_same_write() -> None:
+    full, (booking,) = booked(slot(), "ada")
+    after, _ = cancel(lined_up(full, "ben"), ask(booking), NOW)
+    assert [b.user_id for b in settle(after, NOW).bookings] == ["ben"]
+
+
+def test_organisers_give_back_for_others_and_are_named() -> None:
+    full, (booking,) = booked(slot(), "ada")
+    after, _ = cancel(full, ask(booking, "eve", Role.ORGANIZER), NOW)
+    last = after.ended[0].log[-1]
+    assert (last.by, last.deed, last.overrode) == ("eve", Deed.CANCELLED, ())
+
+
+@pytest.mark.parametrize("role", ORGANISERS)
+@pytest.mark.parametrize(
+    ("before_start", "refusal", "limit"),
+    [(30, CutoffPassed, Limit.CANCEL_CUTOFF), (0, SlotStarted, Limit.SLOT_STARTED)],
+)
+def test_what_is_too_late_for_members_organisers_do_and_the_limit_is_named(
+    before_start: int, refusal: type, limit: Limit, role: Role
+) -> None:
+    full, (booking,) = booked(slot(cutoff_minutes=30), "ada")
+    now = full.start - timedelta(minutes=before_start)
+    after, outcome = cancel(full, ask(booking), now)
+    assert (after, type(outcome)) == (full, refusal)
+    done, _ = cancel(full, ask(booking, "eve", role), now)
+    assert done.ended[0].log[-1].overrode == (limit,)
+
+
+def test_the_cut_off_begins_at_its_very_instant() -> None:
+    full, (booking,) = booked(slot(cutoff_minutes=30), "ada")
+    assert isinstance(cancel(full, ask(booking), full.cutoff - INSTANT)[1], BookingCancelled)
+    assert cancel(full, ask(booking), full.cutoff)[1] == CutoffPassed(full.cutoff, full)
+
+
+def test_a_hold_is_given_up_after_the_cut_off_too() -> None:
+    late = slot(cutoff_minutes=30).start - timedelta(minutes=10)
+    full, hold = place(slot(cutoff_minutes=30), party("ada", hold=True), late)
+    assert isinstance(cancel(full, ask(hold), late)[1], BookingCancelled)
+
+
+def test_after_a_move_whose_slot_and_booking_are_unknown_nothing_happens() -> None:
+    full, hold = held()
+    other = slot(id="other")
+    outcome = move(full, other, ask(hold, "ben"), party("ben"), NOW)
+    assert outcome == (full, other, BookingNotFound(hold.id))

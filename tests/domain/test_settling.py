@@ -1,0 +1,166 @@
+"""What the clock and the waiting list do to a slot, and what is seen of it meanwhile."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from slotlock.domain.record import BookingStatus, Deed, Entry
+from slotlock.domain.settling import seen_at, settle, written
+from slotlock.domain.slots import Booking, Slot, SlotId, SlotStatus
+from tests.domain.test_booking import NOW, booked, chosen, lined_up, party, place, slot
+
+INSTANT = timedelta(milliseconds=1)
+LATER = NOW + timedelta(minutes=5)
+
+
+def held(capacity: int = 1) -> tuple[Slot, Booking]:
+    """A slot with a hold of five minutes."""
+    return place(slot(capacity), party("ada", hold=True))
+
+
+def test_a_hold_that_ran_out_is_free_at_that_very_instant() -> None:
+    full, _ = held()
+    assert settle(full, LATER - INSTANT).is_booked
+    assert settle(full, LATER).remaining == 1
+
+
+def test_what_ran_out_ended_when_its_time_was_over_and_not_when_somebody_noticed() -> None:
+    full, hold = held()
+    (ended,) = settle(full, LATER + timedelta(hours=3)).ended
+    assert ended.log == (
+        *hold.log,
+        Entry(LATER, None, Deed.EXPIRED, BookingStatus.EXPIRED, LATER),
+    )
+    assert ended.ended_at == LATER
+
+
+def test_a_booking_for_good_never_runs_out() -> None:
+    full, _ = booked(slot(), "ada")
+    assert settle(full, full.end) == full
+
+
+def test_a_free_place_is_the_next_ones_in_line() -> None:
+    full, _ = held()
+    after = settle(lined_up(full, "ben", "cleo"), LATER)
+    (booking,) = after.bookings
+    assert booking.log == (Entry(LATER, None, Deed.PROMOTED, BookingStatus.CONFIRMED),)
+    assert (booking.user_id, booking.made_by, booking.waited_since) == ("ben", None, NOW)
+    assert booking.id == "w-ben"  # their turn became it
+    assert [waiting.user_id for waiting in after.waiting] == ["cleo"]
+    assert (after.waiting_count, after.heads, after.remaining) == (1, 1, 0)
+
+
+def test_a_free_place_is_offered_where_the_slot_says_so() -> None:
+    after = settle(lined_up(slot(offer_minutes=30), "ben"), NOW)
+    (offer,) = after.bookings
+    until = NOW + timedelta(minutes=30)
+    assert offer.log == (Entry(NOW, None, Deed.OFFERED, BookingStatus.HELD, until),)
+    assert written(slot(), after, NOW).due == until
+
+
+def test_an_offer_that_nobody_takes_passes_on() -> None:
+    offered = settle(lined_up(slot(offer_minutes=30), "ben", "cleo"), NOW)
+    after = settle(offered, NOW + timedelta(minutes=30))
+    assert [booking.user_id for booking in after.bookings] == ["cleo"]
+    assert [(b.user_id, b.status) for b in after.ended] == [("ben", BookingStatus.EXPIRED)]
+    assert after.bookings[0].held_until == NOW + timedelta(minutes=60)
+
+
+def test_an_offer_never_outlasts_the_beginning_of_its_slot() -> None:
+    waited = lined_up(slot(offer_minutes=7 * 24 * 60), "ben")
+    assert settle(waited, NOW).bookings[0].held_until == waited.start
+
+
+@pytest.mark.parametrize("status", [SlotStatus.DRAFT, SlotStatus.CANCELLED])
+def test_a_slot_that_is_not_open_gives_no_places(status: SlotStatus) -> None:
+    before = lined_up(slot(status=status), "ben")
+    assert settle(before, NOW) == before
+
+
+def test_nobody_is_given_a_place_in_a_slot_that_began() -> None:
+    before = lined_up(slot(), "ben")
+    assert settle(before, before.start) == before
+    assert settle(before, before.start - INSTANT).is_booked
+
+
+def test_the_places_of_a_slot_called_off_still_run_out() -> None:
+    full, _ = held()
+    assert settle(replace(full, status=SlotStatus.CANCELLED), LATER).taken == 0
+
+
+def test_who_chose_another_of_the_choice_meanwhile_leaves_the_line_to_the_next() -> None:
+    _, (other,) = booked(slot(id=SlotId("other")), "ben")
+    after = settle(chosen(lined_up(slot(), "ben", "cleo"), "ben", other), NOW)
+    assert [booking.user_id for booking in after.bookings] == ["cleo"]
+    (left,) = after.left
+    assert (left.waiting.user_id, left.at, left.by) == ("ben", NOW, None)
+
+
+def test_settling_twice_is_settling_once() -> None:
+    full, _ = held(2)
+    once = settle(lined_up(full, "ben", "cleo"), LATER)
+    assert settle(once, LATER) == once
+
+
+def test_a_slot_with_nothing_to_settle_stays_the_very_same() -> None:
+    before, _ = booked(slot(2), "ada")
+    assert settle(before, NOW) == before
+
+
+def due(before: Slot, now: datetime) -> datetime | None:
+    """When the next hold runs out, as it is written."""
+    return written(before, settle(before, now), now).due
+
+
+def test_the_next_hold_to_run_out_is_known() -> None:
+    full, hold = held(3)
+    after, _ = place(full, party("ben", hold=True), NOW + timedelta(minutes=1))
+    assert due(after, NOW + timedelta(minutes=1)) == hold.held_until
+    assert due(after, LATER) == LATER + timedelta(minutes=1)
+    assert due(after, LATER + timedelta(minutes=1)) is None
+
+
+def test_a_hold_that_is_not_at_hand_is_not_forgotten() -> None:
+    soon = NOW + timedelta(minutes=2)
+    elsewhere = slot(5, taken=1, due=soon)
+    after, _ = place(elsewhere, party("ben", hold=True))
+    assert due(after, NOW) == soon
+    assert due(after, soon) == LATER
+
+
+def test_more_places_than_people_at_hand_are_due_at_once() -> None:
+    waiting = lined_up(slot(5), "ben", "cleo")
+    many = replace(waiting, waiting_count=7)
+    after = settle(many, NOW)
+    assert (after.taken, after.waiting_count, due(many, NOW)) == (2, 5, NOW)
+
+
+def test_a_reader_sees_that_what_ran_out_is_free_and_nothing_is_written() -> None:
+    full, hold = held()
+    seen = seen_at(full, LATER)
+    assert (seen.remaining, seen.bookings, seen.version) == (1, (), full.version)
+    assert seen_at(full, LATER - INSTANT).booking(hold.id) == hold
+
+
+def test_looking_never_promotes() -> None:
+    full, _ = held(2)
+    seen = seen_at(lined_up(full, "ben"), LATER)
+    assert seen.bookings == ()
+    assert [waiting.user_id for waiting in seen.waiting] == ["ben"]
+    assert seen.remaining == 1  # one of the two is as good as theirs
+
+
+def test_no_more_places_are_seen_as_promised_than_there_are() -> None:
+    waiting = replace(lined_up(slot(2), "ben"), waiting_count=50)
+    assert seen_at(waiting, NOW).remaining == 0
+
+
+def test_in_a_slot_that_began_nothing_is_promised_to_the_line() -> None:
+    begun = lined_up(slot(2), "ben")
+    assert seen_at(begun, begun.start).remaining == 2
+
+
+def test_every_write_is_one_version() -> None:
+    before, after = slot(), settle(lined_up(slot(), "ben"), NOW)
+    assert written(before, after, LATER) == replace(after, version=2, changed_at=LATER)
