@@ -26,7 +26,7 @@ class Shape:
     free: Document
     booked: Document
     wrong: Document
-    indexes: Mapping[str, Sequence[tuple[str, int]]]
+    indexes: Mapping[str, tuple[Sequence[tuple[str, int]], Document]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class Slots:
             self._slots.insert_many(
                 [self._shape.document(number, first_day) for number in numbers], ordered=False
             )
-        for name, keys in self._shape.indexes.items():
-            self._slots.create_index(keys, name=name)
+        for name, (keys, options) in self._shape.indexes.items():
+            self._slots.create_index(keys, name=name, **options)
 
     def free_all(self) -> None:
         """Put those that are booked back to free: a tenth of the time of filling it anew."""
@@ -99,7 +99,7 @@ def _our_document(number: int, first_day: datetime) -> Document:
         version=1,
         changed_at=first_day,
     )
-    return {"_id": ObjectId(slot.id), **slot_documents.fields_of(slot), "bookings": []}
+    return {"_id": ObjectId(slot.id), **slot_documents.fields_of(slot), "bookings": [], "waiting": []}
 
 
 def _start(number: int, first_day: datetime) -> datetime:
@@ -120,7 +120,7 @@ PEERS_SHAPE = Shape(
             {"isBooked": False, "bookedBy": {"$ne": None}},
         ]
     },
-    indexes={"open": [("day", 1), ("startTime", 1)]},
+    indexes={"open": ([("day", 1), ("startTime", 1)], {})},
 )
 
 _TAKEN = {"$size": "$bookings"}
