@@ -128,7 +128,7 @@ def test_who_left_and_comes_back_stands_at_the_end() -> None:
 
 def test_the_line_is_left_in_a_slot_that_began_or_was_called_off_too() -> None:
     for fields in ({"start": NOW}, {"status": SlotStatus.CANCELLED}):
-        over = replace(lined_up(full_slot(), "ben"), **fields)  # type: ignore[arg-type]
+        over = replace(lined_up(full_slot(), "ben"), **fields)
         assert isinstance(leave(over, UserId("ben"), NOW)[1], WaitlistLeft)
 
 

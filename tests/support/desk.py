@@ -1,17 +1,24 @@
 """The acts of the booking desk, as the author of a client would write them."""
 
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import httpx
 from bson import ObjectId
 from pymongo import MongoClient
 
 from tests.support.client import Client, Json
+from tests.support.people import make_crowd
+from tests.support.processes import AppProcess
+from tests.support.teams import ACCEPT, CREATE_TEAM, INVITE
 
 BOOKING = """fragment B on Booking {
   id status heldUntil createdAt endedAt onBehalf waitedSince movedFrom movedTo overrode
-  user { id } slot { id }
+  user { id } madeBy { id } slot { id }
   history { at what before after heldUntil overrode by { id } }
 }"""
 SLOT = "fragment S on Slot { id remaining version isBooked waitlistLength capacity }"
@@ -65,6 +72,10 @@ NODE = f"query($id: ID!) {{ node(id: $id) {{ ... on Booking {{ ...B }} }} }} {BO
 HISTORY = f"""query($slot: ID!) {{
   slotHistory(slotId: $slot, first: 100) {{ nodes {{ ...B }} }}
 }} {BOOKING}"""
+UPDATE = f"""mutation($input: UpdateSlotInput!) {{ updateSlot(input: $input) {{
+  __typename {REFUSAL} ... on Slot {{ ...S }}
+}} }} {SLOT}"""
+CALL_OFF = "mutation($slot: ID!) { cancelSlot(slotId: $slot) { __typename } }"
 NEWS = f"""subscription {{ myBookings {{
   what at by {{ id }} booking {{ ...B }}
 }} }} {BOOKING}"""
@@ -132,6 +143,59 @@ class Person(Client):
         me: Json = await self.ask("{ me { id } }")
         return str(me["id"])
 
+    async def seen(self, booking_id: str) -> Json:
+        """A booking as this person sees it by its id."""
+        booking: Json = await self.ask(NODE, id=booking_id)
+        return booking
+
+    async def slot(self, **fields: Any) -> str:
+        """The id of a new slot, made by an organiser."""
+        return str((await self.create_slot(**fields))["id"])
+
+    async def update(self, slot_id: str, **changes: Any) -> Json:
+        """What came of changing a slot, as an organiser."""
+        outcome: Json = await self.ask(UPDATE, input={"slotId": slot_id, **changes})
+        return outcome
+
+    async def call_off(self, slot_id: str) -> None:
+        """Call a slot off, as an organiser."""
+        assert (await self.ask(CALL_OFF, slot=slot_id))["__typename"] == "Slot"
+
+    async def history(self, slot_id: str) -> list[Json]:
+        """The bookings of a slot that ended, as an organiser sees them."""
+        nodes: list[Json] = (await self.ask(HISTORY, slot=slot_id))["nodes"]
+        return nodes
+
+    async def team_up(self, *others: "Person") -> str:
+        """The id of a new team of this person and the others."""
+        team_id = (await self.ask(CREATE_TEAM, name="Roommates"))["id"]
+        for other in others:
+            email = (await other.ask("{ me { email } }"))["email"]
+            await self.ask(INVITE, team=team_id, email=email)
+            assert (await other.ask(ACCEPT, team=team_id))["id"] == team_id
+        return str(team_id)
+
+
+async def staffed(
+    http: httpx.AsyncClient, size: int, *apps: AppProcess
+) -> tuple[list[Person], Person]:
+    """So many new people, by turns at the processes, and an organiser at the first."""
+    crowd = await make_crowd(apps[0].environment, size)
+    members = [Person(http, apps[i % len(apps)].url, t) for i, t in enumerate(crowd.members)]
+    return members, Person(http, apps[0].url, crowd.organiser)
+
+
+async def wait_for(
+    look: Callable[[], Awaitable[Json]], true: Callable[[Json], Any], what: str
+) -> Json:
+    """What is seen once it is so; waits for a state, not for a time."""
+    deadline = time.monotonic() + 20
+    while not true(seen := await look()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited in vain: {what}; it is {seen}")
+        await asyncio.sleep(0.02)
+    return seen
+
 
 def let_holds_run_out(mongo_url: str, *slot_ids: str, ago_s: float = 0.0) -> None:
     """Let the time of every hold in these slots be over, as if the clock had jumped."""
@@ -150,3 +214,31 @@ def let_holds_run_out(mongo_url: str, *slot_ids: str, ago_s: float = 0.0) -> Non
                     mine = {**query, f"{here}.id": booking["id"], f"{here}.until": booking["until"]}
                     times = {f"{here}.until": until, f"{here}.log.{last}.until": until}
                     slots.update_one(mine, {"$set": {**times, "due": until}})
+
+
+def let_all_run_out(mongo_url: str, slot_ids: list[str]) -> None:
+    """Let the holds of many slots run out in the same instant; none of them was extended."""
+    with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
+        until = datetime.now(UTC)
+        client.get_default_database()["slots"].update_many(
+            {"_id": {"$in": [ObjectId(slot_id[-24:]) for slot_id in slot_ids]}},
+            {
+                "$set": {
+                    "bookings.$[held].until": until,
+                    "bookings.$[held].log.$[].until": until,
+                    "due": until,
+                }
+            },
+            array_filters=[{"held.until": {"$exists": True}}],
+        )
+
+
+def let_bookings_be_older(mongo_url: str, slot_id: str, minutes: int) -> None:
+    """Let every booking of a slot have been made so much earlier; holds last as long as before."""
+    with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
+        slots = client.get_default_database()["slots"]
+        slot = slots.find_one({"_id": ObjectId(slot_id[-24:])})
+        assert slot is not None
+        for place, booking in enumerate(slot["bookings"]):
+            made = booking["log"][0]["at"] - timedelta(minutes=minutes)
+            slots.update_one({"_id": slot["_id"]}, {"$set": {f"bookings.{place}.log.0.at": made}})
