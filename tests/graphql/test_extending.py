@@ -1,0 +1,80 @@
+"""How long a hold may last in all, however often it is extended."""
+
+from datetime import datetime, timedelta
+
+import httpx
+import pytest
+
+from tests.support.client import Json
+from tests.support.desk import Person, let_bookings_be_older, staffed
+from tests.support.processes import AppProcess
+
+Pair = tuple[AppProcess, AppProcess]
+Two = tuple[Person, Person]
+
+
+@pytest.fixture
+async def two(two_apps: Pair, http: httpx.AsyncClient) -> Two:
+    """Ada and an organiser."""
+    (_, ada), organiser = await staffed(http, 2, *two_apps)
+    return ada, organiser
+
+
+@pytest.fixture
+def mongo_url(two_apps: Pair) -> str:
+    """The database of both processes."""
+    return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+
+
+def lasts(hold: Json) -> timedelta:
+    """How long a hold lasts in all."""
+    return datetime.fromisoformat(hold["heldUntil"]) - datetime.fromisoformat(hold["createdAt"])
+
+
+async def test_an_extended_hold_lasts_as_long_as_one_that_begins_now(two: Two) -> None:
+    ada, organiser = two
+    slot_id = await organiser.slot(holdMinutes=1)
+    hold = await ada.hold(slot_id)
+    await organiser.update(slot_id, holdMinutes=10)
+    extended = await ada.extend(hold["id"])
+    assert extended["__typename"] == "HoldExtended"
+    booking = extended["booking"]
+    assert lasts(booking) >= timedelta(minutes=10)
+    assert [entry["what"] for entry in booking["history"]] == ["HELD", "EXTENDED"]
+    assert await ada.seen(hold["id"]) == booking
+
+
+async def test_no_extension_passes_the_hour_that_is_the_most_a_hold_may_last(
+    two: Two, mongo_url: str
+) -> None:
+    ada, organiser = two
+    slot_id = await organiser.slot(holdMinutes=5)
+    hold = await ada.hold(slot_id)
+    let_bookings_be_older(mongo_url, slot_id, minutes=54)
+    extended = await ada.extend(hold["id"])
+    assert extended["__typename"] == "HoldExtended"
+    assert lasts(extended["booking"]) <= timedelta(minutes=60)
+    let_bookings_be_older(mongo_url, slot_id, minutes=2)
+    assert (await ada.extend(hold["id"]))["code"] == "HOLD_LIMIT_REACHED"
+
+
+async def test_a_hold_that_lasts_an_hour_cannot_be_extended(two: Two) -> None:
+    ada, organiser = two
+    hold = await ada.hold(await organiser.slot(holdMinutes=60))
+    assert (await ada.extend(hold["id"]))["code"] == "HOLD_LIMIT_REACHED"
+    assert await ada.seen(hold["id"]) == hold
+
+
+async def test_a_hold_that_moved_is_as_old_as_it_was(two: Two, mongo_url: str) -> None:
+    ada, organiser = two
+    slot_id, other_id = await organiser.slot(), await organiser.slot()
+    hold = await ada.hold(slot_id)
+    let_bookings_be_older(mongo_url, slot_id, minutes=55)
+    moved = (await ada.move(hold["id"], other_id))["booking"]
+    assert (await ada.extend(moved["id"]))["code"] == "HOLD_LIMIT_REACHED"
+
+
+async def test_a_booking_for_good_needs_no_more_time(two: Two) -> None:
+    ada, organiser = two
+    booked = (await ada.wish(await organiser.slot()))["booking"]
+    assert (await ada.extend(booked["id"]))["code"] == "NOT_HELD"

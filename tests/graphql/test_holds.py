@@ -1,0 +1,230 @@
+"""Holds over HTTP: they really take a place, for a while and not for longer."""
+
+import asyncio
+from contextlib import closing
+from datetime import datetime, timedelta
+
+import httpx
+import pytest
+from bson import ObjectId
+from pymongo import MongoClient
+
+from tests.support.client import CREATE, WATCH, Json, in_hours, slot_fields, socket
+from tests.support.desk import (
+    Person,
+    let_all_run_out,
+    let_holds_run_out,
+    staffed,
+)
+from tests.support.processes import AppProcess, wait_until
+
+Pair = tuple[AppProcess, AppProcess]
+Three = tuple[Person, Person, Person]
+
+
+@pytest.fixture
+async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+    """Ada at one process, Ben at the other, and an organiser."""
+    (ada, ben), organiser = await staffed(http, 2, *two_apps)
+    return ada, ben, organiser
+
+
+@pytest.fixture
+def mongo_url(two_apps: Pair) -> str:
+    """The database of both processes."""
+    return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+
+
+def lasts(hold: Json) -> timedelta:
+    """How long a hold was made to last."""
+    return datetime.fromisoformat(hold["heldUntil"]) - datetime.fromisoformat(hold["createdAt"])
+
+
+async def test_a_hold_really_takes_a_place(three: Three) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.slot()
+    hold = await ada.hold(slot_id)
+    assert (hold["status"], [entry["what"] for entry in hold["history"]]) == ("HELD", ["HELD"])
+    assert (await ben.wish(slot_id))["__typename"] == "SlotFull"
+    assert (await ben.wish(slot_id, hold=True))["__typename"] == "SlotFull"
+    assert (await ben.mine(slot_id))["remaining"] == 0
+    assert (await ada.mine(slot_id))["myBooking"] == hold
+
+
+async def test_each_hold_leaves_one_place_less(three: Three) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.slot(capacity=3)
+    await ada.hold(slot_id)
+    assert (await ben.mine(slot_id))["remaining"] == 2
+    await ben.hold(slot_id)
+    assert (await ada.mine(slot_id))["remaining"] == 1
+
+
+@pytest.mark.parametrize(("fields", "minutes"), [({}, 5), ({"holdMinutes": 1}, 1)])
+async def test_a_hold_lasts_five_minutes_or_as_long_as_its_slot_says(
+    three: Three, fields: Json, minutes: int
+) -> None:
+    ada, _, organiser = three
+    slot_id = await organiser.slot(**fields)
+    assert lasts(await ada.hold(slot_id)) == timedelta(minutes=minutes)
+
+
+async def test_a_hold_lasts_no_longer_than_until_the_slot_begins(three: Three) -> None:
+    ada, _, organiser = three
+    slot = await organiser.create_slot(startTime=in_hours(0.5), holdMinutes=60)
+    assert (await ada.hold(slot["id"]))["heldUntil"] == slot["startTime"]
+
+
+@pytest.mark.parametrize("minutes", [0, 61, -1])
+async def test_a_slot_holds_for_1_to_60_minutes(three: Three, minutes: int) -> None:
+    *_, organiser = three
+    refused = await organiser.ask(CREATE, input={**slot_fields(), "holdMinutes": minutes})
+    assert refused["code"] == "INVALID_INPUT"
+    assert [problem["field"] for problem in refused["fields"]] == ["holdMinutes"]
+    slot_id = await organiser.slot()
+    assert (await organiser.update(slot_id, holdMinutes=minutes))["code"] == "INVALID_INPUT"
+
+
+async def test_its_owner_makes_a_hold_a_booking_for_good_and_again_with_the_same_answer(
+    three: Three, mongo_url: str
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.slot()
+    hold = await ada.hold(slot_id)
+    confirmed = await ada.confirm(hold["id"])
+    assert confirmed["__typename"] == "BookingConfirmed"
+    booking = confirmed["booking"]
+    assert (booking["id"], booking["status"], booking["heldUntil"]) == (
+        hold["id"],
+        "CONFIRMED",
+        None,
+    )
+    assert [entry["what"] for entry in booking["history"]] == ["HELD", "CONFIRMED"]
+    assert [entry["before"] for entry in booking["history"]] == [None, "HELD"]
+    assert await ada.confirm(hold["id"]) == confirmed
+    let_holds_run_out(mongo_url, slot_id)
+    assert (await ben.wish(slot_id))["__typename"] == "SlotFull"
+
+
+async def test_a_hold_is_not_there_for_a_stranger_whatever_they_ask(three: Three) -> None:
+    ada, ben, organiser = three
+    slot_id, other_id = await organiser.slot(), await organiser.slot()
+    hold = await ada.hold(slot_id)
+    for asked in (
+        ben.confirm(hold["id"]),
+        ben.extend(hold["id"]),
+        ben.give_back(hold["id"]),
+        ben.move(hold["id"], other_id),
+    ):
+        assert (await asked)["code"] == "BOOKING_NOT_FOUND"
+    assert await ben.seen(hold["id"]) is None
+    assert await ada.seen(hold["id"]) == hold
+
+
+async def test_an_organiser_confirms_for_somebody_and_is_recorded(three: Three) -> None:
+    ada, _, organiser = three
+    hold = await ada.hold(await organiser.slot())
+    booking = (await organiser.confirm(hold["id"]))["booking"]
+    assert (booking["status"], booking["user"]["id"]) == ("CONFIRMED", await ada.id())
+    assert booking["history"][-1]["by"]["id"] == await organiser.id()
+
+
+async def test_it_is_too_late_for_everything_once_a_hold_ran_out(
+    three: Three, mongo_url: str
+) -> None:
+    ada, _, organiser = three
+    slot_id, other_id = await organiser.slot(), await organiser.slot()
+    hold = await ada.hold(slot_id)
+    let_holds_run_out(mongo_url, slot_id)
+    for late in (ada, organiser, ada):
+        for answer in (
+            await late.confirm(hold["id"]),
+            await late.extend(hold["id"]),
+            await late.give_back(hold["id"]),
+            await late.move(hold["id"], other_id),
+        ):
+            assert answer["code"] == "HOLD_EXPIRED"
+    expired = await ada.seen(hold["id"])
+    assert (expired["status"], expired["endedAt"]) == ("EXPIRED", expired["heldUntil"])
+    last = expired["history"][-1]
+    assert (last["what"], last["before"], last["after"], last["by"]) == (
+        "EXPIRED",
+        "HELD",
+        "EXPIRED",
+        None,
+    )
+    assert [ended["id"] for ended in await organiser.history(slot_id)] == [hold["id"]]
+
+
+async def test_the_place_of_a_hold_that_ran_out_is_free_at_that_instant(
+    three: Three, mongo_url: str
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.slot()
+    hold = await ada.hold(slot_id)
+    let_holds_run_out(mongo_url, slot_id)
+    seen = await ada.mine(slot_id)
+    assert (seen["remaining"], seen["myBooking"]) == (1, None)
+    assert (await ada.seen(hold["id"]))["status"] == "EXPIRED"
+    assert (await ben.wish(slot_id))["__typename"] == "Booked"
+    assert (await ada.wish(slot_id))["__typename"] == "SlotFull"
+
+
+async def test_who_holds_a_place_has_a_place_and_cannot_have_another(three: Three) -> None:
+    ada, _, organiser = three
+    slot_id = await organiser.slot(capacity=5)
+    hold = await ada.hold(slot_id)
+    for again in (await ada.wish(slot_id), await ada.wish(slot_id, hold=True)):
+        assert (again["__typename"], again["booking"]["id"]) == ("AlreadyBooked", hold["id"])
+    assert (await ada.mine(slot_id))["remaining"] == 4
+
+
+async def test_watchers_at_the_other_process_see_the_place_of_a_hold_that_ran_out(
+    two_apps: Pair, three: Three, mongo_url: str
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.slot()
+    await ada.hold(slot_id)
+    async with socket(two_apps[1], ben.token) as watcher:
+        await watcher.subscribe("1", WATCH, slots=[slot_id])
+        assert (await watcher.next())["isBooked"]
+        let_holds_run_out(mongo_url, slot_id)
+        assert (await watcher.next())["remaining"] == 1
+
+
+async def test_1000_holds_over_200_slots_run_out_in_the_same_instant_and_all_are_swept_up(
+    two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
+) -> None:
+    people, organiser = await staffed(http, 5, *two_apps)
+    slot_ids = await asyncio.gather(*(organiser.slot(capacity=5) for _ in range(200)))
+    for begin in range(0, 200, 50):
+        claims = [{"slotId": slot_id} for slot_id in slot_ids[begin : begin + 50]]
+        held = await asyncio.gather(
+            *(person.book_all(*claims, hold=True, waitMs=20_000) for person in people)
+        )
+        assert {answer["__typename"] for answer in held} == {"AllBooked"}
+    let_all_run_out(mongo_url, list(slot_ids))
+    here = {"$in": [ObjectId(slot_id[-24:]) for slot_id in slot_ids]}
+    with closing(MongoClient[Json](mongo_url)) as client:
+        database = client.get_default_database()
+        free = {"_id": here, "remaining": 5, "bookings": [], "due": {"$exists": False}}
+        wait_until(lambda: database["slots"].count_documents(free) == 200, "all are swept up", 60)
+        assert database["endedBookings"].count_documents({"slot": here}) == 1000
+
+
+async def test_whoever_confirms_as_the_hold_runs_out_is_told_what_it_became(
+    two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
+) -> None:
+    people, organiser = await staffed(http, 20, *two_apps)
+    slot_id = await organiser.slot(capacity=20)
+    holds = [await person.hold(slot_id, waitMs=20_000) for person in people]
+    confirming = [person.confirm(h["id"]) for person, h in zip(people, holds, strict=True)]
+    ending = asyncio.to_thread(let_holds_run_out, mongo_url, slot_id)
+    *answers, _ = await asyncio.gather(*confirming, ending)
+    became = [await person.seen(h["id"]) for person, h in zip(people, holds, strict=True)]
+    outcomes = {"CONFIRMED": "BookingConfirmed", "EXPIRED": "HoldExpired"}
+    assert [outcomes[booking["status"]] for booking in became] == [
+        answer["__typename"] for answer in answers
+    ]
+    confirmed = sum(booking["status"] == "CONFIRMED" for booking in became)
+    assert (await people[0].mine(slot_id))["remaining"] == 20 - confirmed
