@@ -25,7 +25,7 @@ from slotlock.desk.availability import AvailabilityBoard
 from slotlock.desk.desk import Desk, utc_now
 from slotlock.desk.line import Lines
 from slotlock.desk.personal import PersonalBoard
-from slotlock.desk.sweeping import sweeping
+from slotlock.desk.sweeping import TURN_TTL_MS, sweeping
 from slotlock.domain.people import Role
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.http import HttpEndpoint
@@ -126,7 +126,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         closing.push_async_callback(board.stop)
         personal.start(announcements)
         closing.push_async_callback(personal.stop)
-        await closing.enter_async_context(sweeping(desk))
+        await closing.enter_async_context(sweeping(desk, Locks(line, ttl_ms=TURN_TTL_MS)))
         conversation = Conversation(
             desk, auth, settings.public_reads, development, frozenset(settings.allowed_origins)
         )

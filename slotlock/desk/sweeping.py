@@ -8,7 +8,6 @@ thousands of holds may run out in the same second.
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import AsyncIterator, Sequence
 
 from prometheus_client import Counter
@@ -17,6 +16,7 @@ from slotlock.desk.act import tell
 from slotlock.desk.deciding import decide
 from slotlock.desk.desk import Desk
 from slotlock.domain.slots import SlotId
+from slotlock.stores.locks import Locks
 from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Look
 from slotlock.stores.writes import Changes
@@ -24,18 +24,20 @@ from slotlock.stores.writes import Changes
 log = logging.getLogger("slotlock.sweeping")
 
 SWEEP_EVERY_S = 0.25
-# With several processes each takes a part of what is due, mostly not the same.
-MOST_DUE = 400
-LARGEST_SWEEP = 50
+MOST_DUE = 500
+LARGEST_SWEEP = 100
+TURN = SlotId("sweep")
+# What dies while it sweeps is replaced after so long.
+TURN_TTL_MS = 1_000
 HEADS = 8
 
 SWEPT = Counter("slotlock_holds_expired_total", "Holds and offers that ran out and were swept up")
 
 
 @contextlib.asynccontextmanager
-async def sweeping(desk: Desk) -> AsyncIterator[None]:
-    """Sweep for as long as this lasts."""
-    task = asyncio.create_task(_sweep_for_ever(desk))
+async def sweeping(desk: Desk, turns: Locks) -> AsyncIterator[None]:
+    """Sweep for as long as this lasts, in turn with the other processes."""
+    task = asyncio.create_task(_sweep_for_ever(desk, turns))
     try:
         yield
     finally:
@@ -44,10 +46,10 @@ async def sweeping(desk: Desk) -> AsyncIterator[None]:
             await task
 
 
-async def _sweep_for_ever(desk: Desk) -> None:
+async def _sweep_for_ever(desk: Desk, turns: Locks) -> None:
     while True:
         try:
-            found = await sweep(desk)
+            found = await _sweep_in_turn(desk, turns)
         except Exception as error:
             # The truth may be away for a while; the sweeper must outlive that.
             found = 0
@@ -56,12 +58,22 @@ async def _sweep_for_ever(desk: Desk) -> None:
             await asyncio.sleep(SWEEP_EVERY_S)
 
 
+async def _sweep_in_turn(desk: Desk, turns: Locks) -> int:
+    # Two who sweep the same slots at once only keep each other from writing.
+    lease = await turns.acquire(TURN)
+    if lease is None:
+        return 0
+    try:
+        return await sweep(desk)
+    finally:
+        await turns.release(lease)
+
+
 async def sweep(desk: Desk) -> int:
     """Sweep up the holds that ran out; returns how many slots were due."""
     due = await desk.slots.due(desk.now(), MOST_DUE)
-    random.shuffle(due)
-    for begin in range(0, len(due), LARGEST_SWEEP):
-        await _sweep(desk, due[begin : begin + LARGEST_SWEEP])
+    parts = (due[begin : begin + LARGEST_SWEEP] for begin in range(0, len(due), LARGEST_SWEEP))
+    await asyncio.gather(*(_sweep(desk, part) for part in parts))
     return len(due)
 
 
