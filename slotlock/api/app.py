@@ -90,7 +90,8 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         slots, users, sessions = Slots(database), Users(database), Sessions(database)
         board = AvailabilityBoard(slots)
         announcements = Announcements(redis, line, heard=board.tell)
-        desk = Desk(slots, users, Locks(line), board, announcements)
+        locks = Locks(line)
+        desk = Desk(slots, users, locks, board, announcements)
 
         passwords = Passwords()
         closing.callback(passwords.close)
@@ -102,6 +103,8 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         await _create_admin(settings, auth)
         await line.check()
 
+        await locks.start()
+        closing.push_async_callback(locks.stop)
         announcements.start()
         closing.push_async_callback(announcements.stop)
         board.start(announcements)

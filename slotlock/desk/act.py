@@ -50,7 +50,7 @@ async def act(
                 return decision.outcome
         return locked(slot_id)
     finally:
-        await desk.locks.release(lease, news)
+        await desk.locks.release(lease, *([news] if news else []))
 
 
 async def _turned_away(

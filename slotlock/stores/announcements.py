@@ -7,12 +7,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import orjson
-from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
 from slotlock.domain.slots import Availability, SlotId, SlotStatus
 from slotlock.stores.redis import RedisLine
+from slotlock.stores.redis_clients import Client, open_pubsub
 
 log = logging.getLogger("slotlock.redis")
 
@@ -39,7 +39,7 @@ class Announcements:
     """Tells other processes, and hears what they tell of the slots that somebody here watches."""
 
     def __init__(
-        self, client: "Redis", line: RedisLine, heard: Callable[[Availability], object]
+        self, client: Client, line: RedisLine, heard: Callable[[Availability], object]
     ) -> None:
         self._client = client
         self._line = line
@@ -88,7 +88,7 @@ class Announcements:
             await asyncio.sleep(RECONNECT_AFTER_S)
 
     async def _listen_once(self) -> None:
-        async with self._client.pubsub(ignore_subscribe_messages=True) as pubsub:
+        async with await open_pubsub(self._client) as pubsub:
             await pubsub.subscribe(IDLE_CHANNEL, *map(_channel, self._watched))
             self._pubsub = pubsub
             try:
