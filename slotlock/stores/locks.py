@@ -3,6 +3,7 @@ is safe: that is the version guard in MongoDB.
 """
 
 import asyncio
+import contextlib
 import secrets
 import time
 from functools import partial
@@ -145,9 +146,9 @@ class Locks:
 
         All is in line before this first waits, so cancelling the caller takes nothing back.
         """
-        answers = self._let_go(lease, *news)
-        if answers:
-            await asyncio.wait(answers)
+        for answer in self._let_go(lease, *news):
+            with contextlib.suppress(RedisAwayError):
+                await asyncio.shield(answer)
 
     def _let_go(self, lease: Lease, *news: Availability) -> list[asyncio.Future[Any]]:
         told = [part for state in news for part in announcement(state)]

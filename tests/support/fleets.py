@@ -91,7 +91,9 @@ def behind_sentinel(directory: Path, replicas: int = 0) -> Iterator[Fleet]:
             for _ in range(replicas)
         ]
         for follower in followers:
-            wait_until(lambda one=follower: "master_link_status:up" in one.ask("INFO"), "replica follows")  # type: ignore[misc]
+            wait_until(
+                lambda one=follower: "master_link_status:up" in one.ask("INFO"), "replica follows"
+            )  # type: ignore[misc]
         watch = (
             f"sentinel monitor {MASTER} 127.0.0.1 {master.port} 1\n"
             f"sentinel down-after-milliseconds {MASTER} 500\n"
