@@ -154,6 +154,6 @@ def slot_and_lock(message: bytes) -> tuple[SlotId, bytes]:
 
 
 def token_and_fence(lock: bytes) -> tuple[str, int]:
-    """Who holds this lock."""
-    token, fence = lock.decode().split(":")
-    return token, int(fence)
+    """Who holds this lock; one of an older slotlock has no fence."""
+    token, _, fence = lock.decode().partition(":")
+    return token, int(fence or 0)

@@ -108,7 +108,7 @@ def _master(address: Address, times: dict[str, Any]) -> Redis:
     if options.pop("ssl"):
         options["connection_class"] = SentinelManagedSSLConnection
     sentinels = Sentinel(address.hosts, sentinel_kwargs={**times, **tls, **own})  # type: ignore[no-untyped-call]
-    master: Redis = sentinels.master_for(address.master, **{**times, **options})  # type: ignore[no-untyped-call]
+    master: Redis = sentinels.master_for(address.master, **{**times, **options})
     return master
 
 

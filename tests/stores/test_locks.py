@@ -6,7 +6,8 @@ import random
 import pytest
 
 from slotlock.domain.slots import SlotId
-from slotlock.stores import leases, locks
+from slotlock.stores import leases as leases_module
+from slotlock.stores import locks as locks_module
 from slotlock.stores.lock_scripts import keys
 from slotlock.stores.locks import LOCK_TTL_MS, Lease, Locks
 from slotlock.stores.slots import new_slot_id
@@ -77,9 +78,9 @@ async def test_acquisitions_cancelled_at_any_moment_leave_no_key(
     await cancelled_at_random(offices, slot_ids)
 
     async def nothing_is_left() -> bool:
-        for office in offices:  # whatever was in line before this has been sent
-            await office.line.send("GET", keys(slot_ids[0])[0])
-        return not [key for key in fleet.keys() if any(slot_id in key for slot_id in slot_ids)]  # noqa: SIM118
+        for locks in offices:  # whatever was in line before this has been sent
+            await locks.line.send("GET", keys(slot_ids[0])[0])
+        return not any(slot_id in key for slot_id in slot_ids for key in fleet.all_keys())
 
     # Long before anything would run out.
     async with asyncio.timeout(1):
@@ -115,7 +116,7 @@ async def test_a_lease_is_renewed_for_as_long_as_it_is_held(fleet: Fleet) -> Non
 async def test_control_without_renewal_a_lease_runs_out_under_its_holder(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "RENEW", UNRENEWED)
+    monkeypatch.setattr(leases_module, "RENEW", UNRENEWED)
     slot_id = new_slot_id()
     async with office(fleet.url, SHORT_MS) as ours:
         await held(ours, slot_id)
@@ -157,7 +158,7 @@ async def test_control_without_the_owner_check_a_release_frees_the_lock_of_anoth
 ) -> None:
     slot_id = new_slot_id()
     lease, _ = await lost_to_another(*offices, slot_id)
-    monkeypatch.setattr(locks, "RELEASE", UNOWNED)
+    monkeypatch.setattr(locks_module, "RELEASE", UNOWNED)
     await offices[0].release(lease)
     assert await lock_of(offices[1], slot_id) is None
 

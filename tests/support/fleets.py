@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from redis import Redis
@@ -26,8 +27,14 @@ class Node:
         """What it answers, as text."""
         with Redis(port=self.port, socket_timeout=2) as client:
             client.response_callbacks.clear()
-            answer = client.execute_command(*command.split())  # type: ignore[no-untyped-call]
-            return answer.decode() if isinstance(answer, bytes) else str(answer)
+            answer = client.execute_command(*command.split())
+            parts = answer if isinstance(answer, list) else [answer]
+            return " ".join(p.decode() if isinstance(p, bytes) else str(p) for p in parts)
+
+
+def says(node: Node, command: str, state: str) -> bool:
+    """Whether a node's answer tells of this state."""
+    return state in node.ask(command)
 
 
 @dataclass(frozen=True)
@@ -37,13 +44,9 @@ class Fleet:
     url: str
     nodes: Sequence[Node]
 
-    def keys(self) -> list[str]:
-        """All keys of all nodes."""
-        found = set()
-        for node in self.nodes:
-            with Redis(port=node.port) as client:
-                found.update(key.decode() for key in client.keys("*"))
-        return sorted(found)
+    def all_keys(self) -> list[str]:
+        """The keys of all nodes."""
+        return [key for node in self.nodes for key in node.ask("KEYS *").split()]
 
     def flush(self) -> None:
         """Lose everything."""
@@ -91,9 +94,7 @@ def behind_sentinel(directory: Path, replicas: int = 0) -> Iterator[Fleet]:
             for _ in range(replicas)
         ]
         for follower in followers:
-            wait_until(
-                lambda one=follower: "master_link_status:up" in one.ask("INFO"), "replica follows"
-            )  # type: ignore[misc]
+            wait_until(partial(says, follower, "INFO", "master_link_status:up"), "it follows")
         watch = (
             f"sentinel monitor {MASTER} 127.0.0.1 {master.port} 1\n"
             f"sentinel down-after-milliseconds {MASTER} 500\n"
@@ -122,5 +123,5 @@ def cluster(directory: Path, masters: int = 3) -> Iterator[Fleet]:
             one.ask(f"CLUSTER ADDSLOTSRANGE {n * each} {last}")
             one.ask(f"CLUSTER MEET 127.0.0.1 {nodes[0].port} {buses[0]}")
         for one in nodes:
-            wait_until(lambda one=one: "cluster_state:ok" in one.ask("CLUSTER INFO"), "cluster ok")  # type: ignore[misc]
+            wait_until(partial(says, one, "CLUSTER INFO", "cluster_state:ok"), "it is whole")
         yield Fleet(f"redis+cluster://127.0.0.1:{nodes[0].port}", nodes)

@@ -22,6 +22,7 @@ from redis.asyncio import Redis
 from slotlock.api.cli import main
 from slotlock.domain.slots import Availability, Slot, SlotId
 from slotlock.stores import leases, locks, slot_documents, waiting
+from slotlock.stores.lock_scripts import ACQUIRE
 from slotlock.stores.locks import Lease, Locks
 from slotlock.stores.slots import Slots
 
@@ -52,7 +53,7 @@ IN_SCRIPTS = {
 def scripts_without(guard: str) -> Iterator[tuple[ModuleType, str, str]]:
     """The scripts of the lock without a guard: the module, the name there, the script."""
     line, instead = IN_SCRIPTS[guard]
-    assert line in locks.ACQUIRE
+    assert line in ACQUIRE
     for module, name in ((locks, "ACQUIRE"), (locks, "RELEASE"), (waiting, "TEND")):
         yield module, name, getattr(module, name).replace(line, instead)
 
@@ -65,9 +66,9 @@ def switch_off(guard: str) -> None:
         case "lock":
             Locks.acquire = _always  # type: ignore[method-assign]
         case "owner":  # plain DEL, as D1 published it
-            locks.RELEASE = UNOWNED
+            locks.RELEASE = UNOWNED  # type: ignore[attr-defined]
         case "renewal":
-            leases.RENEW = UNRENEWED
+            leases.RENEW = UNRENEWED  # type: ignore[attr-defined]
         case _ if guard in IN_SCRIPTS:
             for module, name, script in scripts_without(guard):
                 setattr(module, name, script)
