@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from slotlock.domain.slots import SlotId
-from slotlock.stores.lock_scripts import RENEW, keys
+from slotlock.stores.lock_scripts import HANDED_MS, RENEW, keys
 from slotlock.stores.redis import RedisLine
 
 
@@ -42,12 +42,18 @@ class Renewals:
     def __contains__(self, token: str) -> bool:
         return token in self._kept
 
-    def keep(self, lease: Lease) -> None:
-        """Renew the lease from now on, with whatever slots it has or will have."""
+    def keep(self, lease: Lease, *, handed: bool) -> None:
+        """Renew the lease from now on, with whatever slots it has or will have.
+
+        What was handed to a waiter lasts but shortly, and is renewed at once, unawaited.
+        """
         token, loop = lease.token or "", asyncio.get_running_loop()
+        sure_until = loop.time() + (HANDED_MS if handed else self._ttl_ms) / 1000
         if token not in self._kept:
             timer = loop.call_later(self._ttl_ms / 3000, self.renew, lease)
-            self._kept[token] = _Kept(timer, loop.time() + self._ttl_ms / 1000)
+            self._kept[token] = _Kept(timer, sure_until)
+        if handed:
+            self.renew(lease)
 
     def renew(self, lease: Lease) -> None:
         """Renew now, unawaited."""

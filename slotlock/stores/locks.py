@@ -118,9 +118,7 @@ class Locks:
             self._fence = max(self._fence, fence)
             lease.slot_ids += (slot_id,)
             lease.fence = max(lease.fence, fence)
-            self._held.keep(lease)
-            if handed:
-                self._held.renew(lease)
+            self._held.keep(lease, handed=handed)
         return fence is not None
 
     async def _ask(
