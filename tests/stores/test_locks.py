@@ -49,7 +49,7 @@ async def test_slots_do_not_wait_for_each_other(offices: Offices) -> None:
     assert all(leases)
 
 
-async def cancelled_at_random(offices: Offices, slot_ids: list[SlotId]) -> None:
+async def cancelled_at_random(offices: Offices, slot_ids: list[SlotId], count: int) -> None:
     """Acquisitions of one slot or two, that wait or do not, each cancelled at some moment."""
     chance = random.Random(20_301)
 
@@ -62,7 +62,7 @@ async def cancelled_at_random(offices: Offices, slot_ids: list[SlotId]) -> None:
             finally:
                 await office.release(lease)
 
-    for _ in range(CANCELLATIONS // 100):
+    for _ in range(count // 100):
         tasks = [asyncio.create_task(hold(offices[n % 2])) for n in range(100)]
         for task in chance.sample(tasks, len(tasks)):
             if chance.random() < 0.2:
@@ -75,7 +75,7 @@ async def test_acquisitions_cancelled_at_any_moment_leave_no_key(
     offices: Offices, fleet: Fleet
 ) -> None:
     slot_ids = [new_slot_id() for _ in range(20)]
-    await cancelled_at_random(offices, slot_ids)
+    await cancelled_at_random(offices, slot_ids, CANCELLATIONS)
 
     async def nothing_is_left() -> bool:
         for locks in offices:  # whatever was in line before this has been sent
@@ -85,6 +85,16 @@ async def test_acquisitions_cancelled_at_any_moment_leave_no_key(
     # Long before anything would run out.
     async with asyncio.timeout(1):
         await until(nothing_is_left, "no key")
+
+
+@only_one
+async def test_control_if_the_cancelled_give_nothing_back_keys_are_left(
+    offices: Offices, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks_module, "RELEASE", "return false")
+    slot_ids = [new_slot_id() for _ in range(20)]
+    await cancelled_at_random(offices, slot_ids, 100)
+    assert any(slot_id in key for slot_id in slot_ids for key in fleet.all_keys())
 
 
 async def renewals(office: Locks, slot_id: SlotId, count: int) -> None:
