@@ -97,13 +97,14 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         teams, answers = Teams(database), Answers(database)
         board, personal = AvailabilityBoard(slots, utc_now), PersonalBoard(slots, utc_now)
         announcements = Announcements(redis, line, heard=board.tell, poked=personal.poke)
+        locks = Locks(line)
         desk = Desk(
             slots=slots,
             writes=Writes(database, slots.gate),
             answers=answers,
             users=users,
             teams=teams,
-            locks=Locks(line),
+            locks=locks,
             lines=Lines(),
             board=board,
             personal=personal,
@@ -120,6 +121,8 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         await _create_admin(settings, auth)
         await line.check()
 
+        await locks.start()
+        closing.push_async_callback(locks.stop)
         announcements.start()
         closing.push_async_callback(announcements.stop)
         board.start(announcements)

@@ -9,10 +9,10 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from pymongo.errors import PyMongoError
 from pymongo.uri_parser import parse_uri
-from redis.connection import parse_url
 
 from slotlock.auth.accounts import normalised, password_problem
 from slotlock.auth.tokens import MIN_SECRET_BYTES
+from slotlock.stores.redis_clients import parse_address
 
 PREFIX = "SLOTLOCK_"
 
@@ -43,7 +43,10 @@ class Settings(BaseSettings):
     )
     redis_url: str | None = Field(
         default=None,
-        description="Redis 7+ or Valkey 8+. `serve` needs it; `dev` starts its own without it.",
+        description="Redis 7+ or Valkey 8+: one (`redis://:password@host:6379/0`, also `unix://`), "
+        "behind Sentinels (`redis+sentinel://:password@host:26379,host:26379/master-name/0`) or a "
+        "Cluster (`redis+cluster://:password@host:7000,host:7001`); TLS with `rediss`. `serve` "
+        "needs it; `dev` starts its own without it.",
     )
     secret_key: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         default=(),
@@ -121,11 +124,8 @@ class Settings(BaseSettings):
     @field_validator("redis_url")
     @classmethod
     def _can_be_redis(cls, url: str | None) -> str | None:
-        try:
-            parse_url(url or "redis://")  # type: ignore[no-untyped-call]
-        except ValueError:
-            # The reason given may quote a part of the password.
-            raise ValueError("is not like redis://:password@host:6379/0") from None
+        if url is not None:
+            parse_address(url)
         return url
 
     @field_validator("admin_password")

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 import orjson
-from redis.asyncio import Redis
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Availability, SlotId, SlotStatus
 from slotlock.stores.redis import RedisLine
+from slotlock.stores.redis_clients import Client, open_pubsub
 
 log = logging.getLogger("slotlock.redis")
 
@@ -46,7 +46,7 @@ class Announcements:
 
     def __init__(
         self,
-        client: "Redis",
+        client: Client,
         line: RedisLine,
         heard: Callable[[Availability], object],
         poked: Callable[[UserId], object],
@@ -118,7 +118,7 @@ class Announcements:
             await asyncio.sleep(RECONNECT_AFTER_S)
 
     async def _listen_once(self) -> None:
-        async with self._client.pubsub(ignore_subscribe_messages=True) as pubsub:
+        async with await open_pubsub(self._client) as pubsub:
             await pubsub.subscribe(IDLE_CHANNEL, *self._channels)
             self._pubsub = pubsub
             try:

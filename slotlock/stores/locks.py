@@ -1,136 +1,195 @@
-"""The lock of a slot: one Redis key that sheds and orders contention; it is never what is safe."""
+"""The locks of slots, fair and first come first served; they order and shed, and are never what
+is safe: that is the version guard in MongoDB.
+"""
 
 import asyncio
+import contextlib
 import secrets
 import time
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from prometheus_client import Histogram
 
 from slotlock.domain.slots import Availability, SlotId
 from slotlock.stores.announcements import announcement
+from slotlock.stores.leases import Lease, Renewals
+from slotlock.stores.local_locks import LocalLocks
+from slotlock.stores.lock_scripts import (
+    ACQUIRE,
+    OFFICE_CHARS,
+    RELEASE,
+    keys,
+    slot_and_lock,
+    token_and_fence,
+    wake_channel,
+)
 from slotlock.stores.redis import RedisAwayError, RedisLine
+from slotlock.stores.waiting import Turn, Waiting
+from slotlock.stores.wakes import Wakes
+
+__all__ = ["LOCK_TTL_MS", "Lease", "Locks"]
 
 LOCK_TTL_MS = 10_000
+# How long a start waits for the wake-up channel: without it, waiting is only slower.
+START_WITHIN_S = 1.0
 
 WAIT = Histogram(
     "slotlock_lock_wait_seconds",
-    "Time from asking for a slot's lock to the answer, acquired or not",
-    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0),
+    "Time from asking for the locks of one or more slots to the answer, acquired or not",
+    buckets=(
+        *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+        *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0),
+    ),
 )
 
-# SET NX PX in a script of its own, so that later it can bring back more in the same round trip.
-ACQUIRE = """
-return redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0
-"""
 
-# Compare-and-delete: the key may have run out and be another's by now (D1's plain DEL frees it).
-# The announcement travels along, so that releasing and telling are one round trip.
-RELEASE = """
-local released = 0
-if redis.call('get', KEYS[1]) == ARGV[1] then released = redis.call('del', KEYS[1]) end
-if ARGV[2] then redis.call('publish', ARGV[2], ARGV[3]) end
-return released
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The right to be served at a slot until it is released or runs out.
-
-    `token` is None for a lease that only this process knows, given while Redis is away.
-    """
-
-    slot_id: SlotId
-    token: str | None
-    others: list[Any] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class Locks:
-    """The locks of all slots."""
+    """The locks of all slots, as one office knows them: a process with its waiting room."""
 
-    line: RedisLine
-    ttl_ms: int = LOCK_TTL_MS
-    _held_here: set[SlotId] = field(default_factory=set)
+    def __init__(self, line: RedisLine, ttl_ms: int = LOCK_TTL_MS) -> None:
+        self.line = line
+        self.ttl_ms = ttl_ms
+        self._office = secrets.token_hex(OFFICE_CHARS // 2)
+        self._fence = 0  # the highest seen
+        self._held = Renewals(line, ttl_ms)
+        self._here = LocalLocks()
+        self._waiting = Waiting(line, self._office, lambda: self._fence, self._handed)
+        self._wakes = Wakes(line.client, wake_channel(self._office), self._woken)
+
+    async def start(self) -> None:
+        """Listen for locks that other processes hand to this one."""
+        await self._wakes.start(0.0 if self.line.away else START_WITHIN_S)
+
+    async def stop(self) -> None:
+        """Stop listening, and renew nothing any more."""
+        await self._wakes.stop()
+        self._waiting.stop()
+        self._held.stop()
 
     async def acquire(self, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
-        """The lease, or None while somebody else holds it. Never waits for them."""
-        until = time.monotonic() + wait_s
+        """A lease on all the slots, or None when it was not to be had within the seconds.
+
+        Who waits is served first come, first served; nobody who does not wait passes them by.
+        Several slots are locked one after the other in sorted order, so that no two callers wait
+        for each other; all or none.
+        """
         asked_at = time.perf_counter()
+        wanted = tuple(sorted(set(slot_ids)))
+        until = asyncio.get_running_loop().time() + wait_s
         try:
-            got = []
-            for slot_id in sorted(slot_ids):
-                while True:
-                    lease = await self._acquire(slot_id)
-                    if lease:
-                        got.append(lease)
-                        break
-                    if time.monotonic() >= until:
-                        for each in got:
-                            await self.release(each)
-                        return None
-                    await asyncio.sleep(0.005)
-            got[0].others.extend(got[1:])
-            return got[0]
+            return await self._acquire(wanted, until)
+        except RedisAwayError:
+            if not await self._here.acquire(wanted, until):
+                return None
+            self._fence = max(self._fence + 1, time.time_ns() // 1000)
+            return Lease(wanted, None, self._fence)
         finally:
             WAIT.observe(time.perf_counter() - asked_at)
 
-    async def _acquire(self, slot_id: SlotId) -> Lease | None:
-        lease = Lease(slot_id, secrets.token_hex(16))
-        answer = self.line.send("EVAL", ACQUIRE, 1, _key(slot_id), lease.token, self.ttl_ms)
+    async def _acquire(self, slot_ids: tuple[SlotId, ...], until: float) -> Lease | None:
+        lease = Lease((), self._office + secrets.token_hex(16), 0)
         try:
-            return lease if await asyncio.shield(answer) else None
+            for slot_id in slot_ids:
+                if not await self._take(lease, slot_id, until):
+                    break
+        finally:
+            if lease.slot_ids != slot_ids or lease.lost.is_set():
+                self._let_go(lease)
+        return lease if lease.slot_ids == slot_ids and not lease.lost.is_set() else None
+
+    async def _take(self, lease: Lease, slot_id: SlotId, until: float) -> bool:
+        """Whether the lease now has this slot too; if not, nothing of it is left there."""
+        token, waits = lease.token or "", until > asyncio.get_running_loop().time()
+        turn = self._waiting.stand(slot_id, token) if waits else None
+        may_be_ours = True
+        try:
+            fence, handed = await self._ask(slot_id, token, turn, until)
+            may_be_ours = waits and fence is None
         except RedisAwayError as error:
-            if error.sent:  # it may be done yet, when a Redis that hung goes on
-                self._owe(lease)
-            return self._acquire_here(slot_id)
-        except asyncio.CancelledError:
-            answer.add_done_callback(lambda _: self._give_back(lease, None))
+            may_be_ours = error.sent
             raise
+        finally:
+            if turn is not None:
+                self._waiting.leave(slot_id, token)
+            if may_be_ours:
+                self._give_back(slot_id, token)
+        if fence is not None:
+            self._fence = max(self._fence, fence)
+            lease.slot_ids += (slot_id,)
+            lease.fence = max(lease.fence, fence)
+            self._held.keep(lease, handed=handed)
+        return fence is not None
 
-    def _acquire_here(self, slot_id: SlotId) -> Lease | None:
-        if slot_id in self._held_here:
-            return None
-        self._held_here.add(slot_id)
-        return Lease(slot_id, None)
+    async def _ask(
+        self, slot_id: SlotId, token: str, turn: Turn | None, until: float
+    ) -> tuple[int | None, bool]:
+        """The fence of the lock, if it is ours, and whether it was handed to us in line."""
+        arguments = (token, self.ttl_ms, self._fence, int(turn is not None))
+        lock = await self.line.send("EVAL", ACQUIRE, 3, *keys(slot_id), *arguments)
+        holder, fence = token_and_fence(lock)
+        if holder == token:
+            return fence, False
+        self._waiting.hear(slot_id, lock)
+        if turn is None:
+            return None, False
+        timer = asyncio.get_running_loop().call_at(until, _time_is_up, turn)
+        try:
+            return await turn, True
+        finally:
+            timer.cancel()
 
-    async def release(self, lease: Lease, *allnews: Availability) -> None:
-        for other in lease.others:
-            await self.release(other)
-        for n in allnews[1:]:
-            self.line.send("PUBLISH", *announcement(n))
-        await self._release(lease, allnews[0] if allnews else None)
-
-    async def _release(self, lease: Lease, news: Availability | None = None) -> None:
+    async def release(self, lease: Lease, *news: Availability) -> None:
         """Give the lease back if it is still ours, and announce the news in the same round trip.
 
-        Both are in line before this first waits, so cancelling the caller takes neither back.
+        All is in line before this first waits, so cancelling the caller takes nothing back.
         """
-        try:
-            await self._give_back(lease, news)
-        except RedisAwayError:
-            if lease.token is not None:
-                self._owe(lease)
+        for answer in self._let_go(lease, *news):
+            with contextlib.suppress(RedisAwayError):
+                await asyncio.shield(answer)
 
-    def _owe(self, lease: Lease) -> None:
-        self.line.owe("EVAL", RELEASE, 1, _key(lease.slot_id), lease.token)
-
-    def _give_back(self, lease: Lease, news: Availability | None) -> asyncio.Future[Any]:
-        told = announcement(news) if news else ()
+    def _let_go(self, lease: Lease, *news: Availability) -> list[asyncio.Future[Any]]:
+        told = [part for state in news for part in announcement(state)]
         if lease.token is None:
-            self._held_here.discard(lease.slot_id)
-            return self.line.send("PUBLISH", *told) if told else _done()
-        return self.line.send("EVAL", RELEASE, 1, _key(lease.slot_id), lease.token, *told)
+            self._here.release(lease.slot_ids)
+            pairs = zip(told[::2], told[1::2], strict=True)
+            return [self.line.send("PUBLISH", channel, text) for channel, text in pairs]
+        self._held.end(lease)
+        answers = []
+        for slot_id in lease.slot_ids:
+            answers.append(self._give_back(slot_id, lease.token, told))
+            told = []
+        return answers
+
+    def _give_back(
+        self, slot_id: SlotId, token: str, told: list[str | bytes] | None = None
+    ) -> asyncio.Future[Any]:
+        """Free the lock or leave the line, whichever it is by now."""
+        command = ("EVAL", RELEASE, 3, *keys(slot_id), token, self._fence)
+        answer = self.line.send(*command, *(told or ()))
+        answer.add_done_callback(partial(self._given_back, slot_id, command))
+        return answer
+
+    def _given_back(
+        self, slot_id: SlotId, command: tuple[Any, ...], answer: asyncio.Future[Any]
+    ) -> None:
+        if answer.exception() is None:
+            self._handed(slot_id, answer.result())
+        else:
+            self.line.owe(*command)
+
+    def _woken(self, message: bytes) -> None:
+        self._handed(*slot_and_lock(message))
+
+    def _handed(self, slot_id: SlotId, lock: bytes | None) -> None:
+        if lock is None or self._waiting.hear(slot_id, lock):
+            return
+        token, fence = token_and_fence(lock)
+        self._fence = max(self._fence, fence)
+        if token.startswith(self._office) and token not in self._held:
+            self._give_back(slot_id, token)  # it waits no more
 
 
-def _done() -> asyncio.Future[Any]:
-    done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    done.set_result(None)
-    return done
-
-
-def _key(slot_id: SlotId) -> str:
-    # Braces: on a Redis Cluster everything of one slot lies on one node.
-    return f"slotlock:{{{slot_id}}}:lock"
+def _time_is_up(turn: Turn) -> None:
+    if not turn.done():
+        turn.set_result(None)

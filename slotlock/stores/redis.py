@@ -8,10 +8,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from prometheus_client import Gauge
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
+
+from slotlock.stores.redis_clients import (
+    Client,
+    close_client,
+    forget_connections,
+    redis_client,
+    write_everywhere,
+)
+
+__all__ = ["RedisAwayError", "RedisLine", "redis_client"]
 
 log = logging.getLogger("slotlock.redis")
 
@@ -21,8 +28,6 @@ DEGRADED = Gauge(
     multiprocess_mode="livemax",
 )
 
-# A command that takes longer than this is worth less than going on without Redis.
-COMMAND_TIMEOUT_S = 1.0
 PROBE_EVERY_S = 0.5
 LARGEST_PIPELINE = 256
 MOST_OWED = 1000
@@ -39,26 +44,17 @@ class RedisAwayError(Exception):
         self.sent = sent
 
 
-def redis_client(url: str) -> "Redis":
-    """A client that fails at once rather than retrying: the breaker below decides what is next."""
-    return Redis.from_url(
-        url,
-        retry=Retry(NoBackoff(), 0),
-        socket_timeout=COMMAND_TIMEOUT_S,
-        socket_connect_timeout=COMMAND_TIMEOUT_S,
-        socket_keepalive=True,
-    )
-
-
 class RedisLine:
     """Sends the commands of concurrent callers as one pipeline, and breaks the circuit on failure.
+
+    On a Cluster that is one pipeline a node, and a node that fails takes the whole line away.
 
     `send` puts a command in line at once, whether or not its answer is awaited: cancelling the
     caller never takes a command back, so a release that was asked for is a release that is sent.
     """
 
-    def __init__(self, client: "Redis") -> None:
-        self._client = client
+    def __init__(self, client: Client) -> None:
+        self.client = client
         self._waiting: _Sent = []
         self._pump: asyncio.Task[None] | None = None
         self._probe: asyncio.Task[None] | None = None
@@ -101,7 +97,7 @@ class RedisLine:
 
     async def _send_batch(self, batch: _Sent) -> None:
         try:
-            async with self._client.pipeline(transaction=False) as pipeline:
+            async with self.client.pipeline(transaction=False) as pipeline:
                 for command, _ in batch:
                     pipeline.execute_command(*command)
                 answers = await pipeline.execute(raise_on_error=False)
@@ -118,9 +114,8 @@ class RedisLine:
             self._probe = asyncio.create_task(self._wait_until_back())
 
     async def _wait_until_back(self) -> None:
-        # Idle connections to a server that has died would each fail once more.
         with contextlib.suppress(Exception):
-            await self._client.connection_pool.disconnect(inuse_connections=False)
+            await forget_connections(self.client)
         while not await self.answers():
             await asyncio.sleep(PROBE_EVERY_S)
         self._probe = None
@@ -143,11 +138,12 @@ class RedisLine:
         """
         for _ in range(2):
             try:
-                return bool(await self._client.set("slotlock:probe", b"1", px=1000))
+                await write_everywhere(self.client)
             except RedisConnectionError:
                 continue
             except Exception:
                 return False
+            return True
         return False
 
     async def close(self) -> None:
@@ -157,7 +153,7 @@ class RedisLine:
         self._closed = True
         if self._probe is not None:
             self._probe.cancel()
-        await self._client.aclose()
+        await close_client(self.client)
 
 
 def _tell(batch: _Sent, answers: Sequence[Any]) -> None:

@@ -46,6 +46,14 @@ def complaint() -> list[str]:
         ("SLOTLOCK_REDIS_URL", "http://host", "redis"),
         ("SLOTLOCK_REDIS_URL", "redis://host:port", "is not like redis://"),
         ("SLOTLOCK_REDIS_URL", "redis://host:99999", "is not like redis://"),
+        ("SLOTLOCK_REDIS_URL", "redis+magic://host", "redis+sentinel and redis+cluster"),
+        ("SLOTLOCK_REDIS_URL", "http+cluster://host", "is not like redis+cluster://"),
+        ("SLOTLOCK_REDIS_URL", "redis+sentinel://host:1", "is not like redis+sentinel://"),
+        ("SLOTLOCK_REDIS_URL", "redis+sentinel://host:port/name", "is not like redis+sentinel://"),
+        ("SLOTLOCK_REDIS_URL", "redis+sentinel://host/name/db", "is not like redis+sentinel://"),
+        ("SLOTLOCK_REDIS_URL", "redis+sentinel://a,,b/name", "is not like redis+sentinel://"),
+        ("SLOTLOCK_REDIS_URL", "redis+cluster://a:1,b:99999", "is not like redis+cluster://"),
+        ("SLOTLOCK_REDIS_URL", "redis+cluster://host/1", "is not like redis+cluster://"),
         ("SLOTLOCK_SECRET_KEY", "short", "at least 32 bytes"),
         ("SLOTLOCK_SECRET_KEY", "k" * 31, "at least 32 bytes"),
         ("SLOTLOCK_SECRET_KEY", f"{KEY},short", "at least 32 bytes"),
@@ -137,7 +145,10 @@ def test_no_secret_is_shown(environ: pytest.MonkeyPatch) -> None:
     environ.setenv("SLOTLOCK_REDIS_URL", "redis://:hush#hush@host/")
     environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "hush")
     lines = complaint()
-    assert len(lines) == 4
+    for shape in ("sentinel", "cluster"):
+        environ.setenv("SLOTLOCK_REDIS_URL", f"redis+{shape}://me:hush#hush@host:1,host:2/a/b/c")
+        lines += [line for line in complaint() if "REDIS" in line]
+    assert len(lines) == 6
     assert not any("hush" in line or "too short" in line for line in lines)
 
 

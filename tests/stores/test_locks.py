@@ -1,75 +1,198 @@
-"""The lock on a real Redis: exclusive, owned, and gone when nobody holds it."""
+"""The lock on real servers: exclusive, owned, renewed, and gone when nobody holds it."""
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 
 import pytest
 
-from slotlock.api.embedded import Servers
 from slotlock.domain.slots import SlotId
-from slotlock.stores.locks import LOCK_TTL_MS, Locks
-from slotlock.stores.redis import RedisLine, redis_client
+from slotlock.stores import leases as leases_module
+from slotlock.stores import locks as locks_module
+from slotlock.stores.lock_scripts import keys
+from slotlock.stores.locks import LOCK_TTL_MS, Lease, Locks
 from slotlock.stores.slots import new_slot_id
+from tests.support.fleets import Fleet
+from tests.support.offices import held, lock_of, office, until
+from tests.support.variant import UNOWNED, UNRENEWED
 
 CANCELLATIONS = 10_000
+SHORT_MS = 300
+
+Offices = tuple[Locks, Locks]
 
 
-@pytest.fixture
-async def line(servers: Servers) -> AsyncIterator[RedisLine]:
-    """A line to the Redis of the tests."""
-    opened = RedisLine(redis_client(servers.redis_url))
-    try:
-        yield opened
-    finally:
-        await opened.close()
+only_one = pytest.mark.parametrize("fleet", ["one server"], indirect=True)
 
 
-async def ttl(line: RedisLine, slot_id: SlotId) -> int:
+async def ttl(locks: Locks, slot_id: SlotId) -> int:
     """What is left of a lock, in ms; -2 when there is none."""
-    return int(await line.send("PTTL", f"slotlock:{{{slot_id}}}:lock"))
+    return int(await locks.line.send("PTTL", keys(slot_id)[0]))
 
 
-async def test_of_many_who_ask_at_once_one_gets_the_lease(line: RedisLine) -> None:
-    slot_id, offices = new_slot_id(), [Locks(line), Locks(line)]
+async def test_of_many_who_ask_at_once_one_gets_the_lease(offices: Offices) -> None:
+    slot_id = new_slot_id()
     leases = await asyncio.gather(*(offices[n % 2].acquire(slot_id) for n in range(200)))
     assert len([lease for lease in leases if lease]) == 1
 
 
-async def test_a_lease_lasts_ten_seconds_and_ends_with_its_release(line: RedisLine) -> None:
-    slot_id, locks = new_slot_id(), Locks(line)
-    lease = await locks.acquire(slot_id)
-    assert lease is not None
-    assert LOCK_TTL_MS - 2_000 < await ttl(line, slot_id) <= LOCK_TTL_MS
-    await locks.release(lease)
-    assert await ttl(line, slot_id) == -2
+async def test_a_lease_lasts_ten_seconds_and_ends_with_its_release(offices: Offices) -> None:
+    slot_id, office = new_slot_id(), offices[0]
+    lease = await held(office, slot_id)
+    assert LOCK_TTL_MS - 2_000 < await ttl(office, slot_id) <= LOCK_TTL_MS
+    await office.release(lease)
+    assert await ttl(office, slot_id) == -2
+    assert not lease.lost.is_set()
 
 
-async def test_slots_do_not_wait_for_each_other(line: RedisLine) -> None:
-    locks = Locks(line)
-    leases = await asyncio.gather(*(locks.acquire(new_slot_id()) for _ in range(50)))
+async def test_slots_do_not_wait_for_each_other(offices: Offices) -> None:
+    leases = await asyncio.gather(*(offices[0].acquire(new_slot_id()) for _ in range(50)))
     assert all(leases)
 
 
-async def test_acquisitions_cancelled_at_any_moment_leave_no_key(line: RedisLine) -> None:
-    locks, chance = Locks(line), random.Random(20_301)
-    slot_ids = [new_slot_id() for _ in range(CANCELLATIONS)]
+async def cancelled_at_random(offices: Offices, slot_ids: list[SlotId], count: int) -> None:
+    """Acquisitions of one slot or two, that wait or do not, each cancelled at some moment."""
+    chance = random.Random(20_301)
 
-    async def hold(slot_id: SlotId) -> None:
-        lease = await locks.acquire(slot_id)
-        assert lease is not None
-        try:
-            await asyncio.sleep(chance.random() / 1000)
-        finally:
-            await locks.release(lease)
+    async def hold(office: Locks) -> None:
+        wanted = chance.sample(slot_ids, chance.choice([1, 1, 2]))
+        lease = await office.acquire(*wanted, wait_s=chance.choice([0, 0.001, 5]))
+        if lease is not None:
+            try:
+                await asyncio.sleep(chance.random() / 1000)
+            finally:
+                await office.release(lease)
 
-    for start in range(0, CANCELLATIONS, 100):
-        tasks = [asyncio.create_task(hold(slot_id)) for slot_id in slot_ids[start : start + 100]]
+    for _ in range(count // 100):
+        tasks = [asyncio.create_task(hold(offices[n % 2])) for n in range(100)]
         for task in chance.sample(tasks, len(tasks)):
             if chance.random() < 0.2:
                 await asyncio.sleep(chance.random() / 2000)
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    assert await ttl(line, new_slot_id()) == -2  # whatever was in line has been sent by now
-    left = [slot_id for slot_id in slot_ids if await ttl(line, slot_id) != -2]
-    assert left == []
+
+
+async def test_acquisitions_cancelled_at_any_moment_leave_no_key(
+    offices: Offices, fleet: Fleet
+) -> None:
+    slot_ids = [new_slot_id() for _ in range(20)]
+    await cancelled_at_random(offices, slot_ids, CANCELLATIONS)
+
+    async def nothing_is_left() -> bool:
+        for locks in offices:  # whatever was in line before this has been sent
+            await locks.line.send("GET", keys(slot_ids[0])[0])
+        return not any(slot_id in key for slot_id in slot_ids for key in fleet.all_keys())
+
+    # Long before anything would run out.
+    async with asyncio.timeout(1):
+        await until(nothing_is_left, "no key")
+
+
+@only_one
+async def test_control_if_the_cancelled_give_nothing_back_keys_are_left(
+    offices: Offices, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks_module, "RELEASE", "return false")
+    slot_ids = [new_slot_id() for _ in range(20)]
+    await cancelled_at_random(offices, slot_ids, 100)
+    assert any(slot_id in key for slot_id in slot_ids for key in fleet.all_keys())
+
+
+async def renewals(office: Locks, slot_id: SlotId, count: int) -> None:
+    """Wait until a lock was renewed so often."""
+    seen, last = 0, await ttl(office, slot_id)
+
+    async def renewed() -> bool:
+        nonlocal seen, last
+        now = await ttl(office, slot_id)
+        assert now > 0, "the lock ran out"
+        seen, last = seen + (now > last), now
+        return seen == count
+
+    await until(renewed, "renewals")
+
+
+async def test_a_lease_is_renewed_for_as_long_as_it_is_held(fleet: Fleet) -> None:
+    slot_id = new_slot_id()
+    async with office(fleet.url, SHORT_MS) as ours, office(fleet.url) as other:
+        lease = await held(ours, slot_id)
+        await renewals(ours, slot_id, 6)  # twice its time to live
+        assert await other.acquire(slot_id) is None
+        assert not lease.lost.is_set()
+        await ours.release(lease)
+        await other.release(await held(other, slot_id))
+
+
+@only_one
+async def test_control_without_renewal_a_lease_runs_out_under_its_holder(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases_module, "RENEW", UNRENEWED)
+    slot_id = new_slot_id()
+    async with office(fleet.url, SHORT_MS) as ours:
+        await held(ours, slot_id)
+        with pytest.raises(AssertionError, match="ran out"):
+            await renewals(ours, slot_id, 6)
+
+
+async def lost_to_another(ours: Locks, other: Locks, slot_id: SlotId) -> tuple[Lease, Lease]:
+    """A lease whose lock was lost and given to another."""
+    lease = await held(ours, slot_id)
+    await ours.line.send("DEL", keys(slot_id)[0])
+    return lease, await held(other, slot_id)
+
+
+async def test_the_holder_of_a_lost_lease_is_told(fleet: Fleet) -> None:
+    async with office(fleet.url, SHORT_MS) as ours, office(fleet.url) as other:
+        lease = await held(ours, new_slot_id())
+        await ours.line.send("DEL", keys(lease.slot_ids[0])[0])
+        await asyncio.wait_for(lease.lost.wait(), 10)
+        lease, theirs = await lost_to_another(ours, other, new_slot_id())
+        await asyncio.wait_for(lease.lost.wait(), 10)
+        assert not theirs.lost.is_set()
+
+
+async def test_neither_renewal_nor_release_touches_the_lock_of_another(fleet: Fleet) -> None:
+    slot_id = new_slot_id()
+    async with office(fleet.url, SHORT_MS) as ours, office(fleet.url) as other:
+        lease, theirs = await lost_to_another(ours, other, slot_id)
+        await asyncio.wait_for(lease.lost.wait(), 10)
+        assert await ttl(other, slot_id) > SHORT_MS
+        await ours.release(lease)
+        assert theirs.token is not None
+        assert (await lock_of(other, slot_id) or b"").startswith(theirs.token.encode())
+
+
+@only_one
+async def test_control_without_the_owner_check_a_release_frees_the_lock_of_another(
+    offices: Offices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slot_id = new_slot_id()
+    lease, _ = await lost_to_another(*offices, slot_id)
+    monkeypatch.setattr(locks_module, "RELEASE", UNOWNED)
+    await offices[0].release(lease)
+    assert await lock_of(offices[1], slot_id) is None
+
+
+async def test_a_release_is_sent_though_its_caller_is_cancelled(offices: Offices) -> None:
+    slot_id = new_slot_id()
+    lease = await held(offices[0], slot_id)
+    releasing = asyncio.create_task(offices[0].release(lease))
+    await asyncio.sleep(0)
+    releasing.cancel()
+    await asyncio.gather(releasing, return_exceptions=True)
+    assert await held(offices[0], slot_id)
+
+
+async def test_each_lease_has_a_token_of_its_own_and_a_higher_fence(
+    offices: Offices, fleet: Fleet
+) -> None:
+    slot_id, before = new_slot_id(), []
+    for turn in range(20):
+        lease = await held(offices[turn % 2], slot_id)
+        before.append(lease)
+        if turn % 5 == 4:
+            fleet.flush()
+        await offices[turn % 2].release(lease)
+    fences = [lease.fence for lease in before]
+    assert fences == sorted(set(fences))
+    assert len({lease.token for lease in before}) == 20

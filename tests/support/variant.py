@@ -3,14 +3,17 @@
 Negative controls need an app that lacks a guard, and races need one that waits where a test wants
 it to. Both are made here, from outside: the app itself knows nothing of it.
 
-    VARIANT_OFF     guards to switch off, of: version lock owner ttl announcements
-                    team-version
+    VARIANT_OFF     guards to switch off, of: version lock owner ttl announcements fairness
+                    barging heartbeat renewal team-version
     VARIANT_PAUSE   where the first act that gets there waits, of: commit release
     VARIANT_STAGE   the name under which the test follows and frees it
 """
 
+import asyncio
 import os
 import sys
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 from bson import ObjectId
@@ -19,7 +22,8 @@ from redis.asyncio import Redis
 from slotlock.api.cli import main
 from slotlock.domain.slots import Availability, Slot, SlotId
 from slotlock.domain.teams import TeamSeen
-from slotlock.stores import locks, slot_documents, teams
+from slotlock.stores import leases, locks, slot_documents, teams, waiting
+from slotlock.stores.lock_scripts import ACQUIRE
 from slotlock.stores.locks import Lease, Locks
 from slotlock.stores.writes import Writes
 
@@ -32,12 +36,31 @@ def _unguarded_team(seen: TeamSeen) -> dict[str, Any]:
     return {"_id": ObjectId(seen.team_id)}
 
 
-async def _always(self: Locks, slot_id: SlotId) -> Lease:
-    return Lease(slot_id, "nobody's")
+async def _always(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease:
+    return Lease(slot_ids, "nobody's", 0, asyncio.Event())
 
 
 def _unheard(state: Availability) -> tuple[str, bytes]:
     return "nobody:listens", b""
+
+
+UNOWNED = "redis.call('del', KEYS[1])"  # answers nil: nobody was handed it
+UNRENEWED = "return 1"
+# What a guard is in the scripts of the lock, and what is there without it.
+IN_SCRIPTS = {
+    "fairness": ("zpopmin", "zpopmax"),
+    "barging": ("not lock and redis.call('exists', KEYS[2]) == 1", "false"),
+    "heartbeat": ("beat and micros() - beat <", "true or 0 <"),
+    "ttl": (", 'PX', ms", ""),
+}
+
+
+def scripts_without(guard: str) -> Iterator[tuple[ModuleType, str, str]]:
+    """The scripts of the lock without a guard: the module, the name there, the script."""
+    line, instead = IN_SCRIPTS[guard]
+    assert line in ACQUIRE
+    for module, name in ((locks, "ACQUIRE"), (locks, "RELEASE"), (waiting, "TEND")):
+        yield module, name, getattr(module, name).replace(line, instead)
 
 
 def switch_off(guard: str) -> None:
@@ -50,9 +73,12 @@ def switch_off(guard: str) -> None:
         case "lock":
             Locks.acquire = _always  # type: ignore[method-assign]
         case "owner":  # plain DEL, as D1 published it
-            locks.RELEASE = "return redis.call('del', KEYS[1])"
-        case "ttl":
-            locks.ACQUIRE = locks.ACQUIRE.replace(", 'PX', ARGV[2]", "")
+            locks.RELEASE = UNOWNED  # type: ignore[attr-defined]
+        case "renewal":
+            leases.RENEW = UNRENEWED  # type: ignore[attr-defined]
+        case _ if guard in IN_SCRIPTS:
+            for module, name, script in scripts_without(guard):
+                setattr(module, name, script)
         case "announcements":
             locks.announcement = _unheard  # type: ignore[attr-defined]
         case _:

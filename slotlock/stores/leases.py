@@ -1,0 +1,95 @@
+"""The right to be served at slots: kept alive while its holder lives, who is told of its loss."""
+
+import asyncio
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from slotlock.domain.slots import SlotId
+from slotlock.stores.lock_scripts import HANDED_MS, RENEW, keys
+from slotlock.stores.redis import RedisLine
+
+
+@dataclass(slots=True, eq=False)
+class Lease:
+    """The right to be served at these slots until it is released or lost.
+
+    `token` is None for a lease that only this process knows, given while Redis is away. `fence` is
+    more than that of any lease on one of these slots before. `lost` is set when the lease is known
+    to have run out, or to be another's.
+    """
+
+    slot_ids: tuple[SlotId, ...]
+    token: str | None
+    fence: int
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(slots=True)
+class _Kept:
+    timer: asyncio.TimerHandle
+    sure_until: float  # of the loop's time
+
+
+class Renewals:
+    """The leases held by this process, by token."""
+
+    def __init__(self, line: RedisLine, ttl_ms: int) -> None:
+        self._line = line
+        self._ttl_ms = ttl_ms
+        self._kept: dict[str, _Kept] = {}
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._kept
+
+    def keep(self, lease: Lease, *, handed: bool) -> None:
+        """Renew the lease from now on, with whatever slots it has or will have.
+
+        What was handed to a waiter lasts but shortly, and is renewed at once, unawaited.
+        """
+        token, loop = lease.token or "", asyncio.get_running_loop()
+        sure_until = loop.time() + (HANDED_MS if handed else self._ttl_ms) / 1000
+        if token not in self._kept:
+            timer = loop.call_later(self._ttl_ms / 3000, self.renew, lease)
+            self._kept[token] = _Kept(timer, sure_until)
+        if handed:
+            self.renew(lease)
+
+    def renew(self, lease: Lease) -> None:
+        """Renew now, unawaited."""
+        kept = self._kept.get(lease.token or "")
+        if kept is None:  # lost already
+            return
+        kept.timer.cancel()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._ttl_ms / 1000
+        for slot_id in lease.slot_ids:
+            answer = self._line.send("EVAL", RENEW, 1, keys(slot_id)[0], lease.token, self._ttl_ms)
+            answer.add_done_callback(partial(self._renewed, lease, until))
+        kept.timer = loop.call_later(self._ttl_ms / 3000, self.renew, lease)
+
+    def _renewed(self, lease: Lease, until: float, answer: asyncio.Future[Any]) -> None:
+        kept = self._kept.get(lease.token or "")
+        if kept is None:  # released meanwhile
+            return
+        if answer.exception() is not None:
+            # Redis is away, and may keep the lock yet; but not for longer than it was told to.
+            lost = asyncio.get_running_loop().time() > kept.sure_until
+        else:
+            lost = not answer.result()
+            kept.sure_until = until
+        if lost:
+            self.end(lease)
+            lease.lost.set()
+
+    def end(self, lease: Lease) -> None:
+        """Renew it no more."""
+        kept = self._kept.pop(lease.token or "", None)
+        if kept is not None:
+            kept.timer.cancel()
+
+    def stop(self) -> None:
+        """Renew nothing any more: what is held runs out."""
+        for kept in self._kept.values():
+            kept.timer.cancel()
+        self._kept.clear()

@@ -1,0 +1,39 @@
+"""The three shapes of Redis, and two offices at it."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from slotlock.stores.locks import Locks
+from tests.support.fleets import Fleet, behind_sentinel, cluster, one_server
+from tests.support.offices import office
+from tests.support.variant import scripts_without
+
+SHAPES = {"one server": one_server, "Sentinel": behind_sentinel, "Cluster": cluster}
+
+
+@pytest.fixture(scope="session", params=SHAPES)
+def fleet(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Fleet]:
+    """Servers of the lock's own, since its tests lose all keys and look at all that are left."""
+    with SHAPES[request.param](tmp_path_factory.mktemp("fleet")) as running:
+        yield running
+
+
+@pytest.fixture
+async def offices(fleet: Fleet) -> AsyncIterator[tuple[Locks, Locks]]:
+    """Two offices with connections of their own."""
+    async with office(fleet.url) as one, office(fleet.url) as other:
+        yield one, other
+
+
+@pytest.fixture
+def take_away(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Takes a guard out of every script of the lock, by its name."""
+
+    def take(guard: str) -> None:
+        for module, name, script in scripts_without(guard):
+            monkeypatch.setattr(module, name, script)
+
+    return take

@@ -1,0 +1,146 @@
+"""Waiting for a lock: first come, first served, and woken in turn."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from slotlock.domain.slots import SlotId
+from slotlock.stores import waiting
+from slotlock.stores.lock_scripts import BEAT_S, keys
+from slotlock.stores.locks import Lease, Locks
+from slotlock.stores.slots import new_slot_id
+from tests.support.fleets import Fleet
+from tests.support.offices import held, office, stand, until
+
+Offices = tuple[Locks, Locks]
+CROWD = 50
+WORK_S = 0.02
+TOLERANCE = 1.15
+only_one = pytest.mark.parametrize("fleet", ["one server"], indirect=True)
+
+
+async def served(offices: Offices, count: int) -> list[int]:
+    """The order in which those are served who came one after the other, to two offices."""
+    slot_id, order = new_slot_id(), list[int]()
+    first = await held(offices[0], slot_id)
+    people = [await stand(offices[n % 2], slot_id) for n in range(count)]
+
+    async def serve(n: int) -> None:
+        lease = await people[n]
+        assert lease is not None
+        order.append(n)
+        await offices[n % 2].release(lease)
+
+    serving = [asyncio.create_task(serve(n)) for n in range(count)]
+    await offices[0].release(first)
+    await asyncio.gather(*serving)
+    return order
+
+
+async def test_those_who_wait_are_served_in_the_order_they_came_whatever_their_office(
+    offices: Offices,
+) -> None:
+    assert await served(offices, 10) == list(range(10))
+
+
+@only_one
+async def test_control_without_fairness_those_who_came_last_are_served_first(
+    offices: Offices, take_away: Callable[[str], None]
+) -> None:
+    take_away("fairness")
+    assert await served(offices, 10) == list(range(10))[::-1]
+
+
+async def test_who_waits_is_woken_by_the_release_and_has_not_to_ask_again(
+    offices: Offices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "BEAT_S", 60.0)
+    for waiter in offices:
+        slot_id = new_slot_id()
+        lease = await held(offices[0], slot_id)
+        turn = await stand(waiter, slot_id)
+        await offices[0].release(lease)
+        assert await asyncio.wait_for(turn, 10)
+
+
+@only_one
+async def test_control_who_does_not_hear_is_not_woken(
+    offices: Offices, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "BEAT_S", 60.0)
+    async with office(fleet.url, hears=False) as deaf:
+        slot_id = new_slot_id()
+        lease = await held(offices[0], slot_id)
+        turn = await stand(deaf, slot_id, wait_s=BEAT_S)
+        await offices[0].release(lease)
+        assert await turn is None
+
+
+async def test_a_wake_up_that_was_lost_heals(offices: Offices, fleet: Fleet) -> None:
+    async with office(fleet.url, hears=False) as deaf:
+        slot_id = new_slot_id()
+        lease = await held(offices[0], slot_id)
+        turn = await stand(deaf, slot_id)
+        await offices[0].release(lease)
+        assert await asyncio.wait_for(turn, 10)
+
+
+async def test_what_is_handed_on_is_soon_held_as_long_as_any_lease(offices: Offices) -> None:
+    slot_id = new_slot_id()
+    lease = await held(offices[0], slot_id)
+    turn = await stand(offices[1], slot_id)
+    await offices[0].release(lease)
+    later = await turn
+    assert later is not None
+    assert later.fence > lease.fence
+
+    async def lasts() -> bool:
+        return int(await offices[1].line.send("PTTL", keys(slot_id)[0])) > 5_000
+
+    await until(lasts, "the full time to live")
+    assert not later.lost.is_set()
+
+
+async def run_out_before(offices: Offices) -> tuple[Lease | None, Lease | None]:
+    """Somebody waits for a lock that runs out; what a newcomer gets, and the one who waited."""
+    slot_id = new_slot_id()
+    await held(offices[0], slot_id)
+    turn = await stand(offices[0], slot_id, wait_s=1.0)
+    await offices[0].line.send("DEL", keys(slot_id)[0])
+    newcomer = await offices[1].acquire(slot_id)
+    return newcomer, await turn
+
+
+async def test_a_newcomer_never_passes_by_those_in_line(offices: Offices) -> None:
+    newcomer, first = await run_out_before(offices)
+    assert newcomer is None
+    assert first is not None
+
+
+@only_one
+async def test_control_a_newcomer_who_does_not_look_at_the_line_passes_it_by(
+    offices: Offices, take_away: Callable[[str], None]
+) -> None:
+    take_away("barging")
+    newcomer, first = await run_out_before(offices)
+    assert newcomer is not None
+    assert first is None
+
+
+async def test_a_crowd_is_served_without_a_pause_between_turns(offices: Offices) -> None:
+    async def work(office: Locks, slot_id: SlotId) -> None:
+        lease = await held(office, slot_id, wait_s=20)
+        await asyncio.sleep(WORK_S)
+        await office.release(lease)
+
+    ratios: list[float] = []
+    while len(ratios) < 3 and min(ratios, default=2.0) > TOLERANCE:
+        began = time.perf_counter()
+        for _ in range(CROWD):
+            await asyncio.sleep(WORK_S)
+        ideal, began, slot_id = time.perf_counter() - began, time.perf_counter(), new_slot_id()
+        await asyncio.gather(*(work(offices[n % 2], slot_id) for n in range(CROWD)))
+        ratios.append((time.perf_counter() - began) / ideal)
+    assert min(ratios) <= TOLERANCE, ratios

@@ -1,0 +1,89 @@
+"""Offices at one Redis: their locks, who stands in line, and one that is killed while it waits."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from slotlock.domain.slots import SlotId
+from slotlock.stores.lock_scripts import keys
+from slotlock.stores.locks import LOCK_TTL_MS, Lease, Locks
+from slotlock.stores.redis import RedisLine, redis_client
+
+
+@asynccontextmanager
+async def office(
+    url: str, ttl_ms: int = LOCK_TTL_MS, *, hears: bool = True
+) -> AsyncIterator[Locks]:
+    """Locks with a line of their own; one that does not hear is never woken."""
+    line = RedisLine(redis_client(url))
+    locks = Locks(line, ttl_ms)
+    try:
+        if hears:
+            await locks.start()
+        yield locks
+    finally:
+        await locks.stop()
+        await line.close()
+
+
+async def until(true: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Wait for a state, not for a time."""
+    try:
+        async with asyncio.timeout(20):
+            while not await true():
+                await asyncio.sleep(0.005)
+    except TimeoutError:
+        raise AssertionError(f"waited in vain: {what}") from None
+
+
+async def in_line(locks: Locks, slot_id: SlotId) -> int:
+    """How many stand in line."""
+    return int(await locks.line.send("ZCARD", keys(slot_id)[1]))
+
+
+async def lock_of(locks: Locks, slot_id: SlotId) -> bytes | None:
+    """What the lock's key holds."""
+    lock: bytes | None = await locks.line.send("GET", keys(slot_id)[0])
+    return lock
+
+
+async def stand(locks: Locks, slot_id: SlotId, wait_s: float = 20.0) -> asyncio.Task[Lease | None]:
+    """One who waits, and has a place in line by now."""
+    before = await in_line(locks, slot_id)
+    waiter = asyncio.create_task(locks.acquire(slot_id, wait_s=wait_s))
+
+    async def stands() -> bool:
+        return await in_line(locks, slot_id) > before
+
+    await until(stands, "a place in line")
+    return waiter
+
+
+async def held(locks: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease:
+    """A lease that is to be had."""
+    lease = await locks.acquire(*slot_ids, wait_s=wait_s)
+    assert lease is not None
+    return lease
+
+
+@contextmanager
+def doomed_office(url: str, slot_id: SlotId, places: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with so many waiters in line, to be killed."""
+    command = [sys.executable, "-m", "tests.support.offices", url, slot_id, str(places)]
+    process = subprocess.Popen(command)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def _wait_in_vain(url: str, slot_id: SlotId, places: int) -> None:
+    async with office(url) as locks:
+        await asyncio.gather(*(locks.acquire(slot_id, wait_s=60) for _ in range(places)))
+
+
+if __name__ == "__main__":
+    asyncio.run(_wait_in_vain(sys.argv[1], SlotId(sys.argv[2]), int(sys.argv[3])))
