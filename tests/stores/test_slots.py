@@ -1,94 +1,193 @@
-"""Writes that travel together: each is guarded by itself, and each caller is told their own."""
+"""Slots that are looked at and written together: each by itself, and each caller told their own."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 
 import pytest
 
 from slotlock.api.embedded import Servers
 from slotlock.desk.desk import utc_now
-from slotlock.domain.booking import Decision, Party, book, cancel
+from slotlock.domain.booked import Ask, cancel
+from slotlock.domain.booking import Party, book
+from slotlock.domain.listing import Position
 from slotlock.domain.people import Caller, Role, UserId
-from slotlock.domain.slots import Slot
+from slotlock.domain.settling import settle, written
+from slotlock.domain.slots import BookingId, Slot, Waiting
+from slotlock.domain.waitlist import join
 from slotlock.stores import mongo
 from slotlock.stores.batches import Batches
-from slotlock.stores.slots import Slots, new_booking_id, new_slot_id
+from slotlock.stores.slots import Look, Slots, new_booking_id, new_slot_id, new_wait_id
+from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import slot
 from tests.support.processes import database_url
 
-ADA, BEN = UserId("a" * 24), UserId("b" * 24)
+ADA, BEN, CLEO = UserId("a" * 24), UserId("b" * 24), UserId("c" * 24)
+EVE = Caller(UserId("e" * 24), Role.ORGANIZER, "session", utc_now())
+
+Rooms = tuple[Slots, Writes]
 
 
 @pytest.fixture
-async def slots(servers: Servers) -> AsyncIterator[Slots]:
-    """A store of slots."""
+async def rooms(servers: Servers) -> AsyncIterator[Rooms]:
+    """A store of slots, and what writes them."""
     client, database = mongo.connect(database_url(servers, "slots"))
     try:
-        yield Slots(database)
+        slots = Slots(database)
+        yield slots, Writes(database, slots.gate)
     finally:
         await client.close()
 
 
-async def kept(slots: Slots, capacity: int = 1) -> Slot:
+async def kept(rooms: Rooms, capacity: int = 1) -> Slot:
     """A new slot in the store."""
     new = slot(capacity, id=new_slot_id())
-    await slots.add(new)
+    await rooms[0].add(new)
     return new
 
 
-def booking_by(person: UserId, before: Slot) -> Decision[object]:
-    """The decision that gives a person a place."""
-    decision = book(before, [Party(person, new_booking_id())], utc_now())
-    return Decision(decision.slot, decision.outcome, decision.added)
+def booking_by(person: UserId, before: Slot, hold: bool = False) -> Changes:
+    """What gives a person a place."""
+    now = utc_now()
+    after, _ = book(before, Party(person, new_booking_id(), person, hold), now)
+    return Changes((Change(before, written(before, after, now)),))
 
 
-async def test_of_two_decisions_on_one_version_in_one_batch_one_is_written(slots: Slots) -> None:
-    before = await kept(slots)
+def waiting_by(person: UserId, before: Slot) -> Changes:
+    """What puts a person in line."""
+    now = utc_now()
+    after, _ = join(before, Waiting(new_wait_id(), before.id, person, now), now)
+    return Changes((Change(before, written(before, after, now)),))
+
+
+def cancelling(booking_id: BookingId, before: Slot) -> Changes:
+    """What gives a place back."""
+    now = utc_now()
+    after, _ = cancel(before, Ask(booking_id, EVE), now)
+    return Changes((Change(before, written(before, settle(after, now), now)),))
+
+
+async def look(rooms: Rooms, before: Slot, *people: UserId, now: datetime | None = None) -> Slot:
+    """The slot as it is now."""
+    found = await rooms[0].look(Look(before.id, now or utc_now(), people))
+    assert found is not None
+    return found
+
+
+async def test_of_two_decisions_on_one_version_in_one_batch_one_is_written(rooms: Rooms) -> None:
+    before = await kept(rooms)
     ada, ben = booking_by(ADA, before), booking_by(BEN, before)
-    written = await asyncio.gather(slots.commit(before, ada), slots.commit(before, ben))
-    assert list(written) == [True, False]
-    after = await slots.look_at_roster(before.id)
+    made = await asyncio.gather(rooms[1].commit(ada), rooms[1].commit(ben))
+    assert list(made) == [True, False]
+    after = await rooms[0].look_at_roster(before.id)
     assert after is not None
-    assert after.bookings == ada.added
+    assert after.bookings == ada.slots[0].after.bookings
 
 
-async def test_a_mismatch_in_a_batch_is_told_to_its_caller_and_to_no_other(slots: Slots) -> None:
-    fresh = [await kept(slots) for _ in range(30)]
-    stale = await kept(slots)
-    assert await slots.commit(stale, booking_by(ADA, stale))
+async def test_a_mismatch_in_a_batch_is_told_to_its_caller_and_to_no_other(rooms: Rooms) -> None:
+    fresh = [await kept(rooms) for _ in range(30)]
+    stale = await kept(rooms)
+    assert await rooms[1].commit(booking_by(ADA, stale))
     wanted = [*fresh[:15], stale, *fresh[15:]]
-    written = await asyncio.gather(*(slots.commit(s, booking_by(BEN, s)) for s in wanted))
-    assert written == [True] * 15 + [False] + [True] * 15
+    made = await asyncio.gather(*(rooms[1].commit(booking_by(BEN, s)) for s in wanted))
+    assert made == [True] * 15 + [False] + [True] * 15
 
 
 async def test_a_booking_that_was_written_and_cancelled_before_it_was_told_counts_as_written(
-    slots: Slots, monkeypatch: pytest.MonkeyPatch
+    rooms: Rooms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, stale = await kept(slots), await kept(slots)
-    assert await slots.commit(stale, booking_by(ADA, stale))
-    read_back = slots._made
+    writes = rooms[1]
+    before, stale = await kept(rooms), await kept(rooms)
+    assert await writes.commit(booking_by(ADA, stale))
+    read_back = writes._made
 
-    async def cancelled_first(wanted: list[tuple[Slot, Decision[object]]]) -> set[str]:
-        now = await slots.look(before.id, [BEN])
-        assert now is not None
-        organiser = Caller(ADA, Role.ORGANIZER, "session", utc_now())
-        assert await slots.commit(now, cancel(now, now.bookings[0].id, organiser, utc_now()))
-        return set(await read_back(wanted))
+    async def cancelled_first(wanted: list[Change]) -> set[BookingId]:
+        now = await look(rooms, before, BEN)
+        assert await writes.commit(cancelling(now.bookings[0].id, now))
+        return await read_back(wanted)
 
-    monkeypatch.setattr(slots, "_made", cancelled_first)
-    both = (
-        slots.commit(before, booking_by(BEN, before)),
-        slots.commit(stale, booking_by(BEN, stale)),
-    )
+    monkeypatch.setattr(writes, "_made", cancelled_first)
+    both = writes.commit(booking_by(BEN, before)), writes.commit(booking_by(BEN, stale))
     assert list(await asyncio.gather(*both)) == [True, False]
 
 
-async def test_looks_that_travel_together_bring_each_caller_their_own_slot(slots: Slots) -> None:
-    many = [await kept(slots) for _ in range(20)]
+async def test_looks_that_travel_together_bring_each_caller_their_own_slot(rooms: Rooms) -> None:
+    many = [await kept(rooms) for _ in range(20)]
     missing = new_slot_id()
     ids = [one.id for one in many] + [missing]
-    found = await asyncio.gather(*(slots.look(slot_id, [ADA]) for slot_id in ids))
+    now = utc_now()
+    found = await asyncio.gather(*(rooms[0].look(Look(id_, now, [ADA])) for id_ in ids))
     assert [one and one.id for one in found] == [*ids[:-1], None]
+
+
+async def test_a_look_shows_whom_it_asks_for_and_who_ran_out_and_counts_all(rooms: Rooms) -> None:
+    before = await kept(rooms, capacity=9)
+    for person in (ADA, BEN):
+        before = await look(rooms, before)
+        assert await rooms[1].commit(booking_by(person, before))
+    assert await rooms[1].commit(booking_by(CLEO, await look(rooms, before), hold=True))
+    now = await look(rooms, before, BEN)
+    assert [booking.user_id for booking in now.bookings] == [BEN]
+    assert now.taken == 3
+    assert now.due is not None
+    later = await look(rooms, before, now=now.due)
+    assert [booking.user_id for booking in later.bookings] == [CLEO]
+    assert (later.taken, later.due) == (3, None)
+    assert (await look(rooms, before)).bookings == ()
+
+
+async def test_a_look_shows_the_first_in_line_and_whom_it_asks_for_and_counts_all(
+    rooms: Rooms,
+) -> None:
+    before = await kept(rooms)
+    assert await rooms[1].commit(booking_by(ADA, before))
+    line = [UserId(f"{number:024x}") for number in range(5)]
+    for person in line:
+        assert await rooms[1].commit(waiting_by(person, await look(rooms, before, person)))
+    found = await rooms[0].look(Look(before.id, utc_now(), [line[3], line[1]], heads=2))
+    assert found is not None
+    assert [waiting.user_id for waiting in found.waiting] == [line[0], line[1], line[3]]
+    assert (found.heads, found.waiting_count) == (2, 5)
+    roster = await rooms[0].look_at_roster(before.id)
+    assert roster is not None
+    ids = [waiting.id for waiting in roster.waiting]
+    assert [waiting.user_id for waiting in roster.waiting] == line
+    assert list(await rooms[0].line(before.id)) == ids
+    assert list(await rooms[0].line(new_slot_id())) == []
+
+
+async def test_as_many_more_of_the_line_are_read_as_holds_ran_out(rooms: Rooms) -> None:
+    before = await kept(rooms, capacity=3)
+    for person in (ADA, BEN, CLEO):
+        assert await rooms[1].commit(booking_by(person, await look(rooms, before), hold=True))
+    for number in range(5):
+        person = UserId(f"{number:024x}")
+        assert await rooms[1].commit(waiting_by(person, await look(rooms, before, person)))
+    assert (await look(rooms, before)).heads == 1
+    later = await look(rooms, before, now=utc_now() + timedelta(hours=1))
+    assert (later.heads, later.waiting_count) == (4, 5)
+    now = utc_now() + timedelta(hours=1)
+    after = settle(later, now)
+    assert await rooms[1].commit(Changes((Change(later, written(later, after, now)),)))
+    assert (await look(rooms, before)).taken == 3
+
+
+async def test_the_ended_bookings_of_a_slot_come_in_pages_in_the_order_they_ended(
+    rooms: Rooms,
+) -> None:
+    before = await kept(rooms)
+    ids = []
+    for person in (ADA, BEN, CLEO):
+        assert await rooms[1].commit(booking_by(person, await look(rooms, before)))
+        now = await look(rooms, before, person)
+        ids.append(now.bookings[0].id)
+        assert await rooms[1].commit(cancelling(ids[-1], now))
+    first = await rooms[0].ended_page(before.id, 2, None)
+    assert ([booking.id for booking in first.items], first.more) == (ids[:2], True)
+    last = first.items[-1]
+    assert last.ended_at is not None
+    rest = await rooms[0].ended_page(before.id, 2, Position(last.ended_at, last.id))
+    assert ([booking.id for booking in rest.items], rest.more) == (ids[2:], False)
 
 
 async def test_an_item_that_fails_fails_its_own_caller_only() -> None:

@@ -1,0 +1,178 @@
+"""Answers kept under keys: what is told again is exactly what was told, once a key."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from slotlock.api.embedded import Servers
+from slotlock.domain.booked import Ask, cancel, confirm, extend, move
+from slotlock.domain.booking import Claim, Party, book, book_all
+from slotlock.domain.keeping import edit
+from slotlock.domain.people import Caller, Role, UserId
+from slotlock.domain.settling import settle, written
+from slotlock.domain.slots import BookingId, Slot, SlotId, Waiting
+from slotlock.domain.waitlist import join, leave
+from slotlock.stores import mongo
+from slotlock.stores.answers import Answers, KeptAnswer, answer_document
+from slotlock.stores.mongo import Database, Document
+from slotlock.stores.slots import Slots, new_booking_id, new_slot_id, new_wait_id
+from slotlock.stores.writes import Change, Changes, Writes
+from tests.domain.test_booking import NOW, slot
+from tests.support.processes import database_url
+
+ADA, BEN, EVE = UserId("a" * 24), UserId("b" * 24), UserId("e" * 24)
+LATER = NOW + timedelta(minutes=1)
+
+
+@pytest.fixture
+async def database(servers: Servers) -> AsyncIterator[Database]:
+    """A database of a test's own."""
+    client, database = mongo.connect(database_url(servers, f"answers{ObjectId()}"))
+    try:
+        await Answers(database).prepare()
+        yield database
+    finally:
+        await client.drop_database(database.name)
+        await client.close()
+
+
+def party(user_id: UserId, hold: bool = False, organised: bool = False) -> Party:
+    """Somebody who is to have a place."""
+    return Party(user_id, new_booking_id(), EVE if organised else user_id, hold, organised)
+
+
+def ask(booking_id: BookingId) -> Ask:
+    """An organiser who asks about a booking."""
+    return Ask(booking_id, Caller(EVE, Role.ORGANIZER, "session", NOW))
+
+
+def granted() -> list[Any]:
+    """One of every outcome that changes something, with all that the rules can put into it."""
+    return list(_granted())
+
+
+def _granted() -> Iterator[Any]:
+    new = slot(2, id=new_slot_id(), location="Sala 3 · 瑜伽", offer_minutes=5, cutoff_minutes=2000)
+    held, booked = book(new, party(ADA, hold=True, organised=True), NOW)
+    yield booked
+    hold = held.bookings[0].id
+    longer, extended = extend(held, ask(hold), LATER)
+    yield extended
+    for_good, confirmed = confirm(longer, ask(hold), LATER)
+    yield confirmed
+    yield cancel(for_good, ask(hold), LATER)[1]  # after the cut-off, which is named
+    other = slot(id=new_slot_id())
+    yield move(for_good, other, ask(hold), party(ADA, organised=True), LATER)[2]
+    claims = [Claim(id_, party(BEN)) for id_ in (for_good.id, other.id)]
+    both, all_booked = book_all({for_good.id: for_good, other.id: other}, claims, NOW)
+    yield all_booked
+    full = both[for_good.id]
+    line, joined = join(full, Waiting(new_wait_id(), full.id, EVE, NOW), NOW)
+    yield joined
+    yield leave(line, EVE, LATER)[1]
+    raised, kept = edit(replace(line, heads=1), {"capacity": 3})
+    yield kept
+    offered = settle(raised, LATER)  # a booking that waited, made by nobody
+    yield confirm(offered, ask(offered.bookings[-1].id), LATER)[1]
+
+
+@pytest.mark.parametrize("outcome", granted(), ids=lambda outcome: type(outcome).__name__)
+async def test_what_was_granted_is_told_again_exactly(database: Database, outcome: Any) -> None:
+    answer = KeptAnswer("key", "print", outcome, NOW)
+    await database["answers"].insert_one(answer_document(answer))
+    assert await Answers(database).find("key") == answer
+
+
+def test_nothing_that_can_be_granted_under_a_key_is_left_out() -> None:
+    promised = {"Booked", "AllBooked", "BookingConfirmed", "HoldExtended", "BookingCancelled"}
+    assert promised | {"BookingMoved"} <= {type(outcome).__name__ for outcome in granted()}
+
+
+def grown(value: Any) -> Any:
+    """A kept value as a later version may keep it, with more in every part."""
+    if isinstance(value, list):
+        return [grown(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    more = {} if "_value" in value else {"ofLater": {"_is": "Unheard", "of": [1]}}
+    return {name: grown(each) for name, each in value.items()} | more
+
+
+async def test_what_a_later_version_keeps_besides_is_left_out(database: Database) -> None:
+    answers = [KeptAnswer(f"key{n}", "print", each, NOW) for n, each in enumerate(granted())]
+    documents: list[Document] = []
+    for answer in answers:
+        document = answer_document(answer)
+        documents.append({**document, "outcome": grown(document["outcome"]), "more": 1})
+    await database["answers"].insert_many(documents)
+    found = Answers(database)
+    assert await asyncio.gather(*(found.find(each.key_id) for each in answers)) == answers
+
+
+async def test_what_an_earlier_version_did_not_keep_has_its_default(database: Database) -> None:
+    outcome = granted()[0]
+    document = answer_document(KeptAnswer("key", "print", outcome, NOW))
+    del document["outcome"]["slot"]["offer_minutes"]
+    await database["answers"].insert_one(document)
+    found = await Answers(database).find("key")
+    assert found is not None
+    assert found.outcome.slot == replace(outcome.slot, offer_minutes=None)
+
+
+async def test_an_answer_is_kept_for_a_day_at_least_and_not_for_ever(database: Database) -> None:
+    indexes = [index async for index in await database["answers"].list_indexes()]
+    (forgets,) = [index for index in indexes if "expireAfterSeconds" in index]
+    assert list(forgets["key"]) == ["at"]
+    assert 24 * 3600 <= forgets["expireAfterSeconds"] <= 7 * 24 * 3600
+    await database["answers"].insert_one(answer_document(KeptAnswer("key", "print", None, NOW)))
+    kept = await database["answers"].find_one()
+    assert kept is not None
+    assert kept["at"] == NOW  # a date, which alone the index forgets by
+
+
+async def test_a_key_that_nobody_sent_has_no_answer(database: Database) -> None:
+    assert await Answers(database).find("key") is None
+
+
+async def decided(slots: Slots) -> tuple[SlotId, Change]:
+    """A booking to be written to a new slot."""
+    before = slot(id=new_slot_id())
+    await slots.add(before)
+    after, _ = book(before, party(ADA), NOW)
+    return before.id, Change(before, written(before, after, NOW))
+
+
+async def taken(slots: Slots, slot_id: SlotId) -> int:
+    """The places that were given."""
+    found: Slot | None = await slots.look_at_roster(slot_id)
+    assert found is not None
+    return found.taken
+
+
+async def test_a_key_that_was_answered_meanwhile_lets_nothing_be_written(
+    database: Database,
+) -> None:
+    slots = Slots(database)
+    writes = Writes(database, slots.gate)
+    first = KeptAnswer("key", "print", None, NOW)
+    (one, change), (other, again) = await decided(slots), await decided(slots)
+    assert await writes.commit(Changes((change,), (first,)))
+    assert not await writes.commit(Changes((again,), (replace(first, fingerprint="other"),)))
+    assert (await taken(slots, one), await taken(slots, other)) == (1, 0)
+    assert await Answers(database).find("key") == first
+
+
+async def test_of_two_who_send_one_key_at_once_one_is_written(database: Database) -> None:
+    slots = Slots(database)
+    writes = Writes(database, slots.gate)
+    answers = (KeptAnswer("key", "print", None, NOW),)
+    (one, change), (other, again) = await decided(slots), await decided(slots)
+    both = (writes.commit(Changes((each,), answers)) for each in (change, again))
+    made = await asyncio.gather(*both)
+    assert sorted(made) == [False, True]
+    assert [await taken(slots, one), await taken(slots, other)] == [int(each) for each in made]
