@@ -220,7 +220,7 @@ async def test_whoever_confirms_as_the_hold_runs_out_is_told_what_it_became(
     holds = [await person.hold(slot_id, waitMs=20_000) for person in people]
     confirming = [person.confirm(h["id"]) for person, h in zip(people, holds, strict=True)]
     ending = asyncio.to_thread(let_holds_run_out, mongo_url, slot_id)
-    *answers, _ = await asyncio.gather(*confirming, ending)
+    answers, _ = await asyncio.gather(asyncio.gather(*confirming), ending)
     became = [await person.seen(h["id"]) for person, h in zip(people, holds, strict=True)]
     outcomes = {"CONFIRMED": "BookingConfirmed", "EXPIRED": "HoldExpired"}
     assert [outcomes[booking["status"]] for booking in became] == [

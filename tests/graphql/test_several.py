@@ -1,0 +1,233 @@
+"""Several places for several people: all of them or none, and each person's limits hold."""
+
+import asyncio
+import secrets
+from collections import Counter
+
+import httpx
+import pytest
+
+from tests.support.client import Json, in_hours
+from tests.support.desk import BOOK_ALL, Person, staffed
+from tests.support.processes import AppProcess
+from tests.support.teams import LEAVE
+
+Pair = tuple[AppProcess, AppProcess]
+Four = tuple[Person, Person, Person, Person]
+NOWHERE = "slot_" + "0" * 24
+PHANTOM = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
+  ... on ClaimsRefused { refusals { refusal {
+    ... on AlreadyBooked { booking { id } slot { remaining } }
+    ... on LimitReached { bookingId }
+  } } }
+} }"""
+
+
+@pytest.fixture
+async def four(two_apps: Pair, http: httpx.AsyncClient) -> Four:
+    """Ada and Ben, who are a team, Cleo, who is a stranger, and an organiser."""
+    (ada, ben, cleo), organiser = await staffed(http, 3, *two_apps)
+    await ada.team_up(ben)
+    return ada, ben, cleo, organiser
+
+
+def claims(slot_ids: list[str], *user_ids: str) -> list[Json]:
+    """A claim for each slot and person together, or for oneself."""
+    if not user_ids:
+        return [{"slotId": slot_id} for slot_id in slot_ids]
+    pairs = zip(slot_ids, user_ids, strict=True)
+    return [{"slotId": slot_id, "userId": user_id} for slot_id, user_id in pairs]
+
+
+async def left(person: Person, slot_ids: list[str]) -> list[int]:
+    """How many places are left in each slot."""
+    return [(await person.mine(slot_id))["remaining"] for slot_id in slot_ids]
+
+
+def refused(outcome: Json) -> dict[int, str]:
+    """The code of each claim that was refused."""
+    assert outcome["__typename"] == "ClaimsRefused", outcome
+    return {each["claim"]: each["refusal"]["code"] for each in outcome["refusals"]}
+
+
+async def test_all_places_are_booked_in_the_order_of_the_claims(four: Four) -> None:
+    ada, *_, organiser = four
+    slot_ids = [await organiser.slot(capacity=2) for _ in range(5)]
+    outcome = await ada.book_all(*claims(slot_ids))
+    assert outcome["__typename"] == "AllBooked"
+    assert [booking["slot"]["id"] for booking in outcome["bookings"]] == slot_ids
+    assert {booking["status"] for booking in outcome["bookings"]} == {"CONFIRMED"}
+    assert await left(ada, slot_ids) == [1] * 5
+    for booking in outcome["bookings"]:
+        assert await ada.seen(booking["id"]) == booking
+
+
+async def test_one_refused_claim_refuses_all_and_says_which_and_why(four: Four) -> None:
+    ada, ben, cleo, organiser = four
+    free, full, off, mine = [await organiser.slot() for _ in range(4)]
+    begun = await organiser.slot(startTime=in_hours(-1))
+    await cleo.wish(full)
+    await ada.wish(mine)
+    await organiser.call_off(off)
+    asked = [free, full, off, begun, mine, NOWHERE, "nonsense"]
+    outcome = await ada.book_all(*claims(asked))
+    assert refused(outcome) == {
+        1: "SLOT_FULL",
+        2: "SLOT_CANCELLED",
+        3: "SLOT_STARTED",
+        4: "ALREADY_BOOKED",
+        5: "SLOT_NOT_FOUND",
+        6: "SLOT_NOT_FOUND",
+    }
+    assert [each["slotId"] for each in outcome["refusals"]] == asked[1:]
+    assert (await ben.mine(free))["remaining"] == 1
+
+
+async def test_holds_are_made_all_or_none_too_and_confirmed_one_by_one(four: Four) -> None:
+    ada, ben, _, organiser = four
+    slot_ids = [await organiser.slot() for _ in range(2)]
+    outcome = await ada.book_all(*claims(slot_ids, await ada.id(), await ben.id()), hold=True)
+    assert [booking["status"] for booking in outcome["bookings"]] == ["HELD", "HELD"]
+    mine, bens = (booking["id"] for booking in outcome["bookings"])
+    assert (await ada.confirm(bens))["code"] == "BOOKING_NOT_FOUND"
+    assert (await ada.confirm(mine))["booking"]["status"] == "CONFIRMED"
+    assert (await ben.confirm(bens))["booking"]["status"] == "CONFIRMED"
+
+
+async def test_a_member_books_for_members_of_their_team_and_is_recorded(four: Four) -> None:
+    ada, ben, _, organiser = four
+    slot_id = await organiser.slot(capacity=2)
+    adas, bens = await ada.id(), await ben.id()
+    outcome = await ada.book_all(*claims([slot_id, slot_id], adas, bens))
+    own, other = outcome["bookings"]
+    assert (own["user"]["id"], own["onBehalf"], own["madeBy"]["id"]) == (adas, False, adas)
+    assert (other["user"]["id"], other["onBehalf"], other["madeBy"]["id"]) == (bens, True, adas)
+    assert other["history"][0]["by"]["id"] == adas
+    assert (await ben.mine(slot_id))["myBooking"]["id"] == other["id"]
+    assert (await ben.give_back(other["id"]))["__typename"] == "BookingCancelled"
+
+
+async def test_one_place_is_booked_for_a_team_mate_as_well(four: Four) -> None:
+    ada, ben, cleo, organiser = four
+    slot_id = await organiser.slot(capacity=2)
+    booked = await ada.wish(slot_id, userId=await ben.id())
+    assert (booked["__typename"], booked["booking"]["onBehalf"]) == ("Booked", True)
+    assert (await ada.wish(slot_id, userId=await cleo.id()))["code"] == "NOT_TEAMMATE"
+    assert (await ada.wish(slot_id, userId="user_" + "0" * 24))["code"] == "NOT_TEAMMATE"
+    assert (await ada.wish(slot_id, userId="nobody"))["code"] == "PERSON_NOT_FOUND"
+    assert (await ada.mine(slot_id))["remaining"] == 1
+
+
+async def test_nobody_books_for_a_stranger_nor_for_who_left_the_team(four: Four) -> None:
+    ada, ben, cleo, organiser = four
+    slot_ids = [await organiser.slot() for _ in range(3)]
+    people = [await person.id() for person in (ada, ben, cleo)]
+    assert refused(await ada.book_all(*claims(slot_ids, *people))) == {2: "NOT_TEAMMATE"}
+    assert refused(await cleo.book_all(*claims(slot_ids, *people))) == {
+        0: "NOT_TEAMMATE",
+        1: "NOT_TEAMMATE",
+    }
+    (team,) = await ben.ask("{ myTeams { id } }")
+    await ben.ask(LEAVE, team=team["id"])
+    assert refused(await ada.book_all(*claims(slot_ids[:2], *people[:2]))) == {1: "NOT_TEAMMATE"}
+    assert await left(ada, slot_ids) == [1, 1, 1]
+
+
+async def test_who_is_only_invited_is_not_booked_for(four: Four) -> None:
+    ada, _, cleo, organiser = four
+    slot_id = await organiser.slot()
+    (team,) = await ada.ask("{ myTeams { id } }")
+    email = (await cleo.ask("{ me { email } }"))["email"]
+    invite = "mutation($t: ID!, $e: EmailAddress!) { inviteToTeam(input: {teamId: $t, email: $e})"
+    await ada.ask(invite + " { __typename } }", t=team["id"], e=email)
+    assert (await ada.wish(slot_id, userId=await cleo.id()))["code"] == "NOT_TEAMMATE"
+
+
+async def test_the_same_place_claimed_twice_is_refused_whole(four: Four) -> None:
+    ada, *_, organiser = four
+    slot_id = await organiser.slot(capacity=5)
+    asked = claims([slot_id, slot_id])
+    assert refused(await ada.book_all(*asked)) == {1: "ALREADY_BOOKED"}
+    assert (await ada.mine(slot_id))["remaining"] == 5
+
+
+async def test_a_refusal_names_no_booking_that_there_is_not(four: Four) -> None:
+    ada, *_, organiser = four
+    room = secrets.token_hex(8)
+    bed, other_bed = [await organiser.slot(choice=room, capacity=2) for _ in range(2)]
+    for slot_ids in ([bed, bed], [bed, other_bed]):
+        answer = await ada.send(PHANTOM, input={"claims": claims(slot_ids)})
+        (only,) = answer["data"]["bookSlots"]["refusals"]
+        booking_id = only["refusal"].get("bookingId") or only["refusal"]["booking"]["id"]
+        assert await ada.seen(booking_id) is not None
+
+
+async def test_more_claims_for_a_slot_than_it_has_places_take_none(four: Four) -> None:
+    ada, ben, _, organiser = four
+    slot_id = await organiser.slot()
+    asked = claims([slot_id, slot_id], await ada.id(), await ben.id())
+    assert refused(await ada.book_all(*asked)) == {1: "SLOT_FULL"}
+    assert (await ada.mine(slot_id))["remaining"] == 1
+
+
+async def test_1_to_50_places_are_claimed_at_once(four: Four) -> None:
+    ada, *_, organiser = four
+    slot_ids = await asyncio.gather(*(organiser.slot() for _ in range(51)))
+    for asked in ([], claims(list(slot_ids))):
+        assert await ada.error_code(BOOK_ALL, input={"claims": asked}) == "BAD_USER_INPUT"
+    outcome = await ada.book_all(*claims(list(slot_ids[:50])))
+    assert len(outcome["bookings"]) == 50
+
+
+async def test_a_claim_for_an_id_of_nobody_is_refused(four: Four) -> None:
+    ada, *_, organiser = four
+    slot_id = await organiser.slot()
+    for user_id in ("", "nobody", "slot_" + "0" * 24, "user_" + "0" * 24):
+        outcome = await organiser.book_all({"slotId": slot_id, "userId": user_id})
+        assert refused(outcome) == {0: "PERSON_NOT_FOUND"}
+        assert refused(await ada.book_all({"slotId": slot_id, "userId": user_id}))
+    assert (await ada.mine(slot_id))["remaining"] == 1
+
+
+async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(four: Four) -> None:
+    ada, ben, _, organiser = four
+    room = secrets.token_hex(8)
+    beds = [await organiser.slot(choice=room) for _ in range(3)]
+    adas, bens = await ada.id(), await ben.id()
+    assert refused(await ada.book_all(*claims(beds[:2]))) == {1: "LIMIT_REACHED"}
+    assert (await ada.book_all(*claims(beds[:2], adas, bens)))["__typename"] == "AllBooked"
+    again = await ben.wish(beds[2])
+    assert (again["code"], again["limit"]) == ("LIMIT_REACHED", 1)
+    assert again["bookingId"] == (await ben.mine(beds[1]))["myBooking"]["id"]
+    assert refused(await ben.book_all(*claims([beds[2]], adas))) == {0: "LIMIT_REACHED"}
+
+
+@pytest.mark.parametrize("patience", [0, 20_000])
+async def test_two_people_never_end_up_with_four_beds(four: Four, patience: int) -> None:
+    ada, ben, _, organiser = four
+    adas, bens = await ada.id(), await ben.id()
+    for _ in range(10):
+        room = secrets.token_hex(8)
+        beds = [await organiser.slot(choice=room) for _ in range(4)]
+        outcomes = await asyncio.gather(
+            ada.book_all(*claims(beds[:2], adas, bens), waitMs=patience),
+            ben.book_all(*claims(beds[2:], bens, adas), waitMs=patience),
+        )
+        counts = Counter(outcome["__typename"] for outcome in outcomes)
+        assert counts["AllBooked"] == 1
+        assert sum(await left(ada, beds)) == 2
+
+
+async def test_teams_that_claim_the_same_places_in_opposite_orders_get_all_or_nothing(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    people, organiser = await staffed(http, 12, *two_apps)
+    slot_ids = [await organiser.slot(capacity=4) for _ in range(6)]
+    outcomes = await asyncio.gather(
+        *(
+            person.book_all(*claims(slot_ids[:: 1 if i % 4 < 2 else -1]), waitMs=20_000)
+            for i, person in enumerate(people)
+        )
+    )
+    assert Counter(o["__typename"] for o in outcomes) == {"AllBooked": 4, "ClaimsRefused": 8}
+    assert await left(organiser, slot_ids) == [0] * 6
