@@ -20,6 +20,7 @@ from bson import ObjectId
 from redis.asyncio import Redis
 
 from slotlock.api.cli import main
+from slotlock.desk.sweeping import TURN
 from slotlock.domain.slots import Availability, Slot, SlotId
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores import leases, locks, slot_documents, teams, waiting
@@ -104,9 +105,10 @@ def pause(point: str, stage: str) -> None:
         await wait()
         return await commit(*arguments)
 
-    async def late_release(*arguments: Any) -> None:
-        await wait()
-        await release(*arguments)
+    async def late_release(self: Locks, lease: Lease, *news: Availability) -> None:
+        if TURN not in lease.slot_ids:  # the sweeper's turn is no act
+            await wait()
+        await release(self, lease, *news)
 
     if point == "commit":
         Writes.commit = late_commit  # type: ignore[method-assign,assignment]
