@@ -1,0 +1,130 @@
+"""The app's processes, which are killed and started again, and the memory that each life takes."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from bench.soak.servers import SoakError, free_port
+
+START_WITHIN_S = 90.0
+STOP_WITHIN_S = 45.0
+PROJECT = Path(__file__).parent.parent.parent
+PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+@dataclass(slots=True)
+class Life:
+    """One process from its start to its end, with its memory in MiB when it was ready and last."""
+
+    app: int
+    began: float
+    first: float
+    last: float
+    ended: float | None = None
+
+
+@dataclass(slots=True)
+class App:
+    """One of the processes behind the same database, over all its lives."""
+
+    index: int
+    environment: Mapping[str, str]
+    log_file: Path
+    port: int = field(default_factory=free_port)
+    lives: list[Life] = field(default_factory=list)
+    exits: list[int] = field(default_factory=list)
+    up: bool = False
+    busy: bool = False
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where its GraphQL is."""
+        return f"http://127.0.0.1:{self.port}/graphql"
+
+    @property
+    def socket_url(self) -> str:
+        """Where its WebSockets are."""
+        return f"ws://127.0.0.1:{self.port}/graphql"
+
+    async def start(self) -> None:
+        """Begin a life, again and again while MongoDB or Valkey are away. Errors: SoakError."""
+        deadline = time.monotonic() + START_WITHIN_S
+        self._launch()
+        while not await self._ready():
+            if time.monotonic() > deadline:
+                raise SoakError(f"app {self.index} does not start: see {self.log_file}")
+            if self.process is None or self.process.poll() is not None:
+                self._launch()
+            await asyncio.sleep(0.1)
+        now = self.memory()
+        self.lives.append(Life(self.index, time.time(), now, now))
+        self.up = True
+
+    def _launch(self) -> None:
+        own = {name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK")}
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(
+                (sys.executable, "-m", "slotlock", "serve"),
+                cwd=PROJECT,
+                env={**own, **self.environment, "PORT": str(self.port)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    async def _ready(self) -> bool:
+        url = f"http://127.0.0.1:{self.port}/readyz"
+        async with httpx.AsyncClient(trust_env=False, timeout=2) as client:
+            with suppress(httpx.TransportError):
+                return (await client.get(url)).status_code == 200
+        return False
+
+    def kill(self) -> None:
+        """SIGKILL: it gets no chance to clean up."""
+        self._over()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    async def stop(self) -> int:
+        """SIGTERM, and wait; its exit code, or -9 when it had to be killed."""
+        if self.process is None:
+            return 0
+        self.process.send_signal(signal.SIGTERM)
+        self._over()
+        with suppress(subprocess.TimeoutExpired):
+            code = await asyncio.to_thread(self.process.wait, STOP_WITHIN_S)
+            self.exits.append(code)
+            return code
+        self.kill()
+        self.exits.append(-9)
+        return -9
+
+    def _over(self) -> None:
+        if self.up:
+            self.sample()
+            self.lives[-1].ended = time.time()
+        self.up = False
+
+    def memory(self) -> float:
+        """What it has in memory, in MiB; 0 where there is no /proc."""
+        with suppress(OSError):
+            pid = self.process.pid if self.process else 0
+            return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_MIB
+        return 0.0
+
+    def sample(self) -> None:
+        """Note what it has in memory now."""
+        if self.up and (now := self.memory()):
+            self.lives[-1].last = now

@@ -1,0 +1,181 @@
+"""What happens to servers, processes, keys and holds meanwhile, by a schedule of the seed."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from pymongo.errors import PyMongoError
+from redis import RedisError
+
+from bench.soak.apps import App
+from bench.soak.sending import send_recent_again
+from bench.soak.servers import SoakError
+from bench.soak.world import World
+
+GAP_S = 3.5  # on average
+LOCKS = "slotlock:{*"
+# At once: a lock lives for some ms only.
+DELETE_ONE = """
+local found = redis.call('keys', ARGV[1])
+return #found > 0 and redis.call('del', found[ARGV[2] % #found + 1]) or 0
+"""
+KINDS = {
+    "kill app": 4,
+    "stop app": 2,
+    "FLUSHALL": 3,
+    "kill Valkey": 2,
+    "pause Valkey": 2,
+    "delete locks": 4,
+    "run out holds": 12,
+}
+MONGO_AT = (0.35, 0.75)  # of the run; a run that is too short for it leaves MongoDB alone
+SHORTEST_WITH_MONGO_S = 40.0
+
+
+def schedule(world: World) -> list[tuple[float, str]]:
+    """When what happens, in seconds from the beginning: every kind once, then at random."""
+    rng = world.rng("chaos")
+    at, events = 1.0, list[tuple[float, str]]()
+    first = rng.sample(list(KINDS), len(KINDS))
+    while (at := at + rng.expovariate(1 / GAP_S)) < world.seconds - 3:
+        kind = first.pop() if first else rng.choices(list(KINDS), list(KINDS.values()))[0]
+        events.append((at, kind))
+    if world.seconds >= SHORTEST_WITH_MONGO_S:
+        events += [(world.seconds * share, "kill mongod") for share in MONGO_AT]
+    return sorted(events)
+
+
+async def cause(world: World) -> None:
+    """Let it all happen; what takes its time does not hold up what comes next."""
+    deeds: dict[str, Callable[[World, random.Random], Awaitable[None]]] = {
+        "kill app": kill_app,
+        "stop app": stop_app,
+        "FLUSHALL": flush,
+        "kill Valkey": kill_valkey,
+        "pause Valkey": pause_valkey,
+        "delete locks": delete_locks,
+        "run out holds": run_out_holds,
+        "kill mongod": kill_mongod,
+    }
+    rng, begin = world.rng("deeds"), time.monotonic()
+    valkey, running = asyncio.Lock(), set[asyncio.Task[None]]()
+
+    async def happen(kind: str, chance: random.Random) -> None:
+        world.ledger.chaos[kind] += 1
+        if "Valkey" not in kind:
+            await deeds[kind](world, chance)
+            return
+        async with valkey:
+            await deeds[kind](world, chance)
+
+    for at, kind in schedule(world):
+        if not await world.sleep(max(at - (time.monotonic() - begin), 0)):
+            break
+        running.add(asyncio.create_task(happen(kind, random.Random(rng.random()))))
+    await asyncio.gather(*running)
+
+
+def _idle(world: World, rng: random.Random) -> App | None:
+    # One of them is left to serve.
+    idle = [app for app in world.apps if app.up and not app.busy]
+    return rng.choice(idle) if len(idle) > 1 else None
+
+
+async def kill_app(world: World, rng: random.Random) -> None:
+    """A process dies on whatever line it is, and another takes its place."""
+    if (app := _idle(world, rng)) is None:
+        return
+    app.busy = True
+    try:
+        app.kill()
+        send_recent_again(world)
+        await asyncio.sleep(rng.uniform(0, 2))
+        await app.start()
+    finally:
+        app.busy = False
+
+
+async def stop_app(world: World, rng: random.Random) -> None:
+    """A process is told to stop, and does so in order."""
+    if (app := _idle(world, rng)) is None:
+        return
+    app.busy = True
+    try:
+        code = await app.stop()
+        if code != 0:
+            world.ledger.violation("bad exit", f"app {app.index} ended with {code} on SIGTERM")
+        await app.start()
+    finally:
+        app.busy = False
+
+
+async def flush(world: World, _rng: random.Random) -> None:
+    """Everything that Valkey knew is gone."""
+    with suppress(RedisError):
+        await asyncio.to_thread(world.redis.flushall)
+
+
+async def kill_valkey(world: World, rng: random.Random) -> None:
+    """Valkey dies, with what it had not written."""
+    world.valkey.kill()
+    await asyncio.sleep(rng.uniform(0, 2))
+    await world.valkey.start()
+
+
+async def pause_valkey(world: World, rng: random.Random) -> None:
+    """Valkey hangs."""
+    world.valkey.pause()
+    await asyncio.sleep(rng.uniform(1, 2.5))
+    world.valkey.resume()
+
+
+async def delete_locks(world: World, rng: random.Random) -> None:
+    """Single locks vanish under those who hold them, for two seconds on end."""
+    until = time.monotonic() + 2
+    while time.monotonic() < until:
+        with suppress(RedisError):
+            which = rng.randrange(1000)
+            gone: Any = await asyncio.to_thread(world.redis.eval, DELETE_ONE, 0, LOCKS, which)
+            world.ledger.chaos["locks deleted"] += int(gone)
+        await asyncio.sleep(0.003)
+
+
+async def run_out_holds(world: World, rng: random.Random) -> None:
+    """The time of most holds is over, as if the clock had jumped."""
+    with suppress(PyMongoError):
+        world.ledger.chaos["holds run out"] += await asyncio.to_thread(shift_holds, world, rng, 0.7)
+
+
+def shift_holds(world: World, rng: random.Random, share: float) -> int:
+    """Let this share of the slots' holds end now; returns how many."""
+    slots, shifted = world.truth["slots"], 0
+    for slot in slots.find({"bookings.until": {"$gt": datetime.now(UTC)}}):
+        if rng.random() > share:
+            continue
+        until, times = datetime.now(UTC), dict[str, Any]()
+        for place, booking in enumerate(slot["bookings"]):
+            if "until" in booking and booking["until"] > until:
+                last = len(booking["log"]) - 1
+                times[f"bookings.{place}.until"] = until
+                times[f"bookings.{place}.log.{last}.until"] = until
+        # A new version: what was decided on the old times must not be written on the new ones.
+        guard = {"_id": slot["_id"], "version": slot["version"]}
+        change = {"$set": {**times, "due": until}, "$inc": {"version": 1}}
+        shifted += len(times) // 2 * slots.update_one(guard, change).modified_count
+    return shifted
+
+
+async def kill_mongod(world: World, rng: random.Random) -> None:
+    """MongoDB dies and must come back with everything it acknowledged."""
+    world.ledger.mongo_leaves()
+    world.mongod.kill()
+    await asyncio.sleep(rng.uniform(0, 2))
+    try:
+        await world.mongod.start()
+    except SoakError as error:
+        world.ledger.violation("mongod", str(error))
+    world.ledger.mongo_is_back()

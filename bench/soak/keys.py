@@ -1,0 +1,91 @@
+"""Whether one key had one effect and one answer, from however many sides and times it was sent."""
+
+import hashlib
+from collections import Counter
+
+import orjson
+
+from bench.soak.ledger import Act, Json, Ledger, Send
+
+# These change something whenever they grant it, so that their grants are kept.
+ALWAYS_KEPT = {"book", "bookAll", "move", "extend"}
+# No booking can be found gone first and then be confirmed, moved or cancelled.
+ENDS_IT = {"BookingNotFound", "HoldExpired"}
+
+
+def check_keys(ledger: Ledger, kept: set[str]) -> None:
+    """Hold every answer under every key against the others. `kept`: the ids of kept answers."""
+    for act in ledger.acts:
+        if act.key is None:
+            continue
+        ledger.checks["keys"] += 1
+        finals = [sent for sent in act.sends if sent.final]
+        ledger.compared += max(len(finals) - 1, 0)
+        if any(sent.outcome == "KeyReused" for sent in finals):
+            ledger.violation("key", f"{_name(act)}: KeyReused for the same question")
+        if (grant := act.grant) is None:
+            continue
+        if _key_id(act) in kept:
+            _check_kept(ledger, act, grant, finals)
+        elif act.name in ALWAYS_KEPT:
+            ledger.violation("key", f"{_name(act)}: granted, and no answer is kept")
+        else:
+            _check_idle(ledger, act, grant, finals)
+
+
+def _check_kept(ledger: Ledger, act: Act, grant: Send, finals: list[Send]) -> None:
+    earliest = min(sent.ended for sent in finals if sent.granted)
+    for sent in finals:
+        if sent.granted and sent.answer != grant.answer:
+            ledger.violation("answers differ", f"{_name(act)}: {_difference(act, grant, sent)}")
+        elif not sent.granted and sent.began > earliest:
+            ledger.violation("refused after it was done", f"{_name(act)}: {sent.outcome}")
+        elif not sent.granted and _knows(sent, grant):
+            late = sent.ended - earliest
+            what = f"{_name(act)}: {sent.outcome} beside {grant.outcome}, {late:+.3f} s after it"
+            ledger.violation("refused for its own effect", what)
+
+
+def _check_idle(ledger: Ledger, act: Act, grant: Send, finals: list[Send]) -> None:
+    # It had been done under another key: nothing was kept, and what is told may be newer.
+    for sent in finals:
+        same = sent.answer.get("booking", {}).get("id") == grant.answer["booking"]["id"]
+        if sent.granted and not same:
+            ledger.violation("answers differ", f"{_name(act)}: another booking")
+        if sent.answer != grant.answer:
+            ledger.checks["answers that had no effect and differ later"] += 1
+
+
+def _knows(sent: Send, grant: Send) -> bool:
+    """Whether a refusal speaks of what the same key did."""
+    if sent.outcome in ENDS_IT and grant.outcome not in ("Booked", "AllBooked"):
+        return True
+    told = [sent.answer.get("booking") or {}]
+    told += [each["refusal"].get("booking") or {} for each in sent.answer.get("refusals", ())]
+    made = [grant.answer.get("booking") or {}, *grant.answer.get("bookings", ())]
+    return bool({b["id"] for b in told if b} & {b["id"] for b in made if b})
+
+
+def _difference(act: Act, one: Send, other: Send) -> str:
+    if one.outcome != other.outcome:
+        return f"{one.outcome} and {other.outcome}"
+    parts = [
+        f"{name}: {_short(one.answer[name])} and {_short(other.answer.get(name))}"
+        for name in one.answer
+        if one.answer[name] != other.answer.get(name)
+    ]
+    times = Counter(sent.outcome for sent in act.sends)
+    return f"{'; '.join(parts)}; sends {dict(times)}"
+
+
+def _short(value: object) -> str:
+    return orjson.dumps(value).decode()[:260]
+
+
+def _key_id(act: Act) -> str:
+    values: list[Json | str | None] = [act.by, act.key]
+    return hashlib.sha256(orjson.dumps(values)).hexdigest()
+
+
+def _name(act: Act) -> str:
+    return f"{act.name} by {act.by} under {act.key} at {act.sends[0].began:.3f}"
