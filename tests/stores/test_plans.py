@@ -10,20 +10,26 @@ from pymongo import AsyncMongoClient, monitoring
 from slotlock.api.embedded import Servers
 from slotlock.desk.desk import utc_now
 from slotlock.domain import joining
-from slotlock.domain.booking import Party, book, cancel
+from slotlock.domain.booked import Ask, cancel
+from slotlock.domain.booking import Party, book
 from slotlock.domain.listing import Position, SlotFilter, SlotOrder
 from slotlock.domain.people import Caller, Role, UserId
-from slotlock.domain.slots import SlotId, SlotKind
+from slotlock.domain.settling import settle, written
+from slotlock.domain.slots import BookingId, Slot, SlotId, SlotKind, Waiting
 from slotlock.domain.team_outcomes import TeamKept
+from slotlock.domain.teams import TeamSeen
+from slotlock.domain.waitlist import join, leave
+from slotlock.stores.answers import Answers, KeptAnswer
 from slotlock.stores.mongo import Database, Document
 from slotlock.stores.sessions import Sessions
-from slotlock.stores.slots import Slots, new_booking_id, new_slot_id
+from slotlock.stores.slots import Look, Slots, new_booking_id, new_slot_id, new_wait_id
 from slotlock.stores.teams import Teams, new_team_id
 from slotlock.stores.users import Users
+from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import slot
 from tests.support.processes import database_url
 
-ADA = UserId("0" * 24)
+ADA, BEN, CLEO = (UserId(digit * 24) for digit in "012")
 EXPLAINED = ("find", "update", "delete", "findAndModify")
 
 
@@ -58,43 +64,91 @@ async def overheard(servers: Servers) -> AsyncIterator[tuple[Database, Heard]]:
         await client.close()
 
 
-async def keep_slots(slots: Slots) -> SlotId:
-    """Slots of every kind, many enough for an index to matter."""
+async def keep_slots(slots: Slots) -> list[SlotId]:
+    """Slots of every kind, many enough for an index to matter; every second is one of a choice."""
     await slots.prepare()
     ids = [new_slot_id() for _ in range(60)]
     for number, slot_id in enumerate(ids):
         kind = list(SlotKind)[number % 3]
         start = slot().start + timedelta(hours=number)
-        await slots.add(slot(5, id=slot_id, kind=kind, start=start, end=start + timedelta(hours=1)))
-    return ids[0]
+        choice = None if number % 2 else f"week {number % 10}"
+        times = {"start": start, "end": start + timedelta(hours=1)}
+        await slots.add(slot(1, id=slot_id, kind=kind, choice=choice, **times))
+    return ids
 
 
-async def use_slots(slots: Slots) -> None:
-    """Every way in which slots are read and written."""
-    slot_id = await keep_slots(slots)
+async def look(slots: Slots, slot_id: SlotId, *booking_ids: BookingId) -> Slot:
+    """The slot as a decision finds it."""
+    found = await slots.look_to_decide(Look(slot_id, utc_now(), [ADA, BEN], booking_ids))
+    assert found is not None
+    return found
+
+
+async def change_slots(slots: Slots, writes: Writes, slot_id: SlotId, team: TeamSeen) -> BookingId:
+    """Every way in which slots are written; the id of a booking that ended."""
     now = utc_now()
-    before = await slots.look(slot_id, [ADA])
-    assert before is not None
-    decision = book(before, [Party(ADA, new_booking_id())], now)
-    assert await slots.commit(before, decision)
-    booking = decision.added[0]
-    with_it = await slots.look(slot_id, [], [booking.id])
-    assert with_it is not None
+    before = await look(slots, slot_id)
+    booking_id = new_booking_id()
+    after, _ = book(before, Party(ADA, booking_id, ADA, hold=True), now)
+    answers = (KeptAnswer(str(booking_id), "print", None, now),)
+    change = Change(before, written(before, after, now))
+    assert await writes.commit(Changes((change,), answers, (team,)))
+    for person in (BEN, CLEO):
+        before = await look(slots, slot_id)
+        after, _ = join(before, Waiting(new_wait_id(), slot_id, person, now), now)
+        assert await writes.commit(Changes((Change(before, written(before, after, now)),)))
+    before = await look(slots, slot_id, booking_id)
     caller = Caller(ADA, Role.MEMBER, "session", now)
-    assert await slots.commit(with_it, cancel(with_it, booking.id, caller, now))
-    await slots.look_at_roster(slot_id)
-    await slots.availability([slot_id])
-    assert await slots.ended(booking.id)
-    position = Position(before.start, slot_id)
+    after, _ = cancel(before, Ask(booking_id, caller), now)
+    after, _ = leave(settle(after, now), CLEO, now)
+    assert await writes.commit(Changes((Change(before, written(before, after, now)),)))
+    await writes.correct_due(await look(slots, slot_id))
+    return booking_id
+
+
+async def use_slots(database: Database) -> None:
+    """Every way in which slots are read and written."""
+    slots, answers, teams = Slots(database), Answers(database), Teams(database)
+    writes = Writes(database, slots.gate)
+    ids = await keep_slots(slots)
+    await answers.prepare()
+    now = utc_now()
+    team = joining.create(new_team_id(), "Relay", BEN, await teams.number_for(BEN), now)
+    assert isinstance(team, TeamKept)
+    assert await teams.add(team.team)
+    for slot_id in ids[:2]:  # one of a choice, and one of none
+        booking_id = await change_slots(slots, writes, slot_id, team.team.seen)
+        assert await slots.ended(booking_id)
+        assert await answers.find(str(booking_id))
+        position = Position(now, booking_id)
+        assert (await slots.ended_page(slot_id, 1, None)).items
+        await slots.ended_page(slot_id, 1, position)
+        await slots.look_at_roster(slot_id)
+        await slots.line(slot_id)
+    # A plain booking that comes too late is looked for among the live and the ended.
+    stale = slot(id=ids[1])
+    after, _ = book(stale, Party(ADA, new_booking_id(), ADA), now)
+    assert not await writes.commit(Changes((Change(stale, written(stale, after, now)),)))
+    await slots.due(now, 10)
+    assert await slots.of_people([ADA, BEN], now, now)
+
+
+async def use_lists(slots: Slots) -> None:
+    """Every way in which lists of slots are read."""
+    now = utc_now()
+    before, position = slot(), Position(slot().start, new_slot_id())
     for order in SlotOrder:
-        await slots.page(SlotFilter(), order, 10, None)
-        await slots.page(SlotFilter(), order, 10, position)
-        await slots.page(SlotFilter(kind=SlotKind.COURSE), order, 10, position)
-        await slots.page(SlotFilter(starts_from=now, starts_before=before.end), order, 10, None)
-        await slots.page(SlotFilter(with_places_left=True), order, 10, None)
-        await slots.page(SlotFilter(text="yog"), order, 10, None)
-    await slots.page_of(ADA, 10, None)
-    await slots.page_of(ADA, 10, position)
+        for wanted, after in [
+            (SlotFilter(), None),
+            (SlotFilter(), position),
+            (SlotFilter(kind=SlotKind.COURSE), position),
+            (SlotFilter(starts_from=now, starts_before=before.end), None),
+            (SlotFilter(with_places_left=True), None),
+            (SlotFilter(text="yog"), None),
+        ]:
+            await slots.page(wanted, order, 10, after, now, [ADA])
+    await slots.page_of(ADA, 10, None, now)
+    await slots.page_of(ADA, 10, position, now)
 
 
 async def use_people(users: Users, sessions: Sessions) -> None:
@@ -135,42 +189,74 @@ async def use_teams(teams: Teams) -> None:
     assert await teams.remove(after)
 
 
-def stages(plan: Any) -> Iterator[str]:
-    """The names of all stages of a plan."""
+def named(name: str, plan: Any) -> Iterator[str]:
+    """All that is called so in a plan."""
     if isinstance(plan, dict):
-        if "stage" in plan:
-            yield plan["stage"]
+        if name in plan:
+            yield plan[name]
         for part in plan.values():
-            yield from stages(part)
+            yield from named(name, part)
     elif isinstance(plan, list):
         for part in plan:
-            yield from stages(part)
+            yield from named(name, part)
+
+
+async def explained(database: Database, command: Document) -> Document:
+    """The plan that MongoDB chose for a command, and those that it thought of besides."""
+    sent = {"lsid", "txnNumber", "$clusterTime", "$db", "writeConcern", "autocommit"}
+    sent |= {"startTransaction", "maxTimeMS", "readConcern", "$readPreference"}
+    plain = {name: value for name, value in command.items() if name not in sent}
+    answer = await database.command("explain", plain, verbosity="queryPlanner")
+    plans: Document = answer["queryPlanner"]
+    return plans
 
 
 async def plan_of(database: Database, command: Document) -> set[str]:
     """The stages of the plan that MongoDB chose for a command."""
-    sent = {"lsid", "txnNumber", "$clusterTime", "$db", "writeConcern", "autocommit"}
-    sent |= {"startTransaction", "maxTimeMS", "readConcern", "$readPreference"}
-    plain = {name: value for name, value in command.items() if name not in sent}
-    explained = await database.command("explain", plain, verbosity="queryPlanner")
-    return set(stages(explained["queryPlanner"]["winningPlan"]))
+    return set(named("stage", (await explained(database, command))["winningPlan"]))
+
+
+async def indexes_of(database: Database, command: Document) -> set[str]:
+    """The indexes that MongoDB can use for a command."""
+    return set(named("indexName", await explained(database, command)))
 
 
 async def test_no_query_of_the_stores_scans_a_collection(
     overheard: tuple[Database, Heard],
 ) -> None:
     database, heard = overheard
-    await use_slots(Slots(database))
+    await use_slots(database)
+    await use_lists(Slots(database))
     await use_people(Users(database), Sessions(database))
     await use_teams(Teams(database))
     commands = list(heard.commands)
-    assert len(commands) > 25
+    asked = {next(iter(command.values())) for command in commands}
+    assert {"slots", "endedBookings", "choicePages", "answers", "users", "teams"} <= asked
+    assert len(commands) > 50
     for command in commands:
         plan = await plan_of(database, command)
         assert "COLLSCAN" not in plan, (command, plan)
         # Only a search for words sorts what it found; every list comes in order from its index.
         if "SORT" in plan:
             assert "words" in str(command["filter"]), (command, plan)
+
+
+async def test_what_is_asked_most_has_an_index_of_its_own(
+    overheard: tuple[Database, Heard],
+) -> None:
+    database, heard = overheard
+    slots = Slots(database)
+    ids = await keep_slots(slots)
+    now = utc_now()
+    # MongoDB decides by what it finds there; that it can choose the index is what is promised.
+    await look(slots, ids[0])
+    assert "choice" in await indexes_of(database, heard.commands[-1])
+    await slots.due(now, 10)
+    assert "due" in await indexes_of(database, heard.commands[-1])
+    await slots.of_people([ADA], now, now)
+    assert "person" in await indexes_of(database, heard.commands[-1])
+    await slots.ended_page(ids[0], 10, Position(now, ids[0]))
+    assert "slot" in await indexes_of(database, heard.commands[-1])
 
 
 async def test_control_a_query_without_an_index_is_seen_to_scan(
