@@ -4,28 +4,22 @@ One channel a slot carries its availability; one a person says only that others 
 their bookings.
 """
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 import orjson
-from redis.asyncio.client import PubSub
-from redis.exceptions import RedisError
 
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Availability, SlotId, SlotStatus
+from slotlock.stores.listening import Listener
 from slotlock.stores.redis import RedisLine
-from slotlock.stores.redis_clients import Client, open_pubsub
+from slotlock.stores.redis_clients import Client
 
 log = logging.getLogger("slotlock.redis")
 
-# Keeps one subscription alive on the connection, so that it can be read before any slot is watched.
 IDLE_CHANNEL = "slotlock:idle"
-PEOPLE = b"slotlock:person:"
-RECONNECT_AFTER_S = 0.5
-STOP_WITHIN_S = 2.0
+PEOPLE = "slotlock:person:"
 
 
 def announcement(state: Availability) -> tuple[str, bytes]:
@@ -51,26 +45,18 @@ class Announcements:
         heard: Callable[[Availability], object],
         poked: Callable[[UserId], object],
     ) -> None:
-        self._client = client
         self._line = line
         self._heard = heard
         self._poked = poked
-        self._channels: set[str] = set()
-        self._pubsub: PubSub | None = None
-        self._listener: asyncio.Task[None] | None = None
-        self._stopping = False
+        self._listener = Listener(client, self._hear, IDLE_CHANNEL)
 
     def start(self) -> None:
-        """Begin to listen, for as long as the loop runs or until `stop`."""
-        self._listener = asyncio.create_task(self._listen())
+        """Begin to listen."""
+        self._listener.start()
 
     async def stop(self) -> None:
-        """Stop listening and close the connection."""
-        self._stopping = True
-        if self._listener is not None:
-            self._listener.cancel()
-            # The client can swallow a cancellation while it connects; then the loop ends by itself.
-            await asyncio.wait([self._listener], timeout=STOP_WITHIN_S)
+        """Stop listening."""
+        await self._listener.stop()
 
     def publish(self, news: Availability) -> None:
         """Announce a slot's state to every process, unawaited: whoever misses it heals."""
@@ -83,53 +69,21 @@ class Announcements:
 
     async def watch(self, slot_ids: set[SlotId]) -> None:
         """Hear of these slots too. A Redis that is away is not an error: the reader heals."""
-        await self._subscribe(set(map(_channel, slot_ids)))
+        await self._listener.add(set(map(_channel, slot_ids)))
 
     async def unwatch(self, slot_ids: set[SlotId]) -> None:
         """Hear of these slots no more."""
-        await self._unsubscribe(set(map(_channel, slot_ids)))
+        await self._listener.remove(set(map(_channel, slot_ids)))
 
     async def watch_person(self, user_id: UserId) -> None:
         """Hear when something is done for this person."""
-        await self._subscribe({_person_channel(user_id)})
+        await self._listener.add({_person_channel(user_id)})
 
     async def unwatch_person(self, user_id: UserId) -> None:
         """Hear of this person no more."""
-        await self._unsubscribe({_person_channel(user_id)})
+        await self._listener.remove({_person_channel(user_id)})
 
-    async def _subscribe(self, channels: set[str]) -> None:
-        new = channels - self._channels
-        self._channels |= new
-        if new and self._pubsub is not None:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
-                await self._pubsub.subscribe(*new)
-
-    async def _unsubscribe(self, channels: set[str]) -> None:
-        old = channels & self._channels
-        self._channels -= old
-        if old and self._pubsub is not None:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
-                await self._pubsub.unsubscribe(*old)
-
-    async def _listen(self) -> None:
-        while not self._stopping:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
-                await self._listen_once()
-            await asyncio.sleep(RECONNECT_AFTER_S)
-
-    async def _listen_once(self) -> None:
-        async with await open_pubsub(self._client) as pubsub:
-            await pubsub.subscribe(IDLE_CHANNEL, *self._channels)
-            self._pubsub = pubsub
-            try:
-                while not self._stopping:
-                    message = await pubsub.get_message(timeout=None)
-                    if message is not None:
-                        self._hear(message["channel"], message["data"])
-            finally:
-                self._pubsub = None
-
-    def _hear(self, channel: bytes, data: bytes) -> None:
+    def _hear(self, channel: str, data: bytes) -> None:
         if channel.startswith(PEOPLE):
             self._poked(UserId(data.decode(errors="replace")))
             return
@@ -154,4 +108,4 @@ def _channel(slot_id: SlotId) -> str:
 
 
 def _person_channel(user_id: UserId) -> str:
-    return f"{PEOPLE.decode()}{user_id}"
+    return f"{PEOPLE}{user_id}"

@@ -4,6 +4,7 @@ is safe: that is the version guard in MongoDB.
 
 import asyncio
 import contextlib
+import logging
 import secrets
 import time
 from functools import partial
@@ -14,6 +15,7 @@ from prometheus_client import Histogram
 from slotlock.domain.slots import Availability, SlotId
 from slotlock.stores.announcements import announcement
 from slotlock.stores.leases import Lease, Renewals
+from slotlock.stores.listening import Listener
 from slotlock.stores.local_locks import LocalLocks
 from slotlock.stores.lock_scripts import (
     ACQUIRE,
@@ -26,9 +28,10 @@ from slotlock.stores.lock_scripts import (
 )
 from slotlock.stores.redis import RedisAwayError, RedisLine
 from slotlock.stores.waiting import Turn, Waiting
-from slotlock.stores.wakes import Wakes
 
 __all__ = ["LOCK_TTL_MS", "Lease", "Locks"]
+
+log = logging.getLogger("slotlock.redis")
 
 LOCK_TTL_MS = 10_000
 # How long a start waits for the wake-up channel: without it, waiting is only slower.
@@ -55,11 +58,12 @@ class Locks:
         self._held = Renewals(line, ttl_ms)
         self._here = LocalLocks()
         self._waiting = Waiting(line, self._office, lambda: self._fence, self._handed)
-        self._wakes = Wakes(line.client, wake_channel(self._office), self._woken)
+        self._wakes = Listener(line.client, self._woken, wake_channel(self._office))
 
     async def start(self) -> None:
         """Listen for locks that other processes hand to this one."""
-        await self._wakes.start(0.0 if self.line.away else START_WITHIN_S)
+        self._wakes.start()
+        await self._wakes.listening(0.0 if self.line.away else START_WITHIN_S)
 
     async def stop(self) -> None:
         """Stop listening, and renew nothing any more."""
@@ -178,8 +182,13 @@ class Locks:
         else:
             self.line.owe(*command)
 
-    def _woken(self, message: bytes) -> None:
-        self._handed(*slot_and_lock(message))
+    def _woken(self, _channel: str, message: bytes) -> None:
+        try:
+            slot_id, lock = slot_and_lock(message)
+        except ValueError:
+            log.warning("A wake-up that is not ours was ignored: %.200r", message)
+            return
+        self._handed(slot_id, lock)
 
     def _handed(self, slot_id: SlotId, lock: bytes | None) -> None:
         if lock is None or self._waiting.hear(slot_id, lock):

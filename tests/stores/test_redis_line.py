@@ -33,7 +33,10 @@ async def test_an_announcement_is_heard_by_other_processes(offices: Offices) -> 
     slot_ids, heard = [new_slot_id() for _ in range(10)], dict[str, Availability]()
     teller, hearer = (
         Announcements(
-            office.line.client, office.line, lambda news: heard.update({news.slot_id: news})
+            office.line.client,
+            office.line,
+            heard=lambda news: heard.update({news.slot_id: news}),
+            poked=lambda _: None,
         )
         for office in offices
     )

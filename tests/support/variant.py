@@ -113,7 +113,7 @@ def pause(point: str, stage: str) -> None:
     if point == "commit":
         Writes.commit = late_commit  # type: ignore[method-assign,assignment]
     else:
-        Locks.release = late_release  # type: ignore[method-assign,assignment]
+        Locks.release = late_release  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
