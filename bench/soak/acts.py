@@ -41,9 +41,9 @@ def remember(world: World, act: Act, sent: Send) -> None:
                 person.known.append(each["id"])
 
 
-def _slot(world: World, rng: random.Random) -> str:
+def _slot(world: World, rng: random.Random, free: float = 0.4) -> str:
     open_ = [slot for slot in world.slots if world.free.get(slot, 0) > 0]
-    if open_ and rng.random() < 0.4:
+    if open_ and rng.random() < free:
         return rng.choice(open_)
     # The first ones are everybody's favourites, or nobody would ever collide.
     return world.slots[min(int(rng.expovariate(1 / 8)), len(world.slots) - 1)]
@@ -91,7 +91,7 @@ def book_all(world: World, me: Person) -> Act | None:
     if not teams and not me.organises:
         return None
     people = world.people if me.organises else me.rng.choice(teams).members
-    slots = sorted({_slot(world, me.rng) for _ in range(me.rng.randint(2, 4))})
+    slots = sorted({_slot(world, me.rng, free=0.85) for _ in range(me.rng.randint(2, 4))})
     if me.rng.random() < 0.5:
         slots.reverse()
     pairs = [(s, p.id) for s in slots for p in me.rng.sample(people, me.rng.randint(1, 2))]

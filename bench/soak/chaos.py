@@ -173,7 +173,7 @@ async def kill_mongod(world: World, rng: random.Random) -> None:
     """MongoDB dies and must come back with everything it acknowledged."""
     world.ledger.mongo_leaves()
     world.mongod.kill()
-    await asyncio.sleep(rng.uniform(0, 2))
+    await asyncio.sleep(rng.uniform(0, 8))
     try:
         await world.mongod.start()
     except SoakError as error:
