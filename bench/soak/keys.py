@@ -25,7 +25,7 @@ def check_keys(ledger: Ledger, kept: set[str]) -> None:
             ledger.violation("key", f"{_name(act)}: KeyReused for the same question")
         if (grant := act.grant) is None:
             continue
-        if _key_id(act) in kept:
+        if key_id(act) in kept:
             _check_kept(ledger, act, grant, finals)
         elif act.name in ALWAYS_KEPT:
             ledger.violation("key", f"{_name(act)}: granted, and no answer is kept")
@@ -82,7 +82,8 @@ def _short(value: object) -> str:
     return orjson.dumps(value).decode()[:260]
 
 
-def _key_id(act: Act) -> str:
+def key_id(act: Act) -> str:
+    """The id under which the answer to its key is kept."""
     values: list[Json | str | None] = [act.by, act.key]
     return hashlib.sha256(orjson.dumps(values)).hexdigest()
 
