@@ -179,6 +179,18 @@ async def test_who_holds_a_place_has_a_place_and_cannot_have_another(three: Thre
     assert (await ada.mine(slot_id))["remaining"] == 4
 
 
+async def test_a_hold_that_ran_out_does_not_stand_against_another_place_of_its_choice(
+    three: Three, mongo_url: str
+) -> None:
+    ada, _, organiser = three
+    room = f"Room {await ada.id()}"
+    bed, other_bed = [await organiser.slot(choice=room) for _ in range(2)]
+    await ada.hold(bed)
+    assert (await ada.wish(other_bed))["code"] == "LIMIT_REACHED"
+    let_holds_run_out(mongo_url, bed)
+    assert (await ada.wish(other_bed))["__typename"] == "Booked"
+
+
 async def test_watchers_at_the_other_process_see_the_place_of_a_hold_that_ran_out(
     two_apps: Pair, three: Three, mongo_url: str
 ) -> None:

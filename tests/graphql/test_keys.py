@@ -243,3 +243,12 @@ async def test_an_organiser_is_answered_the_same_about_whoever_came_next(
     first = await organiser.ask(BOOKED_BY, booking=booking["id"], key=key)
     assert first["slot"]["bookedBy"]["id"] == await ben.id()
     assert await organiser.ask(BOOKED_BY, booking=booking["id"], key=key) == first
+
+
+async def test_an_answer_that_had_nothing_left_to_do_is_kept_too(three: Three, key: str) -> None:
+    ada, _, organiser = three
+    gone, other = [await ada.hold(await organiser.slot()) for _ in range(2)]
+    await ada.give_back(gone["id"])
+    assert (await ada.give_back(gone["id"], key=key))["__typename"] == "BookingCancelled"
+    assert (await ada.give_back(other["id"], key=key))["code"] == "KEY_REUSED"
+    assert (await ada.seen(other["id"]))["status"] == "HELD"
