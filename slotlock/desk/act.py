@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -10,8 +10,7 @@ from slotlock.desk.deciding import Request, decide, kept_answers
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import kept_answer
 from slotlock.domain.outcomes import KeyReused, Locked
-from slotlock.domain.people import UserId
-from slotlock.domain.slots import Availability, Slot, SlotId, availability
+from slotlock.domain.slots import Availability, Booking, Slot, SlotId, availability
 from slotlock.stores.slots import Look
 from slotlock.stores.writes import Change, Changes
 
@@ -150,17 +149,15 @@ async def _answered(desk: Desk, requests: Sequence[Request[Any]]) -> dict[int, A
 
 def tell(desk: Desk, changes: Sequence[Change]) -> list[Availability]:
     """Tell those who watch in this process, and poke whoever others did something for."""
-    desk.announcements.poke(person for change in changes for person in _concerned(change))
+    desk.announcements.poke(booking for change in changes for booking in _concerned(change))
     news = [availability(change.after) for change in changes]
     for state in news:
         desk.board.tell(state)
     return news
 
 
-def _concerned(change: Change) -> set[UserId]:
+def _concerned(change: Change) -> Iterator[Booking]:
     before = {booking.id: booking for booking in change.before.bookings}
-    return {
-        booking.user_id
-        for booking in (*change.after.bookings, *change.after.ended)
-        if booking.log[-1].by != booking.user_id and before.get(booking.id) != booking
-    }
+    for booking in (*change.after.bookings, *change.after.ended):
+        if booking.log[-1].by != booking.user_id and before.get(booking.id) != booking:
+            yield booking

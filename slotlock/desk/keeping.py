@@ -43,7 +43,7 @@ async def call_off(desk: Desk, slot_id: SlotId, viewer: UserId) -> KeepOutcome:
     outcome = await _keep(desk, slot_id, viewer, rules.call_off)
     roster = await desk.slots.look_at_roster(slot_id) if isinstance(outcome, SlotKept) else None
     if roster is not None:
-        desk.announcements.poke(booking.user_id for booking in roster.bookings)
+        desk.announcements.poke(roster.bookings)
     return outcome
 
 

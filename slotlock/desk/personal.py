@@ -7,14 +7,19 @@ different is told. A poke over Redis says when to look; a look each second heals
 import asyncio
 import contextlib
 import logging
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from datetime import datetime, timedelta
 
+from slotlock.desk.personal_watch import PersonalWatch
 from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Deed, Entry
-from slotlock.domain.slots import Booking, BookingId, Slot, SlotStatus
+from slotlock.domain.slots import BookingRef, Slot, SlotId
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Look, Slots
@@ -25,75 +30,6 @@ HEAL_EVERY_S = 1.0
 LARGEST_READ = 500
 # What began longer ago is history, and costs nothing to those who watch.
 PAST = timedelta(days=1)
-# Somebody who does not read misses the oldest of more than so many.
-MOST_PENDING = 100
-
-
-@dataclass(frozen=True, slots=True)
-class BookingNews:
-    """One thing that somebody else, or the clock, did to a person's booking."""
-
-    entry: Entry
-    booking: Booking
-    slot: Slot
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """How much of a booking's record its person was told, and whether its slot was called off."""
-
-    entries: int
-    called_off: bool
-    slot: Slot
-
-
-class PersonalWatch:
-    """One reader's view of their own bookings."""
-
-    def __init__(self, user_id: UserId) -> None:
-        self.user_id = user_id
-        self.begun = False
-        self._seen: dict[BookingId, _Seen] = {}
-        self._pending: deque[BookingNews] = deque(maxlen=MOST_PENDING)
-        self._news = asyncio.Event()
-
-    def compare(self, slots: Sequence[Slot]) -> dict[BookingId, Slot]:
-        """Take what is live now, tell what is new of it, and return what is live no more."""
-        live = {b.id: (b, slot) for slot in slots for b in slot.bookings_of(self.user_id)}
-        for booking, slot in live.values():
-            before = self._seen.get(booking.id, _Seen(0, called_off=False, slot=slot))
-            self._tell(booking, slot, booking.log[before.entries :])
-            called_off = slot.status is SlotStatus.CANCELLED
-            if called_off and not before.called_off:
-                self._tell(booking, slot, [_called_off(slot)])
-            self._seen[booking.id] = _Seen(len(booking.log), called_off, slot)
-        return {id_: seen.slot for id_, seen in self._seen.items() if id_ not in live}
-
-    def end(self, booking_id: BookingId, ended: Booking | None, slot: Slot) -> None:
-        """Tell how a booking ended. A move is told by the booking it moved to."""
-        seen = self._seen.pop(booking_id)
-        if ended is not None and ended.moved_to is None:
-            self._tell(ended, slot, ended.log[seen.entries :])
-
-    def _tell(self, booking: Booking, slot: Slot, entries: Sequence[Entry]) -> None:
-        if not self.begun:
-            return
-        for entry in entries:
-            if entry.by != self.user_id:
-                self._pending.append(BookingNews(entry, booking, slot))
-                self._news.set()
-
-    async def news(self) -> AsyncGenerator[BookingNews, None]:
-        """What happens, for ever."""
-        while True:
-            await self._news.wait()
-            while self._pending:
-                yield self._pending.popleft()
-            self._news.clear()
-
-
-def _called_off(slot: Slot) -> Entry:
-    return Entry(slot.changed_at, None, Deed.CANCELLED, BookingStatus.CANCELLED)
 
 
 class PersonalBoard:
@@ -103,7 +39,9 @@ class PersonalBoard:
         self._slots = slots
         self._now = now
         self._watches: dict[UserId, set[PersonalWatch]] = {}
-        self._poked: set[UserId] = set()
+        self._poked: dict[UserId, set[BookingRef]] = {}
+        # Of the slots in which those who watch have bookings, as they were at the last heal.
+        self._versions: dict[SlotId, int] = {}
         self._wake = asyncio.Event()
         self._announcements: Announcements | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -120,10 +58,10 @@ class PersonalBoard:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._looking
 
-    def poke(self, user_id: UserId) -> None:
-        """Something was done for this person."""
+    def poke(self, user_id: UserId, *bookings: BookingRef) -> None:
+        """Something was done to these bookings of this person, or to any."""
         if user_id in self._watches:
-            self._poked.add(user_id)
+            self._poked.setdefault(user_id, set()).update(bookings)
             self._wake.set()
 
     @contextlib.asynccontextmanager
@@ -156,34 +94,76 @@ class PersonalBoard:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), max(heal_at - loop.time(), 0))
             self._wake.clear()
-            people, self._poked = self._poked, set()
             if loop.time() >= heal_at:
-                people, heal_at = set(self._watches), loop.time() + HEAL_EVERY_S
-            try:
-                await self._look_at(people)
-            except Exception as error:
-                # The truth may be away for a while; the board must outlive that.
-                why = None if is_away(error) else error
-                log.warning("personal news could not be read from MongoDB", exc_info=why)
+                heal_at = loop.time() + HEAL_EVERY_S
+                await self._try(self._heal)
+            await self._try(self._look)
 
-    async def _look_at(self, people: set[UserId]) -> None:
-        everyone = sorted(people & self._watches.keys())
-        for begin in range(0, len(everyone), LARGEST_READ):
-            some = everyone[begin : begin + LARGEST_READ]
+    async def _try(self, what: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await what()
+        except Exception as error:
+            # The truth may be away for a while; the board must outlive that.
+            why = None if is_away(error) else error
+            log.warning("personal news could not be read from MongoDB", exc_info=why)
+
+    async def _heal(self) -> None:
+        for user_id in await self._whom_something_changed_for():
+            self.poke(user_id)
+
+    async def _look(self) -> None:
+        poked, self._poked = self._poked, {}
+        try:
+            await self._look_at(poked)
+        except BaseException:
+            for user_id, bookings in poked.items():
+                self.poke(user_id, *bookings)
+            raise
+
+    async def _whom_something_changed_for(self) -> set[UserId]:
+        """Those who watch and had or have a booking in a slot that was written since last time."""
+        everyone, versions = sorted(self._watches), dict[SlotId, int]()
+        for some in _parts(everyone):
+            versions |= await self._slots.versions_of_people(some, self._now() - PAST)
+        old = self._versions
+        changed = {id_ for id_, version in versions.items() if old.get(id_) != version}
+        gone = changed | (old.keys() - versions.keys())
+        watches = [watch for all_of_one in self._watches.values() for watch in all_of_one]
+        people = {watch.user_id for watch in watches if watch.slot_ids & gone}
+        if changed:
+            for some in _parts(everyone):
+                people |= await self._slots.people_in(sorted(changed), some)
+        self._versions = versions
+        return people
+
+    async def _look_at(self, poked: Mapping[UserId, set[BookingRef]]) -> None:
+        for some in _parts(sorted(poked.keys() & self._watches.keys())):
             # Watches that begin while this reads have a newer state than this.
             watches = [watch for user_id in some for watch in self._begun(user_id)]
             slots = await self._read(some)
-            await asyncio.gather(*(self._compare(watch, slots) for watch in watches))
+            looks = (self._compare(watch, slots, poked[watch.user_id]) for watch in watches)
+            await asyncio.gather(*looks)
 
     def _begun(self, user_id: UserId) -> Iterator[PersonalWatch]:
         return (watch for watch in self._watches.get(user_id, ()) if watch.begun)
 
-    async def _compare(self, watch: PersonalWatch, slots: Sequence[Slot]) -> None:
-        for booking_id, slot in watch.compare(slots).items():
+    async def _compare(
+        self, watch: PersonalWatch, slots: Sequence[Slot], named: set[BookingRef]
+    ) -> None:
+        live = {booking.id for slot in slots for booking in slot.bookings}
+        gone = {booking_id: slot.id for booking_id, slot in watch.compare(slots).items()}
+        # What came and went between two looks was named by those who did it.
+        gone |= {ref.booking_id: ref.slot_id for ref in named if ref.booking_id not in live}
+        for booking_id, slot_id in gone.items():
             ended = await self._slots.ended(booking_id)
-            now_seen = await self._slots.look(Look(slot.id, self._now(), [watch.user_id]))
-            watch.end(booking_id, ended, now_seen or slot)
+            slot = await self._slots.look(Look(slot_id, self._now(), [watch.user_id]))
+            if slot is not None:
+                watch.end(booking_id, ended, slot)
 
     async def _read(self, people: Sequence[UserId]) -> list[Slot]:
         now = self._now()
         return await self._slots.of_people(people, now - PAST, now)
+
+
+def _parts(people: Sequence[UserId]) -> Iterator[Sequence[UserId]]:
+    return (people[begin : begin + LARGEST_READ] for begin in range(0, len(people), LARGEST_READ))

@@ -1,7 +1,7 @@
 """Telling every process that something changed: Redis pub/sub, lossy by design.
 
-One channel a slot carries its availability; one a person says only that others did something to
-their bookings.
+One channel a slot carries its availability; one a person names a booking of theirs to which others
+did something.
 """
 
 import logging
@@ -11,7 +11,14 @@ from datetime import UTC, datetime
 import orjson
 
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import Availability, SlotId, SlotStatus
+from slotlock.domain.slots import (
+    Availability,
+    Booking,
+    BookingId,
+    BookingRef,
+    SlotId,
+    SlotStatus,
+)
 from slotlock.stores.listening import Listener
 from slotlock.stores.redis import RedisLine
 from slotlock.stores.redis_clients import Client
@@ -43,7 +50,7 @@ class Announcements:
         client: Client,
         line: RedisLine,
         heard: Callable[[Availability], object],
-        poked: Callable[[UserId], object],
+        poked: Callable[[UserId, BookingRef], object],
     ) -> None:
         self._line = line
         self._heard = heard
@@ -62,10 +69,11 @@ class Announcements:
         """Announce a slot's state to every process, unawaited: whoever misses it heals."""
         self._line.send("PUBLISH", *announcement(news))
 
-    def poke(self, people: Iterable[UserId]) -> None:
-        """Tell every process that something was done for these people, unawaited too."""
-        for user_id in people:
-            self._line.send("PUBLISH", _person_channel(user_id), user_id)
+    def poke(self, bookings: Iterable[Booking]) -> None:
+        """Tell every process that something was done to these bookings, unawaited too."""
+        for booking in bookings:
+            named = orjson.dumps((booking.user_id, booking.slot_id, booking.id))
+            self._line.send("PUBLISH", _person_channel(booking.user_id), named)
 
     async def watch(self, slot_ids: set[SlotId]) -> None:
         """Hear of these slots too. A Redis that is away is not an error: the reader heals."""
@@ -84,23 +92,26 @@ class Announcements:
         await self._listener.remove({_person_channel(user_id)})
 
     def _hear(self, channel: str, data: bytes) -> None:
-        if channel.startswith(PEOPLE):
-            self._poked(UserId(data.decode(errors="replace")))
-            return
         try:
-            slot_id, version, capacity, remaining, status, at = orjson.loads(data)
-            state = Availability(
-                SlotId(slot_id),
-                version,
-                capacity,
-                remaining,
-                SlotStatus(status),
-                datetime.fromtimestamp(at, UTC),
-            )
+            if channel.startswith(PEOPLE):
+                user_id, slot_id, booking_id = orjson.loads(data)
+                self._poked(UserId(user_id), BookingRef(SlotId(slot_id), BookingId(booking_id)))
+            elif channel != IDLE_CHANNEL:
+                self._heard(_state(data))
         except (ValueError, TypeError):
             log.warning("An announcement that is not ours was ignored: %.200r", data)
-            return
-        self._heard(state)
+
+
+def _state(data: bytes) -> Availability:
+    slot_id, version, capacity, remaining, status, at = orjson.loads(data)
+    return Availability(
+        SlotId(slot_id),
+        version,
+        capacity,
+        remaining,
+        SlotStatus(status),
+        datetime.fromtimestamp(at, UTC),
+    )
 
 
 def _channel(slot_id: SlotId) -> str:

@@ -167,10 +167,28 @@ class Slots:
         self, user_ids: Sequence[UserId], since: datetime, now: datetime
     ) -> list[Slot]:
         """The slots that begin after `since` in which these people have live bookings."""
-        users = [ObjectId(user_id) for user_id in user_ids]
-        query = {"bookings.user": {"$in": users}, "start": {"$gte": since}}
+        query = _of_people(user_ids, since)
         found = self._slots.find(query, documents.seen_by(user_ids, (), now, heads=1))
         return [documents.slot_of(document) async for document in found]
+
+    @gated
+    async def versions_of_people(
+        self, user_ids: Sequence[UserId], since: datetime
+    ) -> dict[SlotId, int]:
+        """Only how new those slots are, which costs a fraction of reading them."""
+        found = self._slots.find(_of_people(user_ids, since), {"version": 1})
+        return {SlotId(str(document["_id"])): document["version"] async for document in found}
+
+    @gated
+    async def people_in(
+        self, slot_ids: Sequence[SlotId], user_ids: Sequence[UserId]
+    ) -> set[UserId]:
+        """Those of the people who have a live booking in one of these slots."""
+        users = [ObjectId(user_id) for user_id in user_ids]
+        among = {"$setIntersection": ["$bookings.user", users]}
+        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
+        found = self._slots.find(query, {"people": among})
+        return {UserId(str(user)) async for document in found for user in document["people"]}
 
     @gated
     async def due(self, now: datetime, most: int) -> list[SlotId]:
@@ -206,3 +224,8 @@ class Slots:
         found = self._ended.find(query, sort=order, limit=first + 1)
         ended = [booking_documents.ended_booking(document) async for document in found]
         return Page(tuple(ended[:first]), len(ended) > first)
+
+
+def _of_people(user_ids: Sequence[UserId], since: datetime) -> Document:
+    users = [ObjectId(user_id) for user_id in user_ids]
+    return {"bookings.user": {"$in": users}, "start": {"$gte": since}}

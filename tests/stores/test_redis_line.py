@@ -36,7 +36,7 @@ async def test_an_announcement_is_heard_by_other_processes(offices: Offices) -> 
             office.line.client,
             office.line,
             heard=lambda news: heard.update({news.slot_id: news}),
-            poked=lambda _: None,
+            poked=lambda *_: None,
         )
         for office in offices
     )

@@ -6,7 +6,7 @@ from typing import Self
 import strawberry
 from strawberry import field
 
-from slotlock.desk.personal import BookingNews
+from slotlock.desk.personal_watch import BookingNews
 from slotlock.domain import slots as domain
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.record import Deed
