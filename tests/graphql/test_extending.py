@@ -78,3 +78,12 @@ async def test_a_booking_for_good_needs_no_more_time(two: Two) -> None:
     ada, organiser = two
     booked = (await ada.wish(await organiser.slot()))["booking"]
     assert (await ada.extend(booked["id"]))["code"] == "NOT_HELD"
+
+
+async def test_no_hold_is_extended_in_a_slot_that_was_called_off(two: Two) -> None:
+    ada, organiser = two
+    slot_id = await organiser.slot()
+    hold = await ada.hold(slot_id)
+    await organiser.call_off(slot_id)
+    assert (await ada.extend(hold["id"]))["__typename"] != "HoldExtended"
+    assert (await ada.seen(hold["id"]))["heldUntil"] == hold["heldUntil"]

@@ -129,6 +129,22 @@ async def test_an_organiser_confirms_for_somebody_and_is_recorded(three: Three) 
     assert booking["history"][-1]["by"]["id"] == await organiser.id()
 
 
+async def test_no_hold_is_confirmed_in_a_slot_that_was_called_off(three: Three) -> None:
+    ada, _, organiser = three
+    slot_id = await organiser.slot()
+    hold = await ada.hold(slot_id)
+    await organiser.call_off(slot_id)
+    assert (await ada.confirm(hold["id"]))["code"] == "SLOT_CANCELLED"
+
+
+async def test_nobody_is_told_confirmed_of_a_booking_that_shows_as_cancelled(three: Three) -> None:
+    ada, _, organiser = three
+    slot_id = await organiser.slot()
+    booking = (await ada.wish(slot_id))["booking"]
+    await organiser.call_off(slot_id)
+    assert (await ada.confirm(booking["id"]))["code"] == "SLOT_CANCELLED"
+
+
 async def test_it_is_too_late_for_everything_once_a_hold_ran_out(
     three: Three, mongo_url: str
 ) -> None:

@@ -183,10 +183,18 @@ async def test_a_claim_for_an_id_of_nobody_is_refused(four: Four) -> None:
     ada, *_, organiser = four
     slot_id = await organiser.slot()
     for user_id in ("", "nobody", "slot_" + "0" * 24, "user_" + "0" * 24):
-        outcome = await organiser.book_all({"slotId": slot_id, "userId": user_id})
-        assert refused(outcome) == {0: "PERSON_NOT_FOUND"}
-        assert refused(await ada.book_all({"slotId": slot_id, "userId": user_id}))
+        claim = {"slotId": slot_id, "userId": user_id}
+        assert refused(await organiser.book_all(claim)) == {0: "PERSON_NOT_FOUND"}
+        assert refused(await ada.book_all(claim)).keys() == {0}
     assert (await ada.mine(slot_id))["remaining"] == 1
+
+
+async def test_an_id_that_names_nobody_is_refused_alike_alone_and_among_others(four: Four) -> None:
+    ada, *_, organiser = four
+    slot_id = await organiser.slot()
+    alone = await ada.wish(slot_id, userId="nobody")
+    several = await ada.book_all({"slotId": slot_id, "userId": "nobody"})
+    assert refused(several) == {0: alone["code"]}
 
 
 async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(four: Four) -> None:

@@ -94,9 +94,10 @@ async def test_ten_people_are_served_in_the_order_they_came(
     booking_id = await booked(first, slot_id)
     joined = [await person.join(slot_id) for person in line]
     assert [answer["position"] for answer in joined] == list(range(1, 11))
-    leaver = first
+    leaver, version = first, joined[-1]["slot"]["version"]
     for served, person in enumerate(line, start=1):
-        assert (await leaver.give_back(booking_id))["slot"]["remaining"] == 0
+        slot = (await leaver.give_back(booking_id))["slot"]
+        assert (slot["remaining"], slot["version"]) == (0, version + served)  # the same write
         booking = await theirs(person, slot_id)
         assert (booking["status"], booking["madeBy"]) == ("CONFIRMED", None)
         assert booking["waitedSince"] == joined[served - 1]["entry"]["since"]
