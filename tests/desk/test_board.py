@@ -7,21 +7,36 @@ import pytest
 
 from slotlock.api.embedded import Servers
 from slotlock.desk.availability import AvailabilityBoard, Watch
+from slotlock.desk.desk import utc_now
 from slotlock.domain.slots import Availability, Slot, SlotId, SlotStatus
 from slotlock.stores import mongo
+from slotlock.stores.mongo import Database
 from slotlock.stores.slots import Slots, new_slot_id
+from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import NOW, slot
 from tests.support.processes import database_url
 
 
 @pytest.fixture
-async def slots(servers: Servers) -> AsyncIterator[Slots]:
-    """A store of slots."""
+async def database(servers: Servers) -> AsyncIterator[Database]:
+    """A database of this file's own."""
     client, database = mongo.connect(database_url(servers, "board"))
     try:
-        yield Slots(database)
+        yield database
     finally:
         await client.close()
+
+
+@pytest.fixture
+def slots(database: Database) -> Slots:
+    """A store of slots."""
+    return Slots(database)
+
+
+@pytest.fixture
+def writes(database: Database, slots: Slots) -> Writes:
+    """What changes them."""
+    return Writes(database, slots.gate)
 
 
 async def kept(slots: Slots) -> Slot:
@@ -31,37 +46,36 @@ async def kept(slots: Slots) -> Slot:
     return new
 
 
-async def change(slots: Slots, before: Slot) -> Slot:
+async def change(writes: Writes, before: Slot) -> None:
     """A change that nobody announces."""
     after = replace(before, version=before.version + 1, title="Pilates")
-    assert await slots.replace(before, after)
-    return after
+    assert await writes.commit(Changes((Change(before, after),)))
 
 
-async def test_healing_tells_what_no_announcement_told(slots: Slots) -> None:
-    board, before = AvailabilityBoard(slots), await kept(slots)
+async def test_healing_tells_what_no_announcement_told(slots: Slots, writes: Writes) -> None:
+    board, before = AvailabilityBoard(slots, utc_now), await kept(slots)
     async with board.watching([before.id]) as watch:
         states = watch.states()
         assert (await anext(states)).version == 1
-        await change(slots, before)
+        await change(writes, before)
         await board.heal()
         assert (await anext(states)).version == 2
         await states.aclose()
 
 
 async def test_control_without_healing_a_change_that_was_not_announced_is_not_told(
-    slots: Slots,
+    slots: Slots, writes: Writes
 ) -> None:
-    board, before = AvailabilityBoard(slots), await kept(slots)
+    board, before = AvailabilityBoard(slots, utc_now), await kept(slots)
     async with board.watching([before.id]) as watch:
         states = watch.states()
         await anext(states)
-        await change(slots, before)
+        await change(writes, before)
         assert not watch.has_news
 
 
 async def test_a_change_between_subscribing_and_reading_is_not_missed(slots: Slots) -> None:
-    board, before = AvailabilityBoard(slots), await kept(slots)
+    board, before = AvailabilityBoard(slots, utc_now), await kept(slots)
     async with board.watching([before.id]) as watch:
         newer = state(before.id, 9)
         board.tell(newer)  # arrived while the older state was being read
@@ -97,7 +111,7 @@ def test_an_older_state_that_comes_late_is_not_told() -> None:
 
 
 async def test_nothing_is_kept_of_a_watch_that_ended(slots: Slots) -> None:
-    board, before = AvailabilityBoard(slots), await kept(slots)
+    board, before = AvailabilityBoard(slots, utc_now), await kept(slots)
     async with board.watching([before.id]):
         assert board.watched == {before.id}
     assert not board.watched

@@ -1,17 +1,22 @@
 """Where races are staged: variants of the app, the lock's key, and what MongoDB says in the end."""
 
+import asyncio
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 from bson import ObjectId
 from pymongo import MongoClient
 from redis import Redis
 
+from tests.support.client import http_client
+from tests.support.desk import Person
+from tests.support.people import Crowd, make_crowd
 from tests.support.processes import AppProcess, app_process
 
 VARIANT = (sys.executable, "-m", "tests.support.variant")
@@ -43,11 +48,88 @@ def variant(
     stage: Stage | None = None,
 ) -> Iterator[AppProcess]:
     """A process of the app without these guards, that waits at this point."""
-    settings = {**environment, "VARIANT_OFF": off}
+    # No administrator: hashing their password is most of what is left of a start.
+    settings = {name: value for name, value in environment.items() if "ADMIN" not in name}
+    settings["VARIANT_OFF"] = off
     if stage is not None:
         settings |= {"VARIANT_PAUSE": pause, "VARIANT_STAGE": stage.name}
     with app_process(settings, directory, VARIANT) as app:
         yield app
+
+
+@dataclass
+class Scene:
+    """What a scene is played with: people, and processes of the app with and without guards."""
+
+    environment: Mapping[str, str]
+    logs: Path
+    redis: Redis
+    http: httpx.AsyncClient
+    crowd: Crowd
+    stack: ExitStack
+
+    @property
+    def mongo_url(self) -> str:
+        """Where the truth is."""
+        return self.environment["SLOTLOCK_MONGO_URL"]
+
+    def app(self, off: str = "", pause: str = "", stage: Stage | None = None) -> AppProcess:
+        """A process without these guards, that stops at this point."""
+        where = self.logs / secrets.token_hex(4)
+        return self.stack.enter_context(
+            variant(self.environment, where, off=off, pause=pause, stage=stage)
+        )
+
+    def paused(self, point: str, off: str = "") -> tuple[AppProcess, Stage]:
+        """A process without these guards whose first act at the point stops there."""
+        stage = Stage(self.redis)
+        return self.app(off, point, stage), stage
+
+    def person(self, app: AppProcess, number: int) -> Person:
+        """Somebody at a process: the same number is the same person at each."""
+        return Person(self.http, app.url, self.crowd.members[number])
+
+    def people(self, app: AppProcess, size: int) -> list[Person]:
+        """The first so many."""
+        return [self.person(app, number) for number in range(size)]
+
+    async def slot(self, app: AppProcess, **fields: Any) -> str:
+        """The id of a new slot."""
+        organiser = Person(self.http, app.url, self.crowd.organiser)
+        return str((await organiser.create_slot(**fields))["id"])
+
+    def truth(self, slot_id: str) -> dict[str, Any]:
+        """What MongoDB says of a slot."""
+        return slot_document(self.mongo_url, slot_id)
+
+    def who(self, slot_id: str) -> set[str]:
+        """The ids of the live bookings of a slot, without what names their kind."""
+        return {str(booking["id"]) for booking in self.truth(slot_id)["bookings"]}
+
+    def ended(self, booking_id: str) -> dict[str, Any] | None:
+        """What MongoDB keeps of a booking that ended."""
+        with closing(MongoClient[dict[str, Any]](self.mongo_url)) as client:
+            ended = client.get_default_database()["endedBookings"]
+            return ended.find_one({"_id": ObjectId(booking_id[-24:])})
+
+
+@asynccontextmanager
+async def scene_on(
+    environment: Mapping[str, str], logs: Path, people: int = 12
+) -> AsyncIterator[Scene]:
+    """A scene in the database of this environment; its processes end with it."""
+    crowd = await make_crowd(environment, people)
+    with Redis.from_url(environment["SLOTLOCK_REDIS_URL"]) as redis, ExitStack() as stack:
+        async with http_client() as http:
+            yield Scene(environment, logs, redis, http, crowd, stack)
+
+
+async def killed_at(stage: Stage, app: AppProcess, asked: Awaitable[Any]) -> None:
+    """Let somebody ask, and kill the process when their act is at its point."""
+    asking = asyncio.ensure_future(asked)
+    await asyncio.to_thread(stage.wait_until_reached)
+    app.kill()
+    await asyncio.gather(asking, return_exceptions=True)
 
 
 def lock_key(slot_gid: str) -> str:

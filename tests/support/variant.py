@@ -4,8 +4,9 @@ Negative controls need an app that lacks a guard, and races need one that waits 
 it to. Both are made here, from outside: the app itself knows nothing of it.
 
     VARIANT_OFF     guards to switch off, of: version lock owner ttl announcements fairness
-                    barging heartbeat renewal team-version
-    VARIANT_PAUSE   where the first act that gets there waits, of: commit release
+                    barging heartbeat renewal team-version, and those in tests/support/variants
+    VARIANT_PAUSE   where the first act that gets there waits, of: commit release record
+                    transaction between
     VARIANT_STAGE   the name under which the test follows and frees it
 """
 
@@ -27,6 +28,10 @@ from slotlock.stores import leases, locks, slot_documents, teams, waiting
 from slotlock.stores.lock_scripts import ACQUIRE
 from slotlock.stores.locks import Lease, Locks
 from slotlock.stores.writes import Writes
+from tests.support.variants import locking, rules, stock, writing
+
+# Each of them by its name, and how it is switched off.
+MORE = {**locking.GUARDS, **writing.GUARDS, **writing.MISHAPS, **stock.GUARDS, **rules.GUARDS}
 
 
 def _unguarded(before: Slot) -> dict[str, Any]:
@@ -82,6 +87,8 @@ def switch_off(guard: str) -> None:
                 setattr(module, name, script)
         case "announcements":
             locks.announcement = _unheard  # type: ignore[attr-defined]
+        case _ if guard in MORE:
+            MORE[guard]()
         case _:
             raise ValueError(guard)
 
@@ -94,7 +101,7 @@ def pause(point: str, stage: str) -> None:
         nonlocal waited
         if not waited:
             waited = True
-            redis = Redis.from_url(os.environ["SLOTLOCK_REDIS_URL"])
+            redis = Redis.from_url(os.environ["SLOTLOCK_REDIS_URL"], socket_timeout=None)
             await redis.lpush(f"{stage}:reached", point)
             await redis.blpop([f"{stage}:go"], 60)
             await redis.aclose()
@@ -112,6 +119,8 @@ def pause(point: str, stage: str) -> None:
 
     if point == "commit":
         Writes.commit = late_commit  # type: ignore[method-assign,assignment]
+    elif point in ("record", "transaction", "between"):
+        writing.pausable()
     else:
         Locks.release = late_release  # type: ignore[method-assign]
 
