@@ -80,6 +80,21 @@ steps = st.builds(
     minutes=st.sampled_from((0, 0, 0, 1, 4, 12)),
     number=st.integers(1, 4),
 )
+# Left to chance a line would be rare, and with it most of what can go wrong.
+LINE = tuple(
+    Step("hold" if number < 3 else "join", person, False, 0, 1)
+    for number, person in enumerate(PEOPLE)
+)
+
+
+def stories(most: int) -> st.SearchStrategy[list[Step]]:
+    """What happens to a slot, in half of the stories once it has a line."""
+    opening = st.sampled_from((LINE, ()))
+    return st.tuples(opening, st.lists(steps, min_size=most // 2, max_size=most)).map(
+        lambda parts: [*parts[0], *parts[1]]
+    )
+
+
 slots = st.builds(
     slot,
     capacity=st.integers(1, 3),

@@ -13,10 +13,9 @@ from slotlock.domain.people import UserId
 from slotlock.domain.record import BookingStatus
 from slotlock.domain.settling import seen_at, settle
 from slotlock.domain.slots import Booking, Elsewhere, Slot, SlotId, SlotStatus, Waiting
-from tests.domain.story import ACTS, PEOPLE, Step, looked_at, slots, steps, told
+from tests.domain.story import ACTS, PEOPLE, Step, looked_at, slots, steps, stories, told
 from tests.domain.test_booking import NOW, slot
 
-stories = st.lists(steps, max_size=30)
 often = settings(max_examples=200, deadline=None)
 
 
@@ -31,7 +30,7 @@ def gives_places(now: Slot, at: datetime) -> bool:
 
 
 @often
-@given(before=slots, story=stories)
+@given(before=slots, story=stories(24))
 def test_no_place_is_given_twice_and_none_lies_idle_while_somebody_waits(
     before: Slot, story: list[Step]
 ) -> None:
@@ -52,7 +51,7 @@ def test_no_place_is_given_twice_and_none_lies_idle_while_somebody_waits(
 
 
 @often
-@given(before=slots, story=stories)
+@given(before=slots, story=stories(24))
 def test_no_booking_is_lost_and_no_record_is_rewritten(before: Slot, story: list[Step]) -> None:
     now = NOW
     for step in story:
@@ -74,7 +73,7 @@ def test_no_booking_is_lost_and_no_record_is_rewritten(before: Slot, story: list
 
 
 @often
-@given(before=slots, story=stories)
+@given(before=slots, story=stories(24))
 def test_the_line_is_served_from_its_front_and_nobody_overtakes(
     before: Slot, story: list[Step]
 ) -> None:
@@ -95,7 +94,7 @@ def test_the_line_is_served_from_its_front_and_nobody_overtakes(
 
 
 @often
-@given(before=slots, story=stories)
+@given(before=slots, story=stories(24))
 def test_every_hold_is_short_and_known_to_whoever_sweeps(before: Slot, story: list[Step]) -> None:
     now = NOW
     for step in story:
@@ -113,7 +112,7 @@ def test_every_hold_is_short_and_known_to_whoever_sweeps(before: Slot, story: li
 
 
 @often
-@given(before=slots, story=stories)
+@given(before=slots, story=stories(24))
 def test_who_looks_sees_the_places_that_a_booking_would_find(
     before: Slot, story: list[Step]
 ) -> None:

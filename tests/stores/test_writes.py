@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 import pytest
 from bson import ObjectId
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from slotlock.api.embedded import Servers
 from slotlock.desk.deciding import decide
@@ -28,7 +27,7 @@ from slotlock.stores.slot_documents import adds_only
 from slotlock.stores.slots import Look, Slots, new_booking_id, new_slot_id, new_wait_id
 from slotlock.stores.teams import Teams, new_team_id
 from slotlock.stores.writes import Change, Changes, Writes
-from tests.domain.story import PEOPLE, Step, steps, told
+from tests.domain.story import PEOPLE, Step, stories, told
 from tests.domain.story import slots as any_slot
 from tests.domain.test_booking import NOW, slot
 from tests.support.processes import database_url
@@ -115,7 +114,7 @@ async def check_kept(rooms: Rooms, after: Slot) -> None:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(first=any_slot, story=st.lists(steps, min_size=8, max_size=16))
+@given(first=any_slot, story=stories(12))
 async def test_what_is_read_is_what_was_decided_whatever_was_decided(
     rooms: Rooms, first: Slot, story: list[Step]
 ) -> None:
@@ -161,6 +160,15 @@ def ask(before: Slot) -> Ask:
     """The first booking at hand, as something that its owner asks about."""
     (first, *_) = before.bookings
     return Ask(first.id, Caller(first.user_id, Role.MEMBER, "session", NOW))
+
+
+async def test_what_is_booked_and_given_back_in_one_write_is_kept_as_ended(rooms: Rooms) -> None:
+    before = await rooms.kept(9)
+    made = booking(before, ADA).after
+    (ended,) = cancel(made, ask(made), NOW)[0].ended
+    after = replace(booking(before, BEN).after, ended=(ended,))
+    assert await rooms.commit(Change(before, after))
+    await check_kept(rooms, after)
 
 
 async def test_of_three_slots_with_a_stale_one_nothing_is_written(rooms: Rooms) -> None:
@@ -212,6 +220,20 @@ async def test_bookings_of_different_people_in_a_choice_do_not_meet(rooms: Rooms
     changes = [booking(looks[0], ADA), booking(looks[1], BEN)]
     assert await asyncio.gather(*map(rooms.commit, changes)) == [True, True]
     assert (await rooms.look(two[0].id, BEN)).booked_elsewhere(BEN, NOW) is not None
+
+
+async def test_of_a_hold_confirmed_and_a_booking_that_counted_on_its_end_one_is_written(
+    rooms: Rooms,
+) -> None:
+    here, there = await rooms.kept(choice="week"), await rooms.kept(choice="week")
+    assert await rooms.commit(booking(await rooms.look(here.id, ADA), ADA, hold=True))
+    over = NOW + timedelta(minutes=here.hold_minutes)
+    mine, other = await rooms.look(here.id, ADA), await rooms.look(there.id, ADA, now=over)
+    confirmed, _ = confirm(mine, ask(mine), NOW)
+    booked, outcome = book(other, Party(ADA, new_booking_id(), ADA), over)
+    assert isinstance(outcome, Booked)
+    both = Change(mine, written(mine, confirmed, NOW)), Change(other, written(other, booked, over))
+    assert sorted(await asyncio.gather(*map(rooms.commit, both))) == [False, True]
 
 
 async def test_an_organiser_books_two_of_a_choice_for_somebody_in_one_write(rooms: Rooms) -> None:
