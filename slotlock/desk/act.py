@@ -103,8 +103,8 @@ async def serve(
 
     What is to be announced is added to `news`; whoever waits in this process is told at once.
     """
-    now = desk.now()
     for _ in range(tries):
+        now = desk.now()  # each try decides anew: a hold may have run out since the last
         decided = decide(await _look(desk, slot_ids, requests, now), requests, now)
         if not decided.changes:
             return decided.outcomes

@@ -14,7 +14,6 @@ from slotlock.desk.once import Slip, once
 from slotlock.domain import booked as rules
 from slotlock.domain.booking import Party
 from slotlock.domain.outcomes import (
-    AlreadyBooked,
     BookingCancelled,
     BookingNotFound,
     CancelOutcome,
@@ -117,12 +116,8 @@ async def move(desk: Desk, errand: Errand, to: SlotId) -> MoveOutcome:
         booking = await _theirs(desk, errand)
         if not isinstance(booking, Booking):
             return booking
-        if to == errand.slot_id:
-            slot = await desk.slots.look(Look(to, desk.now(), [errand.caller.user_id]))
-            return AlreadyBooked(booking, slot) if slot else SlotNotFound(to)
-        return await act(
-            desk, [errand.slot_id, to], _move(errand, to, booking, slip), errand.wait_s
-        )
+        request = _move(errand, to, booking, slip)
+        return await act(desk, sorted({errand.slot_id, to}), request, errand.wait_s)
 
     outcome: MoveOutcome = await once(desk, slip, errand.slot_id, run)
     ACTS.labels("move", type(outcome).__name__).inc()
@@ -152,8 +147,7 @@ async def _theirs(desk: Desk, errand: Errand) -> Booking | BookingNotFound | Hol
     look = Look(errand.slot_id, desk.now(), [errand.caller.user_id], [errand.booking_id])
     slot = await desk.slots.look(look)
     booking = slot.booking(errand.booking_id) if slot else None
-    ask = rules.Ask(errand.booking_id, errand.caller)
-    if booking is not None and ask.may_touch(booking):
+    if booking is not None and rules.Ask(errand.booking_id, errand.caller).may_touch(booking):
         return booking
     ended = await _ended_before(desk, errand, "move")
     return ended if isinstance(ended, HoldExpired) else BookingNotFound(errand.booking_id)

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from slotlock.desk.once import Slip
 from slotlock.domain.people import UserId
-from slotlock.domain.settling import serve_line, settle, written
+from slotlock.domain.settling import serve_lines, settle_all, written
 from slotlock.domain.slots import BookingId, Slot, SlotId
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores.answers import KeptAnswer
@@ -60,17 +60,17 @@ class Decided:
 
 def decide(looked_at: Slots, requests: Sequence[Request[Any]], now: datetime) -> Decided:
     """Settle, then apply each request's rule in turn; a place it frees is the next in line's."""
-    slots: Slots = {slot_id: settle(slot, now) for slot_id, slot in looked_at.items()}
+    slots: Slots = settle_all(looked_at, now)
     outcomes, granted = [], []
     for request in requests:
         after, outcome = request.rule(slots, now)
         granted.append(after != slots)
         outcomes.append(outcome)
-        slots = {slot_id: serve_line(slot, now) for slot_id, slot in after.items()}
+        slots = serve_lines(after, now)
     changes = tuple(
         Change(before, written(before, slots[slot_id], now))
         for slot_id, before in looked_at.items()
-        if slots[slot_id] != before
+        if replace(slots[slot_id], elsewhere=before.elsewhere) != before
     )
     told = {**slots, **{change.after.id: change.after for change in changes}}
     return Decided(changes, [_retold(outcome, told) for outcome in outcomes], granted)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from slotlock.domain.booking import MAX_HOLD_MINUTES, Party, book, hold_until
+from slotlock.domain.booking import MAX_HOLD_MINUTES, ONE_OF_A_CHOICE, Party, book, hold_until
 from slotlock.domain.outcomes import (
+    AlreadyBooked,
     Booked,
     BookingCancelled,
     BookingConfirmed,
@@ -14,6 +15,7 @@ from slotlock.domain.outcomes import (
     HoldExpired,
     HoldExtended,
     HoldLimitReached,
+    LimitReached,
     NotHeld,
     PlaceRefusal,
     SlotCancelled,
@@ -41,7 +43,7 @@ class Ask:
 
 def confirm(
     slot: Slot, ask: Ask, now: datetime
-) -> tuple[Slot, BookingConfirmed | Gone | SlotStarted | SlotCancelled]:
+) -> tuple[Slot, BookingConfirmed | Gone | LimitReached | SlotStarted | SlotCancelled]:
     """Make a hold a booking for good: its owner while it lasts, organisers for them."""
     booking = _touched(slot, ask)
     if not isinstance(booking, Booking):
@@ -50,10 +52,15 @@ def confirm(
         return slot, BookingConfirmed(booking, slot)
     if slot.status is SlotStatus.CANCELLED:
         return slot, SlotCancelled(slot)
-    late = now >= slot.start
-    if late and not ask.caller.organises:
+    late, other = now >= slot.start, slot.booked_elsewhere(booking.user_id, now)
+    organised = ask.caller.organises
+    if late and not organised:
         return slot, SlotStarted(slot)
-    overrode = (Limit.SLOT_STARTED,) if late else ()
+    # Where clocks differ, they may have chosen another because this hold seemed to be over.
+    if other is not None and not organised:
+        return slot, LimitReached(ONE_OF_A_CHOICE, other, slot)
+    limits = ((Limit.SLOT_STARTED, late), (Limit.ONE_OF_CHOICE, other is not None))
+    overrode = tuple(limit for limit, holds in limits if holds)
     confirmed = booking.then(
         Entry(now, ask.caller.user_id, Deed.CONFIRMED, BookingStatus.CONFIRMED, overrode=overrode)
     )
@@ -66,7 +73,8 @@ def extend(
 ) -> tuple[Slot, HoldExtended | HoldLimitReached | NotHeld | Gone]:
     """Let a hold last as long as one that begins now, but never past the hard maximum.
 
-    An offer from the waiting list is not extended: others wait for it.
+    An offer from the waiting list is not extended: others wait for it. Nor is a hold that was
+    moved: it would begin its hour anew with every move.
     """
     booking = _touched(slot, ask)
     if not isinstance(booking, Booking):
@@ -75,7 +83,9 @@ def extend(
         return slot, NotHeld(booking, slot)
     longest = booking.created_at + timedelta(minutes=MAX_HOLD_MINUTES)
     until = min(hold_until(slot, now), longest)
-    if until <= booking.held_until or booking.made_by is None:
+    elsewhere = slot.booked_elsewhere(booking.user_id, now) is not None
+    fixed = booking.made_by is None or booking.moved_from is not None or elsewhere
+    if until <= booking.held_until or fixed:
         return slot, HoldLimitReached(booking, slot)
     extended = booking.then(
         Entry(now, ask.caller.user_id, Deed.EXTENDED, BookingStatus.HELD, until)
@@ -107,6 +117,8 @@ def move(
     booking = _touched(old, ask)
     if not isinstance(booking, Booking):
         return old, new, booking
+    if old.id == new.id:
+        return old, old, AlreadyBooked(booking, old)
     late = _late(old, booking, now)
     if late is not None and not ask.caller.organises:
         return old, new, late
@@ -124,7 +136,7 @@ def move(
                 party.by,
                 Deed.MOVED,
                 booking.status,
-                _moved_until(booking, new),
+                _moved_until(booking, new, now),
                 first.overrode,
             ),
         ),
@@ -169,8 +181,9 @@ def _given_back(
     )
 
 
-def _moved_until(booking: Booking, new: Slot) -> datetime | None:
-    return None if booking.held_until is None else min(booking.held_until, new.start)
+def _moved_until(booking: Booking, new: Slot, now: datetime) -> datetime | None:
+    until = booking.held_until
+    return until if until is None or now >= new.start else min(until, new.start)
 
 
 def _forgetting(new: Slot, booking: Booking) -> Slot:

@@ -18,7 +18,7 @@ from slotlock.domain.outcomes import (
 )
 from slotlock.domain.people import UserId
 from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
-from slotlock.domain.slots import Booking, BookingId, Slot, SlotId, SlotStatus
+from slotlock.domain.slots import Booking, BookingId, Left, Slot, SlotId, SlotStatus
 
 # A hold's hard maximum: no setting and no extension passes it. Ticket shops give 5 to 30 minutes.
 MAX_HOLD_MINUTES = 60
@@ -54,6 +54,9 @@ def book(slot: Slot, party: Party, now: datetime) -> tuple[Slot, Booked | PlaceR
         return slot, refusal
     booking = Booking(party.booking_id, slot.id, party.user_id, (_first_entry(slot, party, now),))
     after = slot.adding(booking)
+    if waiting := slot.waiting_of(party.user_id):  # an organiser seats them once the line is over
+        after = after.without_waiting(waiting)
+        after = replace(after, left=(*after.left, Left(waiting, now, party.by)))
     return after, Booked(booking, after)
 
 
@@ -70,25 +73,12 @@ def book_all(
         changed, answer = book(slot, claim.party, now)
         after[slot.id] = changed
         if isinstance(answer, Booked):
-            after = {id_: _knowing(other, answer, slot.choice) for id_, other in after.items()}
+            after = {id_: other.knowing(answer.booking, slot) for id_, other in after.items()}
         answers.append(answer)
     booked = tuple(answer for answer in answers if isinstance(answer, Booked))
     if len(booked) == len(answers):
         return after, AllBooked(booked)
     return dict(slots), NoneBooked(tuple(None if isinstance(a, Booked) else a for a in answers))
-
-
-def _knowing(slot: Slot, booked: Booked, choice: str | None) -> Slot:
-    # What one claim takes counts for the next claim in another slot of the same choice.
-    if choice is None or slot.choice != choice or slot.id == booked.slot.id:
-        return slot
-    pages = tuple(
-        replace(page, bookings=(*page.bookings, booked.booking))
-        if page.user_id == booked.booking.user_id
-        else page
-        for page in slot.elsewhere
-    )
-    return replace(slot, elsewhere=pages)
 
 
 def _closed(slot: Slot, party: Party, now: datetime) -> PlaceRefusal | None:

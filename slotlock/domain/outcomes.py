@@ -272,6 +272,7 @@ ConfirmOutcome = (
     | KeyReused
     | BookingNotFound
     | HoldExpired
+    | LimitReached
     | SlotStarted
     | SlotCancelled
 )

@@ -5,11 +5,12 @@ not anyone swept it; and every act settles last, so a place given back is the ne
 same write.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from slotlock.domain.record import BookingStatus, Deed, Entry
-from slotlock.domain.slots import Booking, BookingId, Left, Slot, SlotStatus, Waiting
+from slotlock.domain.slots import Booking, BookingId, Left, Slot, SlotId, SlotStatus, Waiting
 
 
 def settle(slot: Slot, now: datetime) -> Slot:
@@ -22,6 +23,23 @@ def serve_line(slot: Slot, now: datetime) -> Slot:
     while slot.remaining > 0 and slot.heads > 0 and _gives_places(slot, now):
         slot = _served(slot, slot.waiting[0], now)
     return slot
+
+
+def settle_all(slots: Mapping[SlotId, Slot], now: datetime) -> dict[SlotId, Slot]:
+    """The same for several slots, which may be of one choice."""
+    freed = {slot_id: _without_expired(slot, now) for slot_id, slot in slots.items()}
+    return serve_lines(freed, now)
+
+
+def serve_lines(slots: Mapping[SlotId, Slot], now: datetime) -> dict[SlotId, Slot]:
+    """The slots with their free places given to those in line, nobody two of a choice."""
+    served = dict(slots)
+    for slot_id in slots:
+        before = served[slot_id]
+        after = served[slot_id] = serve_line(before, now)
+        for booking in after.bookings[len(before.bookings) :] if after.choice else ():
+            served = {id_: other.knowing(booking, after) for id_, other in served.items()}
+    return served
 
 
 def _without_expired(slot: Slot, now: datetime) -> Slot:

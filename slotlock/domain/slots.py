@@ -193,6 +193,18 @@ class Slot:
         bookings = (b for page in self.elsewhere for b in page.bookings if b.user_id == user_id)
         return next((booking for booking in bookings if not booking.ran_out(now)), None)
 
+    def knowing(self, booking: Booking, of: "Slot") -> "Slot":
+        """The slot once a place was given in another: it counts for the choice of both."""
+        if self.choice is None or self.choice != of.choice or self.id == of.id:
+            return self
+        pages = tuple(
+            replace(page, bookings=(*page.bookings, booking))
+            if page.user_id == booking.user_id
+            else page
+            for page in self.elsewhere
+        )
+        return replace(self, elsewhere=pages)
+
     def adding(self, booking: Booking) -> "Slot":
         """The slot with one more place taken."""
         return replace(self, taken=self.taken + 1, bookings=(*self.bookings, booking))

@@ -39,7 +39,12 @@ def join(slot: Slot, waiting: Waiting, now: datetime) -> tuple[Slot, Joined]:
     if refusal is not None:
         return slot, refusal
     joined = replace(waiting, since=now)
-    after = replace(slot, waiting=(*slot.waiting, joined), waiting_count=slot.waiting_count + 1)
+    after = replace(
+        slot,
+        waiting=(*slot.waiting, joined),
+        heads=slot.heads + (slot.heads == slot.waiting_count),  # all before them are at hand
+        waiting_count=slot.waiting_count + 1,
+    )
     return after, WaitlistJoined(joined, after.waiting_count, after)
 
 

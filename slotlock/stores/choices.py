@@ -53,20 +53,22 @@ class Choices:
         )
 
 
-def turned_pages(before: Slot, after: Slot) -> Iterator[UpdateOne]:
-    """The pages that a change turns, each guarded by the version that was seen."""
+def turned_pages(before: Slot, after: Slot) -> Iterator[tuple[str, UpdateOne]]:
+    """The pages that a change turns, by id, each guarded by the version that was seen."""
     if after.choice is None:
         return
-    had = {booking.id for booking in before.bookings}
-    newcomers = {booking.user_id for booking in after.bookings if booking.id not in had}
+    # A hold that was confirmed too: whoever booked elsewhere counted on it to run out.
+    had = set(before.bookings)
+    chosen = {booking.user_id for booking in after.bookings if booking not in had}
     for page in before.elsewhere:
-        if page.user_id in newcomers:
-            seen: dict[str, Any] = {"_id": _page_id(after.choice, page.user_id)}
+        if page.user_id in chosen:
+            name = _page_id(after.choice, page.user_id)
+            seen: dict[str, Any] = {"_id": name}
             if page.version:
                 seen["version"] = page.version
-                yield UpdateOne(seen, {"$inc": {"version": 1}})
+                yield name, UpdateOne(seen, {"$inc": {"version": 1}})
             else:  # a page that somebody began meanwhile is a duplicate key
-                yield UpdateOne({**seen, "version": 0}, {"$set": {"version": 1}}, upsert=True)
+                yield name, UpdateOne({**seen, "version": 0}, {"$set": {"version": 1}}, upsert=True)
 
 
 def _page_id(choice: str, user_id: UserId) -> str:

@@ -39,7 +39,8 @@ PLAIN = {
 }
 FIELDS = (*PLAIN, "kind", "status", "remaining")
 ONLY_IF_SET = {"partialFilterExpression": {"due": {"$exists": True}}}
-ONLY_OF_CHOICES = {"partialFilterExpression": {"choice": {"$type": "string"}}}
+# Not `$type`: MongoDB would not see that a choice which is asked for is a string.
+ONLY_OF_CHOICES = {"partialFilterExpression": {"choice": {"$gt": ""}}}
 INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
     "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),

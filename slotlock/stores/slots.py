@@ -85,6 +85,7 @@ class Slots:
         if slot is None or slot.choice is None:
             return slot
         people = {*look.people, *(waiting.user_id for waiting in slot.waiting)}
+        people |= {b.user_id for b in slot.bookings if b.id in look.booking_ids}
         return replace(slot, elsewhere=await self._elsewhere(slot, sorted(people), look.now))
 
     @gated

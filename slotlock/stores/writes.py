@@ -106,9 +106,10 @@ class Writes:
             written = await self._slots.bulk_write(updates, session=session)
             if written.modified_count != len(updates):
                 raise _StaleError
-        pages = [page for c in changes.slots for page in turned_pages(c.before, c.after)]
+        # One page for all that a person is given of a choice in this write.
+        pages = dict(page for c in changes.slots for page in turned_pages(c.before, c.after))
         if pages:
-            turned = await self._pages.bulk_write(pages, session=session)
+            turned = await self._pages.bulk_write(list(pages.values()), session=session)
             if turned.modified_count + turned.upserted_count != len(pages):
                 raise _StaleError
         held = [UpdateOne(teams.guard(seen), teams.hold()) for seen in changes.teams]

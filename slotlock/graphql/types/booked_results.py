@@ -56,6 +56,7 @@ class BookingMoved:
 ConfirmBookingResult = Annotated[
     BookingConfirmed
     | HoldExpired
+    | LimitReached
     | BookingNotFound
     | SlotStarted
     | SlotCancelled
@@ -102,6 +103,8 @@ def confirmed(outcome: outcomes.ConfirmOutcome, gid: str, caller: Caller) -> Con
             return BookingConfirmed(booking=Booking.of(outcome.booking, slot), slot=slot)
         case outcomes.HoldExpired():
             return HoldExpired.of(outcome, caller)
+        case outcomes.LimitReached():
+            return LimitReached.of(outcome, caller)
         case outcomes.BookingNotFound():
             return BookingNotFound.of(gid)
         case outcomes.SlotStarted():
