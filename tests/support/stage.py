@@ -106,6 +106,13 @@ class Scene:
         """The ids of the live bookings of a slot, without what names their kind."""
         return {str(booking["id"]) for booking in self.truth(slot_id)["bookings"]}
 
+    def live(self, slot_id: str) -> set[str]:
+        """The ids of the live bookings of a slot whose count of places agrees with them."""
+        truth = self.truth(slot_id)
+        assert truth["capacity"] - truth["remaining"] == len(truth["bookings"])
+        assert truth["remaining"] >= 0
+        return {str(booking["id"]) for booking in truth["bookings"]}
+
     def ended(self, booking_id: str) -> dict[str, Any] | None:
         """What MongoDB keeps of a booking that ended."""
         with closing(MongoClient[dict[str, Any]](self.mongo_url)) as client:
