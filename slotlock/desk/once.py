@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import orjson
 
 from slotlock.desk.desk import Desk
-from slotlock.domain.outcomes import KeyReused, Locked
+from slotlock.domain.outcomes import KeyReused, Locked, Written
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import SlotId
 from slotlock.stores.answers import Answers
@@ -54,7 +54,14 @@ async def once(
         return Locked(slot_id, RETRY_AFTER_MS)
     try:
         kept: Any = await kept_answer(desk.answers, slip)
-        return await run() if kept is None else kept
+        if kept is not None:
+            return kept
+        outcome = await run()
+        if isinstance(outcome, Written):
+            return outcome
+        # Refused perhaps for what the same key did a moment ago, if Redis lost their order.
+        kept = await kept_answer(desk.answers, slip)
+        return outcome if kept is None else kept
     finally:
         await desk.locks.release(lease)
 

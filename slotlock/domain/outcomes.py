@@ -255,6 +255,9 @@ class NoneBooked:
     refusals: tuple[PlaceRefusal | PartyRefusal | None, ...]
 
 
+# Answers that come of a write, whoever asked before; others may tell of an earlier one.
+Written = Booked | AllBooked | BookingMoved | HoldExtended
+
 BookOutcome = Booked | Locked | KeyReused | PlaceRefusal | PartyRefusal
 BookAllOutcome = AllBooked | NoneBooked | Locked | KeyReused
 CancelOutcome = (

@@ -85,7 +85,8 @@ def seen_at(slot: Slot, now: datetime) -> Slot:
 
 def written(before: Slot, after: Slot, now: datetime) -> Slot:
     """The slot as it will stand once it is written."""
-    return replace(after, version=before.version + 1, changed_at=now, due=_due(after, now))
+    changed_at = max(now, before.changed_at)
+    return replace(after, version=before.version + 1, changed_at=changed_at, due=_due(after, now))
 
 
 def _due(slot: Slot, now: datetime) -> datetime | None:

@@ -38,7 +38,8 @@ def join(slot: Slot, waiting: Waiting, now: datetime) -> tuple[Slot, Joined]:
     refusal = _refusal(slot, waiting.user_id, now)
     if refusal is not None:
         return slot, refusal
-    joined = replace(waiting, since=now)
+    # Never before whoever came first, though their process's clock may be ahead.
+    joined = replace(waiting, since=max(now, slot.changed_at))
     after = replace(
         slot,
         waiting=(*slot.waiting, joined),
