@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from slotlock.desk.once import Slip
+from slotlock.desk.telling import as_told
 from slotlock.domain.people import UserId
 from slotlock.domain.settling import serve_lines, settle_all, written
 from slotlock.domain.slots import BookingId, Slot, SlotId
@@ -96,34 +97,9 @@ def kept_answers(
     requests: Sequence[Request[Any]], decided: Decided, now: datetime
 ) -> tuple[KeptAnswer, ...]:
     return tuple(
-        KeptAnswer(slip.key_id, slip.fingerprint, _as_told(outcome, request.people), now)
+        KeptAnswer(slip.key_id, slip.fingerprint, as_told(outcome, request.people), now)
         for request, outcome, granted in zip(
             requests, decided.outcomes, decided.granted, strict=True
         )
         if granted and (slip := request.slip)
-    )
-
-
-def _as_told(outcome: Any, people: Sequence[UserId]) -> Any:
-    # A kept answer shows a slot as its reader saw it, without whoever else was at hand.
-    if isinstance(outcome, Slot):
-        return replace(
-            outcome,
-            bookings=tuple(
-                b for b in outcome.bookings if b.user_id in people or outcome.capacity == 1
-            ),
-            waiting=tuple(w for w in outcome.waiting if w.user_id in people),
-            heads=0,
-            elsewhere=(),
-            ended=(),
-            left=(),
-        )
-    if isinstance(outcome, tuple):
-        return tuple(_as_told(each, people) for each in outcome)
-    if not hasattr(outcome, "__dataclass_fields__"):
-        return outcome
-    values = {each.name: getattr(outcome, each.name) for each in fields(outcome)}
-    return replace(
-        outcome,
-        **{n: _as_told(v, people) for n, v in values.items() if isinstance(v, Slot | tuple)},
     )

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 import orjson
 
 from slotlock.desk.desk import Desk
-from slotlock.domain.outcomes import KeyReused, Locked, Written
+from slotlock.desk.telling import as_told
+from slotlock.domain.outcomes import Done, KeyReused, Locked, Written
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import SlotId
-from slotlock.stores.answers import Answers
+from slotlock.stores.answers import Answers, KeptAnswer
 
 Outcome = TypeVar("Outcome")
 
@@ -24,6 +25,7 @@ RETRY_AFTER_MS = 250
 class Slip:
     """A person's idempotency key with a fingerprint of what they asked for under it."""
 
+    user_id: UserId
     key: str
     key_id: str
     fingerprint: str
@@ -31,7 +33,7 @@ class Slip:
     @classmethod
     def of(cls, user_id: UserId, key: str, *asked: Any) -> "Slip":
         """The slip for a question; how long its sender is willing to wait is no part of it."""
-        return cls(key, _hash([user_id, key]), _hash(list(asked)))
+        return cls(user_id, key, _hash([user_id, key]), _hash(list(asked)))
 
 
 def _hash(values: list[Any]) -> str:
@@ -53,17 +55,24 @@ async def once(
     if lease is None:
         return Locked(slot_id, RETRY_AFTER_MS)
     try:
-        kept: Any = await kept_answer(desk.answers, slip)
+        kept: Outcome | KeyReused | None = await kept_answer(desk.answers, slip)
         if kept is not None:
             return kept
-        outcome = await run()
+        outcome: Outcome = await run()
         if isinstance(outcome, Written):
             return outcome
-        # Refused perhaps for what the same key did a moment ago, if Redis lost their order.
-        kept = await kept_answer(desk.answers, slip)
-        return outcome if kept is None else kept
+        # Redis may have lost their order: then this is the answer to what the same key did.
+        return await _kept_meanwhile(desk, slip, outcome)
     finally:
         await desk.locks.release(lease)
+
+
+async def _kept_meanwhile(desk: Desk, slip: Slip, outcome: Outcome) -> Outcome | KeyReused:
+    if isinstance(outcome, Done):  # by somebody else before; the key is used up all the same
+        told = as_told(outcome, (slip.user_id,))
+        await desk.answers.keep(KeptAnswer(slip.key_id, slip.fingerprint, told, desk.now()))
+    kept: Outcome | KeyReused | None = await kept_answer(desk.answers, slip)
+    return outcome if kept is None else kept
 
 
 async def kept_answer(answers: Answers, slip: Slip) -> Any:

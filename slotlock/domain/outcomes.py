@@ -255,8 +255,9 @@ class NoneBooked:
     refusals: tuple[PlaceRefusal | PartyRefusal | None, ...]
 
 
-# Answers that come of a write, whoever asked before; others may tell of an earlier one.
+# Answers that come of a write of the one who asked, and those that may come of an earlier one.
 Written = Booked | AllBooked | BookingMoved | HoldExtended
+Done = BookingConfirmed | BookingCancelled
 
 BookOutcome = Booked | Locked | KeyReused | PlaceRefusal | PartyRefusal
 BookAllOutcome = AllBooked | NoneBooked | Locked | KeyReused

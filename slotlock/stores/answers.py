@@ -5,14 +5,18 @@
 An answer is written in the transaction of what it answers, so that a key has one effect or none.
 """
 
+import contextlib
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from pymongo.errors import DuplicateKeyError
+
 from slotlock.domain import outcomes, record, slots
 from slotlock.stores.batches import Batches
-from slotlock.stores.mongo import Database, Document
+from slotlock.stores.gate import Gate, gated
+from slotlock.stores.mongo import ANSWERS_GATE, Database, Document
 
 # The promise is a day; the second is for clocks and for clients that are late.
 KEPT_FOR = timedelta(hours=48)
@@ -32,6 +36,7 @@ class Answers:
     """The answers given under keys lately."""
 
     def __init__(self, database: Database) -> None:
+        self.gate = Gate(ANSWERS_GATE)
         self._answers = database["answers"]
         self._reads = Batches(self._read)
 
@@ -43,6 +48,12 @@ class Answers:
     async def find(self, key_id: str) -> KeptAnswer | None:
         """The answer given under this key, if there is one."""
         return await self._reads.do(key_id)
+
+    @gated
+    async def keep(self, answer: KeptAnswer) -> None:
+        """Keep an answer that needed no write, unless the key was answered before."""
+        with contextlib.suppress(DuplicateKeyError):
+            await self._answers.insert_one(answer_document(answer))
 
     async def _read(self, key_ids: list[str]) -> list[KeptAnswer | None]:
         found = {d["_id"]: _answer(d) async for d in self._answers.find({"_id": {"$in": key_ids}})}
