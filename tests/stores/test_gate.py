@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from slotlock.api.embedded import Servers
+from slotlock.desk.desk import utc_now
 from slotlock.domain.listing import SlotFilter, SlotOrder
 from slotlock.stores import gate, mongo
 from slotlock.stores.gate import Gate, GateTimeoutError
@@ -37,7 +38,7 @@ async def test_mongodb_is_there_for_others_after_thousands_left_in_the_middle(sl
     def ask(number: int) -> asyncio.Task[object]:
         if number % 3:
             return asyncio.create_task(slots.look_at_roster(new.id))
-        return asyncio.create_task(slots.page(SlotFilter(), SlotOrder.START_ASC, 100, None))
+        return asyncio.create_task(slots.page(SlotFilter(), SlotOrder.START_ASC, 100, None, utc_now()))
 
     for start in range(0, LEAVERS, 300):
         leaving = [ask(number) for number in range(start, start + 300)]
