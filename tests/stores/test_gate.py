@@ -38,7 +38,9 @@ async def test_mongodb_is_there_for_others_after_thousands_left_in_the_middle(sl
     def ask(number: int) -> asyncio.Task[object]:
         if number % 3:
             return asyncio.create_task(slots.look_at_roster(new.id))
-        return asyncio.create_task(slots.page(SlotFilter(), SlotOrder.START_ASC, 100, None, utc_now()))
+        return asyncio.create_task(
+            slots.page(SlotFilter(), SlotOrder.START_ASC, 100, None, utc_now())
+        )
 
     for start in range(0, LEAVERS, 300):
         leaving = [ask(number) for number in range(start, start + 300)]
