@@ -12,11 +12,12 @@ from pymongo.errors import PyMongoError
 from redis import RedisError
 
 from bench.soak.apps import App
+from bench.soak.rushes import rush
 from bench.soak.sending import send_recent_again
 from bench.soak.servers import SoakError
 from bench.soak.world import World
 
-GAP_S = 3.5  # on average
+GAP_S = 2.5  # on average
 LOCKS = "slotlock:{*"
 # At once: a lock lives for some ms only.
 DELETE_ONE = """
@@ -30,7 +31,8 @@ KINDS = {
     "kill Valkey": 2,
     "pause Valkey": 2,
     "delete locks": 4,
-    "run out holds": 12,
+    "run out holds": 10,
+    "rush": 8,
 }
 MONGO_AT = (0.35, 0.75)  # of the run; a run that is too short for it leaves MongoDB alone
 SHORTEST_WITH_MONGO_S = 40.0
@@ -59,6 +61,7 @@ async def cause(world: World) -> None:
         "pause Valkey": pause_valkey,
         "delete locks": delete_locks,
         "run out holds": run_out_holds,
+        "rush": rush_without_locks,
         "kill mongod": kill_mongod,
     }
     rng, begin = world.rng("deeds"), time.monotonic()
@@ -133,15 +136,22 @@ async def pause_valkey(world: World, rng: random.Random) -> None:
     world.valkey.resume()
 
 
-async def delete_locks(world: World, rng: random.Random) -> None:
+async def delete_locks(world: World, rng: random.Random, which: str = LOCKS) -> None:
     """Single locks vanish under those who hold them, for two seconds on end."""
     until = time.monotonic() + 2
     while time.monotonic() < until:
         with suppress(RedisError):
-            which = rng.randrange(1000)
-            gone: Any = await asyncio.to_thread(world.redis.eval, DELETE_ONE, 0, LOCKS, which)
+            any_ = rng.randrange(1000)
+            gone: Any = await asyncio.to_thread(world.redis.eval, DELETE_ONE, 0, which, any_)
             world.ledger.chaos["locks deleted"] += int(gone)
-        await asyncio.sleep(0.003)
+        await asyncio.sleep(0.001)
+
+
+async def rush_without_locks(world: World, rng: random.Random) -> None:
+    """A rush at one slot, in which exactly one guard is left: the version."""
+    slot, chance = rng.choice(world.slots), random.Random(rng.random())
+    its_lock = f"slotlock:{{{slot}}}:lock"
+    await asyncio.gather(rush(world, slot, rng), delete_locks(world, chance, its_lock))
 
 
 async def run_out_holds(world: World, rng: random.Random) -> None:

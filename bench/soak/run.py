@@ -113,7 +113,7 @@ async def _play(world: World, watchers: list[Watcher], truth: Truth) -> list[Rec
     await asyncio.to_thread(chaos.shift_holds, world, random.Random(0), 1.0)
     await asyncio.sleep(QUIET_AFTER_S)
     slots = await truth.look()
-    records = await verdict.check_records(world, slots)
+    records = await verdict.check_records(world, slots, truth.untimely)
     await asyncio.sleep(max(LOCKS_GONE_AFTER_S - (time.monotonic() - ended), 0))
     await verdict.check_locks(world)
     quiet.set()

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
+from itertools import combinations
 from typing import Any
 
 from pymongo.errors import PyMongoError
@@ -21,6 +22,8 @@ class Truth:
     def __init__(self, world: World) -> None:
         self._world = world
         self._before: dict[str, Json] = {}
+        # Turns in line, the one in front first, of which the one behind says it came first.
+        self.untimely: set[tuple[str, str]] = set()
 
     async def look_for_ever(self) -> None:
         """Look until the run ends; while MongoDB is away there is nothing to see."""
@@ -72,8 +75,18 @@ class Truth:
         for record in live_records(slot):
             if wrong := flaw(record):
                 tell("log", f"{where}: booking {record.id} {wrong}")
+        self._check_times(slot, where)
         if before := self._before.get(name):
             self._compare(before, slot, where)
+
+    def _check_times(self, slot: Json, where: str) -> None:
+        for one, other in combinations(slot["waiting"], 2):
+            if one["at"] > other["at"]:
+                pair = str(one["id"]), str(other["id"])
+                self.untimely.add(pair)
+                what = f"slot {where.split()[1]}: {pair[0]} is in front of {pair[1]}"
+                what += f" and waits since {one['at']}, not {other['at']}"
+                self._world.ledger.violation("since", what)
 
     def _compare(self, before: Json, slot: Json, where: str) -> None:
         tell = self._world.ledger.violation

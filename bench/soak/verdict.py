@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Set
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ MOST_GROWTH_MIB = 120.0
 LINES_OF_TRACEBACK = 40
 
 
-async def check_records(world: World, slots: list[Json]) -> list[Record]:
+async def check_records(
+    world: World, slots: list[Json], untimely: Set[tuple[str, str]]
+) -> list[Record]:
     """All records, once nobody writes any more."""
     ledger, read = world.ledger, asyncio.to_thread
     ended = await read(lambda: list(world.truth["endedBookings"].find()))
@@ -42,7 +45,7 @@ async def check_records(world: World, slots: list[Json]) -> list[Record]:
     check_promises(ledger, found, turns)
     check_origins(ledger, found)
     check_keys(ledger, kept)
-    check_turns(ledger, slots, records, left)
+    check_turns(ledger, slots, records, left, untimely)
     check_twice(ledger, slots, records)
     _check_settled(world, slots)
     return records
