@@ -1,17 +1,23 @@
 """What the five designs did wrong with several places at once: each defect with its guard."""
 
 import asyncio
+import os
+import random
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from slotlock.api.embedded import Servers
 from tests.support.client import Json
-from tests.support.processes import AppProcess
+from tests.support.dorm import MEMBERS, dorms, play
+from tests.support.processes import AppProcess, environment
 from tests.support.stage import Scene, killed_at, lock_key, scene_on
 from tests.support.teams import Person as Member
 
 Pair = tuple[AppProcess, AppProcess]
+CAMPAIGN = int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
+KILL_EVERY_S = 4.0
 
 
 @pytest.fixture
@@ -103,3 +109,31 @@ async def test_two_members_who_choose_at_once_get_two_beds_for_two(scene: Scene)
 
 async def test_control_without_pages_two_people_end_up_with_four_beds(scene: Scene) -> None:
     assert await two_members_choose(scene, "pages") == ({"AllBooked"}, 4)
+
+
+async def test_two_teams_who_grab_overlapping_beds_200_times_never_have_some_of_them(
+    two_apps: Pair, logs: Path
+) -> None:
+    async with scene_on(two_apps[0].environment, logs, people=5 * MEMBERS) as scene:
+        await play(await dorms(scene, list(two_apps), 5), rounds=200)
+
+
+@pytest.mark.skipif(not CAMPAIGN, reason="SLOTLOCK_CAMPAIGN says how many rounds")
+@pytest.mark.timeout(7200)
+async def test_two_teams_whose_processes_are_killed_meanwhile_never_have_some_of_the_beds(
+    servers: Servers, logs: Path
+) -> None:
+    async with scene_on(environment(servers, "campaign"), logs, people=5 * MEMBERS) as scene:
+        apps = [scene.app(), scene.app()]
+        killing = asyncio.create_task(kill_and_restart(scene, apps))
+        await play(await dorms(scene, apps, 5), CAMPAIGN)
+        killing.cancel()
+
+
+async def kill_and_restart(scene: Scene, apps: list[AppProcess]) -> None:
+    """Kill one process or the other, again and again, and start another in its place."""
+    while True:
+        await asyncio.sleep(random.uniform(0.5, KILL_EVERY_S))
+        number = random.randrange(len(apps))
+        apps[number].kill()
+        apps[number] = await asyncio.to_thread(scene.app)

@@ -64,6 +64,7 @@ class Scene:
     environment: Mapping[str, str]
     logs: Path
     redis: Redis
+    mongo: MongoClient[dict[str, Any]]
     http: httpx.AsyncClient
     crowd: Crowd
     stack: ExitStack
@@ -72,6 +73,9 @@ class Scene:
     def mongo_url(self) -> str:
         """Where the truth is."""
         return self.environment["SLOTLOCK_MONGO_URL"]
+
+    def _find(self, collection: str, gid: str) -> dict[str, Any] | None:
+        return self.mongo.get_default_database()[collection].find_one({"_id": ObjectId(gid[-24:])})
 
     def app(self, off: str = "", pause: str = "", stage: Stage | None = None) -> AppProcess:
         """A process without these guards, that stops at this point."""
@@ -100,7 +104,9 @@ class Scene:
 
     def truth(self, slot_id: str) -> dict[str, Any]:
         """What MongoDB says of a slot."""
-        return slot_document(self.mongo_url, slot_id)
+        slot = self._find("slots", slot_id)
+        assert slot is not None
+        return slot
 
     def who(self, slot_id: str) -> set[str]:
         """The ids of the live bookings of a slot, without what names their kind."""
@@ -115,9 +121,7 @@ class Scene:
 
     def ended(self, booking_id: str) -> dict[str, Any] | None:
         """What MongoDB keeps of a booking that ended."""
-        with closing(MongoClient[dict[str, Any]](self.mongo_url)) as client:
-            ended = client.get_default_database()["endedBookings"]
-            return ended.find_one({"_id": ObjectId(booking_id[-24:])})
+        return self._find("endedBookings", booking_id)
 
 
 @asynccontextmanager
@@ -126,9 +130,12 @@ async def scene_on(
 ) -> AsyncIterator[Scene]:
     """A scene in the database of this environment; its processes end with it."""
     crowd = await make_crowd(environment, people)
-    with Redis.from_url(environment["SLOTLOCK_REDIS_URL"]) as redis, ExitStack() as stack:
+    with ExitStack() as stack:
+        redis = stack.enter_context(Redis.from_url(environment["SLOTLOCK_REDIS_URL"]))
+        mongo = MongoClient[dict[str, Any]](environment["SLOTLOCK_MONGO_URL"])
+        stack.callback(mongo.close)
         async with http_client() as http:
-            yield Scene(environment, logs, redis, http, crowd, stack)
+            yield Scene(environment, logs, redis, mongo, http, crowd, stack)
 
 
 async def killed_at(stage: Stage, app: AppProcess, asked: Awaitable[Any]) -> None:
