@@ -6,18 +6,20 @@ once, decides for each in order of arrival, writes once and answers each.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any
 
 from slotlock.domain.outcomes import Locked
 from slotlock.domain.slots import SlotId
 
 LARGEST_BATCH = 200
+# The longest that anybody may wait, by the contract with clients.
+LONGEST_WAIT_S = 20.0
 
 # Waits for its turn for so many seconds, calls those who stand in front and serves them; the
 # outcome of each, or None when its turn did not come.
-Clerk = Callable[[float, Callable[[], list[Any]]], Awaitable[list[Any] | None]]
+Clerk = Callable[[float, Callable[[], list[Any]]], Coroutine[Any, Any, list[Any] | None]]
 
 
 @dataclass(slots=True, eq=False)
@@ -27,11 +29,27 @@ class _Place:
     answer: asyncio.Future[Any]
 
 
+@dataclass(slots=True, eq=False)
+class _Line:
+    places: deque[_Place] = field(default_factory=deque)
+    # Waits for the line's turn, and is sent home when nobody stands there any more.
+    clerk: asyncio.Task[list[Any] | None] | None = None
+
+    def leave(self, place: _Place) -> bool:
+        """Whether the place was still in line, and is no longer."""
+        if place not in self.places:
+            return False
+        self.places.remove(place)
+        if not self.places and self.clerk is not None:
+            self.clerk.cancel()
+        return True
+
+
 class Lines:
     """The lines of this process, one for each slot that somebody waits for."""
 
     def __init__(self) -> None:
-        self._lines: dict[SlotId, deque[_Place]] = {}
+        self._lines: dict[SlotId, _Line] = {}
         self._serving: set[asyncio.Task[None]] = set()
 
     async def stand(self, slot_id: SlotId, request: Any, wait_s: float, clerk: Clerk) -> Any:
@@ -43,54 +61,60 @@ class Lines:
         place = _Place(request, loop.time() + wait_s, loop.create_future())
         line = self._lines.get(slot_id)
         if line is None:
-            line = self._lines[slot_id] = deque()
+            line = self._lines[slot_id] = _Line()
             serving = asyncio.create_task(self._serve(slot_id, line, clerk))
             self._serving.add(serving)
             serving.add_done_callback(self._serving.discard)
-        line.append(place)
+        line.places.append(place)
         try:
             await asyncio.wait([place.answer], timeout=wait_s)
         except asyncio.CancelledError:
-            if place in line:
-                line.remove(place)
+            line.leave(place)
             raise
-        if not place.answer.done() and place in line:
-            line.remove(place)
+        if not place.answer.done() and line.leave(place):
             return None
         return await place.answer
 
-    async def _serve(self, slot_id: SlotId, line: deque[_Place], clerk: Clerk) -> None:
-        while line:
-            await self._serve_batch(line, clerk)
-        del self._lines[slot_id]
+    async def _serve(self, slot_id: SlotId, line: _Line, clerk: Clerk) -> None:
+        try:
+            while line.places:
+                await self._serve_batch(line, clerk)
+        finally:
+            del self._lines[slot_id]
 
-    async def _serve_batch(self, line: deque[_Place], clerk: Clerk) -> None:
+    async def _serve_batch(self, line: _Line, clerk: Clerk) -> None:
         called: list[_Place] = []
 
         def call() -> list[Any]:
-            called.extend(line.popleft() for _ in range(min(len(line), LARGEST_BATCH)))
+            line.clerk = None
+            called.extend(
+                line.places.popleft() for _ in range(min(len(line.places), LARGEST_BATCH))
+            )
             return [place.request for place in called]
 
-        loop = asyncio.get_running_loop()
-        longest = max(place.until for place in line) - loop.time()
+        # Whoever comes later may be more patient than all who stand here now.
+        line.clerk = asyncio.create_task(clerk(LONGEST_WAIT_S, call))
         try:
-            outcomes = await clerk(max(longest, 0.0), call)
+            outcomes = await line.clerk
+        except asyncio.CancelledError:
+            outcomes = None  # sent home; nobody was called
         except Exception as error:  # whatever it is, nobody may be left waiting for an answer
-            for place in called or _all_of(line):
+            for place in called or _all_of(line.places):
                 _answer(place, error)
             return
-        if outcomes is None:
-            # Nobody's time is left; each leaves by themselves, and is told the truth outside.
-            for place in _all_of(line):
-                _answer(place, None)
-            return
-        again = []
-        for place, outcome in zip(called, outcomes, strict=True):
-            if isinstance(outcome, Locked) and loop.time() < place.until:
+        finally:
+            line.clerk = None
+        self._answer_all(line, called, outcomes)
+
+    def _answer_all(self, line: _Line, called: list[_Place], outcomes: list[Any] | None) -> None:
+        # Whose turn did not come is told so outside, when their own time is over.
+        again, now = [], asyncio.get_running_loop().time()
+        for place, outcome in zip(called, outcomes or (), strict=False):
+            if isinstance(outcome, Locked) and now < place.until:
                 again.append(place)
             else:
                 _answer(place, outcome)
-        line.extendleft(reversed(again))
+        line.places.extendleft(reversed(again))
 
 
 def _all_of(line: deque[_Place]) -> list[_Place]:

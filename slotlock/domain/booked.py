@@ -48,10 +48,10 @@ def confirm(
     booking = _touched(slot, ask)
     if not isinstance(booking, Booking):
         return slot, booking
-    if booking.status is BookingStatus.CONFIRMED:
-        return slot, BookingConfirmed(booking, slot)
     if slot.status is SlotStatus.CANCELLED:
         return slot, SlotCancelled(slot)
+    if booking.status is BookingStatus.CONFIRMED:
+        return slot, BookingConfirmed(booking, slot)
     late, other = now >= slot.start, slot.booked_elsewhere(booking.user_id, now)
     organised = ask.caller.organises
     if late and not organised:
@@ -70,7 +70,7 @@ def confirm(
 
 def extend(
     slot: Slot, ask: Ask, now: datetime
-) -> tuple[Slot, HoldExtended | HoldLimitReached | NotHeld | Gone]:
+) -> tuple[Slot, HoldExtended | HoldLimitReached | NotHeld | Gone | SlotCancelled]:
     """Let a hold last as long as one that begins now, but never past the hard maximum.
 
     An offer from the waiting list is not extended: others wait for it. Nor is a hold that was
@@ -79,6 +79,8 @@ def extend(
     booking = _touched(slot, ask)
     if not isinstance(booking, Booking):
         return slot, booking
+    if slot.status is SlotStatus.CANCELLED:
+        return slot, SlotCancelled(slot)
     if booking.status is BookingStatus.CONFIRMED or booking.held_until is None:
         return slot, NotHeld(booking, slot)
     longest = booking.created_at + timedelta(minutes=MAX_HOLD_MINUTES)
@@ -153,9 +155,9 @@ def _touched(slot: Slot, ask: Ask) -> Booking | Gone:
     if booking is not None and ask.may_touch(booking):
         return booking
     # It may have run out a moment ago, in the settling that came before this.
-    expired = next((b for b in slot.ended if b.id == ask.booking_id), None)
-    if expired is not None and ask.may_touch(expired):
-        return HoldExpired(expired, slot)
+    ended = next((b for b in slot.ended if b.id == ask.booking_id), None)
+    if ended and ended.status is BookingStatus.EXPIRED and ask.may_touch(ended):
+        return HoldExpired(ended, slot)
     return BookingNotFound(ask.booking_id)
 
 
@@ -182,8 +184,11 @@ def _given_back(
 
 
 def _moved_until(booking: Booking, new: Slot, now: datetime) -> datetime | None:
-    until = booking.held_until
-    return until if until is None or now >= new.start else min(until, new.start)
+    if booking.held_until is None:
+        return None
+    # An offer may last for days where it was made; anywhere else it is a hold like others.
+    until = min(booking.held_until, now + timedelta(minutes=MAX_HOLD_MINUTES))
+    return until if now >= new.start else min(until, new.start)
 
 
 def _forgetting(new: Slot, booking: Booking) -> Slot:

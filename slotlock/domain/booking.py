@@ -78,7 +78,18 @@ def book_all(
     booked = tuple(answer for answer in answers if isinstance(answer, Booked))
     if len(booked) == len(answers):
         return after, AllBooked(booked)
-    return dict(slots), NoneBooked(tuple(None if isinstance(a, Booked) else a for a in answers))
+    unwritten = {claim.party.booking_id for claim in claims}
+    return dict(slots), NoneBooked(tuple(_refused(answer, unwritten) for answer in answers))
+
+
+def _refused(answer: Booked | PlaceRefusal, unwritten: set[BookingId]) -> PlaceRefusal | None:
+    match answer:
+        case Booked():
+            return None
+        case LimitReached(booking=Booking() as booking) if booking.id in unwritten:
+            return replace(answer, booking=None)
+        case _:
+            return answer
 
 
 def _closed(slot: Slot, party: Party, now: datetime) -> PlaceRefusal | None:

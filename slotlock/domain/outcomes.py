@@ -54,10 +54,13 @@ class AlreadyBooked:
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """This person has as many bookings as they may have: one of each choice."""
+    """This person has as many bookings as they may have: one of each choice.
+
+    `booking` is the one they have; None when another claim of the same request wants it.
+    """
 
     limit: int
-    booking: Booking
+    booking: Booking | None
     slot: Slot
 
 
@@ -281,7 +284,14 @@ ConfirmOutcome = (
     | SlotCancelled
 )
 ExtendOutcome = (
-    HoldExtended | HoldLimitReached | NotHeld | Locked | KeyReused | BookingNotFound | HoldExpired
+    HoldExtended
+    | HoldLimitReached
+    | NotHeld
+    | Locked
+    | KeyReused
+    | BookingNotFound
+    | HoldExpired
+    | SlotCancelled
 )
 MoveOutcome = (
     BookingMoved | Locked | KeyReused | BookingNotFound | HoldExpired | CutoffPassed | PlaceRefusal

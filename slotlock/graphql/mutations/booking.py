@@ -150,6 +150,8 @@ class BookingMutations:
             (ids.slot_id_of(claim.slot_id) or NO_SLOT, _user_id(claim.user_id, caller) or NOBODY)
             for claim in input.claims
         ]
+        if len(set(claims)) < len(claims):
+            raise RefusedError(Code.BAD_USER_INPUT, "Each claim can be made once.")
         outcome = await desk.book_all(info.context.desk, caller, claims, wish)
         return _all_booked(outcome, input.claims, caller)
 
@@ -204,9 +206,9 @@ def _refused(
     match why:
         case outcomes.SlotNotFound():
             return SlotNotFound.of(claim.slot_id)
-        case outcomes.PersonNotFound():
+        case outcomes.PersonNotFound() | outcomes.NotTeammate() if why.user_id == NOBODY:
             return PersonNotFound.of(claim.user_id or "")
-        case outcomes.NotTeammate():
+        case outcomes.PersonNotFound() | outcomes.NotTeammate():
             return party_refusal(why)
         case _:
             return place_refusal(why, caller)

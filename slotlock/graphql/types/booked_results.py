@@ -65,7 +65,14 @@ ConfirmBookingResult = Annotated[
     strawberry.union("ConfirmBookingResult", description="What came of confirming."),
 ]
 ExtendHoldResult = Annotated[
-    HoldExtended | HoldLimitReached | NotHeld | HoldExpired | BookingNotFound | Locked | KeyReused,
+    HoldExtended
+    | HoldLimitReached
+    | NotHeld
+    | HoldExpired
+    | BookingNotFound
+    | SlotCancelled
+    | Locked
+    | KeyReused,
     strawberry.union("ExtendHoldResult", description="What came of extending a hold."),
 ]
 CancelBookingResult = Annotated[
@@ -133,6 +140,8 @@ def extended(outcome: outcomes.ExtendOutcome, gid: str, caller: Caller) -> Exten
             return HoldExpired.of(outcome, caller)
         case outcomes.BookingNotFound():
             return BookingNotFound.of(gid)
+        case outcomes.SlotCancelled():
+            return SlotCancelled.of(Slot.of(outcome.slot, caller))
         case outcomes.Locked():
             return Locked.of(outcome)
         case outcomes.KeyReused():

@@ -37,16 +37,19 @@ class KeyReused(Refusal):
 @strawberry.type(description="The person has as many bookings as they may: one of each choice.")
 class LimitReached(Refusal):
     limit: int = field(description="How many there may be.")
-    booking_id: strawberry.ID = field(description="The booking they have, in another slot.")
+    booking_id: strawberry.ID | None = field(
+        description="The booking they have in another slot; null when another claim wants it."
+    )
     slot: Slot = field(description="The slot that was asked for.")
 
     @classmethod
     def of(cls, outcome: outcomes.LimitReached, caller: Caller) -> Self:
+        other = outcome.booking
         return cls(
             code=RefusalCode.LIMIT_REACHED,
             message="There is a booking in another slot of this choice already.",
             limit=outcome.limit,
-            booking_id=booking_gid(outcome.booking.slot_id, outcome.booking.id),
+            booking_id=booking_gid(other.slot_id, other.id) if other else None,
             slot=Slot.of(outcome.slot, caller),
         )
 
