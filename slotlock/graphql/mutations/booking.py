@@ -150,7 +150,8 @@ class BookingMutations:
             (ids.slot_id_of(claim.slot_id) or NO_SLOT, _user_id(claim.user_id, caller) or NOBODY)
             for claim in input.claims
         ]
-        if len(set(claims)) < len(claims):
+        own = ids.user_gid(caller.user_id)
+        if len({(claim.slot_id, claim.user_id or own) for claim in input.claims}) < len(claims):
             raise RefusedError(Code.BAD_USER_INPUT, "Each claim can be made once.")
         outcome = await desk.book_all(info.context.desk, caller, claims, wish)
         return _all_booked(outcome, input.claims, caller)
