@@ -68,10 +68,12 @@ async def once(
 
 
 async def _kept_meanwhile(desk: Desk, slip: Slip, outcome: Outcome) -> Outcome | KeyReused:
-    if isinstance(outcome, Done):  # by somebody else before; the key is used up all the same
+    kept: Outcome | KeyReused | None = await kept_answer(desk.answers, slip)
+    if kept is None and isinstance(outcome, Done):
+        # It was done before, by whatever means; the key is used up all the same.
         told = as_told(outcome, (slip.user_id,))
         await desk.answers.keep(KeptAnswer(slip.key_id, slip.fingerprint, told, desk.now()))
-    kept: Outcome | KeyReused | None = await kept_answer(desk.answers, slip)
+        kept = await kept_answer(desk.answers, slip)
     return outcome if kept is None else kept
 
 
