@@ -191,7 +191,7 @@ async def test_other_claims_under_the_key_of_several_places_are_reuse(
     one, two = [{"slotId": await organiser.slot(capacity=3)} for _ in range(2)]
     first = await ada.book_all(one, two, idempotencyKey=key)
     assert await ada.book_all(one, two, idempotencyKey=key, waitMs=50) == first
-    for claims in ([one], [two, one], [one, two, two], [one, {**two, "userId": await ben.id()}]):
+    for claims in ([one], [two, one], [one, {**two, "userId": await ben.id()}]):
         assert (await ada.book_all(*claims, idempotencyKey=key))["code"] == "KEY_REUSED"
     assert (await ada.book_all(one, two, idempotencyKey=key, hold=True))["code"] == "KEY_REUSED"
 
