@@ -32,7 +32,7 @@ from tests.support.play import Play, Shape
 log = logging.getLogger("stateful")
 
 CAMPAIGN = "SLOTLOCK_STATEFUL_EXAMPLES" in os.environ
-EXAMPLES = int(os.environ.get("SLOTLOCK_STATEFUL_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("SLOTLOCK_STATEFUL_EXAMPLES", "30"))
 STEPS = int(os.environ.get("SLOTLOCK_STATEFUL_STEPS", "40"))
 SEED = int(os.environ.get("SLOTLOCK_STATEFUL_SEED", "1"))
 SHRINK = "SLOTLOCK_STATEFUL_SHRINK" in os.environ
@@ -115,10 +115,27 @@ class Desks(RuleBasedStateMachine):
         """Several places, all or none."""
         self._do("book_all", n)
 
-    @rule(n=numbers, verb=st.sampled_from(["confirm", "extend", "cancel"]))
+    @rule(n=numbers, verb=st.sampled_from(["confirm", "extend", "extend", "cancel"]))
     def act_on_a_booking(self, n: Numbers, verb: str) -> None:
         """Confirm, extend or cancel."""
         self._do(verb, n)
+
+    @rule(
+        n=numbers,
+        minutes=st.sampled_from([1, 4, 5, 39]),
+        verb=st.sampled_from(["extend", "confirm", "move", "cancel"]),
+    )
+    def hold_and_go_on(self, n: Numbers, minutes: float, verb: str) -> None:
+        """A hold, and what its owner does a little later, mostly while it lasts."""
+        held = replace(plan(self.play, "book", n), hold=True, key=None)
+        if self.play.do(held)[0] == "Booked":
+            self.play.jump(minutes)
+            owner = replace(held, verb=verb, token=self.play.new_token(), by=held.person, person="")
+            to = pick(list(self.play.model.slots), n.to) if verb == "move" else ""
+            organises = held.person == self.house.organiser.user_id
+            act = replace(owner, booking=held.token, hold=False, to=to, organises=organises)
+            if not leads_to_a_known_defect(self.play, act):
+                self.play.do(act, n.desk % 2)
 
     @rule(n=numbers)
     def move(self, n: Numbers) -> None:
@@ -145,7 +162,7 @@ class Desks(RuleBasedStateMachine):
         """A sweep comes by, Redis loses all it has, or locks run out."""
         self._do(verb, n)
 
-    @rule(minutes=st.sampled_from([0.01, 1, 5, 9, 30, 61]))
+    @rule(minutes=st.sampled_from([0.01, 1, 1, 4, 9, 30, 61]))
     def jump(self, minutes: float) -> None:
         """Time passes."""
         self.play.jump(minutes)

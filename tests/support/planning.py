@@ -69,7 +69,7 @@ def plan(play: Play, verb: str, n: Numbers, *, anywhere: bool = True) -> Act:
         key=f"key {n.key}" if verb in KEYED and n.key < RECENT else None,
     )
     if verb == "book":
-        return replace(act, person=pick([by, by, *members], n.person), hold=n.hold)
+        return replace(act, person=pick([*[by] * 6, *members], n.person), hold=n.hold)
     if verb == "book_all":
         return replace(act, slot="", claims=_claims(play, by, n), hold=n.hold)
     if verb in ON_BOOKINGS:
@@ -102,6 +102,9 @@ def _claims(play: Play, by: str, n: Numbers) -> tuple[tuple[str, str], ...]:
 
 def _on_booking(play: Play, act: Act, organiser: str, n: Numbers) -> Act:
     live = [(slot.id, p) for slot in play.model.slots.values() for p in slot.places]
+    held = [each for each in live if each[1].status == "held"]
+    if act.verb in ("confirm", "extend") and n.to % 4:
+        live = held or live
     ended = list(play.model.ended.values())[-RECENT:]
     # Mostly one that lives, now and then one that is over.
     found = pick(live or ended, n.booking) if n.booking % 7 != 5 else pick(ended or live, n.booking)
