@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import sys
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
@@ -17,9 +16,8 @@ from redis import Redis
 from tests.support.client import http_client
 from tests.support.desk import Person
 from tests.support.people import Crowd, make_crowd
-from tests.support.processes import AppProcess, app_process
-
-VARIANT = (sys.executable, "-m", "tests.support.variant")
+from tests.support.processes import AppProcess
+from tests.support.troupe import forked_app
 
 
 @dataclass
@@ -53,7 +51,7 @@ def variant(
     settings["VARIANT_OFF"] = off
     if stage is not None:
         settings |= {"VARIANT_PAUSE": pause, "VARIANT_STAGE": stage.name}
-    with app_process(settings, directory, VARIANT) as app:
+    with forked_app(settings, directory) as app:
         yield app
 
 

@@ -125,9 +125,14 @@ def pause(point: str, stage: str) -> None:
         Locks.release = late_release  # type: ignore[method-assign]
 
 
-if __name__ == "__main__":
+def serve() -> int:
+    """Serve as the environment wants it."""
     for off in os.environ.get("VARIANT_OFF", "").split():
         switch_off(off)
     if "VARIANT_PAUSE" in os.environ:
         pause(os.environ["VARIANT_PAUSE"], os.environ["VARIANT_STAGE"])
-    sys.exit(main(["serve"]))
+    return main(["serve"])
+
+
+if __name__ == "__main__":
+    sys.exit(serve())
