@@ -1,6 +1,7 @@
 """Whether all that was acknowledged is there, and nothing is there that nobody asked for."""
 
 from collections import defaultdict
+from datetime import datetime
 
 from bench.soak.ledger import Act, Json, Ledger, Send, hex_of
 from bench.soak.records import Record
@@ -65,26 +66,35 @@ def check_origins(ledger: Ledger, records: Records) -> None:
         elif act.unknown:
             for slot, user in act.claims:
                 open_claims[act.by, slot, user].append(act)
-    unheard: defaultdict[Act, list[Record]] = defaultdict(list)
-    for record in sorted(records.values(), key=lambda record: record.at):
-        if record.id in granted or record.deeds[0] not in MADE_BY_PEOPLE or record.by is None:
-            continue
+    orphans = [
+        record
+        for record in sorted(records.values(), key=lambda record: record.at)
+        if record.id not in granted and record.deeds[0] in MADE_BY_PEOPLE and record.by
+    ]
+    # What one act books has one time.
+    made_at = defaultdict[tuple[str | None, datetime], set[tuple[str, str]]](set)
+    for record in orphans:
+        made_at[record.by, record.at].add((record.slot, record.user))
+    for record in orphans:
         ledger.checks["bookings nobody was told of"] += 1
-        claims = open_claims[record.by, record.slot, record.user]
-        if origin := next((act for act in claims if _may_be(act, record)), None):
-            claims.remove(origin)
-            unheard[origin].append(record)
-        else:
-            what = f"{record.id} in {record.slot} for {record.user} at {record.at}: {record.deeds}"
-            ledger.violation("from nowhere", what)
-    for act, made in unheard.items():
-        if act.name == "bookAll" and len(made) != len(act.claims):
-            what = f"{[r.id for r in made]} of {len(act.claims)} claims by {act.by} key {act.key}"
+        claims = open_claims[record.by or "", record.slot, record.user]
+        origins = [act for act in claims if _may_be(act, record)]
+        together = made_at[record.by, record.at]
+        whole = next((act for act in origins if together >= set(act.claims)), None)
+        what = f"{record.id} in {record.slot} for {record.user} by {record.by} at {record.at}"
+        if whole is not None:
+            claims.remove(whole)
+        elif origins:
+            first = origins[0]
+            what = f"{what}: one of {first.claims} under {first.key} at {first.sends[0].began:.3f}"
             ledger.violation("partial bookSlots", what)
+        else:
+            ledger.violation("from nowhere", f"{what}: {record.deeds}")
 
 
 def _may_be(act: Act, record: Record) -> bool:
-    made = record.at.timestamp()
+    made, deed = record.at.timestamp(), record.deeds[0]
     first, last = act.sends[0].began, max(sent.ended for sent in act.sends)
-    moved = record.deeds[0] == "moved"
-    return first - EARLY_S <= made <= last + GOES_ON_S and moved == (act.name == "move")
+    wished = act.variables.get("input", {}).get("hold")
+    as_wished = deed == ("moved" if act.name == "move" else "held" if wished else "booked")
+    return as_wished and first - EARLY_S <= made <= last + GOES_ON_S
