@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import random
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=10.0, metavar="M")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     asked = parser.parse_args(arguments)
+    # Leave by the front door, where what was started is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     print(f"seed {asked.seed}, {asked.minutes:g} minutes", flush=True)
     with tempfile.TemporaryDirectory(prefix="slotlock-soak-") as folder:
         try:
