@@ -128,6 +128,17 @@ async def test_control_without_keys_a_request_that_is_sent_again_books_again(sce
     assert await sent_again(scene, scene.app("keys")) == (False, 1)
 
 
+async def test_sends_that_nobody_orders_have_one_effect_all_the_same(scene: Scene) -> None:
+    apps = [scene.app("order-of-sends") for _ in range(2)]
+    slot_id = await scene.slot(apps[0], capacity=5)
+    wish = {"idempotencyKey": "at once", "waitMs": 20_000}
+    sends = (scene.person(apps[n % 2], 0).wish(slot_id, **wish) for n in range(12))
+    answers = await asyncio.gather(*sends)
+    assert len(scene.live(slot_id)) == 1
+    assert {answer["__typename"] for answer in answers} == {"Booked"}
+    assert all(answer == answers[0] for answer in answers)
+
+
 HELD = 24
 
 

@@ -72,6 +72,17 @@ def losers_renew() -> None:
     Locks.acquire = _refreshing  # type: ignore[method-assign]
 
 
+async def _keys_unlocked(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
+    if slot_ids[0].startswith("key:"):
+        return Lease((), None, 0)
+    return await acquire(self, *slot_ids, wait_s=wait_s)
+
+
+def no_order_of_sends() -> None:
+    """Sends of one key are not served one after the other, as when Redis loses their lock."""
+    Locks.acquire = _keys_unlocked  # type: ignore[method-assign]
+
+
 in_turn = act._in_turn
 
 
@@ -98,5 +109,6 @@ GUARDS = {
     "one-step-release": release_in_two_steps,
     "all-locks": lock_some_of_several,
     "losers-leave": losers_renew,
+    "order-of-sends": no_order_of_sends,
     "finally": release_when_all_went_well,
 }

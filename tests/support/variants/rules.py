@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from slotlock.desk import once, sweeping
+from slotlock.desk import sweeping
 from slotlock.desk.booked import Errand
 from slotlock.desk.booking import Wish
 from slotlock.domain import booked, booking, settling
@@ -66,16 +66,6 @@ def no_keys() -> None:
     Wish.slip = Errand.slip = _nothing  # type: ignore[method-assign,assignment]
 
 
-def no_order_of_sends() -> None:
-    """Sends of one key are not served one after the other."""
-
-    async def at_once(desk: Any, slip: Any, slot_id: Any, run: Any) -> Any:
-        kept = await once.kept_answer(desk.answers, slip) if slip else None
-        return await run() if kept is None else kept
-
-    instead(once.once, at_once)
-
-
 def _always_a_success(slot: Slot, party: Any, now: datetime) -> tuple[Slot, Any]:
     after, outcome = book(slot, party, now)
     if isinstance(outcome, SlotFull):
@@ -133,7 +123,6 @@ GUARDS = {
     "sweeper": no_sweeper,
     "whole-sweep": one_hold_a_second,
     "keys": no_keys,
-    "order-of-sends": no_order_of_sends,
     "refusals": sold_out_is_a_success,
     "line": walk_ins_first,
     "first-come": last_come_first_served,
