@@ -52,13 +52,14 @@ def confirm(
         return slot, SlotCancelled(slot)
     if booking.status is BookingStatus.CONFIRMED:
         return slot, BookingConfirmed(booking, slot)
-    late, other = now >= slot.start, slot.booked_elsewhere(booking.user_id, now)
-    organised = ask.caller.organises
+    late, organised = now >= slot.start, ask.caller.organises
     if late and not organised:
         return slot, SlotStarted(slot)
     # Where clocks differ, they may have chosen another because this hold seemed to be over.
-    if other is not None and not organised:
-        return slot, LimitReached(ONE_OF_A_CHOICE, other, slot)
+    rival = slot.rival_of(booking, now)
+    if rival is not None and not organised:
+        return slot, LimitReached(ONE_OF_A_CHOICE, rival, slot)
+    other = slot.booked_elsewhere(booking.user_id, now)
     limits = ((Limit.SLOT_STARTED, late), (Limit.ONE_OF_CHOICE, other is not None))
     overrode = tuple(limit for limit, holds in limits if holds)
     confirmed = booking.then(
@@ -85,7 +86,7 @@ def extend(
         return slot, NotHeld(booking, slot)
     longest = booking.created_at + timedelta(minutes=MAX_HOLD_MINUTES)
     until = min(hold_until(slot, now), longest)
-    elsewhere = slot.booked_elsewhere(booking.user_id, now) is not None
+    elsewhere = slot.rival_of(booking, now) is not None
     fixed = booking.made_by is None or booking.moved_from is not None or elsewhere
     if until <= booking.held_until or fixed:
         return slot, HoldLimitReached(booking, slot)

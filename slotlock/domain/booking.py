@@ -49,6 +49,8 @@ class Claim:
 
 def book(slot: Slot, party: Party, now: datetime) -> tuple[Slot, Booked | PlaceRefusal]:
     """Give the party a place, if there is one that they may have."""
+    if written := slot.booking(party.booking_id):  # by a try whose answer was lost
+        return slot, Booked(written, slot)
     refusal = _closed(slot, party, now) or _not_for_them(slot, party, now)
     if refusal is not None:
         return slot, refusal

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NewType
 
 from slotlock.domain.people import Caller, UserId
-from slotlock.domain.record import BookingStatus, Entry
+from slotlock.domain.record import BookingStatus, Entry, Limit
 
 SlotId = NewType("SlotId", str)
 BookingId = NewType("BookingId", str)
@@ -65,6 +65,11 @@ class Booking:
     def ended_at(self) -> datetime | None:
         """When it gave its place back."""
         return None if self.status.takes_a_place else self.log[-1].at
+
+    @property
+    def beyond_choice(self) -> bool:
+        """Whether an organiser gave it although the person has another of the choice."""
+        return any(Limit.ONE_OF_CHOICE in entry.overrode for entry in self.log)
 
     def ran_out(self, now: datetime) -> bool:
         """Whether it is a hold whose time is over."""
@@ -192,6 +197,12 @@ class Slot:
         """This person's booking in another slot of the same choice, if it takes a place now."""
         bookings = (b for page in self.elsewhere for b in page.bookings if b.user_id == user_id)
         return next((booking for booking in bookings if not booking.ran_out(now)), None)
+
+    def rival_of(self, booking: Booking, now: datetime) -> Booking | None:
+        """The booking of another slot of the choice that its person chose instead of this one."""
+        mine = (b for page in self.elsewhere for b in page.bookings if b.user_id == booking.user_id)
+        rivals = (other for other in mine if not other.ran_out(now) and not other.beyond_choice)
+        return None if booking.beyond_choice else next(rivals, None)
 
     def knowing(self, booking: Booking, of: "Slot") -> "Slot":
         """The slot once a place was given in another: it counts for the choice of both."""

@@ -5,12 +5,13 @@ concerns several documents, because bookings end or move, somebody's other booki
 answer is to be kept under a key, is one transaction.
 """
 
+import contextlib
 from dataclasses import dataclass
 
 from bson import ObjectId
 from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import BulkWriteError, DuplicateKeyError, WriteError
+from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError, WriteError
 
 from slotlock.domain.slots import BookingId, Slot
 from slotlock.domain.teams import TeamSeen
@@ -25,6 +26,7 @@ from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database
 
 LARGEST_WRITE = 64
 DUPLICATE_KEY = 11000
+TOGETHER_WITHIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,10 @@ class _StaleError(Exception):
     """Somebody else wrote first."""
 
 
+class _SlowError(Exception):
+    """It was not written in the time that others can be kept waiting."""
+
+
 class Writes:
     """The only way in which slots change once they are there."""
 
@@ -76,7 +82,8 @@ class Writes:
         False, and nothing written, when somebody else wrote first: look again, decide again.
         """
         if changes.one_plain_addition:
-            return await self._additions.do(changes.slots[0])
+            with contextlib.suppress(_SlowError):
+                return await self._additions.do(changes.slots[0])
         return await self._commit_together(changes)
 
     @gated
@@ -98,14 +105,15 @@ class Writes:
         return True
 
     async def _write_all(self, changes: Changes, session: AsyncClientSession) -> None:
-        updates = [
-            UpdateOne(documents.guard(c.before), documents.update_of(c.before, c.after))
-            for c in changes.slots
-        ]
-        if updates:
-            written = await self._slots.bulk_write(updates, session=session)
-            if written.modified_count != len(updates):
-                raise _StaleError
+        # The slots come last: a process that dies in between keeps them from others until MongoDB
+        # gives the transaction up.
+        if ended := [ended_document(b) for c in changes.slots for b in c.after.ended]:
+            await self._ended.insert_many(ended, session=session)
+        if left := [left_document(one) for c in changes.slots for one in c.after.left]:
+            await self._left.insert_many(left, session=session)
+        if changes.answers:
+            kept = [answer_document(answer) for answer in changes.answers]
+            await self._answers.insert_many(kept, session=session)
         # One page for all that a person is given of a choice in this write.
         pages = dict(page for c in changes.slots for page in turned_pages(c.before, c.after))
         if pages:
@@ -115,34 +123,36 @@ class Writes:
         held = [UpdateOne(teams.guard(seen), teams.hold()) for seen in changes.teams]
         if held and (await self._teams.bulk_write(held, session=session)).matched_count < len(held):
             raise _StaleError
-        if ended := [ended_document(b) for c in changes.slots for b in c.after.ended]:
-            await self._ended.insert_many(ended, session=session)
-        if left := [left_document(one) for c in changes.slots for one in c.after.left]:
-            await self._left.insert_many(left, session=session)
-        if changes.answers:
-            kept = [answer_document(answer) for answer in changes.answers]
-            await self._answers.insert_many(kept, session=session)
+        updates = [_guarded(change) for change in changes.slots]
+        if (await self._slots.bulk_write(updates, session=session)).modified_count < len(updates):
+            raise _StaleError
 
     async def _add_together(self, wanted: list[Change]) -> list[bool | Exception]:
-        """Write the new bookings of concurrent acts, each guarded by itself; which were written."""
-        updates = [
-            UpdateOne(documents.guard(c.before), documents.update_of(c.before, c.after))
-            for c in wanted
-        ]
+        """Write the new bookings of concurrent acts, each guarded by itself; which were written.
+
+        A slot that cannot be written soon, because a process died in a transaction on it, does not
+        hold the others up: its caller is sent to wait alone.
+        """
         failed: dict[int, Exception] = {}
+        otherwise: Exception | None = None
         try:
-            result = await self._slots.bulk_write(updates, ordered=False)
+            with timeout(TOGETHER_WITHIN_S):
+                updates = [_guarded(change) for change in wanted]
+                result = await self._slots.bulk_write(updates, ordered=False)
             if result.modified_count == len(wanted):
                 return [True] * len(wanted)
-        except BulkWriteError as error:
-            if error.details["writeConcernErrors"]:
+        except PyMongoError as error:
+            if error.timeout:
+                otherwise = _SlowError()
+            elif not isinstance(error, BulkWriteError) or error.details["writeConcernErrors"]:
                 raise
-            # One statement's error is one caller's, not its neighbours'.
-            for each in error.details["writeErrors"]:
-                failed[each["index"]] = WriteError(each["errmsg"], each["code"])
+            else:  # one statement's error is one caller's, not its neighbours'
+                for each in error.details["writeErrors"]:
+                    failed[each["index"]] = WriteError(each["errmsg"], each["code"])
         made = await self._made(wanted)
         return [
-            failed.get(index) or _newcomers(change) <= made for index, change in enumerate(wanted)
+            failed.get(index) or _newcomers(change) <= made or otherwise or False
+            for index, change in enumerate(wanted)
         ]
 
     async def _made(self, wanted: list[Change]) -> set[BookingId]:
@@ -167,3 +177,8 @@ class Writes:
 def _newcomers(change: Change) -> set[BookingId]:
     had = {booking.id for booking in change.before.bookings}
     return {booking.id for booking in change.after.bookings if booking.id not in had}
+
+
+def _guarded(change: Change) -> UpdateOne:
+    update = documents.update_of(change.before, change.after)
+    return UpdateOne(documents.guard(change.before), update)

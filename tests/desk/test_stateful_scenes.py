@@ -13,7 +13,6 @@ from slotlock.domain import settling
 from slotlock.domain.slots import Booking, Slot, Waiting
 from slotlock.stores import booking_documents, slot_documents, writes
 from tests.support.desks import House, open_house
-from tests.support.known import found
 from tests.support.play import Shape
 from tests.support.scenes import Scene
 from tests.support.truth import Truth
@@ -102,7 +101,6 @@ def test_who_gets_a_place_from_the_line_has_chosen_before_their_claim_is_heard(
     assert scene.ask("book_all", 0, claims=claims)[0] == "NoneBooked"
 
 
-@found("beyond the limit")
 def test_who_was_given_a_hold_beyond_the_limit_can_confirm_it(scene: Scene) -> None:
     one, other = (scene.add_slot(Shape(hold=5, choice="one")) for _ in range(2))
     scene.book(0, one)
@@ -110,7 +108,6 @@ def test_who_was_given_a_hold_beyond_the_limit_can_confirm_it(scene: Scene) -> N
     assert scene.ask("confirm", 0, other, booking=gift)[0] == "BookingConfirmed"
 
 
-@found("beyond the limit")
 def test_who_was_given_a_place_beyond_the_limit_can_still_confirm_their_own(scene: Scene) -> None:
     one, other = (scene.add_slot(Shape(hold=5, choice="one")) for _ in range(2))
     hold = scene.book(0, one, hold=True)

@@ -59,7 +59,7 @@ async def _without_transaction(self: Writes, changes: Changes) -> bool:
 
 
 def no_transaction() -> None:
-    """What belongs to a change is written after it, by itself (D2)."""
+    """What belongs to a change is written by itself (D2)."""
     Writes._commit_together = _without_transaction  # type: ignore[method-assign]
 
 
@@ -95,8 +95,9 @@ GUARDS = {
 
 
 async def _late_record(self: Any, *arguments: Any, **more: Any) -> Any:
+    written = await insert_many(self, *arguments, **more)
     await reach("record")
-    return await insert_many(self, *arguments, **more)
+    return written
 
 
 async def _late_end(self: Writes, *arguments: Any) -> None:
@@ -105,7 +106,7 @@ async def _late_end(self: Writes, *arguments: Any) -> None:
 
 
 def pausable() -> None:
-    """Let acts be stopped before they write records, and before their transaction commits."""
+    """Let acts be stopped after they wrote records, and before their transaction commits."""
     AsyncCollection.insert_many = _late_record  # type: ignore[method-assign]
     Writes._write_all = _late_end  # type: ignore[method-assign,assignment]
 
