@@ -1,0 +1,54 @@
+"""A slot that a dead process's transaction keeps: it waits alone, and nobody else with it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from bson import ObjectId
+
+from slotlock.api.embedded import Servers
+from slotlock.domain.booking import Party, book
+from slotlock.domain.people import UserId
+from slotlock.domain.settling import written
+from slotlock.domain.slots import Slot
+from slotlock.stores import mongo
+from slotlock.stores.mongo import Database
+from slotlock.stores.slots import Slots, new_booking_id, new_slot_id
+from slotlock.stores.writes import Change, Changes, Writes
+from tests.domain.test_booking import NOW, slot
+from tests.support.processes import database_url
+
+ADA = UserId("a" * 24)
+
+
+@pytest.fixture
+async def database(servers: Servers) -> AsyncIterator[Database]:
+    """A database of the test's own."""
+    client, opened = mongo.connect(database_url(servers, "stuck"))
+    try:
+        yield opened
+    finally:
+        await client.close()
+
+
+def booked(before: Slot) -> Changes:
+    """Ada's booking of a slot."""
+    after, _ = book(before, Party(ADA, new_booking_id(), ADA), NOW)
+    return Changes((Change(before, written(before, after, NOW)),))
+
+
+async def test_a_slot_that_cannot_be_written_keeps_no_other_waiting(database: Database) -> None:
+    slots = Slots(database)
+    writes = Writes(database, slots.gate)
+    stuck, free = slot(id=new_slot_id()), slot(id=new_slot_id())
+    for one in (stuck, free):
+        await slots.add(one)
+    async with database.client.start_session() as dead:
+        await dead.start_transaction()
+        this = {"_id": ObjectId(stuck.id)}
+        await database["slots"].update_one(this, {"$set": {"title": "never"}}, session=dead)
+        waits = asyncio.create_task(writes.commit(booked(stuck)))
+        assert await writes.commit(booked(free))
+        assert not waits.done()
+        await dead.abort_transaction()
+        assert await waits
