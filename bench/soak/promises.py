@@ -9,6 +9,7 @@ from bench.soak.records import Record
 # The server goes on for so long with what a client gave up on.
 GOES_ON_S = 60.0
 EARLY_S = 0.5
+MAKING = ("book", "bookAll", "move")
 MADE_BY_PEOPLE = ("booked", "held", "moved")
 
 Records = dict[str, Record]
@@ -60,6 +61,8 @@ def check_origins(ledger: Ledger, records: Records) -> None:
     granted: set[str] = set()
     open_claims: defaultdict[tuple[str, str, str], list[Act]] = defaultdict(list)
     for act in ledger.acts:
+        if act.name not in MAKING:  # to hear of it later is not to have been told of its making
+            continue
         if grant := act.grant:
             told = grant.answer.get("bookings") or [grant.answer["booking"]]
             granted.update(hex_of(booking["id"]) for booking in told)
