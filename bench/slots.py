@@ -9,7 +9,8 @@ from bson import ObjectId
 from pymongo import MongoClient, WriteConcern
 from pymongo.collection import Collection
 
-from slotlock.domain.slots import Slot, SlotId, SlotKind, SlotStatus
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.slots import Slot, SlotKind, SlotStatus
 from slotlock.stores import slot_documents
 
 Document = dict[str, Any]
@@ -99,7 +100,12 @@ def _our_document(number: int, first_day: datetime) -> Document:
         version=1,
         changed_at=first_day,
     )
-    return {"_id": ObjectId(slot.id), **slot_documents.fields_of(slot), "bookings": [], "waiting": []}
+    return {
+        "_id": ObjectId(slot.id),
+        **slot_documents.fields_of(slot),
+        "bookings": [],
+        "waiting": [],
+    }
 
 
 def _start(number: int, first_day: datetime) -> datetime:

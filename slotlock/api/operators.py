@@ -10,8 +10,8 @@ from slotlock.auth.auth import Auth
 from slotlock.auth.passwords import Passwords
 from slotlock.auth.tokens import MIN_SECRET_BYTES, Tokens
 from slotlock.desk.desk import utc_now
-from slotlock.domain.outcomes import InvalidInput
 from slotlock.domain.people import Role, User
+from slotlock.domain.refusals import InvalidInput
 from slotlock.stores import mongo
 from slotlock.stores.sessions import Sessions
 from slotlock.stores.users import Users

@@ -8,8 +8,8 @@ from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, valida
 from slotlock.auth.auth import Auth
 from slotlock.auth.passwords import MAX_LENGTH, MIN_LENGTH, BusyError
 from slotlock.auth.sessions import Session, open_session
-from slotlock.domain.outcomes import FieldProblem, InvalidInput
 from slotlock.domain.people import Role, User
+from slotlock.domain.refusals import FieldProblem, InvalidInput
 from slotlock.domain.texts import line_problem
 
 # Names that the internet does not serve (.local, .test) are what a school's own network uses, and

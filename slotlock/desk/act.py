@@ -9,8 +9,9 @@ from typing import Any, TypeVar, cast
 from slotlock.desk.deciding import Request, decide, kept_answers
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import kept_answer
-from slotlock.domain.outcomes import KeyReused, Locked
-from slotlock.domain.slots import Availability, Booking, Slot, SlotId, availability
+from slotlock.domain.bookings import Booking, SlotId
+from slotlock.domain.refusals import KeyReused, Locked
+from slotlock.domain.slots import Availability, Slot, availability
 from slotlock.stores.slots import Look
 from slotlock.stores.writes import Change, Changes
 

@@ -13,19 +13,18 @@ from slotlock.desk.desk import Desk
 from slotlock.desk.once import Slip, once
 from slotlock.domain import booked as rules
 from slotlock.domain.booking import Party
+from slotlock.domain.bookings import Booking, BookingId, SlotId
 from slotlock.domain.outcomes import (
     BookingCancelled,
-    BookingNotFound,
     CancelOutcome,
     ConfirmOutcome,
     ExtendOutcome,
-    HoldExpired,
     MoveOutcome,
-    SlotNotFound,
 )
 from slotlock.domain.people import Caller
 from slotlock.domain.record import BookingStatus
-from slotlock.domain.slots import Booking, BookingId, Slot, SlotId
+from slotlock.domain.refusals import BookingNotFound, HoldExpired, SlotNotFound
+from slotlock.domain.slots import Slot
 from slotlock.stores.slots import Look, new_booking_id
 
 ACTS = Counter("slotlock_acts_total", "Answers to acts on bookings by outcome", ["act", "outcome"])

@@ -11,18 +11,10 @@ from slotlock.desk.deciding import Request, at
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import Slip, once
 from slotlock.domain import booking as rules
-from slotlock.domain.outcomes import (
-    BookAllOutcome,
-    BookOutcome,
-    Locked,
-    NoneBooked,
-    NotTeammate,
-    PartyRefusal,
-    PersonNotFound,
-    SlotNotFound,
-)
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.outcomes import BookAllOutcome, BookOutcome, NoneBooked
 from slotlock.domain.people import Caller, UserId
-from slotlock.domain.slots import SlotId
+from slotlock.domain.refusals import Locked, NotTeammate, PartyRefusal, PersonNotFound, SlotNotFound
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores.slots import new_booking_id
 

@@ -7,9 +7,10 @@ from typing import Any, Generic, TypeVar
 
 from slotlock.desk.once import Slip
 from slotlock.desk.telling import as_told
+from slotlock.domain.bookings import BookingId, SlotId
 from slotlock.domain.people import UserId
 from slotlock.domain.settling import serve_lines, settle_all, written
-from slotlock.domain.slots import BookingId, Slot, SlotId
+from slotlock.domain.slots import Slot
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores.answers import KeptAnswer
 from slotlock.stores.writes import Change

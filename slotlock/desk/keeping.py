@@ -7,9 +7,11 @@ from slotlock.desk.act import serve
 from slotlock.desk.deciding import Request, at
 from slotlock.desk.desk import Desk
 from slotlock.domain import keeping as rules
-from slotlock.domain.outcomes import InvalidInput, KeepOutcome, SlotKept, SlotNotFound
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.outcomes import KeepOutcome, SlotKept
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import Availability, Slot, SlotId
+from slotlock.domain.refusals import InvalidInput, SlotNotFound
+from slotlock.domain.slots import Availability, Slot
 from slotlock.stores.slots import new_slot_id
 
 # An edit takes no lock, so that a rush cannot keep its organiser out; each try is guarded by

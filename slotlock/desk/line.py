@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from slotlock.domain.outcomes import Locked
-from slotlock.domain.slots import SlotId
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.refusals import Locked
 
 LARGEST_BATCH = 200
 # The longest that anybody may wait, by the contract with clients.

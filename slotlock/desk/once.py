@@ -9,9 +9,10 @@ import orjson
 
 from slotlock.desk.desk import Desk
 from slotlock.desk.telling import as_told
-from slotlock.domain.outcomes import Done, KeyReused, Locked, Written
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.outcomes import Done, Written
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import SlotId
+from slotlock.domain.refusals import KeyReused, Locked
 from slotlock.stores.answers import Answers, KeptAnswer
 
 Outcome = TypeVar("Outcome")

@@ -18,8 +18,9 @@ from collections.abc import (
 from datetime import datetime, timedelta
 
 from slotlock.desk.personal_watch import PersonalWatch
+from slotlock.domain.bookings import BookingRef, SlotId
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import BookingRef, Slot, SlotId
+from slotlock.domain.slots import Slot
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Look, Slots

@@ -5,9 +5,10 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
+from slotlock.domain.bookings import Booking, BookingId, SlotId
 from slotlock.domain.people import UserId
 from slotlock.domain.record import BookingStatus, Deed, Entry
-from slotlock.domain.slots import Booking, BookingId, Slot, SlotId, SlotStatus
+from slotlock.domain.slots import Slot, SlotStatus
 
 # Somebody who does not read misses the oldest of more than so many.
 MOST_PENDING = 100

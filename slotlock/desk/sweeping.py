@@ -15,7 +15,7 @@ from prometheus_client import Counter
 from slotlock.desk.act import tell
 from slotlock.desk.deciding import decide
 from slotlock.desk.desk import Desk
-from slotlock.domain.slots import SlotId
+from slotlock.domain.bookings import SlotId
 from slotlock.stores.locks import Locks
 from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Look

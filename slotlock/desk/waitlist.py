@@ -5,9 +5,10 @@ from slotlock.desk.booked import ACTS
 from slotlock.desk.deciding import Request, at
 from slotlock.desk.desk import Desk
 from slotlock.domain import waitlist as rules
-from slotlock.domain.outcomes import JoinOutcome, LeaveOutcome, SlotNotFound
+from slotlock.domain.bookings import SlotId, Waiting
+from slotlock.domain.outcomes import JoinOutcome, LeaveOutcome
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import SlotId, Waiting
+from slotlock.domain.refusals import SlotNotFound
 from slotlock.stores.slots import new_wait_id
 
 

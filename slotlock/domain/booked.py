@@ -4,16 +4,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from slotlock.domain.booking import MAX_HOLD_MINUTES, ONE_OF_A_CHOICE, Party, book, hold_until
+from slotlock.domain.bookings import Booking, BookingId, BookingRef
 from slotlock.domain.outcomes import (
-    AlreadyBooked,
     Booked,
     BookingCancelled,
     BookingConfirmed,
     BookingMoved,
+    HoldExtended,
+)
+from slotlock.domain.people import Caller
+from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
+from slotlock.domain.refusals import (
+    AlreadyBooked,
     BookingNotFound,
     CutoffPassed,
     HoldExpired,
-    HoldExtended,
     HoldLimitReached,
     LimitReached,
     NotHeld,
@@ -21,9 +26,7 @@ from slotlock.domain.outcomes import (
     SlotCancelled,
     SlotStarted,
 )
-from slotlock.domain.people import Caller
-from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
-from slotlock.domain.slots import Booking, BookingId, BookingRef, Slot, SlotStatus
+from slotlock.domain.slots import Slot, SlotStatus
 
 Gone = BookingNotFound | HoldExpired
 TooLate = SlotStarted | CutoffPassed

@@ -4,21 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from slotlock.domain.outcomes import (
-    AllBooked,
+from slotlock.domain.bookings import Booking, BookingId, Left, SlotId
+from slotlock.domain.outcomes import AllBooked, Booked, NoneBooked
+from slotlock.domain.people import UserId
+from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
+from slotlock.domain.refusals import (
     AlreadyBooked,
-    Booked,
     LimitReached,
-    NoneBooked,
     PlaceRefusal,
     SlotCancelled,
     SlotFull,
     SlotNotFound,
     SlotStarted,
 )
-from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
-from slotlock.domain.slots import Booking, BookingId, Left, Slot, SlotId, SlotStatus
+from slotlock.domain.slots import Slot, SlotStatus
 
 # A hold's hard maximum: no setting and no extension passes it. Ticket shops give 5 to 30 minutes.
 MAX_HOLD_MINUTES = 60

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from slotlock.domain.outcomes import FieldProblem, InvalidInput
 from slotlock.domain.people import UserId
+from slotlock.domain.refusals import FieldProblem, InvalidInput
 from slotlock.domain.team_outcomes import (
     AcceptOutcome,
     AlreadyMember,

@@ -6,15 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from slotlock.domain.booking import MAX_HOLD_MINUTES
-from slotlock.domain.outcomes import (
-    CapacityBelowTaken,
-    FieldProblem,
-    InvalidInput,
-    KeepOutcome,
-    SlotCancelled,
-    SlotKept,
-)
-from slotlock.domain.slots import Slot, SlotId, SlotKind, SlotStatus
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.outcomes import KeepOutcome, SlotKept
+from slotlock.domain.refusals import CapacityBelowTaken, FieldProblem, InvalidInput, SlotCancelled
+from slotlock.domain.slots import Slot, SlotKind, SlotStatus
 from slotlock.domain.texts import line_problem
 
 MAX_CAPACITY = 1000

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from slotlock.domain.bookings import Booking, BookingId, Left, SlotId, Waiting
 from slotlock.domain.record import BookingStatus, Deed, Entry
-from slotlock.domain.slots import Booking, BookingId, Left, Slot, SlotId, SlotStatus, Waiting
+from slotlock.domain.slots import Slot, SlotStatus
 
 
 def settle(slot: Slot, now: datetime) -> Slot:

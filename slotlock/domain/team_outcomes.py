@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from slotlock.domain.outcomes import InvalidInput
+from slotlock.domain.refusals import InvalidInput
 from slotlock.domain.teams import Team, TeamId
 
 

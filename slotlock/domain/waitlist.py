@@ -4,7 +4,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from slotlock.domain.booking import ONE_OF_A_CHOICE
-from slotlock.domain.outcomes import (
+from slotlock.domain.bookings import Left, Waiting
+from slotlock.domain.outcomes import WaitlistJoined, WaitlistLeft
+from slotlock.domain.people import UserId
+from slotlock.domain.refusals import (
     AlreadyBooked,
     AlreadyWaiting,
     LimitReached,
@@ -14,11 +17,8 @@ from slotlock.domain.outcomes import (
     SlotNotFound,
     SlotStarted,
     WaitlistFull,
-    WaitlistJoined,
-    WaitlistLeft,
 )
-from slotlock.domain.people import UserId
-from slotlock.domain.slots import Left, Slot, SlotStatus, Waiting
+from slotlock.domain.slots import Slot, SlotStatus
 
 Joined = (
     WaitlistJoined

@@ -10,8 +10,9 @@ from slotlock.auth.auth import Auth
 from slotlock.auth.tokens import BadTokenError
 from slotlock.desk import reading
 from slotlock.desk.desk import Desk
+from slotlock.domain.bookings import SlotId, WaitId
 from slotlock.domain.people import Caller, User, UserId
-from slotlock.domain.slots import Slot, SlotId, WaitId
+from slotlock.domain.slots import Slot
 from slotlock.graphql.errors import Code, RefusedError
 
 # A caller, nobody in particular, or somebody whose token is no good. The last is told only to

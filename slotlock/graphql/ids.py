@@ -4,8 +4,8 @@ import re
 
 import strawberry
 
+from slotlock.domain.bookings import BookingId, SlotId, Waiting
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import BookingId, SlotId, Waiting
 from slotlock.domain.teams import TeamId
 
 _SLOT = re.compile(r"slot_([0-9a-f]{24})", re.ASCII)

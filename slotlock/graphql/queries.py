@@ -8,8 +8,8 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.desk import reading
+from slotlock.domain.bookings import Booking as DomainBooking
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
-from slotlock.domain.slots import Booking as DomainBooking
 from slotlock.domain.slots import Slot as DomainSlot
 from slotlock.domain.slots import SlotKind, SlotStatus
 from slotlock.graphql import ids

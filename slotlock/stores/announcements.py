@@ -10,15 +10,9 @@ from datetime import UTC, datetime
 
 import orjson
 
+from slotlock.domain.bookings import Booking, BookingId, BookingRef, SlotId
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import (
-    Availability,
-    Booking,
-    BookingId,
-    BookingRef,
-    SlotId,
-    SlotStatus,
-)
+from slotlock.domain.slots import Availability, SlotStatus
 from slotlock.stores.listening import Listener
 from slotlock.stores.redis import RedisLine
 from slotlock.stores.redis_clients import Client

@@ -13,7 +13,7 @@ from typing import Any
 
 from pymongo.errors import DuplicateKeyError
 
-from slotlock.domain import outcomes, record, slots
+from slotlock.domain import bookings, outcomes, record, refusals, slots
 from slotlock.stores.batches import Batches
 from slotlock.stores.gate import Gate, gated
 from slotlock.stores.mongo import ANSWERS_GATE, Database, Document
@@ -77,7 +77,7 @@ def _answer(document: Document) -> KeptAnswer:
 
 _KINDS = {
     kind.__name__: kind
-    for module in (record, slots, outcomes)
+    for module in (record, bookings, slots, refusals, outcomes)
     for kind in vars(module).values()
     if isinstance(kind, type) and kind.__module__ == module.__name__
 }

@@ -11,9 +11,9 @@ from typing import Any
 
 from bson import ObjectId
 
+from slotlock.domain.bookings import Booking, BookingId, BookingRef, Left, SlotId
 from slotlock.domain.people import UserId
 from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
-from slotlock.domain.slots import Booking, BookingId, BookingRef, Left, SlotId
 from slotlock.stores.mongo import Document
 
 

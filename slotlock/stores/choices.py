@@ -13,8 +13,9 @@ from typing import Any
 from bson import ObjectId
 from pymongo import UpdateOne
 
+from slotlock.domain.bookings import Elsewhere, SlotId
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import Elsewhere, Slot, SlotId, SlotStatus
+from slotlock.domain.slots import Slot, SlotStatus
 from slotlock.stores.mongo import Database, Document
 from slotlock.stores.slot_documents import seen_by, slot_of
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from slotlock.domain.slots import SlotId
+from slotlock.domain.bookings import SlotId
 from slotlock.stores.lock_scripts import HANDED_MS, RENEW, keys
 from slotlock.stores.redis import RedisLine
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from slotlock.domain.slots import SlotId
+from slotlock.domain.bookings import SlotId
 
 Turn = asyncio.Future[bool]
 

@@ -11,7 +11,7 @@ so that whoever hands the lock on knows whom to wake. Every script but RENEW ans
 as it leaves it, or nil. TIME is Redis's own, so that the offices' clocks do not matter.
 """
 
-from slotlock.domain.slots import SlotId
+from slotlock.domain.bookings import SlotId
 
 OFFICE_CHARS = 16
 # A lock handed to a waiter lasts only so long until its office says that it heard. An office that

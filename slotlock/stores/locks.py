@@ -12,7 +12,8 @@ from typing import Any
 
 from prometheus_client import Histogram
 
-from slotlock.domain.slots import Availability, SlotId
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.slots import Availability
 from slotlock.stores.announcements import announcement
 from slotlock.stores.leases import Lease, Renewals
 from slotlock.stores.listening import Listener

@@ -16,8 +16,9 @@ from typing import Any
 
 from bson import ObjectId
 
+from slotlock.domain.bookings import BookingId, SlotId, WaitId, Waiting
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import BookingId, Slot, SlotId, SlotKind, SlotStatus, WaitId, Waiting
+from slotlock.domain.slots import Slot, SlotKind, SlotStatus
 from slotlock.stores.booking_documents import booking_of, entry_of
 from slotlock.stores.mongo import Document
 

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from slotlock.domain.bookings import Booking, BookingId, Elsewhere, SlotId, WaitId
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import Booking, BookingId, Elsewhere, Slot, SlotId, WaitId
+from slotlock.domain.slots import Slot
 from slotlock.stores import booking_documents, choices, slot_queries
 from slotlock.stores import slot_documents as documents
 from slotlock.stores.batches import Batches

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from slotlock.domain.slots import SlotId
+from slotlock.domain.bookings import SlotId
 from slotlock.stores.lock_scripts import BEAT_S, TEND, keys, token_and_fence
 from slotlock.stores.redis import RedisAwayError, RedisLine
 

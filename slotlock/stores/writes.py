@@ -13,7 +13,8 @@ from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError, WriteError
 
-from slotlock.domain.slots import BookingId, Slot
+from slotlock.domain.bookings import BookingId
+from slotlock.domain.slots import Slot
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores import slot_documents as documents
 from slotlock.stores import teams

@@ -10,7 +10,8 @@ from bson import ObjectId
 from slotlock.api.embedded import Servers
 from slotlock.desk import once
 from slotlock.domain import settling
-from slotlock.domain.slots import Booking, Slot, Waiting
+from slotlock.domain.bookings import Booking, Waiting
+from slotlock.domain.slots import Slot
 from slotlock.stores import booking_documents, slot_documents, writes
 from tests.support.desks import House, open_house
 from tests.support.play import Shape

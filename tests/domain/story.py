@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from slotlock.domain.booked import Ask, cancel, confirm, extend
 from slotlock.domain.booking import Party, book
+from slotlock.domain.bookings import BookingId, WaitId, Waiting
 from slotlock.domain.keeping import call_off, edit
 from slotlock.domain.people import Caller, Role, UserId
 from slotlock.domain.settling import serve_line, settle, written
-from slotlock.domain.slots import BookingId, Slot, WaitId, Waiting
+from slotlock.domain.slots import Slot
 from slotlock.domain.waitlist import join, leave
 from tests.domain.test_booking import NOW, slot
 

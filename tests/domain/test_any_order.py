@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from slotlock.domain.booked import move
 from slotlock.domain.booking import MAX_HOLD_MINUTES, Claim, book_all
+from slotlock.domain.bookings import Booking, Elsewhere, SlotId, Waiting
 from slotlock.domain.people import UserId
 from slotlock.domain.record import BookingStatus, Limit
 from slotlock.domain.settling import seen_at, settle
-from slotlock.domain.slots import Booking, Elsewhere, Slot, SlotId, SlotStatus, Waiting
+from slotlock.domain.slots import Slot, SlotStatus
 from tests.domain.story import ACTS, PEOPLE, Step, looked_at, slots, steps, stories, told
 from tests.domain.test_booking import NOW, slot
 

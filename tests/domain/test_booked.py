@@ -6,22 +6,21 @@ from datetime import datetime, timedelta
 import pytest
 
 from slotlock.domain.booked import Ask, cancel, confirm, extend, move
-from slotlock.domain.outcomes import (
-    BookingCancelled,
-    BookingConfirmed,
+from slotlock.domain.bookings import Booking
+from slotlock.domain.outcomes import BookingCancelled, BookingConfirmed, HoldExtended
+from slotlock.domain.people import Role
+from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.refusals import (
     BookingNotFound,
     CutoffPassed,
     HoldExpired,
-    HoldExtended,
     HoldLimitReached,
     NotHeld,
     SlotCancelled,
     SlotStarted,
 )
-from slotlock.domain.people import Role
-from slotlock.domain.record import BookingStatus, Deed, Limit
 from slotlock.domain.settling import settle
-from slotlock.domain.slots import Booking, Slot, SlotStatus
+from slotlock.domain.slots import Slot, SlotStatus
 from tests.domain.test_booking import NOW, booked, caller, lined_up, party, place, slot
 
 ORGANISERS = (Role.ORGANIZER, Role.ADMIN)

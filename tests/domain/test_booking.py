@@ -7,30 +7,19 @@ from itertools import count
 import pytest
 
 from slotlock.domain.booking import MAX_HOLD_MINUTES, Claim, Party, book, book_all
-from slotlock.domain.outcomes import (
-    AllBooked,
+from slotlock.domain.bookings import Booking, BookingId, Elsewhere, SlotId, WaitId, Waiting
+from slotlock.domain.outcomes import AllBooked, Booked, NoneBooked
+from slotlock.domain.people import Caller, Role, UserId
+from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.refusals import (
     AlreadyBooked,
-    Booked,
     LimitReached,
-    NoneBooked,
     SlotCancelled,
     SlotFull,
     SlotNotFound,
     SlotStarted,
 )
-from slotlock.domain.people import Caller, Role, UserId
-from slotlock.domain.record import BookingStatus, Deed, Limit
-from slotlock.domain.slots import (
-    Booking,
-    BookingId,
-    Elsewhere,
-    Slot,
-    SlotId,
-    SlotKind,
-    SlotStatus,
-    WaitId,
-    Waiting,
-)
+from slotlock.domain.slots import Slot, SlotKind, SlotStatus
 
 NOW = datetime(2030, 5, 17, 14, 0, tzinfo=UTC)
 _ids = count()

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slotlock.domain.bookings import SlotId
 from slotlock.domain.keeping import SlotDraft, call_off, create, edit, publish
-from slotlock.domain.outcomes import CapacityBelowTaken, InvalidInput, SlotCancelled, SlotKept
+from slotlock.domain.outcomes import SlotKept
+from slotlock.domain.refusals import CapacityBelowTaken, InvalidInput, SlotCancelled
 from slotlock.domain.settling import settle
-from slotlock.domain.slots import SlotId, SlotKind, SlotStatus
+from slotlock.domain.slots import SlotKind, SlotStatus
 from tests.domain.test_booking import NOW, booked, lined_up, slot
 
 

@@ -6,23 +6,23 @@ from datetime import timedelta
 import pytest
 
 from slotlock.domain.booked import Ask, extend, move
-from slotlock.domain.outcomes import (
+from slotlock.domain.bookings import Booking, BookingRef, SlotId
+from slotlock.domain.outcomes import BookingMoved, HoldExtended
+from slotlock.domain.people import Role
+from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.refusals import (
     AlreadyBooked,
-    BookingMoved,
     BookingNotFound,
     CutoffPassed,
     HoldExpired,
-    HoldExtended,
     LimitReached,
     SlotCancelled,
     SlotFull,
     SlotNotFound,
     SlotStarted,
 )
-from slotlock.domain.people import Role
-from slotlock.domain.record import BookingStatus, Deed, Limit
 from slotlock.domain.settling import settle
-from slotlock.domain.slots import Booking, BookingRef, Slot, SlotId, SlotStatus
+from slotlock.domain.slots import Slot, SlotStatus
 from tests.domain.test_booked import ask, minutes
 from tests.domain.test_booking import NOW, booked, chosen, lined_up, party, place, slot
 

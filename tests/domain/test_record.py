@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta
 
 from slotlock.domain.booked import cancel, confirm, extend, move
+from slotlock.domain.bookings import Booking, SlotId
 from slotlock.domain.people import Role
 from slotlock.domain.record import BookingStatus, Change, Deed, Entry, changes
 from slotlock.domain.settling import settle
-from slotlock.domain.slots import Booking, SlotId
 from tests.domain.test_booked import ask, minutes
 from tests.domain.test_booking import NOW, booked, lined_up, party, place, slot
 

@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from slotlock.domain.bookings import Booking, SlotId
 from slotlock.domain.record import BookingStatus, Deed, Entry
 from slotlock.domain.settling import seen_at, settle, written
-from slotlock.domain.slots import Booking, Slot, SlotId, SlotStatus
+from slotlock.domain.slots import Slot, SlotStatus
 from tests.domain.test_booking import NOW, booked, chosen, lined_up, party, place, slot
 
 INSTANT = timedelta(milliseconds=1)

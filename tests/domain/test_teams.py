@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotlock.domain.joining import TeamDecision, accept, create, decline, invite, leave, withdraw
-from slotlock.domain.outcomes import InvalidInput
 from slotlock.domain.people import UserId
+from slotlock.domain.refusals import InvalidInput
 from slotlock.domain.team_outcomes import (
     AlreadyMember,
     InvitationDeclined,

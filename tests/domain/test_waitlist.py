@@ -7,7 +7,10 @@ import pytest
 
 from slotlock.domain.booked import cancel
 from slotlock.domain.booking import book
-from slotlock.domain.outcomes import (
+from slotlock.domain.bookings import Left, SlotId, WaitId, Waiting
+from slotlock.domain.outcomes import WaitlistJoined, WaitlistLeft
+from slotlock.domain.people import UserId
+from slotlock.domain.refusals import (
     AlreadyBooked,
     AlreadyWaiting,
     LimitReached,
@@ -17,12 +20,9 @@ from slotlock.domain.outcomes import (
     SlotNotFound,
     SlotStarted,
     WaitlistFull,
-    WaitlistJoined,
-    WaitlistLeft,
 )
-from slotlock.domain.people import UserId
 from slotlock.domain.settling import settle
-from slotlock.domain.slots import Left, Slot, SlotId, SlotStatus, WaitId, Waiting
+from slotlock.domain.slots import Slot, SlotStatus
 from slotlock.domain.waitlist import join, leave
 from tests.domain.test_booked import ask
 from tests.domain.test_booking import NOW, booked, chosen, lined_up, party, place, slot

@@ -12,10 +12,11 @@ from bson import ObjectId
 from slotlock.api.embedded import Servers
 from slotlock.domain.booked import Ask, cancel, confirm, extend, move
 from slotlock.domain.booking import Claim, Party, book, book_all
+from slotlock.domain.bookings import BookingId, SlotId, Waiting
 from slotlock.domain.keeping import edit
 from slotlock.domain.people import Caller, Role, UserId
 from slotlock.domain.settling import settle, written
-from slotlock.domain.slots import BookingId, Slot, SlotId, Waiting
+from slotlock.domain.slots import Slot
 from slotlock.domain.waitlist import join, leave
 from slotlock.stores import mongo
 from slotlock.stores.answers import Answers, KeptAnswer, answer_document

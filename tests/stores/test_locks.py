@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from slotlock.domain.slots import SlotId
+from slotlock.domain.bookings import SlotId
 from slotlock.stores import leases as leases_module
 from slotlock.stores import locks as locks_module
 from slotlock.stores.lock_scripts import keys

@@ -12,10 +12,11 @@ from slotlock.desk.desk import utc_now
 from slotlock.domain import joining
 from slotlock.domain.booked import Ask, cancel
 from slotlock.domain.booking import Party, book
+from slotlock.domain.bookings import BookingId, SlotId, Waiting
 from slotlock.domain.listing import Position, SlotFilter, SlotOrder
 from slotlock.domain.people import Caller, Role, UserId
 from slotlock.domain.settling import settle, written
-from slotlock.domain.slots import BookingId, Slot, SlotId, SlotKind, Waiting
+from slotlock.domain.slots import Slot, SlotKind
 from slotlock.domain.team_outcomes import TeamKept
 from slotlock.domain.teams import TeamSeen
 from slotlock.domain.waitlist import join, leave

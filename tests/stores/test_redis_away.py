@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from slotlock.domain.slots import SlotId
+from slotlock.domain.bookings import SlotId
 from slotlock.stores.lock_scripts import keys
 from slotlock.stores.locks import Locks
 from slotlock.stores.slots import new_slot_id

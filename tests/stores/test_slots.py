@@ -10,10 +10,11 @@ from slotlock.api.embedded import Servers
 from slotlock.desk.desk import utc_now
 from slotlock.domain.booked import Ask, cancel
 from slotlock.domain.booking import Party, book
+from slotlock.domain.bookings import BookingId, Waiting
 from slotlock.domain.listing import Position
 from slotlock.domain.people import Caller, Role, UserId
 from slotlock.domain.settling import settle, written
-from slotlock.domain.slots import BookingId, Slot, Waiting
+from slotlock.domain.slots import Slot
 from slotlock.domain.waitlist import join
 from slotlock.stores import mongo
 from slotlock.stores.batches import Batches

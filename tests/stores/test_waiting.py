@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from slotlock.domain.slots import SlotId
+from slotlock.domain.bookings import SlotId
 from slotlock.stores import waiting
 from slotlock.stores.lock_scripts import BEAT_S, keys
 from slotlock.stores.locks import Lease, Locks

@@ -13,11 +13,12 @@ from slotlock.api.embedded import Servers
 from slotlock.desk.deciding import decide
 from slotlock.domain.booked import Ask, cancel, confirm, move
 from slotlock.domain.booking import Claim, Party, book, book_all
+from slotlock.domain.bookings import SlotId, Waiting
 from slotlock.domain.outcomes import Booked
 from slotlock.domain.people import Caller, Role, UserId
 from slotlock.domain.record import BookingStatus
 from slotlock.domain.settling import written
-from slotlock.domain.slots import Slot, SlotId, Waiting
+from slotlock.domain.slots import Slot
 from slotlock.domain.teams import Member, Team
 from slotlock.domain.waitlist import join
 from slotlock.stores import mongo

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from slotlock.desk import booked, booking, keeping, sweeping, teams, waitlist
+from slotlock.domain.bookings import Booking, BookingId, SlotId, Waiting
 from slotlock.domain.people import Caller, UserId
-from slotlock.domain.slots import Booking, BookingId, SlotId, Waiting
 from slotlock.domain.teams import Team, TeamId
 from tests.support.acts import MORNING, Act, Answer, LogEntry
 from tests.support.desks import House

@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from slotlock.domain.slots import SlotId
+from slotlock.domain.bookings import SlotId
 from slotlock.stores.lock_scripts import keys
 from slotlock.stores.locks import LOCK_TTL_MS, Lease, Locks
 from slotlock.stores.redis import RedisLine, redis_client

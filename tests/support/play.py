@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from slotlock.desk import keeping, reading
+from slotlock.domain.bookings import SlotId
 from slotlock.domain.keeping import SlotDraft
 from slotlock.domain.outcomes import SlotKept
-from slotlock.domain.slots import Slot, SlotId, SlotKind
+from slotlock.domain.slots import Slot, SlotKind
 from tests.support.acts import Act, Answer
 from tests.support.asking import ask, bind, told
 from tests.support.desks import House

@@ -22,7 +22,8 @@ from redis.asyncio import Redis
 
 from slotlock.api.cli import main
 from slotlock.desk.sweeping import TURN
-from slotlock.domain.slots import Availability, Slot, SlotId
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.slots import Availability, Slot
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores import leases, locks, slot_documents, teams, waiting
 from slotlock.stores.lock_scripts import ACQUIRE

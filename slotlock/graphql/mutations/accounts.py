@@ -6,7 +6,7 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.auth import accounts, sessions
-from slotlock.domain.outcomes import InvalidInput as Invalid
+from slotlock.domain.refusals import InvalidInput as Invalid
 from slotlock.graphql.context import Info
 from slotlock.graphql.scalars import EmailAddress
 from slotlock.graphql.types.refusals import InvalidInput

@@ -8,8 +8,9 @@ from strawberry import argument, field
 from slotlock.desk import booking as desk
 from slotlock.desk.booking import Wish
 from slotlock.domain import outcomes
+from slotlock.domain import refusals as refused
+from slotlock.domain.bookings import SlotId
 from slotlock.domain.people import Caller, UserId
-from slotlock.domain.slots import SlotId
 from slotlock.graphql import ids
 from slotlock.graphql.arguments import KEY, WAIT, checked_key, checked_wait
 from slotlock.graphql.context import Info
@@ -165,11 +166,11 @@ def _booked(outcome: outcomes.BookOutcome, caller: Caller) -> BookSlotResult:
     match outcome:
         case outcomes.Booked():
             return Booked.of(outcome, caller)
-        case outcomes.Locked():
+        case refused.Locked():
             return Locked.of(outcome)
-        case outcomes.KeyReused():
+        case refused.KeyReused():
             return KeyReused.of(outcome)
-        case outcomes.NotTeammate() | outcomes.PersonNotFound():
+        case refused.NotTeammate() | refused.PersonNotFound():
             return party_refusal(outcome)
         case _:
             return place_refusal(outcome, caller)
@@ -193,23 +194,23 @@ def _all_booked(
                     if why is not None
                 ],
             )
-        case outcomes.Locked():
+        case refused.Locked():
             return Locked.of(outcome)
-        case outcomes.KeyReused():
+        case refused.KeyReused():
             return KeyReused.of(outcome)
         case _:
             assert_never(outcome)
 
 
 def _refused(
-    why: outcomes.PlaceRefusal | outcomes.PartyRefusal, claim: ClaimInput, caller: Caller
+    why: refused.PlaceRefusal | refused.PartyRefusal, claim: ClaimInput, caller: Caller
 ) -> Refusal:
     match why:
-        case outcomes.SlotNotFound():
+        case refused.SlotNotFound():
             return SlotNotFound.of(claim.slot_id)
-        case outcomes.PersonNotFound() | outcomes.NotTeammate() if why.user_id == NOBODY:
+        case refused.PersonNotFound() | refused.NotTeammate() if why.user_id == NOBODY:
             return PersonNotFound.of(claim.user_id or "")
-        case outcomes.PersonNotFound() | outcomes.NotTeammate():
+        case refused.PersonNotFound() | refused.NotTeammate():
             return party_refusal(why)
         case _:
             return place_refusal(why, caller)

@@ -8,6 +8,7 @@ from strawberry import UNSET, argument, field
 
 from slotlock.desk import keeping
 from slotlock.domain import outcomes
+from slotlock.domain import refusals as refused
 from slotlock.domain.keeping import SlotDraft
 from slotlock.domain.people import Caller
 from slotlock.domain.slots import SlotKind
@@ -150,7 +151,7 @@ class SlotMutations:
             choice=input.choice,
         )
         outcome = await keeping.create(info.context.desk, draft)
-        if isinstance(outcome, outcomes.InvalidInput):
+        if isinstance(outcome, refused.InvalidInput):
             return InvalidInput.of(outcome)
         return Slot.of(outcome.slot, organiser)
 
@@ -190,15 +191,15 @@ def _kept(outcome: outcomes.KeepOutcome, organiser: Caller) -> UpdateSlotResult:
     match outcome:
         case outcomes.SlotKept():
             return Slot.of(outcome.slot, organiser)
-        case outcomes.InvalidInput():
+        case refused.InvalidInput():
             return InvalidInput.of(outcome)
-        case outcomes.SlotNotFound():
+        case refused.SlotNotFound():
             return SlotNotFound.of(ids.slot_gid(outcome.slot_id))
-        case outcomes.SlotCancelled():
+        case refused.SlotCancelled():
             return SlotCancelled.of(Slot.of(outcome.slot, organiser))
-        case outcomes.CapacityBelowTaken():
+        case refused.CapacityBelowTaken():
             return CapacityBelowTaken.of(Slot.of(outcome.slot, organiser))
-        case outcomes.Locked():
+        case refused.Locked():
             return Locked.of(outcome)
         case _:
             assert_never(outcome)

@@ -7,6 +7,7 @@ from strawberry import argument, field
 
 from slotlock.desk import waitlist as desk
 from slotlock.domain import outcomes
+from slotlock.domain import refusals as refused
 from slotlock.domain.people import Caller
 from slotlock.graphql import ids
 from slotlock.graphql.arguments import PATIENT_MS, WaitMs, checked_wait
@@ -92,24 +93,24 @@ def _joined(outcome: outcomes.JoinOutcome, caller: Caller) -> JoinWaitlistResult
             slot = Slot.of(outcome.slot, caller)
             entry = WaitlistEntry.of(outcome.waiting, slot)
             return WaitlistJoined(entry=entry, position=outcome.position, slot=slot)
-        case outcomes.AlreadyWaiting():
+        case refused.AlreadyWaiting():
             return AlreadyWaiting.of(outcome, caller)
-        case outcomes.AlreadyBooked():
+        case refused.AlreadyBooked():
             slot = Slot.of(outcome.slot, caller)
             return AlreadyBooked.of(Booking.of(outcome.booking, slot), slot)
-        case outcomes.LimitReached():
+        case refused.LimitReached():
             return LimitReached.of(outcome, caller)
-        case outcomes.PlacesLeft():
+        case refused.PlacesLeft():
             return PlacesLeft.of(Slot.of(outcome.slot, caller))
-        case outcomes.WaitlistFull():
+        case refused.WaitlistFull():
             return WaitlistFull.of(Slot.of(outcome.slot, caller))
-        case outcomes.SlotNotFound():
+        case refused.SlotNotFound():
             return SlotNotFound.of(ids.slot_gid(outcome.slot_id))
-        case outcomes.SlotStarted():
+        case refused.SlotStarted():
             return SlotStarted.of(Slot.of(outcome.slot, caller))
-        case outcomes.SlotCancelled():
+        case refused.SlotCancelled():
             return SlotCancelled.of(Slot.of(outcome.slot, caller))
-        case outcomes.Locked():
+        case refused.Locked():
             return Locked.of(outcome)
         case _:
             assert_never(outcome)
@@ -119,11 +120,11 @@ def _left(outcome: outcomes.LeaveOutcome, caller: Caller) -> LeaveWaitlistResult
     match outcome:
         case outcomes.WaitlistLeft():
             return WaitlistLeft(slot=Slot.of(outcome.slot, caller))
-        case outcomes.NotWaiting():
+        case refused.NotWaiting():
             return NotWaiting.of(Slot.of(outcome.slot, caller))
-        case outcomes.SlotNotFound():
+        case refused.SlotNotFound():
             return SlotNotFound.of(ids.slot_gid(outcome.slot_id))
-        case outcomes.Locked():
+        case refused.Locked():
             return Locked.of(outcome)
         case _:
             assert_never(outcome)

@@ -6,6 +6,7 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain import outcomes
+from slotlock.domain import refusals as refused
 from slotlock.domain.people import Caller
 from slotlock.graphql.types.booking_refusals import (
     CutoffPassed,
@@ -108,19 +109,19 @@ def confirmed(outcome: outcomes.ConfirmOutcome, gid: str, caller: Caller) -> Con
         case outcomes.BookingConfirmed():
             slot = Slot.of(outcome.slot, caller)
             return BookingConfirmed(booking=Booking.of(outcome.booking, slot), slot=slot)
-        case outcomes.HoldExpired():
+        case refused.HoldExpired():
             return HoldExpired.of(outcome, caller)
-        case outcomes.LimitReached():
+        case refused.LimitReached():
             return LimitReached.of(outcome, caller)
-        case outcomes.BookingNotFound():
+        case refused.BookingNotFound():
             return BookingNotFound.of(gid)
-        case outcomes.SlotStarted():
+        case refused.SlotStarted():
             return SlotStarted.of(Slot.of(outcome.slot, caller))
-        case outcomes.SlotCancelled():
+        case refused.SlotCancelled():
             return SlotCancelled.of(Slot.of(outcome.slot, caller))
-        case outcomes.Locked():
+        case refused.Locked():
             return Locked.of(outcome)
-        case outcomes.KeyReused():
+        case refused.KeyReused():
             return KeyReused.of(outcome)
         case _:
             assert_never(outcome)
@@ -132,19 +133,19 @@ def extended(outcome: outcomes.ExtendOutcome, gid: str, caller: Caller) -> Exten
         case outcomes.HoldExtended():
             slot = Slot.of(outcome.slot, caller)
             return HoldExtended(booking=Booking.of(outcome.booking, slot), slot=slot)
-        case outcomes.HoldLimitReached():
+        case refused.HoldLimitReached():
             return HoldLimitReached.of(outcome, caller)
-        case outcomes.NotHeld():
+        case refused.NotHeld():
             return NotHeld.of(outcome, caller)
-        case outcomes.HoldExpired():
+        case refused.HoldExpired():
             return HoldExpired.of(outcome, caller)
-        case outcomes.BookingNotFound():
+        case refused.BookingNotFound():
             return BookingNotFound.of(gid)
-        case outcomes.SlotCancelled():
+        case refused.SlotCancelled():
             return SlotCancelled.of(Slot.of(outcome.slot, caller))
-        case outcomes.Locked():
+        case refused.Locked():
             return Locked.of(outcome)
-        case outcomes.KeyReused():
+        case refused.KeyReused():
             return KeyReused.of(outcome)
         case _:
             assert_never(outcome)
@@ -156,17 +157,17 @@ def cancelled(outcome: outcomes.CancelOutcome, gid: str, caller: Caller) -> Canc
         case outcomes.BookingCancelled():
             slot = Slot.of(outcome.slot, caller)
             return BookingCancelled(booking=Booking.of(outcome.booking, slot), slot=slot)
-        case outcomes.HoldExpired():
+        case refused.HoldExpired():
             return HoldExpired.of(outcome, caller)
-        case outcomes.BookingNotFound():
+        case refused.BookingNotFound():
             return BookingNotFound.of(gid)
-        case outcomes.SlotStarted():
+        case refused.SlotStarted():
             return SlotStarted.of(Slot.of(outcome.slot, caller))
-        case outcomes.CutoffPassed():
+        case refused.CutoffPassed():
             return CutoffPassed.of(outcome)
-        case outcomes.Locked():
+        case refused.Locked():
             return Locked.of(outcome)
-        case outcomes.KeyReused():
+        case refused.KeyReused():
             return KeyReused.of(outcome)
         case _:
             assert_never(outcome)
@@ -181,15 +182,15 @@ def moved(outcome: outcomes.MoveOutcome, gid: str, caller: Caller) -> MoveBookin
             return BookingMoved(
                 booking=Booking.of(outcome.booking, slot), old_booking=old, slot=slot
             )
-        case outcomes.HoldExpired():
+        case refused.HoldExpired():
             return HoldExpired.of(outcome, caller)
-        case outcomes.BookingNotFound():
+        case refused.BookingNotFound():
             return BookingNotFound.of(gid)
-        case outcomes.CutoffPassed():
+        case refused.CutoffPassed():
             return CutoffPassed.of(outcome)
-        case outcomes.Locked():
+        case refused.Locked():
             return Locked.of(outcome)
-        case outcomes.KeyReused():
+        case refused.KeyReused():
             return KeyReused.of(outcome)
         case _:
             return place_refusal(outcome, caller)

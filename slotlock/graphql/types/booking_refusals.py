@@ -6,7 +6,7 @@ from typing import Self, assert_never
 import strawberry
 from strawberry import field
 
-from slotlock.domain import outcomes
+from slotlock.domain import refusals as refused
 from slotlock.domain.people import Caller
 from slotlock.graphql.ids import booking_gid, slot_gid, user_gid
 from slotlock.graphql.types.refusals import (
@@ -26,7 +26,7 @@ class KeyReused(Refusal):
     idempotency_key: str = field(description="The key that was sent.")
 
     @classmethod
-    def of(cls, outcome: outcomes.KeyReused) -> Self:
+    def of(cls, outcome: refused.KeyReused) -> Self:
         return cls(
             code=RefusalCode.KEY_REUSED,
             message="This idempotency key was used for something else.",
@@ -43,7 +43,7 @@ class LimitReached(Refusal):
     slot: Slot = field(description="The slot that was asked for.")
 
     @classmethod
-    def of(cls, outcome: outcomes.LimitReached, caller: Caller) -> Self:
+    def of(cls, outcome: refused.LimitReached, caller: Caller) -> Self:
         other = outcome.booking
         return cls(
             code=RefusalCode.LIMIT_REACHED,
@@ -59,7 +59,7 @@ class NotTeammate(Refusal):
     user_id: strawberry.ID = field(description="The person who was to be booked for.")
 
     @classmethod
-    def of(cls, outcome: outcomes.NotTeammate) -> Self:
+    def of(cls, outcome: refused.NotTeammate) -> Self:
         return cls(
             code=RefusalCode.NOT_TEAMMATE,
             message="You can book for yourself and for members of your teams only.",
@@ -86,7 +86,7 @@ class HoldExpired(Refusal):
     slot: Slot = field(description="The slot as it is now.")
 
     @classmethod
-    def of(cls, outcome: outcomes.HoldExpired, caller: Caller) -> Self:
+    def of(cls, outcome: refused.HoldExpired, caller: Caller) -> Self:
         slot = Slot.of(outcome.slot, caller)
         return cls(
             code=RefusalCode.HOLD_EXPIRED,
@@ -101,7 +101,7 @@ class HoldLimitReached(Refusal):
     booking: Booking = field(description="The hold as it is.")
 
     @classmethod
-    def of(cls, outcome: outcomes.HoldLimitReached, caller: Caller) -> Self:
+    def of(cls, outcome: refused.HoldLimitReached, caller: Caller) -> Self:
         return cls(
             code=RefusalCode.HOLD_LIMIT_REACHED,
             message="This hold cannot last longer.",
@@ -114,7 +114,7 @@ class NotHeld(Refusal):
     booking: Booking = field(description="The booking.")
 
     @classmethod
-    def of(cls, outcome: outcomes.NotHeld, caller: Caller) -> Self:
+    def of(cls, outcome: refused.NotHeld, caller: Caller) -> Self:
         return cls(
             code=RefusalCode.NOT_HELD,
             message="This is no hold, so it does not run out.",
@@ -127,7 +127,7 @@ class CutoffPassed(Refusal):
     cutoff: datetime = field(description="Until when it could be given back.")
 
     @classmethod
-    def of(cls, outcome: outcomes.CutoffPassed) -> Self:
+    def of(cls, outcome: refused.CutoffPassed) -> Self:
         return cls(
             code=RefusalCode.CUTOFF_PASSED,
             message="It is too late to give this place back yourself. Please ask an organiser.",
@@ -141,7 +141,7 @@ class AlreadyWaiting(Refusal):
     slot: Slot = field(description="The slot as it is now.")
 
     @classmethod
-    def of(cls, outcome: outcomes.AlreadyWaiting, caller: Caller) -> Self:
+    def of(cls, outcome: refused.AlreadyWaiting, caller: Caller) -> Self:
         slot = Slot.of(outcome.slot, caller)
         return cls(
             code=RefusalCode.ALREADY_WAITING,
@@ -193,32 +193,32 @@ class NotWaiting(Refusal):
 PlaceRefusal = SlotNotFound | SlotFull | AlreadyBooked | LimitReached | SlotStarted | SlotCancelled
 
 
-def place_refusal(outcome: outcomes.PlaceRefusal, caller: Caller) -> PlaceRefusal:
+def place_refusal(outcome: refused.PlaceRefusal, caller: Caller) -> PlaceRefusal:
     """Why somebody did not get a place, as they are told."""
     match outcome:
-        case outcomes.SlotNotFound():
+        case refused.SlotNotFound():
             return SlotNotFound.of(slot_gid(outcome.slot_id))
-        case outcomes.SlotFull():
+        case refused.SlotFull():
             return SlotFull.of(Slot.of(outcome.slot, caller))
-        case outcomes.AlreadyBooked():
+        case refused.AlreadyBooked():
             slot = Slot.of(outcome.slot, caller)
             return AlreadyBooked.of(Booking.of(outcome.booking, slot), slot)
-        case outcomes.LimitReached():
+        case refused.LimitReached():
             return LimitReached.of(outcome, caller)
-        case outcomes.SlotStarted():
+        case refused.SlotStarted():
             return SlotStarted.of(Slot.of(outcome.slot, caller))
-        case outcomes.SlotCancelled():
+        case refused.SlotCancelled():
             return SlotCancelled.of(Slot.of(outcome.slot, caller))
         case _:
             assert_never(outcome)
 
 
-def party_refusal(outcome: outcomes.PartyRefusal) -> NotTeammate | PersonNotFound:
+def party_refusal(outcome: refused.PartyRefusal) -> NotTeammate | PersonNotFound:
     """Why somebody could not be booked for, as the caller is told."""
     match outcome:
-        case outcomes.NotTeammate():
+        case refused.NotTeammate():
             return NotTeammate.of(outcome)
-        case outcomes.PersonNotFound():
+        case refused.PersonNotFound():
             return PersonNotFound.of(user_gid(outcome.user_id))
         case _:
             assert_never(outcome)

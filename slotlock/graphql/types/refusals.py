@@ -7,7 +7,7 @@ from typing import Self
 import strawberry
 from strawberry import enum_value, field
 
-from slotlock.domain import outcomes
+from slotlock.domain import refusals as refused
 from slotlock.graphql.ids import slot_gid
 from slotlock.graphql.types.slots import Booking, Slot
 
@@ -67,7 +67,7 @@ class Locked(Refusal):
     retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
 
     @classmethod
-    def of(cls, outcome: outcomes.Locked) -> Self:
+    def of(cls, outcome: refused.Locked) -> Self:
         return cls(
             code=RefusalCode.LOCKED,
             message="Somebody else is booking this slot right now. Please try again.",
@@ -177,7 +177,7 @@ class InvalidInput(Refusal):
     fields: list[FieldProblem] = field(description="Every field that is wrong.")
 
     @classmethod
-    def of(cls, outcome: outcomes.InvalidInput) -> Self:
+    def of(cls, outcome: refused.InvalidInput) -> Self:
         problems = [FieldProblem(field=p.field, message=p.message) for p in outcome.problems]
         return cls(
             code=RefusalCode.INVALID_INPUT,

@@ -6,6 +6,7 @@ from typing import Self
 import strawberry
 from strawberry import field
 
+from slotlock.domain import bookings
 from slotlock.domain import slots as domain
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.record import BookingStatus, Entry, Limit, changes
@@ -48,7 +49,7 @@ class Booking(Node):
         return [BookingChange.of(change) for change in changes(self.log)]
 
     @classmethod
-    def of(cls, booking: domain.Booking, slot: "Slot") -> Self:
+    def of(cls, booking: bookings.Booking, slot: "Slot") -> Self:
         called_off = slot.status is SlotStatus.CANCELLED and booking.status.takes_a_place
         cancelled = booking.status is BookingStatus.CANCELLED
         return cls(
@@ -69,7 +70,7 @@ class Booking(Node):
         )
 
 
-def _ref_gid(ref: domain.BookingRef | None) -> strawberry.ID | None:
+def _ref_gid(ref: bookings.BookingRef | None) -> strawberry.ID | None:
     return booking_gid(ref.slot_id, ref.booking_id) if ref else None
 
 
@@ -78,7 +79,7 @@ class WaitlistEntry:
     id: strawberry.ID = field(description="Opaque; the booking it becomes has another.")
     slot: "Slot" = field(description="The slot they wait for.")
     since: datetime = field(description="Since when they wait.")
-    waiting: strawberry.Private[domain.Waiting]
+    waiting: strawberry.Private[bookings.Waiting]
 
     @field(description="Their place in line, from 1; null when they wait no longer.")
     async def position(self, info: Info) -> int | None:
@@ -86,7 +87,7 @@ class WaitlistEntry:
         return line.index(self.waiting.id) + 1 if self.waiting.id in line else None
 
     @classmethod
-    def of(cls, waiting: domain.Waiting, slot: "Slot") -> Self:
+    def of(cls, waiting: bookings.Waiting, slot: "Slot") -> Self:
         return cls(id=waiting_gid(waiting), slot=slot, since=waiting.since, waiting=waiting)
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, assert_never
 import strawberry
 from strawberry import field
 
-from slotlock.domain import outcomes as common
+from slotlock.domain import refusals as refused
 from slotlock.domain import team_outcomes as outcomes
 from slotlock.graphql import ids
 from slotlock.graphql.types.refusals import InvalidInput
@@ -62,7 +62,7 @@ def created(outcome: outcomes.CreateTeamOutcome) -> CreateTeamResult:
     match outcome:
         case outcomes.TeamKept():
             return Team.of(outcome.team)
-        case common.InvalidInput():
+        case refused.InvalidInput():
             return InvalidInput.of(outcome)
         case outcomes.TooManyTeams():
             return TooManyTeams.of()
@@ -79,7 +79,7 @@ def invited(outcome: outcomes.InviteOutcome) -> InviteToTeamResult:
             return Team.of(outcome.team)
         case outcomes.TeamNotFound():
             return TeamNotFound.of(ids.team_gid(outcome.team_id))
-        case common.InvalidInput():
+        case refused.InvalidInput():
             return InvalidInput.of(outcome)
         case outcomes.AlreadyMember():
             return AlreadyMember.of()

@@ -8,8 +8,10 @@ from slotlock.desk import sweeping
 from slotlock.desk.booked import Errand
 from slotlock.desk.booking import Wish
 from slotlock.domain import booked, booking, settling
-from slotlock.domain.outcomes import Booked, SlotFull
-from slotlock.domain.slots import Booking, Slot
+from slotlock.domain.bookings import Booking
+from slotlock.domain.outcomes import Booked
+from slotlock.domain.refusals import SlotFull
+from slotlock.domain.slots import Slot
 from tests.support.variants.points import instead
 
 book, serve_line, served = booking.book, settling.serve_line, settling._served

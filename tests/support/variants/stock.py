@@ -8,8 +8,9 @@ from typing import Any
 from redis.asyncio import Redis
 
 from slotlock.desk import booking
-from slotlock.domain.outcomes import SlotFull
-from slotlock.domain.slots import Slot, SlotId
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.refusals import SlotFull
+from slotlock.domain.slots import Slot
 from slotlock.stores.slots import Look, Slots
 from slotlock.stores.writes import Changes, Writes
 from tests.support.variants.points import instead

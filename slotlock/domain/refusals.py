@@ -1,0 +1,180 @@
+"""Why somebody did not get what they asked for, each reason named as a fact."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from slotlock.domain.bookings import Booking, BookingId, SlotId, Waiting
+from slotlock.domain.people import UserId
+from slotlock.domain.slots import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """Somebody else is being served at this slot; asking again after the pause is worth it."""
+
+    slot_id: SlotId
+    retry_after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReused:
+    """The idempotency key came with other arguments before."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotNotFound:
+    """No such slot, or none that this person may see."""
+
+    slot_id: SlotId
+
+
+@dataclass(frozen=True, slots=True)
+class SlotFull:
+    """Every place is taken, or promised to those who wait."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyBooked:
+    """This person has a live booking in this slot already."""
+
+    booking: Booking
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class LimitReached:
+    """This person has as many bookings as they may have: one of each choice.
+
+    `booking` is the one they have; None when another claim of the same request wants it.
+    """
+
+    limit: int
+    booking: Booking | None
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class SlotStarted:
+    """The slot has begun, so its bookings stay as they are."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class SlotCancelled:
+    """The organisers called the slot off."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class NotTeammate:
+    """A member books for themselves and for members of their teams."""
+
+    user_id: UserId
+
+
+@dataclass(frozen=True, slots=True)
+class PersonNotFound:
+    """Nobody has this id."""
+
+    user_id: UserId
+
+
+@dataclass(frozen=True, slots=True)
+class BookingNotFound:
+    """No such booking, or none that this person may touch."""
+
+    booking_id: BookingId
+
+
+@dataclass(frozen=True, slots=True)
+class HoldLimitReached:
+    """The hold cannot last longer than it does."""
+
+    booking: Booking
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class NotHeld:
+    """It is a booking for good, which needs no more time."""
+
+    booking: Booking
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class HoldExpired:
+    """The hold ran out, and its place was given back."""
+
+    booking: Booking
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class CutoffPassed:
+    """It is too late for members to give this place back; organisers still can."""
+
+    cutoff: datetime
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyWaiting:
+    """They wait for a place already."""
+
+    waiting: Waiting
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class PlacesLeft:
+    """There is a place to be booked, so nobody needs to wait."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class WaitlistFull:
+    """As many wait as may."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class NotWaiting:
+    """They do not wait for this slot."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityBelowTaken:
+    """Fewer places were asked for than are taken."""
+
+    slot: Slot
+    capacity: int
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """What is wrong with one field, in words for the person who filled it in."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidInput:
+    """Something filled in cannot be taken; nothing was changed."""
+
+    problems: tuple[FieldProblem, ...]
+
+
+PlaceRefusal = SlotNotFound | SlotFull | AlreadyBooked | LimitReached | SlotStarted | SlotCancelled
+PartyRefusal = NotTeammate | PersonNotFound
