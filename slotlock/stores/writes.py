@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from bson import ObjectId
 from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError, WriteError
+from pymongo.errors import (
+    BulkWriteError,
+    OperationFailure,
+    PyMongoError,
+    WriteError,
+)
 
 from slotlock.domain.bookings import BookingId
 from slotlock.domain.slots import Slot
@@ -27,6 +32,7 @@ from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database
 
 LARGEST_WRITE = 64
 DUPLICATE_KEY = 11000
+WRITE_CONFLICT = 112
 TOGETHER_WITHIN_S = 1.0
 
 
@@ -89,18 +95,25 @@ class Writes:
 
     @gated
     async def _commit_together(self, changes: Changes) -> bool:
+        conflicts: set[int | None] = set()
+
         async def all_of_it(session: AsyncClientSession) -> None:
-            await self._write_all(changes, session)
+            try:
+                await self._write_all(changes, session)
+            except OperationFailure as error:
+                conflicts.update(_codes(error) & {DUPLICATE_KEY, WRITE_CONFLICT})
+                raise
 
         # Without a limit of its own with_transaction goes on for two minutes.
         with timeout(OPERATION_TIMEOUT_MS / 1000):
             try:
                 async with self._client.start_session() as session:
                     await session.with_transaction(all_of_it)
-            except (_StaleError, DuplicateKeyError):
+            except _StaleError:
                 return False
-            except BulkWriteError as error:
-                if any(each["code"] == DUPLICATE_KEY for each in error.details["writeErrors"]):
+            except PyMongoError as error:
+                others = isinstance(error, OperationFailure) and _codes(error) & conflicts
+                if others or (conflicts and error.timeout):
                     return False
                 raise
         return True
@@ -183,3 +196,9 @@ def _newcomers(change: Change) -> set[BookingId]:
 def _guarded(change: Change) -> UpdateOne:
     update = documents.update_of(change.before, change.after)
     return UpdateOne(documents.guard(change.before), update)
+
+
+def _codes(error: OperationFailure) -> set[int | None]:
+    if isinstance(error, BulkWriteError):
+        return {each["code"] for each in error.details["writeErrors"]}
+    return {error.code}

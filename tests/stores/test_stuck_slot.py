@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from bson import ObjectId
@@ -12,6 +13,8 @@ from slotlock.domain.people import UserId
 from slotlock.domain.settling import written
 from slotlock.domain.slots import Slot
 from slotlock.stores import mongo
+from slotlock.stores import writes as writing
+from slotlock.stores.answers import KeptAnswer
 from slotlock.stores.mongo import Database
 from slotlock.stores.slots import Slots, new_booking_id, new_slot_id
 from slotlock.stores.writes import Change, Changes, Writes
@@ -52,3 +55,22 @@ async def test_a_slot_that_cannot_be_written_keeps_no_other_waiting(database: Da
         assert not waits.done()
         await dead.abort_transaction()
         assert await waits
+
+
+async def test_who_has_a_transaction_with_a_stuck_slot_is_told_to_try_again(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "OPERATION_TIMEOUT_MS", 300)
+    slots = Slots(database)
+    writes = Writes(database, slots.gate)
+    stuck = slot(id=new_slot_id())
+    await slots.add(stuck)
+    answer = KeptAnswer(str(ObjectId()), "a question", "an answer", NOW)
+    async with database.client.start_session() as dead:
+        await dead.start_transaction()
+        this = {"_id": ObjectId(stuck.id)}
+        await database["slots"].update_one(this, {"$set": {"title": "never"}}, session=dead)
+        changes = replace(booked(stuck), answers=(answer,))
+        assert not await writes.commit(changes)
+        await dead.abort_transaction()
+    assert await writes.commit(changes)

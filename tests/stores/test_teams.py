@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from pymongo.errors import OperationFailure
+from pymongo.read_concern import ReadConcern
 
 from slotlock.api.embedded import Servers
 from slotlock.desk.desk import utc_now
@@ -101,7 +102,8 @@ async def test_what_leans_on_a_team_cannot_commit_when_somebody_left_after_it_be
 
 async def waits_for_a_transaction(database: Database) -> bool:
     """Whether a write to a team is held up by another one."""
-    running = await database.client.admin.aggregate([{"$currentOp": {}}])
+    admin = database.client.get_database("admin", read_concern=ReadConcern("local"))
+    running = await admin.aggregate([{"$currentOp": {}}])
     query = {"op": "update", "ns": f"{database.name}.teams"}
     return any([op.get("writeConflicts") async for op in running if query.items() <= op.items()])
 
