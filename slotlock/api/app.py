@@ -100,7 +100,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         locks = Locks(line)
         desk = Desk(
             slots=slots,
-            writes=Writes(database, slots.gate),
+            writes=Writes(database),
             answers=answers,
             users=users,
             teams=teams,

@@ -37,6 +37,11 @@ async def act(
     """
     if wait_s > 0 and len(slot_ids) == 1 and not request.teams:
         return await _stand_in_line(desk, slot_ids[0], request, wait_s)
+    if len(slot_ids) > 1:
+        # Locks of several slots keep many others out, and whoever is refused needs none.
+        refused: Outcome | Locked = await turned_away(desk, slot_ids, request)
+        if not isinstance(refused, Locked):
+            return refused
     outcomes = await _in_turn(desk, slot_ids, lambda: [request], wait_s)
     if outcomes is not None:
         (outcome,) = outcomes
@@ -104,6 +109,13 @@ async def serve(
 
     What is to be announced is added to `news`; whoever waits in this process is told at once.
     """
+    keys = [request.slip.key_id if request.slip else str(id(request)) for request in requests]
+    if len(set(keys)) < len(keys):
+        # Redis lost the order of one key's sends: the first is served, the others find its answer.
+        first = [request for n, request in enumerate(requests) if keys[n] not in keys[:n]]
+        served = iter(await serve(desk, slot_ids, first, news, tries))
+        told = (next(served) if key not in keys[:n] else None for n, key in enumerate(keys))
+        return [locked(slot_ids[0]) if outcome is None else outcome for outcome in told]
     for _ in range(tries):
         now = desk.now()  # each try decides anew: a hold may have run out since the last
         decided = decide(await _look(desk, slot_ids, requests, now), requests, now)
@@ -133,7 +145,7 @@ async def _look(
     booking_ids = tuple({id_ for request in requests for id_ in request.booking_ids})
     heads = sum(request.heads for request in requests) + SPARE_HEADS
     looks = (Look(slot_id, now, people, booking_ids, heads) for slot_id in slot_ids)
-    found = await asyncio.gather(*map(desk.slots.look_to_decide, looks))
+    found = await desk.slots.look_to_decide(*looks)
     return {slot.id: slot for slot in found if slot is not None}
 
 

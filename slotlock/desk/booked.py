@@ -81,13 +81,13 @@ async def _on_booking(
         slip=slip,
     )
 
-    async def run() -> Any:
-        outcome = await act(desk, [errand.slot_id], request, errand.wait_s)
+    async def run(wait_s: float) -> Any:
+        outcome = await act(desk, [errand.slot_id], request, wait_s)
         if isinstance(outcome, BookingNotFound):
             return await _ended_before(desk, errand, name) or outcome
         return outcome
 
-    outcome = await once(desk, slip, errand.slot_id, run)
+    outcome = await once(desk, slip, errand.slot_id, errand.wait_s, run)
     ACTS.labels(name, type(outcome).__name__).inc()
     return outcome
 
@@ -111,14 +111,14 @@ async def move(desk: Desk, errand: Errand, to: SlotId) -> MoveOutcome:
     """Give a place in one slot back and take one in another, both or neither."""
     slip = errand.slip("move", to)
 
-    async def run() -> MoveOutcome:
+    async def run(wait_s: float) -> MoveOutcome:
         booking = await _theirs(desk, errand)
         if not isinstance(booking, Booking):
             return booking
         request = _move(errand, to, booking, slip)
-        return await act(desk, sorted({errand.slot_id, to}), request, errand.wait_s)
+        return await act(desk, sorted({errand.slot_id, to}), request, wait_s)
 
-    outcome: MoveOutcome = await once(desk, slip, errand.slot_id, run)
+    outcome: MoveOutcome = await once(desk, slip, errand.slot_id, errand.wait_s, run)
     ACTS.labels("move", type(outcome).__name__).inc()
     return outcome
 

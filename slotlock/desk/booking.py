@@ -1,5 +1,6 @@
 """Getting a place: for oneself, for a team-mate, for anybody as an organiser; one or several."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -51,7 +52,7 @@ async def book(
 ) -> BookOutcome:
     """Book or hold a place for one person."""
 
-    async def tried(allowed: _Allowed) -> BookOutcome:
+    async def tried(allowed: _Allowed, wait_s: float) -> BookOutcome:
         if refusal := allowed.refusals.get(user_id):
             return refusal
         party = _party(caller, user_id, wish)
@@ -62,11 +63,11 @@ async def book(
             slip=slip,
             teams=allowed.teams,
         )
-        return await act(desk, [slot_id], request, wish.wait_s)
+        return await act(desk, [slot_id], request, wait_s)
 
     slip = wish.slip(caller, "book", slot_id, user_id)
     run = _allowed_first(desk, caller, [user_id], tried)
-    outcome: BookOutcome = await once(desk, slip, slot_id, run)
+    outcome: BookOutcome = await once(desk, slip, slot_id, wish.wait_s, run)
     BOOKINGS.labels(type(outcome).__name__).inc()
     return outcome
 
@@ -76,7 +77,7 @@ async def book_all(
 ) -> BookAllOutcome:
     """Book or hold a place for every claim, or none at all."""
 
-    async def tried(allowed: _Allowed) -> BookAllOutcome:
+    async def tried(allowed: _Allowed, wait_s: float) -> BookAllOutcome:
         if allowed.refusals:
             return NoneBooked(tuple(allowed.refusals.get(user_id) for _, user_id in claims))
         wanted = [rules.Claim(slot, _party(caller, user_id, wish)) for slot, user_id in claims]
@@ -87,13 +88,13 @@ async def book_all(
             teams=allowed.teams,
             heads=len(claims),
         )
-        return await act(desk, slot_ids, request, wish.wait_s)
+        return await act(desk, slot_ids, request, wait_s)
 
     people = tuple({user_id for _, user_id in claims})
     slot_ids = sorted({slot_id for slot_id, _ in claims})
     slip = wish.slip(caller, "bookAll", *claims)
     run = _allowed_first(desk, caller, people, tried)
-    outcome: BookAllOutcome = await once(desk, slip, slot_ids[0], run)
+    outcome: BookAllOutcome = await once(desk, slip, slot_ids[0], wish.wait_s, run)
     return outcome
 
 
@@ -106,13 +107,15 @@ def _allowed_first(
     desk: Desk,
     caller: Caller,
     people: Sequence[UserId],
-    tried: Callable[[_Allowed], Awaitable[Outcome]],
-) -> Callable[[], Awaitable[Outcome | Locked]]:
+    tried: Callable[[_Allowed, float], Awaitable[Outcome]],
+) -> Callable[[float], Awaitable[Outcome | Locked]]:
     # Who left a team before the booking was written was not booked for.
-    async def run() -> Outcome | Locked:
+    async def run(wait_s: float) -> Outcome | Locked:
+        until = asyncio.get_running_loop().time() + wait_s
         for _ in range(TEAM_TRIES):
             allowed = await _allowed(desk, caller, people)
-            outcome = await tried(allowed)
+            left = max(until - asyncio.get_running_loop().time(), 0.0)
+            outcome = await tried(allowed, left)
             if not (allowed.teams and isinstance(outcome, Locked)):
                 break
         return outcome

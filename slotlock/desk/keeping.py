@@ -1,6 +1,7 @@
 """The organisers' acts on slots: create, edit, publish, call off."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from slotlock.desk.act import serve
@@ -32,17 +33,23 @@ async def edit(
 ) -> KeepOutcome:
     """Change the named fields of a slot. Places that are added go to those who wait."""
     heads = rules.MAX_CAPACITY if "capacity" in changes else 1
-    return await _keep(desk, slot_id, viewer, lambda slot: rules.edit(slot, changes), heads)
+    return await _keep(desk, slot_id, viewer, lambda slot, _: rules.edit(slot, changes), heads)
 
 
 async def publish(desk: Desk, slot_id: SlotId, viewer: UserId) -> KeepOutcome:
     """Open a draft to everyone."""
-    return await _keep(desk, slot_id, viewer, rules.publish)
+    return await _keep(desk, slot_id, viewer, lambda slot, _: rules.publish(slot))
 
 
 async def call_off(desk: Desk, slot_id: SlotId, viewer: UserId) -> KeepOutcome:
     """Cancel a slot for everyone."""
-    outcome = await _keep(desk, slot_id, viewer, rules.call_off)
+    outcome = await _keep(
+        desk,
+        slot_id,
+        viewer,
+        lambda slot, now: rules.call_off(slot, viewer, now),
+        heads=rules.MAX_WAITLIST,
+    )
     roster = await desk.slots.look_at_roster(slot_id) if isinstance(outcome, SlotKept) else None
     if roster is not None:
         desk.announcements.poke(roster.bookings)
@@ -53,13 +60,11 @@ async def _keep(
     desk: Desk,
     slot_id: SlotId,
     viewer: UserId,
-    rule: Callable[[Slot], tuple[Slot, KeepOutcome]],
+    rule: Callable[[Slot, datetime], tuple[Slot, KeepOutcome]],
     heads: int = 1,
 ) -> KeepOutcome:
     otherwise: KeepOutcome = SlotNotFound(slot_id)
-    request = Request(
-        at(slot_id, lambda slot, _now: rule(slot), otherwise), people=(viewer,), heads=heads
-    )
+    request = Request(at(slot_id, rule, otherwise), people=(viewer,), heads=heads)
     news: list[Availability] = []
     (outcome,) = await serve(desk, [slot_id], [request], news, EDIT_TRIES)
     for state in news:

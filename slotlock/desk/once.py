@@ -1,5 +1,6 @@
 """One effect a key: the same key by the same person is answered the same, however often sent."""
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,8 +18,8 @@ from slotlock.stores.answers import Answers, KeptAnswer
 
 Outcome = TypeVar("Outcome")
 
-# As long as anybody can wait for anything; whoever sends a key again waits for the first answer.
-LONGEST_WAIT_S = 20.0
+# Whoever sends a key again waits for the first answer, even who would not wait for a place.
+KEY_WAIT_S = 5.0
 RETRY_AFTER_MS = 250
 
 
@@ -42,24 +43,33 @@ def _hash(values: list[Any]) -> str:
 
 
 async def once(
-    desk: Desk, slip: Slip | None, slot_id: SlotId, run: Callable[[], Awaitable[Outcome]]
+    desk: Desk,
+    slip: Slip | None,
+    slot_id: SlotId,
+    wait_s: float,
+    run: Callable[[float], Awaitable[Outcome]],
 ) -> Outcome | KeyReused | Locked:
     """The answer kept under the key, or the outcome of running it now.
+
+    `run` is given what is left of the time that the caller waits.
 
     Sends of one key are served one after the other, in every process: the second finds what the
     first left. Should that order be lost with Redis, only one of them can be written, and the
     others find its answer then. A refusal changed nothing and is not kept.
     """
     if slip is None:
-        return await run()
-    lease = await desk.locks.acquire(SlotId(f"key:{slip.key_id}"), wait_s=LONGEST_WAIT_S)
+        return await run(wait_s)
+    until = asyncio.get_running_loop().time() + wait_s
+    key = SlotId(f"key:{slip.key_id}")
+    lease = await desk.locks.acquire(key, wait_s=max(wait_s, KEY_WAIT_S))
     if lease is None:
         return Locked(slot_id, RETRY_AFTER_MS)
     try:
         kept: Outcome | KeyReused | None = await kept_answer(desk.answers, slip)
         if kept is not None:
             return kept
-        outcome: Outcome = await run()
+        left = max(until - asyncio.get_running_loop().time(), 0.0)
+        outcome: Outcome = await run(left)
         if isinstance(outcome, Written):
             return outcome
         # Redis may have lost their order: then this is the answer to what the same key did.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from slotlock.domain.bookings import Booking, BookingId, SlotId
 from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Deed, Entry
-from slotlock.domain.slots import Slot, SlotStatus
+from slotlock.domain.record import Entry
+from slotlock.domain.slots import Slot, SlotStatus, calling_off
 
 # Somebody who does not read misses the oldest of more than so many.
 MOST_PENDING = 100
@@ -51,7 +51,7 @@ class PersonalWatch:
             self._tell(booking, slot, booking.log[before.entries :])
             called_off = slot.status is SlotStatus.CANCELLED
             if called_off and not before.called_off:
-                self._tell(booking, slot, [_called_off(slot)])
+                self._tell(booking, slot, [calling_off(slot)])
             self._seen[booking.id] = _Seen(len(booking.log), called_off, slot)
         return {id_: seen.slot for id_, seen in self._seen.items() if id_ not in live}
 
@@ -84,7 +84,3 @@ class PersonalWatch:
             while self._pending:
                 yield self._pending.popleft()
             self._news.clear()
-
-
-def _called_off(slot: Slot) -> Entry:
-    return Entry(slot.changed_at, None, Deed.CANCELLED, BookingStatus.CANCELLED)

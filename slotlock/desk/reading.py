@@ -96,5 +96,13 @@ async def ended_bookings(
     return seen_at(slot, now), await desk.slots.ended_page(slot_id, first, after)
 
 
+async def list_ended(
+    desk: Desk, person: Caller, first: int, after: Position | None
+) -> tuple[Page[Booking], dict[SlotId, Slot]]:
+    """A person's next bookings that ended, the latest first, and their slots."""
+    page = await desk.slots.ended_of(person.user_id, first, after)
+    return page, await find_slots(desk, {booking.slot_id for booking in page.items}, person)
+
+
 def _people(viewer: Caller | None) -> Sequence[UserId]:
     return [viewer.user_id] if viewer else []

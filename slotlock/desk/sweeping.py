@@ -8,7 +8,7 @@ thousands of holds may run out in the same second.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from prometheus_client import Counter
 
@@ -16,16 +16,18 @@ from slotlock.desk.act import tell
 from slotlock.desk.deciding import decide
 from slotlock.desk.desk import Desk
 from slotlock.domain.bookings import SlotId
+from slotlock.domain.slots import Slot
 from slotlock.stores.locks import Locks
 from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Look
-from slotlock.stores.writes import Changes
+from slotlock.stores.writes import Change, Changes
 
 log = logging.getLogger("slotlock.sweeping")
 
 SWEEP_EVERY_S = 0.25
 MOST_DUE = 500
 LARGEST_SWEEP = 100
+MOST_ENDED = 1000
 TURN = SlotId("sweep")
 # What dies while it sweeps is replaced after so long.
 TURN_TTL_MS = 1_000
@@ -79,22 +81,52 @@ async def sweep(desk: Desk) -> int:
 
 async def _sweep(desk: Desk, slot_ids: Sequence[SlotId]) -> None:
     now = desk.now()
-    looks = (Look(slot_id, now, heads=HEADS) for slot_id in slot_ids)
-    found = await asyncio.gather(*map(desk.slots.look_to_decide, looks))
-    slots = {slot.id: slot for slot in found if slot is not None}
+    looks = (desk.slots.look_to_decide(Look(slot_id, now, heads=HEADS)) for slot_id in slot_ids)
+    found = await asyncio.gather(*looks, return_exceptions=True)
+    slots = {slot.id: slot for slot in map(_readable, found) if slot is not None}
     decided = decide(slots, [], now)
     settled = {change.before.id for change in decided.changes}
     others = [slot for slot_id, slot in slots.items() if slot_id not in settled]
     # A hold that was confirmed or given up leaves a time behind at which nothing runs out.
     await asyncio.gather(*map(desk.writes.correct_due, others))
-    if not decided.changes:
-        return
-    if await desk.writes.commit(Changes(decided.changes)):
-        SWEPT.inc(sum(len(change.after.ended) for change in decided.changes))
-        for state in tell(desk, decided.changes):
+    for part in _parts(decided.changes):
+        await _write(desk, part)
+
+
+def _readable(found: list[Slot | None] | BaseException) -> Slot | None:
+    if isinstance(found, BaseException):
+        log.warning("a slot whose holds ran out could not be read", exc_info=found)
+        return None
+    return found[0]
+
+
+def _parts(changes: Sequence[Change]) -> Iterator[tuple[Change, ...]]:
+    """The changes in parts that are one transaction each, by how many bookings end in them."""
+    part: list[Change] = []
+    ends = 0
+    for change in changes:
+        if part and ends + len(change.after.ended) > MOST_ENDED:
+            yield tuple(part)
+            part, ends = [], 0
+        part.append(change)
+        ends += len(change.after.ended)
+    if part:
+        yield tuple(part)
+
+
+async def _write(desk: Desk, changes: tuple[Change, ...]) -> None:
+    try:
+        written = await desk.writes.commit(Changes(changes))
+    except Exception as error:
+        if len(changes) == 1 or is_away(error):
+            raise
+        written = False
+    if written:
+        SWEPT.inc(sum(len(change.after.ended) for change in changes))
+        for state in tell(desk, changes):
             desk.announcements.publish(state)
-    elif len(slot_ids) > 1:
+    elif len(changes) > 1:
         # Somebody wrote to one of them meanwhile: the others shall not wait for that one.
-        half = len(slot_ids) // 2
-        await _sweep(desk, slot_ids[:half])
-        await _sweep(desk, slot_ids[half:])
+        half = len(changes) // 2
+        await _write(desk, changes[:half])
+        await _write(desk, changes[half:])

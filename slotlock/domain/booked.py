@@ -28,6 +28,9 @@ from slotlock.domain.refusals import (
 )
 from slotlock.domain.slots import Slot, SlotStatus
 
+# Less is granted as it is: a record does not grow by an entry for every moment.
+WORTHWHILE = timedelta(seconds=30)
+
 Gone = BookingNotFound | HoldExpired
 TooLate = SlotStarted | CutoffPassed
 
@@ -46,8 +49,11 @@ class Ask:
 
 def confirm(
     slot: Slot, ask: Ask, now: datetime
-) -> tuple[Slot, BookingConfirmed | Gone | LimitReached | SlotStarted | SlotCancelled]:
-    """Make a hold a booking for good: its owner while it lasts, organisers for them."""
+) -> tuple[Slot, BookingConfirmed | Gone | LimitReached | SlotCancelled]:
+    """Make a hold a booking for good: its owner while it lasts, organisers for them.
+
+    It may last beyond the start, if that was brought forward or an organiser gave it late.
+    """
     booking = _touched(slot, ask)
     if not isinstance(booking, Booking):
         return slot, booking
@@ -55,16 +61,13 @@ def confirm(
         return slot, SlotCancelled(slot)
     if booking.status is BookingStatus.CONFIRMED:
         return slot, BookingConfirmed(booking, slot)
-    late, organised = now >= slot.start, ask.caller.organises
-    if late and not organised:
-        return slot, SlotStarted(slot)
+    organised = ask.caller.organises
     # Where clocks differ, they may have chosen another because this hold seemed to be over.
     rival = slot.rival_of(booking, now)
     if rival is not None and not organised:
         return slot, LimitReached(ONE_OF_A_CHOICE, rival, slot)
     other = slot.booked_elsewhere(booking.user_id, now)
-    limits = ((Limit.SLOT_STARTED, late), (Limit.ONE_OF_CHOICE, other is not None))
-    overrode = tuple(limit for limit, holds in limits if holds)
+    overrode = () if other is None else (Limit.ONE_OF_CHOICE,)
     confirmed = booking.then(
         Entry(now, ask.caller.user_id, Deed.CONFIRMED, BookingStatus.CONFIRMED, overrode=overrode)
     )
@@ -76,6 +79,8 @@ def extend(
     slot: Slot, ask: Ask, now: datetime
 ) -> tuple[Slot, HoldExtended | HoldLimitReached | NotHeld | Gone | SlotCancelled]:
     """Let a hold last as long as one that begins now, but never past the hard maximum.
+
+    What would be less than half a minute longer stays as it is.
 
     An offer from the waiting list is not extended: others wait for it. Nor is a hold that was
     moved: it would begin its hour anew with every move.
@@ -93,6 +98,8 @@ def extend(
     fixed = booking.made_by is None or booking.moved_from is not None or elsewhere
     if until <= booking.held_until or fixed:
         return slot, HoldLimitReached(booking, slot)
+    if until - booking.held_until < WORTHWHILE:
+        return slot, HoldExtended(booking, slot)
     extended = booking.then(
         Entry(now, ask.caller.user_id, Deed.EXTENDED, BookingStatus.HELD, until)
     )
@@ -105,6 +112,8 @@ def cancel(slot: Slot, ask: Ask, now: datetime) -> tuple[Slot, BookingCancelled 
     booking = _touched(slot, ask)
     if not isinstance(booking, Booking):
         return slot, booking
+    if slot.status is SlotStatus.CANCELLED:
+        return slot, BookingCancelled(booking, slot)  # with its slot, by whoever called that off
     late = _late(slot, booking, now)
     if late is not None and not ask.caller.organises:
         return slot, late
@@ -123,6 +132,8 @@ def move(
     booking = _touched(old, ask)
     if not isinstance(booking, Booking):
         return old, new, booking
+    if old.status is SlotStatus.CANCELLED:
+        return old, new, SlotCancelled(old)
     if old.id == new.id:
         return old, old, AlreadyBooked(booking, old)
     late = _late(old, booking, now)
@@ -166,12 +177,12 @@ def _touched(slot: Slot, ask: Ask) -> Booking | Gone:
 
 
 def _late(slot: Slot, booking: Booking, now: datetime) -> TooLate | None:
+    # A hold was never a promise, so that it can be given up while it lasts.
+    if booking.status is BookingStatus.HELD:
+        return None
     if now >= slot.start:
         return SlotStarted(slot)
-    # A hold was never a promise, so that it can be given up until the slot begins.
-    if now >= slot.cutoff and booking.status is BookingStatus.CONFIRMED:
-        return CutoffPassed(slot.cutoff, slot)
-    return None
+    return CutoffPassed(slot.cutoff, slot) if now >= slot.cutoff else None
 
 
 def _given_back(

@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from slotlock.domain.booking import MAX_HOLD_MINUTES
-from slotlock.domain.bookings import SlotId
+from slotlock.domain.bookings import Left, SlotId
 from slotlock.domain.outcomes import KeepOutcome, SlotKept
+from slotlock.domain.people import UserId
 from slotlock.domain.refusals import CapacityBelowTaken, FieldProblem, InvalidInput, SlotCancelled
-from slotlock.domain.slots import Slot, SlotKind, SlotStatus
+from slotlock.domain.slots import CalledOff, Slot, SlotKind, SlotStatus
 from slotlock.domain.texts import line_problem
 
 MAX_CAPACITY = 1000
@@ -86,9 +87,23 @@ def publish(slot: Slot) -> tuple[Slot, KeepOutcome]:
     return after, SlotKept(after)
 
 
-def call_off(slot: Slot) -> tuple[Slot, KeepOutcome]:
-    """The slot cancelled for everyone. Its bookings stay on its roster, so all can be told."""
-    after = replace(slot, status=SlotStatus.CANCELLED)
+def call_off(slot: Slot, by: UserId, now: datetime) -> tuple[Slot, KeepOutcome]:
+    """The slot cancelled for everyone, and with it its bookings and its line.
+
+    The bookings stay on its roster, so that all can be told; that it was called off, when and by
+    whom ends the record of each. Whoever waits, waits no longer.
+    """
+    if slot.status is SlotStatus.CANCELLED:
+        return slot, SlotKept(slot)
+    after = replace(
+        slot,
+        status=SlotStatus.CANCELLED,
+        called_off=CalledOff(now, by),
+        waiting=(),
+        heads=0,
+        waiting_count=0,
+        left=(*slot.left, *(Left(waiting, now, by) for waiting in slot.waiting)),
+    )
     return after, SlotKept(after)
 
 

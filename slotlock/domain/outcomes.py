@@ -108,8 +108,8 @@ class NoneBooked:
 
 
 # Answers that come of a write of the one who asked, and those that may come of an earlier one.
-Written = Booked | AllBooked | BookingMoved | HoldExtended
-Done = BookingConfirmed | BookingCancelled
+Written = Booked | AllBooked | BookingMoved
+Done = BookingConfirmed | BookingCancelled | HoldExtended
 
 BookOutcome = Booked | Locked | KeyReused | PlaceRefusal | PartyRefusal
 BookAllOutcome = AllBooked | NoneBooked | Locked | KeyReused
@@ -129,7 +129,6 @@ ConfirmOutcome = (
     | BookingNotFound
     | HoldExpired
     | LimitReached
-    | SlotStarted
     | SlotCancelled
 )
 ExtendOutcome = (

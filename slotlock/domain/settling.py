@@ -44,6 +44,8 @@ def serve_lines(slots: Mapping[SlotId, Slot], now: datetime) -> dict[SlotId, Slo
 
 
 def _without_expired(slot: Slot, now: datetime) -> Slot:
+    if slot.status is SlotStatus.CANCELLED:  # its bookings ended with it
+        return slot
     expired = tuple(_expired(booking) for booking in slot.bookings if booking.ran_out(now))
     return slot.ending(*expired) if expired else slot
 
@@ -91,6 +93,8 @@ def written(before: Slot, after: Slot, now: datetime) -> Slot:
 
 
 def _due(slot: Slot, now: datetime) -> datetime | None:
+    if slot.status is SlotStatus.CANCELLED:
+        return None
     # What is not at hand is in `due` already; a hold at hand may run out before that.
     times = [b.held_until for b in slot.bookings if b.status is BookingStatus.HELD and b.held_until]
     if slot.due is not None and slot.due > now:

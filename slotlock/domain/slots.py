@@ -1,11 +1,12 @@
 """A slot: its places, and as much of its roster and its line as a decision needs."""
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from slotlock.domain.bookings import Booking, BookingId, Elsewhere, Left, SlotId, Waiting
 from slotlock.domain.people import Caller, UserId
+from slotlock.domain.record import BookingStatus, Deed, Entry
 
 
 class SlotStatus(StrEnum):
@@ -22,6 +23,14 @@ class SlotKind(StrEnum):
     MEETING = "meeting"
     COURSE = "course"
     OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class CalledOff:
+    """When a slot was called off and by whom: the end of the record of each of its bookings."""
+
+    at: datetime
+    by: UserId
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,7 @@ class Slot:
     waitlist_capacity: int = 100
     offer_minutes: int | None = None
     choice: str | None = None
+    called_off: CalledOff | None = None
     bookings: tuple[Booking, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     heads: int = 0
@@ -169,3 +179,9 @@ def availability(slot: Slot) -> Availability:
 def visible(slot: Slot, caller: Caller | None) -> bool:
     """Whether this person may see the slot: drafts are for organisers."""
     return slot.status is not SlotStatus.DRAFT or (caller is not None and caller.organises)
+
+
+def calling_off(slot: Slot) -> Entry:
+    """The entry that ends the record of each booking of a slot that was called off."""
+    at, by = (slot.changed_at, None) if slot.called_off is None else astuple(slot.called_off)
+    return Entry(at, by, Deed.CANCELLED, BookingStatus.CANCELLED)

@@ -16,7 +16,7 @@ async def load_node(context: Context, gid: str) -> Node | None:
         return Slot.of(slot, viewer) if slot else None
     if named := ids.booking_id_of(gid):
         found = await reading.find_booking(context.desk, *named, context.caller)
-        return Booking.of(found[0], Slot.of(found[1], viewer)) if found else None
+        return Booking.of(found[0], Slot.of(found[1], viewer), viewer) if found else None
     if user_id := ids.user_id_of(gid):
         caller = context.caller
         if not (caller.organises or caller.user_id == user_id):

@@ -103,7 +103,8 @@ class Query:
         return SlotConnection.of(items, more=page.more, after=after)
 
     @field(
-        description="The caller's bookings that they did not cancel, by the start of their slots."
+        description="The caller's bookings that take a place, and those in slots that were called "
+        "off, by the start of their slots."
     )
     async def my_bookings(
         self, info: Info, first: First = DEFAULT_FIRST, after: After = None
@@ -114,6 +115,24 @@ class Query:
         )
         mirrored = [(_cursor(slot), Slot.of(slot, caller).my_booking) for slot in page.items]
         items = [(cursor, booking) for cursor, booking in mirrored if booking is not None]
+        return BookingConnection.of(items, more=page.more, after=after)
+
+    @field(
+        description="The caller's bookings that were cancelled, moved or ran out, the latest first."
+    )
+    async def my_ended_bookings(
+        self, info: Info, first: First = DEFAULT_FIRST, after: After = None
+    ) -> BookingConnection:
+        caller = info.context.caller
+        page, slots = await reading.list_ended(
+            info.context.desk, caller, checked_first(first), position_of(after)
+        )
+        mirrored = {slot_id: Slot.of(slot, caller) for slot_id, slot in slots.items()}
+        items = [
+            (_ended_cursor(b), Booking.of(b, mirrored[b.slot_id], caller))
+            for b in page.items
+            if b.slot_id in mirrored
+        ]
         return BookingConnection.of(items, more=page.more, after=after)
 
     @field(description="Who has a place in a slot, in the order they booked. Organisers only.")
@@ -135,7 +154,10 @@ class Query:
         if not seen:
             return None
         slot = Slot.of(seen[0], organiser)
-        items = [(ids.booking_gid(b.slot_id, b.id), Booking.of(b, slot)) for b in seen[1].items]
+        items = [
+            (ids.booking_gid(b.slot_id, b.id), Booking.of(b, slot, organiser))
+            for b in seen[1].items
+        ]
         return BookingConnection.of(
             [(str(cursor), booking) for cursor, booking in items], more=seen[1].more, after=after
         )
@@ -157,7 +179,7 @@ class Query:
         if not seen:
             return None
         slot = Slot.of(seen[0], organiser)
-        items = [(_ended_cursor(b), Booking.of(b, slot)) for b in seen[1].items]
+        items = [(_ended_cursor(b), Booking.of(b, slot, organiser)) for b in seen[1].items]
         return BookingConnection.of(items, more=seen[1].more, after=after)
 
     @field(description="Anything by its id.")

@@ -7,13 +7,14 @@ two slots of a choice both want to turn the same page, so that only one of them 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from bson import ObjectId
 from pymongo import UpdateOne
 
-from slotlock.domain.bookings import Elsewhere, SlotId
+from slotlock.domain.bookings import Elsewhere
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Slot, SlotStatus
 from slotlock.stores.mongo import Database, Document
@@ -28,7 +29,7 @@ class Choices:
         self._pages = database["choicePages"]
 
     async def pages(
-        self, choice: str, slot_id: SlotId, user_ids: Sequence[UserId], now: datetime
+        self, choice: str, user_ids: Sequence[UserId], now: datetime
     ) -> tuple[Elsewhere, ...]:
         """Each person's page: its version first, then what they have booked, in that order."""
         names = [_page_id(choice, user_id) for user_id in user_ids]
@@ -36,7 +37,6 @@ class Choices:
         query: Document = {
             "choice": choice,
             "bookings.user": {"$in": [ObjectId(user_id) for user_id in user_ids]},
-            "_id": {"$ne": ObjectId(slot_id)},
             "status": {"$ne": SlotStatus.CANCELLED.value},
         }
         others = [
@@ -52,6 +52,15 @@ class Choices:
             )
             for user_id, name in zip(user_ids, names, strict=True)
         )
+
+
+def beside(slot: Slot, pages: Sequence[Elsewhere]) -> Slot:
+    """The slot with the pages as far as they speak of other slots."""
+    others = tuple(
+        replace(page, bookings=tuple(b for b in page.bookings if b.slot_id != slot.id))
+        for page in pages
+    )
+    return replace(slot, elsewhere=others)
 
 
 def turned_pages(before: Slot, after: Slot) -> Iterator[tuple[str, UpdateOne]]:

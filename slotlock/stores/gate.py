@@ -52,7 +52,14 @@ class Gated(Protocol):
     gate: Gate
 
 
+class Listing(Protocol):
+    """A store with a gate for what reads many documents, so that lists keep nobody from acting."""
+
+    lists: Gate
+
+
 Store = TypeVar("Store", bound=Gated)
+Lister = TypeVar("Lister", bound=Listing)
 
 
 def gated(
@@ -65,6 +72,20 @@ def gated(
         self: Store, /, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
         return await self.gate.carry(lambda: method(self, *args, **kwargs))
+
+    return through_the_gate
+
+
+def listed(
+    method: Callable[Concatenate[Lister, Arguments], Awaitable[Result]],
+) -> Callable[Concatenate[Lister, Arguments], Coroutine[Any, Any, Result]]:
+    """Takes a store's method through its gate for lists."""
+
+    @wraps(method)
+    async def through_the_gate(
+        self: Lister, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Result:
+        return await self.lists.carry(lambda: method(self, *args, **kwargs))
 
     return through_the_gate
 

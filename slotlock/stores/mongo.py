@@ -20,8 +20,10 @@ SELECTION_TIMEOUT_MS = 3_000
 # More connections make a rush slower: each has a thread in mongod that wants its turn. The gates of
 # the stores, with the batches and the probe beside them, let in fewer than there are connections.
 LARGEST_POOL = 32
-SLOTS_GATE = 12
-PEOPLE_GATE = 4
+SLOTS_GATE = 5
+LISTS_GATE = 3
+WRITES_GATE = 5
+PEOPLE_GATE = 3
 TEAMS_GATE = 2
 ANSWERS_GATE = 1
 

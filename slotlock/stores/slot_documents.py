@@ -2,7 +2,7 @@
 
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes, cutoffMinutes, waitlistCapacity, offerMinutes, choice, words: [str],
-     due?, bookings: [booking], waiting: [{id, user, at}]}
+     calledOff: {at, by}, due?, bookings: [booking], waiting: [{id, user, at}]}
 
 `bookings` holds the live bookings only, in the order they were made, and `waiting` the line, the
 first in front. What ends moves to a document of its own in the same transaction (see
@@ -18,7 +18,7 @@ from bson import ObjectId
 
 from slotlock.domain.bookings import BookingId, SlotId, WaitId, Waiting
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import Slot, SlotKind, SlotStatus
+from slotlock.domain.slots import CalledOff, Slot, SlotKind, SlotStatus
 from slotlock.stores.booking_documents import booking_of, entry_of
 from slotlock.stores.mongo import Document
 
@@ -38,7 +38,7 @@ PLAIN = {
     "offerMinutes": "offer_minutes",
     "choice": "choice",
 }
-FIELDS = (*PLAIN, "kind", "status", "remaining")
+FIELDS = (*PLAIN, "kind", "status", "calledOff", "remaining")
 ONLY_IF_SET = {"partialFilterExpression": {"due": {"$exists": True}}}
 # Not `$type`: MongoDB would not see that a choice which is asked for is a string.
 ONLY_OF_CHOICES = {"partialFilterExpression": {"choice": {"$gt": ""}}}
@@ -64,6 +64,7 @@ def slot_of(document: Document) -> Slot:
         taken=document["capacity"] - document["remaining"],
         kind=SlotKind(document["kind"]),
         status=SlotStatus(document["status"]),
+        called_off=_called_off_of(document.get("calledOff")),
         bookings=tuple(booking_of(slot_id, entry) for entry in document["bookings"]),
         waiting=tuple(_waiting_of(slot_id, entry) for entry in waiting),
         heads=len(heads),
@@ -78,6 +79,7 @@ def fields_of(slot: Slot) -> Document:
         **{field: getattr(slot, name) for field, name in PLAIN.items()},
         "kind": slot.kind.value,
         "status": slot.status.value,
+        "calledOff": _called_off(slot.called_off),
         "remaining": slot.remaining,
         "words": words(f"{slot.title} {slot.location or ''}"),
     }
@@ -209,3 +211,11 @@ def _waiting_of(slot_id: SlotId, entry: Document) -> Waiting:
 
 def _waiting_entry(waiting: Waiting) -> Document:
     return {"id": ObjectId(waiting.id), "user": ObjectId(waiting.user_id), "at": waiting.since}
+
+
+def _called_off_of(kept: Document | None) -> CalledOff | None:
+    return CalledOff(kept["at"], UserId(str(kept["by"]))) if kept else None
+
+
+def _called_off(called_off: CalledOff | None) -> Document | None:
+    return {"at": called_off.at, "by": ObjectId(called_off.by)} if called_off else None

@@ -1,7 +1,8 @@
 """Slots in MongoDB: adding them and looking at them; `writes` changes them."""
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from bson import ObjectId
@@ -13,8 +14,8 @@ from slotlock.domain.slots import Slot
 from slotlock.stores import booking_documents, choices, slot_queries
 from slotlock.stores import slot_documents as documents
 from slotlock.stores.batches import Batches
-from slotlock.stores.gate import Gate, gated
-from slotlock.stores.mongo import SLOTS_GATE, Database, Document
+from slotlock.stores.gate import Gate, gated, listed
+from slotlock.stores.mongo import LISTS_GATE, SLOTS_GATE, Database, Document
 
 
 def new_slot_id() -> SlotId:
@@ -48,6 +49,7 @@ class Slots:
 
     def __init__(self, database: Database) -> None:
         self.gate = Gate(SLOTS_GATE)
+        self.lists = Gate(LISTS_GATE)
         self._slots = database["slots"]
         self._ended = database["endedBookings"]
         self._choices = choices.Choices(database)
@@ -60,7 +62,7 @@ class Slots:
         for name, (keys, options) in documents.INDEXES.items():
             await self._slots.create_index(keys, name=name, **options)
         await self._ended.create_index([("slot", 1), ("endedAt", 1), ("_id", 1)], name="slot")
-        await self._ended.create_index([("user", 1), ("endedAt", 1)], name="person")
+        await self._ended.create_index([("user", 1), ("endedAt", 1), ("_id", 1)], name="person")
 
     @gated
     async def add(self, slot: Slot) -> None:
@@ -77,39 +79,45 @@ class Slots:
         """
         return await self._looks.do(look)
 
-    async def look_to_decide(self, look: Look) -> Slot | None:
+    async def look_to_decide(self, *looks: Look) -> list[Slot | None]:
         """The same with what a decision needs besides: these people's other bookings of a choice.
 
         What is written on this look is guarded by its version and by theirs.
         """
-        slot = await self._looks.do(look)
-        if slot is None or slot.choice is None:
-            return slot
-        people = {*look.people, *(waiting.user_id for waiting in slot.waiting)}
-        people |= {b.user_id for b in slot.bookings if b.id in look.booking_ids}
-        return replace(slot, elsewhere=await self._elsewhere(slot, sorted(people), look.now))
+        slots = await asyncio.gather(*map(self._looks.do, looks))
+        people: dict[str, set[UserId]] = {}
+        for look, slot in zip(looks, slots, strict=True):
+            if slot is not None and slot.choice is not None:
+                asked = {b.user_id for b in slot.bookings if b.id in look.booking_ids}
+                waiting = {waiting.user_id for waiting in slot.waiting}
+                people.setdefault(slot.choice, set()).update(look.people, waiting, asked)
+        now = max(look.now for look in looks)
+        pages = {c: await self._pages(c, sorted(ids), now) for c, ids in people.items()}
+        return [slot and choices.beside(slot, pages.get(slot.choice or "", ())) for slot in slots]
 
     @gated
-    async def _elsewhere(
-        self, slot: Slot, user_ids: Sequence[UserId], now: datetime
+    async def _pages(
+        self, choice: str, user_ids: Sequence[UserId], now: datetime
     ) -> tuple[Elsewhere, ...]:
-        return await self._choices.pages(slot.choice or "", slot.id, user_ids, now)
+        return await self._choices.pages(choice, user_ids, now)
 
-    async def _look_together(self, looks: list[Look]) -> list[Slot | None]:
+    async def _look_together(self, looks: list[Look]) -> list[Slot | Exception | None]:
         projection = documents.seen_by(
             {user_id for look in looks for user_id in look.people},
             {booking_id for look in looks for booking_id in look.booking_ids},
             max(look.now for look in looks),
             max(look.heads for look in looks),
         )
-        query = {
-            "_id": {"$in": [ObjectId(slot_id) for slot_id in {look.slot_id for look in looks}]}
-        }
-        slots = [documents.slot_of(d) async for d in self._slots.find(query, projection)]
-        found = {slot.id: slot for slot in slots}
+        wanted = [ObjectId(slot_id) for slot_id in {look.slot_id for look in looks}]
+        found: dict[str, Slot | Exception] = {}
+        async for document in self._slots.find({"_id": {"$in": wanted}}, projection):
+            try:
+                found[str(document["_id"])] = documents.slot_of(document)
+            except (KeyError, ValueError) as error:  # one that cannot be read is its readers' alone
+                found[str(document["_id"])] = error
         return [found.get(look.slot_id) for look in looks]
 
-    @gated
+    @listed
     async def look_at_roster(self, slot_id: SlotId) -> Slot | None:
         """The slot as it is now, with every live booking in the order they were made."""
         document = await self._slots.find_one({"_id": ObjectId(slot_id)})
@@ -145,7 +153,7 @@ class Slots:
         query = {"bookings.user": ObjectId(user_id)}
         return await self._page(query, SlotOrder.START_ASC, first, after, now, [user_id])
 
-    @gated
+    @listed
     async def _page(
         self,
         query: Document,
@@ -212,18 +220,29 @@ class Slots:
         }
         return [found.get(booking_id) for booking_id in booking_ids]
 
-    @gated
     async def ended_page(
         self, slot_id: SlotId, first: int, after: Position | None
     ) -> Page[Booking]:
         """The next ended bookings of a slot, in the order they ended."""
-        query: Document = {"slot": ObjectId(slot_id)}
+        return await self._ended_page(
+            {"slot": ObjectId(slot_id)}, SlotOrder.START_ASC, first, after
+        )
+
+    async def ended_of(self, user_id: UserId, first: int, after: Position | None) -> Page[Booking]:
+        """The next ended bookings of a person, the latest first."""
+        query = {"user": ObjectId(user_id)}
+        return await self._ended_page(query, SlotOrder.START_DESC, first, after)
+
+    @listed
+    async def _ended_page(
+        self, query: Document, order: SlotOrder, first: int, after: Position | None
+    ) -> Page[Booking]:
         if after is not None:
-            later = {"endedAt": {"$gt": after.start}}
-            here = {"endedAt": after.start, "_id": {"$gt": ObjectId(after.id)}}
-            query["$or"] = [later, here]
-        order = [("endedAt", 1), ("_id", 1)]
-        found = self._ended.find(query, sort=order, limit=first + 1)
+            past = "$gt" if order is SlotOrder.START_ASC else "$lt"
+            here = {"endedAt": after.start, "_id": {past: ObjectId(after.id)}}
+            query = {**query, "$or": [{"endedAt": {past: after.start}}, here]}
+        sort = [("endedAt", order.value), ("_id", order.value)]
+        found = self._ended.find(query, sort=sort, limit=first + 1)
         ended = [booking_documents.ended_booking(document) async for document in found]
         return Page(tuple(ended[:first]), len(ended) > first)
 

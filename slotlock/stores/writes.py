@@ -28,7 +28,7 @@ from slotlock.stores.batches import Batches
 from slotlock.stores.booking_documents import ended_document, left_document
 from slotlock.stores.choices import turned_pages
 from slotlock.stores.gate import Gate, gated
-from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database
+from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, WRITES_GATE, Database
 
 LARGEST_WRITE = 64
 DUPLICATE_KEY = 11000
@@ -72,8 +72,8 @@ class _SlowError(Exception):
 class Writes:
     """The only way in which slots change once they are there."""
 
-    def __init__(self, database: Database, gate: Gate) -> None:
-        self.gate = gate
+    def __init__(self, database: Database) -> None:
+        self.gate = Gate(WRITES_GATE)
         self._client = database.client
         self._slots = database["slots"]
         self._ended = database["endedBookings"]

@@ -37,7 +37,7 @@ def slots(database: Database) -> Slots:
 @pytest.fixture
 def writes(database: Database, slots: Slots) -> Writes:
     """What changes them."""
-    return Writes(database, slots.gate)
+    return Writes(database)
 
 
 async def kept(slots: Slots) -> Slot:

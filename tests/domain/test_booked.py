@@ -77,12 +77,12 @@ def test_organisers_confirm_for_others_and_are_named() -> None:
     assert after.bookings[0].log[-1].overrode == ()
 
 
-def test_after_the_start_organisers_alone_confirm_and_the_limit_is_named() -> None:
+def test_a_hold_given_after_the_start_is_confirmed_while_it_lasts() -> None:
     tomorrow = slot()
     full, hold = place(tomorrow, party("ada", hold=True, by="eve"), tomorrow.start)
-    assert confirm(full, ask(hold), full.start) == (full, SlotStarted(full))
-    after, _ = confirm(full, ask(hold, "eve", Role.ADMIN), full.start)
-    assert after.bookings[0].log[-1].overrode == (Limit.SLOT_STARTED,)
+    after, outcome = confirm(full, ask(hold), full.start)
+    assert isinstance(outcome, BookingConfirmed)
+    assert after.bookings[0].log[-1].overrode == ()
 
 
 def test_a_hold_in_a_slot_called_off_is_not_confirmed() -> None:

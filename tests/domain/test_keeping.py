@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.keeping import SlotDraft, call_off, create, edit, publish
 from slotlock.domain.outcomes import SlotKept
+from slotlock.domain.people import UserId
 from slotlock.domain.refusals import CapacityBelowTaken, InvalidInput, SlotCancelled
 from slotlock.domain.settling import settle
-from slotlock.domain.slots import SlotKind, SlotStatus
+from slotlock.domain.slots import CalledOff, SlotKind, SlotStatus
 from tests.domain.test_booking import NOW, booked, lined_up, slot
 
 
@@ -95,6 +96,9 @@ def test_more_places_go_to_those_who_wait() -> None:
     assert [waiting.user_id for waiting in after.waiting] == ["dan"]
 
 
+EVE = UserId("eve")
+
+
 def test_a_draft_is_published_once() -> None:
     after, outcome = publish(slot(status=SlotStatus.DRAFT))
     assert after.status is SlotStatus.PUBLISHED
@@ -102,11 +106,19 @@ def test_a_draft_is_published_once() -> None:
     assert publish(after) == (after, outcome)
 
 
+def test_who_waits_for_a_slot_that_is_called_off_waits_no_longer() -> None:
+    before = lined_up(booked(slot(), "ada")[0], "ben", "cyd")
+    off, _ = call_off(before, EVE, NOW)
+    assert (off.waiting, off.waiting_count, off.heads) == ((), 0, 0)
+    assert [(left.waiting.user_id, left.by) for left in off.left] == [("ben", EVE), ("cyd", EVE)]
+
+
 def test_a_slot_called_off_stays_as_it_is_with_its_roster() -> None:
     before, bookings = booked(slot(), "ada")
-    off, outcome = call_off(before)
+    off, outcome = call_off(before, EVE, NOW)
     assert outcome == SlotKept(off)
     assert list(off.bookings) == bookings
-    assert call_off(off) == (off, outcome)
+    assert off.called_off == CalledOff(NOW, EVE)
+    assert call_off(off, EVE, NOW) == (off, outcome)
     assert publish(off) == (off, SlotCancelled(off))
     assert edit(off, {"title": "On again"}) == (off, SlotCancelled(off))

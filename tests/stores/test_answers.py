@@ -159,7 +159,7 @@ async def test_a_key_that_was_answered_meanwhile_lets_nothing_be_written(
     database: Database,
 ) -> None:
     slots = Slots(database)
-    writes = Writes(database, slots.gate)
+    writes = Writes(database)
     first = KeptAnswer("key", "print", None, NOW)
     (one, change), (other, again) = await decided(slots), await decided(slots)
     assert await writes.commit(Changes((change,), (first,)))
@@ -170,7 +170,7 @@ async def test_a_key_that_was_answered_meanwhile_lets_nothing_be_written(
 
 async def test_of_two_who_send_one_key_at_once_one_is_written(database: Database) -> None:
     slots = Slots(database)
-    writes = Writes(database, slots.gate)
+    writes = Writes(database)
     answers = (KeptAnswer("key", "print", None, NOW),)
     (one, change), (other, again) = await decided(slots), await decided(slots)
     both = (writes.commit(Changes((each,), answers)) for each in (change, again))

@@ -80,7 +80,7 @@ async def keep_slots(slots: Slots) -> list[SlotId]:
 
 async def look(slots: Slots, slot_id: SlotId, *booking_ids: BookingId) -> Slot:
     """The slot as a decision finds it."""
-    found = await slots.look_to_decide(Look(slot_id, utc_now(), [ADA, BEN], booking_ids))
+    (found,) = await slots.look_to_decide(Look(slot_id, utc_now(), [ADA, BEN], booking_ids))
     assert found is not None
     return found
 
@@ -110,7 +110,7 @@ async def change_slots(slots: Slots, writes: Writes, slot_id: SlotId, team: Team
 async def use_slots(database: Database) -> None:
     """Every way in which slots are read and written."""
     slots, answers, teams = Slots(database), Answers(database), Teams(database)
-    writes = Writes(database, slots.gate)
+    writes = Writes(database)
     ids = await keep_slots(slots)
     await answers.prepare()
     now = utc_now()

@@ -35,7 +35,7 @@ async def rooms(servers: Servers) -> AsyncIterator[Rooms]:
     client, database = mongo.connect(database_url(servers, "slots"))
     try:
         slots = Slots(database)
-        yield slots, Writes(database, slots.gate)
+        yield slots, Writes(database)
     finally:
         await client.close()
 

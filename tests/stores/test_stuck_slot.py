@@ -42,7 +42,7 @@ def booked(before: Slot) -> Changes:
 
 async def test_a_slot_that_cannot_be_written_keeps_no_other_waiting(database: Database) -> None:
     slots = Slots(database)
-    writes = Writes(database, slots.gate)
+    writes = Writes(database)
     stuck, free = slot(id=new_slot_id()), slot(id=new_slot_id())
     for one in (stuck, free):
         await slots.add(one)
@@ -62,7 +62,7 @@ async def test_who_has_a_transaction_with_a_stuck_slot_is_told_to_try_again(
 ) -> None:
     monkeypatch.setattr(writing, "OPERATION_TIMEOUT_MS", 300)
     slots = Slots(database)
-    writes = Writes(database, slots.gate)
+    writes = Writes(database)
     stuck = slot(id=new_slot_id())
     await slots.add(stuck)
     answer = KeptAnswer(str(ObjectId()), "a question", "an answer", NOW)

@@ -52,7 +52,7 @@ class Rooms:
 
     async def look(self, slot_id: SlotId, *people: UserId, now: datetime = NOW) -> Slot:
         """The slot as a decision finds it."""
-        found = await self.slots.look_to_decide(Look(slot_id, now, people, heads=100))
+        (found,) = await self.slots.look_to_decide(Look(slot_id, now, people, heads=100))
         assert found is not None
         return found
 
@@ -72,7 +72,7 @@ async def rooms(servers: Servers) -> AsyncIterator[Rooms]:
     try:
         slots = Slots(database)
         await slots.prepare()
-        yield Rooms(database, slots, Writes(database, slots.gate))
+        yield Rooms(database, slots, Writes(database))
     finally:
         await client.drop_database(database.name)
         await client.close()

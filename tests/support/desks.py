@@ -138,7 +138,7 @@ async def _open(closing: AsyncExitStack, mongo_url: str, redis_url: str, clock: 
     board, personal = AvailabilityBoard(slots, clock), PersonalBoard(slots, clock)
     desk = Desk(
         slots=slots,
-        writes=HesitantWrites(database, slots.gate),
+        writes=HesitantWrites(database),
         answers=Answers(database),
         users=Users(database),
         teams=Teams(database),

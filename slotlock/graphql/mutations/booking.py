@@ -79,7 +79,7 @@ class Booked:
     @classmethod
     def of(cls, outcome: outcomes.Booked, caller: Caller) -> "Booked":
         slot = Slot.of(outcome.slot, caller)
-        return cls(booking=types.Booking.of(outcome.booking, slot), slot=slot)
+        return cls(booking=types.Booking.of(outcome.booking, slot, caller), slot=slot)
 
 
 @strawberry.type(description="All the places are theirs, for good or as holds.")

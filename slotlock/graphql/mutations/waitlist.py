@@ -97,7 +97,7 @@ def _joined(outcome: outcomes.JoinOutcome, caller: Caller) -> JoinWaitlistResult
             return AlreadyWaiting.of(outcome, caller)
         case refused.AlreadyBooked():
             slot = Slot.of(outcome.slot, caller)
-            return AlreadyBooked.of(Booking.of(outcome.booking, slot), slot)
+            return AlreadyBooked.of(Booking.of(outcome.booking, slot, caller), slot)
         case refused.LimitReached():
             return LimitReached.of(outcome, caller)
         case refused.PlacesLeft():

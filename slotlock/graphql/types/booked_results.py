@@ -59,7 +59,6 @@ ConfirmBookingResult = Annotated[
     | HoldExpired
     | LimitReached
     | BookingNotFound
-    | SlotStarted
     | SlotCancelled
     | Locked
     | KeyReused,
@@ -108,15 +107,13 @@ def confirmed(outcome: outcomes.ConfirmOutcome, gid: str, caller: Caller) -> Con
     match outcome:
         case outcomes.BookingConfirmed():
             slot = Slot.of(outcome.slot, caller)
-            return BookingConfirmed(booking=Booking.of(outcome.booking, slot), slot=slot)
+            return BookingConfirmed(booking=Booking.of(outcome.booking, slot, caller), slot=slot)
         case refused.HoldExpired():
             return HoldExpired.of(outcome, caller)
         case refused.LimitReached():
             return LimitReached.of(outcome, caller)
         case refused.BookingNotFound():
             return BookingNotFound.of(gid)
-        case refused.SlotStarted():
-            return SlotStarted.of(Slot.of(outcome.slot, caller))
         case refused.SlotCancelled():
             return SlotCancelled.of(Slot.of(outcome.slot, caller))
         case refused.Locked():
@@ -132,7 +129,7 @@ def extended(outcome: outcomes.ExtendOutcome, gid: str, caller: Caller) -> Exten
     match outcome:
         case outcomes.HoldExtended():
             slot = Slot.of(outcome.slot, caller)
-            return HoldExtended(booking=Booking.of(outcome.booking, slot), slot=slot)
+            return HoldExtended(booking=Booking.of(outcome.booking, slot, caller), slot=slot)
         case refused.HoldLimitReached():
             return HoldLimitReached.of(outcome, caller)
         case refused.NotHeld():
@@ -156,7 +153,7 @@ def cancelled(outcome: outcomes.CancelOutcome, gid: str, caller: Caller) -> Canc
     match outcome:
         case outcomes.BookingCancelled():
             slot = Slot.of(outcome.slot, caller)
-            return BookingCancelled(booking=Booking.of(outcome.booking, slot), slot=slot)
+            return BookingCancelled(booking=Booking.of(outcome.booking, slot, caller), slot=slot)
         case refused.HoldExpired():
             return HoldExpired.of(outcome, caller)
         case refused.BookingNotFound():
@@ -178,9 +175,9 @@ def moved(outcome: outcomes.MoveOutcome, gid: str, caller: Caller) -> MoveBookin
     match outcome:
         case outcomes.BookingMoved():
             slot = Slot.of(outcome.slot, caller)
-            old = Booking.of(outcome.old_booking, Slot.of(outcome.old_slot, caller))
+            old = Booking.of(outcome.old_booking, Slot.of(outcome.old_slot, caller), caller)
             return BookingMoved(
-                booking=Booking.of(outcome.booking, slot), old_booking=old, slot=slot
+                booking=Booking.of(outcome.booking, slot, caller), old_booking=old, slot=slot
             )
         case refused.HoldExpired():
             return HoldExpired.of(outcome, caller)

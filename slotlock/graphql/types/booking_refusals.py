@@ -38,18 +38,20 @@ class KeyReused(Refusal):
 class LimitReached(Refusal):
     limit: int = field(description="How many there may be.")
     booking_id: strawberry.ID | None = field(
-        description="The booking they have in another slot; null when another claim wants it."
+        description="The booking they have in another slot, for themselves and for organisers; "
+        "null also when another claim wants it."
     )
     slot: Slot = field(description="The slot that was asked for.")
 
     @classmethod
     def of(cls, outcome: refused.LimitReached, caller: Caller) -> Self:
         other = outcome.booking
+        shown = caller.organises or (other is not None and other.user_id == caller.user_id)
         return cls(
             code=RefusalCode.LIMIT_REACHED,
-            message="There is a booking in another slot of this choice already.",
+            message="There is a booking or a claim in another slot of this choice already.",
             limit=outcome.limit,
-            booking_id=booking_gid(other.slot_id, other.id) if other else None,
+            booking_id=booking_gid(other.slot_id, other.id) if shown and other else None,
             slot=Slot.of(outcome.slot, caller),
         )
 
@@ -91,7 +93,7 @@ class HoldExpired(Refusal):
         return cls(
             code=RefusalCode.HOLD_EXPIRED,
             message="This hold ran out, and its place was given back.",
-            booking=Booking.of(outcome.booking, slot),
+            booking=Booking.of(outcome.booking, slot, caller),
             slot=slot,
         )
 
@@ -105,7 +107,7 @@ class HoldLimitReached(Refusal):
         return cls(
             code=RefusalCode.HOLD_LIMIT_REACHED,
             message="This hold cannot last longer.",
-            booking=Booking.of(outcome.booking, Slot.of(outcome.slot, caller)),
+            booking=Booking.of(outcome.booking, Slot.of(outcome.slot, caller), caller),
         )
 
 
@@ -118,7 +120,7 @@ class NotHeld(Refusal):
         return cls(
             code=RefusalCode.NOT_HELD,
             message="This is no hold, so it does not run out.",
-            booking=Booking.of(outcome.booking, Slot.of(outcome.slot, caller)),
+            booking=Booking.of(outcome.booking, Slot.of(outcome.slot, caller), caller),
         )
 
 
@@ -202,7 +204,7 @@ def place_refusal(outcome: refused.PlaceRefusal, caller: Caller) -> PlaceRefusal
             return SlotFull.of(Slot.of(outcome.slot, caller))
         case refused.AlreadyBooked():
             slot = Slot.of(outcome.slot, caller)
-            return AlreadyBooked.of(Booking.of(outcome.booking, slot), slot)
+            return AlreadyBooked.of(Booking.of(outcome.booking, slot, caller), slot)
         case refused.LimitReached():
             return LimitReached.of(outcome, caller)
         case refused.SlotStarted():

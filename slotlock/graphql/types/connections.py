@@ -1,6 +1,7 @@
 """Lists as Relay connections (relay.dev/graphql/connections.htm) with keyset cursors."""
 
 import binascii
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Generic, Self, TypeVar
@@ -80,7 +81,7 @@ def position_of(cursor: str | None) -> Position | None:
         return None
     try:
         milliseconds, item_id = orjson.loads(urlsafe_b64decode(cursor.encode("ascii")))
-        if len(bytes.fromhex(item_id)) == 12:
+        if re.fullmatch("[0-9a-f]{24}", item_id):
             return Position(EPOCH + timedelta(milliseconds=milliseconds), item_id)
     except (ValueError, TypeError, OverflowError, binascii.Error):
         pass

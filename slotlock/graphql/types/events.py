@@ -53,5 +53,5 @@ class BookingEvent:
 
     @classmethod
     def of(cls, news: BookingNews, viewer: Caller) -> Self:
-        booking = Booking.of(news.booking, Slot.of(news.slot, viewer))
+        booking = Booking.of(news.booking, Slot.of(news.slot, viewer), viewer)
         return cls(what=news.entry.deed, at=news.entry.at, booking=booking, by_id=news.entry.by)

@@ -109,7 +109,7 @@ class AlreadyBooked(Refusal):
     def of(cls, booking: Booking, slot: Slot) -> Self:
         return cls(
             code=RefusalCode.ALREADY_BOOKED,
-            message="You have a place in this slot already.",
+            message="They have a place in this slot already.",
             booking=booking,
             slot=slot,
         )

@@ -40,34 +40,49 @@ class Booking(Node):
     async def user(self, info: Info) -> User | None:
         return await load_user(info, self.user_id)
 
-    @field(description="Who made it; null for the waiting list.")
+    @field(
+        description="Who made it, shown to them, to its owner and to organisers; null for the "
+        "waiting list."
+    )
     async def made_by(self, info: Info) -> User | None:
-        return await load_user(info, self.log[0].by) if self.log[0].by else None
+        by = self.log[0].by if self.log else None
+        return await load_user(info, by) if by else None
 
-    @field(description="Everything that happened to it, the oldest first.")
+    @field(
+        description="Everything that happened to it, the oldest first; shown to its owner, to who "
+        "made it and to organisers, else empty."
+    )
     def history(self) -> list[BookingChange]:
         return [BookingChange.of(change) for change in changes(self.log)]
 
     @classmethod
-    def of(cls, booking: bookings.Booking, slot: "Slot") -> Self:
-        called_off = slot.status is SlotStatus.CANCELLED and booking.status.takes_a_place
-        cancelled = booking.status is BookingStatus.CANCELLED
+    def of(cls, booking: bookings.Booking, slot: "Slot", viewer: Caller | None) -> Self:
+        if slot.calling_off is not None and booking.status.takes_a_place:
+            booking = booking.then(slot.calling_off)
+        last = booking.log[-1]
         return cls(
             id=booking_gid(booking.slot_id, booking.id),
             slot=slot,
-            status=BookingStatus.CANCELLED if called_off else booking.status,
-            held_until=booking.held_until,
+            status=last.after,
+            held_until=last.held_until,
             created_at=booking.created_at,
-            cancelled_at=booking.ended_at if cancelled else None,
+            cancelled_at=booking.ended_at if last.after is BookingStatus.CANCELLED else None,
             ended_at=booking.ended_at,
             on_behalf=booking.made_by not in (None, booking.user_id),
             waited_since=booking.waited_since,
             moved_from=_ref_gid(booking.moved_from),
             moved_to=_ref_gid(booking.moved_to),
-            overrode=list(booking.log[-1].overrode),
+            overrode=list(last.overrode),
             user_id=booking.user_id,
-            log=booking.log,
+            log=booking.log if _may_read(booking, viewer) else (),
         )
+
+
+def _may_read(booking: bookings.Booking, viewer: Caller | None) -> bool:
+    """Whether its record is shown: to its owner, to who made it and to organisers."""
+    if viewer is None:
+        return False
+    return viewer.organises or viewer.user_id in (booking.user_id, booking.made_by)
 
 
 def _ref_gid(ref: bookings.BookingRef | None) -> strawberry.ID | None:
@@ -123,6 +138,7 @@ class Slot(Node):
     waitlist_length: int = field(description="How many wait.")
     my_waitlist_entry: WaitlistEntry | None = field(description="The caller's turn, if they wait.")
     booker_id: strawberry.Private[UserId | None]
+    calling_off: strawberry.Private[Entry | None]
 
     @field(description="Who booked a one-place slot; shown to them and to organisers, else null.")
     async def booked_by(self, info: Info) -> User | None:
@@ -152,9 +168,10 @@ class Slot(Node):
             waitlist_length=slot.waiting_count,
             my_waitlist_entry=None,
             booker_id=_booker(slot, viewer),
+            calling_off=domain.calling_off(slot) if slot.called_off else None,
         )
         if viewer is not None and (mine := slot.booking_of(viewer.user_id)):
-            mirrored.my_booking = Booking.of(mine, mirrored)
+            mirrored.my_booking = Booking.of(mine, mirrored, viewer)
         if viewer is not None and (waiting := slot.waiting_of(viewer.user_id)):
             mirrored.my_waitlist_entry = WaitlistEntry.of(waiting, mirrored)
         return mirrored

@@ -27,12 +27,12 @@ def _key(slot_id: SlotId) -> str:
     return f"stock:{slot_id}"
 
 
-async def _as_cached(self: Slots, look: Look) -> Slot | None:
-    slot = await look_to_decide(self, look)
-    if slot is None:
-        return None
-    left = await _redis().get(_key(slot.id))
-    return replace(slot, taken=slot.capacity - int(left) if left else 0)
+async def _as_cached(self: Slots, *looks: Look) -> list[Slot | None]:
+    slots = []
+    for slot in await look_to_decide(self, *looks):
+        left = await _redis().get(_key(slot.id)) if slot else None
+        slots.append(slot and replace(slot, taken=slot.capacity - int(left) if left else 0))
+    return slots
 
 
 async def _caching(self: Writes, changes: Changes) -> bool:
