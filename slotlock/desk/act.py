@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
-from slotlock.desk.deciding import Request, decide, kept_answers
+from slotlock.desk.deciding import Decided, Request, decide, kept_answers
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import kept_answer
 from slotlock.domain.bookings import Booking, SlotId
@@ -38,10 +38,11 @@ async def act(
     if wait_s > 0 and len(slot_ids) == 1 and not request.teams:
         return await _stand_in_line(desk, slot_ids[0], request, wait_s)
     if len(slot_ids) > 1:
-        # Locks of several slots keep many others out, and whoever is refused needs none.
-        refused: Outcome | Locked = await turned_away(desk, slot_ids, request)
-        if not isinstance(refused, Locked):
-            return refused
+        # Locks of several slots keep many others out, and where nothing is to be written none is
+        # needed.
+        decided = await _decide_now(desk, slot_ids, request)
+        if not decided.changes:
+            return cast("Outcome", decided.outcomes[0])
     outcomes = await _in_turn(desk, slot_ids, lambda: [request], wait_s)
     if outcomes is not None:
         (outcome,) = outcomes
@@ -88,9 +89,13 @@ async def turned_away(
 
     A refusal needs no lock: who asks for a slot that is full is told so, not to ask again.
     """
-    now = desk.now()
-    decided = decide(await _look(desk, slot_ids, [request], now), [request], now)
+    decided = await _decide_now(desk, slot_ids, request)
     return locked(slot_ids[0]) if decided.granted[0] else decided.outcomes[0]
+
+
+async def _decide_now(desk: Desk, slot_ids: Sequence[SlotId], request: Request[Any]) -> Decided:
+    now = desk.now()
+    return decide(await _look(desk, slot_ids, [request], now), [request], now)
 
 
 def locked(slot_id: SlotId) -> Locked:

@@ -85,9 +85,10 @@ def test_nobody_is_given_a_place_in_a_slot_that_began() -> None:
     assert settle(before, before.start - INSTANT).is_booked
 
 
-def test_the_places_of_a_slot_called_off_still_run_out() -> None:
+def test_the_bookings_of_a_slot_called_off_ended_with_it_and_run_out_no_more() -> None:
     full, _ = held()
-    assert settle(replace(full, status=SlotStatus.CANCELLED), LATER).taken == 0
+    off = replace(full, status=SlotStatus.CANCELLED)
+    assert settle(off, LATER) == off
 
 
 def test_who_chose_another_of_the_choice_meanwhile_leaves_the_line_to_the_next() -> None:

@@ -138,13 +138,13 @@ async def test_what_an_organiser_does_to_a_booking_is_told(office: Office) -> No
 
 
 async def test_a_slot_that_is_called_off_is_told_to_everyone_in_it(office: Office) -> None:
-    slot_id = await office.organiser.slot(capacity=2)
+    slot_id, by = await office.organiser.slot(capacity=2), await office.organiser.id()
     for person in (office.ada, office.ben):
         await person.wish(slot_id)
     async with office.watching(office.ada) as adas, office.watching(office.ben) as bens:
         await office.organiser.call_off(slot_id)
         for watcher in (adas, bens):
-            assert await watcher.told_in_short() == ("CANCELLED", None, slot_id, "CANCELLED")
+            assert await watcher.told_in_short() == ("CANCELLED", by, slot_id, "CANCELLED")
 
 
 async def test_a_team_mate_who_books_for_somebody_is_told_of(office: Office) -> None:

@@ -8,6 +8,9 @@ from tests.support.acts import MORNING, Act, Answer, LogEntry
 from tests.support.model import LONGEST_HOLD, Books, Place, SlotFacts, Turn
 from tests.support.model_teams import team_answer
 
+# What may have been done before, so that the answer uses its key up without an effect.
+DONE = ("BookingConfirmed", "BookingCancelled", "HoldExtended")
+
 
 class Model(Books):
     """The books with a rule for every act."""
@@ -24,7 +27,7 @@ class Model(Books):
         rule: Callable[[Act, datetime], Answer] = getattr(self, f"_{act.verb}")
         answer = rule(act, now)
         # What was so already is answered as if it had just been done, and uses the key up.
-        if act.key and (self.effect or answer[0] in ("BookingConfirmed", "BookingCancelled")):
+        if act.key and (self.effect or answer[0] in DONE):
             self.kept[key] = (act.asked, answer)
         return answer
 
@@ -74,13 +77,10 @@ class Model(Books):
         if slot.called_off:
             return ("SlotCancelled",)
         if place.status == "held":
-            late = now >= slot.start
-            if late and not act.organises:
-                return ("SlotStarted",)
             if self.twice_in_choice(slot, place, now) and not act.organises:
                 return ("LimitReached",)
             chosen = bool(self.elsewhere(slot, place.user, now))
-            over = ("slot_started",) * late + ("one_of_choice",) * chosen
+            over = ("one_of_choice",) * chosen
             place.log.append(LogEntry(now, act.by, "confirmed", "confirmed", None, over))
             self.effect = True
         return ("BookingConfirmed", place.shown)
@@ -98,6 +98,8 @@ class Model(Books):
         fixed = place.log[0].by is None or place.log[0].deed == "moved"
         if until <= place.until or fixed or self.twice_in_choice(slot, place, now):
             return ("HoldLimitReached", place.shown)
+        if until - place.until < timedelta(seconds=30):
+            return ("HoldExtended", place.shown)
         place.log.append(LogEntry(now, act.by, "extended", "held", until))
         self.effect = True
         return ("HoldExtended", place.shown)
@@ -110,6 +112,8 @@ class Model(Books):
                 return ("BookingCancelled", ended.shown)
             return found
         slot, place = self._live(act)
+        if slot.called_off:
+            return ("BookingCancelled", place.shown)
         over = self._late(slot, place, now)
         if over and not act.organises:
             return ("SlotStarted",) if over == ("slot_started",) else ("CutoffPassed",)
@@ -128,6 +132,8 @@ class Model(Books):
             return ("SlotNotFound",)
         if place.status == "expired":
             return ("HoldExpired", place.shown)
+        if old.called_off:
+            return ("SlotCancelled",)
         if act.to == old.id:
             return ("AlreadyBooked", place.shown)
         over = self._late(old, place, now)
@@ -168,10 +174,11 @@ class Model(Books):
         return ("BookingNotFound",)
 
     def _late(self, slot: SlotFacts, place: Place, now: datetime) -> tuple[str, ...]:
+        if place.status == "held":
+            return ()
         if now >= slot.start:
             return ("slot_started",)
-        too_late = now >= slot.start - slot.cutoff and place.status == "confirmed"
-        return ("cancel_cutoff",) * too_late
+        return ("cancel_cutoff",) * (now >= slot.start - slot.cutoff)
 
     def _join(self, act: Act, now: datetime) -> Answer:
         slot = self.slots.get(act.slot)
@@ -229,5 +236,8 @@ class Model(Books):
 
     def _call_off(self, act: Act, now: datetime) -> Answer:
         self.settle([act.slot], now)
-        self.slots[act.slot].called_off = True
+        slot = self.slots[act.slot]
+        slot.called_off = True
+        self.left.extend(turn.token for turn in slot.line)
+        slot.line.clear()
         return ("SlotKept",)

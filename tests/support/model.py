@@ -99,11 +99,15 @@ class SlotFacts:
     def due(self, now: datetime) -> bool:
         """Whether the clock has something to do here."""
         waits = self.free > 0 and bool(self.line) and self.serves(now)
-        return waits or any(place.ran_out(now) for place in self.places)
+        return waits or bool(self.over(now))
+
+    def over(self, now: datetime) -> list[Place]:
+        """Holds whose time is over; in a slot that was called off nothing runs out any more."""
+        return [] if self.called_off else [p for p in self.places if p.ran_out(now)]
 
     def remaining(self, now: datetime) -> int:
         """Places that anybody may take now: those who wait come first."""
-        free = self.capacity - sum(not place.ran_out(now) for place in self.places)
+        free = self.capacity - len(self.places) + len(self.over(now))
         return free - min(free, len(self.line)) if self.serves(now) else free
 
 
@@ -149,7 +153,7 @@ class Books:
         """Holds that ran out are over, and who is first in line gets what is free."""
         slots = [self.slots[id_] for id_ in slot_ids if id_ in self.slots]
         for slot in slots:
-            for place in [p for p in slot.places if p.ran_out(now)]:
+            for place in slot.over(now):
                 self.end(slot, place, place.over)
         for slot in slots:
             while slot.free > 0 and slot.line and slot.serves(now):

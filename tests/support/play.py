@@ -214,12 +214,13 @@ class Play:
             slot = slots[SlotId(slot_id)]
             assert slot.remaining == facts.remaining(self.now), (slot, facts)
             mine, true = slot.booking_of(viewer.user_id), facts.of(viewer.user_id)
-            there = true if true and not true.ran_out(self.now) else None
+            there = true if true and true not in facts.over(self.now) else None
             assert (mine and self.tokens[mine.id]) == (there and there.token), (slot, facts)
         some = ids[self._steps % len(ids)]
         found = await reading.roster(desk, some, 100, None)
         assert found is not None
-        live = [p.token for p in self.model.slots[some].places if not p.ran_out(self.now)]
+        facts = self.model.slots[some]
+        live = [p.token for p in facts.places if p not in facts.over(self.now)]
         assert [self.tokens[booking.id] for booking in found[1].items] == live
 
 
