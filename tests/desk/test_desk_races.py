@@ -73,9 +73,11 @@ async def booked(scene: Scene, app: AppProcess, who: int, **fields: Any) -> tupl
 
 
 async def held(scene: Scene, app: AppProcess, who: int) -> tuple[str, str]:
-    """A new slot of one place that somebody holds, and their hold."""
-    slot_id = await scene.slot(app)
-    return slot_id, (await scene.person(app, who).hold(slot_id))["id"]
+    """A new slot of one place that somebody holds, and their hold, which is worth extending."""
+    slot_id = await scene.slot(app, holdMinutes=1)
+    hold = await scene.person(app, who).hold(slot_id)
+    await scene.organiser(app).update(slot_id, holdMinutes=5)
+    return slot_id, hold["id"]
 
 
 async def test_a_place_whose_hold_runs_out_while_it_is_confirmed_and_booked_is_one_persons(

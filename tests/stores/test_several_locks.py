@@ -66,10 +66,10 @@ async def test_who_does_not_get_all_keeps_none(offices: Offices, why: str) -> No
     await asyncio.gather(asking, return_exceptions=True)
     assert asking.cancelled() or asking.result() is None
 
-    async def free() -> bool:
-        return await lock_of(offices[0], first) is None
+    async def nothing_kept() -> bool:
+        free = await lock_of(offices[0], first) is None
+        return free and await in_line(offices[0], second) == 0
 
-    await until(free, "the first is free again")
-    assert await in_line(offices[0], second) == 0
+    await until(nothing_kept, "the first is free again, and no place in line for the second")
     await offices[0].release(theirs)
     assert await lock_of(offices[0], second) is None

@@ -95,10 +95,13 @@ class Scene:
         """The first so many."""
         return [self.person(app, number) for number in range(size)]
 
+    def organiser(self, app: AppProcess) -> Person:
+        """The organiser at a process."""
+        return Person(self.http, app.url, self.crowd.organiser)
+
     async def slot(self, app: AppProcess, **fields: Any) -> str:
         """The id of a new slot."""
-        organiser = Person(self.http, app.url, self.crowd.organiser)
-        return str((await organiser.create_slot(**fields))["id"])
+        return str((await self.organiser(app).create_slot(**fields))["id"])
 
     def truth(self, slot_id: str) -> dict[str, Any]:
         """What MongoDB says of a slot."""
