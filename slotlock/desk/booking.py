@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from prometheus_client import Counter
 
 from slotlock.desk.act import act
+from slotlock.desk.booked import ACTS
 from slotlock.desk.deciding import Request, at
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import Slip, once
@@ -95,6 +96,7 @@ async def book_all(
     slip = wish.slip(caller, "bookAll", *claims)
     run = _allowed_first(desk, caller, people, tried)
     outcome: BookAllOutcome = await once(desk, slip, slot_ids[0], wish.wait_s, run)
+    ACTS.labels("bookAll", type(outcome).__name__).inc()
     return outcome
 
 

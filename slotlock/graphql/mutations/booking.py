@@ -74,7 +74,7 @@ class BookSlotsInput:
 @strawberry.type(description="The place is theirs, for good or as a hold.")
 class Booked:
     booking: types.Booking = field(description="The booking.")
-    slot: Slot = field(description="The slot as it is now.")
+    slot: Slot = field(description="The slot right after it.")
 
     @classmethod
     def of(cls, outcome: outcomes.Booked, caller: Caller) -> "Booked":

@@ -33,12 +33,12 @@ from slotlock.graphql.types.slots import Booking, Slot, WaitlistEntry
 class WaitlistJoined:
     entry: WaitlistEntry = field(description="Their turn in line.")
     position: int = field(description="Their place in line when they joined, from 1.")
-    slot: Slot = field(description="The slot as it is now.")
+    slot: Slot = field(description="The slot right after it.")
 
 
 @strawberry.type(description="They wait no longer. Everybody else keeps their turn.")
 class WaitlistLeft:
-    slot: Slot = field(description="The slot as it is now.")
+    slot: Slot = field(description="The slot right after it.")
 
 
 JoinWaitlistResult = Annotated[

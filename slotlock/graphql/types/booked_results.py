@@ -32,26 +32,26 @@ from slotlock.graphql.types.slots import Booking, Slot
 @strawberry.type(description="A hold is a booking for good. Confirming twice gives the same.")
 class BookingConfirmed:
     booking: Booking = field(description="The booking.")
-    slot: Slot = field(description="The slot as it is now.")
+    slot: Slot = field(description="The slot right after it.")
 
 
 @strawberry.type(description="The hold lasts longer.")
 class HoldExtended:
     booking: Booking = field(description="The hold.")
-    slot: Slot = field(description="The slot as it is now.")
+    slot: Slot = field(description="The slot right after it.")
 
 
 @strawberry.type(description="The place is free again. Cancelling twice gives the same answer.")
 class BookingCancelled:
     booking: Booking = field(description="The booking that was cancelled.")
-    slot: Slot = field(description="The slot as it is now.")
+    slot: Slot = field(description="The slot right after it.")
 
 
 @strawberry.type(description="The place in the other slot is theirs, the one they had is free.")
 class BookingMoved:
     booking: Booking = field(description="The booking they have now.")
     old_booking: Booking = field(description="The booking they had.")
-    slot: Slot = field(description="The slot they moved to, as it is now.")
+    slot: Slot = field(description="The slot they moved to, right after it.")
 
 
 ConfirmBookingResult = Annotated[
