@@ -95,7 +95,7 @@ async def _on_booking(
 async def _ended_before(
     desk: Desk, errand: Errand, name: str
 ) -> BookingCancelled | HoldExpired | None:
-    booking = await desk.slots.ended(errand.booking_id)
+    booking = await desk.slots.past.find(errand.booking_id)
     ask = rules.Ask(errand.booking_id, errand.caller)
     if booking is None or booking.slot_id != errand.slot_id or not ask.may_touch(booking):
         return None

@@ -156,7 +156,7 @@ class PersonalBoard:
         # What came and went between two looks was named by those who did it.
         gone |= {ref.booking_id: ref.slot_id for ref in named if ref.booking_id not in live}
         for booking_id, slot_id in gone.items():
-            ended = await self._slots.ended(booking_id)
+            ended = await self._slots.past.find(booking_id)
             slot = await self._slots.look(Look(slot_id, self._now(), [watch.user_id]))
             if slot is not None:
                 watch.end(booking_id, ended, slot)

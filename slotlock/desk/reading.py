@@ -79,7 +79,7 @@ async def find_booking(
         return None
     slot = seen_at(slot, now)
     ran_out = next((b for b in slot.ended if b.id == booking_id), None)
-    booking = slot.booking(booking_id) or ran_out or await desk.slots.ended(booking_id)
+    booking = slot.booking(booking_id) or ran_out or await desk.slots.past.find(booking_id)
     if booking is None or booking.slot_id != slot_id:
         return None
     return (booking, slot) if viewer.organises or booking.user_id == viewer.user_id else None
@@ -93,14 +93,14 @@ async def ended_bookings(
     slot = await desk.slots.look(Look(slot_id, now))
     if slot is None:
         return None
-    return seen_at(slot, now), await desk.slots.ended_page(slot_id, first, after)
+    return seen_at(slot, now), await desk.slots.past.of_slot(slot_id, first, after)
 
 
 async def list_ended(
     desk: Desk, person: Caller, first: int, after: Position | None
 ) -> tuple[Page[Booking], dict[SlotId, Slot]]:
     """A person's next bookings that ended, the latest first, and their slots."""
-    page = await desk.slots.ended_of(person.user_id, first, after)
+    page = await desk.slots.past.of_person(person.user_id, first, after)
     return page, await find_slots(desk, {booking.slot_id for booking in page.items}, person)
 
 

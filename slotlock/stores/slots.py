@@ -7,13 +7,14 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from slotlock.domain.bookings import Booking, BookingId, Elsewhere, SlotId, WaitId
+from slotlock.domain.bookings import BookingId, Elsewhere, SlotId, WaitId
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Slot
-from slotlock.stores import booking_documents, choices, slot_queries
+from slotlock.stores import choices, slot_queries
 from slotlock.stores import slot_documents as documents
 from slotlock.stores.batches import Batches
+from slotlock.stores.ended_bookings import EndedBookings
 from slotlock.stores.gate import Gate, gated, listed
 from slotlock.stores.mongo import LISTS_GATE, SLOTS_GATE, Database, Document
 
@@ -51,18 +52,16 @@ class Slots:
         self.gate = Gate(SLOTS_GATE)
         self.lists = Gate(LISTS_GATE)
         self._slots = database["slots"]
-        self._ended = database["endedBookings"]
+        self.past = EndedBookings(database, self.lists)
         self._choices = choices.Choices(database)
         self._looks = Batches(self._look_together)
-        self._past = Batches(self._read_ended)
         self._lines = Batches(self._read_lines)
 
     async def prepare(self) -> None:
         """Create the indexes that are missing."""
         for name, (keys, options) in documents.INDEXES.items():
             await self._slots.create_index(keys, name=name, **options)
-        await self._ended.create_index([("slot", 1), ("endedAt", 1), ("_id", 1)], name="slot")
-        await self._ended.create_index([("user", 1), ("endedAt", 1), ("_id", 1)], name="person")
+        await self.past.prepare()
 
     @gated
     async def add(self, slot: Slot) -> None:
@@ -205,46 +204,6 @@ class Slots:
         """Up to so many slots in which a hold may have run out, the longest ago first."""
         found = self._slots.find({"due": {"$lte": now}}, {"_id": 1}, sort=[("due", 1)], limit=most)
         return [SlotId(str(document["_id"])) async for document in found]
-
-    async def ended(self, booking_id: BookingId) -> Booking | None:
-        """A booking that ended."""
-        return await self._past.do(booking_id)
-
-    async def _read_ended(self, booking_ids: list[BookingId]) -> list[Booking | None]:
-        query = {"_id": {"$in": [ObjectId(booking_id) for booking_id in set(booking_ids)]}}
-        found = {
-            booking.id: booking
-            async for booking in (
-                booking_documents.ended_booking(d) async for d in self._ended.find(query)
-            )
-        }
-        return [found.get(booking_id) for booking_id in booking_ids]
-
-    async def ended_page(
-        self, slot_id: SlotId, first: int, after: Position | None
-    ) -> Page[Booking]:
-        """The next ended bookings of a slot, in the order they ended."""
-        return await self._ended_page(
-            {"slot": ObjectId(slot_id)}, SlotOrder.START_ASC, first, after
-        )
-
-    async def ended_of(self, user_id: UserId, first: int, after: Position | None) -> Page[Booking]:
-        """The next ended bookings of a person, the latest first."""
-        query = {"user": ObjectId(user_id)}
-        return await self._ended_page(query, SlotOrder.START_DESC, first, after)
-
-    @listed
-    async def _ended_page(
-        self, query: Document, order: SlotOrder, first: int, after: Position | None
-    ) -> Page[Booking]:
-        if after is not None:
-            past = "$gt" if order is SlotOrder.START_ASC else "$lt"
-            here = {"endedAt": after.start, "_id": {past: ObjectId(after.id)}}
-            query = {**query, "$or": [{"endedAt": {past: after.start}}, here]}
-        sort = [("endedAt", order.value), ("_id", order.value)]
-        found = self._ended.find(query, sort=sort, limit=first + 1)
-        ended = [booking_documents.ended_booking(document) async for document in found]
-        return Page(tuple(ended[:first]), len(ended) > first)
 
 
 def _of_people(user_ids: Sequence[UserId], since: datetime) -> Document:

@@ -119,11 +119,11 @@ async def use_slots(database: Database) -> None:
     assert await teams.add(team.team)
     for slot_id in ids[:2]:  # one of a choice, and one of none
         booking_id = await change_slots(slots, writes, slot_id, team.team.seen)
-        assert await slots.ended(booking_id)
+        assert await slots.past.find(booking_id)
         assert await answers.find(str(booking_id))
         position = Position(now, booking_id)
-        assert (await slots.ended_page(slot_id, 1, None)).items
-        await slots.ended_page(slot_id, 1, position)
+        assert (await slots.past.of_slot(slot_id, 1, None)).items
+        await slots.past.of_slot(slot_id, 1, position)
         await slots.look_at_roster(slot_id)
         await slots.line(slot_id)
     # A plain booking that comes too late is looked for among the live and the ended.
@@ -256,7 +256,7 @@ async def test_what_is_asked_most_has_an_index_of_its_own(
     assert "due" in await indexes_of(database, heard.commands[-1])
     await slots.of_people([ADA], now, now)
     assert "person" in await indexes_of(database, heard.commands[-1])
-    await slots.ended_page(ids[0], 10, Position(now, ids[0]))
+    await slots.past.of_slot(ids[0], 10, Position(now, ids[0]))
     assert "slot" in await indexes_of(database, heard.commands[-1])
 
 

@@ -183,11 +183,11 @@ async def test_the_ended_bookings_of_a_slot_come_in_pages_in_the_order_they_ende
         now = await look(rooms, before, person)
         ids.append(now.bookings[0].id)
         assert await rooms[1].commit(cancelling(ids[-1], now))
-    first = await rooms[0].ended_page(before.id, 2, None)
+    first = await rooms[0].past.of_slot(before.id, 2, None)
     assert ([booking.id for booking in first.items], first.more) == (ids[:2], True)
     last = first.items[-1]
     assert last.ended_at is not None
-    rest = await rooms[0].ended_page(before.id, 2, Position(last.ended_at, last.id))
+    rest = await rooms[0].past.of_slot(before.id, 2, Position(last.ended_at, last.id))
     assert ([booking.id for booking in rest.items], rest.more) == (ids[2:], False)
 
 

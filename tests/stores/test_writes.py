@@ -97,7 +97,7 @@ async def check_kept(rooms: Rooms, after: Slot) -> None:
     assert roster is not None
     assert replace(roster, due=None) == as_kept(after)
     for ended in after.ended:
-        assert await rooms.slots.ended(ended.id) == ended
+        assert await rooms.slots.past.find(ended.id) == ended
     turns = {str(d["_id"]): d for d in await rooms.documents("endedWaits")}
     for left in after.left:
         kept = turns[left.waiting.id]
