@@ -1,0 +1,92 @@
+"""What one sweep does: no slot keeps the holds of others alive, and no number is too large."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from slotlock.api.embedded import Servers
+from slotlock.desk import booking, sweeping
+from slotlock.domain.bookings import SlotId
+from slotlock.stores.slots import new_booking_id
+from tests.support.desks import House, open_house
+from tests.support.play import Play, Shape
+
+
+@pytest.fixture(scope="module")
+def house(servers: Servers) -> Iterator[House]:
+    """Two desks on a database of their own, where nobody sweeps unasked."""
+    with open_house(servers, "sweeping") as opened:
+        yield opened
+
+
+def held_slots(house: House, size: int) -> list[SlotId]:
+    """So many slots, each with a hold; the first runs out first."""
+    play, ada = Play(house), house.people[0]
+    slot_ids = [SlotId(play.add_slot(Shape())) for _ in range(size)]
+    for slot_id in slot_ids:
+        house.clock.jump(timedelta(seconds=1))
+        wish = booking.Wish(hold=True)
+        house.runner.run(booking.book(house.desks[0], ada, slot_id, ada.user_id, wish))
+    return slot_ids
+
+
+def fill_with_holds(play: Play, size: int) -> ObjectId:
+    """A slot in which so many people hold a place, written past the desk."""
+    slot_id = ObjectId(play.add_slot(Shape(capacity=size)))
+    house = play.house
+    now, until = play.now, play.now + timedelta(minutes=5)
+    held = []
+    for _ in range(size):
+        user_id = ObjectId()
+        log = [{"at": now, "by": user_id, "do": "held", "to": "held", "until": until}]
+        id_ = ObjectId(new_booking_id())
+        held.append({"id": id_, "user": user_id, "log": log, "until": until})
+    changes = {"bookings": held, "remaining": 0, "due": until}
+    house.truth["slots"].update_one({"_id": slot_id}, {"$set": changes})
+    return slot_id
+
+
+def sweep(house: House) -> None:
+    """Sweep once, when every hold has run out."""
+    house.clock.jump(timedelta(minutes=6))
+    house.runner.run(sweeping.sweep(house.desks[0]))
+
+
+def still_held(house: House) -> set[SlotId]:
+    """The slots in which a hold takes a place."""
+    found = house.truth["slots"].find({"remaining": 0}, {"_id": 1})
+    return {SlotId(str(document["_id"])) for document in found}
+
+
+POISONS: dict[str, dict[str, Any]] = {
+    "a booking of nobody": {"$unset": {"bookings.0.user": ""}},
+    "an unknown deed": {"$set": {"bookings.0.log.0.do": "danced"}},
+    "a booking without its times": {"$unset": {"bookings.0.log": ""}},
+    "an unknown status": {"$set": {"status": "lost"}},
+}
+
+
+@pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_slot_that_cannot_be_read_keeps_no_hold_of_another_alive(
+    house: House, poison: str, place: int
+) -> None:
+    slot_ids = held_slots(house, 5)
+    house.truth["slots"].update_one({"_id": ObjectId(slot_ids[place])}, POISONS[poison])
+    sweep(house)
+    assert still_held(house) == {slot_ids[place]}
+    assert house.truth["endedBookings"].count_documents({}) == 4
+
+
+def test_more_than_1000_bookings_that_end_in_one_sweep_all_end(house: House) -> None:
+    play, sizes = Play(house), (600, 600, 1000, 5)
+    slot_ids = [fill_with_holds(play, size) for size in sizes]
+    sweep(house)
+    for slot_id, size in zip(slot_ids, sizes, strict=True):
+        (slot,) = house.truth["slots"].find({"_id": slot_id})
+        assert (slot["remaining"], slot["bookings"], "due" in slot) == (size, [], False)
+        ended = house.truth["endedBookings"]
+        assert ended.count_documents({"slot": slot_id, "log.1.do": "expired"}) == size
