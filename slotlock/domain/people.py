@@ -25,6 +25,7 @@ class User:
     email: str
     role: Role
     created_at: datetime
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

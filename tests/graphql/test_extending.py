@@ -1,6 +1,7 @@
 """How long a hold may last in all, however often it is extended."""
 
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import httpx
 import pytest
@@ -87,3 +88,20 @@ async def test_no_hold_is_extended_in_a_slot_that_was_called_off(two: Two) -> No
     await organiser.call_off(slot_id)
     assert (await ada.extend(hold["id"]))["code"] == "SLOT_CANCELLED"
     assert (await ada.seen(hold["id"]))["status"] == "CANCELLED"
+
+
+async def test_asking_again_and_again_for_a_moment_more_adds_nothing_to_the_record(
+    two: Two,
+) -> None:
+    ada, organiser = two
+    slot_id = await organiser.slot(holdMinutes=5)
+    hold = await ada.hold(slot_id)
+    version = (await ada.mine(slot_id))["version"]
+    answers = [await ada.extend(hold["id"]) for _ in range(50)]
+    assert {answer["__typename"] for answer in answers} == {"HoldExtended"}
+    history = answers[-1]["booking"]["history"]
+    # However long this took: each entry is worth half a minute.
+    ends = [datetime.fromisoformat(entry["heldUntil"]) for entry in history]
+    assert all(later - end >= timedelta(seconds=30) for end, later in pairwise(ends))
+    assert (await ada.mine(slot_id))["version"] == version + len(history) - 1
+    assert await ada.seen(hold["id"]) == answers[-1]["booking"]

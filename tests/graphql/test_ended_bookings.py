@@ -1,0 +1,135 @@
+"""What became of one's bookings that ended: one's own list, the latest first."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.client import Client, Json
+from tests.support.desk import Person, let_holds_run_out, staffed, wait_for
+from tests.support.processes import AppProcess
+
+Pair = tuple[AppProcess, AppProcess]
+Three = tuple[Person, Person, Person]
+ENDED = """query($first: Int! = 20, $after: String) {
+  myEndedBookings(first: $first, after: $after) {
+    edges { cursor node { id } }
+    nodes { id status endedAt movedTo user { id } slot { id title } }
+    pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
+  }
+}"""
+
+
+@pytest.fixture
+async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+    """Ada at one process, Ben at the other, and an organiser."""
+    (ada, ben), organiser = await staffed(http, 2, *two_apps)
+    return ada, ben, organiser
+
+
+async def ended(person: Person, **page: Any) -> list[Json]:
+    """The bookings of a person that ended."""
+    nodes: list[Json] = (await person.ask(ENDED, **page))["nodes"]
+    return nodes
+
+
+async def given_back(person: Person, slot_id: str) -> str:
+    """The id of a booking that its owner cancelled."""
+    booking_id = (await person.wish(slot_id))["booking"]["id"]
+    await person.give_back(booking_id)
+    return str(booking_id)
+
+
+async def test_bookings_that_were_cancelled_moved_or_ran_out_are_listed_the_latest_first(
+    two_apps: Pair, three: Three
+) -> None:
+    ada, _, organiser = three
+    slot_id, other_id, held_id = [await organiser.slot(capacity=2) for _ in range(3)]
+    cancelled = await given_back(ada, slot_id)
+    moved = (await ada.wish(slot_id))["booking"]["id"]
+    now = (await ada.move(moved, other_id))["booking"]["id"]
+    hold = (await ada.hold(held_id))["id"]
+    let_holds_run_out(two_apps[0].environment["SLOTLOCK_MONGO_URL"], held_id)
+
+    async def newest() -> Json:
+        return {"nodes": await ended(ada)}
+
+    seen = await wait_for(newest, lambda seen: len(seen["nodes"]) == 3, "the hold is swept up")
+    told = [(b["id"], b["status"], b["movedTo"], b["slot"]["id"]) for b in seen["nodes"]]
+    assert told == [
+        (hold, "EXPIRED", None, held_id),
+        (moved, "CANCELLED", now, slot_id),
+        (cancelled, "CANCELLED", None, slot_id),
+    ]
+    times = [booking["endedAt"] for booking in seen["nodes"]]
+    assert times == sorted(times, reverse=True)
+    # What takes a place is in the other list.
+    assert now not in [booking["id"] for booking in seen["nodes"]]
+
+
+async def test_what_others_did_to_ones_bookings_is_listed_too(three: Three) -> None:
+    ada, ben, organiser = three
+    slot_id, adas = await organiser.slot(), await ada.id()
+    await ben.team_up(ada)
+    booking_id = (await ben.wish(slot_id, userId=adas))["booking"]["id"]
+    await organiser.give_back(booking_id)
+    assert [(b["id"], b["user"]["id"]) for b in await ended(ada)] == [(booking_id, adas)]
+    assert await ended(ben) == []
+    assert await ended(organiser) == []
+
+
+async def test_nobody_is_told_what_became_of_the_bookings_of_others(
+    three: Three, two_apps: Pair
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.slot(capacity=2)
+    adas, bens = await given_back(ada, slot_id), await given_back(ben, slot_id)
+    assert [booking["id"] for booking in await ended(ada)] == [adas]
+    assert [booking["id"] for booking in await ended(ben)] == [bens]
+    assert await ended(organiser) == []
+    nobody = Client(ada.http, two_apps[0].url)
+    assert await nobody.error_code(ENDED) == "UNAUTHENTICATED"
+    # Not even with a cursor of theirs.
+    cursor = (await ada.ask(ENDED))["pageInfo"]["endCursor"]
+    others = await ended(ben, after=cursor)
+    assert adas not in [booking["id"] for booking in others]
+
+
+@pytest.mark.parametrize("first", [1, 2, 3, 5, 100])
+async def test_pages_follow_each_other_without_gap_or_repeat(three: Three, first: int) -> None:
+    ada, ben, organiser = three
+    slot_ids = [await organiser.slot(capacity=2) for _ in range(2)]
+    made = []
+    for number in range(5):
+        made.append(await given_back(ada, slot_ids[number % 2]))
+        await given_back(ben, slot_ids[number % 2])
+    walked: list[str] = []
+    after, more = None, True
+    while more:
+        page = await ada.ask(ENDED, first=first, after=after)
+        nodes, info = [node["id"] for node in page["nodes"]], page["pageInfo"]
+        assert len(nodes) <= first
+        assert [edge["node"]["id"] for edge in page["edges"]] == nodes
+        assert (info["startCursor"], info["endCursor"]) == (
+            page["edges"][0]["cursor"],
+            page["edges"][-1]["cursor"],
+        )
+        assert info["hasPreviousPage"] is (after is not None)
+        walked += nodes
+        after, more = info["endCursor"], info["hasNextPage"]
+    assert walked == made[::-1]
+
+
+async def test_what_ends_meanwhile_shifts_no_page(three: Three) -> None:
+    ada, _, organiser = three
+    slot_id = await organiser.slot()
+    made = [await given_back(ada, slot_id) for _ in range(4)]
+    page = await ada.ask(ENDED, first=2)
+    await given_back(ada, slot_id)
+    rest = await ended(ada, after=page["pageInfo"]["endCursor"])
+    assert [booking["id"] for booking in rest] == made[1::-1]
+
+
+@pytest.mark.parametrize("first", [0, -1, 101])
+async def test_a_page_has_1_to_100_items(three: Three, first: int) -> None:
+    assert await three[0].error_code(ENDED, first=first) == "BAD_USER_INPUT"
