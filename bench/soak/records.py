@@ -1,7 +1,7 @@
 """Bookings as they lie in the database, live and ended, and whether each one's log is whole."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -64,9 +64,14 @@ class Record:
 
 
 def live_records(slot: Json) -> Iterator[Record]:
-    """The live bookings of a slot's document."""
+    """The bookings in a slot's document: live, unless the slot was called off."""
+    off = slot.get("calledOff")
     for entry in slot["bookings"]:
-        yield _record(str(entry["id"]), str(slot["_id"]), entry, live=True)
+        record = _record(str(entry["id"]), str(slot["_id"]), entry, live=off is None)
+        if off is not None:
+            end = {"at": off["at"], "by": off["by"], "do": "cancelled", "to": "cancelled"}
+            record = replace(record, log=[*record.log, end])
+        yield record
 
 
 def ended_record(document: Json) -> Record:

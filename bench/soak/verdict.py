@@ -58,7 +58,7 @@ def _check_settled(world: World, slots: list[Json]) -> None:
         if open_ and slot["remaining"] > 0 and slot["waiting"]:
             what = f"slot {slot['_id']}: {slot['remaining']} free, {len(slot['waiting'])} wait"
             world.ledger.violation("free and waiting", f"{what}, due {slot.get('due')}")
-        for entry in slot["bookings"]:
+        for entry in slot["bookings"] if slot["status"] != "cancelled" else ():
             if entry.get("until") and entry["until"] < now - SWEPT_WITHIN:
                 what = f"slot {slot['_id']} ({slot['status']}): {entry['id']} {entry['until']}"
                 world.ledger.violation("not swept up", f"{what}, due {slot.get('due')}")

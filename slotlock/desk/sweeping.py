@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import timedelta
 
 from prometheus_client import Counter
 
@@ -16,7 +17,6 @@ from slotlock.desk.act import tell
 from slotlock.desk.deciding import decide
 from slotlock.desk.desk import Desk
 from slotlock.domain.bookings import SlotId
-from slotlock.domain.slots import Slot
 from slotlock.stores.locks import Locks
 from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Look
@@ -32,6 +32,7 @@ TURN = SlotId("sweep")
 # What dies while it sweeps is replaced after so long.
 TURN_TTL_MS = 1_000
 HEADS = 8
+POSTPONED_BY = timedelta(seconds=5)
 
 SWEPT = Counter("slotlock_holds_expired_total", "Holds and offers that ran out and were swept up")
 
@@ -80,10 +81,25 @@ async def sweep(desk: Desk) -> int:
 
 
 async def _sweep(desk: Desk, slot_ids: Sequence[SlotId]) -> None:
+    try:
+        await _settle(desk, slot_ids)
+    except Exception as error:
+        if is_away(error):
+            raise
+        if len(slot_ids) == 1:
+            log.warning("the holds of slot %s were not swept up", slot_ids[0], exc_info=error)
+            await desk.writes.postpone(slot_ids[0], desk.now() + POSTPONED_BY)
+            return
+        # One that cannot be read or written keeps no other hold alive.
+        half = len(slot_ids) // 2
+        await _sweep(desk, slot_ids[:half])
+        await _sweep(desk, slot_ids[half:])
+
+
+async def _settle(desk: Desk, slot_ids: Sequence[SlotId]) -> None:
     now = desk.now()
     looks = (desk.slots.look_to_decide(Look(slot_id, now, heads=HEADS)) for slot_id in slot_ids)
-    found = await asyncio.gather(*looks, return_exceptions=True)
-    slots = {slot.id: slot for slot in map(_readable, found) if slot is not None}
+    slots = {slot.id: slot for (slot,) in await asyncio.gather(*looks) if slot is not None}
     decided = decide(slots, [], now)
     settled = {change.before.id for change in decided.changes}
     others = [slot for slot_id, slot in slots.items() if slot_id not in settled]
@@ -91,13 +107,6 @@ async def _sweep(desk: Desk, slot_ids: Sequence[SlotId]) -> None:
     await asyncio.gather(*map(desk.writes.correct_due, others))
     for part in _parts(decided.changes):
         await _write(desk, part)
-
-
-def _readable(found: list[Slot | None] | BaseException) -> Slot | None:
-    if isinstance(found, BaseException):
-        log.warning("a slot whose holds ran out could not be read", exc_info=found)
-        return None
-    return found[0]
 
 
 def _parts(changes: Sequence[Change]) -> Iterator[tuple[Change, ...]]:
@@ -115,13 +124,7 @@ def _parts(changes: Sequence[Change]) -> Iterator[tuple[Change, ...]]:
 
 
 async def _write(desk: Desk, changes: tuple[Change, ...]) -> None:
-    try:
-        written = await desk.writes.commit(Changes(changes))
-    except Exception as error:
-        if len(changes) == 1 or is_away(error):
-            raise
-        written = False
-    if written:
+    if await desk.writes.commit(Changes(changes)):
         SWEPT.inc(sum(len(change.after.ended) for change in changes))
         for state in tell(desk, changes):
             desk.announcements.publish(state)

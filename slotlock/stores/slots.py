@@ -1,11 +1,12 @@
 """Slots in MongoDB: adding them and looking at them; `writes` changes them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from bson import ObjectId
+from pymongo.errors import OperationFailure
 
 from slotlock.domain.bookings import BookingId, Elsewhere, SlotId, WaitId
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
@@ -16,7 +17,7 @@ from slotlock.stores import slot_documents as documents
 from slotlock.stores.batches import Batches
 from slotlock.stores.ended_bookings import EndedBookings
 from slotlock.stores.gate import Gate, gated, listed
-from slotlock.stores.mongo import LISTS_GATE, SLOTS_GATE, Database, Document
+from slotlock.stores.mongo import LISTS_GATE, SLOTS_GATE, Database, Document, is_away
 
 
 def new_slot_id() -> SlotId:
@@ -101,20 +102,40 @@ class Slots:
         return await self._choices.pages(choice, user_ids, now)
 
     async def _look_together(self, looks: list[Look]) -> list[Slot | Exception | None]:
+        wanted = {look.slot_id for look in looks}
+        try:
+            found = await self._find(wanted, looks)
+        except OperationFailure as error:
+            if is_away(error):
+                raise
+            # One that MongoDB cannot make sense of is its readers' alone.
+            found = {slot_id: await self._find_one(slot_id, looks) for slot_id in wanted}
+        return [found.get(look.slot_id) for look in looks]
+
+    async def _find_one(self, slot_id: SlotId, looks: list[Look]) -> Slot | Exception | None:
+        try:
+            return (await self._find({slot_id}, looks)).get(slot_id)
+        except OperationFailure as error:
+            return error
+
+    async def _find(
+        self, slot_ids: set[SlotId], looks: list[Look]
+    ) -> Mapping[SlotId, Slot | Exception | None]:
         projection = documents.seen_by(
             {user_id for look in looks for user_id in look.people},
             {booking_id for look in looks for booking_id in look.booking_ids},
             max(look.now for look in looks),
             max(look.heads for look in looks),
         )
-        wanted = [ObjectId(slot_id) for slot_id in {look.slot_id for look in looks}]
-        found: dict[str, Slot | Exception] = {}
-        async for document in self._slots.find({"_id": {"$in": wanted}}, projection):
+        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
+        found: dict[SlotId, Slot | Exception | None] = {}
+        async for document in self._slots.find(query, projection):
+            slot_id = SlotId(str(document["_id"]))
             try:
-                found[str(document["_id"])] = documents.slot_of(document)
-            except (KeyError, ValueError) as error:  # one that cannot be read is its readers' alone
-                found[str(document["_id"])] = error
-        return [found.get(look.slot_id) for look in looks]
+                found[slot_id] = documents.slot_of(document)
+            except (KeyError, ValueError, TypeError) as error:  # its readers' alone, too
+                found[slot_id] = error
+        return found
 
     @listed
     async def look_at_roster(self, slot_id: SlotId) -> Slot | None:

@@ -7,6 +7,7 @@ answer is to be kept under a key, is one transaction.
 
 import contextlib
 from dataclasses import dataclass
+from datetime import datetime
 
 from bson import ObjectId
 from pymongo import UpdateOne, timeout
@@ -18,7 +19,7 @@ from pymongo.errors import (
     WriteError,
 )
 
-from slotlock.domain.bookings import BookingId
+from slotlock.domain.bookings import BookingId, SlotId
 from slotlock.domain.slots import Slot
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores import slot_documents as documents
@@ -186,6 +187,12 @@ class Writes:
         """Keep when the next hold of this slot runs out, as it was looked at."""
         due = {"$set": {"due": looked_at.due}} if looked_at.due else {"$unset": {"due": ""}}
         await self._slots.update_one(documents.guard(looked_at), due)
+
+    @gated
+    async def postpone(self, slot_id: SlotId, until: datetime) -> None:
+        """Let nobody try to sweep this slot up before then: it could not be done now."""
+        with contextlib.suppress(WriteError):
+            await self._slots.update_one({"_id": ObjectId(slot_id)}, {"$set": {"due": until}})
 
 
 def _newcomers(change: Change) -> set[BookingId]:

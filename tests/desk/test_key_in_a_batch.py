@@ -14,6 +14,8 @@ from tests.support.offices import until
 from tests.support.play import Play, Shape
 
 KEY = "the same"
+# For whom, and whether it is to be a hold. The organiser has the number 5.
+Question = tuple[int, bool]
 
 
 @pytest.fixture(scope="module")
@@ -23,15 +25,16 @@ def house(servers: Servers) -> Iterator[House]:
         yield opened
 
 
-async def _served_together(house: House, slot_id: SlotId, holds: list[bool]) -> list[Any]:
-    """What Ada is told who sends one key with these questions, all of which wait for one turn."""
-    desk, ada = house.desks[0], house.people[0]
+async def _served_together(house: House, slot_id: SlotId, questions: list[Question]) -> list[Any]:
+    """What the organiser is told who sends one key with these questions, all in one batch."""
+    desk = house.desks[0]
     lease = await house.desks[1].locks.acquire(slot_id)
     assert lease is not None
     sends: list[asyncio.Task[Any]] = []
-    for hold in holds:
+    for whom, hold in questions:
         wish = booking.Wish(hold, wait_s=20, key=KEY)
-        book = booking.book(desk, ada, slot_id, ada.user_id, wish)
+        person = house.people[whom].user_id
+        book = booking.book(desk, house.organiser, slot_id, person, wish)
         sends.append(asyncio.create_task(book))
 
         async def all_stand() -> bool:
@@ -46,26 +49,32 @@ async def _served_together(house: House, slot_id: SlotId, holds: list[bool]) -> 
     return list(await asyncio.gather(*sends))
 
 
-@pytest.mark.parametrize("holds", [[False, True], [True, False]])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [((5, False), (5, True)), ((5, True), (5, False)), ((0, False), (1, False))],
+    ids=["a booking, a hold", "a hold, a booking", "for one, for another"],
+)
 def test_two_questions_under_one_key_in_one_batch_have_one_effect(
-    house: House, holds: list[bool]
+    house: House, one: Question, other: Question
 ) -> None:
     slot_id = SlotId(Play(house).add_slot(Shape(capacity=5)))
-    first, second = house.runner.run(_served_together(house, slot_id, holds))
+    first, second = house.runner.run(_served_together(house, slot_id, [one, other]))
     assert (type(first).__name__, type(second).__name__) == ("Booked", "KeyReused")
     (slot,) = house.truth["slots"].find()
     assert slot["remaining"] == 4
-    assert [("until" in kept) for kept in slot["bookings"]] == [holds[0]]
+    (kept,) = slot["bookings"]
+    assert str(kept["user"]) == house.people[one[0]].user_id
+    assert ("until" in kept) == one[1]
     assert house.truth["answers"].count_documents({}) == 1
 
 
-def test_many_sends_of_one_question_in_one_batch_have_one_answer_and_another_question_none(
+def test_many_sends_of_a_question_in_one_batch_have_one_answer_and_another_question_has_none(
     house: House,
 ) -> None:
     slot_id = SlotId(Play(house).add_slot(Shape(capacity=5)))
-    holds = [True, True, False, True]
-    first, same, other, last = house.runner.run(_served_together(house, slot_id, holds))
-    assert type(first).__name__ == "Booked"
-    assert first.booking == same.booking == last.booking
-    assert type(other).__name__ == "KeyReused"
+    questions = [(0, True), (0, True), (1, True), (0, True), (0, False)]
+    told = house.runner.run(_served_together(house, slot_id, questions))
+    names = [type(outcome).__name__ for outcome in told]
+    assert names == ["Booked", "Booked", "KeyReused", "Booked", "KeyReused"]
+    assert len({told[place].booking.id for place in (0, 1, 3)}) == 1
     assert house.truth["slots"].count_documents({"remaining": 4}) == 1

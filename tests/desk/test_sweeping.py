@@ -1,5 +1,6 @@
 """What one sweep does: no slot keeps the holds of others alive, and no number is too large."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from bson import ObjectId
 from slotlock.api.embedded import Servers
 from slotlock.desk import booking, sweeping
 from slotlock.domain.bookings import SlotId
-from slotlock.stores.slots import new_booking_id
+from slotlock.stores.slots import Look, new_booking_id
 from tests.support.desks import House, open_house
 from tests.support.play import Play, Shape
 
@@ -66,6 +67,12 @@ POISONS: dict[str, dict[str, Any]] = {
     "an unknown deed": {"$set": {"bookings.0.log.0.do": "danced"}},
     "a booking without its times": {"$unset": {"bookings.0.log": ""}},
     "an unknown status": {"$set": {"status": "lost"}},
+    "bookings are a number": {"$set": {"bookings": 5}},
+    "no bookings at all": {"$unset": {"bookings": ""}},
+    "the record is a number": {"$set": {"bookings.0.log": 5}},
+    "no waiting list": {"$unset": {"waiting": ""}},
+    "no title": {"$unset": {"title": ""}},
+    "a version that is none": {"$set": {"version": "x"}},
 }
 
 
@@ -79,6 +86,38 @@ def test_a_slot_that_cannot_be_read_keeps_no_hold_of_another_alive(
     sweep(house)
     assert still_held(house) == {slot_ids[place]}
     assert house.truth["endedBookings"].count_documents({}) == 4
+
+
+def test_a_slot_that_cannot_be_written_keeps_no_hold_of_another_alive(house: House) -> None:
+    slot_ids = held_slots(house, 5)
+    refused = {"_id": {"$ne": ObjectId(slot_ids[1])}}
+    house.truth.command("collMod", "slots", validator=refused)
+    try:
+        sweep(house)
+        assert still_held(house) == {slot_ids[1]}
+    finally:
+        house.truth.command("collMod", "slots", validator={})
+
+
+def test_a_slot_that_cannot_be_read_is_not_tried_again_at_once(house: House) -> None:
+    slot_ids = held_slots(house, 2)
+    house.truth["slots"].update_one({"_id": ObjectId(slot_ids[0])}, {"$set": {"bookings": 5}})
+    sweep(house)
+    assert house.runner.run(house.desks[0].slots.due(house.clock.now, 10)) == []
+
+
+def test_a_slot_that_cannot_be_read_fails_for_its_own_readers_alone(house: House) -> None:
+    poisoned, healthy = held_slots(house, 2)
+    house.truth["slots"].update_one({"_id": ObjectId(poisoned)}, {"$set": {"bookings": 5}})
+
+    async def read_both() -> list[Any]:
+        now, slots = house.clock.now, house.desks[0].slots
+        looks = (slots.look(Look(slot_id, now)) for slot_id in (poisoned, healthy))
+        return await asyncio.gather(*looks, return_exceptions=True)
+
+    failed, found = house.runner.run(read_both())
+    assert isinstance(failed, Exception)
+    assert found.id == healthy
 
 
 def test_more_than_1000_bookings_that_end_in_one_sweep_all_end(house: House) -> None:

