@@ -24,6 +24,9 @@ test: lint types imports  ## run every check and every test
 bench-quick: .venv/installed  ## measure beside two Node peers (needs wrk, node and npm)
 	@$(BIN)/python -m bench.quick
 
+bench-lock: .venv/installed  ## measure a crowd in line for one lock beside the ideal
+	@$(BIN)/python -m bench.lock
+
 soak: .venv/installed  ## book for ten minutes while everything is killed (MINUTES=10 SEED=random)
 	@$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
@@ -54,4 +57,4 @@ lock:  ## pin every dependency again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
-.PHONY: help install run test bench-quick soak lint types imports format schema settings lock
+.PHONY: help install run test bench-quick bench-lock soak lint types imports format schema settings lock

@@ -25,6 +25,13 @@ def missing_tools() -> list[str]:
     return [f"{tool} is missing: {why}" for tool, why in NEEDED.items() if not shutil.which(tool)]
 
 
+def size() -> str:
+    """The machine in a line, with the date and how busy it was."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    now, load = datetime.now(UTC), os.getloadavg()[0]
+    return f"{now:%Y-%m-%d %H:%M UTC}, {os.cpu_count()} cores, {memory:.0f} GiB, load {load:.1f}"
+
+
 def describe(client: MongoClient[Document], redis: "Redis") -> dict[str, str]:
     """What the figures were taken on."""
     load = ", ".join(f"{average:.1f}" for average in os.getloadavg())

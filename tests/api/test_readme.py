@@ -1,5 +1,6 @@
 """The README's tour works when it is pasted."""
 
+import os
 import re
 import subprocess
 import sys
@@ -20,13 +21,13 @@ def test_the_tour_of_the_readme_works_when_pasted(tmp_path: Path) -> None:
     with dev(tmp_path / ".slotlock") as running:
         (tmp_path / ".venv").symlink_to(sys.prefix)
         port = running.url.rsplit(":", 1)[1]
-        script = tour().replace("127.0.0.1:8000", f"127.0.0.1:{port}")
-        script = script.replace("/tmp/watch.py", str(tmp_path / "watch.py"))  # noqa: S108
+        script = tour().replace("/tmp/watch.py", str(tmp_path / "watch.py"))  # noqa: S108
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=tmp_path,
             capture_output=True,
             text=True,
+            env={**os.environ, "PORT": port},
             timeout=60,
             check=False,
         )

@@ -5,11 +5,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from slotlock.stores.locks import Locks
-from tests.support.fleets import Fleet, behind_sentinel, cluster, one_server
+from tests.support.fleets import SHAPES, Fleet
 from tests.support.offices import office
 from tests.support.variant import scripts_without
-
-SHAPES = {"one server": one_server, "Sentinel": behind_sentinel, "Cluster": cluster}
 
 
 @pytest.fixture(scope="session", params=SHAPES)

@@ -1,12 +1,10 @@
 """Waiting for a lock: first come, first served, and woken in turn."""
 
 import asyncio
-import time
 from collections.abc import Callable
 
 import pytest
 
-from slotlock.domain.bookings import SlotId
 from slotlock.stores import waiting
 from slotlock.stores.lock_scripts import BEAT_S, keys
 from slotlock.stores.locks import Lease, Locks
@@ -17,7 +15,9 @@ from tests.support.offices import held, office, stand, until
 Offices = tuple[Locks, Locks]
 CROWD = 50
 WORK_S = 0.02
-TOLERANCE = 1.15
+# To join, to be handed the lock, to renew it, to release it, what scripts call inside counted too;
+# one who polled every 10 ms would ask 50 times for each turn before theirs.
+COMMANDS_A_TURN = 30
 only_one = pytest.mark.parametrize("fleet", ["one server"], indirect=True)
 
 
@@ -129,19 +129,16 @@ async def test_control_a_newcomer_who_does_not_look_at_the_line_passes_it_by(
     assert first is None
 
 
-async def test_a_crowd_is_served_without_a_pause_between_turns(offices: Offices) -> None:
-    async def work(office: Locks, slot_id: SlotId) -> None:
+async def test_a_crowd_in_line_asks_redis_a_few_times_a_turn_and_not_again_and_again(
+    offices: Offices, fleet: Fleet
+) -> None:
+    slot_id = new_slot_id()
+
+    async def work(office: Locks) -> None:
         lease = await held(office, slot_id, wait_s=20)
         await asyncio.sleep(WORK_S)
         await office.release(lease)
 
-    ratios: list[float] = []
-    # The best of several: a machine that has others to serve proves nothing against the lock.
-    while len(ratios) < 12 and min(ratios, default=2.0) > TOLERANCE:
-        began = time.perf_counter()
-        for _ in range(CROWD):
-            await asyncio.sleep(WORK_S)
-        ideal, began, slot_id = time.perf_counter() - began, time.perf_counter(), new_slot_id()
-        await asyncio.gather(*(work(offices[n % 2], slot_id) for n in range(CROWD)))
-        ratios.append((time.perf_counter() - began) / ideal)
-    assert min(ratios) <= TOLERANCE, ratios
+    before = fleet.commands()
+    await asyncio.gather(*(work(offices[n % 2]) for n in range(CROWD)))
+    assert fleet.commands() - before <= COMMANDS_A_TURN * CROWD

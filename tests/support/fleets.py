@@ -1,5 +1,6 @@
 """Redis in its three shapes, as operators run it: one server, one behind Sentinel, a Cluster."""
 
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -47,6 +48,11 @@ class Fleet:
     def all_keys(self) -> list[str]:
         """The keys of all nodes."""
         return [key for node in self.nodes for key in node.ask("KEYS *").split()]
+
+    def commands(self) -> int:
+        """How many commands the nodes have processed, those that scripts call included."""
+        told = " ".join(node.ask("INFO stats") for node in self.nodes)
+        return sum(map(int, re.findall(r"total_commands_processed:(\d+)", told)))
 
     def flush(self) -> None:
         """Lose everything."""
@@ -125,3 +131,6 @@ def cluster(directory: Path, masters: int = 3) -> Iterator[Fleet]:
         for one in nodes:
             wait_until(partial(says, one, "CLUSTER INFO", "cluster_state:ok"), "it is whole")
         yield Fleet(f"redis+cluster://127.0.0.1:{nodes[0].port}", nodes)
+
+
+SHAPES = {"one server": one_server, "Sentinel": behind_sentinel, "Cluster": cluster}
