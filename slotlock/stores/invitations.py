@@ -47,10 +47,12 @@ class Invitations:
         """
         if not hashes:
             return set()
+        # Without the hint MongoDB weighs several indexes against each other for each person anew.
         updates = [
             UpdateOne(
                 {"_id": ObjectId(user_id), **_waiting(roles)},
                 {"$set": {"invitation": {"hash": hash_, "until": until}}},
+                hint="_id_",
             )
             for user_id, hash_ in hashes.items()
         ]
