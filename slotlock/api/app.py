@@ -15,6 +15,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.health import healthz, metrics, readyz
+from slotlock.api.people import import_endpoint, invitations_endpoint
 from slotlock.api.server import end_with_parent, farewell_before_stop
 from slotlock.api.settings import Settings, read_settings
 from slotlock.auth import accounts
@@ -72,6 +73,8 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
         routes=[
             Route("/graphql", _http),
             WebSocketRoute("/graphql", _socket),
+            Route("/people/import", _people_import),
+            Route("/people/invitations", _people_invitations),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/metrics", metrics),
@@ -137,6 +140,8 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         yield {
             "http": HttpEndpoint(conversation),
             "socket": SocketEndpoint(conversation),
+            "people_import": import_endpoint(auth),
+            "people_invitations": invitations_endpoint(auth),
             "probe": mongo.Probe(database),
             "line": line,
         }
@@ -172,6 +177,8 @@ class _Endpoint:
 
 _http = _Endpoint("http")
 _socket = _Endpoint("socket")
+_people_import = _Endpoint("people_import")
+_people_invitations = _Endpoint("people_invitations")
 
 
 async def _welcome(request: Request) -> Response:

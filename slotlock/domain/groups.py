@@ -1,6 +1,7 @@
 """Groups: the tags that people carry, such as a grade and a class, and what asks for them."""
 
 from collections.abc import Iterable
+from unicodedata import normalize
 
 from slotlock.domain.texts import line_problem
 
@@ -11,8 +12,8 @@ _RESERVED = ",;*"
 
 
 def normalised(groups: Iterable[str]) -> tuple[str, ...]:
-    """The groups in the one way they are kept: trimmed, each once, in order."""
-    return tuple(sorted({group.strip() for group in groups} - {""}))
+    """The groups in the one way they are kept: trimmed, in Unicode NFC, each once, in order."""
+    return tuple(sorted({normalize("NFC", group.strip()) for group in groups} - {""}))
 
 
 def groups_problem(groups: tuple[str, ...]) -> str | None:

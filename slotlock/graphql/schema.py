@@ -9,15 +9,17 @@ import slotlock.graphql.types.enums  # noqa: F401  (describes the domain's enums
 from slotlock.graphql.mutations.accounts import AccountMutations
 from slotlock.graphql.mutations.booked import BookedMutations
 from slotlock.graphql.mutations.booking import BookingMutations
+from slotlock.graphql.mutations.people import PeopleMutations
 from slotlock.graphql.mutations.slots import SlotMutations
 from slotlock.graphql.mutations.teams import TeamMutations
 from slotlock.graphql.mutations.waitlist import WaitlistMutations
+from slotlock.graphql.people_queries import PeopleQueries
 from slotlock.graphql.queries import Query as SlotQueries
 from slotlock.graphql.scalars import SCALARS
 from slotlock.graphql.subscriptions import Subscription
 from slotlock.graphql.team_queries import TeamQueries
 
-Query = merge_types("Query", (SlotQueries, TeamQueries))
+Query = merge_types("Query", (SlotQueries, TeamQueries, PeopleQueries))
 Query.__strawberry_definition__.description = "What can be read."  # type: ignore[attr-defined]
 Mutation = merge_types(
     "Mutation",
@@ -28,6 +30,7 @@ Mutation = merge_types(
         WaitlistMutations,
         SlotMutations,
         TeamMutations,
+        PeopleMutations,
     ),
 )
 Mutation.__strawberry_definition__.description = "What can be changed."  # type: ignore[attr-defined]

@@ -14,7 +14,9 @@ from slotlock.domain.booked import Ask, cancel
 from slotlock.domain.booking import Party, book
 from slotlock.domain.bookings import BookingId, SlotId, Waiting
 from slotlock.domain.listing import Position, SlotFilter, SlotOrder
-from slotlock.domain.people import Caller, Role, UserId
+from slotlock.domain.people import Caller, PeopleFilter, Role, UserId
+from slotlock.domain.people_import import Row
+from slotlock.domain.people_plan import plan_import
 from slotlock.domain.settling import settle, written
 from slotlock.domain.slots import Slot, SlotKind
 from slotlock.domain.team_outcomes import TeamKept
@@ -42,13 +44,19 @@ class Heard(monitoring.CommandListener):
 
     def started(self, event: monitoring.CommandStartedEvent) -> None:
         if event.command_name in EXPLAINED:
-            self.commands.append(dict(event.command))
+            self.commands += one_by_one(dict(event.command))
 
     def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
         """Of no interest."""
 
     def failed(self, event: monitoring.CommandFailedEvent) -> None:
         """Of no interest."""
+
+
+def one_by_one(command: Document) -> list[Document]:
+    """The command for each of its writes alone: MongoDB explains no more than one."""
+    writes = command.get("updates", ())
+    return [{**command, "updates": [write]} for write in writes] or [command]
 
 
 @pytest.fixture
@@ -164,11 +172,50 @@ async def use_people(users: Users, sessions: Sessions) -> None:
     await users.by_ids([user.id])
     assert [found async for found in users.all()]
     await users.set_role(email, Role.ADMIN)
+    await users.set_groups(user.id, ["5a"])
     session_id = await sessions.open(user.id, user.role, "first", now + timedelta(days=1))
     assert await sessions.role_in(session_id)
     assert await sessions.rotate(session_id, "first", "second", now + timedelta(days=1))
     await sessions.set_role(user.id, Role.ADMIN)
     await sessions.end(session_id)
+    await sessions.end_all(user.id)
+    assert (banned := await users.bans.ban(user, user.id, None, now)) is None  # an admin by now
+    (user,) = (await users.by_ids([user.id])).values()
+    assert (banned := await users.bans.ban(user, user.id, "Loud", now)) is not None
+    assert await users.bans.unban(banned)
+
+
+async def use_many_people(users: Users) -> None:
+    """Every way in which people come in, are invited and are searched for."""
+    now = utc_now()
+    number = new_slot_id()
+    emails = [f"{number}.{letter}@slotlock.test" for letter in "abc"]
+    for groups in (("5a",), ("5b",)):
+        seen = await users.imports.look(emails)
+        rows = [Row(2, email, "Ada", groups) for email in emails]
+        assert await users.imports.commit(plan_import(rows, seen.by_email), seen, now)
+    for group, after in ((None, None), ("5b", None), (None, emails[0]), ("5b", emails[0])):
+        people = await users.invitations.invitable(group, list(Role), 10, after)
+    hashes = {person.id: f"{person.id} {number}" for person in people}
+    kept = await users.invitations.keep(hashes, list(Role), now + timedelta(days=1))
+    assert kept == hashes.keys()
+    hash_ = hashes[people[0].id]
+    assert await users.invitations.find(hash_, now) == people[0]
+    assert await users.invitations.use(hash_, "hash", now)
+    for wanted in (
+        PeopleFilter(),
+        PeopleFilter(text="ada"),
+        PeopleFilter(text="ada slotl"),
+        PeopleFilter(text="!"),
+        PeopleFilter(group="5b"),
+        PeopleFilter(banned=True),
+        PeopleFilter(banned=False),
+        PeopleFilter(without_password=True),
+        PeopleFilter(without_password=False),
+        PeopleFilter("ada", "5b", banned=False, without_password=True),
+    ):
+        for position in (None, emails[0]):
+            await users.page(wanted, 10, position)
 
 
 async def use_teams(teams: Teams) -> None:
@@ -229,10 +276,12 @@ async def test_no_query_of_the_stores_scans_a_collection(
     await use_slots(database)
     await use_lists(Slots(database))
     await use_people(Users(database), Sessions(database))
+    await use_many_people(Users(database))
     await use_teams(Teams(database))
     commands = list(heard.commands)
     asked = {next(iter(command.values())) for command in commands}
     assert {"slots", "endedBookings", "choicePages", "answers", "users", "teams"} <= asked
+    assert {"sessions", "imports"} <= asked
     assert len(commands) > 50
     for command in commands:
         plan = await plan_of(database, command)

@@ -53,6 +53,10 @@ class RefusalCode(Enum):
     PLACES_LEFT = enum_value("PLACES_LEFT", description="Nobody needs to wait.")
     WAITLIST_FULL = enum_value("WAITLIST_FULL", description="As many wait as may.")
     NOT_WAITING = enum_value("NOT_WAITING", description="They do not wait.")
+    BANNED = enum_value("BANNED", description="They were banned.")
+    INVALID_INVITATION = enum_value("INVALID_INVITATION", description="The token is no good.")
+    NOT_ONESELF = enum_value("NOT_ONESELF", description="Somebody else has to do this.")
+    ADMINS_ONLY = enum_value("ADMINS_ONLY", description="An admin has to do this.")
 
 
 @strawberry.interface(description="An expected answer that is not what was asked for.")

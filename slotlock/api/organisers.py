@@ -1,0 +1,103 @@
+"""Plain HTTP for organisers: who may ask, and answers that are JSON whatever goes wrong."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from slotlock.auth.auth import Auth
+from slotlock.auth.identity import identify
+from slotlock.auth.tokens import BadTokenError
+from slotlock.domain.people import Caller
+from slotlock.graphql.errors import SORRY, Code, logged
+from slotlock.stores.mongo import is_away
+
+Respond = Callable[[Auth, Caller, Request], Awaitable[Response]]
+
+
+class HttpRefusal(Exception):  # noqa: N818 - the fact, as the client reads it
+    """The request is answered by its status; the code and the message say why."""
+
+    def __init__(
+        self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = headers
+
+
+class OrganisersEndpoint:
+    """The ASGI application behind one address, which organisers post to."""
+
+    def __init__(self, auth: Auth, respond: Respond) -> None:
+        self._auth = auth
+        self._respond = respond
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = Request(scope, receive)
+        try:
+            organiser = await self._organiser(request)
+            response = await self._respond(self._auth, organiser, request)
+        except HttpRefusal as refusal:
+            response = refused(refusal.status, refusal.code, str(refusal))
+            response.headers.update(refusal.headers or {})
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            error_id = logged(f"{scope['path']} failed", error)
+            status = 503 if is_away(error) else 500
+            response = refused(status, Code.INTERNAL, SORRY, errorId=error_id)
+        await response(scope, receive, send)
+
+    async def _organiser(self, request: Request) -> Caller:
+        if request.method != "POST":
+            raise HttpRefusal(405, Code.BAD_USER_INPUT, "This takes POST.", {"Allow": "POST"})
+        challenge = {"WWW-Authenticate": "Bearer"}
+        try:
+            caller = await identify(self._auth, request.headers.get("authorization"))
+        except BadTokenError as error:
+            raise HttpRefusal(401, Code.UNAUTHENTICATED, str(error), challenge) from None
+        if caller is None:
+            raise HttpRefusal(401, Code.UNAUTHENTICATED, "Please sign in first.", challenge)
+        if not caller.organises:
+            raise HttpRefusal(403, Code.FORBIDDEN, "Only organisers may do this.")
+        return caller
+
+
+def refused(status: int, code: str, message: str, **more: Any) -> JSONResponse:
+    """The answer to a request that had no effect."""
+    return JSONResponse({"error": message, "code": code, **more}, status)
+
+
+def parameters(request: Request, *known: str) -> dict[str, str]:
+    """The parameters of the query string. Errors: HttpRefusal.
+
+    One that is misspelt is refused: a dry run must not become an import by it.
+    """
+    given = request.query_params.multi_items()
+    names = [name for name, _ in given]
+    for name in names:
+        if name not in known or names.count(name) > 1:
+            text = f"The parameters are {', '.join(known)}, each at most once."
+            raise HttpRefusal(400, Code.BAD_USER_INPUT, text)
+    return dict(given)
+
+
+async def body_of(request: Request, media_type: str, largest: int) -> bytes:
+    """The body, if it is what is wanted. Errors: HttpRefusal."""
+    content_type, _, rest = request.headers.get("content-type", "").partition(";")
+    charset = rest.lower().partition("charset=")[2].partition(";")[0].strip(' "')
+    if content_type.strip().lower() != media_type or charset not in ("", "utf-8"):
+        text = f"This takes {media_type}, in UTF-8."
+        raise HttpRefusal(415, Code.BAD_USER_INPUT, text, {"Accept": media_type})
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > largest:
+            close = {"Connection": "close"}
+            raise HttpRefusal(413, Code.LIMIT_EXCEEDED, f"At most {largest} bytes at once.", close)
+    return bytes(body)

@@ -1,0 +1,82 @@
+"""Inviting those who never set a password to do so, by a token that somebody hands to them."""
+
+import hashlib
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from slotlock.auth.accounts import (
+    BUSY_RETRY_AFTER_MS,
+    Banned,
+    TooManyAttempts,
+    password_problem,
+)
+from slotlock.auth.auth import Auth
+from slotlock.auth.passwords import BusyError
+from slotlock.auth.sessions import Session, open_session
+from slotlock.domain.people import Role
+from slotlock.domain.refusals import FieldProblem, InvalidInput
+
+INVITATION_LIFE = timedelta(days=14)
+TOKEN_BYTES = 32
+BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """What a person needs to set their first password; the token is told here and never again."""
+
+    email: str
+    name: str
+    token: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidInvitation:
+    """The token was used, is too old, gave way to a newer one, or never was."""
+
+
+async def invite(auth: Auth, group: str | None, roles: Sequence[Role]) -> AsyncIterator[Invitation]:
+    """New invitations, by address, for everybody of these roles who never set a password.
+
+    Earlier invitations of theirs end. The people are read and written some at a time, so that it
+    costs no more memory for many than for few.
+    """
+    after = None
+    while people := await auth.users.invitations.invitable(group, roles, BATCH, after):
+        until = auth.now() + INVITATION_LIFE
+        # In hexadecimal, which no spreadsheet takes for a formula.
+        tokens = {person.id: secrets.token_hex(TOKEN_BYTES) for person in people}
+        hashes = {user_id: _hash(token) for user_id, token in tokens.items()}
+        invited = await auth.users.invitations.keep(hashes, roles, until)
+        for person in people:
+            if person.id in invited:
+                yield Invitation(person.email, person.name, tokens[person.id], until)
+        after = people[-1].email
+
+
+async def set_password(
+    auth: Auth, token: str, password: str
+) -> Session | InvalidInvitation | Banned | InvalidInput | TooManyAttempts:
+    """Set a first password and sign in. A token is good once, however often it is sent at once."""
+    if problem := password_problem(password):
+        return InvalidInput((FieldProblem("password", problem),))
+    now, hash_ = auth.now(), _hash(token)
+    person = await auth.users.invitations.find(hash_, now)
+    if person is None:
+        return InvalidInvitation()
+    if person.banned:
+        return Banned()
+    try:
+        password_hash = await auth.passwords.hash(password)
+    except BusyError:
+        return TooManyAttempts(BUSY_RETRY_AFTER_MS)
+    user = await auth.users.invitations.use(hash_, password_hash, now)
+    return await open_session(auth, user) if user else InvalidInvitation()
+
+
+def _hash(token: str) -> str:
+    # A token is as hard to guess as the hash is to turn round, so it needs no salt and no delay.
+    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
