@@ -34,8 +34,10 @@ from slotlock.graphql.websocket import SocketEndpoint
 from slotlock.stores import mongo
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.answers import Answers
+from slotlock.stores.campaigns import Campaigns
 from slotlock.stores.locks import Locks
 from slotlock.stores.redis import RedisLine, redis_client
+from slotlock.stores.resources import Resources
 from slotlock.stores.sessions import Sessions
 from slotlock.stores.slots import Slots
 from slotlock.stores.teams import Teams
@@ -98,6 +100,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
 
         slots, users, sessions = Slots(database), Users(database), Sessions(database)
         teams, answers = Teams(database), Answers(database)
+        campaigns = Campaigns(database)
         board, personal = AvailabilityBoard(slots, utc_now), PersonalBoard(slots, utc_now)
         announcements = Announcements(redis, line, heard=board.tell, poked=personal.poke)
         locks = Locks(line)
@@ -107,6 +110,8 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
             answers=answers,
             users=users,
             teams=teams,
+            campaigns=campaigns,
+            resources=Resources(database),
             locks=locks,
             lines=Lines(),
             board=board,
@@ -119,7 +124,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         keys = [key.get_secret_value() for key in settings.secret_key]
         auth = Auth(users, sessions, passwords, Tokens(keys), utc_now)
 
-        for store in (slots, answers, users, teams, sessions):
+        for store in (slots, answers, users, teams, campaigns, sessions):
             await store.prepare()
         await _create_admin(settings, auth)
         await line.check()

@@ -17,8 +17,9 @@ from slotlock.stores.writes import Change, Changes
 
 Outcome = TypeVar("Outcome")
 
-# A second try reads what the first one missed; a third would mean the lock is of no use now.
-TRIES = 2
+# A second try reads what the first one missed. More are for people who ask for several places of
+# one campaign at once: each turns their page, and the lock of one slot does not order those.
+TRIES = 5
 # Holding a lock takes milliseconds. The spread keeps those refused together from returning so.
 RETRY_AFTER_MS = (50, 250)
 # How far down the line is read: those whom freed places go to, and some who have chosen elsewhere.
@@ -128,7 +129,8 @@ async def serve(
             return decided.outcomes
         answers = kept_answers(requests, decided, now)
         teams = tuple(seen for request in requests for seen in request.teams)
-        if await desk.writes.commit(Changes(decided.changes, answers, teams)):
+        guards = tuple(guard for request in requests for guard in request.guards)
+        if await desk.writes.commit(Changes(decided.changes, answers, teams, guards=guards)):
             news += tell(desk, decided.changes)
             return decided.outcomes
         if not any(decided.granted):  # what is left to write somebody else will

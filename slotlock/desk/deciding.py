@@ -13,6 +13,7 @@ from slotlock.domain.settling import serve_lines, settle_all, written
 from slotlock.domain.slots import Slot
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores.answers import KeptAnswer
+from slotlock.stores.guards import Guard
 from slotlock.stores.writes import Change
 
 Outcome = TypeVar("Outcome")
@@ -31,6 +32,7 @@ class Request(Generic[Outcome]):
     booking_ids: tuple[BookingId, ...] = ()
     slip: Slip | None = None
     teams: tuple[TeamSeen, ...] = ()
+    guards: tuple[Guard, ...] = ()
     heads: int = 1
 
 
@@ -72,7 +74,7 @@ def decide(looked_at: Slots, requests: Sequence[Request[Any]], now: datetime) ->
     changes = tuple(
         Change(before, written(before, slots[slot_id], now))
         for slot_id, before in looked_at.items()
-        if replace(slots[slot_id], elsewhere=before.elsewhere) != before
+        if replace(slots[slot_id], known=before.known) != before
     )
     told = {**slots, **{change.after.id: change.after for change in changes}}
     return Decided(changes, [_retold(outcome, told) for outcome in outcomes], granted)

@@ -14,6 +14,7 @@ from datetime import timedelta
 from prometheus_client import Counter
 
 from slotlock.desk.act import tell
+from slotlock.desk.campaigns import finish_spreading
 from slotlock.desk.deciding import decide
 from slotlock.desk.desk import Desk
 from slotlock.domain.bookings import SlotId
@@ -67,6 +68,7 @@ async def _sweep_in_turn(desk: Desk, turns: Locks) -> int:
     if lease is None:
         return 0
     try:
+        await finish_spreading(desk)
         return await sweep(desk)
     finally:
         await turns.release(lease)

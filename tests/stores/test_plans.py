@@ -280,7 +280,7 @@ async def test_no_query_of_the_stores_scans_a_collection(
     await use_teams(Teams(database))
     commands = list(heard.commands)
     asked = {next(iter(command.values())) for command in commands}
-    assert {"slots", "endedBookings", "choicePages", "answers", "users", "teams"} <= asked
+    assert {"slots", "endedBookings", "pages", "answers", "users", "teams"} <= asked
     assert {"sessions", "imports"} <= asked
     assert len(commands) > 50
     for command in commands:

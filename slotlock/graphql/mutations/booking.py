@@ -18,12 +18,12 @@ from slotlock.graphql.errors import Code, RefusedError
 from slotlock.graphql.types import slots as types
 from slotlock.graphql.types.booking_refusals import (
     KeyReused,
-    LimitReached,
     NotTeammate,
     PersonNotFound,
     party_refusal,
     place_refusal,
 )
+from slotlock.graphql.types.limit_refusals import LimitRefusal
 from slotlock.graphql.types.refusals import (
     AlreadyBooked,
     Locked,
@@ -32,7 +32,6 @@ from slotlock.graphql.types.refusals import (
     SlotCancelled,
     SlotFull,
     SlotNotFound,
-    SlotStarted,
 )
 from slotlock.graphql.types.slots import Slot
 
@@ -105,8 +104,7 @@ BookSlotResult = Annotated[
     | SlotNotFound
     | SlotFull
     | AlreadyBooked
-    | LimitReached
-    | SlotStarted
+    | LimitRefusal
     | SlotCancelled
     | KeyReused
     | NotTeammate

@@ -8,7 +8,10 @@ import strawberry
 from slotlock.domain.listing import SlotOrder
 from slotlock.domain.people import Role
 from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.series import OnConflict, SeriesScope
 from slotlock.domain.slots import SlotKind, SlotStatus
+from slotlock.domain.terms import CampaignState
+from slotlock.domain.timetables import Weekday
 
 E = TypeVar("E", bound=Enum)
 
@@ -69,6 +72,43 @@ _describe(
     SLOT_STARTED="Nothing changes once a slot has begun.",
     CANCEL_CUTOFF="Places are given back until the cut-off.",
     ONE_OF_CHOICE="A person has a place in at most one slot of a choice.",
+    NOT_YET_OPEN="A campaign takes bookings from its opening on.",
+    CLOSED="A campaign takes bookings until it closes, while it is published.",
+    NOT_ELIGIBLE="A campaign is for people of certain groups.",
+    MOST_BOOKINGS="A person has at most so many bookings in a campaign.",
+    TIME_CONFLICT="A person's bookings do not overlap.",
+    GROUP_FULL="At most so many people of a group have a place in a slot.",
+)
+_describe(
+    CampaignState,
+    "Where a campaign is in time.",
+    UPCOMING="It opens later.",
+    OPEN="It takes bookings, if it is published.",
+    CLOSED="It takes no bookings any more.",
+)
+_describe(
+    Weekday,
+    "A day of the week.",
+    MONDAY="Monday.",
+    TUESDAY="Tuesday.",
+    WEDNESDAY="Wednesday.",
+    THURSDAY="Thursday.",
+    FRIDAY="Friday.",
+    SATURDAY="Saturday.",
+    SUNDAY="Sunday.",
+)
+_describe(
+    OnConflict,
+    "What becomes of a series some of whose dates are taken.",
+    STRICT="Nothing is created.",
+    SKIP_CONFLICTS="Those dates are left out.",
+)
+_describe(
+    SeriesScope,
+    "Which slots of a series a change is for; those that were called off stay so.",
+    THIS="This one alone.",
+    THIS_AND_FOLLOWING="This one and those that begin later.",
+    ALL="All of them.",
 )
 _describe(
     SlotOrder,

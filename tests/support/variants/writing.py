@@ -8,7 +8,7 @@ from pymongo import UpdateOne
 from pymongo.asynchronous.collection import AsyncCollection
 
 from slotlock.domain.slots import Slot
-from slotlock.stores import choices, slot_documents
+from slotlock.stores import people_at_hand, slot_documents
 from slotlock.stores.booking_documents import entry_of
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.support.variants.points import instead, reach
@@ -82,7 +82,7 @@ def _none(*_: Any) -> Iterator[UpdateOne]:
 
 def no_pages() -> None:
     """Nothing tells whether a person chose elsewhere meanwhile (D4)."""
-    instead(choices.turned_pages, _none)
+    instead(people_at_hand.turned_pages, _none)
 
 
 GUARDS = {
