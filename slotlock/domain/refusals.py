@@ -133,6 +133,13 @@ class PersonNotFound:
 
 
 @dataclass(frozen=True, slots=True)
+class PersonBanned:
+    """This person was banned, so nobody books for them."""
+
+    user_id: UserId
+
+
+@dataclass(frozen=True, slots=True)
 class BookingNotFound:
     """No such booking, or none that this person may touch."""
 
@@ -226,4 +233,4 @@ class InvalidInput:
 ChosenRefusal = LimitReached | TimeConflict
 LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | ChosenRefusal
 PlaceRefusal = SlotNotFound | SlotFull | AlreadyBooked | SlotCancelled | LimitRefusal
-PartyRefusal = NotTeammate | PersonNotFound
+PartyRefusal = NotTeammate | PersonNotFound | PersonBanned

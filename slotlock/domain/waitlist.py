@@ -69,11 +69,13 @@ def _refusal(slot: Slot, user_id: UserId, now: datetime) -> Joined | None:
     return WaitlistFull(slot) if slot.waiting_count >= slot.waitlist_capacity else None
 
 
-def leave(slot: Slot, user_id: UserId, now: datetime) -> tuple[Slot, WaitlistLeft | NotWaiting]:
-    """Wait no longer. Everybody else keeps their turn."""
+def leave(
+    slot: Slot, user_id: UserId, now: datetime, by: UserId | None = None
+) -> tuple[Slot, WaitlistLeft | NotWaiting]:
+    """Wait no longer, by oneself if nobody is named. Everybody else keeps their turn."""
     waiting = slot.waiting_of(user_id)
     if waiting is None:
         return slot, NotWaiting(slot)
     after = slot.without_waiting(waiting)
-    after = replace(after, left=(*after.left, Left(waiting, now, user_id)))
+    after = replace(after, left=(*after.left, Left(waiting, now, by or user_id)))
     return after, WaitlistLeft(after)

@@ -215,6 +215,12 @@ class Slots:
         return {SlotId(str(document["_id"])): document["version"] async for document in found}
 
     @gated
+    async def waited_for_by(self, user_id: UserId) -> list[SlotId]:
+        """The slots in whose waiting lists a person is."""
+        found = self._slots.find({"waiting.user": ObjectId(user_id)}, {"_id": 1})
+        return [SlotId(str(document["_id"])) async for document in found]
+
+    @gated
     async def of_series(self, series_id: SeriesId, now: datetime) -> list[Slot]:
         """The slots of a series, by start."""
         query, order = {"series": ObjectId(series_id)}, [("start", 1), ("_id", 1)]

@@ -6,6 +6,8 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.auth import people
+from slotlock.desk import waitlist
+from slotlock.domain.people import User
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
 from slotlock.graphql.types import people_results as told
@@ -45,9 +47,9 @@ class PeopleMutations:
         )
 
     @field(
-        description="Keep a person out: they are signed out, and neither sign in nor are booked "
-        "for; their bookings stay. Banned again, they get the new reason. Organisers only, and for "
-        "organisers and admins admins only."
+        description="Keep a person out: they are signed out, neither sign in nor are booked for, "
+        "and leave all waiting lists; their bookings stay. Banned again, they get the new reason. "
+        "Organisers only, and for organisers and admins admins only."
     )
     async def ban_person(
         self,
@@ -61,7 +63,10 @@ class PeopleMutations:
         organiser, found = info.context.organiser, ids.user_id_of(user_id)
         if found is None:
             return PersonNotFound.of(user_id)
-        return told.banned(await people.ban(info.context.auth, organiser, found, reason), organiser)
+        outcome = await people.ban(info.context.auth, organiser, found, reason)
+        if isinstance(outcome, User):
+            await waitlist.leave_all(info.context.desk, found, organiser.user_id)
+        return told.banned(outcome, organiser)
 
     @field(
         description="Let a person in again; one who is not banned stays as they are. Organisers "

@@ -60,6 +60,19 @@ class PersonNotFound(Refusal):
         )
 
 
+@strawberry.type(description="The person was banned, so that nobody books for them.")
+class PersonBanned(Refusal):
+    user_id: strawberry.ID = field(description="The person who was to be booked for.")
+
+    @classmethod
+    def of(cls, outcome: refused.PersonBanned) -> Self:
+        return cls(
+            code=RefusalCode.PERSON_BANNED,
+            message="This person cannot be booked for.",
+            user_id=user_gid(outcome.user_id),
+        )
+
+
 @strawberry.type(description="The hold ran out, and its place was given back.")
 class HoldExpired(Refusal):
     booking: Booking = field(description="The hold as it ended.")
@@ -189,12 +202,17 @@ def place_refusal(outcome: refused.PlaceRefusal, caller: Caller) -> PlaceRefusal
             return limit_refusal(outcome, caller)
 
 
-def party_refusal(outcome: refused.PartyRefusal) -> NotTeammate | PersonNotFound:
+PartyRefusal = NotTeammate | PersonNotFound | PersonBanned
+
+
+def party_refusal(outcome: refused.PartyRefusal) -> PartyRefusal:
     """Why somebody could not be booked for, as the caller is told."""
     match outcome:
         case refused.NotTeammate():
             return NotTeammate.of(outcome)
         case refused.PersonNotFound():
             return PersonNotFound.of(user_gid(outcome.user_id))
+        case refused.PersonBanned():
+            return PersonBanned.of(outcome)
         case _:
             assert_never(outcome)

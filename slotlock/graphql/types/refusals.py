@@ -53,6 +53,7 @@ class RefusalCode(Enum):
     TIME_CONFLICT = enum_value("TIME_CONFLICT", description="It overlaps another booking.")
     NOT_TEAMMATE = enum_value("NOT_TEAMMATE", description="They are in no team of the caller's.")
     PERSON_NOT_FOUND = enum_value("PERSON_NOT_FOUND", description="No such person.")
+    PERSON_BANNED = enum_value("PERSON_BANNED", description="They were banned.")
     CLAIMS_REFUSED = enum_value("CLAIMS_REFUSED", description="One refused claim refuses all.")
     HOLD_EXPIRED = enum_value("HOLD_EXPIRED", description="The hold ran out.")
     HOLD_LIMIT_REACHED = enum_value("HOLD_LIMIT_REACHED", description="It can last no longer.")
