@@ -27,8 +27,8 @@ def serve_line(slot: Slot, now: datetime) -> Slot:
         waiting = slot.waiting[place]
         if slot.full_group(_groups_of(slot, waiting)):
             place += 1  # as many of theirs as may have places: they wait on, others are next
-        elif slot.counts_groups and slot.known_of(waiting.user_id) is None:
-            break  # whoever looks next knows more
+        elif slot.judges and slot.known_of(waiting.user_id) is None:
+            break  # nobody is judged unknown; whoever looks next knows more
         else:
             slot = _served(slot, waiting, now)
     return slot

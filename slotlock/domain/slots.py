@@ -128,6 +128,11 @@ class Slot:
         """Whether a person's bookings in other slots count here."""
         return self.choice is not None or (self.terms is not None and self.terms.looks_elsewhere)
 
+    @property
+    def judges(self) -> bool:
+        """Whether anything of a person beyond the slot matters here."""
+        return self.asks_for_groups or self.looks_elsewhere
+
     def full_group(self, groups: Sequence[str]) -> GroupLimit | None:
         """The first of these groups of which nobody more may have a place, with its limit."""
         theirs = self.terms.group_limits if self.terms else ()

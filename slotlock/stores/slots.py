@@ -90,7 +90,7 @@ class Slots:
         What is written on this look is guarded by its version and by theirs.
         """
         slots = await asyncio.gather(*map(self._looks.do, looks))
-        asking = [slot for slot in slots if slot and (slot.looks_elsewhere or slot.asks_for_groups)]
+        asking = [slot for slot in slots if slot and slot.judges]
         if not asking:
             return slots
         people: set[UserId] = set()

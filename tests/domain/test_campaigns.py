@@ -245,6 +245,11 @@ def test_nobody_waits_for_what_they_may_not_have() -> None:
     assert join(before, turn, CLOSES) == (before, Closed(CLOSES, before))
 
 
+def test_nobody_in_line_is_judged_before_anything_is_known_of_them() -> None:
+    before = in_line(course(2, of("ada", "class:5a"), eligible=(("class:5a",),)), "ben", "ada")
+    assert settle(before, NOW) == before
+
+
 def test_once_a_campaign_closed_nobody_moves_up() -> None:
     full, (adas,) = booked(course(1, of("ada"), of("ben")), "ada")
     line = in_line(full, "ben")

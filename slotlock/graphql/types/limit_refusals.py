@@ -10,7 +10,7 @@ from slotlock.domain import meetings
 from slotlock.domain import refusals as refused
 from slotlock.domain.bookings import Booking
 from slotlock.domain.people import Caller
-from slotlock.graphql.ids import booking_gid
+from slotlock.graphql.ids import booking_gid, slot_gid
 from slotlock.graphql.types.refusals import Refusal, RefusalCode, SlotStarted
 from slotlock.graphql.types.slots import Meeting, Slot
 
@@ -57,15 +57,15 @@ class NotYetOpen(Refusal):
 @strawberry.type(description="The campaign takes no bookings any more, or is not published.")
 class Closed(Refusal):
     closes_at: datetime = field(description="From this instant on a published one takes none.")
-    slot: Slot = field(description="The slot that was asked for.")
+    slot_id: strawberry.ID = field(description="The slot, which people may not see any more.")
 
     @classmethod
-    def of(cls, outcome: refused.Closed, caller: Caller) -> Self:
+    def of(cls, outcome: refused.Closed) -> Self:
         return cls(
             code=RefusalCode.CLOSED,
             message="This can no longer be booked.",
             closes_at=outcome.closes_at,
-            slot=Slot.of(outcome.slot, caller),
+            slot_id=slot_gid(outcome.slot.id),
         )
 
 
@@ -147,7 +147,7 @@ def limit_refusal(outcome: refused.LimitRefusal, caller: Caller) -> LimitRefusal
         case refused.NotYetOpen():
             return NotYetOpen.of(outcome, caller)
         case refused.Closed():
-            return Closed.of(outcome, caller)
+            return Closed.of(outcome)
         case refused.NotEligible():
             return NotEligible.of(outcome, caller)
         case refused.GroupFull():
