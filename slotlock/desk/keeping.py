@@ -98,9 +98,13 @@ async def edit(
     return await _keep(desk, slots, viewer, lambda slot, _: rules.edit(slot, each[slot.id]), heads)
 
 
-async def publish(desk: Desk, slot_id: SlotId, viewer: UserId) -> KeepOutcome:
-    """Open a draft to everyone."""
-    slots = await _in_scope(desk, slot_id, SeriesScope.THIS)
+async def publish(
+    desk: Desk, slot_id: SlotId, viewer: UserId, scope: SeriesScope = SeriesScope.THIS
+) -> KeepOutcome:
+    """Open a draft to everyone, with a wider scope others of its series too."""
+    slots = await _in_scope(desk, slot_id, scope)
+    if not slots:
+        return SlotNotFound(slot_id)
     return await _keep(desk, slots, viewer, lambda slot, _: rules.publish(slot))
 
 
@@ -109,6 +113,8 @@ async def call_off(
 ) -> KeepOutcome:
     """Cancel a slot for everyone, with a wider scope others of its series too."""
     slots = await _in_scope(desk, slot_id, scope)
+    if not slots:
+        return SlotNotFound(slot_id)
     outcome = await _keep(
         desk,
         slots,

@@ -39,7 +39,7 @@ UpdateSlotResult = Annotated[
 ]
 
 ScopeArgument = Annotated[
-    SeriesScope, argument(description="Of a series, which slots are called off, all or none.")
+    SeriesScope, argument(description="Of a series, which slots it is for, all of them or none.")
 ]
 SlotIdArgument = Annotated[strawberry.ID, argument(description="The slot.")]
 
@@ -75,13 +75,16 @@ class SlotMutations:
         return _kept(outcome, organiser)
 
     @field(description="Open a draft to everyone. Organisers only.")
-    async def publish_slot(self, info: Info, slot_id: SlotIdArgument) -> UpdateSlotResult:
+    async def publish_slot(
+        self, info: Info, slot_id: SlotIdArgument, scope: ScopeArgument = SeriesScope.THIS
+    ) -> UpdateSlotResult:
         organiser = info.context.organiser
         found = ids.slot_id_of(slot_id)
         if found is None:
             return SlotNotFound.of(slot_id)
         desk = info.context.desk
-        return _kept(await keeping.publish(desk, found, organiser.user_id), organiser)
+        outcome = await keeping.publish(desk, found, organiser.user_id, scope)
+        return _kept(outcome, organiser)
 
     @field(description="Call a slot off for everyone. Organisers only.")
     async def cancel_slot(
