@@ -61,7 +61,7 @@ INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "choice": ([("choice", 1), ("bookings.user", 1)], ONLY_OF_CHOICES),
     "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], ONLY_OF_CAMPAIGNS),
     "resource": ([("resource", 1), ("start", 1)], ONLY_OF_RESOURCES),
-    "series": ([("series", 1), ("start", 1)], ONLY_OF_SERIES),
+    "series": ([("series", 1), ("start", 1), ("_id", 1)], ONLY_OF_SERIES),
 }
 
 
