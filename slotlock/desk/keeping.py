@@ -15,7 +15,7 @@ from slotlock.domain.campaigns import CampaignNotFound
 from slotlock.domain.outcomes import KeepOutcome, SlotKept, SlotsKept
 from slotlock.domain.people import UserId
 from slotlock.domain.refusals import InvalidInput, Locked, SlotNotFound
-from slotlock.domain.resources import ResourceTaken, clash, uses_resource
+from slotlock.domain.resources import Occupancy, ResourceTaken, uses_resource
 from slotlock.domain.series import SeriesScope, changes_of_each, in_scope
 from slotlock.domain.slots import Availability, Slot
 from slotlock.domain.terms import CampaignId
@@ -65,7 +65,7 @@ async def create(
         if isinstance(outcome, InvalidInput):
             return outcome
         others, seen = await neighbours(desk, [outcome.slot])
-        if taken := clash(outcome.slot, others):
+        if taken := Occupancy.of(others).clash(outcome.slot):
             return taken
         guards = (*placed.guards, *seen)
         if not guards:
@@ -189,8 +189,9 @@ def _on_all(
                 return slots, locked(slot_id)  # changed since the others were looked at
             after[slot_id] = changed
             kept.append(outcome)
+        occupied = Occupancy.of((*others, *after.values()))
         for slot_id in planned:
-            if taken := clash(after[slot_id], (*others, *after.values())):
+            if taken := occupied.clash(after[slot_id]):
                 return slots, taken
         return after, SlotsKept(tuple(kept))
 

@@ -1,7 +1,9 @@
 """Resources that only one slot can use at a time, such as a room or a teacher."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from slotlock.domain.meetings import Meeting, first_overlap
 from slotlock.domain.slots import Slot, SlotStatus
@@ -22,13 +24,29 @@ def uses_resource(slot: Slot) -> bool:
     return slot.resource is not None and slot.status is SlotStatus.PUBLISHED
 
 
-def clash(slot: Slot, others: Iterable[Slot]) -> ResourceTaken | None:
-    """The first of the other slots that wants the resource of this one at the same time."""
-    if slot.resource is None or not uses_resource(slot):
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Who uses resources when. By start, so that a series is not compared with everything."""
+
+    slots: tuple[Slot, ...]
+    starts: tuple[datetime, ...]
+    longest: timedelta
+
+    @classmethod
+    def of(cls, slots: Iterable[Slot]) -> "Occupancy":
+        """The use that these slots make of resources."""
+        users = sorted(filter(uses_resource, slots), key=lambda slot: slot.start)
+        longest = max((slot.end - slot.start for slot in users), default=timedelta())
+        return cls(tuple(users), tuple(slot.start for slot in users), longest)
+
+    def clash(self, slot: Slot) -> ResourceTaken | None:
+        """The first slot that wants the resource of this one at the same time."""
+        if slot.resource is None or not uses_resource(slot):
+            return None
+        near = bisect_left(self.starts, slot.start - self.longest)
+        for other in self.slots[near : bisect_left(self.starts, slot.end)]:
+            if other.id == slot.id or other.resource != slot.resource:
+                continue
+            if overlap := first_overlap(slot.times, other.times):
+                return ResourceTaken(slot.resource, overlap[0], other, overlap[1])
         return None
-    for other in others:
-        if other.id == slot.id or other.resource != slot.resource or not uses_resource(other):
-            continue
-        if overlap := first_overlap(slot.times, other.times):
-            return ResourceTaken(slot.resource, overlap[0], other, overlap[1])
-    return None

@@ -11,7 +11,7 @@ from slotlock.domain.keeping import SlotDraft, create
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.recurrence import occurrences
 from slotlock.domain.refusals import FieldProblem, InvalidInput
-from slotlock.domain.resources import ResourceTaken, clash
+from slotlock.domain.resources import Occupancy, ResourceTaken
 from slotlock.domain.slots import SeriesId, Slot, SlotStatus
 from slotlock.domain.zones import moved_alike
 
@@ -72,8 +72,10 @@ def without_conflicts(
     """The slots whose resource is free, each also of those before it; and why the rest is not."""
     free: list[Slot] = []
     conflicts: list[ResourceTaken] = []
+    occupied = Occupancy.of(others)
     for slot in slots:
-        taken = clash(slot, others) or clash(slot, free[-1:])  # in order, so the last one is enough
+        # They come in order and last alike, so that of the series itself the one before is enough.
+        taken = occupied.clash(slot) or Occupancy.of(free[-1:]).clash(slot)
         if taken is None:
             free.append(slot)
         else:
