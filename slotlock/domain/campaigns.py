@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from slotlock.domain.groups import group_problem
+from slotlock.domain.groups import group_problem, tidied
 from slotlock.domain.refusals import FieldProblem, InvalidInput
 from slotlock.domain.terms import CampaignId, GroupLimit, Terms
 from slotlock.domain.texts import line_problem
@@ -65,13 +65,13 @@ def edit(campaign: Campaign, changes: Mapping[str, Any]) -> CampaignKept | Inval
 
 
 def _tidied(terms: Terms) -> Terms:
-    eligible = tuple(tuple(sorted({g.strip() for g in groups})) for groups in terms.eligible)
+    eligible = tuple(tuple(sorted(set(map(tidied, groups)))) for groups in terms.eligible)
     return replace(terms, eligible=eligible, group_limits=tidied_limits(terms.group_limits))
 
 
 def tidied_limits(limits: tuple[GroupLimit, ...]) -> tuple[GroupLimit, ...]:
     """The limits in the one way they are kept."""
-    trimmed = {GroupLimit(limit.group.strip(), limit.limit) for limit in limits}
+    trimmed = {GroupLimit(tidied(limit.group), limit.limit) for limit in limits}
     return tuple(sorted(trimmed, key=lambda limit: (limit.group, limit.limit)))
 
 
@@ -115,6 +115,7 @@ def limits_problem(limits: tuple[GroupLimit, ...], most: int) -> str | None:
     for limit in limits:
         if not 1 <= limit.limit <= most:
             return f"A limit is a number from 1 to {most}."
-        if problem := group_problem(limit.group.removesuffix("*") or "every"):
+        named = limit.group.removesuffix("*")
+        if limit.group != "*" and (problem := group_problem(named)):
             return problem
     return None

@@ -13,7 +13,12 @@ _RESERVED = ",;*"
 
 def normalised(groups: Iterable[str]) -> tuple[str, ...]:
     """The groups in the one way they are kept: trimmed, in Unicode NFC, each once, in order."""
-    return tuple(sorted({normalize("NFC", group.strip()) for group in groups} - {""}))
+    return tuple(sorted(set(map(tidied, groups)) - {""}))
+
+
+def tidied(group: str) -> str:
+    """The name of a group in the one way it is kept, so that the same name is the same group."""
+    return normalize("NFC", group.strip())
 
 
 def groups_problem(groups: tuple[str, ...]) -> str | None:
