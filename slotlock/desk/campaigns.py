@@ -16,6 +16,7 @@ from slotlock.domain.campaigns import (
 from slotlock.domain.listing import Page, Position
 from slotlock.domain.people import Caller
 from slotlock.domain.refusals import InvalidInput
+from slotlock.domain.settling import seen_at
 from slotlock.domain.slots import availability
 from slotlock.domain.terms import CampaignId, Terms
 from slotlock.stores.campaigns import new_campaign_id
@@ -45,7 +46,10 @@ async def edit(desk: Desk, campaign_id: CampaignId, changes: Mapping[str, Any]) 
         if before is None:
             return CampaignNotFound(campaign_id)
         outcome = rules.edit(before, changes)
-        if isinstance(outcome, InvalidInput) or outcome.campaign == before:
+        if isinstance(outcome, InvalidInput):
+            return outcome
+        if outcome.campaign == before:  # who wrote it may not have told the slots yet, or have died
+            await _spread(desk, before)
             return outcome
         if await desk.campaigns.change(before, outcome.campaign, desk.now()):
             await _spread(desk, outcome.campaign)
@@ -65,7 +69,7 @@ async def _spread(desk: Desk, campaign: Campaign) -> None:
     now = desk.now()
     await desk.campaigns.spread(campaign, now)
     for slot in await desk.campaigns.slots_of(campaign.id, now):
-        state = availability(slot)
+        state = availability(seen_at(slot, now))
         desk.board.tell(state)
         desk.announcements.publish(state)
 

@@ -113,6 +113,9 @@ def edit(slot: Slot, changes: Mapping[str, Any]) -> tuple[Slot, KeepOutcome]:
         return slot, InvalidInput(problems)
     if after.capacity < slot.taken:
         return slot, CapacityBelowTaken(slot, after.capacity)
+    if after.counts_groups and not slot.counts_groups:
+        # Nobody counted how many of each there are: the line is served by whoever looks next.
+        after = replace(after, known=())
     after = replace(after, revision=slot.revision + (_shown(after) != _shown(slot)))
     return after, SlotKept(after)
 

@@ -126,10 +126,11 @@ def seen_at(slot: Slot, now: datetime) -> Slot:
 def written(before: Slot, after: Slot, now: datetime) -> Slot:
     """The slot as it will stand once it is written."""
     changed_at = max(now, before.changed_at)
-    return replace(after, version=before.version + 1, changed_at=changed_at, due=_due(after, now))
+    return replace(after, version=before.version + 1, changed_at=changed_at, due=due(after, now))
 
 
-def _due(slot: Slot, now: datetime) -> datetime | None:
+def due(slot: Slot, now: datetime) -> datetime | None:
+    """When the clock or the line will next have something to do with the slot."""
     if slot.status is SlotStatus.CANCELLED:
         return None
     # What is not at hand is in `due` already; a hold at hand may run out before that.
@@ -138,4 +139,6 @@ def _due(slot: Slot, now: datetime) -> datetime | None:
         times.append(slot.due)
     if slot.remaining > 0 and awaited(slot, now):
         times.append(now)  # more places than people at hand: the rest of the line is next
+    elif slot.remaining > 0 and slot.waiting_count and slot.terms and slot.terms.opens_at > now:
+        times.append(slot.terms.opens_at)
     return min(times, default=None)

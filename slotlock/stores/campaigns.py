@@ -88,14 +88,15 @@ class Campaigns:
         """Give every slot of the campaign its terms, unless the slot has newer ones."""
         terms = terms_document(campaign.terms)
         older = {"campaign.id": terms["id"], "campaign.version": {"$lt": terms["version"]}}
-        waits = {"$gt": [{"$size": "$waiting"}, 0]}
         changes: Document = {
             "campaign": {"$literal": terms},
             "version": {"$add": ["$version", 1]},
             "changedAt": {"$max": ["$changedAt", now]},
-            # Who waits may be next now: whoever sweeps looks.
-            "due": {"$cond": [waits, {"$min": ["$due", now]}, {"$ifNull": ["$due", "$$REMOVE"]}]},
         }
+        if campaign.terms.published:  # who waits may be next, now or at the opening
+            soon = {"$min": ["$due", max(now, campaign.terms.opens_at)]}
+            waits = {"$gt": [{"$size": "$waiting"}, 0]}
+            changes["due"] = {"$cond": [waits, soon, {"$ifNull": ["$due", "$$REMOVE"]}]}
         await self._slots.update_many(older, [{"$set": changes}])
         done = {"_id": terms["id"], "terms.version": terms["version"]}
         await self._campaigns.update_one(done, {"$set": {"pending": False}})

@@ -6,7 +6,7 @@ it to. Both are made here, from outside: the app itself knows nothing of it.
     VARIANT_OFF     guards to switch off, of: version lock owner ttl announcements fairness
                     barging heartbeat renewal team-version, and those in tests/support/variants
     VARIANT_PAUSE   where the first act that gets there waits, of: commit release record
-                    transaction between
+                    transaction between spread
     VARIANT_STAGE   the name under which the test follows and frees it
 """
 
@@ -29,10 +29,17 @@ from slotlock.stores import leases, locks, slot_documents, teams, waiting
 from slotlock.stores.lock_scripts import ACQUIRE
 from slotlock.stores.locks import Lease, Locks
 from slotlock.stores.writes import Writes
-from tests.support.variants import locking, rules, stock, writing
+from tests.support.variants import campaigns, locking, rules, stock, writing
 
 # Each of them by its name, and how it is switched off.
-MORE = {**locking.GUARDS, **writing.GUARDS, **writing.MISHAPS, **stock.GUARDS, **rules.GUARDS}
+MORE = {
+    **locking.GUARDS,
+    **writing.GUARDS,
+    **writing.MISHAPS,
+    **stock.GUARDS,
+    **rules.GUARDS,
+    **campaigns.GUARDS,
+}
 
 
 def _unguarded(before: Slot) -> dict[str, Any]:
@@ -122,6 +129,8 @@ def pause(point: str, stage: str) -> None:
         Writes.commit = late_commit  # type: ignore[method-assign,assignment]
     elif point in ("record", "transaction", "between"):
         writing.pausable()
+    elif point == "spread":
+        campaigns.pausable()
     else:
         Locks.release = late_release  # type: ignore[method-assign]
 
