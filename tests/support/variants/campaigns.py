@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from slotlock.desk import keeping
+from pymongo import UpdateOne
+
 from slotlock.domain import limits, meetings
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.slots import Slot
 from slotlock.domain.terms import CampaignState, Terms
+from slotlock.stores import guards
 from slotlock.stores.campaigns import Campaigns
+from slotlock.stores.guards import Guard, ResourceSeen
 from tests.support.variants.points import instead, reach
 
-state, spread, neighbours = Terms.state, Campaigns.spread, keeping.neighbours
+state, spread, held = Terms.state, Campaigns.spread, guards.held
 SECOND = timedelta(seconds=1)
 
 
@@ -66,14 +69,15 @@ def opened_ahead() -> None:
     Terms.state = _opened_ahead  # type: ignore[method-assign]
 
 
-async def _unguarded(*arguments: Any) -> tuple[Sequence[Slot], tuple[()]]:
-    others, _ = await neighbours(*arguments)
-    return others, ()
+def _whatever_was_seen(guard: Guard) -> tuple[str, UpdateOne]:
+    if isinstance(guard, ResourceSeen):
+        return "resources", UpdateOne({"_id": guard.name}, {"$inc": {"version": 1}}, upsert=True)
+    return held(guard)
 
 
 def resources_unguarded() -> None:
     """Whether a resource is free is looked up, and nothing keeps it so until the write."""
-    instead(neighbours, _unguarded)
+    instead(held, _whatever_was_seen)
 
 
 GUARDS = {
