@@ -32,7 +32,7 @@ async def act(
     """The outcome of a request, written if it changes anything.
 
     Locked when there is something to write while somebody else is being served there and stays so
-    for the time that the caller waits, or when others wrote first both times. If the lease runs
+    for the time that the caller waits, or when others write first for as long. If the lease runs
     out or this process dies on any line, the slots are as before the write or as after it: the
     write is one, guarded by the versions that were looked at.
     """
@@ -44,10 +44,16 @@ async def act(
         decided = await _decide_now(desk, slot_ids, request)
         if not decided.changes:
             return cast("Outcome", decided.outcomes[0])
-    outcomes = await _in_turn(desk, slot_ids, lambda: [request], wait_s)
-    if outcomes is not None:
+    clock = asyncio.get_running_loop().time
+    until = clock() + wait_s
+    while True:
+        outcomes = await _in_turn(desk, slot_ids, lambda: [request], max(until - clock(), 0.0))
+        if outcomes is None:
+            break
         (outcome,) = outcomes
-        return cast("Outcome | Locked | KeyReused", outcome)
+        # Others wrote first; who is willing to wait tries again, but not with a team that changed.
+        if request.teams or not isinstance(outcome, Locked) or clock() >= until:
+            return cast("Outcome | Locked | KeyReused", outcome)
     turned: Outcome | Locked = await turned_away(desk, slot_ids, request)
     return turned
 
