@@ -30,11 +30,12 @@ class HttpRefusal(Exception):  # noqa: N818 - the fact, as the client reads it
 
 
 class OrganisersEndpoint:
-    """The ASGI application behind one address, which organisers post to."""
+    """The ASGI application behind one address, which organisers ask with one method."""
 
-    def __init__(self, auth: Auth, respond: Respond) -> None:
+    def __init__(self, auth: Auth, respond: Respond, method: str = "POST") -> None:
         self._auth = auth
         self._respond = respond
+        self._method = method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -54,8 +55,9 @@ class OrganisersEndpoint:
         await response(scope, receive, send)
 
     async def _organiser(self, request: Request) -> Caller:
-        if request.method != "POST":
-            raise HttpRefusal(405, Code.BAD_USER_INPUT, "This takes POST.", {"Allow": "POST"})
+        if request.method != self._method:
+            text = f"This takes {self._method}."
+            raise HttpRefusal(405, Code.BAD_USER_INPUT, text, {"Allow": self._method})
         challenge = {"WWW-Authenticate": "Bearer"}
         try:
             caller = await identify(self._auth, request.headers.get("authorization"))
