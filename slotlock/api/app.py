@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
+from slotlock.api.calendars.endpoint import CalendarsEndpoint
 from slotlock.api.exports.building import Exports
 from slotlock.api.exports.endpoint import exports_endpoint
 from slotlock.api.health import healthz, metrics, readyz
@@ -80,6 +81,7 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
             Route("/people/import", _people_import),
             Route("/people/invitations", _people_invitations),
             Route("/exports/{path:path}", _exports),
+            Route("/calendars/{path:path}", _calendars),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/metrics", metrics),
@@ -151,6 +153,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
             "people_import": import_endpoint(auth),
             "people_invitations": invitations_endpoint(auth),
             "exports": exports_endpoint(auth, desk, Exports(settings.mongo_url or "", utc_now)),
+            "calendars": CalendarsEndpoint(desk, auth, public_reads=settings.public_reads),
             "probe": mongo.Probe(database),
             "line": line,
         }
@@ -187,6 +190,7 @@ class _Endpoint:
 _http = _Endpoint("http")
 _socket = _Endpoint("socket")
 _people_import = _Endpoint("people_import")
+_calendars = _Endpoint("calendars")
 _exports = _Endpoint("exports")
 _people_invitations = _Endpoint("people_invitations")
 

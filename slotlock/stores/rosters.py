@@ -51,6 +51,8 @@ class Rosters:
         position: Position | None = None
         while slots := await self._next(position):
             yield RosterPage(slots, await self._people(slots))
+            if len(slots) < SLOTS_AT_ONCE:
+                return
             position = Position(slots[-1].start, slots[-1].id)
 
     async def _next(self, position: Position | None) -> tuple[Slot, ...]:
