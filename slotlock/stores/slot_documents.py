@@ -58,7 +58,7 @@ INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "words": ([("status", 1), ("words", 1)], {}),
     "person": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
     "waiting": ([("waiting.user", 1)], {"sparse": True}),
-    "end": ([("status", 1), ("end", 1), ("_id", 1)], {}),
+    "end": ([("end", 1), ("_id", 1)], {}),
     "due": ([("due", 1)], ONLY_IF_SET),
     "choice": ([("choice", 1), ("bookings.user", 1)], ONLY_OF_CHOICES),
     "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], ONLY_OF_CAMPAIGNS),
