@@ -14,6 +14,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
+from slotlock.api.calendars.endpoint import CalendarsEndpoint
+from slotlock.api.exports.building import Exports
+from slotlock.api.exports.endpoint import exports_endpoint
 from slotlock.api.health import healthz, metrics, readyz
 from slotlock.api.people import import_endpoint, invitations_endpoint
 from slotlock.api.server import end_with_parent, farewell_before_stop
@@ -77,6 +80,8 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
             WebSocketRoute("/graphql", _socket),
             Route("/people/import", _people_import),
             Route("/people/invitations", _people_invitations),
+            Route("/exports/{path:path}", _exports),
+            Route("/calendars/{path:path}", _calendars),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/metrics", metrics),
@@ -147,6 +152,8 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
             "socket": SocketEndpoint(conversation),
             "people_import": import_endpoint(auth),
             "people_invitations": invitations_endpoint(auth),
+            "exports": exports_endpoint(auth, desk, Exports(settings.mongo_url or "", utc_now)),
+            "calendars": CalendarsEndpoint(desk, auth, public_reads=settings.public_reads),
             "probe": mongo.Probe(database),
             "line": line,
         }
@@ -183,6 +190,8 @@ class _Endpoint:
 _http = _Endpoint("http")
 _socket = _Endpoint("socket")
 _people_import = _Endpoint("people_import")
+_calendars = _Endpoint("calendars")
+_exports = _Endpoint("exports")
 _people_invitations = _Endpoint("people_invitations")
 
 

@@ -14,6 +14,8 @@ from slotlock.domain.people import Caller
 from slotlock.graphql.errors import SORRY, Code, logged
 from slotlock.stores.mongo import is_away
 
+CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
 Respond = Callable[[Auth, Caller, Request], Awaitable[Response]]
 
 
@@ -30,42 +32,56 @@ class HttpRefusal(Exception):  # noqa: N818 - the fact, as the client reads it
 
 
 class OrganisersEndpoint:
-    """The ASGI application behind one address, which organisers post to."""
+    """The ASGI application behind one address, which organisers ask with one method."""
 
-    def __init__(self, auth: Auth, respond: Respond) -> None:
+    def __init__(self, auth: Auth, respond: Respond, method: str = "POST") -> None:
         self._auth = auth
         self._respond = respond
+        self._method = method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        request = Request(scope, receive)
-        try:
-            organiser = await self._organiser(request)
-            response = await self._respond(self._auth, organiser, request)
-        except HttpRefusal as refusal:
-            response = refused(refusal.status, refusal.code, str(refusal))
-            response.headers.update(refusal.headers or {})
-        except ClientDisconnect:
-            return
-        except Exception as error:
-            error_id = logged(f"{scope['path']} failed", error)
-            status = 503 if is_away(error) else 500
-            response = refused(status, Code.INTERNAL, SORRY, errorId=error_id)
-        await response(scope, receive, send)
+        response = await answered(scope["path"], self._answer(Request(scope, receive)))
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        return await self._respond(self._auth, await self._organiser(request), request)
 
     async def _organiser(self, request: Request) -> Caller:
-        if request.method != "POST":
-            raise HttpRefusal(405, Code.BAD_USER_INPUT, "This takes POST.", {"Allow": "POST"})
-        challenge = {"WWW-Authenticate": "Bearer"}
-        try:
-            caller = await identify(self._auth, request.headers.get("authorization"))
-        except BadTokenError as error:
-            raise HttpRefusal(401, Code.UNAUTHENTICATED, str(error), challenge) from None
+        if request.method != self._method:
+            text = f"This takes {self._method}."
+            raise HttpRefusal(405, Code.BAD_USER_INPUT, text, {"Allow": self._method})
+        caller = await caller_of(self._auth, request)
         if caller is None:
-            raise HttpRefusal(401, Code.UNAUTHENTICATED, "Please sign in first.", challenge)
+            raise HttpRefusal(401, Code.UNAUTHENTICATED, "Please sign in first.", CHALLENGE)
         if not caller.organises:
             raise HttpRefusal(403, Code.FORBIDDEN, "Only organisers may do this.")
         return caller
+
+
+async def answered(what: str, answer: Awaitable[Response]) -> Response | None:
+    """The answer, or JSON that says what went wrong with it; None when nobody is left to hear."""
+    try:
+        return await answer
+    except HttpRefusal as refusal:
+        response = refused(refusal.status, refusal.code, str(refusal))
+        response.headers.update(refusal.headers or {})
+        return response
+    except ClientDisconnect:
+        return None
+    except Exception as error:
+        error_id = logged(f"{what} failed", error)
+        status = 503 if is_away(error) else 500
+        return refused(status, Code.INTERNAL, SORRY, errorId=error_id)
+
+
+async def caller_of(auth: Auth, request: Request) -> Caller | None:
+    """Who asks, or None for nobody in particular. Errors: HttpRefusal for a bad token."""
+    try:
+        return await identify(auth, request.headers.get("authorization"))
+    except BadTokenError as error:
+        raise HttpRefusal(401, Code.UNAUTHENTICATED, str(error), CHALLENGE) from None
 
 
 def refused(status: int, code: str, message: str, **more: Any) -> JSONResponse:

@@ -1,14 +1,13 @@
 """People over plain HTTP: files of them come in, and their invitations go out."""
 
-import csv
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
-from io import StringIO
 from typing import assert_never
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from slotlock.api.csv_lines import csv_line
 from slotlock.api.organisers import HttpRefusal, OrganisersEndpoint, body_of, parameters, refused
 from slotlock.auth.auth import Auth
 from slotlock.auth.importing import import_people
@@ -22,8 +21,6 @@ from slotlock.graphql.errors import Code
 from slotlock.graphql.scalars import format_time
 
 CSV = "text/csv"
-# What a spreadsheet takes for the beginning of a formula (OWASP, CSV injection).
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 HEADER = ("email", "name", "token", "expires_at")
 
 
@@ -89,12 +86,6 @@ async def _after(first: Sequence[str], lines: AsyncIterator[str]) -> AsyncIterat
 
 async def invitation_lines(invitations: AsyncIterator[Invitation]) -> AsyncIterator[str]:
     """Invitations as lines of CSV, with a header. Nothing in them is a formula."""
-    yield _line(HEADER)
+    yield csv_line(HEADER)
     async for each in invitations:
-        yield _line((each.email, each.name, each.token, format_time(each.expires_at)))
-
-
-def _line(cells: Sequence[str]) -> str:
-    line = StringIO()
-    csv.writer(line).writerow([f"'{cell}" if cell.startswith(FORMULA) else cell for cell in cells])
-    return line.getvalue()
+        yield csv_line((each.email, each.name, each.token, format_time(each.expires_at)))

@@ -1,6 +1,5 @@
 """Inviting those who never set a password to do so, by a token that somebody hands to them."""
 
-import hashlib
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from slotlock.auth.accounts import (
     password_problem,
 )
 from slotlock.auth.auth import Auth
+from slotlock.auth.hashes import hash_of
 from slotlock.auth.passwords import BusyError
 from slotlock.auth.sessions import Session, open_session
 from slotlock.domain.people import Role
@@ -49,7 +49,7 @@ async def invite(auth: Auth, group: str | None, roles: Sequence[Role]) -> AsyncI
         until = auth.now() + INVITATION_LIFE
         # In hexadecimal, which no spreadsheet takes for a formula.
         tokens = {person.id: secrets.token_hex(TOKEN_BYTES) for person in people}
-        hashes = {user_id: _hash(token) for user_id, token in tokens.items()}
+        hashes = {user_id: hash_of(token) for user_id, token in tokens.items()}
         invited = await auth.users.invitations.keep(hashes, roles, until)
         for person in people:
             if person.id in invited:
@@ -63,7 +63,7 @@ async def set_password(
     """Set a first password and sign in. A token is good once, however often it is sent at once."""
     if problem := password_problem(password):
         return InvalidInput((FieldProblem("password", problem),))
-    now, hash_ = auth.now(), _hash(token)
+    now, hash_ = auth.now(), hash_of(token)
     person = await auth.users.invitations.find(hash_, now)
     if person is None:
         return InvalidInvitation()
@@ -75,8 +75,3 @@ async def set_password(
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     user = await auth.users.invitations.use(hash_, password_hash, now)
     return await open_session(auth, user) if user else InvalidInvitation()
-
-
-def _hash(token: str) -> str:
-    # A token is as hard to guess as the hash is to turn round, so it needs no salt and no delay.
-    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()

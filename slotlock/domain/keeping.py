@@ -69,6 +69,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotKept | Inval
         status=SlotStatus.PUBLISHED if draft.published else SlotStatus.DRAFT,
         version=1,
         changed_at=now,
+        revised_at=now,
         hold_minutes=draft.hold_minutes,
         cutoff_minutes=draft.cutoff_minutes,
         waitlist_capacity=draft.waitlist_capacity,

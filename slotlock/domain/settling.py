@@ -126,7 +126,9 @@ def seen_at(slot: Slot, now: datetime) -> Slot:
 def written(before: Slot, after: Slot, now: datetime) -> Slot:
     """The slot as it will stand once it is written."""
     changed_at = max(now, before.changed_at)
-    return replace(after, version=before.version + 1, changed_at=changed_at, due=due(after, now))
+    revised_at = changed_at if after.revision != before.revision else after.revised_at
+    after = replace(after, changed_at=changed_at, revised_at=revised_at)
+    return replace(after, version=before.version + 1, due=due(after, now))
 
 
 def due(slot: Slot, now: datetime) -> datetime | None:

@@ -51,7 +51,8 @@ class Slot:
     not grow with the roster. `group_counts` says how many live bookings are people's of a group,
     where that is limited. `known` is what is known of the people at hand beyond this slot.
     `ended` and `left` are what a decision took out. `due` is when the next hold runs out.
-    `version` grows by one with every write, `revision` with every change that calendars show.
+    `version` grows by one with every write, `revision` with every change that calendars show, of
+    which the last was at `revised_at`.
 
     A slot that meets once meets from `start` to `end`; one with a timetable has its `meetings`,
     in order, of which the first begins at `start` and the last ends at `end`.
@@ -81,6 +82,7 @@ class Slot:
     resource: str | None = None
     series_id: SeriesId | None = None
     revision: int = 0
+    revised_at: datetime | None = None
     bookings: tuple[Booking, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     heads: int = 0

@@ -6,6 +6,7 @@ from strawberry.schema.config import StrawberryConfig
 from strawberry.tools import merge_types
 
 import slotlock.graphql.types.enums  # noqa: F401  (describes the domain's enums before their use)
+from slotlock.graphql.calendar_addresses import CalendarMutations, CalendarQueries
 from slotlock.graphql.campaign_queries import CampaignQueries
 from slotlock.graphql.mutations.accounts import AccountMutations
 from slotlock.graphql.mutations.booked import BookedMutations
@@ -22,7 +23,9 @@ from slotlock.graphql.scalars import SCALARS
 from slotlock.graphql.subscriptions import Subscription
 from slotlock.graphql.team_queries import TeamQueries
 
-Query = merge_types("Query", (SlotQueries, CampaignQueries, TeamQueries, PeopleQueries))
+Query = merge_types(
+    "Query", (SlotQueries, CampaignQueries, TeamQueries, PeopleQueries, CalendarQueries)
+)
 Query.__strawberry_definition__.description = "What can be read."  # type: ignore[attr-defined]
 Mutation = merge_types(
     "Mutation",
@@ -36,6 +39,7 @@ Mutation = merge_types(
         SeriesMutations,
         TeamMutations,
         PeopleMutations,
+        CalendarMutations,
     ),
 )
 Mutation.__strawberry_definition__.description = "What can be changed."  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes, cutoffMinutes, waitlistCapacity, offerMinutes, choice, words: [str],
      calledOff: {at, by}, campaign?: terms, groupLimits?, meetings?: [{start, end}], resource,
-     revision, series?, due?, bookings: [booking], waiting: [{id, user, at, groups?}]}
+     revision, revisedAt, series?, due?, bookings: [booking], waiting: [{id, user, at, groups?}]}
 
 `bookings` holds the live bookings only, in the order they were made, and `waiting` the line, the
 first in front. What ends moves to a document of its own in the same transaction (see
@@ -41,6 +41,7 @@ PLAIN = {
     "choice": "choice",
     "resource": "resource",
     "revision": "revision",
+    "revisedAt": "revised_at",
 }
 SHAPED = ("kind", "status", "calledOff", "campaign", "groupLimits", "meetings", "series")
 OPTIONAL = ("campaign", "groupLimits", "meetings", "series")
@@ -57,6 +58,7 @@ INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "words": ([("status", 1), ("words", 1)], {}),
     "person": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
     "waiting": ([("waiting.user", 1)], {"sparse": True}),
+    "end": ([("end", 1), ("_id", 1)], {}),
     "due": ([("due", 1)], ONLY_IF_SET),
     "choice": ([("choice", 1), ("bookings.user", 1)], ONLY_OF_CHOICES),
     "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], ONLY_OF_CAMPAIGNS),

@@ -16,6 +16,7 @@ from slotlock.domain.slots import SeriesId, Slot
 from slotlock.stores import slot_documents as documents
 from slotlock.stores import slot_queries
 from slotlock.stores.batches import Batches
+from slotlock.stores.calendar_slots import CalendarSlots
 from slotlock.stores.ended_bookings import EndedBookings
 from slotlock.stores.gate import Gate, gated, listed
 from slotlock.stores.mongo import LISTS_GATE, SLOTS_GATE, Database, Document, is_away
@@ -62,6 +63,7 @@ class Slots:
         self.lists = Gate(LISTS_GATE)
         self._slots = database["slots"]
         self.past = EndedBookings(database, self.lists)
+        self.calendars = CalendarSlots(database, self.lists)
         self._people = PeopleAtHand(database)
         self._looks = Batches(self._look_together)
         self._lines = Batches(self._read_lines)

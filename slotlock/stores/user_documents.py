@@ -2,7 +2,7 @@
 
     {_id, name, email, role, createdAt, words: [str], groups?: [str],
      passwordHash?, withoutPassword?: true, invitation?: {hash, until},
-     banned?: true, bannedAt?, bannedBy?, banReason?}
+     banned?: true, bannedAt?, bannedBy?, banReason?, calendar?: {hash, at}}
 
 `email` is normalised and unique; `words` are those of name and address, as they are searched for.
 Either `passwordHash` or `withoutPassword` is there. What is false is left out, so that an index
@@ -21,6 +21,7 @@ from slotlock.stores.slot_documents import words
 SHOWN = dict.fromkeys(
     ("name", "email", "role", "createdAt", "groups", "withoutPassword", "bannedAt", "banReason"), 1
 )
+ONLY_WITH_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
 ONLY_INVITED = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
 INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "email": ([("email", 1)], {"unique": True}),
@@ -29,6 +30,7 @@ INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "banned": ([("banned", 1), ("email", 1)], {}),
     "without_password": ([("withoutPassword", 1), ("email", 1)], {}),
     "invitation": ([("invitation.hash", 1)], {"unique": True, **ONLY_INVITED}),
+    "calendar": ([("calendar.hash", 1)], {"unique": True, **ONLY_WITH_CALENDAR}),
 }
 
 

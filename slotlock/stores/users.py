@@ -14,6 +14,7 @@ from slotlock.domain.people import PeopleFilter, Role, User, UserId
 from slotlock.stores import user_documents as documents
 from slotlock.stores.bans import Bans
 from slotlock.stores.batches import Batches
+from slotlock.stores.calendar_addresses import CalendarAddresses
 from slotlock.stores.gate import Gate, gated, listed
 from slotlock.stores.invitations import Invitations
 from slotlock.stores.mongo import PEOPLE_GATE, PEOPLE_LISTS_GATE, Database, Document
@@ -35,6 +36,7 @@ class Users:
         self.imports = PeopleImports(database, self.lists)
         self.invitations = Invitations(database, self.gate, self.lists)
         self.bans = Bans(database, self.gate)
+        self.calendars = CalendarAddresses(database, self.gate)
 
     async def prepare(self) -> None:
         """Create the indexes that are missing, and the words of people from before there were."""

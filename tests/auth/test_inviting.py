@@ -10,9 +10,10 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from slotlock.api.embedded import Servers
-from slotlock.auth import accounts, inviting, people
+from slotlock.auth import accounts, people
 from slotlock.auth.accounts import Banned, InvalidCredentials, TooManyAttempts
 from slotlock.auth.auth import Auth
+from slotlock.auth.hashes import hash_of
 from slotlock.auth.identity import identify
 from slotlock.auth.importing import import_people
 from slotlock.auth.inviting import INVITATION_LIFE, InvalidInvitation, invite, set_password
@@ -107,7 +108,7 @@ async def test_of_invitations_that_are_made_at_once_each_list_has_only_good_ones
     lists = await asyncio.gather(*(tokens(room, school) for room in (auth, other_process)))
     good = {
         who: [
-            await auth.users.invitations.find(inviting._hash(made[who]), utc_now())
+            await auth.users.invitations.find(hash_of(made[who]), utc_now())
             for made in lists
             if who in made
         ]
