@@ -16,13 +16,16 @@ from slotlock.graphql.mutations.series import SeriesMutations
 from slotlock.graphql.mutations.slots import SlotMutations
 from slotlock.graphql.mutations.teams import TeamMutations
 from slotlock.graphql.mutations.waitlist import WaitlistMutations
+from slotlock.graphql.organiser_queries import OrganiserQueries
 from slotlock.graphql.people_queries import PeopleQueries
 from slotlock.graphql.queries import Query as SlotQueries
 from slotlock.graphql.scalars import SCALARS
 from slotlock.graphql.subscriptions import Subscription
 from slotlock.graphql.team_queries import TeamQueries
 
-Query = merge_types("Query", (SlotQueries, CampaignQueries, TeamQueries, PeopleQueries))
+Query = merge_types(
+    "Query", (SlotQueries, CampaignQueries, TeamQueries, PeopleQueries, OrganiserQueries)
+)
 Query.__strawberry_definition__.description = "What can be read."  # type: ignore[attr-defined]
 Mutation = merge_types(
     "Mutation",

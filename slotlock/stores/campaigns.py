@@ -16,6 +16,7 @@ from slotlock.domain.listing import Page, Position
 from slotlock.domain.slots import Slot
 from slotlock.domain.terms import CampaignId
 from slotlock.stores.batches import Batches
+from slotlock.stores.figures import Figures
 from slotlock.stores.gate import Gate, gated, listed
 from slotlock.stores.mongo import CAMPAIGNS_GATE, Database, Document
 from slotlock.stores.slot_documents import slot_of
@@ -38,6 +39,7 @@ class Campaigns:
         self._slots = database["slots"]
         self._users = database["users"]
         self._reads = Batches(self._read)
+        self.figures = Figures(database, self.lists)
 
     async def prepare(self) -> None:
         """Create the indexes that are missing."""

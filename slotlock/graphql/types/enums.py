@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import strawberry
 
+from slotlock.domain.figures import Interval
 from slotlock.domain.listing import SlotOrder
 from slotlock.domain.people import Role
 from slotlock.domain.record import BookingStatus, Deed, Limit
@@ -115,4 +116,11 @@ _describe(
     "The order of a list of slots; slots that start together are in the order of their ids.",
     START_ASC="The earliest first.",
     START_DESC="The latest first.",
+)
+_describe(
+    Interval,
+    "How much time one point of figures stands for, counted from the first.",
+    MINUTE="A minute.",
+    HOUR="An hour.",
+    DAY="24 hours.",
 )
