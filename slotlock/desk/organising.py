@@ -1,11 +1,13 @@
-"""What organisers look at: a campaign in figures."""
+"""What organisers look at: a campaign in figures, and the log of what happened."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.desk.desk import Desk
+from slotlock.domain.audit import AuditEntry, AuditFilter, AuditPosition
 from slotlock.domain.campaigns import CampaignNotFound
 from slotlock.domain.figures import CampaignFigures, Interval, TooManyPoints, span
+from slotlock.domain.listing import Page
 from slotlock.domain.terms import CampaignId
 
 
@@ -32,3 +34,10 @@ async def campaign_figures(
     if isinstance(asked, TooManyPoints):
         return asked
     return await desk.campaigns.figures.of(campaign, asked, now)
+
+
+async def audit_log(
+    desk: Desk, wanted: AuditFilter, first: int, after: AuditPosition | None
+) -> Page[AuditEntry]:
+    """The next of what happened, the newest first."""
+    return await desk.slots.audit.page(wanted, first, after, desk.now())

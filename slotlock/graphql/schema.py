@@ -6,6 +6,7 @@ from strawberry.schema.config import StrawberryConfig
 from strawberry.tools import merge_types
 
 import slotlock.graphql.types.enums  # noqa: F401  (describes the domain's enums before their use)
+from slotlock.graphql.audit_queries import AuditQueries
 from slotlock.graphql.campaign_queries import CampaignQueries
 from slotlock.graphql.mutations.accounts import AccountMutations
 from slotlock.graphql.mutations.booked import BookedMutations
@@ -24,7 +25,15 @@ from slotlock.graphql.subscriptions import Subscription
 from slotlock.graphql.team_queries import TeamQueries
 
 Query = merge_types(
-    "Query", (SlotQueries, CampaignQueries, TeamQueries, PeopleQueries, OrganiserQueries)
+    "Query",
+    (
+        SlotQueries,
+        CampaignQueries,
+        TeamQueries,
+        PeopleQueries,
+        OrganiserQueries,
+        AuditQueries,
+    ),
 )
 Query.__strawberry_definition__.description = "What can be read."  # type: ignore[attr-defined]
 Mutation = merge_types(

@@ -84,10 +84,10 @@ def carriers(groups: Sequence[str], eligible: Sequence[Sequence[str]]) -> Pipeli
 
 def live(campaign_id: ObjectId, span: Span, now: datetime) -> Pipeline:
     """When the bookings that slots hold were made, and when those ended that count no more."""
-    called_off = {"$ifNull": ["$calledOff.at", None]}
+    over = {"$cond": [ran_out("$bookings", now), "$bookings.until", None]}
     times = {
         "made": {"$ifNull": [{"$first": "$bookings.log.at"}, "$bookings.at"]},
-        "over": {"$cond": [ran_out("$bookings", now), "$bookings.until", called_off]},
+        "over": {"$ifNull": ["$calledOff.at", over]},
     }
     return [
         {"$match": {"campaign.id": campaign_id}},

@@ -99,10 +99,10 @@ def happened(at: School, now: datetime) -> list[tuple[datetime, int]]:
     for slot in slots.values():
         for booking in slot["bookings"]:
             found.append((log_of(booking)[0].at, 1))
-            if booking not in live_in(slot, now):
-                found.append((booking["until"], -1))
-            elif slot["calledOff"]:
+            if slot["calledOff"]:
                 found.append((slot["calledOff"]["at"], -1))
+            elif booking not in live_in(slot, now):
+                found.append((booking["until"], -1))
     for booking in at.documents("endedBookings", slot={"$in": list(slots)}):
         found += [(log_of(booking)[0].at, 1), (booking["endedAt"], -1)]
     return sorted(found)

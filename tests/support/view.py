@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -48,8 +48,7 @@ class School:
         """Let the time of every second hold be over, and nobody be told to sweep it up."""
         with closing(MongoClient[Json](self.mongo_url, tz_aware=True)) as client:
             slots = client.get_default_database()["slots"]
-            until = datetime.now(UTC) - timedelta(seconds=1)
-            until = until.replace(microsecond=0)
+            until = datetime.now(UTC)
             for number, (slot, booking) in enumerate(self.holds()):
                 if number % 2 == 0:
                     last = len(booking["log"]) - 1

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import strawberry
 
+from slotlock.domain.audit import Happening
 from slotlock.domain.figures import Interval
 from slotlock.domain.listing import SlotOrder
 from slotlock.domain.people import Role
@@ -54,18 +55,24 @@ _describe(
     CANCELLED="It gave its place back, or its slot was called off.",
     EXPIRED="It was a hold that ran out.",
 )
+DEEDS = {
+    "BOOKED": "A place was booked.",
+    "HELD": "A place was held for a while.",
+    "PROMOTED": "A freed place was booked for the next in the waiting list.",
+    "OFFERED": "A freed place was held for the next in the waiting list.",
+    "CONFIRMED": "A hold became a booking for good.",
+    "EXTENDED": "A hold was made to last longer.",
+    "MOVED": "The place was exchanged for one in another slot.",
+    "CANCELLED": "The place was given back, or the slot was called off.",
+    "EXPIRED": "The hold ran out.",
+}
+_describe(Deed, "What happened to a booking.", **DEEDS)
 _describe(
-    Deed,
-    "What happened to a booking.",
-    BOOKED="A place was booked.",
-    HELD="A place was held for a while.",
-    PROMOTED="A freed place was booked for the next in the waiting list.",
-    OFFERED="A freed place was held for the next in the waiting list.",
-    CONFIRMED="A hold became a booking for good.",
-    EXTENDED="A hold was made to last longer.",
-    MOVED="The place was exchanged for one in another slot.",
-    CANCELLED="The place was given back, or the slot was called off.",
-    EXPIRED="The hold ran out.",
+    Happening,
+    "What happened.",
+    **DEEDS,
+    WAITLIST_JOINED="Somebody began to wait for a place.",
+    WAITLIST_LEFT="A turn in a waiting list ended without a place.",
 )
 _describe(
     Limit,
