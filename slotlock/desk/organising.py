@@ -1,4 +1,4 @@
-"""What organisers look at: a campaign in figures, and the log of what happened."""
+"""What organisers look at: a campaign in figures, who got no place, the log of what happened."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,6 +9,7 @@ from slotlock.domain.campaigns import CampaignNotFound
 from slotlock.domain.figures import CampaignFigures, Interval, TooManyPoints, span
 from slotlock.domain.listing import Page
 from slotlock.domain.terms import CampaignId
+from slotlock.domain.unplaced import UnplacedPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +42,13 @@ async def audit_log(
 ) -> Page[AuditEntry]:
     """The next of what happened, the newest first."""
     return await desk.slots.audit.page(wanted, first, after, desk.now())
+
+
+async def unplaced(
+    desk: Desk, campaign_id: CampaignId, group: str | None, first: int, after: str | None
+) -> UnplacedPage | CampaignNotFound:
+    """The next of those who have no place in a campaign, by address."""
+    campaign = await desk.campaigns.find(campaign_id)
+    if campaign is None:
+        return CampaignNotFound(campaign_id)
+    return await desk.campaigns.unplaced.page(campaign, group, first, after, desk.now())

@@ -1,4 +1,4 @@
-"""What organisers can read of a campaign: its figures."""
+"""What organisers can read of a campaign: its figures, and who got no place."""
 
 from datetime import datetime
 from typing import Annotated, assert_never
@@ -14,7 +14,10 @@ from slotlock.domain.terms import CampaignId
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
 from slotlock.graphql.errors import Code, RefusedError
+from slotlock.graphql.people_queries import address_of, checked_group
+from slotlock.graphql.types.connections import DEFAULT_FIRST, After, First, checked_first
 from slotlock.graphql.types.figures import CampaignFigures
+from slotlock.graphql.types.unplaced import UnplacedConnection, unplaced_page
 
 
 @strawberry.input(description="Over which time figures are wanted, at most 1000 points.")
@@ -66,6 +69,35 @@ class OrganiserQueries:
                 raise RefusedError(Code.BAD_USER_INPUT, text)
             case _:
                 assert_never(found)
+
+    @field(
+        description="Who may take part in a campaign and has no place in any of its slots, by "
+        "address; of a campaign for everybody those who tried: who wait, or whose bookings or "
+        "turns ended. Where nearly everybody has a place, a page may hold fewer than were asked "
+        "for, even none, while more follow: go on after its `endCursor`. Null if there is no such "
+        "campaign. Organisers only."
+    )
+    async def unplaced(
+        self,
+        info: Info,
+        campaign_id: CampaignIdArgument,
+        group: Annotated[
+            str | None, argument(description="Only those who carry this group.")
+        ] = None,
+        first: First = DEFAULT_FIRST,
+        after: After = None,
+    ) -> UnplacedConnection | None:
+        organiser = info.context.organiser
+        found = await desk.unplaced(
+            info.context.desk,
+            checked_campaign(campaign_id),
+            checked_group(group),
+            checked_first(first),
+            address_of(after),
+        )
+        if isinstance(found, CampaignNotFound):
+            return None
+        return unplaced_page(found, organiser, after)
 
 
 def checked_campaign(gid: str) -> CampaignId:

@@ -41,11 +41,9 @@ class PeopleFilter:
     def as_domain(self) -> Wanted:
         """The same as the store knows it. Errors: BAD_USER_INPUT."""
         text = (self.text or "").strip()
-        group = next(iter(normalised([self.group or ""])), None)
+        group = checked_group(self.group)
         if len(text) > MAX_TEXT:
             raise RefusedError(Code.BAD_USER_INPUT, f"`text` has at most {MAX_TEXT} characters.")
-        if group and (problem := group_problem(group)):
-            raise RefusedError(Code.BAD_USER_INPUT, f"`group`: {problem}")
         return Wanted(text or None, group, self.banned, self.without_password)
 
 
@@ -76,3 +74,11 @@ def address_of(cursor: str | None) -> str | None:
     if address is not None and "@" not in address:
         raise RefusedError(Code.BAD_USER_INPUT, "This cursor is not one of ours.")
     return address
+
+
+def checked_group(text: str | None) -> str | None:
+    """The group as it is kept, or None for none. Errors: BAD_USER_INPUT."""
+    group = next(iter(normalised([text or ""])), None)
+    if group and (problem := group_problem(group)):
+        raise RefusedError(Code.BAD_USER_INPUT, f"`group`: {problem}")
+    return group

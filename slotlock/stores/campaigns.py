@@ -22,6 +22,7 @@ from slotlock.stores.mongo import CAMPAIGNS_GATE, Database, Document
 from slotlock.stores.slot_documents import slot_of
 from slotlock.stores.slot_looks import seen_by
 from slotlock.stores.terms_documents import terms_document, terms_of
+from slotlock.stores.unplaced import UnplacedPeople
 
 
 def new_campaign_id() -> CampaignId:
@@ -39,7 +40,10 @@ class Campaigns:
         self._slots = database["slots"]
         self._users = database["users"]
         self._reads = Batches(self._read)
-        self.figures = Figures(database, self.lists)
+        # Reports take their time: one at most keeps others from the gate.
+        reports = Gate(1)
+        self.figures = Figures(database, reports, self.lists)
+        self.unplaced = UnplacedPeople(database, reports, self.lists)
 
     async def prepare(self) -> None:
         """Create the indexes that are missing."""

@@ -24,9 +24,8 @@ Happened = dict[int, tuple[int, int]]
 class Figures:
     """Campaigns in figures."""
 
-    def __init__(self, database: Database, lists: Gate) -> None:
-        # Of the operations that lists may have under way, one at most is of this kind.
-        self.gate = Gate(1)
+    def __init__(self, database: Database, reports: Gate, lists: Gate) -> None:
+        self.gate = reports
         self.lists = lists
         self._client = database.client
         self._slots = database["slots"]

@@ -90,12 +90,18 @@ def slot_of(document: Document) -> Slot:
         meetings=tuple(Meeting(m["start"], m["end"]) for m in document.get("meetings") or ()),
         series_id=SeriesId(str(document["series"])) if document.get("series") else None,
         bookings=tuple(booking_of(slot_id, entry) for entry in document["bookings"]),
-        waiting=tuple(_waiting_of(slot_id, entry) for entry in waiting),
+        waiting=tuple(waiting_of(slot_id, entry) for entry in waiting),
         heads=len(heads),
         waiting_count=document.get("waitingCount", len(line)),
         group_counts={each["group"]: each["count"] for each in document.get("groupCounts", ())},
         due=document.get("due"),
     )
+
+
+def waiting_of(slot_id: SlotId, entry: Document) -> Waiting:
+    """The turn that an entry of this slot's line describes."""
+    wait_id, user_id = WaitId(str(entry["id"])), UserId(str(entry["user"]))
+    return Waiting(wait_id, slot_id, user_id, entry["at"], tuple(entry.get("groups", ())))
 
 
 def fields_of(slot: Slot) -> Document:
@@ -211,11 +217,6 @@ def _array(name: str, gone: Iterable[str], changed: list[Document], added: list[
         switch = {"$switch": {"branches": branches, "default": "$$this"}}
         array = {"$map": {"input": array, "in": switch}}
     return {"$concatArrays": [array, {"$literal": added}]} if added else array
-
-
-def _waiting_of(slot_id: SlotId, entry: Document) -> Waiting:
-    wait_id, user_id = WaitId(str(entry["id"])), UserId(str(entry["user"]))
-    return Waiting(wait_id, slot_id, user_id, entry["at"], tuple(entry.get("groups", ())))
 
 
 def _waiting_entry(waiting: Waiting) -> Document:

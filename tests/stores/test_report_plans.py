@@ -99,3 +99,15 @@ async def test_the_log_is_read_by_indexes(overheard: tuple[Database, Heard]) -> 
         for after in (None, AuditPosition(now, ADA, 1)):
             await Slots(database).audit.page(wanted, 10, after, now)
     await assert_none_scans(database, heard)
+
+
+@pytest.mark.parametrize("eligible", ELIGIBLE)
+@pytest.mark.parametrize("group", [None, "5a"])
+async def test_those_without_a_place_are_found_by_indexes(
+    overheard: tuple[Database, Heard], eligible: tuple[tuple[str, ...], ...], group: str | None
+) -> None:
+    database, heard = overheard
+    campaign, now = await campaign_for(database, eligible), utc_now()
+    for after in (None, "a@slotlock.test"):
+        await Campaigns(database).unplaced.page(campaign, group, 10, after, now)
+    await assert_none_scans(database, heard)
