@@ -51,7 +51,6 @@ ONLY_OF_CHOICES = {"partialFilterExpression": {"choice": {"$gt": ""}}}
 ONLY_OF_RESOURCES = {"partialFilterExpression": {"resource": {"$gt": ""}}}
 ONLY_OF_CAMPAIGNS = {"partialFilterExpression": {"campaign.id": {"$exists": True}}}
 ONLY_OF_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
-ONLY_IF_AWAITED = {"partialFilterExpression": {"waiting.user": {"$exists": True}}}
 # A plain booking has no log, so that it costs what it did without this index.
 ONLY_IF_LOGGED = {"partialFilterExpression": {"bookings.log.by": {"$exists": True}}}
 ONLY_IF_CALLED_OFF = {"partialFilterExpression": {"calledOff.by": {"$exists": True}}}
@@ -66,7 +65,6 @@ INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], ONLY_OF_CAMPAIGNS),
     "resource": ([("resource", 1), ("start", 1)], ONLY_OF_RESOURCES),
     "series": ([("series", 1), ("start", 1), ("_id", 1)], ONLY_OF_SERIES),
-    "awaited": ([("waiting.user", 1)], ONLY_IF_AWAITED),
     "doer": ([("bookings.log.by", 1)], ONLY_IF_LOGGED),
     "called_off": ([("calledOff.by", 1)], ONLY_IF_CALLED_OFF),
 }
