@@ -25,6 +25,44 @@ class Happening(StrEnum):
     EXPIRED = Deed.EXPIRED.value
     WAITLIST_JOINED = "waitlist_joined"
     WAITLIST_LEFT = "waitlist_left"
+    SLOT_CREATED = "slot_created"
+    SLOT_EDITED = "slot_edited"
+    SLOT_PUBLISHED = "slot_published"
+    SLOT_CALLED_OFF = "slot_called_off"
+    CAMPAIGN_CREATED = "campaign_created"
+    CAMPAIGN_EDITED = "campaign_edited"
+    CAMPAIGN_PUBLISHED = "campaign_published"
+    CAMPAIGN_UNPUBLISHED = "campaign_unpublished"
+    GROUPS_SET = "groups_set"
+    ROLE_SET = "role_set"
+    BANNED = "banned"
+    UNBANNED = "unbanned"
+    PEOPLE_IMPORTED = "people_imported"
+    PEOPLE_INVITED = "people_invited"
+
+    @property
+    def noted(self) -> bool:
+        """Whether it is an organiser's act, of which there is a note, and not on a roster."""
+        return self not in ON_ROSTERS
+
+
+ON_ROSTERS = frozenset(
+    {
+        *(Happening(deed.value) for deed in Deed),
+        Happening.WAITLIST_JOINED,
+        Happening.WAITLIST_LEFT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A field before and after, as text; of many people at once, whose it is."""
+
+    field: str
+    before: str | None
+    after: str | None
+    user_id: UserId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +78,8 @@ class AuditPosition:
 class AuditEntry:
     """One thing that happened: where it stands, what, by whom, to whom and where.
 
-    `by` is None for the waiting list and the clock. `before` and `after` are a booking's status.
+    `by` is None for the waiting list, the clock and the command line. `before` and `after` are a
+    booking's status, `edits` the fields that an organiser changed.
     """
 
     position: AuditPosition
@@ -53,14 +92,16 @@ class AuditEntry:
     after: BookingStatus | None = None
     held_until: datetime | None = None
     overrode: tuple[Limit, ...] = ()
+    campaign_id: CampaignId | None = None
+    edits: tuple[Edit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
     """Which entries; a field that is None asks for nothing. `since` is inclusive.
 
-    `user_id` is whose booking it is, `by` who did it; `by_nobody` are the waiting list and the
-    clock.
+    `user_id` is whose booking it is or to whom it was done, `by` who did it; `by_nobody` are the
+    waiting list, the clock and the command line.
     """
 
     campaign_id: CampaignId | None = None
@@ -74,8 +115,14 @@ class AuditFilter:
 
     @property
     def bounded(self) -> bool:
-        """Whether it names something of which there is not too much to read."""
-        return any((self.campaign_id, self.slot_id, self.user_id, self.by))
+        """Whether it names something of which there is not too much to read; notes are in order."""
+        named = any((self.campaign_id, self.slot_id, self.user_id, self.by))
+        return named or not self.rosters
+
+    @property
+    def rosters(self) -> bool:
+        """Whether what happened on rosters and in waiting lists is asked for."""
+        return self.what is None or bool(self.what & ON_ROSTERS)
 
 
 def newest(entries: Iterable[AuditEntry]) -> list[AuditEntry]:

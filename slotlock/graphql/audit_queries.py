@@ -24,17 +24,20 @@ Id = TypeVar("Id")
 
 @strawberry.input(
     description="Which entries; a field that is left out asks for nothing. At least one of "
-    "`campaignId`, `slotId`, `userId` and `by` is needed."
+    "`campaignId`, `slotId`, `userId` and `by` is needed, unless `what` names nothing that happens "
+    "to bookings and in waiting lists."
 )
 class AuditLogFilter:
     campaign_id: strawberry.ID | None = field(default=None, description="Of a campaign.")
     slot_id: strawberry.ID | None = field(default=None, description="Of a slot.")
     user_id: strawberry.ID | None = field(
-        default=None, description="Whose booking or turn in a waiting list it is."
+        default=None,
+        description="Whose booking or turn in a waiting list it is, or to whom it was done.",
     )
     by: strawberry.ID | None = field(default=None, description="Who did it.")
     by_nobody: bool = field(
-        default=False, description="Only what the clock and the waiting list did."
+        default=False,
+        description="Only what the clock, the waiting list and the command line did.",
     )
     what: list[Happening] | None = field(default=None, description="What happened: one of these.")
     from_: datetime | None = field(
@@ -55,7 +58,7 @@ class AuditLogFilter:
             before=self.until,
         )
         if not wanted.bounded:
-            text = "Say which campaign, slot or person it is about, or who did it."
+            text = "Say which campaign, slot or person it is about, who did it, or what it was."
             raise RefusedError(Code.BAD_USER_INPUT, text)
         return wanted
 
@@ -66,8 +69,8 @@ FilterArgument = Annotated[AuditLogFilter, argument(description="Which entries."
 @strawberry.type
 class AuditQueries:
     @field(
-        description="Everything that happened to bookings and in waiting lists, the newest first. "
-        "Organisers only."
+        description="Everything that happened to bookings and in waiting lists, and what "
+        "organisers did besides, the newest first. Organisers only."
     )
     async def audit_log(
         self,

@@ -1,4 +1,4 @@
-"""The log of what happened, read from where it is kept: the bookings and turns themselves.
+"""The log of what happened, read from where it is kept: bookings, turns, and organisers' notes.
 
 Every change of a booking is written with the booking (see docs/decisions/0011), so that the log
 is put together when it is read, from one snapshot. A page costs what the campaign, slot or person
@@ -20,6 +20,7 @@ from slotlock.domain.record import BookingStatus, Limit
 from slotlock.stores import audit_pipelines as pipelines
 from slotlock.stores.gate import Gate, gated, listed
 from slotlock.stores.mongo import Database, Document
+from slotlock.stores.notes import Notes
 
 WAITLIST = (Happening.WAITLIST_JOINED, Happening.WAITLIST_LEFT)
 
@@ -35,12 +36,14 @@ class Audit:
         self._slots = database["slots"]
         self._ended = database["endedBookings"]
         self._turns = database["endedWaits"]
+        self._notes = Notes(database)
 
     async def prepare(self) -> None:
         """Create the indexes that are missing."""
         await self._ended.create_index([("log.by", 1), ("endedAt", 1)], name="by")
         for name in ("slot", "user", "by"):
             await self._turns.create_index([(name, 1), ("at", 1)], name=name)
+        await self._notes.prepare()
 
     @gated
     async def page(
@@ -53,19 +56,32 @@ class Audit:
     async def _in_turn(
         self, wanted: AuditFilter, first: int, after: AuditPosition | None, now: datetime
     ) -> Page[AuditEntry]:
-        found: list[AuditEntry] = []
-        newest = pipelines.newest(wanted, after, first + 1)
         async with self._client.start_session(snapshot=True) as session:
-            slot_ids = await self._slot_ids(wanted, session)
-            for collection, pipeline in (
-                (self._slots, pipelines.of_slots(wanted, now)),
-                (self._ended, pipelines.of_ended(wanted, slot_ids)),
-                (self._turns, pipelines.of_turns(wanted, slot_ids)),
-            ):
-                some = await collection.aggregate([*pipeline, *newest], session=session)
-                found += [_entry(document) async for document in some]
+            found = await self._notes.newest(wanted, after, first + 1, session)
+            if wanted.rosters:
+                found += await self._on_rosters(wanted, after, first + 1, now, session)
         entries = in_order(found)
         return Page(tuple(entries[:first]), len(entries) > first)
+
+    async def _on_rosters(
+        self,
+        wanted: AuditFilter,
+        after: AuditPosition | None,
+        most: int,
+        now: datetime,
+        session: AsyncClientSession,
+    ) -> list[AuditEntry]:
+        slot_ids = await self._slot_ids(wanted, session)
+        newest = pipelines.newest(wanted, after, most)
+        found: list[AuditEntry] = []
+        for collection, pipeline in (
+            (self._slots, pipelines.of_slots(wanted, now)),
+            (self._ended, pipelines.of_ended(wanted, slot_ids)),
+            (self._turns, pipelines.of_turns(wanted, slot_ids)),
+        ):
+            some = await collection.aggregate([*pipeline, *newest], session=session)
+            found += [_entry(document) async for document in some]
+        return found
 
     async def _slot_ids(
         self, wanted: AuditFilter, session: AsyncClientSession

@@ -224,8 +224,8 @@ async def use_people(users: Users, sessions: Sessions) -> None:
     await users.with_password(email)
     await users.by_ids([user.id])
     assert [found async for found in users.all()]
-    await users.set_role(email, Role.ADMIN)
-    await users.set_groups(user.id, ["5a"])
+    await users.set_role(email, Role.ADMIN, None, now)
+    await users.set_groups(user.id, ["5a"], None, now)
     session_id = await sessions.open(user.id, user.role, "first", now + timedelta(days=1))
     assert await sessions.role_in(session_id)
     assert await sessions.rotate(session_id, "first", "second", now + timedelta(days=1))
@@ -235,7 +235,7 @@ async def use_people(users: Users, sessions: Sessions) -> None:
     assert (banned := await users.bans.ban(user, user.id, None, now)) is None  # an admin by now
     (user,) = (await users.by_ids([user.id])).values()
     assert (banned := await users.bans.ban(user, user.id, "Loud", now)) is not None
-    assert await users.bans.unban(banned)
+    assert await users.bans.unban(banned, user.id, now)
 
 
 async def use_many_people(users: Users) -> None:
