@@ -92,7 +92,7 @@ async def _sign_in(world: World) -> list[Person]:
             user = await users.add(f"Person {index}", email, role, "no password", now)
             if user is None:
                 raise SoakError("the database is not new")
-            await users.set_groups(user.id, [group_of(index)])
+            await users.set_groups(user.id, [group_of(index)], None, now)
             session = await sessions.open(user.id, role, new_token_id(), until)
             token = tokens.sign("access", Token(user.id, session, new_token_id(), until), now)
             rng = world.rng(f"person {index}")

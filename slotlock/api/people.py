@@ -39,7 +39,7 @@ async def _import(auth: Auth, organiser: Caller, request: Request) -> Response:
     if dry_run not in ("true", "false"):
         raise HttpRefusal(400, Code.BAD_USER_INPUT, "`dryRun` is true or false.")
     body = await body_of(request, CSV, MAX_BYTES)
-    outcome = await import_people(auth, body, dry_run=dry_run == "true")
+    outcome = await import_people(auth, body, dry_run=dry_run == "true", by=organiser.user_id)
     match outcome:
         case Imported():
             counts = asdict(outcome)
@@ -64,7 +64,7 @@ async def _invite(auth: Auth, organiser: Caller, request: Request) -> Response:
         if problem := group_problem(given):
             raise HttpRefusal(400, Code.BAD_USER_INPUT, f"`group`: {problem}")
         (group,) = normalised([given])
-    lines = invitation_lines(invite(auth, group, invited_roles(organiser)))
+    lines = invitation_lines(invite(auth, group, invited_roles(organiser), organiser.user_id))
     # The first are made before the status is sent, so that a MongoDB that is away is told by it.
     first = [await anext(lines), await anext(lines, "")]
     return StreamingResponse(

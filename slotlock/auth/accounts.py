@@ -97,7 +97,7 @@ async def login(
 
 async def set_role(auth: Auth, email: str, role: Role) -> User | None:
     """Give a person another role, in their open sessions too; None when nobody has the address."""
-    user = await auth.users.set_role(normalised(email) or "", role)
+    user = await auth.users.set_role(normalised(email) or "", role, None, auth.now())
     if user is not None:
         await auth.sessions.set_role(user.id, role)
     return user

@@ -6,6 +6,7 @@ from time import monotonic
 
 from slotlock.auth.accounts import normalised
 from slotlock.auth.auth import Auth
+from slotlock.domain.people import UserId
 from slotlock.domain.people_import import BadFile, Row, read_people
 from slotlock.domain.people_plan import (
     ImportBusy,
@@ -21,10 +22,12 @@ PAUSE_S = (0.05, 0.25)
 BUSY_RETRY_AFTER_MS = 5_000
 
 
-async def import_people(auth: Auth, body: bytes, *, dry_run: bool) -> ImportOutcome | BadFile:
+async def import_people(
+    auth: Auth, body: bytes, *, dry_run: bool, by: UserId | None = None
+) -> ImportOutcome | BadFile:
     """Make people as a file says, whole or not at all; a dry run only tells what it would do.
 
-    The same file a second time changes nothing.
+    The same file a second time changes nothing. `by` is None for the command line.
     """
     # Ten thousand addresses take most of a second to check, in which others are served.
     rows = await asyncio.to_thread(read_people, body, normalised)
@@ -32,7 +35,7 @@ async def import_people(auth: Auth, body: bytes, *, dry_run: bool) -> ImportOutc
         return rows
     deadline = monotonic() + KEEP_TRYING_S
     while True:
-        plan = await _look_and_write(auth, rows, dry_run=dry_run)
+        plan = await _look_and_write(auth, rows, by, dry_run=dry_run)
         if plan is not None:
             return Imported(len(plan.created), len(plan.updated), plan.unchanged, dry_run)
         if monotonic() > deadline:
@@ -40,10 +43,12 @@ async def import_people(auth: Auth, body: bytes, *, dry_run: bool) -> ImportOutc
         await asyncio.sleep(random.uniform(*PAUSE_S))  # noqa: S311
 
 
-async def _look_and_write(auth: Auth, rows: tuple[Row, ...], *, dry_run: bool) -> ImportPlan | None:
+async def _look_and_write(
+    auth: Auth, rows: tuple[Row, ...], by: UserId | None, *, dry_run: bool
+) -> ImportPlan | None:
     """What was written, or would be; None when somebody else wrote first."""
     imports = auth.users.imports
     seen = await imports.look([row.email for row in rows])
     plan = plan_import(rows, seen.by_email)
-    done = dry_run or plan.empty or await imports.commit(plan, seen, auth.now())
+    done = dry_run or plan.empty or await imports.commit(plan, seen, auth.now(), by)
     return plan if done else None

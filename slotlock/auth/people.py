@@ -19,13 +19,14 @@ async def list_people(
 
 
 async def set_groups(
-    auth: Auth, user_id: UserId, groups: Sequence[str]
+    auth: Auth, caller: Caller, user_id: UserId, groups: Sequence[str]
 ) -> User | PersonNotFound | InvalidInput:
     """Let a person carry these groups and no others."""
     kept = normalised(groups)
     if problem := groups_problem(kept):
         return InvalidInput((FieldProblem("groups", problem),))
-    return await auth.users.set_groups(user_id, kept) or PersonNotFound(user_id)
+    written = await auth.users.set_groups(user_id, kept, caller.user_id, auth.now())
+    return written or PersonNotFound(user_id)
 
 
 async def ban(
@@ -51,7 +52,11 @@ async def ban(
 
 async def unban(auth: Auth, caller: Caller, user_id: UserId) -> User | PersonNotFound | BanRefusal:
     """Let a person in again; one who is not banned stays as they are."""
-    return await _decided(auth, caller, user_id, auth.users.bans.unban)
+
+    async def write(seen: User) -> User | None:
+        return await auth.users.bans.unban(seen, caller.user_id, auth.now())
+
+    return await _decided(auth, caller, user_id, write)
 
 
 async def _decided(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
-from slotlock.desk.deciding import Decided, Request, decide, kept_answers
+from slotlock.desk.deciding import Decided, Request, decide, kept_answers, notes
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import kept_answer
 from slotlock.domain.bookings import Booking, SlotId
@@ -136,7 +136,9 @@ async def serve(
         answers = kept_answers(requests, decided, now)
         teams = tuple(seen for request in requests for seen in request.teams)
         guards = tuple(guard for request in requests for guard in request.guards)
-        if await desk.writes.commit(Changes(decided.changes, answers, teams, guards=guards)):
+        noted = notes(requests, decided.changes)
+        changes = Changes(decided.changes, answers, teams, guards=guards, notes=noted)
+        if await desk.writes.commit(changes):
             news += tell(desk, decided.changes)
             return decided.outcomes
         if not any(decided.granted):  # what is left to write somebody else will

@@ -14,7 +14,8 @@ from slotlock.domain.campaigns import (
     CampaignOutcome,
 )
 from slotlock.domain.listing import Page, Position
-from slotlock.domain.people import Caller
+from slotlock.domain.notes import campaign_note
+from slotlock.domain.people import Caller, UserId
 from slotlock.domain.refusals import InvalidInput
 from slotlock.domain.settling import seen_at
 from slotlock.domain.slots import availability
@@ -27,15 +28,21 @@ RETRY_AFTER_MS = 250
 SPREADS_WITHIN = timedelta(seconds=10)
 
 
-async def create(desk: Desk, name: str, fields: Mapping[str, Any]) -> CampaignKept | InvalidInput:
+async def create(
+    desk: Desk, name: str, fields: Mapping[str, Any], by: UserId
+) -> CampaignKept | InvalidInput:
     """Create a campaign with these terms (names as in `Terms`), published at once or not."""
     outcome = rules.create(name, Terms(campaign_id=new_campaign_id(), version=1, **fields))
     if isinstance(outcome, CampaignKept):
-        await desk.campaigns.add(outcome.campaign, desk.now())
+        now = desk.now()
+        note = campaign_note(None, outcome.campaign, by, now)
+        await desk.campaigns.add(outcome.campaign, now, note)
     return outcome
 
 
-async def edit(desk: Desk, campaign_id: CampaignId, changes: Mapping[str, Any]) -> CampaignOutcome:
+async def edit(
+    desk: Desk, campaign_id: CampaignId, changes: Mapping[str, Any], by: UserId
+) -> CampaignOutcome:
     """Change the named fields of a campaign.
 
     Once this returns, every slot of the campaign has the new terms, and no booking decided on the
@@ -51,7 +58,9 @@ async def edit(desk: Desk, campaign_id: CampaignId, changes: Mapping[str, Any]) 
         if outcome.campaign == before:  # who wrote it may not have told the slots yet, or have died
             await _spread(desk, before)
             return outcome
-        if await desk.campaigns.change(before, outcome.campaign, desk.now()):
+        now = desk.now()
+        note = campaign_note(before, outcome.campaign, by, now)
+        if await desk.campaigns.change(before, outcome.campaign, now, note):
             await _spread(desk, outcome.campaign)
             if outcome.campaign.terms.published and not before.terms.published:
                 await desk.campaigns.warm(outcome.campaign)

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from slotlock.desk.once import Slip
 from slotlock.desk.telling import as_told
 from slotlock.domain.bookings import BookingId, SlotId
+from slotlock.domain.notes import Note
 from slotlock.domain.people import UserId
 from slotlock.domain.settling import serve_lines, settle_all, written
 from slotlock.domain.slots import Slot
@@ -34,6 +35,8 @@ class Request(Generic[Outcome]):
     teams: tuple[TeamSeen, ...] = ()
     guards: tuple[Guard, ...] = ()
     heads: int = 1
+    # Of an organiser who changes the slots themselves: what is noted of each.
+    note: Callable[[Change], Note | None] | None = None
 
 
 def at(
@@ -106,3 +109,10 @@ def kept_answers(
         )
         if granted and (slip := request.slip)
     )
+
+
+def notes(requests: Sequence[Request[Any]], changes: Sequence[Change]) -> tuple[Note, ...]:
+    """What is noted of the changes."""
+    asking = [request.note for request in requests if request.note is not None]
+    found = (note(change) for note in asking for change in changes)
+    return tuple(each for each in found if each is not None)

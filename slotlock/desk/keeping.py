@@ -12,6 +12,7 @@ from slotlock.desk.desk import Desk
 from slotlock.domain import keeping as rules
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.campaigns import CampaignNotFound
+from slotlock.domain.notes import Note, slot_note
 from slotlock.domain.outcomes import KeepOutcome, SlotKept, SlotsKept
 from slotlock.domain.people import UserId
 from slotlock.domain.refusals import InvalidInput, Locked, SlotNotFound
@@ -53,7 +54,7 @@ async def in_campaign(
 
 
 async def create(
-    desk: Desk, draft: rules.SlotDraft, campaign_id: CampaignId | None = None
+    desk: Desk, draft: rules.SlotDraft, by: UserId, campaign_id: CampaignId | None = None
 ) -> Created:
     """Create a slot, published at once or as a draft, perhaps in a campaign."""
     slot_id = new_slot_id()
@@ -68,12 +69,15 @@ async def create(
         if taken := Occupancy.of(others).clash(outcome.slot):
             return taken
         guards = (*placed.guards, *seen)
-        if not guards:
-            await desk.slots.add(outcome.slot)
-            return outcome
-        if await desk.writes.commit(Changes((), new=(outcome.slot,), guards=guards)):
+        new = (outcome.slot,)
+        if await desk.writes.commit(Changes((), new=new, guards=guards, notes=created(new, by))):
             return outcome
     return locked(slot_id)
+
+
+def created(slots: Sequence[Slot], by: UserId) -> tuple[Note, ...]:
+    """What is noted of new slots."""
+    return tuple(note for slot in slots if (note := slot_note(None, slot, by)))
 
 
 async def edit(
@@ -155,6 +159,7 @@ async def _keep(
             people=(viewer,),
             heads=heads,
             guards=guards,
+            note=lambda change: slot_note(change.before, change.after, viewer),
         )
         news: list[Availability] = []
         (outcome,) = await serve(desk, ids, [request], news, tries=1)

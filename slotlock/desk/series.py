@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from slotlock.desk.act import locked
 from slotlock.desk.desk import Desk
-from slotlock.desk.keeping import EDIT_TRIES, in_campaign, neighbours
+from slotlock.desk.keeping import EDIT_TRIES, created, in_campaign, neighbours
 from slotlock.domain import series as rules
 from slotlock.domain.campaigns import CampaignNotFound
 from slotlock.domain.keeping import SlotDraft
 from slotlock.domain.meetings import MAX_MEETINGS
+from slotlock.domain.people import UserId
 from slotlock.domain.refusals import InvalidInput, Locked
 from slotlock.domain.series import OnConflict, SeriesConflicts, SeriesCreated
 from slotlock.domain.terms import CampaignId
@@ -23,6 +24,7 @@ async def create(
     draft: SlotDraft,
     rrule: str,
     on_conflict: OnConflict,
+    by: UserId,
     campaign_id: CampaignId | None = None,
 ) -> SeriesOutcome:
     """Create the slots that a rule makes of a first one, all or as many as are free."""
@@ -39,6 +41,8 @@ async def create(
         free, conflicts = rules.without_conflicts(slots, others)
         if not free or (conflicts and on_conflict is OnConflict.STRICT):
             return SeriesConflicts(conflicts)
-        if await desk.writes.commit(Changes((), new=free, guards=(*placed.guards, *seen))):
+        guards = (*placed.guards, *seen)
+        changes = Changes((), new=free, guards=guards, notes=created(free, by))
+        if await desk.writes.commit(changes):
             return SeriesCreated(series_id, free, conflicts)
     return locked(ids[0])

@@ -1,7 +1,7 @@
 """What an import of people comes to: who is new, who changes, and who is as the file says."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slotlock.domain.people import MAX_NAME, User
 from slotlock.domain.people_import import Row
@@ -23,6 +23,11 @@ class Edit:
     before: User
     name: str
     groups: tuple[str, ...]
+
+    @property
+    def after(self) -> User:
+        """The person as they shall be."""
+        return replace(self.before, name=self.name, groups=self.groups)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from strawberry.schema.config import StrawberryConfig
 from strawberry.tools import merge_types
 
 import slotlock.graphql.types.enums  # noqa: F401  (describes the domain's enums before their use)
+from slotlock.graphql.audit_queries import AuditQueries
 from slotlock.graphql.calendar_addresses import CalendarMutations, CalendarQueries
 from slotlock.graphql.campaign_queries import CampaignQueries
 from slotlock.graphql.mutations.accounts import AccountMutations
@@ -17,6 +18,7 @@ from slotlock.graphql.mutations.series import SeriesMutations
 from slotlock.graphql.mutations.slots import SlotMutations
 from slotlock.graphql.mutations.teams import TeamMutations
 from slotlock.graphql.mutations.waitlist import WaitlistMutations
+from slotlock.graphql.organiser_queries import OrganiserQueries
 from slotlock.graphql.people_queries import PeopleQueries
 from slotlock.graphql.queries import Query as SlotQueries
 from slotlock.graphql.scalars import SCALARS
@@ -24,7 +26,16 @@ from slotlock.graphql.subscriptions import Subscription
 from slotlock.graphql.team_queries import TeamQueries
 
 Query = merge_types(
-    "Query", (SlotQueries, CampaignQueries, TeamQueries, PeopleQueries, CalendarQueries)
+    "Query",
+    (
+        SlotQueries,
+        CampaignQueries,
+        TeamQueries,
+        PeopleQueries,
+        CalendarQueries,
+        OrganiserQueries,
+        AuditQueries,
+    ),
 )
 Query.__strawberry_definition__.description = "What can be read."  # type: ignore[attr-defined]
 Mutation = merge_types(

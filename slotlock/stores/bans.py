@@ -3,14 +3,15 @@
 from datetime import datetime
 
 from bson import ObjectId
-from pymongo import ReturnDocument, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 
+from slotlock.domain.audit import Happening
 from slotlock.domain.people import User, UserId
 from slotlock.stores import sessions
 from slotlock.stores.gate import Gate, gated
-from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document
-from slotlock.stores.user_documents import SHOWN, user_of
+from slotlock.stores.mongo import Database, Document
+from slotlock.stores.notes import together
+from slotlock.stores.people_changes import Noting, change_person
 
 
 class Bans:
@@ -18,8 +19,7 @@ class Bans:
 
     def __init__(self, database: Database, gate: Gate) -> None:
         self.gate = gate
-        self._client = database.client
-        self._users = database["users"]
+        self._database = database
         self._sessions = database["sessions"]
 
     @gated
@@ -34,28 +34,28 @@ class Bans:
             ban |= {"bannedAt": now, "bannedBy": ObjectId(by)}
 
         async def write(session: AsyncClientSession) -> User | None:
-            banned = await self._change(seen, {"$set": {"banned": True, **ban}}, session)
+            update = {"$set": {"banned": True, **ban}}
+            noting = Noting(Happening.BANNED, by, now)
+            banned = await change_person(self._database, _as_seen(seen), update, noting, session)
             if banned is not None:
                 await self._sessions.delete_many(sessions.of_person(seen.id), session=session)
             return banned
 
-        # Without a limit of its own with_transaction goes on for two minutes.
-        with timeout(OPERATION_TIMEOUT_MS / 1000):
-            async with self._client.start_session() as session:
-                return await session.with_transaction(write)
+        return await together(self._database, write)
 
     @gated
-    async def unban(self, seen: User) -> User | None:
+    async def unban(self, seen: User, by: UserId, now: datetime) -> User | None:
         """The person as one of all again; None when they are not as they were looked at."""
         marks = dict.fromkeys(("banned", "bannedAt", "bannedBy", "banReason"), "")
-        return await self._change(seen, {"$unset": marks}, None)
-
-    async def _change(
-        self, seen: User, update: Document, session: AsyncClientSession | None
-    ) -> User | None:
-        # Who may do this depends on the role, which may have changed meanwhile.
-        guard = {"_id": ObjectId(seen.id), "role": seen.role.value, "bannedAt": seen.banned_at}
-        document = await self._users.find_one_and_update(
-            guard, update, SHOWN, return_document=ReturnDocument.AFTER, session=session
+        noting = Noting(Happening.UNBANNED, by, now)
+        return await together(
+            self._database,
+            lambda session: change_person(
+                self._database, _as_seen(seen), {"$unset": marks}, noting, session
+            ),
         )
-        return user_of(document) if document else None
+
+
+def _as_seen(seen: User) -> Document:
+    # Who may do this depends on the role, which may have changed meanwhile.
+    return {"_id": ObjectId(seen.id), "role": seen.role.value, "bannedAt": seen.banned_at}

@@ -10,17 +10,22 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from bson import ObjectId
+from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.campaigns import Campaign
 from slotlock.domain.listing import Page, Position
+from slotlock.domain.notes import Note
 from slotlock.domain.slots import Slot
 from slotlock.domain.terms import CampaignId
 from slotlock.stores.batches import Batches
+from slotlock.stores.figures import Figures
 from slotlock.stores.gate import Gate, gated, listed
 from slotlock.stores.mongo import CAMPAIGNS_GATE, Database, Document
+from slotlock.stores.notes import keep, together
 from slotlock.stores.slot_documents import slot_of
 from slotlock.stores.slot_looks import seen_by
 from slotlock.stores.terms_documents import terms_document, terms_of
+from slotlock.stores.unplaced import UnplacedPeople
 
 
 def new_campaign_id() -> CampaignId:
@@ -34,10 +39,15 @@ class Campaigns:
     def __init__(self, database: Database) -> None:
         self.gate = Gate(CAMPAIGNS_GATE)
         self.lists = self.gate
+        self._database = database
         self._campaigns = database["campaigns"]
         self._slots = database["slots"]
         self._users = database["users"]
         self._reads = Batches(self._read)
+        # Reports take their time: one at most keeps others from the gate.
+        reports = Gate(1)
+        self.figures = Figures(database, reports, self.lists)
+        self.unplaced = UnplacedPeople(database, reports, self.lists)
 
     async def prepare(self) -> None:
         """Create the indexes that are missing."""
@@ -47,10 +57,15 @@ class Campaigns:
         await self._campaigns.create_index("pending", name="pending", **only)
 
     @gated
-    async def add(self, campaign: Campaign, now: datetime) -> None:
-        """Keep a new campaign."""
-        fields = {**_fields(campaign, now), "pending": False}
-        await self._campaigns.insert_one({"_id": ObjectId(campaign.id), **fields})
+    async def add(self, campaign: Campaign, now: datetime, note: Note | None = None) -> None:
+        """Keep a new campaign, and the note of it."""
+        fields = {"_id": ObjectId(campaign.id), **_fields(campaign, now), "pending": False}
+
+        async def write(session: AsyncClientSession) -> None:
+            await self._campaigns.insert_one(fields, session=session)
+            await keep(self._database, [note], session)
+
+        await together(self._database, write)
 
     async def find(self, campaign_id: CampaignId) -> Campaign | None:
         """The campaign as it is now; None when there is none."""
@@ -77,11 +92,20 @@ class Campaigns:
         return Page(tuple(campaigns[:first]), len(campaigns) > first)
 
     @gated
-    async def change(self, before: Campaign, after: Campaign, now: datetime) -> bool:
-        """Write a change of a campaign; False when somebody else wrote first."""
+    async def change(
+        self, before: Campaign, after: Campaign, now: datetime, note: Note | None = None
+    ) -> bool:
+        """Write a change of a campaign and the note of it; False when somebody wrote first."""
         seen = {"_id": ObjectId(before.id), "terms.version": before.terms.version}
         changes = {"$set": {**_fields(after, now), "pending": True}}
-        return (await self._campaigns.update_one(seen, changes)).matched_count == 1
+
+        async def write(session: AsyncClientSession) -> bool:
+            done = await self._campaigns.update_one(seen, changes, session=session)
+            if done.matched_count:
+                await keep(self._database, [note], session)
+            return done.matched_count == 1
+
+        return await together(self._database, write)
 
     @gated
     async def spread(self, campaign: Campaign, now: datetime) -> None:

@@ -9,10 +9,13 @@ from datetime import datetime
 
 from bson import ObjectId
 from pymongo import ReturnDocument, UpdateOne
+from pymongo.asynchronous.client_session import AsyncClientSession
 
+from slotlock.domain.notes import Note
 from slotlock.domain.people import Role, User, UserId
 from slotlock.stores.gate import Gate, gated, listed
 from slotlock.stores.mongo import Database, Document
+from slotlock.stores.notes import keep, together
 from slotlock.stores.user_documents import SHOWN, user_of
 
 
@@ -22,6 +25,7 @@ class Invitations:
     def __init__(self, database: Database, gate: Gate, lists: Gate) -> None:
         self.gate = gate
         self.lists = lists
+        self._database = database
         self._users = database["users"]
 
     @listed
@@ -39,7 +43,11 @@ class Invitations:
 
     @listed
     async def keep(
-        self, hashes: Mapping[UserId, str], roles: Sequence[Role], until: datetime
+        self,
+        hashes: Mapping[UserId, str],
+        roles: Sequence[Role],
+        until: datetime,
+        note: Note | None = None,
     ) -> set[UserId]:
         """Give people these invitations instead of theirs; those who have them now.
 
@@ -56,7 +64,12 @@ class Invitations:
             )
             for user_id, hash_ in hashes.items()
         ]
-        await self._users.bulk_write(updates, ordered=False)
+
+        async def write(session: AsyncClientSession) -> None:
+            await self._users.bulk_write(updates, ordered=False, session=session)
+            await keep(self._database, [note], session)
+
+        await together(self._database, write)
         # A bulk tells how many it changed, not which; and others may invite at the same time.
         query = {"_id": {"$in": [ObjectId(user_id) for user_id in hashes]}}
         found = self._users.find(query, {"invitation.hash": 1})

@@ -14,16 +14,21 @@ from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
-from slotlock.domain.people import Role, User
+from slotlock.domain.audit import Edit as FieldEdit
+from slotlock.domain.audit import Happening
+from slotlock.domain.notes import Note, person_edits
+from slotlock.domain.people import Role, User, UserId
 from slotlock.domain.people_plan import Edit, ImportPlan, NewPerson
 from slotlock.stores.gate import Gate, listed
 from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document
+from slotlock.stores.notes import keep
 from slotlock.stores.user_documents import SHOWN, new_person, user_of, words_of
 
 # What is encoded at once keeps the process from serving others.
 BATCH = 500
 OVERTAKEN = {11000, 112}  # a duplicate key, a write conflict
 PEOPLE = "people"
+IMPORTED = ("email", "name", "groups")
 
 Item = TypeVar("Item")
 
@@ -46,6 +51,7 @@ class PeopleImports:
     def __init__(self, database: Database, lists: Gate) -> None:
         self.lists = lists
         self._client = database.client
+        self._database = database
         self._users = database["users"]
         self._imports = database["imports"]
 
@@ -61,7 +67,9 @@ class PeopleImports:
         return SeenPeople(turned["version"] if turned else 0, known)
 
     @listed
-    async def commit(self, plan: ImportPlan, seen: SeenPeople, now: datetime) -> bool:
+    async def commit(
+        self, plan: ImportPlan, seen: SeenPeople, now: datetime, by: UserId | None = None
+    ) -> bool:
         """Write a plan if people still are as it was made for.
 
         False, and nothing written, when somebody else wrote first: look again, plan again.
@@ -72,7 +80,7 @@ class PeopleImports:
                     self._client.start_session() as session,
                     await session.start_transaction(),
                 ):
-                    await self._write_all(plan, seen, now, session)
+                    await self._write_all(plan, seen, now, by, session)
             except _StaleError:
                 return False
             except PyMongoError as error:
@@ -82,7 +90,12 @@ class PeopleImports:
         return True
 
     async def _write_all(
-        self, plan: ImportPlan, seen: SeenPeople, now: datetime, session: AsyncClientSession
+        self,
+        plan: ImportPlan,
+        seen: SeenPeople,
+        now: datetime,
+        by: UserId | None,
+        session: AsyncClientSession,
     ) -> None:
         turned = await self._imports.update_one(
             {"_id": PEOPLE, "version": seen.version},
@@ -96,11 +109,15 @@ class PeopleImports:
         for people in _batches(plan.created):
             new = [_new_document(person, now) for person in people]
             await self._users.insert_many(new, session=session)
+            begun = [person_edits(None, user_of(each), *IMPORTED) for each in new]
+            await keep(self._database, [_note(begun, by, now)], session)
         for edits in _batches(plan.updated):
             updates = [_update(edit) for edit in edits]
             written = await self._users.bulk_write(updates, session=session)
             if written.matched_count < len(updates):
                 raise _StaleError
+            changes = [person_edits(edit.before, edit.after, *IMPORTED) for edit in edits]
+            await keep(self._database, [_note(changes, by, now)], session)
 
 
 def _batches(items: Sequence[Item]) -> Iterator[list[Item]]:
@@ -111,6 +128,12 @@ def _batches(items: Sequence[Item]) -> Iterator[list[Item]]:
 def _new_document(person: NewPerson, now: datetime) -> Document:
     document = new_person(person.name, person.email, Role.MEMBER, None, now)
     return {**document, "groups": list(person.groups)}
+
+
+def _note(edits: Sequence[tuple[FieldEdit, ...]], by: UserId | None, now: datetime) -> Note:
+    whose = tuple(each[0].user_id for each in edits if each and each[0].user_id)
+    told = tuple(edit for each in edits for edit in each)
+    return Note(now, by, Happening.PEOPLE_IMPORTED, told, user_ids=whose)
 
 
 def _update(edit: Edit) -> UpdateOne:

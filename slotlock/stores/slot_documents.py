@@ -52,6 +52,9 @@ ONLY_OF_CHOICES = {"partialFilterExpression": {"choice": {"$gt": ""}}}
 ONLY_OF_RESOURCES = {"partialFilterExpression": {"resource": {"$gt": ""}}}
 ONLY_OF_CAMPAIGNS = {"partialFilterExpression": {"campaign.id": {"$exists": True}}}
 ONLY_OF_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
+# A plain booking has no log, so that it costs what it did without this index.
+ONLY_IF_LOGGED = {"partialFilterExpression": {"bookings.log.by": {"$exists": True}}}
+ONLY_IF_CALLED_OFF = {"partialFilterExpression": {"calledOff.by": {"$exists": True}}}
 INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
     "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
@@ -64,6 +67,8 @@ INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], ONLY_OF_CAMPAIGNS),
     "resource": ([("resource", 1), ("start", 1)], ONLY_OF_RESOURCES),
     "series": ([("series", 1), ("start", 1), ("_id", 1)], ONLY_OF_SERIES),
+    "doer": ([("bookings.log.by", 1)], ONLY_IF_LOGGED),
+    "called_off": ([("calledOff.by", 1)], ONLY_IF_CALLED_OFF),
 }
 
 
@@ -85,12 +90,18 @@ def slot_of(document: Document) -> Slot:
         meetings=tuple(Meeting(m["start"], m["end"]) for m in document.get("meetings") or ()),
         series_id=SeriesId(str(document["series"])) if document.get("series") else None,
         bookings=tuple(booking_of(slot_id, entry) for entry in document["bookings"]),
-        waiting=tuple(_waiting_of(slot_id, entry) for entry in waiting),
+        waiting=tuple(waiting_of(slot_id, entry) for entry in waiting),
         heads=len(heads),
         waiting_count=document.get("waitingCount", len(line)),
         group_counts={each["group"]: each["count"] for each in document.get("groupCounts", ())},
         due=document.get("due"),
     )
+
+
+def waiting_of(slot_id: SlotId, entry: Document) -> Waiting:
+    """The turn that an entry of this slot's line describes."""
+    wait_id, user_id = WaitId(str(entry["id"])), UserId(str(entry["user"]))
+    return Waiting(wait_id, slot_id, user_id, entry["at"], tuple(entry.get("groups", ())))
 
 
 def fields_of(slot: Slot) -> Document:
@@ -206,11 +217,6 @@ def _array(name: str, gone: Iterable[str], changed: list[Document], added: list[
         switch = {"$switch": {"branches": branches, "default": "$$this"}}
         array = {"$map": {"input": array, "in": switch}}
     return {"$concatArrays": [array, {"$literal": added}]} if added else array
-
-
-def _waiting_of(slot_id: SlotId, entry: Document) -> Waiting:
-    wait_id, user_id = WaitId(str(entry["id"])), UserId(str(entry["user"]))
-    return Waiting(wait_id, slot_id, user_id, entry["at"], tuple(entry.get("groups", ())))
 
 
 def _waiting_entry(waiting: Waiting) -> Document:

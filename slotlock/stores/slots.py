@@ -15,6 +15,7 @@ from slotlock.domain.settling import next_in_line
 from slotlock.domain.slots import SeriesId, Slot
 from slotlock.stores import slot_documents as documents
 from slotlock.stores import slot_queries
+from slotlock.stores.audit import Audit
 from slotlock.stores.batches import Batches
 from slotlock.stores.calendar_slots import CalendarSlots
 from slotlock.stores.ended_bookings import EndedBookings
@@ -64,6 +65,7 @@ class Slots:
         self._slots = database["slots"]
         self.past = EndedBookings(database, self.lists)
         self.calendars = CalendarSlots(database, self.lists)
+        self.audit = Audit(database, self.lists)
         self._people = PeopleAtHand(database)
         self._looks = Batches(self._look_together)
         self._lines = Batches(self._read_lines)
@@ -73,6 +75,7 @@ class Slots:
         for name, (keys, options) in documents.INDEXES.items():
             await self._slots.create_index(keys, name=name, **options)
         await self.past.prepare()
+        await self.audit.prepare()
 
     @gated
     async def add(self, slot: Slot) -> None:

@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 
 from bson import ObjectId
-from pymongo import ReturnDocument, UpdateOne
+from pymongo import UpdateOne
+from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
+from slotlock.domain.audit import Happening
 from slotlock.domain.listing import Page
+from slotlock.domain.notes import Note, person_note
 from slotlock.domain.people import PeopleFilter, Role, User, UserId
 from slotlock.stores import user_documents as documents
 from slotlock.stores.bans import Bans
@@ -18,6 +21,8 @@ from slotlock.stores.calendar_addresses import CalendarAddresses
 from slotlock.stores.gate import Gate, gated, listed
 from slotlock.stores.invitations import Invitations
 from slotlock.stores.mongo import PEOPLE_GATE, PEOPLE_LISTS_GATE, Database, Document
+from slotlock.stores.notes import keep, together
+from slotlock.stores.people_changes import Noting, change_person
 from slotlock.stores.people_imports import PeopleImports
 from slotlock.stores.user_documents import SHOWN, user_of
 
@@ -31,6 +36,7 @@ class Users:
     def __init__(self, database: Database) -> None:
         self.gate = Gate(PEOPLE_GATE)
         self.lists = Gate(PEOPLE_LISTS_GATE)
+        self._database = database
         self._users = database["users"]
         self._reads = Batches(self._read)
         self.imports = PeopleImports(database, self.lists)
@@ -62,13 +68,24 @@ class Users:
     async def add(
         self, name: str, email: str, role: Role, password_hash: str, now: datetime
     ) -> User | None:
-        """The new person, or None when the address is taken."""
+        """The new person, or None when the address is taken. More than a member is noted."""
         document = documents.new_person(name, email, role, password_hash, now)
+        user = user_of(document)
+        note = person_note(None, user, Happening.ROLE_SET, None, now)
         try:
-            await self._users.insert_one(document)
+            if role is Role.MEMBER:
+                await self._users.insert_one(document)
+            else:
+                await together(self._database, lambda session: self._add(document, note, session))
         except DuplicateKeyError:
             return None
-        return user_of(document)
+        return user
+
+    async def _add(
+        self, document: Document, note: Note | None, session: AsyncClientSession
+    ) -> None:
+        await self._users.insert_one(document, session=session)
+        await keep(self._database, [note], session)
 
     @gated
     async def with_password(self, email: str) -> tuple[User, str | None] | None:
@@ -102,24 +119,30 @@ class Users:
         users = [user_of(document) async for document in found]
         return Page(tuple(users[:first]), len(users) > first)
 
-    async def set_role(self, email: str, role: Role) -> User | None:
+    async def set_role(
+        self, email: str, role: Role, by: UserId | None, now: datetime
+    ) -> User | None:
         """The person in their new role, or None when nobody has this address.
 
         An invitation that was made for the old role ends with it.
         """
         update = {"$set": {"role": role.value}, "$unset": {"invitation": ""}}
-        return await self._change({"email": email}, update)
+        return await self._change({"email": email}, update, Noting(Happening.ROLE_SET, by, now))
 
-    async def set_groups(self, user_id: UserId, groups: Sequence[str]) -> User | None:
+    async def set_groups(
+        self, user_id: UserId, groups: Sequence[str], by: UserId | None, now: datetime
+    ) -> User | None:
         """The person with their new groups, or None when there is no such person."""
-        return await self._change({"_id": ObjectId(user_id)}, {"$set": {"groups": list(groups)}})
+        update = {"$set": {"groups": list(groups)}}
+        noting = Noting(Happening.GROUPS_SET, by, now)
+        return await self._change({"_id": ObjectId(user_id)}, update, noting)
 
     @gated
-    async def _change(self, query: Document, update: Document) -> User | None:
-        document = await self._users.find_one_and_update(
-            query, update, SHOWN, return_document=ReturnDocument.AFTER
+    async def _change(self, query: Document, update: Document, noting: Noting) -> User | None:
+        return await together(
+            self._database,
+            lambda session: change_person(self._database, query, update, noting, session),
         )
-        return user_of(document) if document else None
 
 
 def _matching(wanted: PeopleFilter, after: str | None) -> Document:

@@ -21,6 +21,7 @@ from pymongo.errors import (
 )
 
 from slotlock.domain.bookings import BookingId, SlotId
+from slotlock.domain.notes import Note
 from slotlock.domain.slots import Slot
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores import slot_documents as documents
@@ -31,6 +32,7 @@ from slotlock.stores.booking_documents import ended_document, left_document
 from slotlock.stores.gate import Gate, gated
 from slotlock.stores.guards import Guard, held
 from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, WRITES_GATE, Database, Document
+from slotlock.stores.notes import note_document
 from slotlock.stores.people_at_hand import turned_pages
 from slotlock.stores.slot_looks import seen_among
 
@@ -52,7 +54,7 @@ class Change:
 class Changes:
     """What is written together: slots, new slots, and answers to be kept under their keys.
 
-    `teams` and `guards` are what it depends on besides, as it was seen.
+    `teams` and `guards` are what it depends on besides, as it was seen; `notes` tell of it.
     """
 
     slots: tuple[Change, ...]
@@ -60,11 +62,13 @@ class Changes:
     teams: tuple[TeamSeen, ...] = ()
     new: tuple[Slot, ...] = ()
     guards: tuple[Guard, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def one_plain_addition(self) -> bool:
         """Whether this is one slot that gains bookings and nothing else."""
-        if self.answers or self.teams or self.new or self.guards or len(self.slots) != 1:
+        besides = (self.answers, self.teams, self.new, self.guards, self.notes)
+        if any(besides) or len(self.slots) != 1:
             return False
         change = self.slots[0]
         return not change.after.looks_elsewhere and documents.adds_only(change.before, change.after)
@@ -193,6 +197,7 @@ def _added(changes: Changes) -> Iterator[tuple[str, list[Document]]]:
     yield "endedWaits", [left_document(one) for c in changes.slots for one in c.after.left]
     yield "answers", [answer_document(answer) for answer in changes.answers]
     yield "slots", [documents.new_document(slot) for slot in changes.new]
+    yield "notes", [note_document(note) for note in changes.notes]
 
 
 def _updates(changes: Changes) -> Iterator[tuple[str, list[UpdateOne]]]:

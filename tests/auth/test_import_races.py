@@ -13,6 +13,7 @@ from slotlock.auth import accounts
 from slotlock.auth.auth import Auth
 from slotlock.auth.importing import import_people
 from slotlock.auth.sessions import Session
+from slotlock.domain.people import UserId
 from slotlock.domain.people_plan import Imported, ImportPlan
 from slotlock.stores.mongo import Document
 from slotlock.stores.people_imports import PeopleImports, SeenPeople
@@ -22,8 +23,9 @@ from tests.support.processes import database_url
 
 PASSWORD = "correct horse battery"
 COMMIT = PeopleImports.commit
+By = UserId | None
 
-Commit = Callable[[PeopleImports, ImportPlan, SeenPeople, datetime], Awaitable[bool]]
+Commit = Callable[[PeopleImports, ImportPlan, SeenPeople, datetime, By], Awaitable[bool]]
 Meet = Callable[[Commit], None]
 
 
@@ -78,12 +80,12 @@ def meet(monkeypatch: pytest.MonkeyPatch) -> Meet:
 
     def let(write: Commit) -> None:
         async def late(
-            self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime
+            self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
         ) -> bool:
             if id(self) not in waited:
                 waited.add(id(self))
                 await both_looked.wait()
-            return await write(self, plan, seen, now)
+            return await write(self, plan, seen, now, by)
 
         monkeypatch.setattr(PeopleImports, "commit", late)
 
@@ -113,11 +115,11 @@ async def test_control_without_the_version_two_imports_are_mixed(
     in_turn = asyncio.Lock()
 
     async def unguarded(
-        self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime
+        self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
     ) -> bool:
         async with in_turn:
             newest = (await self.look([])).version
-            return await COMMIT(self, plan, SeenPeople(newest, seen.by_email), now)
+            return await COMMIT(self, plan, SeenPeople(newest, seen.by_email), now, by)
 
     files = await prepare(auth, school, 2)
     meet(unguarded)
@@ -148,10 +150,12 @@ async def test_somebody_who_registers_between_look_and_write_is_looked_at_again(
 ) -> None:
     tries: list[bool] = []
 
-    async def late(self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime) -> bool:
+    async def late(
+        self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
+    ) -> bool:
         if not tries:
             await accounts.register(other_process, "Eve", f"eve@{school}", PASSWORD)
-        tries.append(await COMMIT(self, plan, seen, now))
+        tries.append(await COMMIT(self, plan, seen, now, by))
         return tries[-1]
 
     monkeypatch.setattr(PeopleImports, "commit", late)
@@ -167,10 +171,12 @@ async def test_groups_that_were_given_between_look_and_write_are_looked_at_again
     ada = (await people_of(auth, school))["ada"]
     tries: list[bool] = []
 
-    async def late(self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime) -> bool:
+    async def late(
+        self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
+    ) -> bool:
         if not tries:
-            await other_process.users.set_groups(ada.id, ["choir"])
-        tries.append(await COMMIT(self, plan, seen, now))
+            await other_process.users.set_groups(ada.id, ["choir"], None, now)
+        tries.append(await COMMIT(self, plan, seen, now, by))
         return tries[-1]
 
     monkeypatch.setattr(PeopleImports, "commit", late)

@@ -20,7 +20,7 @@ from slotlock.domain.campaigns import CampaignKept
 from slotlock.domain.keeping import SlotDraft
 from slotlock.domain.meetings import Meeting, first_overlap
 from slotlock.domain.outcomes import SlotKept
-from slotlock.domain.people import Caller
+from slotlock.domain.people import Caller, UserId
 from slotlock.domain.slots import SlotKind
 from slotlock.domain.terms import CampaignId, GroupLimit
 from slotlock.domain.timetables import Timetable, Weekday, Weekly
@@ -34,6 +34,7 @@ Act = Coroutine[Any, Any, Any]
 
 STEPS, SEEDS = 120, 3 + int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
 CLASSES = (("5a", "grade:5"), ("5a", "grade:5"), ("5a", "grade:6"), ("5b", "grade:5"), ("5b",))
+ORGANISER = UserId("e" * 24)
 HOUR = timedelta(hours=1)
 EVERY_DAY = tuple(Weekly(day, MORNING.time(), (MORNING + HOUR).time()) for day in Weekday)
 
@@ -75,7 +76,7 @@ class Rush:
         """A campaign that is open for days."""
         times = {"opens_at": MORNING, "closes_at": MORNING + timedelta(days=9)}
         fields = {"published": True, **times, **rules}
-        made = self.run(campaigns.create(self.house.desks[0], "A campaign", fields))
+        made = self.run(campaigns.create(self.house.desks[0], "A campaign", fields, ORGANISER))
         assert isinstance(made, CampaignKept)
         return made.campaign.id
 
@@ -96,7 +97,7 @@ class Rush:
             offer_minutes=10 if number == 2 else None,
             timetable=None if number else course,
         )
-        kept = self.run(keeping.create(self.house.desks[0], draft, campaign_id))
+        kept = self.run(keeping.create(self.house.desks[0], draft, ORGANISER, campaign_id))
         assert isinstance(kept, SlotKept)
         return kept.slot.id
 
@@ -112,7 +113,9 @@ class Rush:
         elif choice < 0.22:
             changes = {"published": self.random.random() < 0.7}
             self.run(
-                campaigns.edit(self.house.desks[1], self.random.choice(self.campaigns), changes)
+                campaigns.edit(
+                    self.house.desks[1], self.random.choice(self.campaigns), changes, ORGANISER
+                )
             )
         else:
             self.together()

@@ -100,7 +100,7 @@ class CampaignMutations:
         info: Info,
         input: Annotated[CreateCampaignInput, argument(description="It.")],  # noqa: A002
     ) -> CreateCampaignResult:
-        _ = info.context.organiser
+        organiser = info.context.organiser
         terms = {
             "published": input.published,
             "opens_at": input.opens_at,
@@ -111,7 +111,7 @@ class CampaignMutations:
             "group_limits": limits_from(input.group_limits),
             "cancel_until": input.cancel_until,
         }
-        outcome = await desk.create(info.context.desk, input.name, terms)
+        outcome = await desk.create(info.context.desk, input.name, terms, organiser.user_id)
         if isinstance(outcome, refused.InvalidInput):
             return InvalidInput.of(outcome)
         return Campaign.of(outcome.campaign)
@@ -143,11 +143,11 @@ class CampaignMutations:
 
 
 async def _edit(info: Info, gid: str, changes: dict[str, Any]) -> UpdateCampaignResult:
-    _ = info.context.organiser
+    organiser = info.context.organiser
     campaign_id = ids.campaign_id_of(gid)
     if campaign_id is None:
         return CampaignNotFound.of(gid)
-    outcome = await desk.edit(info.context.desk, campaign_id, changes)
+    outcome = await desk.edit(info.context.desk, campaign_id, changes, organiser.user_id)
     match outcome:
         case domain.CampaignKept():
             return Campaign.of(outcome.campaign)

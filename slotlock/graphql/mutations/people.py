@@ -43,7 +43,7 @@ class PeopleMutations:
         if user_id is None:
             return PersonNotFound.of(input.user_id)
         return told.grouped(
-            await people.set_groups(info.context.auth, user_id, input.groups), organiser
+            await people.set_groups(info.context.auth, organiser, user_id, input.groups), organiser
         )
 
     @field(

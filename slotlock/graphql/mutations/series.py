@@ -65,7 +65,12 @@ class SeriesMutations:
             return CampaignNotFound.of(input.slot.campaign_id)
         draft = input.slot.as_draft()
         outcome = await desk.create(
-            info.context.desk, draft, input.rrule, input.on_conflict, campaign_id
+            info.context.desk,
+            draft,
+            input.rrule,
+            input.on_conflict,
+            organiser.user_id,
+            campaign_id,
         )
         return _created(outcome, organiser)
 

@@ -56,7 +56,9 @@ class SlotMutations:
         campaign_id = ids.campaign_id_of(input.campaign_id or "")
         if input.campaign_id is not None and campaign_id is None:
             return CampaignNotFound.of(input.campaign_id)
-        outcome = await keeping.create(info.context.desk, input.as_draft(), campaign_id)
+        outcome = await keeping.create(
+            info.context.desk, input.as_draft(), organiser.user_id, campaign_id
+        )
         return _created(outcome, organiser)
 
     @field(description="Change a slot. Organisers only.")

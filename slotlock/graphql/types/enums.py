@@ -5,6 +5,8 @@ from typing import TypeVar
 
 import strawberry
 
+from slotlock.domain.audit import Happening
+from slotlock.domain.figures import Interval
 from slotlock.domain.listing import SlotOrder
 from slotlock.domain.people import Role
 from slotlock.domain.record import BookingStatus, Deed, Limit
@@ -53,18 +55,38 @@ _describe(
     CANCELLED="It gave its place back, or its slot was called off.",
     EXPIRED="It was a hold that ran out.",
 )
+DEEDS = {
+    "BOOKED": "A place was booked.",
+    "HELD": "A place was held for a while.",
+    "PROMOTED": "A freed place was booked for the next in the waiting list.",
+    "OFFERED": "A freed place was held for the next in the waiting list.",
+    "CONFIRMED": "A hold became a booking for good.",
+    "EXTENDED": "A hold was made to last longer.",
+    "MOVED": "The place was exchanged for one in another slot.",
+    "CANCELLED": "The place was given back, or the slot was called off.",
+    "EXPIRED": "The hold ran out.",
+}
+_describe(Deed, "What happened to a booking.", **DEEDS)
 _describe(
-    Deed,
-    "What happened to a booking.",
-    BOOKED="A place was booked.",
-    HELD="A place was held for a while.",
-    PROMOTED="A freed place was booked for the next in the waiting list.",
-    OFFERED="A freed place was held for the next in the waiting list.",
-    CONFIRMED="A hold became a booking for good.",
-    EXTENDED="A hold was made to last longer.",
-    MOVED="The place was exchanged for one in another slot.",
-    CANCELLED="The place was given back, or the slot was called off.",
-    EXPIRED="The hold ran out.",
+    Happening,
+    "What happened.",
+    **DEEDS,
+    WAITLIST_JOINED="Somebody began to wait for a place.",
+    WAITLIST_LEFT="A turn in a waiting list ended without a place.",
+    SLOT_CREATED="A slot was created.",
+    SLOT_EDITED="A slot was changed.",
+    SLOT_PUBLISHED="A draft was opened to everyone.",
+    SLOT_CALLED_OFF="A slot was called off.",
+    CAMPAIGN_CREATED="A campaign was created.",
+    CAMPAIGN_EDITED="A campaign was changed.",
+    CAMPAIGN_PUBLISHED="A campaign was shown to everybody.",
+    CAMPAIGN_UNPUBLISHED="A campaign was hidden.",
+    GROUPS_SET="Somebody was put into groups, or out of them.",
+    ROLE_SET="Somebody got another role, or an account with a role above member.",
+    BANNED="Somebody was banned, or got another reason for it.",
+    UNBANNED="A ban was taken back.",
+    PEOPLE_IMPORTED="People were created or changed by a file; up to 500 an entry.",
+    PEOPLE_INVITED="Invitations to set a first password were made; up to 500 an entry.",
 )
 _describe(
     Limit,
@@ -115,4 +137,11 @@ _describe(
     "The order of a list of slots; slots that start together are in the order of their ids.",
     START_ASC="The earliest first.",
     START_DESC="The latest first.",
+)
+_describe(
+    Interval,
+    "How much time one point of figures stands for, counted from the first.",
+    MINUTE="A minute.",
+    HOUR="An hour.",
+    DAY="24 hours.",
 )
