@@ -9,9 +9,10 @@ from typing import Any, TypeVar, cast
 from slotlock.desk.deciding import Decided, Request, decide, kept_answers, notes
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import kept_answer
+from slotlock.domain.availability import Availability, availability
 from slotlock.domain.bookings import Booking, SlotId
 from slotlock.domain.refusals import KeyReused, Locked
-from slotlock.domain.slots import Availability, Slot, availability
+from slotlock.domain.slots import Slot
 from slotlock.stores.slots import Look
 from slotlock.stores.writes import Change, Changes
 

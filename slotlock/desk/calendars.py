@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
 from slotlock.desk.desk import Desk
+from slotlock.domain.availability import visible
 from slotlock.domain.bookings import Booking, SlotId
 from slotlock.domain.calendars import (
     CANCELLED_FOR,
@@ -17,7 +18,7 @@ from slotlock.domain.calendars import (
 )
 from slotlock.domain.listing import Position
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import Slot, visible
+from slotlock.domain.slots import Slot
 from slotlock.domain.terms import CampaignId
 from slotlock.stores.slots import Look
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from slotlock.desk.desk import Desk
 from slotlock.domain import campaigns as rules
+from slotlock.domain.availability import availability
 from slotlock.domain.campaigns import (
     Campaign,
     CampaignBusy,
@@ -18,7 +19,6 @@ from slotlock.domain.notes import campaign_note
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.refusals import InvalidInput
 from slotlock.domain.settling import seen_at
-from slotlock.domain.slots import availability
 from slotlock.domain.terms import CampaignId, Terms
 from slotlock.stores.campaigns import new_campaign_id
 

@@ -10,6 +10,7 @@ from slotlock.desk.act import locked, serve
 from slotlock.desk.deciding import Request, Slots
 from slotlock.desk.desk import Desk
 from slotlock.domain import keeping as rules
+from slotlock.domain.availability import Availability
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.campaigns import CampaignNotFound
 from slotlock.domain.notes import Note, slot_note
@@ -18,7 +19,7 @@ from slotlock.domain.people import UserId
 from slotlock.domain.refusals import InvalidInput, Locked, SlotNotFound
 from slotlock.domain.resources import Occupancy, ResourceTaken, uses_resource
 from slotlock.domain.series import SeriesScope, changes_of_each, in_scope
-from slotlock.domain.slots import Availability, Slot
+from slotlock.domain.slots import Slot
 from slotlock.domain.terms import CampaignId
 from slotlock.stores.guards import CampaignSeen, Guard
 from slotlock.stores.slots import Look, new_slot_id

@@ -6,11 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from slotlock.desk.desk import Desk
+from slotlock.domain.availability import visible
 from slotlock.domain.bookings import Booking, BookingId, SlotId
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.settling import seen_at
-from slotlock.domain.slots import Slot, visible
+from slotlock.domain.slots import Slot
 from slotlock.stores.slots import Look
 
 

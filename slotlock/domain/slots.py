@@ -9,7 +9,7 @@ from typing import NewType
 
 from slotlock.domain.bookings import Booking, BookingId, Known, Left, Place, SlotId, Waiting
 from slotlock.domain.meetings import Meeting
-from slotlock.domain.people import Caller, UserId
+from slotlock.domain.people import UserId
 from slotlock.domain.record import BookingStatus, Deed, Entry
 from slotlock.domain.terms import GroupLimit, Terms, limit_of
 
@@ -236,31 +236,6 @@ class Slot:
             heads=self.heads - (place < self.heads),
             waiting_count=self.waiting_count - 1,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Availability:
-    """What everyone may see of a slot's places; a higher `version` replaces a lower one."""
-
-    slot_id: SlotId
-    version: int
-    capacity: int
-    remaining: int
-    status: SlotStatus
-    at: datetime
-
-
-def availability(slot: Slot) -> Availability:
-    """The public state of a slot's places as of its last write."""
-    return Availability(
-        slot.id, slot.version, slot.capacity, slot.remaining, slot.status, slot.changed_at
-    )
-
-
-def visible(slot: Slot, caller: Caller | None) -> bool:
-    """Whether this person may see it: drafts and unpublished campaigns are for organisers."""
-    hidden = slot.status is SlotStatus.DRAFT or (slot.terms and not slot.terms.published)
-    return not hidden or (caller is not None and caller.organises)
 
 
 def calling_off(slot: Slot) -> Entry:

@@ -22,8 +22,9 @@ from redis.asyncio import Redis
 
 from slotlock.api.cli import main
 from slotlock.desk.sweeping import TURN
+from slotlock.domain.availability import Availability
 from slotlock.domain.bookings import SlotId
-from slotlock.domain.slots import Availability, Slot
+from slotlock.domain.slots import Slot
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores import leases, locks, slot_documents, teams, waiting
 from slotlock.stores.lock_scripts import ACQUIRE
