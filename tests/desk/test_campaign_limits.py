@@ -118,12 +118,11 @@ class Rush:
                 )
             )
         else:
-            self.together()
+            self.together(self.random.choice((1, 2, 2, 4)))
 
-    def together(self) -> None:
-        """A few acts at once, by turns at both desks."""
+    def together(self, size: int) -> None:
+        """Some acts at once, by turns at both desks."""
         one = self.random.choice(self.house.people[:5])
-        size = self.random.choice((1, 2, 2, 4))
         people = [
             self.random.choice((one, one, self.random.choice(self.house.people[:5])))
             for _ in range(size)
@@ -218,10 +217,13 @@ def times(slot: Json) -> list[Meeting]:
     return [Meeting(meeting["start"], meeting["end"]) for meeting in meetings]
 
 
-def play(rush: Rush, steps: int) -> None:
-    """So many steps, after each of which everything is looked at."""
+def play(rush: Rush, steps: int, *, hurried: bool = False) -> None:
+    """So many steps, after each of which everything is looked at; hurried ones are all acts."""
     for _ in range(steps):
-        rush.step()
+        if hurried:
+            rush.together(6)
+        else:
+            rush.step()
         rush.check()
 
 
@@ -230,7 +232,7 @@ def test_whatever_people_do_the_limits_of_campaigns_hold(house: House) -> None:
     told: Counter[str] = Counter()
     for seed in range(SEEDS):
         rush = Rush(house, seed)
-        play(rush, STEPS)
+        play(rush, STEPS, hurried=seed == 0)
         told += rush.told
     met = {"Booked", "LimitReached", "TimeConflict", "GroupFull", "NotEligible", "Closed"}
     met |= {"BookingMoved", "WaitlistJoined", "AllBooked", "NoneBooked", "BookingConfirmed"}
@@ -242,4 +244,4 @@ def test_control_of_the_rush_without_pages_somebody_has_too_much(
 ) -> None:
     monkeypatch.setattr(writes, "turned_pages", lambda *_: iter(()))
     with pytest.raises(AssertionError, match=r"too many: |overlap: "):
-        play(Rush(house, 7), 2000)
+        play(Rush(house, 9), 2000, hurried=True)

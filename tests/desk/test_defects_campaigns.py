@@ -185,7 +185,7 @@ async def hidden_in_a_rush(scene: Scene, apps: list[AppProcess]) -> tuple[int, i
 async def test_once_a_campaign_is_hidden_in_a_rush_no_booking_is_written_any_more(
     scene: Scene, two_apps: Pair
 ) -> None:
-    for _ in range(3):
+    for _ in range(2):
         then, in_the_end = await hidden_in_a_rush(scene, list(two_apps))
         assert then == in_the_end
 
