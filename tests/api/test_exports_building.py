@@ -127,7 +127,8 @@ async def test_a_thousand_slots_have_a_sheet_each_and_more_share_one(
     assert len({name.casefold() for name in names}) == len(names)
     if slots == 1_000:
         assert len(names) == 1_001
-        assert [book.worksheets[n].max_row for n in (2, 1_000)] == [2, 2]
+        # A header and a booking; in one of them only a header.
+        assert sorted(sheet.max_row for sheet in book.worksheets[1:])[:3] == [1, 2, 2]
     else:
         assert names == ["Summary", "Bookings"]
         assert book["Bookings"].max_row == slots  # a header, and one slot that nobody booked
