@@ -56,7 +56,7 @@ async def test_a_hold_is_not_confirmed_beside_what_its_person_has_besides(three:
     hold = await books(ada, other, hold=True)
     await change(organiser, campaign_id, forbidOverlap=True)
     told = await confirmed(ada, hold)
-    assert (told["code"], told["bookingId"]) == ("TIME_CONFLICT", booking_id)
+    assert (told["code"], told["otherBookingId"]) == ("TIME_CONFLICT", booking_id)
     await change(organiser, campaign_id, forbidOverlap=False, maxBookings=1)
     assert (await confirmed(ada, hold))["code"] == "LIMIT_REACHED"
     await ada.give_back(booking_id)

@@ -94,7 +94,7 @@ async def test_who_has_as_many_bookings_as_may_be_gets_no_more(three: Three, way
     assert (await books(ada, slot_ids[0]))["__typename"] == "Booked"
     assert (await books(ada, slot_ids[1], hold=True))["__typename"] == "Booked"
     told = await WAYS[way](ada, organiser, slot_ids[2])
-    named = {"limit": 2, "bookingId": None, "slot": {"id": slot_ids[2]}}
+    named = {"limit": 2, "otherBookingId": None, "slot": {"id": slot_ids[2]}}
     assert told == {"__typename": "LimitReached", "code": "LIMIT_REACHED", **named}
 
 
@@ -111,7 +111,7 @@ async def test_what_overlaps_another_booking_is_refused_with_which_one(
     assert told == {
         "__typename": "TimeConflict",
         "code": "TIME_CONFLICT",
-        "bookingId": booking_id,
+        "otherBookingId": booking_id,
         "meeting": {"startTime": TEN, "endTime": "2040-05-07T12:00:00.000Z"},
         "otherMeeting": {"startTime": NINE, "endTime": ELEVEN},
         "slot": {"id": late},
@@ -165,7 +165,7 @@ async def test_two_claims_that_overlap_refuse_each_other_and_name_no_booking(thr
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
     (told,) = (await ada.ask(BOOK_ALL, input={"claims": claims}))["refusals"]
     assert (told["claim"], told["refusal"]["code"]) == (1, "TIME_CONFLICT")
-    assert told["refusal"]["bookingId"] is None
+    assert told["refusal"]["otherBookingId"] is None
     for slot_id in slot_ids:
         assert (await ada.mine(slot_id))["myBooking"] is None
 
@@ -190,7 +190,7 @@ async def test_a_team_mate_is_refused_without_being_told_of_the_others_bookings(
     bens, wanted = [await organiser.slot(campaignId=campaign_id) for _ in range(2)]
     assert (await books(ben, bens))["__typename"] == "Booked"
     told = await books(ada, wanted, userId=await ben.id())
-    assert (told["code"], told["bookingId"]) == ("TIME_CONFLICT", None)
+    assert (told["code"], told["otherBookingId"]) == ("TIME_CONFLICT", None)
     theirs = await books(organiser, wanted, userId=await ben.id())
     assert theirs["booking"]["overrode"] == ["TIME_CONFLICT"]
 

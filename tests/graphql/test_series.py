@@ -100,12 +100,11 @@ async def test_a_strict_series_is_created_with_all_its_dates_or_not_at_all(
         "conflicts": [
             {
                 "code": "RESOURCE_TAKEN",
-                "taken": hall,
                 "meeting": {
                     "startTime": "2031-03-24T08:00:00.000Z",
                     "endTime": "2031-03-24T09:00:00.000Z",
                 },
-                "other": {"id": other_id, "title": "Ballet"},
+                "other": {"id": other_id, "title": "Ballet", "resource": hall},
                 "otherMeeting": {
                     "startTime": "2031-03-24T08:30:00.000Z",
                     "endTime": "2031-03-24T10:00:00.000Z",

@@ -33,10 +33,10 @@ WHY = """fragment W on Refusal { __typename code
   ... on NotYetOpen { opensAt slot { id } }
   ... on Closed { closesAt slotId }
   ... on NotEligible { slot { id } }
-  ... on LimitReached { limit bookingId slot { id } }
+  ... on LimitReached { limit otherBookingId slot { id } }
   ... on GroupFull { group limit slot { id } }
   ... on TimeConflict {
-    bookingId meeting { startTime endTime } otherMeeting { startTime endTime } slot { id }
+    otherBookingId meeting { startTime endTime } otherMeeting { startTime endTime } slot { id }
   }
 }"""
 BOOK = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{

@@ -9,8 +9,8 @@ SLOT = """fragment S on Slot {
   campaign { id }
 }"""
 TAKEN = """fragment T on ResourceTaken {
-  taken: resource meeting { startTime endTime }
-  other { id title } otherMeeting { startTime endTime }
+  meeting { startTime endTime }
+  other { id title resource } otherMeeting { startTime endTime }
 }"""
 CREATE = f"""mutation($input: CreateSlotSeriesInput!) {{ createSlotSeries(input: $input) {{
   __typename

@@ -93,7 +93,6 @@ class CampaignBusy(Refusal):
 
 @strawberry.type(description="Another published slot uses the resource at the same time.")
 class ResourceTaken(Refusal):
-    resource: str = field(description="The resource.")
     meeting: Meeting = field(description="The first meeting of the slot that overlaps.")
     other: Slot = field(description="The slot that uses it.")
     other_meeting: Meeting = field(description="Its meeting at that time.")
@@ -103,7 +102,6 @@ class ResourceTaken(Refusal):
         return cls(
             code=RefusalCode.RESOURCE_TAKEN,
             message=f"{outcome.resource} is used by another slot at that time.",
-            resource=outcome.resource,
             meeting=Meeting.of(outcome.meeting),
             other=Slot.of(outcome.other, caller),
             other_meeting=Meeting.of(outcome.other_meeting),

@@ -23,7 +23,7 @@ WHOSE = "for themselves and for organisers; null also when another claim wants i
 )
 class LimitReached(Refusal):
     limit: int = field(description="How many there may be.")
-    booking_id: strawberry.ID | None = field(
+    other_booking_id: strawberry.ID | None = field(
         description=f"The booking they have of the choice, {WHOSE}"
     )
     slot: Slot = field(description="The slot that was asked for.")
@@ -34,7 +34,7 @@ class LimitReached(Refusal):
             code=RefusalCode.LIMIT_REACHED,
             message="There are as many bookings already as there may be.",
             limit=outcome.limit,
-            booking_id=_shown(outcome.booking, caller),
+            other_booking_id=_shown(outcome.booking, caller),
             slot=Slot.of(outcome.slot, caller),
         )
 
@@ -101,7 +101,7 @@ class GroupFull(Refusal):
 
 @strawberry.type(description="A meeting of the slot overlaps one of another booking.")
 class TimeConflict(Refusal):
-    booking_id: strawberry.ID | None = field(description=f"The other booking, {WHOSE}")
+    other_booking_id: strawberry.ID | None = field(description=f"The other booking, {WHOSE}")
     meeting: Meeting = field(description="The first meeting of the slot that overlaps.")
     other_meeting: Meeting = field(description="The meeting of the other booking.")
     slot: Slot = field(description="The slot that was asked for.")
@@ -111,7 +111,7 @@ class TimeConflict(Refusal):
         return cls(
             code=RefusalCode.TIME_CONFLICT,
             message="This overlaps another booking.",
-            booking_id=_shown(outcome.booking, caller),
+            other_booking_id=_shown(outcome.booking, caller),
             meeting=_meeting(outcome.meeting),
             other_meeting=_meeting(outcome.other),
             slot=Slot.of(outcome.slot, caller),
