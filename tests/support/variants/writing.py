@@ -18,6 +18,9 @@ write_all, commit, commit_together = Writes._write_all, Writes.commit, Writes._c
 insert_many = AsyncCollection.insert_many
 
 
+RECORDS = ("endedBookings", "endedWaits", "answers")
+
+
 def _absolute(before: Slot, after: Slot) -> Any:
     update = update_of(before, after)
     if isinstance(update, list):
@@ -64,6 +67,8 @@ def no_transaction() -> None:
 
 
 async def _one_by_one(self: Writes, changes: Changes) -> bool:
+    if not changes.slots:
+        return await commit_together(self, changes)
     done = True
     for change in changes.slots:
         done &= await commit_together(self, Changes((change,)))
@@ -96,22 +101,26 @@ GUARDS = {
 
 async def _late_record(self: Any, *arguments: Any, **more: Any) -> Any:
     written = await insert_many(self, *arguments, **more)
-    await reach("record")
+    if self.name in RECORDS:
+        await reach("record")
     return written
 
 
-async def _late_end(self: Writes, *arguments: Any) -> None:
-    await write_all(self, *arguments)
-    await reach("transaction")
+async def _late_end(self: Writes, changes: Changes, session: Any) -> None:
+    await write_all(self, changes, session)
+    if changes.slots:
+        await reach("transaction")
 
 
 def pausable() -> None:
     """Let acts be stopped after they wrote records, and before their transaction commits."""
     AsyncCollection.insert_many = _late_record  # type: ignore[method-assign]
-    Writes._write_all = _late_end  # type: ignore[method-assign,assignment]
+    Writes._write_all = _late_end  # type: ignore[method-assign]
 
 
 async def _failing(self: Writes, changes: Changes) -> bool:
+    if not changes.slots:
+        return await commit(self, changes)
     Writes.commit = commit  # type: ignore[method-assign]
     raise RuntimeError("the first write fails")
 
