@@ -25,7 +25,6 @@ class User:
     email: str
     role: Role
     created_at: datetime
-    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """People's accounts in MongoDB: the one file that knows the shape of a user's document.
 
-{_id, name, email, role, passwordHash, createdAt, groups?: [str]}      email: normalised, unique
+{_id, name, email, role, passwordHash, createdAt}      email: normalised, unique
 """
 
 import asyncio
@@ -88,5 +88,4 @@ def _user(document: Document) -> User:
         document["email"],
         Role(document["role"]),
         document["createdAt"],
-        tuple(document.get("groups", ())),
     )
