@@ -2,6 +2,7 @@
 
 Fifty people who wait for one lock, through two offices, do 20 ms of work each under it. The ideal
 is the same work done one after the other without any lock, measured in the same round.
+Also, how long ten waiters of a killed process hold up the one behind them.
 """
 
 import asyncio
@@ -16,11 +17,12 @@ from slotlock.domain.bookings import SlotId
 from slotlock.stores.locks import Locks
 from slotlock.stores.slots import new_slot_id
 from tests.support.fleets import SHAPES, Fleet
-from tests.support.offices import held, office
+from tests.support.offices import doomed_office, held, in_line, office, stand, until
 
 CROWD = 50
 WORK_S = 0.02
 ROUNDS = 5
+DEAD = 10
 
 
 async def ratios(fleet: Fleet) -> list[float]:
@@ -38,6 +40,26 @@ async def _round(offices: tuple[Locks, Locks]) -> float:
     return (time.perf_counter() - began) / ideal
 
 
+async def stall(fleet: Fleet) -> float:
+    """The seconds that one waits behind the waiters of a killed process."""
+    slot_id = new_slot_id()
+    async with office(fleet.url) as one, office(fleet.url) as other:
+        lease = await held(one, slot_id)
+        with doomed_office(fleet.url, slot_id, DEAD) as doomed:
+
+            async def they_stand() -> bool:
+                return await in_line(one, slot_id) == DEAD
+
+            await until(they_stand, "all of them in line")
+            behind = await stand(other, slot_id)
+            doomed.kill()
+            doomed.wait()
+        began = time.perf_counter()
+        await one.release(lease)
+        await behind
+        return time.perf_counter() - began
+
+
 async def _work(at: Locks, slot_id: SlotId) -> None:
     lease = await held(at, slot_id, wait_s=60)
     await asyncio.sleep(WORK_S)
@@ -50,7 +72,11 @@ def main() -> int:
     for name, shape in SHAPES.items():
         with tempfile.TemporaryDirectory() as folder, shape(Path(folder)) as fleet:
             told = sorted(asyncio.run(ratios(fleet)))
-        print(f"{name:12} {median(told):.3f} of the ideal ({told[0]:.3f} to {told[-1]:.3f})")
+            stalled = asyncio.run(stall(fleet))
+        print(
+            f"{name:12} {median(told):.3f} of the ideal ({told[0]:.3f} to {told[-1]:.3f});"
+            f" {DEAD} waiters of a killed process: {stalled:.2f} s"
+        )
     return 0
 
 
