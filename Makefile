@@ -19,13 +19,16 @@ run: .venv/installed  ## start slotlock on embedded servers (PORT=8000)
 	@$(BIN)/slotlock dev
 
 test: lint types imports  ## run every check and every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 bench-quick: .venv/installed  ## measure beside two Node peers (needs wrk, node and npm)
 	@$(BIN)/python -m bench.quick
 
 bench-lock: .venv/installed  ## measure a crowd in line for one lock beside the ideal
 	@$(BIN)/python -m bench.lock
+
+bench-exports: .venv/installed  ## measure the export of 100,000 bookings
+	@$(BIN)/python -m bench.exports
 
 soak: .venv/installed  ## book for ten minutes while everything is killed (MINUTES=10 SEED=random)
 	@$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
@@ -57,4 +60,4 @@ lock:  ## pin every dependency again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
-.PHONY: help install run test bench-quick bench-lock soak lint types imports format schema settings lock
+.PHONY: help install run test bench-quick bench-lock bench-exports soak lint types imports format schema settings lock

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 
 from bench.soak import documents
+from bench.soak.campaign import shut_for_a_while
 from bench.soak.keeping import keep_slots, reshuffle_team
 from bench.soak.ledger import Act, Json, Send, hex_of
 from bench.soak.sending import perform, send
@@ -17,7 +18,10 @@ async def live(world: World, me: Person) -> None:
     """One person's run from its beginning to its end."""
     while await world.sleep(me.rng.expovariate(1 / THINKS_S)):
         if me.organises and me.rng.random() < 0.3:
-            await keep_slots(world, me)
+            if me is world.people[-1] and me.rng.random() < 0.1:
+                await shut_for_a_while(world, me)
+            else:
+                await keep_slots(world, me)
             continue
         if me.rng.random() < 0.005:
             await reshuffle_team(world, me)

@@ -52,6 +52,15 @@ UPDATE = f"""mutation($input: UpdateSlotInput!) {{
 }}"""
 CALL_OFF = f"""mutation($slot: ID!) {{ answer: cancelSlot(slotId: $slot) {{ {REFUSAL} }} }}"""
 
+CAMPAIGN = f"""{REFUSAL} ... on Campaign {{ id version }}"""
+CREATE_CAMPAIGN = f"""mutation($input: CreateCampaignInput!) {{
+  answer: createCampaign(input: $input) {{ {CAMPAIGN} }}
+}}"""
+PUBLISH, UNPUBLISH = (
+    f"""mutation($campaign: ID!) {{ answer: {name}(campaignId: $campaign) {{ {CAMPAIGN} }} }}"""
+    for name in ("publishCampaign", "unpublishCampaign")
+)
+
 TEAM = f"""{REFUSAL} ... on Team {{ id }}"""
 CREATE_TEAM = f"""mutation($name: String!) {{
   answer: createTeam(input: {{name: $name}}) {{ {TEAM} }}

@@ -28,12 +28,15 @@ async def _call_off(world: World, me: Person, slot: str) -> None:
     act = Act("callOff", me.id, documents.CALL_OFF, {"slot": f"slot_{slot}"}, me.token)
     world.ledger.acts.append(act)
     await send(world, act, me.rng)
-    fields = dict(me.rng.choice(KINDS)[1])
+    fields, later = dict(me.rng.choice(KINDS)[1]), 172_800.0
+    if slot in world.in_campaign:
+        fields = {"campaignId": world.campaign, "capacity": 4, "waitlistOfferMinutes": 1}
+        later = world.in_campaign[slot]
     if choice := world.choices.get(slot):
         fields["choice"] = choice
     for _ in range(MOST_TRIES):
         try:
-            await open_slot(world, me, fields)
+            await open_slot(world, me, fields, later)
         except SoakError:  # MongoDB is away
             if not await world.sleep(0.5):
                 return

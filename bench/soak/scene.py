@@ -5,6 +5,7 @@ import secrets
 from datetime import UTC, datetime, timedelta
 
 from bench.soak import documents
+from bench.soak.campaign import group_of, open_campaign
 from bench.soak.ledger import Act, Json
 from bench.soak.sending import send
 from bench.soak.servers import SoakError
@@ -34,6 +35,7 @@ KINDS: tuple[tuple[int, Json], ...] = (
 )
 CHOICES = ("bed", "boat", "bus")
 SLOTS_A_CHOICE = 3
+CAMPAIGN_SLOTS = 8
 
 
 async def set_scene(world: World) -> None:
@@ -49,6 +51,12 @@ async def set_scene(world: World) -> None:
     world.rng("kinds").shuffle(kinds)
     for fields in kinds:
         await open_slot(world, organiser, fields)
+    await open_campaign(world, organiser)
+    for place in range(CAMPAIGN_SLOTS):
+        # Two at a time, so that some overlap.
+        later = 172_800.0 + 3600.0 * (place // 2)
+        fields = {"campaignId": world.campaign, "capacity": 5, "waitlistOfferMinutes": 1}
+        await open_slot(world, organiser, fields if place % 3 else {**fields, "capacity": 3}, later)
     for share in (0.4, 0.7):  # begin in the middle of the run
         await open_slot(world, organiser, {"capacity": 3}, world.seconds * share)
     await _form_teams(world)
@@ -64,6 +72,8 @@ async def open_slot(
     answer = await _ask(world, organiser, documents.CREATE, {"input": {**plain, **fields}})
     slot_id = str(answer["id"])[-24:]
     world.slots.append(slot_id)
+    if "campaignId" in fields:
+        world.in_campaign[slot_id] = begins_in_s
     if "choice" in fields:
         world.choices[slot_id] = fields["choice"]
 
@@ -82,6 +92,7 @@ async def _sign_in(world: World) -> list[Person]:
             user = await users.add(f"Person {index}", email, role, "no password", now)
             if user is None:
                 raise SoakError("the database is not new")
+            await users.set_groups(user.id, [group_of(index)], None, now)
             session = await sessions.open(user.id, role, new_token_id(), until)
             token = tokens.sign("access", Token(user.id, session, new_token_id(), until), now)
             rng = world.rng(f"person {index}")

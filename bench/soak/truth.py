@@ -8,6 +8,7 @@ from typing import Any
 
 from pymongo.errors import PyMongoError
 
+from bench.soak.campaign import check_limits
 from bench.soak.ledger import Json
 from bench.soak.records import Record, flaw, live_records
 from bench.soak.world import World
@@ -45,6 +46,7 @@ class Truth:
         for slot in slots:
             self._check(slot, now)
         self._check_choices(slots, now)
+        check_limits(self._world, slots, now)
         self._share(slots)
         self._before = {str(slot["_id"]): slot for slot in slots}
         self._world.ledger.checks["looks at all slots"] += 1
@@ -103,7 +105,7 @@ class Truth:
             if (stayed)
             else []
         )
-        if passed:
+        if passed and "campaign" not in slot:  # where who waits for their class is passed over
             tell("order", f"{where}: {passed} served before {had[min(stayed)]}")
         if [one for one in waits if one in had] != [one for one in had if one in waits]:
             tell("order", f"{where}: the line is another than {had}: {waits}")

@@ -60,6 +60,9 @@ class World:
     teams: list[Team] = field(default_factory=list)
     slots: list[str] = field(default_factory=list)  # in hex, those that are open
     choices: dict[str, str] = field(default_factory=dict)
+    campaign: str = ""
+    in_campaign: dict[str, float] = field(default_factory=dict)  # how long after now they began
+    shut: list[tuple[float, float]] = field(default_factory=list)  # since when, until when
     resends: "asyncio.PriorityQueue[tuple[float, int, Act]]" = field(
         default_factory=asyncio.PriorityQueue
     )

@@ -14,7 +14,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
+from slotlock.api.calendars.endpoint import CalendarsEndpoint
+from slotlock.api.exports.building import Exports
+from slotlock.api.exports.endpoint import exports_endpoint
 from slotlock.api.health import healthz, metrics, readyz
+from slotlock.api.people import import_endpoint, invitations_endpoint
 from slotlock.api.server import end_with_parent, farewell_before_stop
 from slotlock.api.settings import Settings, read_settings
 from slotlock.auth import accounts
@@ -33,8 +37,10 @@ from slotlock.graphql.websocket import SocketEndpoint
 from slotlock.stores import mongo
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.answers import Answers
+from slotlock.stores.campaigns import Campaigns
 from slotlock.stores.locks import Locks
 from slotlock.stores.redis import RedisLine, redis_client
+from slotlock.stores.resources import Resources
 from slotlock.stores.sessions import Sessions
 from slotlock.stores.slots import Slots
 from slotlock.stores.teams import Teams
@@ -72,6 +78,10 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
         routes=[
             Route("/graphql", _http),
             WebSocketRoute("/graphql", _socket),
+            Route("/people/import", _people_import),
+            Route("/people/invitations", _people_invitations),
+            Route("/exports/{path:path}", _exports),
+            Route("/calendars/{path:path}", _calendars),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/metrics", metrics),
@@ -95,6 +105,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
 
         slots, users, sessions = Slots(database), Users(database), Sessions(database)
         teams, answers = Teams(database), Answers(database)
+        campaigns = Campaigns(database)
         board, personal = AvailabilityBoard(slots, utc_now), PersonalBoard(slots, utc_now)
         announcements = Announcements(redis, line, heard=board.tell, poked=personal.poke)
         locks = Locks(line)
@@ -104,6 +115,8 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
             answers=answers,
             users=users,
             teams=teams,
+            campaigns=campaigns,
+            resources=Resources(database),
             locks=locks,
             lines=Lines(),
             board=board,
@@ -116,7 +129,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         keys = [key.get_secret_value() for key in settings.secret_key]
         auth = Auth(users, sessions, passwords, Tokens(keys), utc_now)
 
-        for store in (slots, answers, users, teams, sessions):
+        for store in (slots, answers, users, teams, campaigns, sessions):
             await store.prepare()
         await _create_admin(settings, auth)
         await line.check()
@@ -137,6 +150,10 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         yield {
             "http": HttpEndpoint(conversation),
             "socket": SocketEndpoint(conversation),
+            "people_import": import_endpoint(auth),
+            "people_invitations": invitations_endpoint(auth),
+            "exports": exports_endpoint(auth, desk, Exports(settings.mongo_url or "", utc_now)),
+            "calendars": CalendarsEndpoint(desk, auth, public_reads=settings.public_reads),
             "probe": mongo.Probe(database),
             "line": line,
         }
@@ -172,6 +189,10 @@ class _Endpoint:
 
 _http = _Endpoint("http")
 _socket = _Endpoint("socket")
+_people_import = _Endpoint("people_import")
+_calendars = _Endpoint("calendars")
+_exports = _Endpoint("exports")
+_people_invitations = _Endpoint("people_invitations")
 
 
 async def _welcome(request: Request) -> Response:

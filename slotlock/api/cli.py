@@ -1,16 +1,18 @@
-"""The command line: `slotlock dev`, `slotlock serve`, `slotlock users`."""
+"""The command line: `slotlock dev`, `slotlock serve`, `slotlock users`, `slotlock people`."""
 
 import argparse
 import asyncio
 import getpass
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from pymongo.errors import PyMongoError
 
 from slotlock import __version__
 from slotlock.api.binaries import CannotStart
 from slotlock.api.operators import OperatorError, check_stores, create_user, list_users, set_role
+from slotlock.api.people_operators import import_file, print_invitations
 from slotlock.api.server import ListenError, address_of, listen, serve, serve_by_workers
 from slotlock.api.settings import Settings, SettingsError, read_settings, require, settings_table
 from slotlock.domain.people import Role
@@ -58,6 +60,17 @@ def _parser() -> argparse.ArgumentParser:
     role.add_argument("email")
     role.add_argument("role", type=Role, choices=list(Role))
     role.set_defaults(run=_set_role)
+
+    people = commands.add_parser("people", help="many people, for operators").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    importing = people.add_parser("import", help="create and update people as a CSV file says")
+    importing.add_argument("file", type=Path, help="columns email, name, groups (separated by ;)")
+    importing.add_argument("--dry-run", action="store_true", help="only tell what it would do")
+    importing.set_defaults(run=_import_people)
+    inviting = people.add_parser("invite", help="print tokens for all who have no password yet")
+    inviting.add_argument("--group", help="only for those who carry this group")
+    inviting.set_defaults(run=_invite_people)
 
     commands.add_parser("schema", help="print the GraphQL schema").set_defaults(run=_schema)
     commands.add_parser("settings", help="print the table of settings").set_defaults(run=_settings)
@@ -119,6 +132,14 @@ def _list_users(asked: argparse.Namespace) -> None:
 
 def _set_role(asked: argparse.Namespace) -> None:
     print(asyncio.run(set_role(_operator_settings(), asked.email, asked.role)))
+
+
+def _import_people(asked: argparse.Namespace) -> None:
+    print(asyncio.run(import_file(_operator_settings(), asked.file, dry_run=asked.dry_run)))
+
+
+def _invite_people(asked: argparse.Namespace) -> None:
+    asyncio.run(print_invitations(_operator_settings(), asked.group))
 
 
 def _schema(asked: argparse.Namespace) -> None:

@@ -37,7 +37,7 @@ async def check_stores(settings: Settings) -> None:
 
 async def create_user(settings: Settings, name: str, email: str, password: str, role: Role) -> str:
     """Create an account. Errors: OperatorError."""
-    async with _accounts(settings) as auth:
+    async with open_accounts(settings) as auth:
         match await accounts.create_user(auth, name, email, password, role):
             case User() as user:
                 return f"created {_line(user)}"
@@ -52,13 +52,13 @@ async def create_user(settings: Settings, name: str, email: str, password: str, 
 
 async def list_users(settings: Settings) -> list[str]:
     """A line for each account, by address."""
-    async with _accounts(settings) as auth:
+    async with open_accounts(settings) as auth:
         return [_line(user) async for user in auth.users.all()]
 
 
 async def set_role(settings: Settings, email: str, role: Role) -> str:
     """Give an account another role, within seconds in its open sessions. Errors: OperatorError."""
-    async with _accounts(settings) as auth:
+    async with open_accounts(settings) as auth:
         user = await accounts.set_role(auth, email, role)
         if user is None:
             raise OperatorError(f"nobody has the address {email}")
@@ -70,7 +70,8 @@ def _line(user: User) -> str:
 
 
 @asynccontextmanager
-async def _accounts(settings: Settings) -> AsyncIterator[Auth]:
+async def open_accounts(settings: Settings) -> AsyncIterator[Auth]:
+    """Accounts as the app knows them, straight on MongoDB."""
     client, database = mongo.connect(settings.mongo_url or "")
     passwords = Passwords()
     try:

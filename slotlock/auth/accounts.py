@@ -8,15 +8,13 @@ from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, valida
 from slotlock.auth.auth import Auth
 from slotlock.auth.passwords import MAX_LENGTH, MIN_LENGTH, BusyError
 from slotlock.auth.sessions import Session, open_session
-from slotlock.domain.people import Role, User
+from slotlock.domain.people import Role, User, name_problem
 from slotlock.domain.refusals import FieldProblem, InvalidInput
-from slotlock.domain.texts import line_problem
 
 # Names that the internet does not serve (.local, .test) are what a school's own network uses, and
 # emptying this list is the library's documented way to accept them.
 SPECIAL_USE_DOMAIN_NAMES.clear()
 
-MAX_NAME = 100
 # What the line of passwords in front of a newcomer takes to get shorter.
 BUSY_RETRY_AFTER_MS = 5_000
 
@@ -31,6 +29,11 @@ class EmailTaken:
 @dataclass(frozen=True, slots=True)
 class InvalidCredentials:
     """No account has this address and this password; which of the two is wrong is not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Banned:
+    """The person is who they say, and may not come in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ async def create_user(
     name = name.strip()
     address = normalised(email)
     problems = {
-        "name": line_problem(name, MAX_NAME) or (None if name else "A name is needed."),
+        "name": name_problem(name),
         "email": None if address else "This is not an e-mail address.",
         "password": password_problem(password),
     }
@@ -72,8 +75,11 @@ async def create_user(
 
 async def login(
     auth: Auth, email: str, password: str
-) -> Session | InvalidCredentials | TooManyAttempts:
-    """Sign in. An unknown address costs and answers what a wrong password does."""
+) -> Session | InvalidCredentials | Banned | TooManyAttempts:
+    """Sign in. An unknown address costs and answers what a wrong password does.
+
+    So does the address of somebody who never set a password. A ban is told only to its person.
+    """
     address = normalised(email)
     account = await auth.users.with_password(address or "")
     user, password_hash = account or (None, None)
@@ -84,12 +90,14 @@ async def login(
         )
     except BusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    return await open_session(auth, user) if matched and user else InvalidCredentials()
+    if not matched or user is None:
+        return InvalidCredentials()
+    return Banned() if user.banned else await open_session(auth, user)
 
 
 async def set_role(auth: Auth, email: str, role: Role) -> User | None:
     """Give a person another role, in their open sessions too; None when nobody has the address."""
-    user = await auth.users.set_role(normalised(email) or "", role)
+    user = await auth.users.set_role(normalised(email) or "", role, None, auth.now())
     if user is not None:
         await auth.sessions.set_role(user.id, role)
     return user

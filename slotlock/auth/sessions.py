@@ -11,7 +11,7 @@ from slotlock.auth.tokens import (
     Token,
     new_token_id,
 )
-from slotlock.domain.people import Caller, User
+from slotlock.domain.people import Caller, User, UserId
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,8 @@ async def open_session(auth: Auth, user: User) -> Session:
     if found.role is not user.role:
         await auth.sessions.end(session_id)
         return await open_session(auth, found)
+    if found.banned:  # likewise; it is as if the ban had come a moment after
+        await auth.sessions.end(session_id)
     return _session(auth, user, session_id, refresh_id, now)
 
 
@@ -59,7 +61,10 @@ async def refresh_session(auth: Auth, refresh_token: str) -> Session | InvalidSe
         await end_session(auth, old.session_id)
         return InvalidSession()
     user = (await auth.users.by_ids([old.user_id])).get(old.user_id)
-    return _session(auth, user, old.session_id, new_id, now) if user else InvalidSession()
+    if user is None or user.banned:
+        await end_session(auth, old.session_id)
+        return InvalidSession()
+    return _session(auth, user, old.session_id, new_id, now)
 
 
 async def logout(auth: Auth, caller: Caller) -> None:
@@ -72,6 +77,14 @@ async def end_session(auth: Auth, session_id: str) -> None:
     await auth.sessions.end(session_id)
     for text, known in list(auth.known.items()):
         if known.caller.session_id == session_id:
+            auth.known.pop(text, None)
+
+
+async def end_sessions_of(auth: Auth, user_id: UserId) -> None:
+    """End all sessions of a person: as `end_session` does."""
+    await auth.sessions.end_all(user_id)
+    for text, known in list(auth.known.items()):
+        if known.caller.user_id == user_id:
             auth.known.pop(text, None)
 
 

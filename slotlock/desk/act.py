@@ -6,19 +6,21 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
-from slotlock.desk.deciding import Decided, Request, decide, kept_answers
+from slotlock.desk.deciding import Decided, Request, decide, kept_answers, notes
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import kept_answer
+from slotlock.domain.availability import Availability, availability
 from slotlock.domain.bookings import Booking, SlotId
 from slotlock.domain.refusals import KeyReused, Locked
-from slotlock.domain.slots import Availability, Slot, availability
+from slotlock.domain.slots import Slot
 from slotlock.stores.slots import Look
 from slotlock.stores.writes import Change, Changes
 
 Outcome = TypeVar("Outcome")
 
-# A second try reads what the first one missed; a third would mean the lock is of no use now.
-TRIES = 2
+# A second try reads what the first one missed. More are for people who ask for several places of
+# one campaign at once: each turns their page, and the lock of one slot does not order those.
+TRIES = 5
 # Holding a lock takes milliseconds. The spread keeps those refused together from returning so.
 RETRY_AFTER_MS = (50, 250)
 # How far down the line is read: those whom freed places go to, and some who have chosen elsewhere.
@@ -31,7 +33,7 @@ async def act(
     """The outcome of a request, written if it changes anything.
 
     Locked when there is something to write while somebody else is being served there and stays so
-    for the time that the caller waits, or when others wrote first both times. If the lease runs
+    for the time that the caller waits, or when others write first for as long. If the lease runs
     out or this process dies on any line, the slots are as before the write or as after it: the
     write is one, guarded by the versions that were looked at.
     """
@@ -43,10 +45,16 @@ async def act(
         decided = await _decide_now(desk, slot_ids, request)
         if not decided.changes:
             return cast("Outcome", decided.outcomes[0])
-    outcomes = await _in_turn(desk, slot_ids, lambda: [request], wait_s)
-    if outcomes is not None:
+    clock = asyncio.get_running_loop().time
+    until = clock() + wait_s
+    while True:
+        outcomes = await _in_turn(desk, slot_ids, lambda: [request], max(until - clock(), 0.0))
+        if outcomes is None:
+            break
         (outcome,) = outcomes
-        return cast("Outcome | Locked | KeyReused", outcome)
+        # Others wrote first; who is willing to wait tries again, but not with a team that changed.
+        if request.teams or not isinstance(outcome, Locked) or clock() >= until:
+            return cast("Outcome | Locked | KeyReused", outcome)
     turned: Outcome | Locked = await turned_away(desk, slot_ids, request)
     return turned
 
@@ -128,7 +136,10 @@ async def serve(
             return decided.outcomes
         answers = kept_answers(requests, decided, now)
         teams = tuple(seen for request in requests for seen in request.teams)
-        if await desk.writes.commit(Changes(decided.changes, answers, teams)):
+        guards = tuple(guard for request in requests for guard in request.guards)
+        noted = notes(requests, decided.changes)
+        changes = Changes(decided.changes, answers, teams, guards=guards, notes=noted)
+        if await desk.writes.commit(changes):
             news += tell(desk, decided.changes)
             return decided.outcomes
         if not any(decided.granted):  # what is left to write somebody else will

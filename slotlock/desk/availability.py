@@ -13,9 +13,9 @@ from itertools import islice
 
 from prometheus_client import Counter
 
+from slotlock.domain.availability import Availability, availability
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.settling import seen_at
-from slotlock.domain.slots import Availability, availability
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Look, Slots

@@ -1,7 +1,7 @@
 """Getting a place: for oneself, for a team-mate, for anybody as an organiser; one or several."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,7 +16,14 @@ from slotlock.domain import booking as rules
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.outcomes import BookAllOutcome, BookOutcome, NoneBooked
 from slotlock.domain.people import Caller, UserId
-from slotlock.domain.refusals import Locked, NotTeammate, PartyRefusal, PersonNotFound, SlotNotFound
+from slotlock.domain.refusals import (
+    Locked,
+    NotTeammate,
+    PartyRefusal,
+    PersonBanned,
+    PersonNotFound,
+    SlotNotFound,
+)
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores.slots import new_booking_id
 
@@ -129,8 +136,12 @@ async def _allowed(desk: Desk, caller: Caller, people: Sequence[UserId]) -> _All
     others = {user_id for user_id in people if user_id != caller.user_id}
     if not others:
         return _Allowed({})
-    if caller.organises:
-        known = await desk.users.by_ids(others)
-        return _Allowed({id_: PersonNotFound(id_) for id_ in others if id_ not in known})
-    mates, teams = await desk.teams.shared(caller.user_id, others)
-    return _Allowed({id_: NotTeammate(id_) for id_ in others if id_ not in mates}, teams)
+    mates: Collection[UserId] = others
+    teams: tuple[TeamSeen, ...] = ()
+    if not caller.organises:
+        mates, teams = await desk.teams.shared(caller.user_id, others)
+    refusals: dict[UserId, PartyRefusal] = {i: NotTeammate(i) for i in others if i not in mates}
+    known = await desk.users.by_ids(mates)
+    refusals |= {user_id: PersonNotFound(user_id) for user_id in mates if user_id not in known}
+    refusals |= {user.id: PersonBanned(user.id) for user in known.values() if user.banned}
+    return _Allowed(refusals, teams)

@@ -8,11 +8,13 @@ from typing import Any, Generic, TypeVar
 from slotlock.desk.once import Slip
 from slotlock.desk.telling import as_told
 from slotlock.domain.bookings import BookingId, SlotId
+from slotlock.domain.notes import Note
 from slotlock.domain.people import UserId
 from slotlock.domain.settling import serve_lines, settle_all, written
 from slotlock.domain.slots import Slot
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores.answers import KeptAnswer
+from slotlock.stores.guards import Guard
 from slotlock.stores.writes import Change
 
 Outcome = TypeVar("Outcome")
@@ -31,7 +33,10 @@ class Request(Generic[Outcome]):
     booking_ids: tuple[BookingId, ...] = ()
     slip: Slip | None = None
     teams: tuple[TeamSeen, ...] = ()
+    guards: tuple[Guard, ...] = ()
     heads: int = 1
+    # Of an organiser who changes the slots themselves: what is noted of each.
+    note: Callable[[Change], Note | None] | None = None
 
 
 def at(
@@ -72,7 +77,7 @@ def decide(looked_at: Slots, requests: Sequence[Request[Any]], now: datetime) ->
     changes = tuple(
         Change(before, written(before, slots[slot_id], now))
         for slot_id, before in looked_at.items()
-        if replace(slots[slot_id], elsewhere=before.elsewhere) != before
+        if replace(slots[slot_id], known=before.known) != before
     )
     told = {**slots, **{change.after.id: change.after for change in changes}}
     return Decided(changes, [_retold(outcome, told) for outcome in outcomes], granted)
@@ -104,3 +109,10 @@ def kept_answers(
         )
         if granted and (slip := request.slip)
     )
+
+
+def notes(requests: Sequence[Request[Any]], changes: Sequence[Change]) -> tuple[Note, ...]:
+    """What is noted of the changes."""
+    asking = [request.note for request in requests if request.note is not None]
+    found = (note(change) for note in asking for change in changes)
+    return tuple(each for each in found if each is not None)

@@ -9,7 +9,9 @@ from slotlock.desk.line import Lines
 from slotlock.desk.personal import PersonalBoard
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.answers import Answers
+from slotlock.stores.campaigns import Campaigns
 from slotlock.stores.locks import Locks
+from slotlock.stores.resources import Resources
 from slotlock.stores.slots import Slots
 from slotlock.stores.teams import Teams
 from slotlock.stores.users import Users
@@ -32,6 +34,8 @@ class Desk:
     answers: Answers
     users: Users
     teams: Teams
+    campaigns: Campaigns
+    resources: Resources
     locks: Locks
     lines: Lines
     board: AvailabilityBoard

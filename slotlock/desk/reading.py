@@ -6,11 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from slotlock.desk.desk import Desk
+from slotlock.domain.availability import visible
 from slotlock.domain.bookings import Booking, BookingId, SlotId
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.settling import seen_at
-from slotlock.domain.slots import Slot, visible
+from slotlock.domain.slots import Slot
 from slotlock.stores.slots import Look
 
 
@@ -18,11 +19,18 @@ async def find_slots(
     desk: Desk, slot_ids: Iterable[SlotId], viewer: Caller | None
 ) -> dict[SlotId, Slot]:
     """Those of the slots that exist for this viewer."""
+    found = await _find_all(desk, slot_ids, viewer)
+    return {slot_id: slot for slot_id, slot in found.items() if visible(slot, viewer)}
+
+
+async def _find_all(
+    desk: Desk, slot_ids: Iterable[SlotId], viewer: Caller | None
+) -> dict[SlotId, Slot]:
     # Single looks, because those of concurrent requests travel together.
     people, now = _people(viewer), desk.now()
     looks = (Look(slot_id, now, people) for slot_id in slot_ids)
     found = await asyncio.gather(*map(desk.slots.look, looks))
-    return {slot.id: seen_at(slot, now) for slot in found if slot and visible(slot, viewer)}
+    return {slot.id: seen_at(slot, now) for slot in found if slot}
 
 
 async def list_slots(
@@ -99,9 +107,9 @@ async def ended_bookings(
 async def list_ended(
     desk: Desk, person: Caller, first: int, after: Position | None
 ) -> tuple[Page[Booking], dict[SlotId, Slot]]:
-    """A person's next bookings that ended, the latest first, and their slots."""
+    """A person's next bookings that ended, the latest first, and their slots, hidden or not."""
     page = await desk.slots.past.of_person(person.user_id, first, after)
-    return page, await find_slots(desk, {booking.slot_id for booking in page.items}, person)
+    return page, await _find_all(desk, {booking.slot_id for booking in page.items}, person)
 
 
 def _people(viewer: Caller | None) -> Sequence[UserId]:

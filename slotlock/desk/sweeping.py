@@ -9,14 +9,17 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 from prometheus_client import Counter
 
 from slotlock.desk.act import tell
+from slotlock.desk.campaigns import finish_spreading
 from slotlock.desk.deciding import decide
 from slotlock.desk.desk import Desk
 from slotlock.domain.bookings import SlotId
+from slotlock.domain.settling import due
 from slotlock.stores.locks import Locks
 from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Look
@@ -67,17 +70,19 @@ async def _sweep_in_turn(desk: Desk, turns: Locks) -> int:
     if lease is None:
         return 0
     try:
-        return await sweep(desk)
+        swept = await sweep(desk)
+        await finish_spreading(desk)  # last: one that cannot be written shall keep no hold alive
+        return swept
     finally:
         await turns.release(lease)
 
 
 async def sweep(desk: Desk) -> int:
     """Sweep up the holds that ran out; returns how many slots were due."""
-    due = await desk.slots.due(desk.now(), MOST_DUE)
-    parts = (due[begin : begin + LARGEST_SWEEP] for begin in range(0, len(due), LARGEST_SWEEP))
+    found = await desk.slots.due(desk.now(), MOST_DUE)
+    parts = (found[begin : begin + LARGEST_SWEEP] for begin in range(0, len(found), LARGEST_SWEEP))
     await asyncio.gather(*(_sweep(desk, part) for part in parts))
-    return len(due)
+    return len(found)
 
 
 async def _sweep(desk: Desk, slot_ids: Sequence[SlotId]) -> None:
@@ -102,8 +107,10 @@ async def _settle(desk: Desk, slot_ids: Sequence[SlotId]) -> None:
     slots = {slot.id: slot for (slot,) in await asyncio.gather(*looks) if slot is not None}
     decided = decide(slots, [], now)
     settled = {change.before.id for change in decided.changes}
-    others = [slot for slot_id, slot in slots.items() if slot_id not in settled]
     # A hold that was confirmed or given up leaves a time behind at which nothing runs out.
+    others = [
+        replace(slot, due=due(slot, now)) for id_, slot in slots.items() if id_ not in settled
+    ]
     await asyncio.gather(*map(desk.writes.correct_due, others))
     for part in _parts(decided.changes):
         await _write(desk, part)

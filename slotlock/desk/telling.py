@@ -18,7 +18,8 @@ def as_told(outcome: Any, people: Sequence[UserId]) -> Any:
             ),
             waiting=tuple(w for w in outcome.waiting if w.user_id in people),
             heads=0,
-            elsewhere=(),
+            known=(),
+            group_counts={},
             ended=(),
             left=(),
         )

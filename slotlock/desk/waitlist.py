@@ -11,6 +11,8 @@ from slotlock.domain.people import UserId
 from slotlock.domain.refusals import SlotNotFound
 from slotlock.stores.slots import new_wait_id
 
+BANNED_WAIT_S = 5.0
+
 
 async def join(desk: Desk, slot_id: SlotId, user_id: UserId, wait_s: float) -> JoinOutcome:
     """Wait for a place in a slot that is full."""
@@ -26,8 +28,20 @@ async def join(desk: Desk, slot_id: SlotId, user_id: UserId, wait_s: float) -> J
 
 async def leave(desk: Desk, slot_id: SlotId, user_id: UserId, wait_s: float) -> LeaveOutcome:
     """Wait no longer."""
+    return await _leave(desk, slot_id, user_id, user_id, wait_s)
+
+
+async def leave_all(desk: Desk, user_id: UserId, by: UserId) -> None:
+    """Take somebody who was banned out of every line."""
+    for slot_id in await desk.slots.waited_for_by(user_id):
+        await _leave(desk, slot_id, user_id, by, BANNED_WAIT_S)
+
+
+async def _leave(
+    desk: Desk, slot_id: SlotId, user_id: UserId, by: UserId, wait_s: float
+) -> LeaveOutcome:
     request: Request[LeaveOutcome] = Request(
-        at(slot_id, lambda slot, now: rules.leave(slot, user_id, now), SlotNotFound(slot_id)),
+        at(slot_id, lambda slot, now: rules.leave(slot, user_id, now, by), SlotNotFound(slot_id)),
         people=(user_id,),
     )
     outcome: LeaveOutcome = await act(desk, [slot_id], request, wait_s)  # type: ignore[assignment]

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from slotlock.domain.booking import MAX_HOLD_MINUTES, ONE_OF_A_CHOICE, Party, book, hold_until
+from slotlock.domain.booking import MAX_HOLD_MINUTES, Party, book, hold_until
 from slotlock.domain.bookings import Booking, BookingId, BookingRef
+from slotlock.domain.limits import chosen_otherwise, rival_of
 from slotlock.domain.outcomes import (
     Booked,
     BookingCancelled,
@@ -17,10 +18,10 @@ from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
 from slotlock.domain.refusals import (
     AlreadyBooked,
     BookingNotFound,
+    ChosenRefusal,
     CutoffPassed,
     HoldExpired,
     HoldLimitReached,
-    LimitReached,
     NotHeld,
     PlaceRefusal,
     SlotCancelled,
@@ -49,7 +50,7 @@ class Ask:
 
 def confirm(
     slot: Slot, ask: Ask, now: datetime
-) -> tuple[Slot, BookingConfirmed | Gone | LimitReached | SlotCancelled]:
+) -> tuple[Slot, BookingConfirmed | Gone | ChosenRefusal | SlotCancelled]:
     """Make a hold a booking for good: its owner while it lasts, organisers for them.
 
     It may last beyond the start, if that was brought forward or an organiser gave it late.
@@ -63,11 +64,10 @@ def confirm(
         return slot, BookingConfirmed(booking, slot)
     organised = ask.caller.organises
     # Where clocks differ, they may have chosen another because this hold seemed to be over.
-    rival = slot.rival_of(booking, now)
-    if rival is not None and not organised:
-        return slot, LimitReached(ONE_OF_A_CHOICE, rival, slot)
-    other = slot.booked_elsewhere(booking.user_id, now)
-    overrode = () if other is None else (Limit.ONE_OF_CHOICE,)
+    if (rival := rival_of(slot, booking, now)) and not organised:
+        return slot, rival
+    places = slot.places_of(booking.user_id, now)
+    overrode = tuple(limit for limit, _ in chosen_otherwise(slot, places))
     confirmed = booking.then(
         Entry(now, ask.caller.user_id, Deed.CONFIRMED, BookingStatus.CONFIRMED, overrode=overrode)
     )
@@ -94,8 +94,8 @@ def extend(
         return slot, NotHeld(booking, slot)
     longest = booking.created_at + timedelta(minutes=MAX_HOLD_MINUTES)
     until = min(hold_until(slot, now), longest)
-    elsewhere = slot.rival_of(booking, now) is not None
-    fixed = booking.made_by is None or booking.moved_from is not None or elsewhere
+    chosen = rival_of(slot, booking, now) is not None
+    fixed = booking.made_by is None or booking.moved_from is not None or chosen
     if until <= booking.held_until or fixed:
         return slot, HoldLimitReached(booking, slot)
     if until - booking.held_until < WORTHWHILE:
@@ -158,6 +158,7 @@ def move(
             ),
         ),
         moved_from=BookingRef(old.id, booking.id),
+        groups=answer.booking.groups,
     )
     ended = _given_back(booking, ask, Deed.MOVED, now, late)
     left = old.ending(replace(ended, moved_to=BookingRef(new.id, moved.id)))
@@ -207,9 +208,9 @@ def _moved_until(booking: Booking, new: Slot, now: datetime) -> datetime | None:
 
 
 def _forgetting(new: Slot, booking: Booking) -> Slot:
-    # Within a choice the place that is given back does not stand against the one that is taken.
-    pages = tuple(
-        replace(page, bookings=tuple(b for b in page.bookings if b.id != booking.id))
-        for page in new.elsewhere
+    # The place that is given back does not stand against the one that is taken.
+    known = tuple(
+        replace(known, places=tuple(p for p in known.places if p.booking.id != booking.id))
+        for known in new.known
     )
-    return replace(new, elsewhere=pages)
+    return replace(new, known=known)

@@ -1,13 +1,14 @@
 """Who gets a place: one person one slot, or several people and slots, all or none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from slotlock.domain.bookings import Booking, BookingId, Left, SlotId
+from slotlock.domain.limits import Breach, group_is_full, not_for_them, out_of_time
 from slotlock.domain.outcomes import AllBooked, Booked, NoneBooked
 from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
+from slotlock.domain.record import BookingStatus, Deed, Entry
 from slotlock.domain.refusals import (
     AlreadyBooked,
     LimitReached,
@@ -15,13 +16,13 @@ from slotlock.domain.refusals import (
     SlotCancelled,
     SlotFull,
     SlotNotFound,
-    SlotStarted,
+    TimeConflict,
 )
+from slotlock.domain.settling import awaited
 from slotlock.domain.slots import Slot, SlotStatus
 
 # A hold's hard maximum: no setting and no extension passes it. Ticket shops give 5 to 30 minutes.
 MAX_HOLD_MINUTES = 60
-ONE_OF_A_CHOICE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,11 @@ def book(slot: Slot, party: Party, now: datetime) -> tuple[Slot, Booked | PlaceR
     """Give the party a place, if there is one that they may have."""
     if written := slot.booking(party.booking_id):  # by a try whose answer was lost
         return slot, Booked(written, slot)
-    refusal = _closed(slot, party, now) or _not_for_them(slot, party, now)
+    refusal = _refusal(slot, party, now)
     if refusal is not None:
         return slot, refusal
-    booking = Booking(party.booking_id, slot.id, party.user_id, (_first_entry(slot, party, now),))
+    entry, groups = _first_entry(slot, party, now), slot.groups_of(party.user_id)
+    booking = Booking(party.booking_id, slot.id, party.user_id, (entry,), groups=groups)
     after = slot.adding(booking)
     if waiting := slot.waiting_of(party.user_id):  # an organiser seats them once the line is over
         after = after.without_waiting(waiting)
@@ -87,44 +89,43 @@ def _refused(answer: Booked | PlaceRefusal, unwritten: set[BookingId]) -> PlaceR
     match answer:
         case Booked():
             return None
-        case LimitReached(booking=Booking() as booking) if booking.id in unwritten:
+        case LimitReached() | TimeConflict() if answer.booking and answer.booking.id in unwritten:
             return replace(answer, booking=None)
         case _:
             return answer
 
 
-def _closed(slot: Slot, party: Party, now: datetime) -> PlaceRefusal | None:
+def _refusal(slot: Slot, party: Party, now: datetime) -> PlaceRefusal | None:
     if slot.status is SlotStatus.DRAFT:
         return SlotNotFound(slot.id)
     if slot.status is SlotStatus.CANCELLED:
         return SlotCancelled(slot)
-    if now >= slot.start and not party.organised:
-        return SlotStarted(slot)
-    return None
-
-
-def _not_for_them(slot: Slot, party: Party, now: datetime) -> PlaceRefusal | None:
+    late = next(out_of_time(slot, now), None)
+    if late is not None and not party.organised:
+        return late[1]
     if booking := slot.booking_of(party.user_id):
         return AlreadyBooked(booking, slot)
-    other = slot.booked_elsewhere(party.user_id, now)
-    if other is not None and not party.organised:
-        return LimitReached(ONE_OF_A_CHOICE, other, slot)
+    theirs = next(not_for_them(slot, party.user_id, now), None)
+    if theirs is not None and not party.organised:
+        return theirs[1]
     # Whoever still waits comes before everyone who walks in.
-    if slot.remaining <= 0 or (slot.waiting_count > 0 and now < slot.start):
+    if slot.remaining <= 0 or awaited(slot, now) > 0:
         return SlotFull(slot)
-    return None
+    full = next(group_is_full(slot, party.user_id), None)
+    return full[1] if full is not None and not party.organised else None
+
+
+def _breaches(slot: Slot, user_id: UserId, now: datetime) -> Iterator[Breach]:
+    yield from out_of_time(slot, now)
+    yield from not_for_them(slot, user_id, now)
+    yield from group_is_full(slot, user_id)
 
 
 def _first_entry(slot: Slot, party: Party, now: datetime) -> Entry:
-    overrode = []
-    if now >= slot.start:
-        overrode.append(Limit.SLOT_STARTED)
-    if slot.booked_elsewhere(party.user_id, now):
-        overrode.append(Limit.ONE_OF_CHOICE)
+    overrode = tuple(limit for limit, _ in _breaches(slot, party.user_id, now))
     if not party.hold:
-        return Entry(now, party.by, Deed.BOOKED, BookingStatus.CONFIRMED, overrode=tuple(overrode))
-    until = hold_until(slot, now)
-    return Entry(now, party.by, Deed.HELD, BookingStatus.HELD, until, tuple(overrode))
+        return Entry(now, party.by, Deed.BOOKED, BookingStatus.CONFIRMED, overrode=overrode)
+    return Entry(now, party.by, Deed.HELD, BookingStatus.HELD, hold_until(slot, now), overrode)
 
 
 def hold_until(slot: Slot, now: datetime) -> datetime:

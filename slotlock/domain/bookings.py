@@ -4,8 +4,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NewType
 
+from slotlock.domain.meetings import Meeting
 from slotlock.domain.people import UserId
 from slotlock.domain.record import BookingStatus, Entry, Limit
+from slotlock.domain.terms import Terms
+
+# The limits that a person's other places set.
+RULED_OUT = (Limit.ONE_OF_CHOICE, Limit.MOST_BOOKINGS, Limit.TIME_CONFLICT)
 
 SlotId = NewType("SlotId", str)
 BookingId = NewType("BookingId", str)
@@ -14,7 +19,10 @@ WaitId = NewType("WaitId", str)
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """One person's place in one slot, with everything that ever happened to it."""
+    """One person's place in one slot, with everything that ever happened to it.
+
+    `groups` are those that its person had when it was made, where its slot asks for groups.
+    """
 
     id: BookingId
     slot_id: SlotId
@@ -23,6 +31,7 @@ class Booking:
     waited_since: datetime | None = None
     moved_from: "BookingRef | None" = None
     moved_to: "BookingRef | None" = None
+    groups: tuple[str, ...] = ()
 
     @property
     def status(self) -> BookingStatus:
@@ -50,9 +59,9 @@ class Booking:
         return None if self.status.takes_a_place else self.log[-1].at
 
     @property
-    def beyond_choice(self) -> bool:
-        """Whether an organiser gave it although the person has another of the choice."""
-        return any(Limit.ONE_OF_CHOICE in entry.overrode for entry in self.log)
+    def overrode_ever(self) -> bool:
+        """Whether an organiser gave it although other places of the person rule it out."""
+        return any(limit in RULED_OUT for entry in self.log for limit in entry.overrode)
 
     def ran_out(self, now: datetime) -> bool:
         """Whether it is a hold whose time is over."""
@@ -83,6 +92,7 @@ class Waiting:
     slot_id: SlotId
     user_id: UserId
     since: datetime
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +105,24 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """A person's live bookings in other slots of the same choice.
+class Place:
+    """A booking in another slot, with what of that slot bears on this one."""
 
-    `version` grows with every booking the person makes in the choice: what was decided on this
-    page may be written only while it is the newest.
+    booking: Booking
+    choice: str | None
+    terms: Terms | None
+    meetings: tuple[Meeting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a decision needs to know of a person beyond the slot: their groups and other places.
+
+    `version` grows with every booking they make where other bookings count: what was decided on
+    these places may be written only while it is the newest.
     """
 
     user_id: UserId
-    version: int
-    bookings: tuple[Booking, ...]
+    groups: tuple[str, ...] = ()
+    version: int = 0
+    places: tuple[Place, ...] = ()

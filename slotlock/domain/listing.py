@@ -5,7 +5,8 @@ from datetime import datetime
 from enum import Enum
 from typing import Generic, TypeVar
 
-from slotlock.domain.slots import SlotKind, SlotStatus
+from slotlock.domain.slots import SeriesId, SlotKind, SlotStatus
+from slotlock.domain.terms import CampaignId
 
 Item = TypeVar("Item")
 
@@ -26,6 +27,9 @@ class SlotFilter:
     starts_before: datetime | None = None
     text: str | None = None
     kind: SlotKind | None = None
+    campaign_id: CampaignId | None = None
+    series_id: SeriesId | None = None
+    unpublished_campaigns: bool = False
     with_places_left: bool = False
 
 

@@ -8,12 +8,13 @@ from slotlock.domain.refusals import (
     AlreadyWaiting,
     BookingNotFound,
     CapacityBelowTaken,
+    ChosenRefusal,
     CutoffPassed,
     HoldExpired,
     HoldLimitReached,
     InvalidInput,
     KeyReused,
-    LimitReached,
+    LimitRefusal,
     Locked,
     NotHeld,
     NotWaiting,
@@ -25,6 +26,7 @@ from slotlock.domain.refusals import (
     SlotStarted,
     WaitlistFull,
 )
+from slotlock.domain.resources import ResourceTaken
 from slotlock.domain.slots import Slot
 
 
@@ -94,6 +96,13 @@ class SlotKept:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotsKept:
+    """All the slots stand as the organiser wanted them."""
+
+    kept: tuple[SlotKept, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AllBooked:
     """Every place that was asked for, in the order of the claims."""
 
@@ -128,7 +137,7 @@ ConfirmOutcome = (
     | KeyReused
     | BookingNotFound
     | HoldExpired
-    | LimitReached
+    | ChosenRefusal
     | SlotCancelled
 )
 ExtendOutcome = (
@@ -148,13 +157,20 @@ JoinOutcome = (
     WaitlistJoined
     | AlreadyWaiting
     | AlreadyBooked
-    | LimitReached
+    | LimitRefusal
     | PlacesLeft
     | WaitlistFull
     | SlotNotFound
-    | SlotStarted
     | SlotCancelled
     | Locked
 )
 LeaveOutcome = WaitlistLeft | NotWaiting | SlotNotFound | Locked
-KeepOutcome = SlotKept | InvalidInput | SlotNotFound | SlotCancelled | CapacityBelowTaken | Locked
+KeepOutcome = (
+    SlotKept
+    | InvalidInput
+    | SlotNotFound
+    | SlotCancelled
+    | CapacityBelowTaken
+    | ResourceTaken
+    | Locked
+)

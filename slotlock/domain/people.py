@@ -5,7 +5,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
+from slotlock.domain.texts import line_problem
+
 UserId = NewType("UserId", str)
+
+MAX_NAME = 100
 
 
 class Role(StrEnum):
@@ -18,13 +22,22 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person with an account."""
+    """A person with an account. One who was imported has no password until they set it."""
 
     id: UserId
     name: str
     email: str
     role: Role
     created_at: datetime
+    groups: tuple[str, ...] = ()
+    banned_at: datetime | None = None
+    ban_reason: str | None = None
+    has_password: bool = True
+
+    @property
+    def banned(self) -> bool:
+        """Whether this person may neither sign in nor be booked for."""
+        return self.banned_at is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +53,18 @@ class Caller:
     def organises(self) -> bool:
         """Whether this person may create, change and look behind slots."""
         return self.role in (Role.ORGANIZER, Role.ADMIN)
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleFilter:
+    """Which people; a field that is None asks for nothing."""
+
+    text: str | None = None
+    group: str | None = None
+    banned: bool | None = None
+    without_password: bool | None = None
+
+
+def name_problem(name: str) -> str | None:
+    """What is wrong with a person's name, or None."""
+    return line_problem(name, MAX_NAME) or (None if name.strip() else "A name is needed.")

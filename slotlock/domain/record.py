@@ -45,6 +45,12 @@ class Limit(StrEnum):
     SLOT_STARTED = "slot_started"
     CANCEL_CUTOFF = "cancel_cutoff"
     ONE_OF_CHOICE = "one_of_choice"
+    NOT_YET_OPEN = "not_yet_open"
+    CLOSED = "closed"
+    NOT_ELIGIBLE = "not_eligible"
+    MOST_BOOKINGS = "most_bookings"
+    TIME_CONFLICT = "time_conflict"
+    GROUP_FULL = "group_full"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.bookings import Booking, BookingId, SlotId, Waiting
+from slotlock.domain.meetings import Meeting
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Slot
 
@@ -47,9 +48,10 @@ class AlreadyBooked:
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """This person has as many bookings as they may have: one of each choice.
+    """This person has as many bookings as they may have: one of each choice, some of a campaign.
 
-    `booking` is the one they have; None when another claim of the same request wants it.
+    `booking` is the one they have of the choice; None in a campaign, and when another claim of
+    the same request wants it.
     """
 
     limit: int
@@ -61,6 +63,51 @@ class LimitReached:
 class SlotStarted:
     """The slot has begun, so its bookings stay as they are."""
 
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class NotYetOpen:
+    """The campaign takes bookings from `opens_at` on."""
+
+    opens_at: datetime
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The campaign takes no bookings any more, or is not published."""
+
+    closes_at: datetime
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class NotEligible:
+    """The campaign is for people of other groups."""
+
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFull:
+    """As many people of this group have a place in the slot as may."""
+
+    group: str
+    limit: int
+    slot: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class TimeConflict:
+    """A meeting of the slot overlaps one of a slot in which this person has a booking.
+
+    `booking` is None when another claim of the same request wants that one.
+    """
+
+    booking: Booking | None
+    meeting: Meeting
+    other: Meeting
     slot: Slot
 
 
@@ -81,6 +128,13 @@ class NotTeammate:
 @dataclass(frozen=True, slots=True)
 class PersonNotFound:
     """Nobody has this id."""
+
+    user_id: UserId
+
+
+@dataclass(frozen=True, slots=True)
+class PersonBanned:
+    """This person was banned, so nobody books for them."""
 
     user_id: UserId
 
@@ -176,5 +230,7 @@ class InvalidInput:
     problems: tuple[FieldProblem, ...]
 
 
-PlaceRefusal = SlotNotFound | SlotFull | AlreadyBooked | LimitReached | SlotStarted | SlotCancelled
-PartyRefusal = NotTeammate | PersonNotFound
+ChosenRefusal = LimitReached | TimeConflict
+LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | ChosenRefusal
+PlaceRefusal = SlotNotFound | SlotFull | AlreadyBooked | SlotCancelled | LimitRefusal
+PartyRefusal = NotTeammate | PersonNotFound | PersonBanned

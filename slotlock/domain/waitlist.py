@@ -3,32 +3,31 @@
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.booking import ONE_OF_A_CHOICE
 from slotlock.domain.bookings import Left, Waiting
+from slotlock.domain.limits import not_for_them, out_of_time
 from slotlock.domain.outcomes import WaitlistJoined, WaitlistLeft
 from slotlock.domain.people import UserId
 from slotlock.domain.refusals import (
     AlreadyBooked,
     AlreadyWaiting,
-    LimitReached,
+    LimitRefusal,
     NotWaiting,
     PlacesLeft,
     SlotCancelled,
     SlotNotFound,
-    SlotStarted,
     WaitlistFull,
 )
+from slotlock.domain.settling import awaited
 from slotlock.domain.slots import Slot, SlotStatus
 
 Joined = (
     WaitlistJoined
     | AlreadyWaiting
     | AlreadyBooked
-    | LimitReached
+    | LimitRefusal
     | PlacesLeft
     | WaitlistFull
     | SlotNotFound
-    | SlotStarted
     | SlotCancelled
 )
 
@@ -39,7 +38,8 @@ def join(slot: Slot, waiting: Waiting, now: datetime) -> tuple[Slot, Joined]:
     if refusal is not None:
         return slot, refusal
     # Never before whoever came first, though their process's clock may be ahead.
-    joined = replace(waiting, since=max(now, slot.changed_at))
+    groups = slot.groups_of(waiting.user_id)
+    joined = replace(waiting, since=max(now, slot.changed_at), groups=groups)
     after = replace(
         slot,
         waiting=(*slot.waiting, joined),
@@ -54,24 +54,28 @@ def _refusal(slot: Slot, user_id: UserId, now: datetime) -> Joined | None:
         return SlotNotFound(slot.id)
     if slot.status is SlotStatus.CANCELLED:
         return SlotCancelled(slot)
-    if now >= slot.start:
-        return SlotStarted(slot)
+    if late := next(out_of_time(slot, now), None):
+        return late[1]
     if booking := slot.booking_of(user_id):
         return AlreadyBooked(booking, slot)
     if waiting := slot.waiting_of(user_id):
         return AlreadyWaiting(waiting, slot)
-    if other := slot.booked_elsewhere(user_id, now):
-        return LimitReached(ONE_OF_A_CHOICE, other, slot)
-    if slot.remaining > 0 and slot.waiting_count == 0:
+    if theirs := next(not_for_them(slot, user_id, now), None):
+        return theirs[1]
+    # Who has to wait for others of their group may wait though places are left.
+    full = slot.full_group(slot.groups_of(user_id))
+    if slot.remaining > 0 and not awaited(slot, now) and full is None:
         return PlacesLeft(slot)
     return WaitlistFull(slot) if slot.waiting_count >= slot.waitlist_capacity else None
 
 
-def leave(slot: Slot, user_id: UserId, now: datetime) -> tuple[Slot, WaitlistLeft | NotWaiting]:
-    """Wait no longer. Everybody else keeps their turn."""
+def leave(
+    slot: Slot, user_id: UserId, now: datetime, by: UserId | None = None
+) -> tuple[Slot, WaitlistLeft | NotWaiting]:
+    """Wait no longer, by oneself if nobody is named. Everybody else keeps their turn."""
     waiting = slot.waiting_of(user_id)
     if waiting is None:
         return slot, NotWaiting(slot)
     after = slot.without_waiting(waiting)
-    after = replace(after, left=(*after.left, Left(waiting, now, user_id)))
+    after = replace(after, left=(*after.left, Left(waiting, now, by or user_id)))
     return after, WaitlistLeft(after)

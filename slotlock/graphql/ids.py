@@ -6,11 +6,15 @@ import strawberry
 
 from slotlock.domain.bookings import BookingId, SlotId, Waiting
 from slotlock.domain.people import UserId
+from slotlock.domain.slots import SeriesId
 from slotlock.domain.teams import TeamId
+from slotlock.domain.terms import CampaignId
 
 _SLOT = re.compile(r"slot_([0-9a-f]{24})", re.ASCII)
 _BOOKING = re.compile(r"booking_([0-9a-f]{24})([0-9a-f]{24})", re.ASCII)
 _USER = re.compile(r"user_([0-9a-f]{24})", re.ASCII)
+_CAMPAIGN = re.compile(r"campaign_([0-9a-f]{24})", re.ASCII)
+_SERIES = re.compile(r"series_([0-9a-f]{24})", re.ASCII)
 _TEAM = re.compile(r"team_([0-9a-f]{24})", re.ASCII)
 
 
@@ -39,6 +43,16 @@ def team_gid(team_id: TeamId) -> strawberry.ID:
     return strawberry.ID(f"team_{team_id}")
 
 
+def campaign_gid(campaign_id: CampaignId) -> strawberry.ID:
+    """The id of a campaign."""
+    return strawberry.ID(f"campaign_{campaign_id}")
+
+
+def series_gid(series_id: SeriesId) -> strawberry.ID:
+    """The id of a series."""
+    return strawberry.ID(f"series_{series_id}")
+
+
 def slot_id_of(gid: str) -> SlotId | None:
     """The slot that an id names, if it can name one."""
     match = _SLOT.fullmatch(gid)
@@ -61,3 +75,15 @@ def team_id_of(gid: str) -> TeamId | None:
     """The team that an id names, if it can name one."""
     match = _TEAM.fullmatch(gid)
     return TeamId(match[1]) if match else None
+
+
+def campaign_id_of(gid: str) -> CampaignId | None:
+    """The campaign that an id names, if it can name one."""
+    match = _CAMPAIGN.fullmatch(gid)
+    return CampaignId(match[1]) if match else None
+
+
+def series_id_of(gid: str) -> SeriesId | None:
+    """The series that an id names, if it can name one."""
+    match = _SERIES.fullmatch(gid)
+    return SeriesId(match[1]) if match else None

@@ -1,8 +1,9 @@
 """Fetching anything again by its id, as far as the caller may see it."""
 
-from slotlock.desk import reading, teams
+from slotlock.desk import campaigns, reading, teams
 from slotlock.graphql import ids
 from slotlock.graphql.context import Context
+from slotlock.graphql.types.campaigns import Campaign
 from slotlock.graphql.types.people import Node, User
 from slotlock.graphql.types.slots import Booking, Slot
 from slotlock.graphql.types.teams import Team
@@ -23,6 +24,9 @@ async def load_node(context: Context, gid: str) -> Node | None:
             return None
         user = await context.users.load(user_id)
         return User.of(user, caller) if user else None
+    if campaign_id := ids.campaign_id_of(gid):
+        campaign = await campaigns.find(context.desk, campaign_id, viewer)
+        return Campaign.of(campaign) if campaign else None
     if team_id := ids.team_id_of(gid):
         team = await teams.find(context.desk, team_id, context.caller.user_id)
         return Team.of(team) if team else None

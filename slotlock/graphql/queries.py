@@ -42,6 +42,8 @@ class SlotsFilter:
         description="Words, or beginnings of words, that are all in the title or the location.",
     )
     kind: SlotKind | None = field(default=None, description="What it is for.")
+    campaign_id: strawberry.ID | None = field(default=None, description="Those of a campaign.")
+    series_id: strawberry.ID | None = field(default=None, description="Those of a series.")
     only_with_places_left: bool = field(default=False, description="Leave out what is full.")
     status: SlotStatus = field(
         default=SlotStatus.PUBLISHED, description="Drafts are for organisers only."
@@ -51,6 +53,13 @@ class SlotsFilter:
         """The same as the desk knows it. Errors: BAD_USER_INPUT, and FORBIDDEN for drafts."""
         if self.status is SlotStatus.DRAFT:
             _ = context.organiser
+        campaign_id = ids.campaign_id_of(self.campaign_id or "")
+        series_id = ids.series_id_of(self.series_id or "")
+        if (self.campaign_id is not None and campaign_id is None) or (
+            self.series_id is not None and series_id is None
+        ):
+            raise RefusedError(Code.BAD_USER_INPUT, "There is no such campaign or series.")
+        viewer = context.reader
         text = (self.text or "").strip()
         if len(text) > MAX_TEXT:
             raise RefusedError(Code.BAD_USER_INPUT, f"`text` has at most {MAX_TEXT} characters.")
@@ -60,6 +69,9 @@ class SlotsFilter:
             starts_before=self.starts_before,
             text=text or None,
             kind=self.kind,
+            campaign_id=campaign_id,
+            series_id=series_id,
+            unpublished_campaigns=viewer is not None and viewer.organises,
             with_places_left=self.only_with_places_left,
         )
 

@@ -1,7 +1,7 @@
 """Scalars of our own: times that always carry an offset, zones that exist, addresses."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from functools import cache
 from typing import NewType
 from zoneinfo import available_timezones
@@ -20,15 +20,15 @@ def parse_time(value: object) -> datetime:
     if not isinstance(value, str) or not _RFC3339.fullmatch(value):
         raise ValueError("a time is RFC 3339 with an offset, like 2030-01-31T14:00:00+01:00")
     try:
-        time = datetime.fromisoformat(value.upper()).astimezone(UTC)
+        instant = datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"there is no such time: {value}") from None
-    return time.replace(microsecond=time.microsecond // 1000 * 1000)
+    return instant.replace(microsecond=instant.microsecond // 1000 * 1000)
 
 
-def format_time(time: datetime) -> str:
+def format_time(instant: datetime) -> str:
     """The time in UTC, RFC 3339, to the millisecond."""
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @cache
@@ -50,6 +50,26 @@ def parse_address(value: object) -> str:
     return value
 
 
+def parse_date(value: object) -> date:
+    """A day of the calendar. Errors: ValueError."""
+    if not isinstance(value, str) or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value, re.ASCII):
+        raise ValueError("a date is like 2030-01-31")
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"there is no such date: {value}") from None
+
+
+def parse_local_time(value: object) -> time:
+    """What a clock on the wall shows. Errors: ValueError."""
+    if not isinstance(value, str) or not re.fullmatch(r"\d{2}:\d{2}(:\d{2})?", value, re.ASCII):
+        raise ValueError("a local time is like 14:00 or 14:00:30")
+    try:
+        return time.fromisoformat(value)
+    except ValueError:
+        raise ValueError(f"no clock shows {value}") from None
+
+
 TimeZone = NewType("TimeZone", str)
 EmailAddress = NewType("EmailAddress", str)
 
@@ -60,6 +80,18 @@ SCALARS: dict[object, ScalarDefinition] = {
         specified_by_url="https://www.rfc-editor.org/rfc/rfc3339",
         serialize=format_time,
         parse_value=parse_time,
+    ),
+    date: strawberry.scalar(
+        name="Date",
+        description="A day of the calendar, like `2030-01-31`.",
+        serialize=date.isoformat,
+        parse_value=parse_date,
+    ),
+    time: strawberry.scalar(
+        name="LocalTime",
+        description="What a clock on the wall shows, like `14:00`.",
+        serialize=time.isoformat,
+        parse_value=parse_local_time,
     ),
     TimeZone: strawberry.scalar(
         name="TimeZone",

@@ -6,18 +6,37 @@ from strawberry.schema.config import StrawberryConfig
 from strawberry.tools import merge_types
 
 import slotlock.graphql.types.enums  # noqa: F401  (describes the domain's enums before their use)
+from slotlock.graphql.audit_queries import AuditQueries
+from slotlock.graphql.calendar_addresses import CalendarMutations, CalendarQueries
+from slotlock.graphql.campaign_queries import CampaignQueries
 from slotlock.graphql.mutations.accounts import AccountMutations
 from slotlock.graphql.mutations.booked import BookedMutations
 from slotlock.graphql.mutations.booking import BookingMutations
+from slotlock.graphql.mutations.campaigns import CampaignMutations
+from slotlock.graphql.mutations.people import PeopleMutations
+from slotlock.graphql.mutations.series import SeriesMutations
 from slotlock.graphql.mutations.slots import SlotMutations
 from slotlock.graphql.mutations.teams import TeamMutations
 from slotlock.graphql.mutations.waitlist import WaitlistMutations
+from slotlock.graphql.organiser_queries import OrganiserQueries
+from slotlock.graphql.people_queries import PeopleQueries
 from slotlock.graphql.queries import Query as SlotQueries
 from slotlock.graphql.scalars import SCALARS
 from slotlock.graphql.subscriptions import Subscription
 from slotlock.graphql.team_queries import TeamQueries
 
-Query = merge_types("Query", (SlotQueries, TeamQueries))
+Query = merge_types(
+    "Query",
+    (
+        SlotQueries,
+        CampaignQueries,
+        TeamQueries,
+        PeopleQueries,
+        CalendarQueries,
+        OrganiserQueries,
+        AuditQueries,
+    ),
+)
 Query.__strawberry_definition__.description = "What can be read."  # type: ignore[attr-defined]
 Mutation = merge_types(
     "Mutation",
@@ -27,7 +46,11 @@ Mutation = merge_types(
         BookedMutations,
         WaitlistMutations,
         SlotMutations,
+        CampaignMutations,
+        SeriesMutations,
         TeamMutations,
+        PeopleMutations,
+        CalendarMutations,
     ),
 )
 Mutation.__strawberry_definition__.description = "What can be changed."  # type: ignore[attr-defined]

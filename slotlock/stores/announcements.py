@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 
 import orjson
 
+from slotlock.domain.availability import Availability
 from slotlock.domain.bookings import Booking, BookingId, BookingRef, SlotId
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import Availability, SlotStatus
+from slotlock.domain.slots import SlotStatus
 from slotlock.stores.listening import Listener
 from slotlock.stores.redis import RedisLine
 from slotlock.stores.redis_clients import Client

@@ -13,7 +13,7 @@ from typing import Any
 
 from pymongo.errors import DuplicateKeyError
 
-from slotlock.domain import bookings, outcomes, record, refusals, slots
+from slotlock.domain import bookings, meetings, outcomes, record, refusals, slots, terms
 from slotlock.stores.batches import Batches
 from slotlock.stores.gate import Gate, gated
 from slotlock.stores.mongo import ANSWERS_GATE, Database, Document
@@ -77,7 +77,7 @@ def _answer(document: Document) -> KeptAnswer:
 
 _KINDS = {
     kind.__name__: kind
-    for module in (record, bookings, slots, refusals, outcomes)
+    for module in (record, meetings, terms, bookings, slots, refusals, outcomes)
     for kind in vars(module).values()
     if isinstance(kind, type) and kind.__module__ == module.__name__
 }
@@ -96,7 +96,7 @@ def _kept(value: Any) -> Any:
 def _value(kept: Any) -> Any:
     if isinstance(kept, list):
         return tuple(_value(each) for each in kept)
-    if not isinstance(kept, dict):
+    if not isinstance(kept, dict) or "_is" not in kept:
         return kept
     kind = _KINDS[kept["_is"]]
     if "_value" in kept:

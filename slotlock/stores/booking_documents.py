@@ -1,8 +1,8 @@
 """The shape of a booking: an entry in its slot while it lives, a document of its own afterwards.
 
-live:   {id, user, at}                                 somebody's plain booking
-        {id, user, log, until?, waited?, from?}        any other; `until` of a hold
-ended:  {_id, slot, user, log, endedAt, waited?, from?, to?}
+live:   {id, user, at, groups?}                        somebody's plain booking
+        {id, user, log, until?, waited?, from?, groups?}   any other; `until` of a hold
+ended:  {_id, slot, user, log, endedAt, waited?, from?, to?, groups?}
 log:    [{at, by, do, to, until?, over?}]              the whole record, oldest first
 turns in the waiting list that ended without a place: {_id, slot, user, since, at, by}
 """
@@ -20,6 +20,8 @@ from slotlock.stores.mongo import Document
 def entry_of(booking: Booking) -> Document:
     """A live booking as its slot keeps it."""
     entry: Document = {"id": ObjectId(booking.id), "user": ObjectId(booking.user_id)}
+    if booking.groups:
+        entry["groups"] = list(booking.groups)
     first = booking.log[0]
     if booking.log == (Entry(first.at, booking.user_id, Deed.BOOKED, BookingStatus.CONFIRMED),):
         return {**entry, "at": first.at}
@@ -33,7 +35,8 @@ def booking_of(slot_id: SlotId, entry: Document) -> Booking:
     user_id = UserId(str(entry["user"]))
     if "log" not in entry:
         log = (Entry(entry["at"], user_id, Deed.BOOKED, BookingStatus.CONFIRMED),)
-        return Booking(BookingId(str(entry["id"])), slot_id, user_id, log)
+        groups = tuple(entry.get("groups", ()))
+        return Booking(BookingId(str(entry["id"])), slot_id, user_id, log, groups=groups)
     return _booking(BookingId(str(entry["id"])), slot_id, user_id, entry)
 
 
@@ -44,6 +47,7 @@ def ended_document(booking: Booking) -> Document:
         "slot": ObjectId(booking.slot_id),
         "user": ObjectId(booking.user_id),
         "endedAt": booking.ended_at,
+        **({"groups": list(booking.groups)} if booking.groups else {}),
         **_past(booking),
     }
 
@@ -73,7 +77,8 @@ def _booking(
     log = tuple(_entry_of(entry) for entry in document["log"])
     moved_from, moved_to = (_ref_of(document.get(name)) for name in ("from", "to"))
     waited = document.get("waited")
-    return Booking(booking_id, slot_id, user_id, log, waited, moved_from, moved_to)
+    groups = tuple(document.get("groups", ()))
+    return Booking(booking_id, slot_id, user_id, log, waited, moved_from, moved_to, groups)
 
 
 def _past(booking: Booking) -> Document:

@@ -12,8 +12,8 @@ from typing import Any
 
 from prometheus_client import Histogram
 
+from slotlock.domain.availability import Availability
 from slotlock.domain.bookings import SlotId
-from slotlock.domain.slots import Availability
 from slotlock.stores.announcements import announcement
 from slotlock.stores.leases import Lease, Renewals
 from slotlock.stores.listening import Listener

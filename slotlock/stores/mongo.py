@@ -19,12 +19,15 @@ OPERATION_TIMEOUT_MS = 5_000
 SELECTION_TIMEOUT_MS = 3_000
 # More connections make a rush slower: each has a thread in mongod that wants its turn. The gates of
 # the stores, with the batches and the probe beside them, let in fewer than there are connections.
-LARGEST_POOL = 32
+LARGEST_POOL = 40
 SLOTS_GATE = 5
 LISTS_GATE = 3
 WRITES_GATE = 5
 PEOPLE_GATE = 3
+PEOPLE_LISTS_GATE = 2
 TEAMS_GATE = 2
+CAMPAIGNS_GATE = 2
+RESOURCES_GATE = 1
 ANSWERS_GATE = 1
 
 DEFAULT_DATABASE = "slotlock"

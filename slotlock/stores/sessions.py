@@ -14,7 +14,12 @@ from bson import ObjectId
 from slotlock.domain.people import Role, UserId
 from slotlock.stores.batches import Batches
 from slotlock.stores.gate import Gate, gated
-from slotlock.stores.mongo import PEOPLE_GATE, Database
+from slotlock.stores.mongo import PEOPLE_GATE, Database, Document
+
+
+def of_person(user_id: UserId) -> Document:
+    """The query for all sessions of a person."""
+    return {"user": ObjectId(user_id)}
 
 
 class Sessions:
@@ -69,8 +74,11 @@ class Sessions:
         await self._sessions.delete_one({"_id": session_id})
 
     @gated
+    async def end_all(self, user_id: UserId) -> None:
+        """End every session of a person."""
+        await self._sessions.delete_many(of_person(user_id))
+
+    @gated
     async def set_role(self, user_id: UserId, role: Role) -> None:
         """Let the person's open sessions know their new role."""
-        await self._sessions.update_many(
-            {"user": ObjectId(user_id)}, {"$set": {"role": role.value}}
-        )
+        await self._sessions.update_many(of_person(user_id), {"$set": {"role": role.value}})

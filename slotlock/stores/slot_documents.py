@@ -1,8 +1,9 @@
-"""The shape of a slot's document, the look at it and the change to it.
+"""The shape of a slot's document and the change to it.
 
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes, cutoffMinutes, waitlistCapacity, offerMinutes, choice, words: [str],
-     calledOff: {at, by}, due?, bookings: [booking], waiting: [{id, user, at}]}
+     calledOff: {at, by}, campaign?: terms, groupLimits?, meetings?: [{start, end}], resource,
+     revision, revisedAt, series?, due?, bookings: [booking], waiting: [{id, user, at, groups?}]}
 
 `bookings` holds the live bookings only, in the order they were made, and `waiting` the line, the
 first in front. What ends moves to a document of its own in the same transaction (see
@@ -10,17 +11,18 @@ booking_documents). `due` is no later than the next hold runs out.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable
 from typing import Any
 
 from bson import ObjectId
 
-from slotlock.domain.bookings import BookingId, SlotId, WaitId, Waiting
+from slotlock.domain.bookings import SlotId, WaitId, Waiting
+from slotlock.domain.meetings import Meeting
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import CalledOff, Slot, SlotKind, SlotStatus
+from slotlock.domain.slots import CalledOff, SeriesId, Slot, SlotKind, SlotStatus
 from slotlock.stores.booking_documents import booking_of, entry_of
 from slotlock.stores.mongo import Document
+from slotlock.stores.terms_documents import limit_documents, limits_of, terms_document, terms_of
 
 # What a person reads of a slot: its name in the document and in the domain.
 PLAIN = {
@@ -37,18 +39,36 @@ PLAIN = {
     "waitlistCapacity": "waitlist_capacity",
     "offerMinutes": "offer_minutes",
     "choice": "choice",
+    "resource": "resource",
+    "revision": "revision",
+    "revisedAt": "revised_at",
 }
-FIELDS = (*PLAIN, "kind", "status", "calledOff", "remaining")
+SHAPED = ("kind", "status", "calledOff", "campaign", "groupLimits", "meetings", "series")
+OPTIONAL = ("campaign", "groupLimits", "meetings", "series")
+FIELDS = (*PLAIN, *SHAPED, "remaining")
 ONLY_IF_SET = {"partialFilterExpression": {"due": {"$exists": True}}}
 # Not `$type`: MongoDB would not see that a choice which is asked for is a string.
 ONLY_OF_CHOICES = {"partialFilterExpression": {"choice": {"$gt": ""}}}
+ONLY_OF_RESOURCES = {"partialFilterExpression": {"resource": {"$gt": ""}}}
+ONLY_OF_CAMPAIGNS = {"partialFilterExpression": {"campaign.id": {"$exists": True}}}
+ONLY_OF_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
+# A plain booking has no log, so that it costs what it did without this index.
+ONLY_IF_LOGGED = {"partialFilterExpression": {"bookings.log.by": {"$exists": True}}}
+ONLY_IF_CALLED_OFF = {"partialFilterExpression": {"calledOff.by": {"$exists": True}}}
 INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
     "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
     "words": ([("status", 1), ("words", 1)], {}),
     "person": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
+    "waiting": ([("waiting.user", 1)], {"sparse": True}),
+    "end": ([("end", 1), ("_id", 1)], {}),
     "due": ([("due", 1)], ONLY_IF_SET),
     "choice": ([("choice", 1), ("bookings.user", 1)], ONLY_OF_CHOICES),
+    "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], ONLY_OF_CAMPAIGNS),
+    "resource": ([("resource", 1), ("start", 1)], ONLY_OF_RESOURCES),
+    "series": ([("series", 1), ("start", 1), ("_id", 1)], ONLY_OF_SERIES),
+    "doer": ([("bookings.log.by", 1)], ONLY_IF_LOGGED),
+    "called_off": ([("calledOff.by", 1)], ONLY_IF_CALLED_OFF),
 }
 
 
@@ -65,17 +85,28 @@ def slot_of(document: Document) -> Slot:
         kind=SlotKind(document["kind"]),
         status=SlotStatus(document["status"]),
         called_off=_called_off_of(document.get("calledOff")),
+        terms=terms_of(document["campaign"]) if document.get("campaign") else None,
+        group_limits=limits_of(document.get("groupLimits") or ()),
+        meetings=tuple(Meeting(m["start"], m["end"]) for m in document.get("meetings") or ()),
+        series_id=SeriesId(str(document["series"])) if document.get("series") else None,
         bookings=tuple(booking_of(slot_id, entry) for entry in document["bookings"]),
-        waiting=tuple(_waiting_of(slot_id, entry) for entry in waiting),
+        waiting=tuple(waiting_of(slot_id, entry) for entry in waiting),
         heads=len(heads),
         waiting_count=document.get("waitingCount", len(line)),
+        group_counts={each["group"]: each["count"] for each in document.get("groupCounts", ())},
         due=document.get("due"),
     )
 
 
+def waiting_of(slot_id: SlotId, entry: Document) -> Waiting:
+    """The turn that an entry of this slot's line describes."""
+    wait_id, user_id = WaitId(str(entry["id"])), UserId(str(entry["user"]))
+    return Waiting(wait_id, slot_id, user_id, entry["at"], tuple(entry.get("groups", ())))
+
+
 def fields_of(slot: Slot) -> Document:
     """Everything of a slot but its bookings and its waiting list."""
-    return {
+    fields = {
         **{field: getattr(slot, name) for field, name in PLAIN.items()},
         "kind": slot.kind.value,
         "status": slot.status.value,
@@ -83,6 +114,20 @@ def fields_of(slot: Slot) -> Document:
         "remaining": slot.remaining,
         "words": words(f"{slot.title} {slot.location or ''}"),
     }
+    if slot.terms is not None:
+        fields["campaign"] = terms_document(slot.terms)
+    if slot.group_limits:
+        fields["groupLimits"] = limit_documents(slot.group_limits)
+    if slot.meetings:
+        fields["meetings"] = [{"start": m.start, "end": m.end} for m in slot.meetings]
+    if slot.series_id is not None:
+        fields["series"] = ObjectId(slot.series_id)
+    return fields
+
+
+def new_document(slot: Slot) -> Document:
+    """The document of a new slot."""
+    return {"_id": ObjectId(slot.id), **fields_of(slot), "bookings": [], "waiting": []}
 
 
 def words(text: str) -> list[str]:
@@ -126,7 +171,10 @@ def update_of(before: Slot, after: Slot) -> Document | list[Document]:
 
 
 def _pipeline_set(before: Slot, after: Slot) -> Document:
-    changes: Document = {field: {"$literal": v} for field, v in _edited(before, after).items()}
+    changes: Document = {
+        field: "$$REMOVE" if value is None and field in OPTIONAL else {"$literal": value}
+        for field, value in _edited(before, after).items()
+    }
     changes |= {"version": after.version, "changedAt": after.changed_at}
     # Relative, like every change of a count: an absolute one would undo what it did not see.
     places = (after.capacity - before.capacity) - (after.taken - before.taken)
@@ -153,8 +201,8 @@ def _pipeline_set(before: Slot, after: Slot) -> Document:
 
 def _edited(before: Slot, after: Slot) -> Document:
     was, is_ = fields_of(before), fields_of(after)
-    written = ("version", "changedAt", "remaining")
-    return {f: value for f, value in is_.items() if value != was[f] and f not in written}
+    names = [name for name in {**was, **is_} if name not in ("version", "changedAt", "remaining")]
+    return {name: is_.get(name) for name in names if is_.get(name) != was.get(name)}
 
 
 def _array(name: str, gone: Iterable[str], changed: list[Document], added: list[Document]) -> Any:
@@ -171,46 +219,10 @@ def _array(name: str, gone: Iterable[str], changed: list[Document], added: list[
     return {"$concatArrays": [array, {"$literal": added}]} if added else array
 
 
-def seen_by(
-    people: Iterable[UserId], booking_ids: Iterable[BookingId], now: datetime, heads: int
-) -> Document:
-    """The projection that leaves out every booking but these people's, these, and what ran out.
-
-    The booker of a one-place slot is read along: `bookedBy` needs them. Of the line come the
-    first `heads`, as many more as holds ran out, and these people's turns.
-    """
-    users = [ObjectId(user_id) for user_id in people]
-    ran_out = {"$and": [{"$gt": ["$$this.until", None]}, {"$lte": ["$$this.until", now]}]}
-    asked = [
-        {"$in": ["$$this.user", users]},
-        {"$in": ["$$this.id", [ObjectId(booking_id) for booking_id in booking_ids]]},
-        {"$eq": ["$capacity", 1]},
-        ran_out,
-    ]
-    free = {"$size": {"$filter": {"input": "$bookings", "cond": ran_out}}}
-    still = {"$filter": {"input": "$bookings.until", "cond": {"$gt": ["$$this", now]}}}
-    return {
-        **dict.fromkeys(FIELDS, 1),
-        "bookings": {"$filter": {"input": "$bookings", "cond": {"$or": asked}}},
-        "waiting": {"$slice": ["$waiting", {"$add": [free, heads]}]},
-        "mine": {"$filter": {"input": "$waiting", "cond": {"$in": ["$$this.user", users]}}},
-        "waitingCount": {"$size": "$waiting"},
-        "due": {"$min": still},
-    }
-
-
-def seen_among(booking_ids: Sequence[ObjectId]) -> Document:
-    """The projection to the ids of those of these bookings that are live."""
-    among = {"$in": ["$$this.id", booking_ids]}
-    return {"bookings": {"$filter": {"input": "$bookings", "cond": among}}}
-
-
-def _waiting_of(slot_id: SlotId, entry: Document) -> Waiting:
-    return Waiting(WaitId(str(entry["id"])), slot_id, UserId(str(entry["user"])), entry["at"])
-
-
 def _waiting_entry(waiting: Waiting) -> Document:
-    return {"id": ObjectId(waiting.id), "user": ObjectId(waiting.user_id), "at": waiting.since}
+    user_id = ObjectId(waiting.user_id)
+    entry: Document = {"id": ObjectId(waiting.id), "user": user_id, "at": waiting.since}
+    return {**entry, "groups": list(waiting.groups)} if waiting.groups else entry
 
 
 def _called_off_of(kept: Document | None) -> CalledOff | None:

@@ -17,6 +17,12 @@ def matching(wanted: SlotFilter, now: datetime) -> Document:
     query: Document = {"status": wanted.status.value}
     if wanted.kind is not None:
         query["kind"] = wanted.kind.value
+    if wanted.campaign_id is not None:
+        query["campaign.id"] = ObjectId(wanted.campaign_id)
+    if wanted.series_id is not None:
+        query["series"] = ObjectId(wanted.series_id)
+    if not wanted.unpublished_campaigns:
+        query["campaign.published"] = {"$ne": False}
     start = {"$gte": wanted.starts_from, "$lt": wanted.starts_before}
     if bounds := {operator: time for operator, time in start.items() if time is not None}:
         query["start"] = bounds

@@ -1,23 +1,28 @@
 """Slots in MongoDB: adding them and looking at them; `writes` changes them."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from bson import ObjectId
 from pymongo.errors import OperationFailure
 
-from slotlock.domain.bookings import BookingId, Elsewhere, SlotId, WaitId
+from slotlock.domain.bookings import BookingId, Known, SlotId, WaitId
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import Slot
-from slotlock.stores import choices, slot_queries
+from slotlock.domain.settling import next_in_line
+from slotlock.domain.slots import SeriesId, Slot
 from slotlock.stores import slot_documents as documents
+from slotlock.stores import slot_queries
+from slotlock.stores.audit import Audit
 from slotlock.stores.batches import Batches
+from slotlock.stores.calendar_slots import CalendarSlots
 from slotlock.stores.ended_bookings import EndedBookings
 from slotlock.stores.gate import Gate, gated, listed
 from slotlock.stores.mongo import LISTS_GATE, SLOTS_GATE, Database, Document, is_away
+from slotlock.stores.people_at_hand import PeopleAtHand, beside
+from slotlock.stores.slot_looks import seen_by
 
 
 def new_slot_id() -> SlotId:
@@ -33,6 +38,11 @@ def new_booking_id() -> BookingId:
 def new_wait_id() -> WaitId:
     """An id that no turn in a waiting list has, nor a booking."""
     return WaitId(str(ObjectId()))
+
+
+def new_series_id() -> SeriesId:
+    """An id that no series has."""
+    return SeriesId(str(ObjectId()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,9 @@ class Slots:
         self.lists = Gate(LISTS_GATE)
         self._slots = database["slots"]
         self.past = EndedBookings(database, self.lists)
-        self._choices = choices.Choices(database)
+        self.calendars = CalendarSlots(database, self.lists)
+        self.audit = Audit(database, self.lists)
+        self._people = PeopleAtHand(database)
         self._looks = Batches(self._look_together)
         self._lines = Batches(self._read_lines)
 
@@ -63,14 +75,12 @@ class Slots:
         for name, (keys, options) in documents.INDEXES.items():
             await self._slots.create_index(keys, name=name, **options)
         await self.past.prepare()
+        await self.audit.prepare()
 
     @gated
     async def add(self, slot: Slot) -> None:
         """Keep a new slot."""
-        fields = documents.fields_of(slot)
-        await self._slots.insert_one(
-            {"_id": ObjectId(slot.id), **fields, "bookings": [], "waiting": []}
-        )
+        await self._slots.insert_one(documents.new_document(slot))
 
     async def look(self, look: Look) -> Slot | None:
         """The slot as it is now; None when there is none.
@@ -80,26 +90,26 @@ class Slots:
         return await self._looks.do(look)
 
     async def look_to_decide(self, *looks: Look) -> list[Slot | None]:
-        """The same with what a decision needs besides: these people's other bookings of a choice.
+        """The same with what a decision needs besides: these people's groups and other places.
 
         What is written on this look is guarded by its version and by theirs.
         """
         slots = await asyncio.gather(*map(self._looks.do, looks))
-        people: dict[str, set[UserId]] = {}
+        asking = [slot for slot in slots if slot and slot.judges]
+        if not asking:
+            return slots
+        people: set[UserId] = set()
         for look, slot in zip(looks, slots, strict=True):
-            if slot is not None and slot.choice is not None:
-                asked = {b.user_id for b in slot.bookings if b.id in look.booking_ids}
-                waiting = {waiting.user_id for waiting in slot.waiting}
-                people.setdefault(slot.choice, set()).update(look.people, waiting, asked)
-        now = max(look.now for look in looks)
-        pages = {c: await self._pages(c, sorted(ids), now) for c, ids in people.items()}
-        return [slot and choices.beside(slot, pages.get(slot.choice or "", ())) for slot in slots]
+            if slot in asking:
+                people.update(look.people, _next(slot, look))
+        known = await self._known(sorted(people), asking, max(look.now for look in looks))
+        return [beside(slot, known) if slot in asking else slot for slot in slots]
 
     @gated
-    async def _pages(
-        self, choice: str, user_ids: Sequence[UserId], now: datetime
-    ) -> tuple[Elsewhere, ...]:
-        return await self._choices.pages(choice, user_ids, now)
+    async def _known(
+        self, user_ids: Sequence[UserId], slots: Sequence[Slot], now: datetime
+    ) -> tuple[Known, ...]:
+        return await self._people.known(user_ids, slots, now)
 
     async def _look_together(self, looks: list[Look]) -> list[Slot | Exception | None]:
         wanted = {look.slot_id for look in looks}
@@ -121,7 +131,7 @@ class Slots:
     async def _find(
         self, slot_ids: set[SlotId], looks: list[Look]
     ) -> Mapping[SlotId, Slot | Exception | None]:
-        projection = documents.seen_by(
+        projection = seen_by(
             {user_id for look in looks for user_id in look.people},
             {booking_id for look in looks for booking_id in look.booking_ids},
             max(look.now for look in looks),
@@ -185,7 +195,7 @@ class Slots:
     ) -> Page[Slot]:
         found = self._slots.find(
             slot_queries.after_position(query, after, order),
-            documents.seen_by(people, (), now, heads=1),
+            seen_by(people, (), now, heads=1),
             sort=[("start", order.value), ("_id", order.value)],
             limit=first + 1,
         )
@@ -198,7 +208,7 @@ class Slots:
     ) -> list[Slot]:
         """The slots that begin after `since` in which these people have live bookings."""
         query = _of_people(user_ids, since)
-        found = self._slots.find(query, documents.seen_by(user_ids, (), now, heads=1))
+        found = self._slots.find(query, seen_by(user_ids, (), now, heads=1))
         return [documents.slot_of(document) async for document in found]
 
     @gated
@@ -208,6 +218,19 @@ class Slots:
         """Only how new those slots are, which costs a fraction of reading them."""
         found = self._slots.find(_of_people(user_ids, since), {"version": 1})
         return {SlotId(str(document["_id"])): document["version"] async for document in found}
+
+    @gated
+    async def waited_for_by(self, user_id: UserId) -> list[SlotId]:
+        """The slots in whose waiting lists a person is."""
+        found = self._slots.find({"waiting.user": ObjectId(user_id)}, {"_id": 1})
+        return [SlotId(str(document["_id"])) async for document in found]
+
+    @gated
+    async def of_series(self, series_id: SeriesId, now: datetime) -> list[Slot]:
+        """The slots of a series, by start."""
+        query, order = {"series": ObjectId(series_id)}, [("start", 1), ("_id", 1)]
+        found = self._slots.find(query, seen_by((), (), now, heads=1), sort=order)
+        return [documents.slot_of(document) async for document in found]
 
     @gated
     async def people_in(
@@ -225,6 +248,12 @@ class Slots:
         """Up to so many slots in which a hold may have run out, the longest ago first."""
         found = self._slots.find({"due": {"$lte": now}}, {"_id": 1}, sort=[("due", 1)], limit=most)
         return [SlotId(str(document["_id"])) async for document in found]
+
+
+def _next(slot: Slot, look: Look) -> Iterator[UserId]:
+    """Whose booking it is about, and who may get a place that comes free."""
+    yield from (booking.user_id for booking in slot.bookings if booking.id in look.booking_ids)
+    yield from (waiting.user_id for waiting in next_in_line(slot, look.heads + len(slot.bookings)))
 
 
 def _of_people(user_ids: Sequence[UserId], since: datetime) -> Document:

@@ -6,6 +6,7 @@ answer is to be kept under a key, is one transaction.
 """
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +21,7 @@ from pymongo.errors import (
 )
 
 from slotlock.domain.bookings import BookingId, SlotId
+from slotlock.domain.notes import Note
 from slotlock.domain.slots import Slot
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores import slot_documents as documents
@@ -27,9 +29,12 @@ from slotlock.stores import teams
 from slotlock.stores.answers import KeptAnswer, answer_document
 from slotlock.stores.batches import Batches
 from slotlock.stores.booking_documents import ended_document, left_document
-from slotlock.stores.choices import turned_pages
 from slotlock.stores.gate import Gate, gated
-from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, WRITES_GATE, Database
+from slotlock.stores.guards import Guard, held
+from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, WRITES_GATE, Database, Document
+from slotlock.stores.notes import note_document
+from slotlock.stores.people_at_hand import turned_pages
+from slotlock.stores.slot_looks import seen_among
 
 LARGEST_WRITE = 64
 DUPLICATE_KEY = 11000
@@ -47,19 +52,26 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is written together: slots, and answers to be kept under their keys."""
+    """What is written together: slots, new slots, and answers to be kept under their keys.
+
+    `teams` and `guards` are what it depends on besides, as it was seen; `notes` tell of it.
+    """
 
     slots: tuple[Change, ...]
     answers: tuple[KeptAnswer, ...] = ()
     teams: tuple[TeamSeen, ...] = ()
+    new: tuple[Slot, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def one_plain_addition(self) -> bool:
         """Whether this is one slot that gains bookings and nothing else."""
-        if self.answers or self.teams or len(self.slots) != 1:
+        besides = (self.answers, self.teams, self.new, self.guards, self.notes)
+        if any(besides) or len(self.slots) != 1:
             return False
         change = self.slots[0]
-        return change.after.choice is None and documents.adds_only(change.before, change.after)
+        return not change.after.looks_elsewhere and documents.adds_only(change.before, change.after)
 
 
 class _StaleError(Exception):
@@ -76,12 +88,9 @@ class Writes:
     def __init__(self, database: Database) -> None:
         self.gate = Gate(WRITES_GATE)
         self._client = database.client
+        self._database = database
         self._slots = database["slots"]
         self._ended = database["endedBookings"]
-        self._left = database["endedWaits"]
-        self._pages = database["choicePages"]
-        self._answers = database["answers"]
-        self._teams = database["teams"]
         self._additions = Batches(self._add_together, LARGEST_WRITE)
 
     async def commit(self, changes: Changes) -> bool:
@@ -120,27 +129,14 @@ class Writes:
         return True
 
     async def _write_all(self, changes: Changes, session: AsyncClientSession) -> None:
-        # The slots come last: a process that dies in between keeps them from others until MongoDB
-        # gives the transaction up.
-        if ended := [ended_document(b) for c in changes.slots for b in c.after.ended]:
-            await self._ended.insert_many(ended, session=session)
-        if left := [left_document(one) for c in changes.slots for one in c.after.left]:
-            await self._left.insert_many(left, session=session)
-        if changes.answers:
-            kept = [answer_document(answer) for answer in changes.answers]
-            await self._answers.insert_many(kept, session=session)
-        # One page for all that a person is given of a choice in this write.
-        pages = dict(page for c in changes.slots for page in turned_pages(c.before, c.after))
-        if pages:
-            turned = await self._pages.bulk_write(list(pages.values()), session=session)
-            if turned.modified_count + turned.upserted_count != len(pages):
-                raise _StaleError
-        held = [UpdateOne(teams.guard(seen), teams.hold()) for seen in changes.teams]
-        if held and (await self._teams.bulk_write(held, session=session)).matched_count < len(held):
-            raise _StaleError
-        updates = [_guarded(change) for change in changes.slots]
-        if (await self._slots.bulk_write(updates, session=session)).modified_count < len(updates):
-            raise _StaleError
+        for name, added in _added(changes):
+            if added:
+                await self._database[name].insert_many(added, session=session)
+        for name, updates in _updates(changes):
+            if updates:
+                done = await self._database[name].bulk_write(updates, session=session)
+                if done.matched_count + done.upserted_count < len(updates):
+                    raise _StaleError
 
     async def _add_together(self, wanted: list[Change]) -> list[bool | Exception]:
         """Write the new bookings of concurrent acts, each guarded by itself; which were written.
@@ -174,7 +170,7 @@ class Writes:
         """Those of the bookings that were written: a bulk tells how many, and not which."""
         ids = [ObjectId(id_) for change in wanted for id_ in _newcomers(change)]
         query = {"_id": {"$in": [ObjectId(change.before.id) for change in wanted]}}
-        found = self._slots.find(query, documents.seen_among(ids))
+        found = self._slots.find(query, seen_among(ids))
         live = {entry["id"] async for document in found for entry in document["bookings"]}
         # Somebody may have ended one since.
         ended = self._ended.find(
@@ -193,6 +189,31 @@ class Writes:
         """Let nobody try to sweep this slot up before then: it could not be done now."""
         with contextlib.suppress(WriteError):
             await self._slots.update_one({"_id": ObjectId(slot_id)}, {"$set": {"due": until}})
+
+
+def _added(changes: Changes) -> Iterator[tuple[str, list[Document]]]:
+    """What is added to which collections."""
+    yield "endedBookings", [ended_document(b) for c in changes.slots for b in c.after.ended]
+    yield "endedWaits", [left_document(one) for c in changes.slots for one in c.after.left]
+    yield "answers", [answer_document(answer) for answer in changes.answers]
+    yield "slots", [documents.new_document(slot) for slot in changes.new]
+    yield "notes", [note_document(note) for note in changes.notes]
+
+
+def _updates(changes: Changes) -> Iterator[tuple[str, list[UpdateOne]]]:
+    """What is updated in which collections, each matching only what was seen.
+
+    The slots come last: a process that dies in between keeps them from others until MongoDB gives
+    the transaction up.
+    """
+    # One page for all that a person is given in this write.
+    pages = dict(page for c in changes.slots for page in turned_pages(c.before, c.after))
+    yield "pages", list(pages.values())
+    yield "teams", [UpdateOne(teams.guard(seen), teams.hold()) for seen in changes.teams]
+    for guard in changes.guards:
+        name, update = held(guard)
+        yield name, [update]
+    yield "slots", [_guarded(change) for change in changes.slots]
 
 
 def _newcomers(change: Change) -> set[BookingId]:

@@ -8,8 +8,9 @@ import pytest
 from slotlock.api.embedded import Servers
 from slotlock.desk.availability import AvailabilityBoard, Watch
 from slotlock.desk.desk import utc_now
+from slotlock.domain.availability import Availability
 from slotlock.domain.bookings import SlotId
-from slotlock.domain.slots import Availability, Slot, SlotStatus
+from slotlock.domain.slots import Slot, SlotStatus
 from slotlock.stores import mongo
 from slotlock.stores.mongo import Database
 from slotlock.stores.slots import Slots, new_slot_id

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from slotlock.domain.booked import move
 from slotlock.domain.booking import MAX_HOLD_MINUTES, Claim, book_all
-from slotlock.domain.bookings import Booking, Elsewhere, SlotId, Waiting
+from slotlock.domain.bookings import Booking, Known, SlotId, Waiting
 from slotlock.domain.people import UserId
 from slotlock.domain.record import BookingStatus, Limit
 from slotlock.domain.settling import seen_at, settle
@@ -137,10 +137,10 @@ Slots = dict[SlotId, Slot]
 
 
 def read(of: Slots, slot_id: SlotId) -> Slot:
-    """The slot with everybody's page of its choice."""
-    others = [b for each in of.values() if each.id != slot_id for b in each.bookings]
-    pages = (Elsewhere(p, 1, tuple(b for b in others if b.user_id == p)) for p in PEOPLE)
-    return looked_at(replace(of[slot_id], elsewhere=tuple(pages)))
+    """The slot with everybody's places in the others of its choice."""
+    others = [s.place_of(b) for s in of.values() if s.id != slot_id for b in s.bookings]
+    known = (Known(p, (), 1, tuple(o for o in others if o.booking.user_id == p)) for p in PEOPLE)
+    return looked_at(replace(of[slot_id], known=tuple(known)))
 
 
 def all_settled(of: Slots, now: datetime) -> Slots:

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from slotlock.domain.booking import MAX_HOLD_MINUTES, Claim, Party, book, book_all
-from slotlock.domain.bookings import Booking, BookingId, Elsewhere, SlotId, WaitId, Waiting
+from slotlock.domain.bookings import Booking, BookingId, Known, Place, SlotId, WaitId, Waiting
 from slotlock.domain.outcomes import AllBooked, Booked, NoneBooked
 from slotlock.domain.people import Caller, Role, UserId
 from slotlock.domain.record import BookingStatus, Deed, Limit
@@ -81,8 +81,9 @@ def lined_up(before: Slot, *names: str) -> Slot:
 
 def chosen(before: Slot, name: str, *elsewhere: Booking) -> Slot:
     """The slot as one of a choice, and what this person has booked in the others."""
-    page = Elsewhere(UserId(name), len(elsewhere), elsewhere)
-    return replace(before, choice="week", elsewhere=(*before.elsewhere, page))
+    places = tuple(Place(booking, "week", None, before.times) for booking in elsewhere)
+    known = Known(UserId(name), (), len(elsewhere), places)
+    return replace(before, choice="week", known=(*before.known, known))
 
 
 def test_a_place_that_is_left_is_given() -> None:

@@ -93,7 +93,8 @@ def test_the_bookings_of_a_slot_called_off_ended_with_it_and_run_out_no_more() -
 
 def test_who_chose_another_of_the_choice_meanwhile_leaves_the_line_to_the_next() -> None:
     _, (other,) = booked(slot(id=SlotId("other")), "ben")
-    after = settle(chosen(lined_up(slot(), "ben", "cleo"), "ben", other), NOW)
+    line = chosen(chosen(lined_up(slot(), "ben", "cleo"), "ben", other), "cleo")
+    after = settle(line, NOW)
     assert [booking.user_id for booking in after.bookings] == ["cleo"]
     (left,) = after.left
     assert (left.waiting.user_id, left.at, left.by) == ("ben", NOW, None)

@@ -13,7 +13,7 @@ PAGE = "{ nodes { id } pageInfo { hasNextPage endCursor } }"
 OWN = "query($after: String) { %s(after: $after) " + PAGE + " }"
 OF_SLOT = "query($slot: ID!, $after: String) { %s(slotId: $slot, after: $after) " + PAGE + " }"
 LISTS = {
-    **{name: OWN % name for name in ("slots", "myBookings", "myEndedBookings")},
+    **{name: OWN % name for name in ("slots", "myBookings", "myEndedBookings", "people")},
     **{name: OF_SLOT % name for name in ("slotRoster", "slotHistory")},
 }
 ID = "0123456789abcdef01234567"

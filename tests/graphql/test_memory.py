@@ -7,7 +7,8 @@ from slotlock.api.app import open_rooms
 from slotlock.api.embedded import Servers
 from slotlock.api.settings import Settings
 from slotlock.desk.desk import utc_now
-from slotlock.domain.slots import Availability, SlotStatus
+from slotlock.domain.availability import Availability
+from slotlock.domain.slots import SlotStatus
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.execution import answers
 from slotlock.stores.slots import new_slot_id

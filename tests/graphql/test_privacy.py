@@ -14,12 +14,12 @@ Four = tuple[Person, Person, Person, Person]
 KEPT = "{ id history { what by { id } } madeBy { id } }"
 ALONE = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
   ... on AlreadyBooked {{ code booking {KEPT} slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
-  ... on LimitReached {{ code bookingId slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
+  ... on LimitReached {{ code otherBookingId slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
 }} }}"""
 SEVERAL = f"""mutation($input: BookSlotsInput!) {{ bookSlots(input: $input) {{
   ... on ClaimsRefused {{ refusals {{ refusal {{
     ... on AlreadyBooked {{ code booking {KEPT} slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
-    ... on LimitReached {{ code bookingId slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
+    ... on LimitReached {{ code otherBookingId slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
   }} }} }}
 }} }}"""
 
@@ -87,10 +87,10 @@ async def test_a_team_mate_is_not_told_which_other_of_a_choice_a_person_has(four
         hidden = await told(mate, other, bens)
         assert hidden == {
             "code": "LIMIT_REACHED",
-            "bookingId": None,
+            "otherBookingId": None,
             "slot": {"bookedBy": None, "myBooking": None},
         }
-    assert (await told(ben, other, bens))["bookingId"] == booking["id"]
+    assert (await told(ben, other, bens))["otherBookingId"] == booking["id"]
 
 
 async def test_the_record_is_hidden_however_often_it_was_added_to(four: Four) -> None:

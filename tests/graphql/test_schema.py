@@ -76,7 +76,7 @@ def test_every_mutation_that_can_be_refused_answers_with_a_union() -> None:
         for name, field in executable.mutation_type.fields.items()
         if not str(field.type).endswith("Result!")
     }
-    assert plain == {"logout"}
+    assert plain == {"logout", "createCalendarAddress", "revokeCalendarAddress"}
 
 
 def test_every_refusal_has_a_code_of_its_own_name() -> None:
@@ -94,3 +94,15 @@ def test_the_codes_of_errors_are_those_of_the_contract() -> None:
                 "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED", "LIMIT_EXCEEDED",
                 "INTERNAL"}  # fmt: skip
     assert set(Code) <= contract
+
+
+@pytest.mark.parametrize("union", UNIONS, ids=str)
+def test_what_has_one_name_among_the_members_of_a_union_has_one_type(
+    union: GraphQLUnionType,
+) -> None:
+    """Else a client that selects it in two of them is told that its document does not merge."""
+    types: dict[str, set[str]] = {}
+    for member in union.types:
+        for name, field in member.fields.items():
+            types.setdefault(name, set()).add(str(field.type))
+    assert {name: told for name, told in types.items() if len(told) > 1} == {}

@@ -17,7 +17,7 @@ Four = tuple[Person, Person, Person, Person]
 NOWHERE = "slot_" + "0" * 24
 OTHERS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
   ... on ClaimsRefused { refusals { refusal {
-    code ... on LimitReached { bookingId }
+    code ... on LimitReached { otherBookingId }
   } } }
 } }"""
 
@@ -160,10 +160,10 @@ async def test_a_reached_limit_names_the_other_booking_unless_it_is_another_clai
     bed, other_bed = [await organiser.slot(choice=room, capacity=2) for _ in range(2)]
     answer = await ada.send(OTHERS, input={"claims": claims([bed, other_bed])})
     (only,) = answer["data"]["bookSlots"]["refusals"]
-    assert (only["refusal"]["code"], only["refusal"]["bookingId"]) == ("LIMIT_REACHED", None)
+    assert (only["refusal"]["code"], only["refusal"]["otherBookingId"]) == ("LIMIT_REACHED", None)
     mine = (await ada.wish(bed))["booking"]["id"]
     answer = await ada.send(OTHERS, input={"claims": claims([other_bed])})
-    assert answer["data"]["bookSlots"]["refusals"][0]["refusal"]["bookingId"] == mine
+    assert answer["data"]["bookSlots"]["refusals"][0]["refusal"]["otherBookingId"] == mine
 
 
 async def test_more_claims_for_a_slot_than_it_has_places_take_none(four: Four) -> None:
@@ -210,7 +210,7 @@ async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(four: Four) 
     assert (await ada.book_all(*claims(beds[:2], adas, bens)))["__typename"] == "AllBooked"
     again = await ben.wish(beds[2])
     assert (again["code"], again["limit"]) == ("LIMIT_REACHED", 1)
-    assert again["bookingId"] == (await ben.mine(beds[1]))["myBooking"]["id"]
+    assert again["otherBookingId"] == (await ben.mine(beds[1]))["myBooking"]["id"]
     assert refused(await ben.book_all(*claims([beds[2]], adas))) == {0: "LIMIT_REACHED"}
 
 

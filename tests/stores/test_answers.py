@@ -98,7 +98,7 @@ def grown(value: Any) -> Any:
     """A kept value as a later version may keep it, with more in every part."""
     if isinstance(value, list):
         return [grown(each) for each in value]
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or "_is" not in value:
         return value
     more = {} if "_value" in value else {"ofLater": {"_is": "Unheard", "of": [1]}}
     return {name: grown(each) for name, each in value.items()} | more

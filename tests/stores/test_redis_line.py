@@ -3,7 +3,8 @@
 import asyncio
 from datetime import UTC, datetime
 
-from slotlock.domain.slots import Availability, SlotStatus
+from slotlock.domain.availability import Availability
+from slotlock.domain.slots import SlotStatus
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.locks import Locks
 from slotlock.stores.slots import new_slot_id

@@ -28,7 +28,7 @@ BOOK = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
   __typename {REFUSAL}
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ ...B }} }}
-  ... on LimitReached {{ limit bookingId }}
+  ... on LimitReached {{ limit otherBookingId }}
 }} }} {BOOKING} {SLOT}"""
 BOOK_ALL = f"""mutation($input: BookSlotsInput!) {{ bookSlots(input: $input) {{
   __typename {REFUSAL}

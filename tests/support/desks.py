@@ -20,8 +20,10 @@ from slotlock.domain.people import Caller, Role
 from slotlock.stores import mongo
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.answers import Answers
+from slotlock.stores.campaigns import Campaigns
 from slotlock.stores.locks import Locks
 from slotlock.stores.redis import RedisLine, redis_client
+from slotlock.stores.resources import Resources
 from slotlock.stores.slots import Slots
 from slotlock.stores.teams import Teams
 from slotlock.stores.users import Users
@@ -30,7 +32,16 @@ from tests.support.acts import MORNING
 from tests.support.processes import database_url
 
 MEMBERS = 5
-COLLECTIONS = ("slots", "endedBookings", "endedWaits", "choicePages", "answers", "teams")
+COLLECTIONS = (
+    "slots",
+    "endedBookings",
+    "endedWaits",
+    "pages",
+    "campaigns",
+    "resources",
+    "answers",
+    "teams",
+)
 
 Json = dict[str, Any]
 
@@ -142,6 +153,8 @@ async def _open(closing: AsyncExitStack, mongo_url: str, redis_url: str, clock: 
         answers=Answers(database),
         users=Users(database),
         teams=Teams(database),
+        campaigns=Campaigns(database),
+        resources=Resources(database),
         locks=locks,
         lines=Lines(),
         board=board,
@@ -149,7 +162,7 @@ async def _open(closing: AsyncExitStack, mongo_url: str, redis_url: str, clock: 
         announcements=Announcements(redis, line, heard=board.tell, poked=personal.poke),
         now=clock,
     )
-    for store in (desk.slots, desk.answers, desk.users, desk.teams):
+    for store in (desk.slots, desk.answers, desk.users, desk.teams, desk.campaigns):
         await store.prepare()
     await locks.start()
     closing.push_async_callback(locks.stop)

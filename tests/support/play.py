@@ -79,7 +79,8 @@ class Play:
             offer_minutes=shape.offer,
             choice=shape.choice,
         )
-        kept = self.house.runner.run(keeping.create(self.house.desks[0], draft))
+        organiser = self.house.people[-1].user_id
+        kept = self.house.runner.run(keeping.create(self.house.desks[0], draft, organiser))
         assert isinstance(kept, SlotKept)
         self.model.slots[kept.slot.id] = SlotFacts(
             id=kept.slot.id,

@@ -6,7 +6,7 @@ it to. Both are made here, from outside: the app itself knows nothing of it.
     VARIANT_OFF     guards to switch off, of: version lock owner ttl announcements fairness
                     barging heartbeat renewal team-version, and those in tests/support/variants
     VARIANT_PAUSE   where the first act that gets there waits, of: commit release record
-                    transaction between
+                    transaction between spread
     VARIANT_STAGE   the name under which the test follows and frees it
 """
 
@@ -22,17 +22,25 @@ from redis.asyncio import Redis
 
 from slotlock.api.cli import main
 from slotlock.desk.sweeping import TURN
+from slotlock.domain.availability import Availability
 from slotlock.domain.bookings import SlotId
-from slotlock.domain.slots import Availability, Slot
+from slotlock.domain.slots import Slot
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores import leases, locks, slot_documents, teams, waiting
 from slotlock.stores.lock_scripts import ACQUIRE
 from slotlock.stores.locks import Lease, Locks
-from slotlock.stores.writes import Writes
-from tests.support.variants import locking, rules, stock, writing
+from slotlock.stores.writes import Changes, Writes
+from tests.support.variants import campaigns, locking, rules, stock, writing
 
 # Each of them by its name, and how it is switched off.
-MORE = {**locking.GUARDS, **writing.GUARDS, **writing.MISHAPS, **stock.GUARDS, **rules.GUARDS}
+MORE = {
+    **locking.GUARDS,
+    **writing.GUARDS,
+    **writing.MISHAPS,
+    **stock.GUARDS,
+    **rules.GUARDS,
+    **campaigns.GUARDS,
+}
 
 
 def _unguarded(before: Slot) -> dict[str, Any]:
@@ -109,9 +117,10 @@ def pause(point: str, stage: str) -> None:
 
     commit, release = Writes.commit, Locks.release
 
-    async def late_commit(*arguments: Any) -> bool:
-        await wait()
-        return await commit(*arguments)
+    async def late_commit(self: Writes, changes: Changes) -> bool:
+        if changes.slots or changes.guards:  # a new slot that depends on nothing is no act
+            await wait()
+        return await commit(self, changes)
 
     async def late_release(self: Locks, lease: Lease, *news: Availability) -> None:
         if TURN not in lease.slot_ids:  # the sweeper's turn is no act
@@ -119,9 +128,11 @@ def pause(point: str, stage: str) -> None:
         await release(self, lease, *news)
 
     if point == "commit":
-        Writes.commit = late_commit  # type: ignore[method-assign,assignment]
+        Writes.commit = late_commit  # type: ignore[method-assign]
     elif point in ("record", "transaction", "between"):
         writing.pausable()
+    elif point == "spread":
+        campaigns.pausable()
     else:
         Locks.release = late_release  # type: ignore[method-assign]
 

@@ -5,19 +5,22 @@ from typing import Annotated, assert_never
 import strawberry
 from strawberry import argument, field
 
-from slotlock.auth import accounts, sessions
+from slotlock.auth import accounts, inviting, sessions
 from slotlock.domain.refusals import InvalidInput as Invalid
 from slotlock.graphql.context import Info
 from slotlock.graphql.scalars import EmailAddress
 from slotlock.graphql.types.refusals import InvalidInput
 from slotlock.graphql.types.sessions import (
+    Banned,
     EmailTaken,
     InvalidCredentials,
+    InvalidInvitation,
     InvalidSession,
     LoginResult,
     RefreshResult,
     RegisterResult,
     Session,
+    SetPasswordResult,
     TooManyAttempts,
 )
 
@@ -70,6 +73,33 @@ class AccountMutations:
                 return Session.of(outcome)
             case accounts.InvalidCredentials():
                 return InvalidCredentials.of()
+            case accounts.Banned():
+                return Banned.of()
+            case accounts.TooManyAttempts():
+                return TooManyAttempts.of(outcome)
+            case _:
+                assert_never(outcome)
+
+    @field(
+        description="Set the first password of somebody who was imported, with the token of their "
+        "invitation, and sign in. A token is good once."
+    )
+    async def set_password(
+        self,
+        info: Info,
+        token: Annotated[str, argument(description="What the invitation says.")],
+        password: Annotated[str, argument(description="8 to 128 characters.")],
+    ) -> SetPasswordResult:
+        outcome = await inviting.set_password(info.context.auth, token, password)
+        match outcome:
+            case sessions.Session():
+                return Session.of(outcome)
+            case inviting.InvalidInvitation():
+                return InvalidInvitation.of()
+            case accounts.Banned():
+                return Banned.of()
+            case Invalid():
+                return InvalidInput.of(outcome)
             case accounts.TooManyAttempts():
                 return TooManyAttempts.of(outcome)
             case _:

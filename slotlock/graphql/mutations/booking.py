@@ -18,12 +18,12 @@ from slotlock.graphql.errors import Code, RefusedError
 from slotlock.graphql.types import slots as types
 from slotlock.graphql.types.booking_refusals import (
     KeyReused,
-    LimitReached,
-    NotTeammate,
+    PartyRefusal,
     PersonNotFound,
     party_refusal,
     place_refusal,
 )
+from slotlock.graphql.types.limit_refusals import LimitRefusal
 from slotlock.graphql.types.refusals import (
     AlreadyBooked,
     Locked,
@@ -32,7 +32,6 @@ from slotlock.graphql.types.refusals import (
     SlotCancelled,
     SlotFull,
     SlotNotFound,
-    SlotStarted,
 )
 from slotlock.graphql.types.slots import Slot
 
@@ -105,12 +104,10 @@ BookSlotResult = Annotated[
     | SlotNotFound
     | SlotFull
     | AlreadyBooked
-    | LimitReached
-    | SlotStarted
+    | LimitRefusal
     | SlotCancelled
     | KeyReused
-    | NotTeammate
-    | PersonNotFound,
+    | PartyRefusal,
     strawberry.union("BookSlotResult", description="What came of booking."),
 ]
 BookSlotsResult = Annotated[
@@ -170,7 +167,7 @@ def _booked(outcome: outcomes.BookOutcome, caller: Caller) -> BookSlotResult:
             return Locked.of(outcome)
         case refused.KeyReused():
             return KeyReused.of(outcome)
-        case refused.NotTeammate() | refused.PersonNotFound():
+        case refused.NotTeammate() | refused.PersonNotFound() | refused.PersonBanned():
             return party_refusal(outcome)
         case _:
             return place_refusal(outcome, caller)
@@ -210,7 +207,7 @@ def _refused(
             return SlotNotFound.of(claim.slot_id)
         case refused.PersonNotFound() | refused.NotTeammate() if why.user_id == NOBODY:
             return PersonNotFound.of(claim.user_id or "")
-        case refused.PersonNotFound() | refused.NotTeammate():
+        case refused.PersonNotFound() | refused.NotTeammate() | refused.PersonBanned():
             return party_refusal(why)
         case _:
             return place_refusal(why, caller)

@@ -14,17 +14,16 @@ from slotlock.graphql.arguments import PATIENT_MS, WaitMs, checked_wait
 from slotlock.graphql.context import Info
 from slotlock.graphql.types.booking_refusals import (
     AlreadyWaiting,
-    LimitReached,
     NotWaiting,
     PlacesLeft,
     WaitlistFull,
 )
+from slotlock.graphql.types.limit_refusals import LimitRefusal, limit_refusal
 from slotlock.graphql.types.refusals import (
     AlreadyBooked,
     Locked,
     SlotCancelled,
     SlotNotFound,
-    SlotStarted,
 )
 from slotlock.graphql.types.slots import Booking, Slot, WaitlistEntry
 
@@ -45,11 +44,10 @@ JoinWaitlistResult = Annotated[
     WaitlistJoined
     | AlreadyWaiting
     | AlreadyBooked
-    | LimitReached
+    | LimitRefusal
     | PlacesLeft
     | WaitlistFull
     | SlotNotFound
-    | SlotStarted
     | SlotCancelled
     | Locked,
     strawberry.union("JoinWaitlistResult", description="What came of joining."),
@@ -87,7 +85,7 @@ class WaitlistMutations:
         return _left(outcome, caller)
 
 
-def _joined(outcome: outcomes.JoinOutcome, caller: Caller) -> JoinWaitlistResult:  # noqa: C901
+def _joined(outcome: outcomes.JoinOutcome, caller: Caller) -> JoinWaitlistResult:
     match outcome:
         case outcomes.WaitlistJoined():
             slot = Slot.of(outcome.slot, caller)
@@ -98,22 +96,18 @@ def _joined(outcome: outcomes.JoinOutcome, caller: Caller) -> JoinWaitlistResult
         case refused.AlreadyBooked():
             slot = Slot.of(outcome.slot, caller)
             return AlreadyBooked.of(Booking.of(outcome.booking, slot, caller), slot)
-        case refused.LimitReached():
-            return LimitReached.of(outcome, caller)
         case refused.PlacesLeft():
             return PlacesLeft.of(Slot.of(outcome.slot, caller))
         case refused.WaitlistFull():
             return WaitlistFull.of(Slot.of(outcome.slot, caller))
         case refused.SlotNotFound():
             return SlotNotFound.of(ids.slot_gid(outcome.slot_id))
-        case refused.SlotStarted():
-            return SlotStarted.of(Slot.of(outcome.slot, caller))
         case refused.SlotCancelled():
             return SlotCancelled.of(Slot.of(outcome.slot, caller))
         case refused.Locked():
             return Locked.of(outcome)
         case _:
-            assert_never(outcome)
+            return limit_refusal(outcome, caller)
 
 
 def _left(outcome: outcomes.LeaveOutcome, caller: Caller) -> LeaveWaitlistResult:

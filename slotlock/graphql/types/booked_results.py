@@ -13,9 +13,13 @@ from slotlock.graphql.types.booking_refusals import (
     HoldExpired,
     HoldLimitReached,
     KeyReused,
-    LimitReached,
     NotHeld,
     place_refusal,
+)
+from slotlock.graphql.types.limit_refusals import (
+    ChosenRefusal,
+    LimitRefusal,
+    chosen_refusal,
 )
 from slotlock.graphql.types.refusals import (
     AlreadyBooked,
@@ -57,7 +61,7 @@ class BookingMoved:
 ConfirmBookingResult = Annotated[
     BookingConfirmed
     | HoldExpired
-    | LimitReached
+    | ChosenRefusal
     | BookingNotFound
     | SlotCancelled
     | Locked
@@ -93,8 +97,7 @@ MoveBookingResult = Annotated[
     | SlotNotFound
     | SlotFull
     | AlreadyBooked
-    | LimitReached
-    | SlotStarted
+    | LimitRefusal
     | SlotCancelled
     | Locked
     | KeyReused,
@@ -110,8 +113,8 @@ def confirmed(outcome: outcomes.ConfirmOutcome, gid: str, caller: Caller) -> Con
             return BookingConfirmed(booking=Booking.of(outcome.booking, slot, caller), slot=slot)
         case refused.HoldExpired():
             return HoldExpired.of(outcome, caller)
-        case refused.LimitReached():
-            return LimitReached.of(outcome, caller)
+        case refused.LimitReached() | refused.TimeConflict():
+            return chosen_refusal(outcome, caller)
         case refused.BookingNotFound():
             return BookingNotFound.of(gid)
         case refused.SlotCancelled():

@@ -8,7 +8,8 @@ from strawberry import field
 
 from slotlock.domain import refusals as refused
 from slotlock.domain.people import Caller
-from slotlock.graphql.ids import booking_gid, slot_gid, user_gid
+from slotlock.graphql.ids import slot_gid, user_gid
+from slotlock.graphql.types.limit_refusals import LimitRefusal, limit_refusal
 from slotlock.graphql.types.refusals import (
     AlreadyBooked,
     Refusal,
@@ -16,7 +17,6 @@ from slotlock.graphql.types.refusals import (
     SlotCancelled,
     SlotFull,
     SlotNotFound,
-    SlotStarted,
 )
 from slotlock.graphql.types.slots import Booking, Slot, WaitlistEntry
 
@@ -31,28 +31,6 @@ class KeyReused(Refusal):
             code=RefusalCode.KEY_REUSED,
             message="This idempotency key was used for something else.",
             idempotency_key=outcome.key,
-        )
-
-
-@strawberry.type(description="The person has as many bookings as they may: one of each choice.")
-class LimitReached(Refusal):
-    limit: int = field(description="How many there may be.")
-    booking_id: strawberry.ID | None = field(
-        description="The booking they have in another slot, for themselves and for organisers; "
-        "null also when another claim wants it."
-    )
-    slot: Slot = field(description="The slot that was asked for.")
-
-    @classmethod
-    def of(cls, outcome: refused.LimitReached, caller: Caller) -> Self:
-        other = outcome.booking
-        shown = caller.organises or (other is not None and other.user_id == caller.user_id)
-        return cls(
-            code=RefusalCode.LIMIT_REACHED,
-            message="There is a booking or a claim in another slot of this choice already.",
-            limit=outcome.limit,
-            booking_id=booking_gid(other.slot_id, other.id) if shown and other else None,
-            slot=Slot.of(outcome.slot, caller),
         )
 
 
@@ -79,6 +57,19 @@ class PersonNotFound(Refusal):
             code=RefusalCode.PERSON_NOT_FOUND,
             message="There is no such person.",
             user_id=strawberry.ID(user_id),
+        )
+
+
+@strawberry.type(description="The person was banned, so that nobody books for them.")
+class PersonBanned(Refusal):
+    user_id: strawberry.ID = field(description="The person who was to be booked for.")
+
+    @classmethod
+    def of(cls, outcome: refused.PersonBanned) -> Self:
+        return cls(
+            code=RefusalCode.PERSON_BANNED,
+            message="This person cannot be booked for.",
+            user_id=user_gid(outcome.user_id),
         )
 
 
@@ -192,7 +183,7 @@ class NotWaiting(Refusal):
         )
 
 
-PlaceRefusal = SlotNotFound | SlotFull | AlreadyBooked | LimitReached | SlotStarted | SlotCancelled
+PlaceRefusal = SlotNotFound | SlotFull | AlreadyBooked | SlotCancelled | LimitRefusal
 
 
 def place_refusal(outcome: refused.PlaceRefusal, caller: Caller) -> PlaceRefusal:
@@ -205,22 +196,23 @@ def place_refusal(outcome: refused.PlaceRefusal, caller: Caller) -> PlaceRefusal
         case refused.AlreadyBooked():
             slot = Slot.of(outcome.slot, caller)
             return AlreadyBooked.of(Booking.of(outcome.booking, slot, caller), slot)
-        case refused.LimitReached():
-            return LimitReached.of(outcome, caller)
-        case refused.SlotStarted():
-            return SlotStarted.of(Slot.of(outcome.slot, caller))
         case refused.SlotCancelled():
             return SlotCancelled.of(Slot.of(outcome.slot, caller))
         case _:
-            assert_never(outcome)
+            return limit_refusal(outcome, caller)
 
 
-def party_refusal(outcome: refused.PartyRefusal) -> NotTeammate | PersonNotFound:
+PartyRefusal = NotTeammate | PersonNotFound | PersonBanned
+
+
+def party_refusal(outcome: refused.PartyRefusal) -> PartyRefusal:
     """Why somebody could not be booked for, as the caller is told."""
     match outcome:
         case refused.NotTeammate():
             return NotTeammate.of(outcome)
         case refused.PersonNotFound():
             return PersonNotFound.of(user_gid(outcome.user_id))
+        case refused.PersonBanned():
+            return PersonBanned.of(outcome)
         case _:
             assert_never(outcome)

@@ -5,10 +5,15 @@ from typing import TypeVar
 
 import strawberry
 
+from slotlock.domain.audit import Happening
+from slotlock.domain.figures import Interval
 from slotlock.domain.listing import SlotOrder
 from slotlock.domain.people import Role
 from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.series import OnConflict, SeriesScope
 from slotlock.domain.slots import SlotKind, SlotStatus
+from slotlock.domain.terms import CampaignState
+from slotlock.domain.timetables import Weekday
 
 E = TypeVar("E", bound=Enum)
 
@@ -50,18 +55,38 @@ _describe(
     CANCELLED="It gave its place back, or its slot was called off.",
     EXPIRED="It was a hold that ran out.",
 )
+DEEDS = {
+    "BOOKED": "A place was booked.",
+    "HELD": "A place was held for a while.",
+    "PROMOTED": "A freed place was booked for the next in the waiting list.",
+    "OFFERED": "A freed place was held for the next in the waiting list.",
+    "CONFIRMED": "A hold became a booking for good.",
+    "EXTENDED": "A hold was made to last longer.",
+    "MOVED": "The place was exchanged for one in another slot.",
+    "CANCELLED": "The place was given back, or the slot was called off.",
+    "EXPIRED": "The hold ran out.",
+}
+_describe(Deed, "What happened to a booking.", **DEEDS)
 _describe(
-    Deed,
-    "What happened to a booking.",
-    BOOKED="A place was booked.",
-    HELD="A place was held for a while.",
-    PROMOTED="A freed place was booked for the next in the waiting list.",
-    OFFERED="A freed place was held for the next in the waiting list.",
-    CONFIRMED="A hold became a booking for good.",
-    EXTENDED="A hold was made to last longer.",
-    MOVED="The place was exchanged for one in another slot.",
-    CANCELLED="The place was given back, or the slot was called off.",
-    EXPIRED="The hold ran out.",
+    Happening,
+    "What happened.",
+    **DEEDS,
+    WAITLIST_JOINED="Somebody began to wait for a place.",
+    WAITLIST_LEFT="A turn in a waiting list ended without a place.",
+    SLOT_CREATED="A slot was created.",
+    SLOT_EDITED="A slot was changed.",
+    SLOT_PUBLISHED="A draft was opened to everyone.",
+    SLOT_CALLED_OFF="A slot was called off.",
+    CAMPAIGN_CREATED="A campaign was created.",
+    CAMPAIGN_EDITED="A campaign was changed.",
+    CAMPAIGN_PUBLISHED="A campaign was shown to everybody.",
+    CAMPAIGN_UNPUBLISHED="A campaign was hidden.",
+    GROUPS_SET="Somebody was put into groups, or out of them.",
+    ROLE_SET="Somebody got another role, or an account with a role above member.",
+    BANNED="Somebody was banned, or got another reason for it.",
+    UNBANNED="A ban was taken back.",
+    PEOPLE_IMPORTED="People were created or changed by a file; up to 500 an entry.",
+    PEOPLE_INVITED="Invitations to set a first password were made; up to 500 an entry.",
 )
 _describe(
     Limit,
@@ -69,10 +94,54 @@ _describe(
     SLOT_STARTED="Nothing changes once a slot has begun.",
     CANCEL_CUTOFF="Places are given back until the cut-off.",
     ONE_OF_CHOICE="A person has a place in at most one slot of a choice.",
+    NOT_YET_OPEN="A campaign takes bookings from its opening on.",
+    CLOSED="A campaign takes bookings until it closes, while it is published.",
+    NOT_ELIGIBLE="A campaign is for people of certain groups.",
+    MOST_BOOKINGS="A person has at most so many bookings in a campaign.",
+    TIME_CONFLICT="A person's bookings do not overlap.",
+    GROUP_FULL="At most so many people of a group have a place in a slot.",
+)
+_describe(
+    CampaignState,
+    "Where a campaign is in time.",
+    UPCOMING="It opens later.",
+    OPEN="It takes bookings, if it is published.",
+    CLOSED="It takes no bookings any more.",
+)
+_describe(
+    Weekday,
+    "A day of the week.",
+    MONDAY="Monday.",
+    TUESDAY="Tuesday.",
+    WEDNESDAY="Wednesday.",
+    THURSDAY="Thursday.",
+    FRIDAY="Friday.",
+    SATURDAY="Saturday.",
+    SUNDAY="Sunday.",
+)
+_describe(
+    OnConflict,
+    "What becomes of a series some of whose dates are taken.",
+    STRICT="Nothing is created.",
+    SKIP_CONFLICTS="Those dates are left out.",
+)
+_describe(
+    SeriesScope,
+    "Which slots of a series a change is for; those that were called off stay so.",
+    THIS="This one alone.",
+    THIS_AND_FOLLOWING="This one and those that begin later.",
+    ALL="All of them.",
 )
 _describe(
     SlotOrder,
     "The order of a list of slots; slots that start together are in the order of their ids.",
     START_ASC="The earliest first.",
     START_DESC="The latest first.",
+)
+_describe(
+    Interval,
+    "How much time one point of figures stands for, counted from the first.",
+    MINUTE="A minute.",
+    HOUR="An hour.",
+    DAY="24 hours.",
 )

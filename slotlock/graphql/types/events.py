@@ -7,7 +7,7 @@ import strawberry
 from strawberry import field
 
 from slotlock.desk.personal_watch import BookingNews
-from slotlock.domain import slots as domain
+from slotlock.domain import availability as domain
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.record import Deed
 from slotlock.domain.slots import SlotStatus

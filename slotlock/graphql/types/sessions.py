@@ -56,6 +56,30 @@ class InvalidCredentials(Refusal):
         )
 
 
+@strawberry.type(description="The person is who they say, and was banned.")
+class Banned(Refusal):
+    @classmethod
+    def of(cls) -> Self:
+        return cls(
+            code=RefusalCode.BANNED,
+            message="This account was banned. Please ask an organiser.",
+        )
+
+
+@strawberry.type(
+    description="The token of an invitation was used, is too old, gave way to a newer one, or "
+    "never was."
+)
+class InvalidInvitation(Refusal):
+    @classmethod
+    def of(cls) -> Self:
+        return cls(
+            code=RefusalCode.INVALID_INVITATION,
+            message="This invitation is not good any more. If you have not set a password, please "
+            "ask for a new one.",
+        )
+
+
 @strawberry.type(description="More people are signing in than can be served soon.")
 class TooManyAttempts(Refusal):
     retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
@@ -81,8 +105,12 @@ RegisterResult = Annotated[
     strawberry.union("RegisterResult", description="What came of registering."),
 ]
 LoginResult = Annotated[
-    Session | InvalidCredentials | TooManyAttempts,
+    Session | InvalidCredentials | Banned | TooManyAttempts,
     strawberry.union("LoginResult", description="What came of signing in."),
+]
+SetPasswordResult = Annotated[
+    Session | InvalidInvitation | Banned | InvalidInput | TooManyAttempts,
+    strawberry.union("SetPasswordResult", description="What came of setting a first password."),
 ]
 RefreshResult = Annotated[
     Session | InvalidSession,

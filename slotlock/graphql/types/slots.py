@@ -1,21 +1,34 @@
 """Slots, bookings and people as clients see them; each mirrors a value of the domain."""
 
 from datetime import datetime
-from typing import Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import strawberry
 from strawberry import field
 
-from slotlock.domain import bookings
+from slotlock.desk import campaigns
+from slotlock.domain import bookings, meetings
 from slotlock.domain import slots as domain
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.record import BookingStatus, Entry, Limit, changes
 from slotlock.domain.slots import SlotKind, SlotStatus
+from slotlock.domain.terms import CampaignId
 from slotlock.graphql.context import Info
-from slotlock.graphql.ids import booking_gid, slot_gid, waiting_gid
+from slotlock.graphql.ids import booking_gid, series_gid, slot_gid, waiting_gid
 from slotlock.graphql.scalars import TimeZone
 from slotlock.graphql.types.changes import BookingChange
 from slotlock.graphql.types.people import Node, User, load_user
+
+if TYPE_CHECKING:
+    from slotlock.graphql.types.campaigns import Campaign
+
+
+async def load_campaign(info: Info, campaign_id: CampaignId) -> "Campaign | None":
+    """A campaign as the reader may see it."""
+    from slotlock.graphql.types.campaigns import Campaign  # which shows slots
+
+    found = await campaigns.find(info.context.desk, campaign_id, info.context.reader)
+    return Campaign.of(found) if found else None
 
 
 @strawberry.type(description="One person's place in one slot.")
@@ -110,11 +123,30 @@ class WaitlistEntry:
         return cls(id=waiting_gid(waiting), slot=slot, since=waiting.since, waiting=waiting)
 
 
+@strawberry.type(description="One time at which people meet.")
+class Meeting:
+    start_time: datetime = field(description="When it begins.")
+    end_time: datetime = field(description="When it ends.")
+
+    @classmethod
+    def of(cls, meeting: meetings.Meeting) -> Self:
+        return cls(start_time=meeting.start, end_time=meeting.end)
+
+
+@strawberry.type(description="At most so many people of one group in one slot.")
+class GroupLimit:
+    group: str = field(
+        description="The group; a name that ends in a star stands for each group that begins so."
+    )
+    limit: int = field(description="How many of it may have a place.")
+
+
 @strawberry.type(description="A time with a number of places that people book.")
 class Slot(Node):
     title: str = field(description="What it is.")
-    start_time: datetime = field(description="When it begins.")
-    end_time: datetime = field(description="When it ends.")
+    start_time: datetime = field(description="When it begins; of a course, its first meeting.")
+    end_time: datetime = field(description="When it ends; of a course, its last meeting.")
+    meetings: list[Meeting] = field(description="When people meet, in order; mostly once.")
     time_zone: TimeZone = field(description="The zone its times are meant in.")
     location: str | None = field(description="Where it is.")
     kind: SlotKind = field(description="What it is for.")
@@ -134,6 +166,14 @@ class Slot(Node):
         description="A name that alternatives share, such as the beds of a dormitory: a person "
         "has a place in at most one slot of a choice."
     )
+    group_limits: list[GroupLimit] = field(
+        description="How many of which groups may have a place, besides what its campaign says."
+    )
+    resource: str | None = field(
+        description="What it needs for itself, such as a room: no two published slots of one "
+        "resource overlap."
+    )
+    series_id: strawberry.ID | None = field(description="The series it was created in, if any.")
     waitlist_capacity: int = field(description="How many may wait; 0 for no waiting list.")
     waitlist_offer_minutes: int | None = field(
         description="How long a freed place is offered to the next in line before it passes on; "
@@ -143,6 +183,13 @@ class Slot(Node):
     my_waitlist_entry: WaitlistEntry | None = field(description="The caller's turn, if they wait.")
     booker_id: strawberry.Private[UserId | None]
     calling_off: strawberry.Private[Entry | None]
+    campaign_id: strawberry.Private[CampaignId | None]
+
+    @field(description="The campaign it belongs to, if any.")
+    async def campaign(
+        self, info: Info
+    ) -> Annotated["Campaign", strawberry.lazy("slotlock.graphql.types.campaigns")] | None:
+        return await load_campaign(info, self.campaign_id) if self.campaign_id else None
 
     @field(description="Who booked a one-place slot; shown to them and to organisers, else null.")
     async def booked_by(self, info: Info) -> User | None:
@@ -167,11 +214,16 @@ class Slot(Node):
             hold_minutes=slot.hold_minutes,
             cancel_cutoff_minutes=slot.cutoff_minutes,
             choice=slot.choice,
+            meetings=[Meeting.of(meeting) for meeting in slot.times],
+            group_limits=[GroupLimit(group=g.group, limit=g.limit) for g in slot.group_limits],
+            resource=slot.resource,
+            series_id=series_gid(slot.series_id) if slot.series_id else None,
             waitlist_capacity=slot.waitlist_capacity,
             waitlist_offer_minutes=slot.offer_minutes,
             waitlist_length=slot.waiting_count,
             my_waitlist_entry=None,
             booker_id=_booker(slot, viewer),
+            campaign_id=slot.terms.campaign_id if slot.terms else None,
             calling_off=domain.calling_off(slot) if slot.called_off else None,
         )
         if viewer is not None and (mine := slot.booking_of(viewer.user_id)):

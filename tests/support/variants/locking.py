@@ -4,8 +4,8 @@ from typing import Any
 
 from slotlock.desk import act
 from slotlock.desk.sweeping import TURN
+from slotlock.domain.availability import Availability
 from slotlock.domain.bookings import SlotId
-from slotlock.domain.slots import Availability
 from slotlock.stores import locks
 from slotlock.stores.announcements import announcement
 from slotlock.stores.locks import LOCK_TTL_MS, Lease, Locks

@@ -8,7 +8,7 @@ from pymongo import UpdateOne
 from pymongo.asynchronous.collection import AsyncCollection
 
 from slotlock.domain.slots import Slot
-from slotlock.stores import choices, slot_documents
+from slotlock.stores import people_at_hand, slot_documents
 from slotlock.stores.booking_documents import entry_of
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.support.variants.points import instead, reach
@@ -16,6 +16,9 @@ from tests.support.variants.points import instead, reach
 update_of = slot_documents.update_of
 write_all, commit, commit_together = Writes._write_all, Writes.commit, Writes._commit_together
 insert_many = AsyncCollection.insert_many
+
+
+RECORDS = ("endedBookings", "endedWaits", "answers")
 
 
 def _absolute(before: Slot, after: Slot) -> Any:
@@ -64,6 +67,8 @@ def no_transaction() -> None:
 
 
 async def _one_by_one(self: Writes, changes: Changes) -> bool:
+    if not changes.slots:
+        return await commit_together(self, changes)
     done = True
     for change in changes.slots:
         done &= await commit_together(self, Changes((change,)))
@@ -82,7 +87,7 @@ def _none(*_: Any) -> Iterator[UpdateOne]:
 
 def no_pages() -> None:
     """Nothing tells whether a person chose elsewhere meanwhile (D4)."""
-    instead(choices.turned_pages, _none)
+    instead(people_at_hand.turned_pages, _none)
 
 
 GUARDS = {
@@ -96,22 +101,26 @@ GUARDS = {
 
 async def _late_record(self: Any, *arguments: Any, **more: Any) -> Any:
     written = await insert_many(self, *arguments, **more)
-    await reach("record")
+    if self.name in RECORDS:
+        await reach("record")
     return written
 
 
-async def _late_end(self: Writes, *arguments: Any) -> None:
-    await write_all(self, *arguments)
-    await reach("transaction")
+async def _late_end(self: Writes, changes: Changes, session: Any) -> None:
+    await write_all(self, changes, session)
+    if changes.slots:
+        await reach("transaction")
 
 
 def pausable() -> None:
     """Let acts be stopped after they wrote records, and before their transaction commits."""
     AsyncCollection.insert_many = _late_record  # type: ignore[method-assign]
-    Writes._write_all = _late_end  # type: ignore[method-assign,assignment]
+    Writes._write_all = _late_end  # type: ignore[method-assign]
 
 
 async def _failing(self: Writes, changes: Changes) -> bool:
+    if not changes.slots:
+        return await commit(self, changes)
     Writes.commit = commit  # type: ignore[method-assign]
     raise RuntimeError("the first write fails")
 

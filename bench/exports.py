@@ -1,0 +1,126 @@
+"""How long a large roster takes to export: `python -m bench.exports` (make bench-exports).
+
+A campaign of 200 slots with 500 bookings each, of 20,000 people, on an embedded MongoDB. Each form
+is built by the process that a server would start; its time and its largest memory are printed.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO
+
+from bson import ObjectId
+from pymongo import MongoClient
+
+from bench.machine import size
+from bench.slots import Document
+from slotlock.api.embedded import embedded_servers
+from slotlock.domain.bookings import Booking, BookingId, SlotId
+from slotlock.domain.people import Role, UserId
+from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
+from slotlock.domain.slots import Slot, SlotKind, SlotStatus
+from slotlock.domain.terms import CampaignId, Terms
+from slotlock.stores import booking_documents, slot_documents, user_documents
+
+SLOTS, BOOKINGS, PEOPLE = 200, 500, 20_000
+CAMPAIGN = CampaignId("c" * 24)
+NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
+# The kernel's high-water mark of the process itself; what wait() tells includes its parent's.
+MEASURED = """
+import atexit, re, runpy, sys
+@atexit.register
+def tell():
+    print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1], file=sys.stderr)
+runpy.run_module("slotlock.api.exports.child", run_name="__main__", alter_sys=True)
+"""
+
+
+def people() -> Iterator[Document]:
+    """Everybody, with names and addresses as long as they are."""
+    for number in range(PEOPLE):
+        name, email = f"Ada Number {number} Lovelace", f"ada.lovelace.{number}@school.example"
+        person = user_documents.new_person(name, email, Role.MEMBER, "hash", NOW)
+        yield {**person, "_id": ObjectId(f"{number:024x}"), "groups": ["class:5a", "choir"]}
+
+
+def slots() -> Iterator[Document]:
+    """The slots with their rosters: mostly plain bookings, every fifth with a past."""
+    terms = Terms(CAMPAIGN, 1, True, NOW, NOW + timedelta(days=30))
+    for number in range(SLOTS):
+        start = NOW + timedelta(days=number // 8, hours=number % 8)
+        slot = Slot(
+            id=SlotId(f"{number:024x}"),
+            title=f"Swimming for beginners {number}",
+            start=start,
+            end=start + timedelta(minutes=45),
+            time_zone="Europe/Berlin",
+            capacity=BOOKINGS,
+            taken=BOOKINGS,
+            location="Indoor pool, lane 3",
+            kind=SlotKind.COURSE,
+            status=SlotStatus.PUBLISHED,
+            version=BOOKINGS,
+            changed_at=NOW,
+            terms=terms,
+        )
+        entries = [booking_documents.entry_of(_booking(slot, place)) for place in range(BOOKINGS)]
+        yield {**slot_documents.new_document(slot), "bookings": entries}
+
+
+def _booking(slot: Slot, place: int) -> Booking:
+    number = int(slot.id, 16) * BOOKINGS + place
+    user_id = UserId(f"{number % PEOPLE:024x}")
+    by, limits = (UserId("0" * 24), (Limit.CLOSED,)) if place % 5 == 0 else (user_id, ())
+    log: tuple[Entry, ...] = (
+        Entry(NOW, by, Deed.BOOKED, BookingStatus.CONFIRMED, overrode=limits),
+    )
+    if place % 5 == 1:
+        until = NOW + timedelta(minutes=5)
+        log = (Entry(NOW, by, Deed.HELD, BookingStatus.HELD, until), log[0])
+    return Booking(BookingId(f"{number:024x}"), slot.id, user_id, log)
+
+
+def build(url: str, form: str, output: BinaryIO) -> tuple[float, float]:
+    """Seconds and MB that one file took."""
+    command = (sys.executable, "-c", MEASURED, "campaign", CAMPAIGN, form, NOW.isoformat())
+    began = time.perf_counter()
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None  # noqa: S101
+        assert process.stderr is not None  # noqa: S101
+        process.stdin.write(url.encode() + b"\n")
+        process.stdin.flush()
+        told = process.stderr.read().decode()
+    took = time.perf_counter() - began
+    if process.returncode != 0:
+        raise SystemExit(told)
+    return took, int(told.split()[-1]) / 1000
+
+
+def run(forms: Sequence[str] = ("csv", "xlsx")) -> None:
+    """Fill a database, and print a line for each form."""
+    with tempfile.TemporaryDirectory() as folder, embedded_servers(Path(folder)) as servers:
+        url = servers.mongo_url.replace("/?", "/bench_exports?", 1)
+        with closing(MongoClient[Document](url)) as client:
+            database = client.get_default_database()
+            database["users"].insert_many(people())
+            database["slots"].insert_many(slots())
+            for name, (keys, options) in slot_documents.INDEXES.items():
+                database["slots"].create_index(keys, name=name, **options)
+        print(f"{SLOTS * BOOKINGS:,} bookings in {SLOTS} slots of {PEOPLE:,} people; {size()}")
+        for form in forms:
+            with tempfile.TemporaryFile() as output:
+                seconds, megabytes = build(url, form, output)
+                length = output.seek(0, os.SEEK_END) / 1e6
+            print(f"{form:5} {seconds:5.1f} s {megabytes:6.0f} MB of memory, {length:5.1f} MB file")
+
+
+if __name__ == "__main__":
+    run()

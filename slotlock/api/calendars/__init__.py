@@ -1,0 +1,1 @@
+"""Calendars that programs subscribe to (iCalendar, RFC 5545)."""

@@ -1,0 +1,89 @@
+"""Events as iCalendar text, each written once and remembered, since programs ask again and again.
+
+Times are what the clock shows in the slot's zone, so that programs move them if its law changes;
+those that this cannot say (the second of two that look alike, years far away) are in UTC.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from importlib.metadata import version
+
+from icalendar import Calendar, vText
+from icalendar import Event as Component
+
+from slotlock.api.calendars.timezones import timezone
+from slotlock.domain.calendars import Event
+from slotlock.domain.meetings import Meeting
+from slotlock.domain.zones import FIRST_YEAR, LAST_YEAR, find_zone, instant_of, wall_clock
+
+REFRESH = timedelta(minutes=30)
+# So many are written before others get their turn: some milliseconds.
+AT_ONCE = 20
+END = b"END:VCALENDAR\r\n"
+
+
+async def written(name: str, events: Sequence[Event]) -> bytes:
+    """The calendar of this name."""
+    texts = []
+    for number, event in enumerate(events):
+        texts.append(_text(event))
+        if number % AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return _head(name, events).removesuffix(END) + b"".join(texts) + END
+
+
+def _head(name: str, events: Sequence[Event]) -> bytes:
+    calendar = Calendar()
+    calendar.add("VERSION", "2.0")
+    calendar.add("PRODID", f"-//slotlock//slotlock {version('slotlock')}//EN")
+    calendar.add("CALSCALE", "GREGORIAN")
+    for property_ in ("NAME", "X-WR-CALNAME"):
+        calendar.add(property_, vText(name))  # which escapes; the library does not know these
+    calendar.add("REFRESH-INTERVAL", REFRESH, parameters={"VALUE": "DURATION"})
+    calendar.add("X-PUBLISHED-TTL", f"PT{int(REFRESH.total_seconds()) // 60}M")
+    years: dict[str, set[int]] = {}
+    for event in events:
+        if shown := _shown(event.meeting, event.time_zone):
+            years.setdefault(event.time_zone, set()).update(time.year for time in shown)
+    for zone, shown_in in sorted(years.items()):
+        if made := timezone(zone, min(shown_in), max(shown_in)):
+            calendar.add_component(made)
+    return bytes(calendar.to_ical())
+
+
+@lru_cache(maxsize=20_000)
+def _text(event: Event) -> bytes:
+    made = Component()
+    made.add("UID", event.uid)
+    # Without a METHOD both say when what is shown was changed last (RFC 5545, 3.8.7.2).
+    made.add("DTSTAMP", event.revised_at.replace(microsecond=0))
+    made.add("LAST-MODIFIED", event.revised_at.replace(microsecond=0))
+    made.add("SEQUENCE", event.sequence)
+    made.add("STATUS", event.status.value)
+    made.add("SUMMARY", event.title)
+    if event.location:
+        made.add("LOCATION", event.location)
+    shown = _shown(event.meeting, event.time_zone)
+    for name, time in zip(("DTSTART", "DTEND"), shown or _whole(event.meeting), strict=True):
+        made.add(name, time, parameters={"TZID": event.time_zone} if shown else {})
+    free = not event.busy or event.status.value == "CANCELLED"
+    made.add("TRANSP", "TRANSPARENT" if free else "OPAQUE")
+    return bytes(made.to_ical())
+
+
+def _shown(meeting: Meeting, time_zone: str) -> tuple[datetime, datetime] | None:
+    """Start and end by the clock of the zone, where that says which instants they are."""
+    zone, whole = find_zone(time_zone), _whole(meeting)
+    years_known = whole[0].year > FIRST_YEAR and whole[1].year < LAST_YEAR
+    if zone is None or not years_known or time_zone == "UTC":
+        return None
+    start, end = (wall_clock(time, zone) for time in whole)
+    return (start, end) if whole == (instant_of(start, zone), instant_of(end, zone)) else None
+
+
+def _whole(meeting: Meeting) -> tuple[datetime, datetime]:
+    """Start and end to the second, as iCalendar knows them; the end is after the start."""
+    start, end = (t.astimezone(UTC).replace(microsecond=0) for t in (meeting.start, meeting.end))
+    return start, max(end, start + timedelta(seconds=1))

@@ -1,0 +1,107 @@
+"""One file at a time, each built in a process of its own.
+
+A process, because writing a workbook is seconds of Python: a thread would take them from bookings,
+which share its lock, and its memory would stay with the server. The file has no name, so that it is
+gone with whoever holds it open, however they end.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO
+
+COMMAND = (sys.executable, "-m", "slotlock.api.exports.child")
+# How long one waits for others' files before being asked to come again.
+LONGEST_WAIT_S = 20.0
+RETRY_AFTER_S = 10
+# MongoDB keeps the moment that is read for so long.
+LONGEST_BUILD_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The whole file, at its beginning."""
+
+    file: BinaryIO
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildingOthers:
+    """Others' files are built first; asking again is worth it."""
+
+    retry_after_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotBuilt:
+    """MongoDB was away, or did not get done in time."""
+
+
+class Exports:
+    """Builds files of rosters, one after the other."""
+
+    def __init__(self, mongo_url: str, now: Callable[[], datetime]) -> None:
+        self._mongo_url = mongo_url
+        self._now = now
+        self._turn = asyncio.Lock()
+
+    async def build(self, kind: str, id_: str, form: str) -> Built | BuildingOthers | NotBuilt:
+        """The roster of a `slot` or a `campaign` that exists, as `csv` or `xlsx`."""
+        try:
+            async with asyncio.timeout(LONGEST_WAIT_S):
+                await self._turn.acquire()
+        except TimeoutError:
+            return BuildingOthers(RETRY_AFTER_S)
+        try:
+            async with asyncio.timeout(LONGEST_BUILD_S):
+                return await self._build(kind, id_, form)
+        except TimeoutError:
+            return NotBuilt()
+        finally:
+            self._turn.release()
+
+    async def _build(self, kind: str, id_: str, form: str) -> Built | NotBuilt:
+        file: BinaryIO = tempfile.TemporaryFile(prefix="slotlock-export-")  # noqa: SIM115
+        try:
+            done = await self._run((kind, id_, form, self._now().isoformat()), file)
+        except BaseException:
+            file.close()
+            raise
+        if not done:
+            file.close()
+            return NotBuilt()
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        return Built(file, size)
+
+    async def _run(self, job: tuple[str, ...], output: BinaryIO) -> bool:
+        """Whether the file was written; else MongoDB was away."""
+        process = await asyncio.create_subprocess_exec(*COMMAND, *job, stdin=PIPE, stdout=output)
+        try:
+            assert process.stdin is not None  # noqa: S101  (it is a pipe)
+            # By a pipe, since arguments and environments of processes can be read by others.
+            process.stdin.write(self._mongo_url.encode() + b"\n")
+            code = await process.wait()
+        finally:
+            await _ended(process)
+        if code not in (os.EX_OK, os.EX_TEMPFAIL):
+            raise RuntimeError(f"building an export ended with {code}")
+        return code == os.EX_OK
+
+
+async def _ended(process: Process) -> None:
+    """Whoever wanted the file left, or it is there: no process of it is left behind."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        await asyncio.shield(process.wait())
+    if process.stdin is not None:
+        process.stdin.close()

@@ -1,0 +1,37 @@
+"""A roster as CSV: UTF-8 with a byte order mark, by which Excel knows it, and RFC 4180."""
+
+import codecs
+from datetime import datetime
+from typing import BinaryIO
+
+from slotlock.api.csv_lines import csv_line
+from slotlock.api.exports.cells import COLUMNS, Cell, booking_cells, slot_cells
+from slotlock.domain.rosters import Roster
+
+
+class CsvFile:
+    """Rosters, a line for each booking; times are RFC 3339 with the offset of the slot's zone."""
+
+    def __init__(self, target: BinaryIO) -> None:
+        self._target = target
+        target.write(codecs.BOM_UTF8)
+        self._write([name for name, _, _ in COLUMNS])
+
+    def add(self, roster: Roster) -> None:
+        """Write the bookings of the next slot."""
+        slot = [_text(cell) for cell in slot_cells(roster.slot)]
+        for row in roster.rows:
+            self._write([*slot, *map(_text, booking_cells(row, roster.slot.time_zone))])
+
+    def close(self) -> None:
+        """Nothing is left to write."""
+        self._target.flush()
+
+    def _write(self, cells: list[str]) -> None:
+        self._target.write(csv_line(cells).encode())
+
+
+def _text(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return cell.isoformat(timespec="seconds") if isinstance(cell, datetime) else str(cell)

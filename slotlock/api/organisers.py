@@ -1,0 +1,119 @@
+"""Plain HTTP for organisers: who may ask, and answers that are JSON whatever goes wrong."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from slotlock.auth.auth import Auth
+from slotlock.auth.identity import identify
+from slotlock.auth.tokens import BadTokenError
+from slotlock.domain.people import Caller
+from slotlock.graphql.errors import SORRY, Code, logged
+from slotlock.stores.mongo import is_away
+
+CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+Respond = Callable[[Auth, Caller, Request], Awaitable[Response]]
+
+
+class HttpRefusal(Exception):  # noqa: N818 - the fact, as the client reads it
+    """The request is answered by its status; the code and the message say why."""
+
+    def __init__(
+        self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.headers = headers
+
+
+class OrganisersEndpoint:
+    """The ASGI application behind one address, which organisers ask with one method."""
+
+    def __init__(self, auth: Auth, respond: Respond, method: str = "POST") -> None:
+        self._auth = auth
+        self._respond = respond
+        self._method = method
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        response = await answered(scope["path"], self._answer(Request(scope, receive)))
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        return await self._respond(self._auth, await self._organiser(request), request)
+
+    async def _organiser(self, request: Request) -> Caller:
+        if request.method != self._method:
+            text = f"This takes {self._method}."
+            raise HttpRefusal(405, Code.BAD_USER_INPUT, text, {"Allow": self._method})
+        caller = await caller_of(self._auth, request)
+        if caller is None:
+            raise HttpRefusal(401, Code.UNAUTHENTICATED, "Please sign in first.", CHALLENGE)
+        if not caller.organises:
+            raise HttpRefusal(403, Code.FORBIDDEN, "Only organisers may do this.")
+        return caller
+
+
+async def answered(what: str, answer: Awaitable[Response]) -> Response | None:
+    """The answer, or JSON that says what went wrong with it; None when nobody is left to hear."""
+    try:
+        return await answer
+    except HttpRefusal as refusal:
+        response = refused(refusal.status, refusal.code, str(refusal))
+        response.headers.update(refusal.headers or {})
+        return response
+    except ClientDisconnect:
+        return None
+    except Exception as error:
+        error_id = logged(f"{what} failed", error)
+        status = 503 if is_away(error) else 500
+        return refused(status, Code.INTERNAL, SORRY, errorId=error_id)
+
+
+async def caller_of(auth: Auth, request: Request) -> Caller | None:
+    """Who asks, or None for nobody in particular. Errors: HttpRefusal for a bad token."""
+    try:
+        return await identify(auth, request.headers.get("authorization"))
+    except BadTokenError as error:
+        raise HttpRefusal(401, Code.UNAUTHENTICATED, str(error), CHALLENGE) from None
+
+
+def refused(status: int, code: str, message: str, **more: Any) -> JSONResponse:
+    """The answer to a request that had no effect."""
+    return JSONResponse({"error": message, "code": code, **more}, status)
+
+
+def parameters(request: Request, *known: str) -> dict[str, str]:
+    """The parameters of the query string. Errors: HttpRefusal.
+
+    One that is misspelt is refused: a dry run must not become an import by it.
+    """
+    given = request.query_params.multi_items()
+    names = [name for name, _ in given]
+    for name in names:
+        if name not in known or names.count(name) > 1:
+            text = f"The parameters are {', '.join(known)}, each at most once."
+            raise HttpRefusal(400, Code.BAD_USER_INPUT, text)
+    return dict(given)
+
+
+async def body_of(request: Request, media_type: str, largest: int) -> bytes:
+    """The body, if it is what is wanted. Errors: HttpRefusal."""
+    content_type, _, rest = request.headers.get("content-type", "").partition(";")
+    charset = rest.lower().partition("charset=")[2].partition(";")[0].strip(' "')
+    if content_type.strip().lower() != media_type or charset not in ("", "utf-8"):
+        text = f"This takes {media_type}, in UTF-8."
+        raise HttpRefusal(415, Code.BAD_USER_INPUT, text, {"Accept": media_type})
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > largest:
+            close = {"Connection": "close"}
+            raise HttpRefusal(413, Code.LIMIT_EXCEEDED, f"At most {largest} bytes at once.", close)
+    return bytes(body)

@@ -1,0 +1,134 @@
+"""The log of everything that happened: to bookings, in waiting lists, and by organisers' hands."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from slotlock.domain.bookings import BookingId, SlotId
+from slotlock.domain.people import UserId
+from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.terms import CampaignId
+
+
+class Happening(StrEnum):
+    """What happened; to a booking it is the same as its `Deed`."""
+
+    BOOKED = Deed.BOOKED.value
+    HELD = Deed.HELD.value
+    PROMOTED = Deed.PROMOTED.value
+    OFFERED = Deed.OFFERED.value
+    CONFIRMED = Deed.CONFIRMED.value
+    EXTENDED = Deed.EXTENDED.value
+    MOVED = Deed.MOVED.value
+    CANCELLED = Deed.CANCELLED.value
+    EXPIRED = Deed.EXPIRED.value
+    WAITLIST_JOINED = "waitlist_joined"
+    WAITLIST_LEFT = "waitlist_left"
+    SLOT_CREATED = "slot_created"
+    SLOT_EDITED = "slot_edited"
+    SLOT_PUBLISHED = "slot_published"
+    SLOT_CALLED_OFF = "slot_called_off"
+    CAMPAIGN_CREATED = "campaign_created"
+    CAMPAIGN_EDITED = "campaign_edited"
+    CAMPAIGN_PUBLISHED = "campaign_published"
+    CAMPAIGN_UNPUBLISHED = "campaign_unpublished"
+    GROUPS_SET = "groups_set"
+    ROLE_SET = "role_set"
+    BANNED = "banned"
+    UNBANNED = "unbanned"
+    PEOPLE_IMPORTED = "people_imported"
+    PEOPLE_INVITED = "people_invited"
+
+    @property
+    def noted(self) -> bool:
+        """Whether it is an organiser's act, of which there is a note, and not on a roster."""
+        return self not in ON_ROSTERS
+
+
+ON_ROSTERS = frozenset(
+    {
+        *(Happening(deed.value) for deed in Deed),
+        Happening.WAITLIST_JOINED,
+        Happening.WAITLIST_LEFT,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A field before and after, as text; of many people at once, whose it is."""
+
+    field: str
+    before: str | None
+    after: str | None
+    user_id: UserId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPosition:
+    """Where an entry stands: when it was, of what it tells, and which of its entries it is."""
+
+    at: datetime
+    id: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One thing that happened: where it stands, what, by whom, to whom and where.
+
+    `by` is None for the waiting list, the clock and the command line. `before` and `after` are a
+    booking's status, `edits` the fields that an organiser changed.
+    """
+
+    position: AuditPosition
+    what: Happening
+    by: UserId | None
+    user_id: UserId | None = None
+    slot_id: SlotId | None = None
+    booking_id: BookingId | None = None
+    before: BookingStatus | None = None
+    after: BookingStatus | None = None
+    held_until: datetime | None = None
+    overrode: tuple[Limit, ...] = ()
+    campaign_id: CampaignId | None = None
+    edits: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which entries; a field that is None asks for nothing. `since` is inclusive.
+
+    `user_id` is whose booking it is or to whom it was done, `by` who did it; `by_nobody` are the
+    waiting list, the clock and the command line.
+    """
+
+    campaign_id: CampaignId | None = None
+    slot_id: SlotId | None = None
+    user_id: UserId | None = None
+    by: UserId | None = None
+    by_nobody: bool = False
+    what: frozenset[Happening] | None = None
+    since: datetime | None = None
+    before: datetime | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it names something of which there is not too much to read; notes are in order."""
+        named = any((self.campaign_id, self.slot_id, self.user_id, self.by))
+        return named or not self.rosters
+
+    @property
+    def rosters(self) -> bool:
+        """Whether what happened on rosters and in waiting lists is asked for."""
+        return self.what is None or bool(self.what & ON_ROSTERS)
+
+
+def newest(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
+    """The entries in order, the newest first."""
+    return sorted(entries, key=_place, reverse=True)
+
+
+def _place(entry: AuditEntry) -> tuple[datetime, str, int]:
+    return entry.position.at, entry.position.id, entry.position.number

@@ -1,0 +1,33 @@
+"""What everyone may see of a slot, and who may see it at all."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.people import Caller
+from slotlock.domain.slots import Slot, SlotStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """What everyone may see of a slot's places; a higher `version` replaces a lower one."""
+
+    slot_id: SlotId
+    version: int
+    capacity: int
+    remaining: int
+    status: SlotStatus
+    at: datetime
+
+
+def availability(slot: Slot) -> Availability:
+    """The public state of a slot's places as of its last write."""
+    return Availability(
+        slot.id, slot.version, slot.capacity, slot.remaining, slot.status, slot.changed_at
+    )
+
+
+def visible(slot: Slot, caller: Caller | None) -> bool:
+    """Whether this person may see it: drafts and unpublished campaigns are for organisers."""
+    hidden = slot.status is SlotStatus.DRAFT or (slot.terms and not slot.terms.published)
+    return not hidden or (caller is not None and caller.organises)

@@ -1,0 +1,106 @@
+"""What calendars show: an event for each meeting, of one's bookings or of the slots themselves.
+
+An event keeps its identity while its slot is edited: it is the first, second, ... meeting of its
+booking or slot. `sequence` grows with everything that an event shows, so that programs that have
+seen it take the newer one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from slotlock.domain.bookings import Booking
+from slotlock.domain.meetings import Meeting
+from slotlock.domain.people import UserId
+from slotlock.domain.record import BookingStatus
+from slotlock.domain.settling import seen_at
+from slotlock.domain.slots import Slot, SlotStatus, calling_off
+
+# How far back a published calendar goes, and how long one's own shows what was cancelled.
+PUBLISHED_FOR = timedelta(days=30)
+CANCELLED_FOR = timedelta(days=30)
+# How far back one's own bookings are shown.
+OWN_FOR = timedelta(days=366)
+MOST_EVENTS = 2_000
+
+
+class EventStatus(StrEnum):
+    """RFC 5545, 3.8.1.11."""
+
+    TENTATIVE = "TENTATIVE"
+    CONFIRMED = "CONFIRMED"
+    CANCELLED = "CANCELLED"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One meeting in a calendar; `busy` when it takes the time of whose calendar it is."""
+
+    uid: str
+    meeting: Meeting
+    time_zone: str
+    title: str
+    location: str | None
+    status: EventStatus
+    sequence: int
+    revised_at: datetime
+    busy: bool
+
+
+def events_of_person(slot: Slot, user_id: UserId, now: datetime) -> Iterator[Event]:
+    """What a person's calendar shows of a slot in which they have a live booking.
+
+    A hold is tentative, one that ran out lately is cancelled.
+    """
+    slot = seen_at(slot, now)
+    for booking in (*slot.bookings, *slot.ended):
+        if booking.user_id == user_id:
+            yield from events_of_booking(slot, booking, now)
+
+
+def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[Event]:
+    """The meetings of a booking, those long over left out."""
+    if booking.ended_at is not None and booking.ended_at < now - CANCELLED_FOR:
+        return
+    if slot.called_off is not None and booking.status.takes_a_place:
+        booking = booking.then(calling_off(slot))
+    status = {
+        BookingStatus.HELD: EventStatus.TENTATIVE,
+        BookingStatus.CONFIRMED: EventStatus.CONFIRMED,
+    }.get(booking.status, EventStatus.CANCELLED)
+    last = booking.log[-1].at
+    for place, meeting in _since(slot, now - OWN_FOR):
+        yield Event(
+            uid=f"{booking.id}-{place}@slotlock",
+            meeting=meeting,
+            time_zone=slot.time_zone,
+            title=slot.title,
+            location=slot.location,
+            status=status,
+            # Both only grow, and whatever an event shows is in one of them.
+            sequence=slot.revision + len(booking.log) - 1,
+            revised_at=max(last, slot.revised_at or last),
+            busy=True,
+        )
+
+
+def events_of_slot(slot: Slot, now: datetime) -> Iterator[Event]:
+    """The meetings of a slot as everybody may see them."""
+    cancelled = slot.status is SlotStatus.CANCELLED
+    for place, meeting in _since(slot, now - PUBLISHED_FOR):
+        yield Event(
+            uid=f"{slot.id}-{place}@slotlock",
+            meeting=meeting,
+            time_zone=slot.time_zone,
+            title=slot.title,
+            location=slot.location,
+            status=EventStatus.CANCELLED if cancelled else EventStatus.CONFIRMED,
+            sequence=slot.revision,
+            revised_at=slot.revised_at or slot.changed_at,
+            busy=False,
+        )
+
+
+def _since(slot: Slot, since: datetime) -> Iterator[tuple[int, Meeting]]:
+    return ((n, meeting) for n, meeting in enumerate(slot.times, 1) if meeting.end >= since)

@@ -1,0 +1,156 @@
+"""A campaign in figures: what is taken, by whom, and how that came about over time.
+
+Only slots that are published count. A hold counts until it runs out, whether or not anything has
+swept it up, and what was called off counts no more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from slotlock.domain.bookings import SlotId
+
+MAX_POINTS = 1000
+
+
+class Interval(StrEnum):
+    """How much time one point stands for."""
+
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+
+    @property
+    def length(self) -> timedelta:
+        """The same as a span of time; a day is 24 hours."""
+        return timedelta(**{f"{self.value}s": 1})
+
+
+@dataclass(frozen=True, slots=True)
+class SlotFigures:
+    """One slot: its places, the live bookings, those of them that are holds, and who waits."""
+
+    slot_id: SlotId
+    start: datetime
+    places: int
+    taken: int
+    held: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """One group: who carries it and may take part, and by the groups kept when they came:
+
+    how many bookings its people have, how many people have any, and how many turns they wait for.
+    """
+
+    group: str
+    people: int
+    bookings: int
+    booked: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What happened from `at` until the next point, and how much is taken then."""
+
+    at: datetime
+    booked: int
+    given_back: int
+    taken: int
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignFigures:
+    """All figures of a campaign as of one instant; `over_time` only if it was asked for."""
+
+    at: datetime
+    slots: tuple[SlotFigures, ...]
+    groups: tuple[GroupFigures, ...]
+    people: int
+    over_time: tuple[Point, ...] | None = None
+
+    @property
+    def places(self) -> int:
+        """Places in all."""
+        return sum(slot.places for slot in self.slots)
+
+    @property
+    def taken(self) -> int:
+        """Live bookings."""
+        return sum(slot.taken for slot in self.slots)
+
+    @property
+    def held(self) -> int:
+        """Live bookings that are holds."""
+        return sum(slot.held for slot in self.slots)
+
+    @property
+    def waiting(self) -> int:
+        """Turns in waiting lists."""
+        return sum(slot.waiting for slot in self.slots)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time in intervals, counted from `begin`; the last may be cut short by `end`.
+
+    One that is `open` lasts until now, and whatever has happened is in it or before it.
+    """
+
+    begin: datetime
+    end: datetime
+    interval: Interval
+    open: bool
+
+    @property
+    def points(self) -> int:
+        """How many intervals there are."""
+        return max(-((self.begin - self.end) // self.interval.length), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TooManyPoints:
+    """The span has more intervals than can be shown at once."""
+
+    most: int
+
+
+def span(
+    interval: Interval,
+    begin: datetime | None,
+    end: datetime | None,
+    opens_at: datetime,
+    now: datetime,
+) -> Span | TooManyPoints:
+    """The span that was asked for; from the opening until now where nothing is said.
+
+    Nothing is known of the future. When a campaign opened longer ago than can be shown, what is
+    shown ends before now, and before its opening the last interval is shown.
+    """
+    longest = MAX_POINTS * interval.length
+    begin = begin or min(opens_at, now - interval.length)
+    if end is None:
+        end = now if now - begin <= longest else begin + longest
+    end = min(end, now)
+    found = Span(begin, end, interval, open=end == now)
+    return TooManyPoints(MAX_POINTS) if found.points > MAX_POINTS else found
+
+
+def points(asked: Span, happened: Mapping[int, tuple[int, int]]) -> tuple[Point, ...]:
+    """The points of a span, from how much was booked and given back in each interval.
+
+    Intervals count from 0; what came before them is at -1.
+    """
+    booked, given_back = happened.get(-1, (0, 0))
+    taken = booked - given_back
+    found = []
+    for number in range(asked.points):
+        booked, given_back = happened.get(number, (0, 0))
+        taken += booked - given_back
+        at = asked.begin + number * asked.interval.length
+        found.append(Point(at, booked, given_back, taken))
+    return tuple(found)

@@ -1,0 +1,37 @@
+"""Groups: the tags that people carry, such as a grade and a class, and what asks for them."""
+
+from collections.abc import Iterable
+from unicodedata import normalize
+
+from slotlock.domain.texts import line_problem
+
+MAX_GROUPS = 20
+MAX_GROUP = 50
+# What separates groups in a file cannot be in one, and the star asks for many.
+_RESERVED = ",;*"
+
+
+def normalised(groups: Iterable[str]) -> tuple[str, ...]:
+    """The groups in the one way they are kept: trimmed, in Unicode NFC, each once, in order."""
+    return tuple(sorted(set(map(tidied, groups)) - {""}))
+
+
+def tidied(group: str) -> str:
+    """The name of a group in the one way it is kept, so that the same name is the same group."""
+    return normalize("NFC", group.strip())
+
+
+def groups_problem(groups: tuple[str, ...]) -> str | None:
+    """What is wrong with these groups of a person, or None."""
+    if len(groups) > MAX_GROUPS:
+        return f"At most {MAX_GROUPS} groups."
+    return next((found for found in map(group_problem, groups) if found), None)
+
+
+def group_problem(group: str) -> str | None:
+    """What is wrong with one group, or None."""
+    if not group.strip():
+        return "A group needs a name."
+    if any(character in _RESERVED for character in group):
+        return f"A group's name has none of {_RESERVED}"
+    return line_problem(group, MAX_GROUP)

@@ -1,0 +1,53 @@
+"""Meetings: when people come together, once or many times, and whether two of them collide."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+MAX_MEETINGS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """One stretch of time in UTC, from `start` up to but not including `end`."""
+
+    start: datetime
+    end: datetime
+
+
+def first_overlap(
+    one: Sequence[Meeting], other: Sequence[Meeting]
+) -> tuple[Meeting, Meeting] | None:
+    """A meeting of each that are going on at the same time, or None; touching is not overlapping.
+
+    Both are sorted by start. Looks at each meeting once.
+    """
+    here = there = 0
+    while here < len(one) and there < len(other):
+        mine, theirs = one[here], other[there]
+        if mine.start < theirs.end and theirs.start < mine.end:
+            return mine, theirs
+        if mine.end <= theirs.end:
+            here += 1
+        else:
+            there += 1
+    return None
+
+
+def meetings_problem(meetings: Sequence[Meeting]) -> str | None:
+    """What is wrong with these as all meetings of one thing, or None."""
+    if not 1 <= len(meetings) <= MAX_MEETINGS:
+        return f"From 1 to {MAX_MEETINGS} meetings."
+    if backwards := next((m for m in meetings if m.end <= m.start), None):
+        return f"A meeting must end after its start: {_at(backwards.start)}."
+    for before, after in pairwise(meetings):
+        if after.start < before.start:
+            return f"Meetings are in order of their start: {_at(after.start)}."
+        if after.start < before.end:
+            return f"Meetings overlap: {_at(before.start)} and {_at(after.start)}."
+    return None
+
+
+def _at(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,135 @@
+"""Recurrence: the occurrences of a rule, by the wall clock of a zone, never without end."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
+from itertools import islice
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from dateutil import rrule
+
+from slotlock.domain.meetings import Meeting
+from slotlock.domain.recurrence_rules import MAX_OCCURRENCES, Day, Rule, parse_rule
+from slotlock.domain.refusals import FieldProblem, InvalidInput
+from slotlock.domain.zones import UNKNOWN_ZONE, find_zone, instant_of, wall_clock, year_problem
+
+MAX_SPAN = timedelta(days=5 * 366)
+LONGEST = timedelta(days=366)
+_FREQUENCIES: dict[str, Any] = {
+    "YEARLY": rrule.YEARLY,
+    "MONTHLY": rrule.MONTHLY,
+    "WEEKLY": rrule.WEEKLY,
+    "DAILY": rrule.DAILY,
+}
+
+
+def occurrences(first: Meeting, text: str, time_zone: str) -> tuple[Meeting, ...] | InvalidInput:
+    """Each meeting of a series in order, or what is wrong with what was filled in.
+
+    The rule speaks of wall-clock times in the zone, which `instant_of` turns into instants; each
+    occurrence lasts exactly as long as `first`. Two that a clock change puts on one instant are
+    one, though both count. Occurrences may overlap.
+
+    `first` is an occurrence if the rule matches its start, and then the first of COUNT. If not, it
+    only says from when on, at what time of the day and how long (the RFC leaves that open; so do
+    dateutil and rrule.js). UNTIL is included, and a date means all of its day in the zone.
+    """
+    zone = find_zone(time_zone)
+    rule = parse_rule(text)
+    found = {
+        "startTime": year_problem(first.start),
+        "endTime": _duration_problem(first),
+        "rrule": rule if isinstance(rule, str) else None,
+        "timeZone": None if zone else UNKNOWN_ZONE.message,
+    }
+    if zone is None or isinstance(rule, str) or any(found.values()):
+        return _invalid(found)
+    starts = _starts(rule, first.start, zone)
+    if isinstance(starts, str):
+        return _invalid({"rrule": starts})
+    lasting = first.end - first.start
+    return tuple(Meeting(start, start + lasting) for start in starts)
+
+
+def _duration_problem(meeting: Meeting) -> str | None:
+    if meeting.end <= meeting.start:
+        return "The end must be after the start."
+    return "At most a year after the start." if meeting.end - meeting.start > LONGEST else None
+
+
+def _invalid(found: dict[str, str | None]) -> InvalidInput:
+    return InvalidInput(tuple(FieldProblem(name, text) for name, text in found.items() if text))
+
+
+def _starts(rule: Rule, start: datetime, zone: ZoneInfo) -> list[datetime] | str:
+    until = None if rule.until is None else _last_instant(rule.until, zone)
+    if until is not None and until < start:
+        return "UNTIL is before the start."
+    if until is not None and until > start + MAX_SPAN:
+        return "UNTIL is more than five years after the start."
+    most = rule.count or MAX_OCCURRENCES + 1
+    instants = (instant_of(shown, zone) for shown in _shown(rule, wall_clock(start, zone)))
+    starts = list(islice((at for at in instants if until is None or at <= until), most))
+    if not starts:
+        return "The rule matches no time within five years of the start."
+    if len(starts) > MAX_OCCURRENCES:
+        return f"At most {MAX_OCCURRENCES} occurrences."
+    if rule.count and len(starts) < rule.count:
+        return f"Only {len(starts)} of {rule.count} come within five years of the start."
+    return sorted(set(starts))
+
+
+def _last_instant(until: date | datetime, zone: ZoneInfo) -> datetime:
+    if not isinstance(until, datetime):
+        return instant_of(datetime.combine(until, time.max), zone)
+    return until if until.tzinfo else instant_of(until, zone)
+
+
+def _shown(rule: Rule, start: datetime) -> Iterator[datetime]:
+    """The wall-clock times that match, from the start on, for five years."""
+    # BYSETPOS counts in the whole first week; the library begins with the start (its issue 1398).
+    back = (start.weekday() - rule.week_start) % 7 if rule.frequency == "WEEKLY" else 0
+    drift = _drift(start.year)
+    fraction = timedelta(microseconds=start.microsecond)
+    lists: dict[str, Any] = {name.lower(): numbers for name, numbers in rule.lists.items()}
+    dates = rrule.rrule(
+        _FREQUENCIES[rule.frequency],
+        dtstart=start - timedelta(days=back) + drift,
+        until=start + MAX_SPAN + drift,
+        interval=rule.interval,
+        wkst=rule.week_start,
+        byweekday=_weekdays(rule, start),
+        **lists,
+    )
+    shown = (each - drift + fraction for each in _to_the_end(dates))
+    return (each for each in shown if each >= start)
+
+
+def _to_the_end(dates: Iterable[datetime]) -> Iterator[datetime]:
+    # A week that begins in the year 9999 may go on in 10000, which no date can say (issue 980).
+    with suppress(ValueError):
+        yield from dates
+
+
+def _drift(year: int) -> timedelta:
+    """How far to move the years from this one on to where the library cannot search for long.
+
+    Nothing but the year 9999 stops it when a rule matches no date (issue 1393), and from now that
+    takes seconds. The calendar repeats every 28 years from 1901 to 2099, and every 400.
+    """
+    latest = 9999 - (MAX_SPAN.days // 365 + 1)
+    alike = latest - (latest - (year + 8000)) % 28
+    return date(alike, 1, 1) - date(year, 1, 1)
+
+
+def _weekdays(rule: Rule, start: datetime) -> list[Any] | None:
+    """BYDAY for the library, which takes MO,1TU as the days that are both."""
+    days = rule.days
+    if not days and rule.frequency == "WEEKLY":
+        days = (Day(start.weekday()),)
+    if any(day.nth for day in days):
+        most = 53 if rule.frequency == "YEARLY" and "BYMONTH" not in rule.lists else 5
+        every = range(1, most + 1)
+        days = tuple(Day(d.weekday, n) for d in days for n in ((d.nth,) if d.nth else every))
+    return [rrule.weekday(day.weekday, day.nth) for day in days] or None

@@ -1,0 +1,115 @@
+"""Rosters: who has a place in a slot, and how the slot's places add up, as organisers keep them."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from slotlock.domain.bookings import Booking
+from slotlock.domain.people import UserId
+from slotlock.domain.record import BookingStatus, Limit
+from slotlock.domain.settling import seen_at
+from slotlock.domain.slots import Slot, SlotStatus, calling_off
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """As much of a person as a roster tells."""
+
+    name: str
+    email: str
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One booking: its person, and how they came by the place.
+
+    `groups` are those that count for the booking, else those that the person has. `made_by` is the
+    name of whoever made it for them, None when they did or the waiting list.
+    """
+
+    name: str
+    email: str
+    groups: tuple[str, ...]
+    status: BookingStatus
+    held_until: datetime | None
+    made_at: datetime
+    made_by: str | None
+    waited_since: datetime | None
+    overrode: tuple[Limit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Places and people. `free` is what somebody could book now: not what others wait for."""
+
+    places: int = 0
+    confirmed: int = 0
+    held: int = 0
+    cancelled: int = 0
+    waiting: int = 0
+    free: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            self.places + other.places,
+            self.confirmed + other.confirmed,
+            self.held + other.held,
+            self.cancelled + other.cancelled,
+            self.waiting + other.waiting,
+            self.free + other.free,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """The roster of a slot, in the order of booking."""
+
+    slot: Slot
+    rows: tuple[Row, ...]
+    counts: Counts
+
+
+def people_in(slot: Slot) -> set[UserId]:
+    """Everybody whose name a roster needs."""
+    makers = {booking.made_by for booking in slot.bookings if booking.made_by is not None}
+    return makers | {booking.user_id for booking in slot.bookings}
+
+
+def roster_of(slot: Slot, people: Mapping[UserId, Named], now: datetime) -> Roster:
+    """The roster as a reader sees it: holds that ran out are gone, called-off places cancelled.
+
+    The slot brings all its bookings. A person who is not among the people has no name.
+    """
+    slot = seen_at(slot, now)
+    rows = tuple(_row(slot, booking, people) for booking in slot.bookings)
+    took = Counter(row.status for row in rows)
+    counts = Counts(
+        places=slot.capacity,
+        confirmed=took[BookingStatus.CONFIRMED],
+        held=took[BookingStatus.HELD],
+        cancelled=took[BookingStatus.CANCELLED],
+        waiting=slot.waiting_count,
+        free=0 if slot.status is SlotStatus.CANCELLED else max(slot.remaining, 0),
+    )
+    return Roster(slot, rows, counts)
+
+
+def _row(slot: Slot, booking: Booking, people: Mapping[UserId, Named]) -> Row:
+    if slot.called_off is not None:
+        booking = booking.then(calling_off(slot))
+    person = people.get(booking.user_id)
+    made_by = people.get(booking.made_by) if booking.made_by else None
+    overrode = dict.fromkeys(limit for entry in booking.log for limit in entry.overrode)
+    return Row(
+        name=person.name if person else "",
+        email=person.email if person else "",
+        groups=booking.groups or (person.groups if person else ()),
+        status=booking.status,
+        held_until=booking.held_until if booking.status is BookingStatus.HELD else None,
+        made_at=booking.created_at,
+        made_by=made_by.name if made_by and made_by != person else None,
+        waited_since=booking.waited_since,
+        overrode=tuple(overrode),
+    )

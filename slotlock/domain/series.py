@@ -1,0 +1,107 @@
+"""Series: slots that a recurrence rule makes, each a slot of its own afterwards."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.keeping import SlotDraft, create
+from slotlock.domain.meetings import Meeting
+from slotlock.domain.recurrence import occurrences
+from slotlock.domain.refusals import FieldProblem, InvalidInput
+from slotlock.domain.resources import Occupancy, ResourceTaken
+from slotlock.domain.slots import SeriesId, Slot, SlotStatus
+from slotlock.domain.zones import moved_alike
+
+
+class OnConflict(StrEnum):
+    """What becomes of a series some of whose dates are taken."""
+
+    STRICT = "strict"
+    SKIP_CONFLICTS = "skip_conflicts"
+
+
+class SeriesScope(StrEnum):
+    """Which slots of a series a change is for."""
+
+    THIS = "this"
+    THIS_AND_FOLLOWING = "this_and_following"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesCreated:
+    """The slots of a new series, and the dates left out because their resource is taken."""
+
+    series_id: SeriesId
+    slots: tuple[Slot, ...]
+    conflicts: tuple[ResourceTaken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesConflicts:
+    """Dates at which the resource is taken: nothing was created."""
+
+    conflicts: tuple[ResourceTaken, ...]
+
+
+def planned(
+    draft: SlotDraft, rrule: str, ids: Sequence[SlotId], now: datetime
+) -> tuple[Slot, ...] | InvalidInput:
+    """The slots that a rule makes of a first one, or what is wrong; there are ids enough."""
+    if draft.start is None or draft.end is None or draft.timetable is not None:
+        problem = FieldProblem("startTime", "The first slot of a series has a start and an end.")
+        return InvalidInput((problem,))
+    first = create(ids[0], draft, now)
+    if isinstance(first, InvalidInput):
+        return first
+    times = occurrences(Meeting(draft.start, draft.end), rrule, draft.time_zone)
+    if isinstance(times, InvalidInput):
+        return times
+    return tuple(
+        replace(first.slot, id=id_, start=meeting.start, end=meeting.end)
+        for id_, meeting in zip(ids, times, strict=False)
+    )
+
+
+def without_conflicts(
+    slots: Sequence[Slot], others: Sequence[Slot]
+) -> tuple[tuple[Slot, ...], tuple[ResourceTaken, ...]]:
+    """The slots whose resource is free, each also of those before it; and why the rest is not."""
+    free: list[Slot] = []
+    conflicts: list[ResourceTaken] = []
+    occupied = Occupancy.of(others)
+    for slot in slots:
+        # They come in order and last alike, so that of the series itself the one before is enough.
+        taken = occupied.clash(slot) or Occupancy.of(free[-1:]).clash(slot)
+        if taken is None:
+            free.append(slot)
+        else:
+            conflicts.append(taken)
+    return tuple(free), tuple(conflicts)
+
+
+def in_scope(slots: Sequence[Slot], this: Slot, scope: SeriesScope) -> tuple[Slot, ...]:
+    """The slots of a series that a change is for; those that were called off stay so."""
+    live = (slot for slot in slots if slot.status is not SlotStatus.CANCELLED)
+    return tuple(slot for slot in live if scope is SeriesScope.ALL or slot.start >= this.start)
+
+
+def changes_of_each(
+    slots: Sequence[Slot], this: Slot, changes: Mapping[str, Any]
+) -> dict[SlotId, Mapping[str, Any]] | InvalidInput:
+    """The changes for each slot: where times change, all move as this one does."""
+    if not changes.keys() & {"start", "end"}:
+        return {slot.id: changes for slot in slots}
+    old = Meeting(this.start, this.end)
+    new = Meeting(changes.get("start", this.start), changes.get("end", this.end))
+    zone = changes.get("time_zone", this.time_zone)
+    moved = moved_alike([Meeting(slot.start, slot.end) for slot in slots], old, new, zone)
+    if isinstance(moved, InvalidInput):
+        return moved
+    return {
+        slot.id: {**changes, "start": meeting.start, "end": meeting.end}
+        for slot, meeting in zip(slots, moved, strict=True)
+    }

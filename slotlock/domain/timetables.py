@@ -1,0 +1,122 @@
+"""Timetables: the weekly pattern of a course over a range of dates, and its meetings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from enum import Enum
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+from slotlock.domain.meetings import MAX_MEETINGS, Meeting, meetings_problem
+from slotlock.domain.refusals import FieldProblem, InvalidInput
+from slotlock.domain.zones import UNKNOWN_ZONE, find_zone, instant_of, year_problem
+
+MAX_WEEKLY = 50
+MAX_RANGE = timedelta(days=2 * 366)
+_DAY = timedelta(days=1)
+
+
+class Weekday(Enum):
+    """As `date.weekday` counts them."""
+
+    MONDAY = 0
+    TUESDAY = 1
+    WEDNESDAY = 2
+    THURSDAY = 3
+    FRIDAY = 4
+    SATURDAY = 5
+    SUNDAY = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Weekly:
+    """A meeting of every week, by the wall clock. One that ends before its start ends next day."""
+
+    weekday: Weekday
+    start: time
+    end: time
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """Which meetings a course has from `first` to `last`, both included.
+
+    A weekly meeting that begins on one of the `holidays` does not take place. `extra` are single
+    meetings besides, on any date.
+    """
+
+    first: date
+    last: date
+    weekly: tuple[Weekly, ...] = ()
+    holidays: tuple[date, ...] = ()
+    extra: tuple[Meeting, ...] = ()
+
+
+def meetings_of(timetable: Timetable, time_zone: str) -> tuple[Meeting, ...] | InvalidInput:
+    """The meetings of the timetable in order, or what is wrong with it.
+
+    Start and end keep their wall-clock times across clock changes, so that a night class can be an
+    hour longer or shorter once. Skipped and repeated times are read as `instant_of` says.
+    """
+    zone = find_zone(time_zone)
+    problems = _problems(timetable)
+    if zone is None:
+        return InvalidInput((*problems, UNKNOWN_ZONE))
+    if problems:
+        return InvalidInput(problems)
+    weekly = islice(_weekly_meetings(timetable, zone), MAX_MEETINGS + 1)
+    meetings = sorted((*weekly, *timetable.extra), key=lambda meeting: meeting.start)
+    if problem := meetings_problem(meetings):
+        return InvalidInput((FieldProblem("weekly", problem),))
+    return tuple(meetings)
+
+
+def _weekly_meetings(timetable: Timetable, zone: ZoneInfo) -> Iterator[Meeting]:
+    holidays = frozenset(timetable.holidays)
+    for ahead in range((timetable.last - timetable.first).days + 1):
+        day = timetable.first + ahead * _DAY
+        if day in holidays:
+            continue
+        for weekly in timetable.weekly:
+            if weekly.weekday.value == day.weekday():
+                yield _meeting(weekly, day, zone)
+
+
+def _meeting(weekly: Weekly, day: date, zone: ZoneInfo) -> Meeting:
+    last_day = day + _DAY if weekly.end < weekly.start else day
+    return Meeting(
+        instant_of(datetime.combine(day, weekly.start), zone),
+        instant_of(datetime.combine(last_day, weekly.end), zone),
+    )
+
+
+def _problems(timetable: Timetable) -> tuple[FieldProblem, ...]:
+    found = {
+        "first": year_problem(timetable.first),
+        "last": year_problem(timetable.last) or _range_problem(timetable),
+        "weekly": _weekly_problem(timetable.weekly),
+        "extra": _extra_problem(timetable.extra),
+    }
+    return tuple(FieldProblem(field, message) for field, message in found.items() if message)
+
+
+def _range_problem(timetable: Timetable) -> str | None:
+    if timetable.last < timetable.first:
+        return "The last date must not be before the first."
+    if timetable.last - timetable.first > MAX_RANGE:
+        return "At most two years after the first date."
+    return None
+
+
+def _weekly_problem(weekly: tuple[Weekly, ...]) -> str | None:
+    if len(weekly) > MAX_WEEKLY:
+        return f"At most {MAX_WEEKLY} meetings a week."
+    if any(each.start == each.end for each in weekly):
+        return "The end must differ from the start."
+    return None
+
+
+def _extra_problem(extra: tuple[Meeting, ...]) -> str | None:
+    if any(meeting.end <= meeting.start for meeting in extra):
+        return "A meeting must end after its start."
+    return None

@@ -1,0 +1,26 @@
+"""Who did not get a place in a campaign."""
+
+from dataclasses import dataclass
+
+from slotlock.domain.bookings import Waiting
+from slotlock.domain.people import User
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """Somebody who has no place in any slot of a campaign, and the turns they wait for."""
+
+    user: User
+    waiting: tuple[Waiting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnplacedPage:
+    """Some of them, by address; up to which address people were looked at, and if more follow.
+
+    Where nearly everybody has a place, a page ends before it is full.
+    """
+
+    items: tuple[Unplaced, ...]
+    end: str | None
+    more: bool

@@ -1,0 +1,76 @@
+"""Wall clocks: what they show at an instant, and which instant they mean.
+
+The rules come from the IANA database through `zoneinfo`: the system's copy, else that of tzdata.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from slotlock.domain.meetings import Meeting
+from slotlock.domain.refusals import FieldProblem, InvalidInput
+
+# Far enough for any plan, and never so far that adding an offset or a span leaves the calendar.
+FIRST_YEAR, LAST_YEAR = 1970, 2090
+UNKNOWN_ZONE = FieldProblem("timeZone", "A time zone is an IANA name, like Europe/Berlin.")
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+def find_zone(name: str) -> ZoneInfo | None:
+    """The zone of this IANA name, or None. Any text may be asked for."""
+    return ZoneInfo(name) if name in _names() else None
+
+
+def wall_clock(instant: datetime, zone: ZoneInfo) -> datetime:
+    """What clocks in the zone show, as a naive time."""
+    return instant.astimezone(zone).replace(tzinfo=None, fold=0)
+
+
+def instant_of(shown: datetime, zone: ZoneInfo) -> datetime:
+    """The instant in UTC that a naive time means in the zone (RFC 5545, 3.3.5).
+
+    A time that is shown twice is the first one. One that is skipped is read with the offset before
+    the gap: 02:30 in the night of the change is 03:30 by the new clock.
+    """
+    return shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
+
+
+def year_problem(shown: date) -> str | None:
+    """Why a plan cannot begin or end then, or None."""
+    if FIRST_YEAR <= shown.year <= LAST_YEAR:
+        return None
+    return f"The year is from {FIRST_YEAR} to {LAST_YEAR}."
+
+
+def moved_alike(
+    meetings: Sequence[Meeting], old: Meeting, new: Meeting, time_zone: str
+) -> tuple[Meeting, ...] | InvalidInput:
+    """Each meeting moved as `old` was to become `new`, in the order given.
+
+    The difference is the wall clock's: if a weekly 09:00 becomes 10:00, all are at 10:00 on both
+    sides of a clock change. Each lasts exactly as long as `new`. A meeting that its series had put
+    on a skipped time starts from the time it really has.
+    """
+    zone = find_zone(time_zone)
+    if zone is None:
+        return InvalidInput((UNKNOWN_ZONE,))
+    if new.end <= new.start:
+        return InvalidInput((FieldProblem("endTime", "The end must be after the start."),))
+    lasting = new.end - new.start
+    try:
+        by = wall_clock(new.start, zone) - wall_clock(old.start, zone)
+        return tuple(new if m == old else shifted(m, by, lasting, zone) for m in meetings)
+    except OverflowError:
+        return InvalidInput((FieldProblem("startTime", "The calendar ends before that."),))
+
+
+def shifted(meeting: Meeting, by: timedelta, lasting: timedelta, zone: ZoneInfo) -> Meeting:
+    """The meeting moved by a wall-clock difference, lasting exactly so long."""
+    # By nothing is the same instant, also for the second of two times that look alike.
+    start = meeting.start if not by else instant_of(wall_clock(meeting.start, zone) + by, zone)
+    return Meeting(start, start + lasting)

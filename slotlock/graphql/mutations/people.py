@@ -1,0 +1,79 @@
+"""What organisers do with people: give them groups, ban and unban them."""
+
+from typing import Annotated
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.auth import people
+from slotlock.desk import waitlist
+from slotlock.domain.people import User
+from slotlock.graphql import ids
+from slotlock.graphql.context import Info
+from slotlock.graphql.types import people_results as told
+from slotlock.graphql.types.booking_refusals import PersonNotFound
+from slotlock.graphql.types.people_results import (
+    BanPersonResult,
+    SetGroupsResult,
+    UnbanPersonResult,
+)
+
+
+@strawberry.input(description="Who carries which groups from now on.")
+class SetGroupsInput:
+    user_id: strawberry.ID = field(description="The person.")
+    groups: list[str] = field(
+        description="All groups of theirs: at most 20, each a line of 1 to 50 characters without "
+        "`,` `;` and `*`."
+    )
+
+
+UserIdArgument = Annotated[strawberry.ID, argument(description="The person.")]
+
+
+@strawberry.type
+class PeopleMutations:
+    @field(description="Let a person carry these groups and no others. Organisers only.")
+    async def set_groups(
+        self,
+        info: Info,
+        input: Annotated[SetGroupsInput, argument(description="Who, what.")],  # noqa: A002
+    ) -> SetGroupsResult:
+        organiser, user_id = info.context.organiser, ids.user_id_of(input.user_id)
+        if user_id is None:
+            return PersonNotFound.of(input.user_id)
+        return told.grouped(
+            await people.set_groups(info.context.auth, organiser, user_id, input.groups), organiser
+        )
+
+    @field(
+        description="Keep a person out: they are signed out, neither sign in nor are booked for, "
+        "and leave all waiting lists; their bookings stay. Banned again, they get the new reason. "
+        "Organisers only, and for organisers and admins admins only."
+    )
+    async def ban_person(
+        self,
+        info: Info,
+        user_id: UserIdArgument,
+        reason: Annotated[
+            str | None,
+            argument(description="Why, for organisers; a line of at most 200 characters."),
+        ] = None,
+    ) -> BanPersonResult:
+        organiser, found = info.context.organiser, ids.user_id_of(user_id)
+        if found is None:
+            return PersonNotFound.of(user_id)
+        outcome = await people.ban(info.context.auth, organiser, found, reason)
+        if isinstance(outcome, User):
+            await waitlist.leave_all(info.context.desk, found, organiser.user_id)
+        return told.banned(outcome, organiser)
+
+    @field(
+        description="Let a person in again; one who is not banned stays as they are. Organisers "
+        "only, and for organisers and admins admins only."
+    )
+    async def unban_person(self, info: Info, user_id: UserIdArgument) -> UnbanPersonResult:
+        organiser, found = info.context.organiser, ids.user_id_of(user_id)
+        if found is None:
+            return PersonNotFound.of(user_id)
+        return told.unbanned(await people.unban(info.context.auth, organiser, found), organiser)

@@ -1,0 +1,99 @@
+"""Creating a series of slots."""
+
+from typing import Annotated, assert_never
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.desk import series as desk
+from slotlock.domain import campaigns
+from slotlock.domain import refusals as refused
+from slotlock.domain import series as domain
+from slotlock.domain.people import Caller
+from slotlock.domain.series import OnConflict
+from slotlock.graphql import ids
+from slotlock.graphql.context import Info
+from slotlock.graphql.types.campaigns import CampaignNotFound, ResourceTaken
+from slotlock.graphql.types.refusals import InvalidInput, Locked, Refusal, RefusalCode
+from slotlock.graphql.types.slot_inputs import CreateSlotInput
+from slotlock.graphql.types.slots import Slot
+
+
+@strawberry.input(description="A series of slots to create.")
+class CreateSlotSeriesInput:
+    slot: CreateSlotInput = field(description="The first slot; the others are like it.")
+    rrule: str = field(
+        description="When the others are: a recurrence rule of RFC 5545 with COUNT or UNTIL, like "
+        "`FREQ=WEEKLY;COUNT=10`, at most 500 slots within 5 years. It is followed on the clocks of "
+        "the slot's time zone: a weekly 09:00 stays 09:00."
+    )
+    on_conflict: OnConflict = field(
+        default=OnConflict.STRICT,
+        description="What becomes of it if the resource is taken on some dates.",
+    )
+
+
+@strawberry.type(description="A series was created, with all its dates or those that were free.")
+class SlotSeriesCreated:
+    series_id: strawberry.ID = field(description="The series, for `slots(filter: {seriesId})`.")
+    slots: list[Slot] = field(description="Its slots, by start.")
+    conflicts: list[ResourceTaken] = field(description="The dates that were left out, and why.")
+
+
+@strawberry.type(description="The resource is taken on some dates, so that nothing was created.")
+class SeriesConflicts(Refusal):
+    conflicts: list[ResourceTaken] = field(description="Those dates, and what takes the resource.")
+
+
+CreateSlotSeriesResult = Annotated[
+    SlotSeriesCreated | SeriesConflicts | InvalidInput | CampaignNotFound | Locked,
+    strawberry.union("CreateSlotSeriesResult", description="What came of creating a series."),
+]
+
+
+@strawberry.type
+class SeriesMutations:
+    @field(description="Create the slots of a series, each a slot of its own. Organisers only.")
+    async def create_slot_series(
+        self,
+        info: Info,
+        input: Annotated[CreateSlotSeriesInput, argument(description="It.")],  # noqa: A002
+    ) -> CreateSlotSeriesResult:
+        organiser = info.context.organiser
+        campaign_id = ids.campaign_id_of(input.slot.campaign_id or "")
+        if input.slot.campaign_id is not None and campaign_id is None:
+            return CampaignNotFound.of(input.slot.campaign_id)
+        draft = input.slot.as_draft()
+        outcome = await desk.create(
+            info.context.desk,
+            draft,
+            input.rrule,
+            input.on_conflict,
+            organiser.user_id,
+            campaign_id,
+        )
+        return _created(outcome, organiser)
+
+
+def _created(outcome: desk.SeriesOutcome, organiser: Caller) -> CreateSlotSeriesResult:
+    match outcome:
+        case domain.SeriesCreated():
+            return SlotSeriesCreated(
+                series_id=ids.series_gid(outcome.series_id),
+                slots=[Slot.of(slot, organiser) for slot in outcome.slots],
+                conflicts=[ResourceTaken.of(each, organiser) for each in outcome.conflicts],
+            )
+        case domain.SeriesConflicts():
+            return SeriesConflicts(
+                code=RefusalCode.SERIES_CONFLICTS,
+                message="The resource is taken on some of these dates.",
+                conflicts=[ResourceTaken.of(each, organiser) for each in outcome.conflicts],
+            )
+        case refused.InvalidInput():
+            return InvalidInput.of(outcome)
+        case campaigns.CampaignNotFound():
+            return CampaignNotFound.of(ids.campaign_gid(outcome.campaign_id))
+        case refused.Locked():
+            return Locked.of(outcome)
+        case _:
+            assert_never(outcome)

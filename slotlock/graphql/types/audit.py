@@ -1,0 +1,120 @@
+"""The log of what happened, as organisers see it."""
+
+import binascii
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import datetime, timedelta
+from typing import Self
+
+import orjson
+import strawberry
+from strawberry import field
+
+from slotlock.domain import audit as domain
+from slotlock.domain.audit import AuditPosition, Happening
+from slotlock.domain.people import UserId
+from slotlock.domain.record import BookingStatus, Limit
+from slotlock.graphql import ids
+from slotlock.graphql.context import Info
+from slotlock.graphql.errors import Code, RefusedError
+from slotlock.graphql.types.campaigns import Campaign
+from slotlock.graphql.types.connections import EPOCH, Connection
+from slotlock.graphql.types.people import User, load_user
+from slotlock.graphql.types.slots import Slot, load_campaign
+
+MOST_ENTRIES = 1_000_000
+
+
+@strawberry.type(description="A field that an organiser changed.")
+class AuditEdit:
+    field_: str = field(name="field", description="Its name, as in the input that changes it.")
+    before: str | None = field(description="Its value before as text; null for none.")
+    after: str | None = field(description="Its value after as text; null for none.")
+    user_id: strawberry.Private[UserId | None]
+
+    @field(description="Of many people changed at once, whose field it is.")
+    async def user(self, info: Info) -> User | None:
+        return await load_user(info, self.user_id) if self.user_id else None
+
+    @classmethod
+    def of(cls, edit: domain.Edit) -> Self:
+        return cls(field_=edit.field, before=edit.before, after=edit.after, user_id=edit.user_id)
+
+
+@strawberry.type(description="One thing that happened.")
+class AuditEntry:
+    at: datetime = field(description="When.")
+    what: Happening = field(description="What.")
+    booking_id: strawberry.ID | None = field(
+        description="The booking it happened to, for `node`; null for a turn in a waiting list."
+    )
+    before: BookingStatus | None = field(
+        description="The booking's status before; null when it was made."
+    )
+    after: BookingStatus | None = field(description="The booking's status after.")
+    held_until: datetime | None = field(description="Of a hold, when it runs out after this.")
+    overrode: list[Limit] = field(description="Limits that an organiser overrode with it.")
+    edits: list[AuditEdit] = field(description="Of an organiser's act, the fields that it changed.")
+    entry: strawberry.Private[domain.AuditEntry]
+
+    @field(description="Who did it; null for the waiting list, the clock and the command line.")
+    async def by(self, info: Info) -> User | None:
+        return await load_user(info, self.entry.by) if self.entry.by else None
+
+    @field(
+        description="Whose booking or turn it is, or to whom it was done; null if to many at once."
+    )
+    async def user(self, info: Info) -> User | None:
+        return await load_user(info, self.entry.user_id) if self.entry.user_id else None
+
+    @field(description="The campaign that was changed.")
+    async def campaign(self, info: Info) -> Campaign | None:
+        changed = self.entry.campaign_id if self.entry.slot_id is None else None
+        return await load_campaign(info, changed) if changed else None
+
+    @field(description="The slot it is in, or that was changed.")
+    async def slot(self, info: Info) -> Slot | None:
+        slot_id = self.entry.slot_id
+        found = await info.context.slots.load(slot_id) if slot_id else None
+        return Slot.of(found, info.context.reader) if found else None
+
+    @classmethod
+    def of(cls, entry: domain.AuditEntry) -> Self:
+        booking_id = None
+        if entry.slot_id and entry.booking_id:
+            booking_id = ids.booking_gid(entry.slot_id, entry.booking_id)
+        return cls(
+            at=entry.position.at,
+            what=entry.what,
+            booking_id=booking_id,
+            before=entry.before,
+            after=entry.after,
+            held_until=entry.held_until,
+            overrode=list(entry.overrode),
+            edits=[AuditEdit.of(edit) for edit in entry.edits],
+            entry=entry,
+        )
+
+
+AuditConnection = Connection[AuditEntry]
+
+
+def audit_cursor(entry: domain.AuditEntry) -> str:
+    """The cursor that stands for an entry."""
+    place = entry.position
+    milliseconds = (place.at - EPOCH) // timedelta(milliseconds=1)
+    return urlsafe_b64encode(orjson.dumps([milliseconds, place.id, place.number])).decode()
+
+
+def audit_position(cursor: str | None) -> AuditPosition | None:
+    """The position that a cursor stands for. Errors: BAD_USER_INPUT."""
+    if cursor is None:
+        return None
+    try:
+        milliseconds, id_, number = orjson.loads(urlsafe_b64decode(cursor.encode("ascii")))
+        known = re.fullmatch("[0-9a-f]{24}", id_, re.ASCII)
+        if known and isinstance(number, int) and 0 <= number < MOST_ENTRIES:
+            return AuditPosition(EPOCH + timedelta(milliseconds=milliseconds), id_, number)
+    except (ValueError, TypeError, OverflowError, binascii.Error):
+        pass
+    raise RefusedError(Code.BAD_USER_INPUT, "This cursor is not one of ours.")

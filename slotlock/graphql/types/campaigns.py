@@ -1,0 +1,108 @@
+"""Campaigns as clients see them."""
+
+from datetime import datetime
+from typing import Self
+
+import strawberry
+from strawberry import field
+
+from slotlock.domain import campaigns as domain
+from slotlock.domain.people import Caller
+from slotlock.domain.resources import ResourceTaken as Taken
+from slotlock.domain.terms import CampaignState
+from slotlock.graphql.context import Info
+from slotlock.graphql.ids import campaign_gid
+from slotlock.graphql.types.people import Node
+from slotlock.graphql.types.refusals import Refusal, RefusalCode
+from slotlock.graphql.types.slots import GroupLimit, Meeting, Slot
+
+
+@strawberry.type(description="Slots that are booked under one set of rules, between two times.")
+class Campaign(Node):
+    name: str = field(description="What it is called.")
+    published: bool = field(description="Whether people see it and, while it is open, may book.")
+    opens_at: datetime = field(description="From this instant on it takes bookings.")
+    closes_at: datetime = field(description="From this instant on it takes none.")
+    eligible_groups: list[list[str]] = field(
+        description="Sets of groups: a person needs one group of every set. Empty for everybody."
+    )
+    max_bookings: int | None = field(description="How many bookings a person may have in it.")
+    forbid_overlap: bool = field(
+        description="Whether a person's bookings in campaigns that say so may not overlap in time, "
+        "all meetings considered."
+    )
+    group_limits: list[GroupLimit] = field(
+        description="How many of which groups may have a place in each of its slots."
+    )
+    cancel_until: datetime | None = field(
+        description="Until when people give places back themselves, if it is before the slot's own "
+        "cut-off."
+    )
+    version: int = field(description="Grows with every change.")
+
+    @field(description="Where it is in time.")
+    def state(self, info: Info) -> CampaignState:
+        now = info.context.desk.now()
+        if now < self.opens_at:
+            return CampaignState.UPCOMING
+        return CampaignState.OPEN if now < self.closes_at else CampaignState.CLOSED
+
+    @classmethod
+    def of(cls, campaign: domain.Campaign) -> Self:
+        terms = campaign.terms
+        return cls(
+            id=campaign_gid(campaign.id),
+            name=campaign.name,
+            published=terms.published,
+            opens_at=terms.opens_at,
+            closes_at=terms.closes_at,
+            eligible_groups=[list(groups) for groups in terms.eligible],
+            max_bookings=terms.most,
+            forbid_overlap=terms.forbid_overlap,
+            group_limits=[GroupLimit(group=g.group, limit=g.limit) for g in terms.group_limits],
+            cancel_until=terms.cancel_until,
+            version=terms.version,
+        )
+
+
+@strawberry.type(description="No such campaign, or none that the caller may see.")
+class CampaignNotFound(Refusal):
+    campaign_id: strawberry.ID = field(description="The id that was asked for.")
+
+    @classmethod
+    def of(cls, gid: str) -> Self:
+        return cls(
+            code=RefusalCode.CAMPAIGN_NOT_FOUND,
+            message="There is no such campaign.",
+            campaign_id=strawberry.ID(gid),
+        )
+
+
+@strawberry.type(description="Too many others changed the same campaign at once.")
+class CampaignBusy(Refusal):
+    retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
+
+    @classmethod
+    def of(cls, outcome: domain.CampaignBusy) -> Self:
+        return cls(
+            code=RefusalCode.CAMPAIGN_BUSY,
+            message="Others are changing this campaign. Please try again.",
+            retry_after_ms=outcome.retry_after_ms,
+        )
+
+
+@strawberry.type(description="Another published slot uses the resource at the same time.")
+class ResourceTaken(Refusal):
+    meeting: Meeting = field(description="The first meeting of the slot that overlaps.")
+    other: Slot = field(description="The slot that uses it.")
+    other_meeting: Meeting = field(description="Its meeting at that time.")
+
+    @classmethod
+    def of(cls, outcome: Taken, caller: Caller) -> Self:
+        return cls(
+            code=RefusalCode.RESOURCE_TAKEN,
+            message=f"{outcome.resource} is used by another slot at that time.",
+            meeting=Meeting.of(outcome.meeting),
+            other=Slot.of(outcome.other, caller),
+            other_meeting=Meeting.of(outcome.other_meeting),
+        )

@@ -1,0 +1,158 @@
+"""Why somebody may not have a place although one is left."""
+
+from datetime import datetime
+from typing import Self, assert_never
+
+import strawberry
+from strawberry import field
+
+from slotlock.domain import meetings
+from slotlock.domain import refusals as refused
+from slotlock.domain.bookings import Booking
+from slotlock.domain.people import Caller
+from slotlock.graphql.ids import booking_gid, slot_gid
+from slotlock.graphql.types.refusals import Refusal, RefusalCode, SlotStarted
+from slotlock.graphql.types.slots import Meeting, Slot
+
+WHOSE = "for themselves and for organisers; null also when another claim wants it."
+
+
+@strawberry.type(
+    description="The person has as many bookings as they may: one of each choice, or as many of a "
+    "campaign as it allows."
+)
+class LimitReached(Refusal):
+    limit: int = field(description="How many there may be.")
+    other_booking_id: strawberry.ID | None = field(
+        description=f"The booking they have of the choice, {WHOSE}"
+    )
+    slot: Slot = field(description="The slot that was asked for.")
+
+    @classmethod
+    def of(cls, outcome: refused.LimitReached, caller: Caller) -> Self:
+        return cls(
+            code=RefusalCode.LIMIT_REACHED,
+            message="There are as many bookings already as there may be.",
+            limit=outcome.limit,
+            other_booking_id=_shown(outcome.booking, caller),
+            slot=Slot.of(outcome.slot, caller),
+        )
+
+
+@strawberry.type(description="The campaign is not open yet.")
+class NotYetOpen(Refusal):
+    opens_at: datetime = field(description="From this instant on it takes bookings.")
+    slot: Slot = field(description="The slot that was asked for.")
+
+    @classmethod
+    def of(cls, outcome: refused.NotYetOpen, caller: Caller) -> Self:
+        return cls(
+            code=RefusalCode.NOT_YET_OPEN,
+            message="This cannot be booked yet.",
+            opens_at=outcome.opens_at,
+            slot=Slot.of(outcome.slot, caller),
+        )
+
+
+@strawberry.type(description="The campaign takes no bookings any more, or is not published.")
+class Closed(Refusal):
+    closes_at: datetime = field(description="From this instant on a published one takes none.")
+    slot_id: strawberry.ID = field(description="The slot, which people may not see any more.")
+
+    @classmethod
+    def of(cls, outcome: refused.Closed) -> Self:
+        return cls(
+            code=RefusalCode.CLOSED,
+            message="This can no longer be booked.",
+            closes_at=outcome.closes_at,
+            slot_id=slot_gid(outcome.slot.id),
+        )
+
+
+@strawberry.type(description="The campaign is for people of other groups.")
+class NotEligible(Refusal):
+    slot: Slot = field(description="The slot that was asked for.")
+
+    @classmethod
+    def of(cls, outcome: refused.NotEligible, caller: Caller) -> Self:
+        return cls(
+            code=RefusalCode.NOT_ELIGIBLE,
+            message="This is for people of other groups.",
+            slot=Slot.of(outcome.slot, caller),
+        )
+
+
+@strawberry.type(description="As many people of one group have a place in the slot as may.")
+class GroupFull(Refusal):
+    group: str = field(description="The group.")
+    limit: int = field(description="How many of it may have a place.")
+    slot: Slot = field(description="The slot that was asked for.")
+
+    @classmethod
+    def of(cls, outcome: refused.GroupFull, caller: Caller) -> Self:
+        return cls(
+            code=RefusalCode.GROUP_FULL,
+            message=f"As many of {outcome.group} have a place as may.",
+            group=outcome.group,
+            limit=outcome.limit,
+            slot=Slot.of(outcome.slot, caller),
+        )
+
+
+@strawberry.type(description="A meeting of the slot overlaps one of another booking.")
+class TimeConflict(Refusal):
+    other_booking_id: strawberry.ID | None = field(description=f"The other booking, {WHOSE}")
+    meeting: Meeting = field(description="The first meeting of the slot that overlaps.")
+    other_meeting: Meeting = field(description="The meeting of the other booking.")
+    slot: Slot = field(description="The slot that was asked for.")
+
+    @classmethod
+    def of(cls, outcome: refused.TimeConflict, caller: Caller) -> Self:
+        return cls(
+            code=RefusalCode.TIME_CONFLICT,
+            message="This overlaps another booking.",
+            other_booking_id=_shown(outcome.booking, caller),
+            meeting=_meeting(outcome.meeting),
+            other_meeting=_meeting(outcome.other),
+            slot=Slot.of(outcome.slot, caller),
+        )
+
+
+def _meeting(meeting: meetings.Meeting) -> Meeting:
+    return Meeting(start_time=meeting.start, end_time=meeting.end)
+
+
+def _shown(other: Booking | None, caller: Caller) -> strawberry.ID | None:
+    if other is None or not (caller.organises or other.user_id == caller.user_id):
+        return None
+    return booking_gid(other.slot_id, other.id)
+
+
+ChosenRefusal = LimitReached | TimeConflict
+LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | ChosenRefusal
+
+
+def chosen_refusal(outcome: refused.ChosenRefusal, caller: Caller) -> ChosenRefusal:
+    """What a person's other places rule out, as they are told."""
+    if isinstance(outcome, refused.LimitReached):
+        return LimitReached.of(outcome, caller)
+    return TimeConflict.of(outcome, caller)
+
+
+def limit_refusal(outcome: refused.LimitRefusal, caller: Caller) -> LimitRefusal:
+    """What stands in somebody's way, as they are told."""
+    match outcome:
+        case refused.SlotStarted():
+            return SlotStarted.of(Slot.of(outcome.slot, caller))
+        case refused.NotYetOpen():
+            return NotYetOpen.of(outcome, caller)
+        case refused.Closed():
+            return Closed.of(outcome)
+        case refused.NotEligible():
+            return NotEligible.of(outcome, caller)
+        case refused.GroupFull():
+            return GroupFull.of(outcome, caller)
+        case refused.LimitReached() | refused.TimeConflict():
+            return chosen_refusal(outcome, caller)
+        case _:
+            assert_never(outcome)

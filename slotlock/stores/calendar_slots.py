@@ -1,0 +1,86 @@
+"""The slots that calendars show, some at a time, since one may have hundreds of meetings."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from bson import ObjectId
+
+from slotlock.domain.people import UserId
+from slotlock.domain.slots import Slot, SlotStatus
+from slotlock.domain.terms import CampaignId
+from slotlock.stores.gate import Gate, listed
+from slotlock.stores.mongo import Database, Document
+from slotlock.stores.slot_documents import slot_of
+from slotlock.stores.slot_looks import seen_by
+
+AT_ONCE = 100
+SHOWN = [SlotStatus.PUBLISHED.value, SlotStatus.CANCELLED.value]
+FORWARD, BACKWARD = 1, -1
+
+
+class CalendarSlots:
+    """The slots, as calendars go through them."""
+
+    def __init__(self, database: Database, lists: Gate) -> None:
+        self.lists = lists
+        self._slots = database["slots"]
+
+    @listed
+    async def of_person(
+        self, user_id: UserId, since: datetime, now: datetime, after: Slot | None
+    ) -> Sequence[Slot]:
+        """The next slots with a live booking of a person that end after `since`, latest first."""
+        query = {"bookings.user": ObjectId(user_id), "end": {"$gte": since}}
+        return await self._next(query, "person", BACKWARD, after, now, [user_id])
+
+    @listed
+    async def to_come(
+        self, campaign_id: CampaignId | None, now: datetime, after: Slot | None
+    ) -> Sequence[Slot]:
+        """The next published and called-off slots that end from now on."""
+        query = _published(campaign_id, {"$gte": now})
+        return await self._next(query, _index(campaign_id), FORWARD, after, now)
+
+    @listed
+    async def over(
+        self, campaign_id: CampaignId | None, since: datetime, now: datetime, after: Slot | None
+    ) -> Sequence[Slot]:
+        """The next published and called-off slots that ended after `since`, the latest first."""
+        query = _published(campaign_id, {"$gte": since, "$lt": now})
+        return await self._next(query, _index(campaign_id), BACKWARD, after, now)
+
+    async def _next(
+        self,
+        query: Document,
+        index: str,
+        order: int,
+        after: Slot | None,
+        now: datetime,
+        people: Sequence[UserId] = (),
+    ) -> Sequence[Slot]:
+        key = "end" if index == "end" else "start"
+        if after is not None:
+            past, at = "$gt" if order == FORWARD else "$lt", getattr(after, key)
+            here = {key: at, "_id": {past: ObjectId(after.id)}}
+            on = [{key: {f"{past}e": at}}, {"$or": [{key: {past: at}}, here]}]
+            query = {"$and": [query, *on]}
+        found = self._slots.find(
+            query,
+            seen_by(people, (), now, heads=1),
+            sort=[(key, order), ("_id", order)],
+            limit=AT_ONCE,
+            hint=index,  # in order as they are read, so that no page costs more than it shows
+        )
+        return [slot_of(document) async for document in found]
+
+
+def _index(campaign_id: CampaignId | None) -> str:
+    """By their end; those of a campaign by their start."""
+    return "end" if campaign_id is None else "campaign"
+
+
+def _published(campaign_id: CampaignId | None, end: Document) -> Document:
+    query: Document = {"status": {"$in": SHOWN}, "end": end}
+    if campaign_id is None:
+        return {**query, "campaign.published": {"$ne": False}}
+    return {**query, "campaign.id": ObjectId(campaign_id)}

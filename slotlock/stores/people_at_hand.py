@@ -1,0 +1,125 @@
+"""What a decision needs of people beyond the slot: their groups, their other places, their page.
+
+    pages: {_id: user, version}
+
+A page says nothing but how often its person booked where other bookings count. Two bookings of
+one person in two such slots both want to turn the same page, so that only one can be written.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+from pymongo import UpdateOne
+
+from slotlock.domain.bookings import Known, Place
+from slotlock.domain.people import UserId
+from slotlock.domain.slots import Slot, SlotStatus
+from slotlock.stores.mongo import Database, Document
+from slotlock.stores.slot_documents import slot_of
+from slotlock.stores.slot_looks import seen_by
+
+
+class PeopleAtHand:
+    """Who the people at a slot are, and where else they have places."""
+
+    def __init__(self, database: Database) -> None:
+        self._slots = database["slots"]
+        self._pages = database["pages"]
+        self._users = database["users"]
+
+    async def known(
+        self, user_ids: Sequence[UserId], slots: Sequence[Slot], now: datetime
+    ) -> tuple[Known, ...]:
+        """What bears on decisions in these slots, for each of these people.
+
+        Each page's version is read first, then the places: what comes in between turns the page.
+        """
+        users = [ObjectId(user_id) for user_id in user_ids]
+        versions, groups = await asyncio.gather(
+            self._versions(users) if any(slot.looks_elsewhere for slot in slots) else _nothing(),
+            self._groups(users) if any(slot.asks_for_groups for slot in slots) else _nothing(),
+        )
+        places = await self._places(user_ids, slots, now)
+        return tuple(
+            Known(
+                user_id,
+                tuple(groups.get(user, ())),
+                versions.get(user, 0),
+                tuple(place for place in places if place.booking.user_id == user_id),
+            )
+            for user_id, user in zip(user_ids, users, strict=True)
+        )
+
+    async def _versions(self, users: list[ObjectId]) -> dict[ObjectId, int]:
+        found = self._pages.find({"_id": {"$in": users}})
+        return {document["_id"]: document["version"] async for document in found}
+
+    async def _groups(self, users: list[ObjectId]) -> dict[ObjectId, list[str]]:
+        found = self._users.find({"_id": {"$in": users}}, {"groups": 1})
+        return {document["_id"]: document.get("groups", ()) async for document in found}
+
+    async def _places(
+        self, user_ids: Sequence[UserId], slots: Sequence[Slot], now: datetime
+    ) -> list[Place]:
+        wanted = _bearing_on(slots)
+        if not wanted:
+            return []
+        query: Document = {
+            "bookings.user": {"$in": [ObjectId(user_id) for user_id in user_ids]},
+            "status": {"$ne": SlotStatus.CANCELLED.value},
+            "$or": wanted,
+        }
+        found = self._slots.find(query, seen_by(user_ids, (), now, heads=1))
+        others = [slot_of(document) async for document in found]
+        return [other.place_of(booking) for other in others for booking in other.bookings]
+
+
+async def _nothing() -> dict[ObjectId, Any]:
+    return {}
+
+
+def _bearing_on(slots: Sequence[Slot]) -> list[Document]:
+    """The queries for slots in which a booking counts for one in these slots."""
+    choices = {slot.choice for slot in slots if slot.choice is not None}
+    queries: list[Document] = [{"choice": {"$in": sorted(choices)}}] if choices else []
+    campaigns = {s.terms.campaign_id for s in slots if s.terms and s.terms.most is not None}
+    if campaigns:
+        queries.append({"campaign.id": {"$in": [ObjectId(id_) for id_ in campaigns]}})
+    if busy := [slot for slot in slots if slot.terms and slot.terms.forbid_overlap]:
+        within = {
+            "end": {"$gt": min(slot.start for slot in busy)},
+            "start": {"$lt": max(slot.end for slot in busy)},
+        }
+        queries.append({"campaign.forbidOverlap": True, **within})
+    return queries
+
+
+def beside(slot: Slot, known: Sequence[Known]) -> Slot:
+    """The slot with what is known of people, as far as it speaks of other slots."""
+    others = tuple(
+        replace(one, places=tuple(p for p in one.places if p.booking.slot_id != slot.id))
+        for one in known
+    )
+    return replace(slot, known=others)
+
+
+def turned_pages(before: Slot, after: Slot) -> Iterator[tuple[UserId, UpdateOne]]:
+    """The pages that a change turns, each guarded by the version that was seen."""
+    if not after.looks_elsewhere:
+        return
+    # A hold that was confirmed too: whoever booked elsewhere counted on it to run out.
+    had = set(before.bookings)
+    chosen = {booking.user_id for booking in after.bookings if booking not in had}
+    for known in before.known:
+        if known.user_id in chosen:
+            seen: Document = {"_id": ObjectId(known.user_id)}
+            if known.version:
+                seen["version"] = known.version
+                yield known.user_id, UpdateOne(seen, {"$inc": {"version": 1}})
+            else:  # a page that somebody began meanwhile is a duplicate key
+                begun = UpdateOne({**seen, "version": 0}, {"$set": {"version": 1}}, upsert=True)
+                yield known.user_id, begun

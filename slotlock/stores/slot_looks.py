@@ -1,0 +1,77 @@
+"""What a look reads of a slot's document: as little of its roster and its line as will do."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from bson import ObjectId
+
+from slotlock.domain.bookings import BookingId
+from slotlock.domain.people import UserId
+from slotlock.stores.mongo import Document
+from slotlock.stores.slot_documents import FIELDS
+
+LONGEST_LINE = 1000
+_LIMITED = {
+    "$or": [
+        {"$ne": [{"$ifNull": [f"${limits}", []]}, []]}
+        for limits in ("groupLimits", "campaign.groupLimits")
+    ]
+}
+_NAMES = {
+    "$reduce": {
+        "input": "$bookings.groups",
+        "initialValue": [],
+        "in": {"$setUnion": ["$$value", "$$this"]},
+    }
+}
+_WITH_IT = {
+    "$filter": {
+        "input": "$bookings.groups",
+        "as": "theirs",
+        "cond": {"$in": ["$$group", "$$theirs"]},
+    }
+}
+_GROUP_COUNTS = {
+    "$map": {
+        "input": _NAMES,
+        "as": "group",
+        "in": {"group": "$$group", "count": {"$size": _WITH_IT}},
+    }
+}
+
+
+def seen_by(
+    people: Iterable[UserId], booking_ids: Iterable[BookingId], now: datetime, heads: int
+) -> Document:
+    """The projection that leaves out every booking but these people's, these, and what ran out.
+
+    The booker of a one-place slot is read along: `bookedBy` needs them. Of the line come the
+    first `heads`, as many more as holds ran out, and these people's turns; all of it where groups
+    are limited, since the next may stand far behind the first.
+    """
+    users = [ObjectId(user_id) for user_id in people]
+    ran_out = {"$and": [{"$gt": ["$$this.until", None]}, {"$lte": ["$$this.until", now]}]}
+    asked = [
+        {"$in": ["$$this.user", users]},
+        {"$in": ["$$this.id", [ObjectId(booking_id) for booking_id in booking_ids]]},
+        {"$eq": ["$capacity", 1]},
+        ran_out,
+    ]
+    free = {"$size": {"$filter": {"input": "$bookings", "cond": ran_out}}}
+    still = {"$filter": {"input": "$bookings.until", "cond": {"$gt": ["$$this", now]}}}
+    front = {"$cond": [_LIMITED, LONGEST_LINE, {"$add": [free, heads]}]}
+    return {
+        **dict.fromkeys(FIELDS, 1),
+        "bookings": {"$filter": {"input": "$bookings", "cond": {"$or": asked}}},
+        "groupCounts": {"$cond": [_LIMITED, _GROUP_COUNTS, []]},
+        "waiting": {"$slice": ["$waiting", front]},
+        "mine": {"$filter": {"input": "$waiting", "cond": {"$in": ["$$this.user", users]}}},
+        "waitingCount": {"$size": "$waiting"},
+        "due": {"$min": still},
+    }
+
+
+def seen_among(booking_ids: Sequence[ObjectId]) -> Document:
+    """The projection to the ids of those of these bookings that are live."""
+    among = {"$in": ["$$this.id", booking_ids]}
+    return {"bookings": {"$filter": {"input": "$bookings", "cond": among}}}

@@ -1,0 +1,75 @@
+"""The shape of a person's document.
+
+    {_id, name, email, role, createdAt, words: [str], groups?: [str],
+     passwordHash?, withoutPassword?: true, invitation?: {hash, until},
+     banned?: true, bannedAt?, bannedBy?, banReason?, calendar?: {hash, at}}
+
+`email` is normalised and unique; `words` are those of name and address, as they are searched for.
+Either `passwordHash` or `withoutPassword` is there. What is false is left out, so that an index
+finds both those who are something (`true`) and those who are not (`null`), in order of address.
+"""
+
+from datetime import datetime
+from unicodedata import normalize
+
+from bson import ObjectId
+
+from slotlock.domain.people import Role, User, UserId
+from slotlock.stores.mongo import Document
+from slotlock.stores.slot_documents import words
+
+SHOWN = dict.fromkeys(
+    ("name", "email", "role", "createdAt", "groups", "withoutPassword", "bannedAt", "banReason"), 1
+)
+ONLY_WITH_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
+ONLY_INVITED = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
+INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
+    "email": ([("email", 1)], {"unique": True}),
+    "words": ([("words", 1)], {}),
+    "group": ([("groups", 1), ("email", 1)], {}),
+    "banned": ([("banned", 1), ("email", 1)], {}),
+    "without_password": ([("withoutPassword", 1), ("email", 1)], {}),
+    "invitation": ([("invitation.hash", 1)], {"unique": True, **ONLY_INVITED}),
+    "calendar": ([("calendar.hash", 1)], {"unique": True, **ONLY_WITH_CALENDAR}),
+}
+
+
+def user_of(document: Document) -> User:
+    """The person that a document describes."""
+    return User(
+        UserId(str(document["_id"])),
+        document["name"],
+        document["email"],
+        Role(document["role"]),
+        document["createdAt"],
+        tuple(document.get("groups", ())),
+        document.get("bannedAt"),
+        document.get("banReason"),
+        "withoutPassword" not in document,
+    )
+
+
+def new_person(
+    name: str, email: str, role: Role, password_hash: str | None, now: datetime
+) -> Document:
+    """The document of somebody new, in no group."""
+    password = {"passwordHash": password_hash} if password_hash else {"withoutPassword": True}
+    return {
+        "_id": ObjectId(),
+        "name": name,
+        "email": email,
+        "role": role.value,
+        "createdAt": now,
+        "words": words_of(name, email),
+        **password,
+    }
+
+
+def words_of(name: str, email: str) -> list[str]:
+    """The words that a person is found by."""
+    return searched(f"{name} {email}")
+
+
+def searched(text: str) -> list[str]:
+    """The words of a text, in the one way they are kept."""
+    return words(normalize("NFC", text))

@@ -1,0 +1,141 @@
+"""Building files: one at a time, beside the server, and nothing of it is left behind."""
+
+import asyncio
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from slotlock.api.embedded import Servers
+from slotlock.api.exports import building
+from slotlock.api.exports.building import BuildingOthers, Built, Exports, NotBuilt
+from slotlock.desk.desk import utc_now
+from tests.support.desk import Person, staffed
+from tests.support.exports import (
+    book_of,
+    campaign,
+    children_of,
+    exported,
+    files_left_in,
+    many_slots,
+    rows_of,
+)
+from tests.support.processes import AppProcess, app_process, environment, free_port, wait_until
+
+NOWHERE = "0" * 24
+
+
+@pytest.fixture
+def own_app(servers: Servers, tmp_path: Path) -> Iterator[tuple[AppProcess, Path]]:
+    """An app that keeps its temporary files in a folder of its own."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    settings = {**environment(servers, "exports"), "TMPDIR": str(folder)}
+    with app_process(settings, tmp_path / "log") as app:
+        yield app, folder
+
+
+async def full_campaign(app: AppProcess, organiser: Person, slots: int, bookings: int) -> str:
+    """The id of a campaign with so many slots."""
+    campaign_id = await campaign(organiser)
+    await organiser.slot(campaignId=campaign_id, capacity=1000)
+    url = app.environment["SLOTLOCK_MONGO_URL"]
+    many_slots(url, campaign_id, slots - 1, bookings)
+    return campaign_id
+
+
+async def test_a_file_leaves_nothing_behind_and_who_leaves_stops_it(
+    own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
+) -> None:
+    app, folder = own_app
+    _, organiser = await staffed(http, 0, app)
+    campaign_id = await full_campaign(app, organiser, 300, 300)
+    for form in ("csv", "xlsx"):
+        url = f"{app.url}/exports/campaigns/{campaign_id}.{form}"
+        asking = asyncio.create_task(http.get(url, headers=organiser.headers))
+        await asyncio.to_thread(wait_until, lambda: children_of(app) != [], "it is being built")
+        asking.cancel()
+        await asyncio.to_thread(wait_until, lambda: not children_of(app), "nobody builds it")
+        assert files_left_in(folder) == []
+    # Nobody waits for what was given up; and what is carried through leaves nothing either.
+    small = await full_campaign(app, organiser, 2, 5)
+    for form in ("csv", "xlsx"):
+        await exported(organiser, f"campaigns/{small}.{form}")
+    assert (files_left_in(folder), children_of(app)) == ([], [])
+    assert " ERROR " not in app.log
+
+
+async def test_a_server_that_is_killed_takes_what_it_builds_with_it(
+    own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
+) -> None:
+    app, folder = own_app
+    _, organiser = await staffed(http, 0, app)
+    campaign_id = await full_campaign(app, organiser, 300, 300)
+    url = f"{app.url}/exports/campaigns/{campaign_id}.xlsx"
+    asking = asyncio.create_task(http.get(url, headers=organiser.headers))
+    await asyncio.to_thread(wait_until, lambda: files_left_in(folder) != [], "sheets are written")
+    (builder,) = children_of(app)
+    app.kill()
+    await asyncio.to_thread(wait_until, lambda: not Path(f"/proc/{builder}").exists(), "it ends")
+    await asyncio.gather(asking, return_exceptions=True)
+    assert files_left_in(folder) == []
+
+
+async def test_files_are_built_one_after_the_other_and_nobody_waits_for_ever(
+    one_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exports = Exports(one_url, utc_now)
+    waited = await asyncio.gather(*(exports.build("slot", NOWHERE, "csv") for _ in range(2)))
+    for built in waited:
+        assert isinstance(built, Built)
+        built.file.close()
+    monkeypatch.setattr(building, "LONGEST_WAIT_S", 0.0)
+    first = asyncio.create_task(exports.build("slot", NOWHERE, "csv"))
+    await asyncio.sleep(0)
+    assert await exports.build("slot", NOWHERE, "csv") == BuildingOthers(building.RETRY_AFTER_S)
+    outcome = await first
+    assert isinstance(outcome, Built)
+    outcome.file.close()
+
+
+async def test_a_mongodb_that_is_away_is_told(one_url: str) -> None:
+    away = f"mongodb://127.0.0.1:{free_port()}/own?replicaSet=rs0&directConnection=true"
+    assert await Exports(away, utc_now).build("campaign", NOWHERE, "xlsx") == NotBuilt()
+
+
+@pytest.mark.parametrize("slots", [1_000, 1_001])
+async def test_a_thousand_slots_have_a_sheet_each_and_more_share_one(
+    app: AppProcess, http: httpx.AsyncClient, slots: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As a login shell would let it have: fewer files than sheets.
+    limited = "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_NOFILE, (256, {}));"
+    limited = limited.format(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    run = f"{limited} runpy.run_module('slotlock.api.exports.child', run_name='__main__')"
+    monkeypatch.setattr(building, "COMMAND", (sys.executable, "-c", run))
+    _, organiser = await staffed(http, 0, app)
+    campaign_id = await full_campaign(app, organiser, slots, 1)
+    exports = Exports(app.environment["SLOTLOCK_MONGO_URL"], utc_now)
+    built = await exports.build("campaign", campaign_id[-24:], "xlsx")
+    assert isinstance(built, Built)
+    with built.file:
+        book = book_of(built.file.read())
+    names = book.sheetnames
+    assert book["Summary"].max_row == slots + 2
+    assert len({name.casefold() for name in names}) == len(names)
+    if slots == 1_000:
+        assert len(names) == 1_001
+        # A header and a booking; in one of them only a header.
+        assert sorted(sheet.max_row for sheet in book.worksheets[1:])[:3] == [1, 2, 2]
+    else:
+        assert names == ["Summary", "Bookings"]
+        assert book["Bookings"].max_row == slots  # a header, and one slot that nobody booked
+    assert len(rows_of(await exported(organiser, f"campaigns/{campaign_id}.csv"))) == slots - 1
+
+
+@pytest.fixture
+def one_url(app: AppProcess) -> str:
+    """MongoDB, as the app has it."""
+    return app.environment["SLOTLOCK_MONGO_URL"]

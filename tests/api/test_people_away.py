@@ -1,0 +1,78 @@
+"""Pages of other sites may send files, and a MongoDB that hangs is told by the status."""
+
+import secrets
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from slotlock.api.embedded import Servers
+from tests.support.desk import Person, staffed
+from tests.support.files import class_of, imported
+from tests.support.processes import AppProcess, app_process, environment
+from tests.support.servers import OwnServer, own_server
+
+ORIGIN = "https://school.example.org"
+HEADERS = {"Content-Type": "text/csv", "Origin": ORIGIN}
+
+
+@pytest.fixture(scope="module")
+def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
+    """A MongoDB of this file's own."""
+    with own_server(tmp_path_factory.mktemp("away") / "mongodb", "mongodb") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def office(
+    servers: Servers, mongodb: OwnServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
+    """An app on it that lets another site's pages in."""
+    own = {"SLOTLOCK_MONGO_URL": mongodb.url, "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
+    settings = {**environment(servers, "unused"), **own}
+    with app_process(settings, tmp_path_factory.mktemp("office")) as running:
+        yield running
+
+
+@pytest.fixture
+async def organiser(office: AppProcess, http: httpx.AsyncClient) -> Person:
+    _, somebody = await staffed(http, 0, office)
+    return somebody
+
+
+@pytest.mark.parametrize("path", ["/people/import?dryRun=true", "/people/invitations"])
+async def test_a_page_of_an_allowed_site_may_ask_and_read_every_answer(
+    organiser: Person, path: str
+) -> None:
+    url, http = organiser.url + path, organiser.http
+    asked = {
+        "Origin": ORIGIN,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,content-type",
+    }
+    assert (await http.options(url, headers=asked)).status_code == 200
+    for identity, status in ((organiser.headers, 200), ({}, 401)):
+        headers = {**HEADERS, **identity}
+        response = await http.post(url, content=b"email\n", headers=headers)
+        assert response.status_code == status
+        assert response.headers["access-control-allow-origin"] == ORIGIN
+    stranger = {**asked, "Origin": "https://evil.example.org"}
+    assert (await http.options(url, headers=stranger)).status_code == 400
+
+
+async def test_a_mongodb_that_hangs_is_a_503_and_the_file_can_be_sent_again(
+    organiser: Person, mongodb: OwnServer
+) -> None:
+    body = class_of(f"{secrets.token_hex(8)}.test", 3)
+    dry_run = await imported(organiser, body, "?dryRun=true")
+    mongodb.pause()
+    try:
+        for path in ("/people/import", "/people/invitations"):
+            headers = {**organiser.headers, **HEADERS}
+            url = organiser.url + path
+            response = await organiser.http.post(url, content=body, headers=headers)
+            assert (response.status_code, response.json()["code"]) == (503, "INTERNAL")
+            assert response.headers["access-control-allow-origin"] == ORIGIN
+    finally:
+        mongodb.resume()
+    assert await imported(organiser, body) == {**dry_run, "dryRun": False}

@@ -1,0 +1,200 @@
+"""Who is banned is out at once, wherever they are signed in, and comes back when unbanned."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+from slotlock.api.embedded import Servers
+from slotlock.auth import accounts, people
+from slotlock.auth.accounts import Banned, InvalidCredentials
+from slotlock.auth.auth import Auth
+from slotlock.auth.identity import SESSION_SEEN_FOR, identify
+from slotlock.auth.sessions import InvalidSession, Session, open_session, refresh_session
+from slotlock.auth.tokens import BadTokenError
+from slotlock.desk.desk import utc_now
+from slotlock.domain.banning import AdminsOnly, NotOneself
+from slotlock.domain.people import Caller, Role, User, UserId
+from slotlock.domain.refusals import InvalidInput, PersonNotFound
+from slotlock.stores.bans import Bans
+from tests.support.people import auth_on
+from tests.support.processes import database_url
+
+PASSWORD = "correct horse battery"
+NOBODY = UserId("f" * 24)
+
+
+@pytest.fixture
+async def auth(servers: Servers) -> AsyncIterator[Auth]:
+    async with auth_on(database_url(servers, "banning")) as opened:
+        await opened.users.prepare()
+        yield opened
+
+
+@pytest.fixture
+async def other_process(servers: Servers) -> AsyncIterator[Auth]:
+    async with auth_on(database_url(servers, "banning")) as opened:
+        yield opened
+
+
+async def somebody(auth: Auth, role: Role = Role.MEMBER) -> User:
+    email = f"{secrets.token_hex(8)}@slotlock.test"
+    created = await accounts.create_user(auth, "Ada", email, PASSWORD, role)
+    assert isinstance(created, User)
+    return created
+
+
+@pytest.fixture
+async def user(auth: Auth) -> User:
+    return await somebody(auth)
+
+
+def caller(user: User) -> Caller:
+    return Caller(user.id, user.role, "session", utc_now())
+
+
+@pytest.fixture
+async def organiser(auth: Auth) -> Caller:
+    return caller(await somebody(auth, Role.ORGANIZER))
+
+
+@pytest.fixture
+async def admin(auth: Auth) -> Caller:
+    return caller(await somebody(auth, Role.ADMIN))
+
+
+async def knows(auth: Auth, session: Session) -> bool:
+    """Whether this process takes the session's access token."""
+    try:
+        return await identify(auth, f"Bearer {session.access_token}") is not None
+    except BadTokenError:
+        return False
+
+
+def soon(auth: Auth) -> Auth:
+    """The same process when it looks at its sessions again."""
+    return replace(auth, now=lambda: utc_now() + SESSION_SEEN_FOR)
+
+
+async def test_who_is_banned_is_signed_out_here_at_once_and_elsewhere_within_seconds(
+    auth: Auth, other_process: Auth, user: User, organiser: Caller
+) -> None:
+    sessions = [await open_session(auth, user) for _ in range(2)]
+    for session in sessions:
+        assert await knows(auth, session)
+        assert await knows(other_process, session)
+    banned = await people.ban(auth, organiser, user.id, None)
+    assert isinstance(banned, User)
+    assert banned.banned
+    for session in sessions:
+        assert not await knows(auth, session)
+        assert not await knows(soon(other_process), session)
+        assert await refresh_session(other_process, session.refresh_token) == InvalidSession()
+
+
+async def test_a_ban_is_told_to_who_knows_the_password_and_to_nobody_else(
+    auth: Auth, user: User, organiser: Caller
+) -> None:
+    await people.ban(auth, organiser, user.id, "Loud")
+    assert await accounts.login(auth, user.email, PASSWORD) == Banned()
+    assert await accounts.login(auth, user.email, PASSWORD + "?") == InvalidCredentials()
+    assert await accounts.register(auth, "Eve", user.email, PASSWORD) == accounts.EmailTaken(
+        user.email
+    )
+
+
+async def test_who_is_unbanned_signs_in_again(auth: Auth, user: User, organiser: Caller) -> None:
+    old = await open_session(auth, user)
+    await people.ban(auth, organiser, user.id, "Loud")
+    assert await people.unban(auth, organiser, user.id) == user
+    assert isinstance(await accounts.login(auth, user.email, PASSWORD), Session)
+    assert not await knows(auth, old)
+    assert await people.unban(auth, organiser, user.id) == user
+
+
+async def test_who_is_banned_again_stays_so_since_the_first_time(
+    auth: Auth, user: User, organiser: Caller
+) -> None:
+    first = await people.ban(auth, organiser, user.id, " Loud ")
+    assert isinstance(first, User)
+    assert first.ban_reason == "Loud"
+    later = replace(auth, now=lambda: utc_now() + SESSION_SEEN_FOR)
+    assert await people.ban(later, organiser, user.id, None) == first
+    assert await people.ban(later, organiser, user.id, "Late") == replace(first, ban_reason="Late")
+
+
+async def banned_by(auth: Auth, by: Caller, user_id: UserId) -> object:
+    return await people.ban(auth, by, user_id, "why")
+
+
+@pytest.mark.parametrize("act", [banned_by, people.unban])
+async def test_nobody_is_banned_or_unbanned_by_who_may_not(
+    auth: Auth, organiser: Caller, admin: Caller, act: Callable[..., Awaitable[object]]
+) -> None:
+    assert await act(auth, organiser, organiser.user_id) == NotOneself()
+    assert await act(auth, organiser, admin.user_id) == AdminsOnly()
+    assert await act(auth, organiser, NOBODY) == PersonNotFound(NOBODY)
+    assert isinstance(await act(auth, admin, organiser.user_id), User)
+
+
+async def test_a_reason_that_cannot_be_taken_bans_nobody(
+    auth: Auth, user: User, organiser: Caller
+) -> None:
+    for reason in ("x" * 201, "two\nlines"):
+        assert isinstance(await people.ban(auth, organiser, user.id, reason), InvalidInput)
+    assert isinstance(await accounts.login(auth, user.email, PASSWORD), Session)
+
+
+async def test_who_became_an_organiser_meanwhile_is_not_banned_by_one(
+    auth: Auth, user: User, organiser: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ban = Bans.ban
+
+    async def late(self: Bans, seen: User, *rest: object) -> User | None:
+        await accounts.set_role(auth, user.email, Role.ORGANIZER)
+        return await ban(self, seen, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Bans, "ban", late)
+    assert await people.ban(auth, organiser, user.id, None) == AdminsOnly()
+    assert isinstance(await accounts.login(auth, user.email, PASSWORD), Session)
+
+
+async def test_a_ban_that_comes_while_somebody_signs_in_ends_that_session_too(
+    auth: Auth, user: User, organiser: Caller
+) -> None:
+    await people.ban(auth, organiser, user.id, None)
+    session = await open_session(auth, user)  # as who read the account before the ban
+    assert not await knows(auth, session)
+    assert await refresh_session(auth, session.refresh_token) == InvalidSession()
+
+
+async def test_of_sign_ins_and_a_ban_at_once_no_session_is_left(
+    auth: Auth, other_process: Auth, user: User, organiser: Caller
+) -> None:
+    for _ in range(5):
+        *outcomes, banned = await asyncio.gather(
+            *(accounts.login(room, user.email, PASSWORD) for room in [auth, other_process] * 4),
+            people.ban(auth, organiser, user.id, None),
+        )
+        assert isinstance(banned, User)
+        sessions = [outcome for outcome in outcomes if isinstance(outcome, Session)]
+        assert len(sessions) + outcomes.count(Banned()) == len(outcomes)
+        for session in sessions:
+            assert not await knows(soon(auth), session)
+            assert not await knows(soon(other_process), session)
+        await people.unban(auth, organiser, user.id)
+
+
+async def test_a_session_that_outlived_its_ban_is_not_refreshed(
+    auth: Auth, user: User, organiser: Caller
+) -> None:
+    session = await open_session(auth, user)
+    assert await auth.users.bans.ban(user, organiser.user_id, None, utc_now())
+    raised = await auth.sessions.open(user.id, user.role, "refresh", session.expires_at)
+    assert await auth.sessions.role_in(raised) is Role.MEMBER  # one that nobody saw opened
+    token = replace(auth.tokens.verify("refresh", session.refresh_token), session_id=raised)
+    text = auth.tokens.sign("refresh", replace(token, id="refresh"), utc_now())
+    assert await refresh_session(auth, text) == InvalidSession()
+    assert await auth.sessions.role_in(raised) is None

@@ -1,0 +1,204 @@
+"""Whoever else writes at the same time, an import is whole, and of two one comes first."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import datetime
+
+import pytest
+from pymongo import AsyncMongoClient
+
+from slotlock.api.embedded import Servers
+from slotlock.auth import accounts
+from slotlock.auth.auth import Auth
+from slotlock.auth.importing import import_people
+from slotlock.auth.sessions import Session
+from slotlock.domain.people import UserId
+from slotlock.domain.people_plan import Imported, ImportPlan
+from slotlock.stores.mongo import Document
+from slotlock.stores.people_imports import PeopleImports, SeenPeople
+from tests.support.files import class_of, csv, people_of
+from tests.support.people import auth_on
+from tests.support.processes import database_url
+
+PASSWORD = "correct horse battery"
+COMMIT = PeopleImports.commit
+By = UserId | None
+
+Commit = Callable[[PeopleImports, ImportPlan, SeenPeople, datetime, By], Awaitable[bool]]
+Meet = Callable[[Commit], None]
+
+
+@pytest.fixture
+async def auth(servers: Servers) -> AsyncIterator[Auth]:
+    async with auth_on(database_url(servers, "import_races")) as opened:
+        await opened.users.prepare()
+        yield opened
+
+
+@pytest.fixture
+async def other_process(servers: Servers) -> AsyncIterator[Auth]:
+    async with auth_on(database_url(servers, "import_races")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def school() -> str:
+    """The domain of addresses that no other test has."""
+    return f"{secrets.token_hex(8)}.test"
+
+
+GROUPS = ("a", "b")
+
+
+async def prepare(auth: Auth, school: str, size: int) -> list[bytes]:
+    """Half of the people are in either group; two files, each of which wants all in one group.
+
+    So each of the two imports writes the half that the other leaves alone.
+    """
+    for group in GROUPS:
+        body = class_of(f"{group}.{school}", size, group)
+        await import_people(auth, body, dry_run=False)
+    header = b"email,name,groups"
+    halves = [[class_of(f"{half}.{school}", size, group) for half in GROUPS] for group in GROUPS]
+    return [first + second.removeprefix(header) for first, second in halves]
+
+
+async def race(one: Auth, other: Auth, school: str, files: Sequence[bytes]) -> set[tuple[str, ...]]:
+    """The groups that people have after both files came in at once."""
+    outcomes = await asyncio.gather(
+        import_people(one, files[0], dry_run=False), import_people(other, files[1], dry_run=False)
+    )
+    assert all(isinstance(outcome, Imported) for outcome in outcomes)
+    return {user.groups for user in (await people_of(one, school)).values()}
+
+
+@pytest.fixture
+def meet(monkeypatch: pytest.MonkeyPatch) -> Meet:
+    """Lets two imports both have looked before either writes in this way."""
+    both_looked, waited = asyncio.Barrier(2), set[int]()
+
+    def let(write: Commit) -> None:
+        async def late(
+            self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
+        ) -> bool:
+            if id(self) not in waited:
+                waited.add(id(self))
+                await both_looked.wait()
+            return await write(self, plan, seen, now, by)
+
+        monkeypatch.setattr(PeopleImports, "commit", late)
+
+    return let
+
+
+async def test_of_two_imports_at_once_everybody_is_as_one_of_them_says(
+    auth: Auth, other_process: Auth, school: str
+) -> None:
+    for number in range(4):
+        here = f"{number}.{school}"
+        files = await prepare(auth, here, 200)
+        assert len(await race(auth, other_process, here, files)) == 1
+
+
+async def test_an_import_that_was_overtaken_looks_again(
+    auth: Auth, other_process: Auth, school: str, meet: Meet
+) -> None:
+    files = await prepare(auth, school, 2)
+    meet(COMMIT)
+    assert len(await race(auth, other_process, school, files)) == 1
+
+
+async def test_control_without_the_version_two_imports_are_mixed(
+    auth: Auth, other_process: Auth, school: str, meet: Meet
+) -> None:
+    in_turn = asyncio.Lock()
+
+    async def unguarded(
+        self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
+    ) -> bool:
+        async with in_turn:
+            newest = (await self.look([])).version
+            return await COMMIT(self, plan, SeenPeople(newest, seen.by_email), now, by)
+
+    files = await prepare(auth, school, 2)
+    meet(unguarded)
+    assert await race(auth, other_process, school, files) == {("a",), ("b",)}
+
+
+async def test_an_import_that_races_registering_is_whole_and_each_address_is_one_persons(
+    auth: Auth, other_process: Auth, school: str
+) -> None:
+    for number in range(4):
+        here = f"{number}.{school}"
+        email = f"person399@{here}"
+        outcome, registered = await asyncio.gather(
+            import_people(auth, class_of(here, 400), dry_run=False),
+            accounts.register(other_process, "Eve", email, PASSWORD),
+        )
+        people = await people_of(auth, here)
+        assert len(people) == 400
+        assert {user.groups for user in people.values()} == {("5a",)}
+        first = isinstance(registered, Session)
+        assert outcome == Imported(400 - first, first, 0, dry_run=False)
+        assert first or isinstance(registered, accounts.EmailTaken)
+        assert people["person399"].has_password is first
+
+
+async def test_somebody_who_registers_between_look_and_write_is_looked_at_again(
+    auth: Auth, other_process: Auth, school: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[bool] = []
+
+    async def late(
+        self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
+    ) -> bool:
+        if not tries:
+            await accounts.register(other_process, "Eve", f"eve@{school}", PASSWORD)
+        tries.append(await COMMIT(self, plan, seen, now, by))
+        return tries[-1]
+
+    monkeypatch.setattr(PeopleImports, "commit", late)
+    outcome = await import_people(auth, csv(school, {"ada": "Ada", "eve": "Eve"}), dry_run=False)
+    assert tries == [False, True]
+    assert outcome == Imported(1, 1, 0, dry_run=False)
+
+
+async def test_groups_that_were_given_between_look_and_write_are_looked_at_again(
+    auth: Auth, other_process: Auth, school: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await import_people(auth, csv(school, {"ada": "Ada"}), dry_run=False)
+    ada = (await people_of(auth, school))["ada"]
+    tries: list[bool] = []
+
+    async def late(
+        self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
+    ) -> bool:
+        if not tries:
+            await other_process.users.set_groups(ada.id, ["choir"], None, now)
+        tries.append(await COMMIT(self, plan, seen, now, by))
+        return tries[-1]
+
+    monkeypatch.setattr(PeopleImports, "commit", late)
+    outcome = await import_people(auth, csv(school, {"ada": "Ada L."}), dry_run=False)
+    assert tries == [False, True]
+    assert outcome == Imported(0, 1, 0, dry_run=False)
+    assert (await people_of(auth, school))["ada"].groups == ("5a",)
+
+
+async def test_an_import_whose_process_was_killed_leaves_nothing_and_keeps_nobody_out(
+    auth: Auth, servers: Servers, school: str
+) -> None:
+    """MongoDB gives its transaction up after 5 s; the import that waits for it is told nothing."""
+    await import_people(auth, csv(school, {"ada": "Ada"}), dry_run=False)
+    client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "import_races"))
+    async with client, client.start_session() as session:
+        await session.start_transaction()
+        database = client.get_default_database()
+        imports, users = database["imports"], database["users"]
+        await imports.update_one({"_id": "people"}, {"$inc": {"version": 1}}, session=session)
+        dead = {"email": f"dead@{school}", "name": "Dead", "words": [school]}
+        await users.insert_one(dead, session=session)
+        outcome = await import_people(auth, csv(school, {"ben": "Ben"}), dry_run=False)
+    assert outcome == Imported(1, 0, 0, dry_run=False)
+    assert set(await people_of(auth, school)) == {"ada", "ben"}

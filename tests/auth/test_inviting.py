@@ -1,0 +1,215 @@
+"""Who was imported sets their first password with a token that works once, for them alone."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from pymongo import AsyncMongoClient
+
+from slotlock.api.embedded import Servers
+from slotlock.auth import accounts, people
+from slotlock.auth.accounts import Banned, InvalidCredentials, TooManyAttempts
+from slotlock.auth.auth import Auth
+from slotlock.auth.hashes import hash_of
+from slotlock.auth.identity import identify
+from slotlock.auth.importing import import_people
+from slotlock.auth.inviting import INVITATION_LIFE, InvalidInvitation, invite, set_password
+from slotlock.auth.sessions import Session
+from slotlock.desk.desk import utc_now
+from slotlock.domain.people import Caller, Role, UserId
+from slotlock.domain.refusals import InvalidInput
+from slotlock.stores.mongo import Document
+from tests.support.files import class_of, csv, people_of
+from tests.support.people import auth_on
+from tests.support.processes import database_url
+
+PASSWORD = "correct horse battery"
+EVERYBODY = tuple(Role)
+ADMIN = Caller(UserId("0" * 24), Role.ADMIN, "session", utc_now())
+
+
+@pytest.fixture
+async def auth(servers: Servers) -> AsyncIterator[Auth]:
+    async with auth_on(database_url(servers, "inviting")) as opened:
+        await opened.users.prepare()
+        yield opened
+
+
+@pytest.fixture
+async def other_process(servers: Servers) -> AsyncIterator[Auth]:
+    async with auth_on(database_url(servers, "inviting")) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def school(auth: Auth) -> str:
+    """A school of its own with Ada and Ben, who were imported."""
+    name = f"{secrets.token_hex(8)}.test"
+    body = csv(name, {"ada": "Ada", "ben": "Ben"}, name)
+    await import_people(auth, body, dry_run=False)
+    return name
+
+
+async def tokens(auth: Auth, school: str, roles: Sequence[Role] = EVERYBODY) -> dict[str, str]:
+    """New tokens for all of a school, by the part of the address before the @."""
+    invited = [each async for each in invite(auth, school, roles)]
+    return {each.email.removesuffix(f"@{school}"): each.token for each in invited}
+
+
+async def test_who_is_invited_sets_a_password_and_is_signed_in(auth: Auth, school: str) -> None:
+    token = (await tokens(auth, school))["ada"]
+    session = await set_password(auth, token, PASSWORD)
+    assert isinstance(session, Session)
+    assert session.user.has_password
+    caller = await identify(auth, f"Bearer {session.access_token}")
+    assert caller is not None
+    assert caller.user_id == session.user.id
+    assert isinstance(await accounts.login(auth, f"ada@{school}", PASSWORD), Session)
+    assert await accounts.login(auth, f"ben@{school}", PASSWORD) == InvalidCredentials()
+
+
+async def test_a_token_that_was_used_is_no_good(auth: Auth, school: str) -> None:
+    token = (await tokens(auth, school))["ada"]
+    await set_password(auth, token, PASSWORD)
+    assert await set_password(auth, token, "another password") == InvalidInvitation()
+    assert isinstance(await accounts.login(auth, f"ada@{school}", PASSWORD), Session)
+
+
+async def test_a_token_that_is_sent_many_times_at_once_works_once(
+    auth: Auth, other_process: Auth, school: str
+) -> None:
+    token = (await tokens(auth, school))["ada"]
+    passwords = [f"password number {number}" for number in range(10)]
+    outcomes = await asyncio.gather(
+        *(
+            set_password(room, token, password)
+            for room, password in zip([auth, other_process] * 5, passwords, strict=True)
+        )
+    )
+    (won,) = [place for place, each in enumerate(outcomes) if isinstance(each, Session)]
+    assert outcomes.count(InvalidInvitation()) == 9
+    for place, password in enumerate(passwords):
+        signed_in = isinstance(await accounts.login(auth, f"ada@{school}", password), Session)
+        assert signed_in is (place == won)
+
+
+async def test_a_newer_token_takes_the_place_of_an_older(auth: Auth, school: str) -> None:
+    old, new = (await tokens(auth, school))["ada"], (await tokens(auth, school))["ada"]
+    assert await set_password(auth, old, PASSWORD) == InvalidInvitation()
+    assert isinstance(await set_password(auth, new, PASSWORD), Session)
+
+
+async def test_of_invitations_that_are_made_at_once_each_list_has_only_good_ones(
+    auth: Auth, other_process: Auth, school: str
+) -> None:
+    lists = await asyncio.gather(*(tokens(room, school) for room in (auth, other_process)))
+    good = {
+        who: [
+            await auth.users.invitations.find(hash_of(made[who]), utc_now())
+            for made in lists
+            if who in made
+        ]
+        for who in ("ada", "ben")
+    }
+    for found in good.values():
+        assert sum(person is not None for person in found) == 1
+
+
+async def test_a_token_ends_after_two_weeks(auth: Auth, school: str) -> None:
+    token = (await tokens(auth, school))["ada"]
+    early = replace(auth, now=lambda: utc_now() + INVITATION_LIFE - timedelta(minutes=1))
+    late = replace(auth, now=lambda: utc_now() + INVITATION_LIFE)
+    assert await set_password(late, token, PASSWORD) == InvalidInvitation()
+    assert isinstance(await set_password(early, token, PASSWORD), Session)
+
+
+async def test_who_has_a_password_is_not_invited(auth: Auth, school: str) -> None:
+    made = await tokens(auth, school)
+    await set_password(auth, made["ada"], PASSWORD)
+    assert set(await tokens(auth, school)) == {"ben"}
+    # Nor when the password comes between the look and the write.
+    (ada,) = [user for who, user in (await people_of(auth, school)).items() if who == "ada"]
+    until = utc_now() + INVITATION_LIFE
+    assert not await auth.users.invitations.keep({ada.id: "hash"}, EVERYBODY, until)
+    assert await auth.users.invitations.find("hash", utc_now()) is None
+
+
+async def test_only_the_hash_of_a_token_is_kept(auth: Auth, servers: Servers, school: str) -> None:
+    token = (await tokens(auth, school))["ada"]
+    client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "inviting"))
+    async with client:
+        users = client.get_default_database()["users"]
+        document = await users.find_one({"email": f"ada@{school}"})
+    assert token not in str(document)
+    assert len(bytes.fromhex(token)) == 32
+
+
+@pytest.mark.parametrize("token", ["", "x", "0" * 64, "\0", "\ud800", "é" * 50_000])
+async def test_a_token_that_never_was_is_refused(auth: Auth, token: str) -> None:
+    assert await set_password(auth, token, PASSWORD) == InvalidInvitation()
+
+
+async def test_a_password_that_cannot_be_taken_leaves_the_token_as_it_was(
+    auth: Auth, school: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = (await tokens(auth, school))["ada"]
+    for password in ("", "short", "x" * 129):
+        assert isinstance(await set_password(auth, token, password), InvalidInput)
+    with monkeypatch.context() as busy:
+        busy.setattr("slotlock.auth.passwords.LONGEST_LINE", 0)
+        assert isinstance(await set_password(auth, token, PASSWORD), TooManyAttempts)
+    assert isinstance(await set_password(auth, token, PASSWORD), Session)
+
+
+async def test_who_has_no_password_yet_is_told_what_a_wrong_one_is_told(
+    auth: Auth, school: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    email = f"ada@{school}"
+    checked = []
+    matches = auth.passwords.matches
+
+    async def counted(password: str, password_hash: str | None) -> bool:
+        checked.append(password_hash)
+        return await matches(password, password_hash)
+
+    monkeypatch.setattr(auth.passwords, "matches", counted)
+    for password in (PASSWORD, "", "None"):
+        assert await accounts.login(auth, email, password) == InvalidCredentials()
+    # The work of checking was done, against the hash that is nobody's.
+    assert checked == [None] * 3
+    assert await accounts.register(auth, "Ada", email, PASSWORD) == accounts.EmailTaken(email)
+
+
+async def test_an_invitation_gives_no_role_that_its_maker_lacks(auth: Auth, school: str) -> None:
+    await accounts.set_role(auth, f"ada@{school}", Role.ADMIN)
+    assert set(await tokens(auth, school, (Role.MEMBER,))) == {"ben"}
+    assert set(await tokens(auth, school)) == {"ada", "ben"}
+
+
+async def test_an_invitation_ends_when_its_person_gets_another_role(
+    auth: Auth, school: str
+) -> None:
+    token = (await tokens(auth, school, (Role.MEMBER,)))["ada"]
+    await accounts.set_role(auth, f"ada@{school}", Role.ADMIN)
+    assert await set_password(auth, token, PASSWORD) == InvalidInvitation()
+
+
+async def test_who_is_banned_is_not_invited_and_sets_no_password(auth: Auth, school: str) -> None:
+    made = await tokens(auth, school)
+    ada = (await people_of(auth, school))["ada"]
+    await people.ban(auth, ADMIN, ada.id, None)
+    assert set(await tokens(auth, school)) == {"ben"}
+    assert await set_password(auth, made["ada"], PASSWORD) == Banned()
+    await people.unban(auth, ADMIN, ada.id)
+    assert isinstance(await set_password(auth, made["ada"], PASSWORD), Session)
+
+
+async def test_more_people_than_are_read_at_once_are_all_invited(auth: Auth) -> None:
+    school = f"{secrets.token_hex(8)}.test"
+    await import_people(auth, class_of(school, 1_201, school), dry_run=False)
+    made = await tokens(auth, school)
+    assert len(made) == len(set(made.values())) == 1_201
+    assert set(await tokens(auth, f"no {school}")) == set()

@@ -1,0 +1,81 @@
+"""Two published slots of one resource never overlap."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.meetings import Meeting
+from slotlock.domain.resources import Occupancy
+from slotlock.domain.series import without_conflicts
+from slotlock.domain.slots import Slot, SlotStatus
+from tests.domain.test_booking import NOW, slot
+
+HOUR = timedelta(hours=1)
+
+
+def use(name: str, begins: int, lasts: int = 1, resource: str | None = "Room 5") -> Slot:
+    """A slot that uses a resource from an hour on, for so many."""
+    start = NOW + begins * HOUR
+    times = {"start": start, "end": start + lasts * HOUR}
+    return slot(1, id=SlotId(name), resource=resource, **times)
+
+
+def test_slots_that_only_touch_do_not_clash() -> None:
+    occupied = Occupancy.of([use("a", 1), use("b", 3)])
+    assert occupied.clash(use("c", 2)) is None
+    assert occupied.clash(use("c", 2, lasts=2)) is not None
+
+
+def test_the_clash_names_the_other_slot_and_both_meetings() -> None:
+    long, short = use("long", 0, lasts=10), use("short", 4)
+    clash = Occupancy.of([long]).clash(short)
+    assert clash is not None
+    assert (clash.other, clash.meeting, clash.other_meeting) == (long, *short.times, *long.times)
+
+
+def test_drafts_called_off_slots_and_other_resources_keep_nobody_out() -> None:
+    others = [
+        replace(use("a", 1), status=SlotStatus.DRAFT),
+        replace(use("b", 1), status=SlotStatus.CANCELLED),
+        use("c", 1, resource="Room 6"),
+        use("d", 1, resource=None),
+    ]
+    assert Occupancy.of(others).clash(use("e", 1)) is None
+    assert Occupancy.of([use("a", 1)]).clash(replace(use("e", 1), status=SlotStatus.DRAFT)) is None
+
+
+def test_a_slot_does_not_clash_with_itself() -> None:
+    assert Occupancy.of([use("a", 1)]).clash(use("a", 1)) is None
+
+
+def test_a_course_uses_its_room_only_while_it_meets() -> None:
+    mornings = tuple(
+        Meeting(NOW + timedelta(days=day), NOW + timedelta(days=day) + HOUR) for day in range(30)
+    )
+    course = replace(use("course", 0), end=mornings[-1].end, meetings=mornings)
+    occupied = Occupancy.of([course])
+    assert occupied.clash(use("later that day", 24 * 3 + 2)) is None
+    assert occupied.clash(use("in the course", 24 * 3)) is not None
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=12))
+def test_what_the_index_leaves_out_never_clashes(spans: list[tuple[int, int]]) -> None:
+    slots = [use(str(n), begins, lasts) for n, (begins, lasts) in enumerate(spans)]
+    for number, one in enumerate(slots):
+        others = slots[:number]
+        overlap = any(one.start < other.end and other.start < one.end for other in others)
+        assert (Occupancy.of(others).clash(one) is not None) == overlap
+
+
+@given(st.lists(st.integers(0, 40), max_size=20), st.lists(st.integers(0, 40), max_size=5))
+def test_what_is_left_of_a_series_overlaps_nothing(starts: list[int], taken: list[int]) -> None:
+    series = [use(f"s{n}", begins, 3) for n, begins in enumerate(sorted(starts))]
+    others = [use(f"o{n}", begins, 2) for n, begins in enumerate(taken)]
+    free, conflicts = without_conflicts(series, others)
+    assert len(free) + len(conflicts) == len(series)
+    pairs = [*combinations(free, 2), *((one, other) for one in free for other in others)]
+    assert not any(one.start < other.end and other.start < one.end for one, other in pairs)

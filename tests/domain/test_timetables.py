@@ -1,0 +1,174 @@
+"""A course's timetable, and the meetings it comes to."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slotlock.domain.meetings import MAX_MEETINGS, Meeting, meetings_problem
+from slotlock.domain.refusals import FieldProblem, InvalidInput
+from slotlock.domain.timetables import Timetable, Weekday, Weekly, meetings_of
+
+BERLIN = "Europe/Berlin"
+MONDAY_NINE = Weekly(Weekday.MONDAY, time(9), time(10, 30))
+MARCH = Timetable(date(2030, 3, 18), date(2030, 4, 8), (MONDAY_NINE,))
+
+
+def instant(text: str) -> datetime:
+    """An instant in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def starts(timetable: Timetable, zone: str = BERLIN) -> list[str]:
+    """When the meetings begin, UTC."""
+    meetings = meetings_of(timetable, zone)
+    assert isinstance(meetings, tuple)
+    return [meeting.start.strftime("%m-%dT%H:%M") for meeting in meetings]
+
+
+def refused(timetable: Timetable, zone: str = BERLIN) -> list[str]:
+    """The fields that are named as wrong."""
+    answer = meetings_of(timetable, zone)
+    assert isinstance(answer, InvalidInput)
+    assert all(isinstance(problem, FieldProblem) for problem in answer.problems)
+    return [problem.field for problem in answer.problems]
+
+
+def test_a_weekly_nine_stays_nine_when_the_clocks_go_forward_and_back() -> None:
+    assert starts(MARCH) == ["03-18T08:00", "03-25T08:00", "04-01T07:00", "04-08T07:00"]
+    october = replace(MARCH, first=date(2030, 10, 21), last=date(2030, 10, 28))
+    assert starts(october) == ["10-21T07:00", "10-28T08:00"]
+
+
+def test_both_ends_of_the_range_are_in_it() -> None:
+    one_day = replace(MARCH, last=MARCH.first)
+    assert starts(one_day) == ["03-18T08:00"]
+
+
+def test_no_meeting_begins_on_a_holiday() -> None:
+    days = (date(2030, 3, 25), date(2030, 3, 25))
+    assert starts(replace(MARCH, holidays=days)) == ["03-18T08:00", "04-01T07:00", "04-08T07:00"]
+
+
+def test_a_holiday_that_concerns_no_meeting_is_no_mistake() -> None:
+    days = (date(2030, 3, 26), date(2031, 1, 1), date(1, 1, 1))
+    assert starts(replace(MARCH, holidays=days)) == starts(MARCH)
+
+
+def test_extra_meetings_take_their_place_in_the_order_also_on_holidays() -> None:
+    extra = Meeting(instant("2030-03-25T12:00"), instant("2030-03-25T13:00"))
+    before = Meeting(instant("2030-01-07T12:00"), instant("2030-01-07T13:00"))
+    timetable = replace(MARCH, holidays=(date(2030, 3, 25),), extra=(extra, before))
+    assert starts(timetable)[:3] == ["01-07T12:00", "03-18T08:00", "03-25T12:00"]
+
+
+def test_a_timetable_can_be_nothing_but_extra_meetings() -> None:
+    extra = Meeting(instant("2030-03-25T12:00"), instant("2030-03-25T13:00"))
+    assert meetings_of(replace(MARCH, weekly=(), extra=(extra,)), BERLIN) == (extra,)
+
+
+def test_a_class_that_ends_before_its_start_ends_on_the_next_day() -> None:
+    night = Weekly(Weekday.SATURDAY, time(22), time(4))
+    timetable = Timetable(date(2030, 3, 23), date(2030, 3, 30), (night,))
+    assert meetings_of(timetable, BERLIN) == (
+        Meeting(instant("2030-03-23T21:00"), instant("2030-03-24T03:00")),
+        # The night in which the clocks go forward: it ends at four all the same.
+        Meeting(instant("2030-03-30T21:00"), instant("2030-03-31T02:00")),
+    )
+
+
+def test_several_meetings_a_week_come_in_order() -> None:
+    weekly = (
+        Weekly(Weekday.THURSDAY, time(14), time(15)),
+        Weekly(Weekday.MONDAY, time(14), time(15)),
+        MONDAY_NINE,
+    )
+    timetable = Timetable(date(2030, 5, 13), date(2030, 5, 19), weekly)
+    assert starts(timetable) == ["05-13T07:00", "05-13T12:00", "05-16T12:00"]
+
+
+def test_nothing_but_holidays_is_no_timetable() -> None:
+    assert refused(replace(MARCH, weekly=())) == ["weekly"]
+    assert refused(replace(MARCH, last=MARCH.first, holidays=(MARCH.first,))) == ["weekly"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "fields"),
+    [
+        (date(2030, 3, 18), date(2030, 3, 17), ["last"]),
+        (date(2030, 3, 18), date(2032, 3, 20), ["last"]),
+        (date(2030, 3, 18), date(9999, 12, 31), ["last"]),
+        (date(9999, 12, 31), date(9999, 12, 31), ["first", "last"]),
+        (date(1, 1, 1), date(1, 12, 31), ["first", "last"]),
+    ],
+)
+def test_a_range_that_cannot_be_is_named(first: date, last: date, fields: list[str]) -> None:
+    assert refused(replace(MARCH, first=first, last=last)) == fields
+
+
+def test_two_years_are_a_range() -> None:
+    assert len(starts(replace(MARCH, last=date(2032, 3, 18)))) == 105
+
+
+def test_an_unknown_zone_is_named_beside_everything_else() -> None:
+    assert refused(MARCH, "Mars/Olympus") == ["timeZone"]
+    assert refused(replace(MARCH, last=date(2030, 1, 1)), "../etc/passwd") == ["last", "timeZone"]
+
+
+def test_too_many_meetings_are_refused() -> None:
+    daily = tuple(Weekly(day, time(9), time(10)) for day in Weekday)
+    days = timedelta(days=MAX_MEETINGS - 1)
+    assert len(starts(replace(MARCH, weekly=daily, last=MARCH.first + days))) == MAX_MEETINGS
+    assert refused(replace(MARCH, weekly=daily, last=MARCH.first + timedelta(days=500))) == [
+        "weekly"
+    ]
+    assert refused(replace(MARCH, weekly=(MONDAY_NINE,) * 51)) == ["weekly"]
+
+
+def test_meetings_that_overlap_are_refused() -> None:
+    late = Weekly(Weekday.MONDAY, time(10), time(11))
+    assert refused(replace(MARCH, weekly=(MONDAY_NINE, late))) == ["weekly"]
+    over_midnight = Weekly(Weekday.SUNDAY, time(22), time(21))
+    assert refused(replace(MARCH, weekly=(MONDAY_NINE, over_midnight))) == ["weekly"]
+
+
+def test_a_meeting_without_a_duration_is_refused() -> None:
+    assert refused(replace(MARCH, weekly=(Weekly(Weekday.MONDAY, time(9), time(9)),))) == ["weekly"]
+    extra = Meeting(instant("2030-03-25T12:00"), instant("2030-03-25T12:00"))
+    assert refused(replace(MARCH, extra=(extra,))) == ["extra"]
+
+
+def test_a_meeting_that_a_clock_change_swallows_is_refused() -> None:
+    swallowed = Weekly(Weekday.SUNDAY, time(2, 30), time(3))
+    assert refused(replace(MARCH, weekly=(swallowed,))) == ["weekly"]
+
+
+dates = st.dates() | st.dates(date(2029, 1, 1), date(2031, 12, 31))
+weeklies = st.builds(Weekly, st.sampled_from(Weekday), st.times(), st.times())
+extras = st.builds(
+    Meeting, st.datetimes(timezones=st.just(UTC)), st.datetimes(timezones=st.just(UTC))
+)
+
+
+@settings(deadline=None)
+@given(
+    timetable=st.builds(
+        Timetable,
+        dates,
+        dates,
+        st.lists(weeklies, max_size=5).map(tuple),
+        st.lists(dates, max_size=5).map(tuple),
+        st.lists(extras, max_size=2).map(tuple),
+    ),
+    zone=st.sampled_from([BERLIN, "America/Santiago", "Pacific/Apia", "Nowhere", ""]),
+)
+def test_whatever_is_filled_in_comes_to_meetings_or_to_problems(
+    timetable: Timetable, zone: str
+) -> None:
+    answer = meetings_of(timetable, zone)
+    if isinstance(answer, InvalidInput):
+        assert answer.problems
+    else:
+        assert meetings_problem(answer) is None

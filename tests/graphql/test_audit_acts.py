@@ -1,0 +1,191 @@
+"""What organisers do leaves notes: who, when, what, and the fields before and after."""
+
+import secrets
+from typing import Any
+
+import httpx
+import pytest
+
+from slotlock.auth import accounts
+from slotlock.domain.people import Role
+from tests.support.client import Json, in_hours
+from tests.support.desk import Person, staffed
+from tests.support.people import auth_on
+from tests.support.processes import AppProcess
+from tests.support.view import make_campaign, put_in
+
+Pair = tuple[AppProcess, AppProcess]
+LOG = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: String) {
+  auditLog(filter: $filter, first: $first, after: $after) {
+    nodes {
+      at what bookingId by { id } user { id } slot { id } campaign { id }
+      edits { field before after user { email } }
+    }
+    pageInfo { hasNextPage endCursor }
+  } }"""
+SERIES = """mutation($input: CreateSlotSeriesInput!) { createSlotSeries(input: $input) {
+  ... on SlotSeriesCreated { slots { id } } } }"""
+PUBLISH = "mutation($slot: ID!) { publishSlot(slotId: $slot) { __typename } }"
+UPDATE_CAMPAIGN = """mutation($input: UpdateCampaignInput!) { updateCampaign(input: $input) {
+  __typename } }"""
+HIDE = "mutation($id: ID!) { unpublishCampaign(campaignId: $id) { __typename } }"
+SHOW = "mutation($id: ID!) { publishCampaign(campaignId: $id) { __typename } }"
+BAN = """mutation($user: ID!, $reason: String) {
+  banPerson(userId: $user, reason: $reason) { __typename } }"""
+UNBAN = "mutation($user: ID!) { unbanPerson(userId: $user) { __typename } }"
+
+
+@pytest.fixture
+async def two(two_apps: Pair, http: httpx.AsyncClient) -> tuple[Person, Person]:
+    """A member and an organiser."""
+    (member,), organiser = await staffed(http, 1, *two_apps)
+    return member, organiser
+
+
+async def log(organiser: Person, first: int = 100, **filter_: Any) -> list[Json]:
+    """The entries, the oldest first."""
+    nodes: list[Json] = []
+    after, more = None, True
+    while more:
+        page = await organiser.ask(LOG, filter=filter_, first=first, after=after)
+        nodes += page["nodes"]
+        after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
+    return nodes[::-1]
+
+
+def edits(entry: Json) -> dict[str, tuple[str | None, str | None]]:
+    """The fields that an entry tells of."""
+    return {edit["field"]: (edit["before"], edit["after"]) for edit in entry["edits"]}
+
+
+async def test_acts_on_slots_are_noted(two: tuple[Person, Person]) -> None:
+    _, organiser = two
+    slot = await organiser.slot(title="Yoga", capacity=2, draft=True)
+    await organiser.update(slot, capacity=3, location="Gym")
+    await organiser.update(slot, capacity=3)  # which changes nothing
+    await organiser.ask(PUBLISH, slot=slot)
+    await organiser.ask(PUBLISH, slot=slot)
+    await organiser.call_off(slot)
+    found = await log(organiser, slotId=slot)
+    assert [entry["what"] for entry in found] == [
+        "SLOT_CREATED",
+        "SLOT_EDITED",
+        "SLOT_PUBLISHED",
+        "SLOT_CALLED_OFF",
+    ]
+    boss = await organiser.id()
+    assert {(entry["by"]["id"], entry["slot"]["id"]) for entry in found} == {(boss, slot)}
+    assert edits(found[0])["title"] == (None, "Yoga")
+    assert edits(found[1]) == {"capacity": ("2", "3"), "location": (None, "Gym")}
+    assert edits(found[2]) == {"status": ("DRAFT", "PUBLISHED")}
+    assert edits(found[3]) == {"status": ("PUBLISHED", "CANCELLED")}
+
+
+async def test_a_refused_act_leaves_no_note(two: tuple[Person, Person]) -> None:
+    member, organiser = two
+    slot = await organiser.slot(capacity=2)
+    await member.wish(slot)
+    assert (await organiser.update(slot, capacity=0))["__typename"] == "InvalidInput"
+    assert [entry["what"] for entry in await log(organiser, slotId=slot)] == [
+        "SLOT_CREATED",
+        "BOOKED",
+    ]
+
+
+async def test_each_slot_of_a_series_is_noted_and_in_the_log_of_its_campaign(
+    two: tuple[Person, Person],
+) -> None:
+    _, organiser = two
+    campaign = await make_campaign(organiser)
+    times = {"startTime": in_hours(24), "endTime": in_hours(25), "campaignId": campaign}
+    asked = {"slot": {"title": "Yoga", **times}, "rrule": "FREQ=DAILY;COUNT=3"}
+    slots = [slot["id"] for slot in (await organiser.ask(SERIES, input=asked))["slots"]]
+    found = await log(organiser, campaignId=campaign, first=2)
+    assert [entry["what"] for entry in found] == ["CAMPAIGN_CREATED", *["SLOT_CREATED"] * 3]
+    assert {entry["slot"]["id"] for entry in found[1:]} == set(slots)
+
+
+async def test_acts_on_campaigns_are_noted(two: tuple[Person, Person]) -> None:
+    _, organiser = two
+    campaign = await make_campaign(organiser, published=False, eligibleGroups=[["5b", "5a"]])
+    changes = {"maxBookings": 2, "eligibleGroups": [["5a"], ["choir"]]}
+    for _ in range(2):  # the second time changes nothing
+        await organiser.ask(UPDATE_CAMPAIGN, input={"campaignId": campaign, **changes})
+    await organiser.ask(SHOW, id=campaign)
+    await organiser.ask(HIDE, id=campaign)
+    created, edited, shown, hidden = await log(organiser, campaignId=campaign)
+    assert created["what"] == "CAMPAIGN_CREATED"
+    assert edits(created)["eligibleGroups"] == (None, "5a, 5b")
+    assert edits(edited) == {
+        "maxBookings": (None, "2"),
+        "eligibleGroups": ("5a, 5b", "5a; choir"),
+    }
+    assert (shown["what"], edits(shown)) == (
+        "CAMPAIGN_PUBLISHED",
+        {"published": ("false", "true")},
+    )
+    assert hidden["what"] == "CAMPAIGN_UNPUBLISHED"
+    assert hidden["campaign"]["id"] == campaign
+    assert hidden["by"]["id"] == await organiser.id()
+
+
+async def test_acts_on_people_are_noted(two: tuple[Person, Person], two_apps: Pair) -> None:
+    member, organiser = two
+    ada = await member.id()
+    email = (await member.ask("{ me { email } }"))["email"]
+    await put_in(organiser, member, "5a", "choir")
+    await put_in(organiser, member, "5a", "choir")
+    await organiser.ask(BAN, user=ada, reason="Loud")
+    await organiser.ask(UNBAN, user=ada)
+    async with auth_on(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
+        await accounts.set_role(auth, email, Role.ORGANIZER)
+    grouped, banned, unbanned, promoted = await log(organiser, userId=ada)
+    assert (grouped["what"], edits(grouped)) == ("GROUPS_SET", {"groups": (None, "5a, choir")})
+    assert (banned["what"], edits(banned)) == (
+        "BANNED",
+        {"banned": ("false", "true"), "banReason": (None, "Loud")},
+    )
+    assert (unbanned["what"], edits(unbanned)["banned"]) == ("UNBANNED", ("true", "false"))
+    assert (promoted["what"], promoted["by"]) == ("ROLE_SET", None)
+    assert edits(promoted) == {"role": ("MEMBER", "ORGANIZER")}
+    assert {entry["user"]["id"] for entry in (grouped, banned, unbanned, promoted)} == {ada}
+
+
+async def test_imports_and_invitations_are_noted_for_each_of_their_people(
+    two: tuple[Person, Person], two_apps: Pair
+) -> None:
+    _, organiser = two
+    school = f"{secrets.token_hex(6)}.test"
+    headers = {"Authorization": f"Bearer {organiser.token}", "Content-Type": "text/csv"}
+    for groups in ("5a", "5b"):
+        rows = f"email,name,groups\nada@{school},Ada,{groups}\nben@{school},Ben,{school}\n"
+        sent = await organiser.http.post(
+            f"{organiser.url}/people/import", content=rows, headers=headers
+        )
+        assert sent.status_code == 200, sent.text
+    invited = await organiser.http.post(
+        f"{organiser.url}/people/invitations?group={school}", headers=headers
+    )
+    assert invited.status_code == 200
+    boss = await organiser.id()
+    created, changed, invitation = await log(organiser, by=boss)
+    assert [entry["what"] for entry in (created, changed, invitation)] == [
+        "PEOPLE_IMPORTED",
+        "PEOPLE_IMPORTED",
+        "PEOPLE_INVITED",
+    ]
+    told = {(e["user"]["email"], e["field"]): (e["before"], e["after"]) for e in changed["edits"]}
+    assert told == {(f"ada@{school}", "groups"): ("5a", "5b")}
+    assert len(created["edits"]) == 6
+    assert edits(invitation) == {"people": (None, "1"), "group": (None, school)}
+
+
+async def test_what_organisers_did_can_be_read_without_naming_anything(
+    two: tuple[Person, Person],
+) -> None:
+    _, organiser = two
+    campaign = await make_campaign(organiser)
+    page = await organiser.ask(LOG, filter={"what": ["CAMPAIGN_CREATED", "BANNED"]}, first=1)
+    assert [node["campaign"]["id"] for node in page["nodes"]] == [campaign]
+    mixed = {"what": ["CAMPAIGN_CREATED", "BOOKED"]}
+    assert await organiser.error_code(LOG, filter=mixed) == "BAD_USER_INPUT"

@@ -1,0 +1,151 @@
+"""Who sees what of a campaign: before it is published, and after it was unpublished again."""
+
+import random
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.campaigns import LIST, READ, books, campaign, publish, unpublish
+from tests.support.client import WATCH, Client, Json, socket
+from tests.support.desk import Person, staffed
+from tests.support.processes import AppProcess
+
+Pair = tuple[AppProcess, AppProcess]
+
+SLOT = "query($id: ID!) { slot(id: $id) { id campaign { id } } }"
+SLOTS = """query($filter: SlotsFilter, $after: String) {
+  slots(filter: $filter, first: 100, after: $after) {
+    nodes { id } pageInfo { hasNextPage endCursor }
+  }
+}"""
+NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+NODE = "query($id: ID!) { node(id: $id) { id } }"
+MINE = """{ myBookings(first: 100) { nodes { id slot { id campaign { id } } } } }"""
+ENDED = """{ myEndedBookings(first: 100) { nodes { id } } }"""
+
+
+@pytest.fixture
+async def three(two_apps: Pair, http: httpx.AsyncClient) -> tuple[Person, Client, Person]:
+    """A member at one process, a visitor at the other, and an organiser."""
+    (ada,), organiser = await staffed(http, 1, *two_apps)
+    return ada, Client(http, two_apps[1].url), organiser
+
+
+async def listed(reader: Client, query: str, **variables: Any) -> set[str]:
+    """The ids on all pages of a list."""
+    found: set[str] = set()
+    after = None
+    while True:
+        page = await reader.ask(query, after=after, **variables)
+        found |= {node["id"] for node in page["nodes"]}
+        if not page["pageInfo"]["hasNextPage"]:
+            return found
+        after = page["pageInfo"]["endCursor"]
+
+
+async def seen(reader: Client, campaign_id: str, slot_id: str, starts: str) -> dict[str, bool]:
+    """By which ways a reader finds a campaign and its slot, which starts at a time of its own."""
+    nodes = await reader.ask(NODES, ids=[campaign_id, slot_id])
+    slot = await reader.ask(SLOT, id=slot_id)
+    within = {"startsFrom": starts, "startsBefore": starts.replace("00:00.000", "59:59.999")}
+    one = {"campaignId": campaign_id}
+    return {
+        "campaign": await reader.ask(READ, id=campaign_id) is not None,
+        "campaigns": campaign_id in await listed(reader, LIST),
+        "slot": slot is not None,
+        "slot's campaign": slot is not None and slot["campaign"] == {"id": campaign_id},
+        "slots": slot_id in await listed(reader, SLOTS, filter=within),
+        "slots of it": slot_id in await listed(reader, SLOTS, filter=one),
+        "nodes: campaign": nodes[0] is not None,
+        "nodes: slot": nodes[1] is not None,
+        "node: campaign": await reader.ask(NODE, id=campaign_id) is not None,
+        "node: slot": await reader.ask(NODE, id=slot_id) is not None,
+    }
+
+
+async def watched(app: AppProcess, token: str | None, slot_id: str) -> Json:
+    """The first message of a subscription to a slot."""
+    async with socket(app, token) as opened:
+        await opened.subscribe("1", WATCH, slots=[slot_id])
+        return await opened.receive()
+
+
+def is_told(message: Json) -> bool:
+    """Whether a first message tells of the slot; else it says that there is none."""
+    payload = message["payload"]
+    errors = payload if message["type"] == "error" else payload.get("errors")
+    if errors:
+        assert errors[0]["extensions"]["code"] == "BAD_USER_INPUT"
+    return not errors
+
+
+async def test_what_is_not_published_is_seen_by_organisers_only(
+    three: tuple[Person, Client, Person], two_apps: Pair
+) -> None:
+    ada, visitor, organiser = three
+    campaign_id = await campaign(organiser, published=False)
+    starts = f"{random.randrange(2100, 9000)}-05-07T09:00:00.000Z"
+    ends = starts.replace("T09", "T10")
+    slot_id = await organiser.slot(campaignId=campaign_id, startTime=starts, endTime=ends)
+    published = [(False, None), (True, publish), (False, unpublish)]
+    for is_published, act in published:
+        if act is not None:
+            await act(organiser, campaign_id)
+        assert set((await seen(organiser, campaign_id, slot_id, starts)).values()) == {True}
+        assert set((await seen(ada, campaign_id, slot_id, starts)).values()) == {is_published}
+        assert set((await seen(visitor, campaign_id, slot_id, starts)).values()) == {is_published}
+        for app, token in ((two_apps[0], ada.token), (two_apps[1], None)):
+            assert is_told(await watched(app, token, slot_id)) == is_published
+        assert is_told(await watched(two_apps[1], organiser.token, slot_id))
+
+
+async def test_a_draft_in_a_published_campaign_stays_a_draft(
+    three: tuple[Person, Client, Person],
+) -> None:
+    ada, _, organiser = three
+    campaign_id = await campaign(organiser)
+    slot_id = await organiser.slot(campaignId=campaign_id, draft=True)
+    assert await ada.ask(SLOT, id=slot_id) is None
+    assert await listed(ada, SLOTS, filter={"campaignId": campaign_id}) == set()
+    assert (await books(ada, slot_id))["code"] == "SLOT_NOT_FOUND"
+
+
+async def test_nothing_but_its_end_is_told_of_a_slot_that_is_hidden(
+    three: tuple[Person, Client, Person],
+) -> None:
+    ada, _, organiser = three
+    closes = "2099-01-01T00:00:00.000Z"
+    campaign_id = await campaign(organiser, published=False, closesAt=closes)
+    slot_id = await organiser.slot(campaignId=campaign_id)
+    told = await books(ada, slot_id)
+    expected = {"__typename": "Closed", "code": "CLOSED", "closesAt": closes, "slotId": slot_id}
+    assert told == expected
+
+
+async def test_a_booking_stays_its_owners_to_see_and_to_give_back_when_its_campaign_is_hidden(
+    three: tuple[Person, Client, Person],
+) -> None:
+    ada, _, organiser = three
+    campaign_id = await campaign(organiser)
+    slot_id = await organiser.slot(campaignId=campaign_id)
+    booking_id = (await books(ada, slot_id))["booking"]["id"]
+    await unpublish(organiser, campaign_id)
+    (mine,) = (await ada.ask(MINE))["nodes"]
+    assert mine == {"id": booking_id, "slot": {"id": slot_id, "campaign": None}}
+    assert (await ada.seen(booking_id))["status"] == "CONFIRMED"
+    assert (await ada.give_back(booking_id))["__typename"] == "BookingCancelled"
+    assert (await ada.seen(booking_id))["status"] == "CANCELLED"
+
+
+async def test_what_somebody_had_in_a_campaign_that_is_hidden_now_stays_in_their_list(
+    three: tuple[Person, Client, Person],
+) -> None:
+    ada, _, organiser = three
+    campaign_id = await campaign(organiser)
+    slot_id = await organiser.slot(campaignId=campaign_id)
+    booking_id = (await books(ada, slot_id))["booking"]["id"]
+    await ada.give_back(booking_id)
+    assert (await ada.ask(ENDED))["nodes"] == [{"id": booking_id}]
+    await unpublish(organiser, campaign_id)
+    assert (await ada.ask(ENDED))["nodes"] == [{"id": booking_id}]

@@ -1,0 +1,239 @@
+"""People as organisers meet them: searched, put into groups, banned; and as others see them."""
+
+import secrets
+from typing import Any
+
+import httpx
+import pytest
+
+from slotlock.auth.importing import import_people
+from tests.support.client import Client, Json
+from tests.support.desk import Person, staffed
+from tests.support.files import class_of, csv
+from tests.support.people import auth_on
+from tests.support.processes import ADMIN_EMAIL, ADMIN_PASSWORD, AppProcess
+
+Pair = tuple[AppProcess, AppProcess]
+
+USER = "fragment U on User { id name email role groups hasPassword banned bannedAt banReason }"
+SAID = "__typename ... on User { ...U } ... on Refusal { code message }"
+PEOPLE = f"""query($filter: PeopleFilter, $first: Int! = 20, $after: String) {{
+  people(filter: $filter, first: $first, after: $after) {{
+    nodes {{ ...U }} pageInfo {{ hasNextPage endCursor }}
+  }} }} {USER}"""
+SET_GROUPS = f"""mutation($input: SetGroupsInput!) {{ setGroups(input: $input) {{
+  {SAID} ... on InvalidInput {{ fields {{ field message }} }} }} }} {USER}"""
+BAN = f"""mutation($user: ID!, $reason: String) {{
+  banPerson(userId: $user, reason: $reason) {{ {SAID} }} }} {USER}"""
+UNBAN = f"mutation($user: ID!) {{ unbanPerson(userId: $user) {{ {SAID} }} }} {USER}"
+ME = f"{{ me {{ ...U }} }} {USER}"
+NODE = f"query($id: ID!) {{ node(id: $id) {{ id ... on User {{ ...U }} }} }} {USER}"
+LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
+  __typename ... on Session { accessToken } ... on Refusal { code } } }"""
+REGISTER = """mutation($input: RegisterInput!) { register(input: $input) {
+  ... on Session { accessToken refreshToken } } }"""
+REFRESH = "mutation($token: String!) { refreshSession(refreshToken: $token) { __typename } }"
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+async def staff(two_apps: Pair, http: httpx.AsyncClient) -> tuple[Person, Person]:
+    """A member and an organiser, at two processes."""
+    (_, member), organiser = await staffed(http, 2, *two_apps)
+    return member, organiser
+
+
+@pytest.fixture
+async def school(two_apps: Pair) -> str:
+    """A school of 25 people who were imported, all in the group of its name."""
+    name = f"{secrets.token_hex(8)}.test"
+    async with auth_on(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
+        await import_people(auth, class_of(name, 25, name), dry_run=False)
+        body = csv(name, {"ada.byron": "Ada Lovelace", "rene": "Ren\u00e9 M\u00fcller"}, "choir")
+        await import_people(auth, body, dry_run=False)
+    return name
+
+
+async def found(organiser: Client, **filter_: Any) -> list[Json]:
+    """All that a search finds, page by page."""
+    nodes: list[Json] = []
+    after = None
+    while True:
+        page = await organiser.ask(PEOPLE, filter=filter_, first=10, after=after)
+        nodes += page["nodes"]
+        if not page["pageInfo"]["hasNextPage"]:
+            return nodes
+        after = page["pageInfo"]["endCursor"]
+
+
+async def names(organiser: Client, **filter_: Any) -> list[str]:
+    """Whom a search finds."""
+    return [node["name"] for node in await found(organiser, **filter_)]
+
+
+async def test_pages_of_people_hold_everybody_once_by_address(
+    staff: tuple[Person, Person], school: str
+) -> None:
+    emails = [node["email"] for node in await found(staff[1], group=school)]
+    assert emails == sorted(f"person{number}@{school}" for number in range(25))
+
+
+@pytest.mark.parametrize(
+    "text", ["Ada", "love", "byron", "ada.byr", "LOVELACE ada", "ada.byron@{school}", "  ad "]
+)
+async def test_people_are_found_by_beginnings_of_words_of_name_and_address(
+    staff: tuple[Person, Person], school: str, text: str
+) -> None:
+    organiser = staff[1]
+    assert await names(organiser, text=f"{text.format(school=school)} {school}") == ["Ada Lovelace"]
+    assert await names(organiser, text=f"ovelace {school}") == []
+
+
+async def test_a_name_is_found_however_its_letters_are_written(
+    staff: tuple[Person, Person], school: str
+) -> None:
+    for text in ("ren\u00e9", "rene\u0301", "M\u00dcLL", "mu\u0308ller"):
+        assert await names(staff[1], text=f"{text} {school}") == ["Ren\u00e9 M\u00fcller"]
+
+
+async def test_a_search_for_no_words_finds_nobody(staff: tuple[Person, Person]) -> None:
+    assert await names(staff[1], text="!?.") == []
+
+
+async def test_filters_narrow_a_search_together(staff: tuple[Person, Person], school: str) -> None:
+    organiser = staff[1]
+    (ada,) = await found(organiser, text=f"ada {school}", group="choir")
+    assert ada["groups"] == ["choir"]
+    assert ada["hasPassword"] is False
+    await organiser.ask(BAN, user=ada["id"])
+    assert await names(organiser, text=school, banned=True) == ["Ada Lovelace"]
+    assert "Ada Lovelace" not in await names(organiser, text=school, banned=False)
+    assert len(await found(organiser, text=school, withoutPassword=True)) == 27
+    assert await names(organiser, text=school, withoutPassword=False) == []
+
+
+@pytest.mark.parametrize("filter_", [{"text": "x" * 201}, {"group": "a,b"}, {"group": "x" * 51}])
+async def test_a_filter_that_cannot_be_is_bad_user_input(
+    staff: tuple[Person, Person], filter_: Json
+) -> None:
+    assert await staff[1].error_code(PEOPLE, filter=filter_) == "BAD_USER_INPUT"
+    for first in (0, 101, -1):
+        assert await staff[1].error_code(PEOPLE, first=first) == "BAD_USER_INPUT"
+
+
+async def test_people_are_for_organisers_only(
+    staff: tuple[Person, Person], http: httpx.AsyncClient
+) -> None:
+    member, organiser = staff
+    mine, nobody = await member.id(), Client(http, member.url)
+    asked: list[tuple[str, Json]] = [
+        (PEOPLE, {}),
+        (SET_GROUPS, {"input": {"userId": mine, "groups": []}}),
+        (BAN, {"user": await organiser.id()}),
+        (UNBAN, {"user": mine}),
+    ]
+    for query, variables in asked:
+        assert await member.error_code(query, **variables) == "FORBIDDEN"
+        assert await nobody.error_code(query, **variables) == "UNAUTHENTICATED"
+
+
+async def test_groups_are_what_an_organiser_gives(staff: tuple[Person, Person]) -> None:
+    member, organiser = staff
+    user_id = await member.id()
+    given = {"userId": user_id, "groups": [" 5a ", "choir", "5a", ""]}
+    for _ in range(2):
+        outcome = await organiser.ask(SET_GROUPS, input=given)
+        assert (outcome["__typename"], outcome["groups"]) == ("User", ["5a", "choir"])
+    assert (await member.ask(ME))["groups"] == ["5a", "choir"]
+    outcome = await organiser.ask(SET_GROUPS, input={"userId": user_id, "groups": []})
+    assert outcome["groups"] == []
+
+
+@pytest.mark.parametrize(
+    "groups", [["a;b"], ["a,b"], ["*"], ["x" * 51], ["a\nb"], [str(n) for n in range(21)]]
+)
+async def test_groups_that_cannot_be_change_nothing(
+    staff: tuple[Person, Person], groups: list[str]
+) -> None:
+    member, organiser = staff
+    user_id = await member.id()
+    await organiser.ask(SET_GROUPS, input={"userId": user_id, "groups": ["5a"]})
+    outcome = await organiser.ask(SET_GROUPS, input={"userId": user_id, "groups": groups})
+    assert outcome["code"] == "INVALID_INPUT"
+    assert [problem["field"] for problem in outcome["fields"]] == ["groups"]
+    assert (await member.ask(ME))["groups"] == ["5a"]
+
+
+@pytest.mark.parametrize("user_id", ["", "x", "user_" + "f" * 24, "slot_" + "0" * 24, "\0"])
+async def test_nobody_has_an_id_that_was_never_given(
+    staff: tuple[Person, Person], user_id: str
+) -> None:
+    organiser = staff[1]
+    outcomes = [
+        await organiser.ask(SET_GROUPS, input={"userId": user_id, "groups": []}),
+        await organiser.ask(BAN, user=user_id),
+        await organiser.ask(UNBAN, user=user_id),
+    ]
+    assert [outcome["code"] for outcome in outcomes] == ["PERSON_NOT_FOUND"] * 3
+
+
+async def test_groups_and_bans_are_seen_by_those_whom_they_concern(
+    staff: tuple[Person, Person],
+) -> None:
+    member, organiser = staff
+    user_id = await member.id()
+    await organiser.ask(SET_GROUPS, input={"userId": user_id, "groups": ["5a"]})
+    own = await member.ask(ME)
+    assert (own["groups"], own["hasPassword"], own["banned"]) == (["5a"], True, None)
+    assert (await member.ask(NODE, id=user_id)) == own
+    seen = await organiser.ask(NODE, id=user_id)
+    assert (seen["groups"], seen["banned"], seen["bannedAt"]) == (["5a"], False, None)
+    assert await member.ask(NODE, id=await organiser.id()) is None
+
+
+async def test_who_is_banned_is_out_at_both_processes_and_their_bookings_stay(
+    two_apps: Pair, staff: tuple[Person, Person], http: httpx.AsyncClient
+) -> None:
+    organiser = staff[1]
+    email = f"{secrets.token_hex(8)}@slotlock.test"
+    fields = {"name": "Eve", "email": email, "password": PASSWORD}
+    session = await Client(http, two_apps[1].url).ask(REGISTER, input=fields)
+    eve = Client(http, two_apps[0].url, session["accessToken"])
+    user_id, slot_id = (await eve.ask(ME))["id"], await organiser.slot(capacity=2)
+    assert (await eve.book(slot_id))["__typename"] == "Booked"
+
+    banned = await organiser.ask(BAN, user=user_id, reason="Loud")
+    assert (banned["banned"], banned["banReason"]) == (True, "Loud")
+    assert banned["bannedAt"]
+    assert await eve.error_code(ME) == "UNAUTHENTICATED"  # at once where the ban was made
+    elsewhere = Client(http, two_apps[1].url)
+    refreshed = await elsewhere.ask(REFRESH, token=session["refreshToken"])
+    assert refreshed["__typename"] == "InvalidSession"
+    for password, code in ((PASSWORD, "BANNED"), ("wrong password", "INVALID_CREDENTIALS")):
+        given = {"email": email, "password": password}
+        assert (await elsewhere.ask(LOGIN, input=given))["code"] == code
+    roster = "query($slot: ID!) { slotRoster(slotId: $slot) { nodes { user { id } } } }"
+    assert (await organiser.ask(roster, slot=slot_id))["nodes"] == [{"user": {"id": user_id}}]
+
+    unbanned = await organiser.ask(UNBAN, user=user_id)
+    assert (unbanned["banned"], unbanned["banReason"]) == (False, None)
+    again = await elsewhere.ask(LOGIN, input={"email": email, "password": PASSWORD})
+    assert again["__typename"] == "Session"
+
+
+async def test_bans_have_their_limits(
+    two_apps: Pair, staff: tuple[Person, Person], http: httpx.AsyncClient
+) -> None:
+    member, organiser = staff
+    own = await organiser.id()
+    assert (await organiser.ask(BAN, user=own))["code"] == "NOT_ONESELF"
+    given = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
+    token = (await Client(http, two_apps[0].url).ask(LOGIN, input=given))["accessToken"]
+    admin = Client(http, two_apps[0].url, token)
+    admins = (await admin.ask(ME))["id"]
+    for act in (BAN, UNBAN):
+        assert (await organiser.ask(act, user=admins))["code"] == "ADMINS_ONLY"
+    assert (await admin.ask(BAN, user=own))["banned"] is True
+    assert (await admin.ask(UNBAN, user=own))["banned"] is False
+    long = await admin.ask(BAN, user=await member.id(), reason="x" * 201)
+    assert long["code"] == "INVALID_INPUT"

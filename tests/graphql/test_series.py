@@ -1,0 +1,191 @@
+"""Series of slots over HTTP: which slots a rule makes, and what is taken already."""
+
+import secrets
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.campaigns import books, campaign
+from tests.support.client import Client
+from tests.support.desk import Person, staffed
+from tests.support.processes import AppProcess
+from tests.support.series import CREATE, MONDAY, of_series, series, starts
+
+STARTS = ["03-17T08:00", "03-24T08:00", "03-31T07:00", "04-07T07:00"]
+
+
+@pytest.fixture
+async def two(app: AppProcess, http: httpx.AsyncClient) -> tuple[Person, Person]:
+    """A member and an organiser."""
+    (ada,), organiser = await staffed(http, 1, app)
+    return ada, organiser
+
+
+def room() -> str:
+    """A resource that nothing uses yet."""
+    return f"Room {secrets.token_hex(4)}"
+
+
+async def test_a_weekly_nine_stays_nine_when_the_clocks_go_forward_and_back(
+    two: tuple[Person, Person],
+) -> None:
+    ada, organiser = two
+    made = await series(organiser, capacity=3)
+    assert made["__typename"] == "SlotSeriesCreated"
+    assert starts(made["slots"]) == STARTS
+    assert {slot["seriesId"] for slot in made["slots"]} == {made["seriesId"]}
+    assert {slot["capacity"] for slot in made["slots"]} == {3}
+    assert made["conflicts"] == []
+    assert await of_series(ada, made) == made["slots"]
+    october = {"startTime": "2031-10-20T09:00:00+02:00", "endTime": "2031-10-20T10:00:00+02:00"}
+    back = await series(organiser, "FREQ=WEEKLY;COUNT=2", **october)
+    assert starts(back["slots"]) == ["10-20T07:00", "10-27T08:00"]
+
+
+async def test_each_slot_of_a_series_is_booked_by_itself(two: tuple[Person, Person]) -> None:
+    ada, organiser = two
+    made = await series(organiser)
+    assert (await books(ada, made["slots"][1]["id"]))["__typename"] == "Booked"
+    assert [slot["remaining"] for slot in await of_series(ada, made)] == [1, 0, 1, 1]
+
+
+WRONG: list[tuple[dict[str, Any], list[str]]] = [
+    ({"rrule": ""}, ["rrule"]),
+    ({"rrule": "FREQ=WEEKLY"}, ["rrule"]),
+    ({"rrule": "FREQ=HOURLY;COUNT=3"}, ["rrule"]),
+    ({"rrule": "FREQ=DAILY;COUNT=501"}, ["rrule"]),
+    ({"rrule": "FREQ=DAILY;UNTIL=20351231"}, ["rrule"]),
+    ({"rrule": "FREQ=DAILY;COUNT=3;UNTIL=20310401"}, ["rrule"]),
+    ({"rrule": "FREQ=DAILY;UNTIL=20310101"}, ["rrule"]),
+    ({"rrule": "FREQ=WEEKLY;BYDAY=XX;COUNT=3"}, ["rrule"]),
+    ({"rrule": "x" * 501}, ["rrule"]),
+    ({"endTime": "2031-03-17T09:00:00+01:00"}, ["endTime"]),
+    ({"startTime": "1960-03-17T09:00:00+01:00"}, ["startTime", "endTime"]),
+    ({"title": "", "capacity": 0}, ["title", "capacity"]),
+    ({"startTime": None, "endTime": None}, ["startTime"]),
+    ({"endTime": None}, ["startTime"]),
+    ({"timetable": {"first": "2031-03-17", "last": "2031-03-17"}}, ["startTime"]),
+]
+
+
+@pytest.mark.parametrize(("wrong", "fields"), WRONG)
+async def test_what_cannot_be_a_series_is_named(
+    two: tuple[Person, Person], wrong: dict[str, Any], fields: list[str]
+) -> None:
+    told = await series(two[1], **wrong)
+    assert told["__typename"] == "InvalidInput", told
+    assert [problem["field"] for problem in told["fields"]] == fields
+
+
+async def test_only_organisers_create_series(
+    two: tuple[Person, Person], app: AppProcess, http: httpx.AsyncClient
+) -> None:
+    wanted = {"slot": {"title": "Yoga", **MONDAY}, "rrule": "FREQ=WEEKLY;COUNT=2"}
+    assert await two[0].error_code(CREATE, input=wanted) == "FORBIDDEN"
+    assert await Client(http, app.url).error_code(CREATE, input=wanted) == "UNAUTHENTICATED"
+
+
+async def test_a_strict_series_is_created_with_all_its_dates_or_not_at_all(
+    two: tuple[Person, Person],
+) -> None:
+    _, organiser = two
+    hall = room()
+    taken = {"startTime": "2031-03-24T09:30:00+01:00", "endTime": "2031-03-24T11:00:00+01:00"}
+    other_id = await organiser.slot(title="Ballet", resource=hall, **taken)
+    told = await series(organiser, resource=hall)
+    assert told == {
+        "__typename": "SeriesConflicts",
+        "code": "SERIES_CONFLICTS",
+        "conflicts": [
+            {
+                "code": "RESOURCE_TAKEN",
+                "meeting": {
+                    "startTime": "2031-03-24T08:00:00.000Z",
+                    "endTime": "2031-03-24T09:00:00.000Z",
+                },
+                "other": {"id": other_id, "title": "Ballet", "resource": hall},
+                "otherMeeting": {
+                    "startTime": "2031-03-24T08:30:00.000Z",
+                    "endTime": "2031-03-24T10:00:00.000Z",
+                },
+            }
+        ],
+    }
+    whole = await series(organiser, "FREQ=DAILY;COUNT=20", resource=hall)
+    assert len(whole["conflicts"]) == 1  # the other series left nothing behind
+
+
+async def test_a_series_that_skips_leaves_out_what_is_taken_and_says_why(
+    two: tuple[Person, Person],
+) -> None:
+    _, organiser = two
+    hall = room()
+    first = await series(organiser, "FREQ=WEEKLY;INTERVAL=2;COUNT=2", resource=hall)
+    made = await series(organiser, on="SKIP_CONFLICTS", resource=hall)
+    assert starts(made["slots"]) == [STARTS[1], STARTS[3]]
+    assert [c["other"]["id"] for c in made["conflicts"]] == [s["id"] for s in first["slots"]]
+    assert [c["meeting"]["startTime"][5:16] for c in made["conflicts"]] == [STARTS[0], STARTS[2]]
+    nothing = await series(organiser, on="SKIP_CONFLICTS", resource=hall)
+    assert nothing["__typename"] == "SeriesConflicts"
+    assert len(nothing["conflicts"]) == 4
+
+
+async def test_a_series_whose_own_slots_overlap_takes_its_resource_once_at_a_time(
+    two: tuple[Person, Person],
+) -> None:
+    _, organiser = two
+    long = {"endTime": "2031-03-18T10:00:00+01:00"}
+    daily = "FREQ=DAILY;COUNT=4"
+    assert len((await series(organiser, daily, **long))["slots"]) == 4
+    hall = room()
+    assert (await series(organiser, daily, resource=hall, **long))["code"] == "SERIES_CONFLICTS"
+    made = await series(organiser, daily, "SKIP_CONFLICTS", resource=hall, **long)
+    assert starts(made["slots"]) == ["03-17T08:00", "03-19T08:00"]
+
+
+async def test_drafts_and_what_was_called_off_keep_nobody_from_a_resource(
+    two: tuple[Person, Person],
+) -> None:
+    _, organiser = two
+    hall = room()
+    await series(organiser, resource=hall, draft=True)
+    await organiser.call_off(await organiser.slot(resource=hall, **MONDAY))
+    made = await series(organiser, resource=hall)
+    assert starts(made["slots"]) == STARTS
+    again = await series(organiser, resource=hall, draft=True)
+    assert {slot["status"] for slot in again["slots"]} == {"DRAFT"}
+
+
+async def test_what_ends_when_the_next_begins_does_not_overlap(two: tuple[Person, Person]) -> None:
+    _, organiser = two
+    hall = room()
+    await series(organiser, resource=hall)
+    next_hour = {
+        "startTime": "2031-03-17T10:00:00+01:00",
+        "endTime": "2031-03-17T11:00:00+01:00",
+    }
+    assert (
+        starts((await series(organiser, resource=hall, **next_hour))["slots"])[0] == "03-17T09:00"
+    )
+
+
+async def test_a_series_in_a_campaign_is_under_its_terms(two: tuple[Person, Person]) -> None:
+    ada, organiser = two
+    campaign_id = await campaign(organiser, maxBookings=1, published=False)
+    made = await series(organiser, campaignId=campaign_id)
+    assert {slot["campaign"]["id"] for slot in made["slots"]} == {campaign_id}
+    assert await of_series(ada, made) == []
+    open_id = await campaign(organiser, maxBookings=1)
+    made = await series(organiser, campaignId=open_id)
+    told = [(await books(ada, slot["id"]))["__typename"] for slot in made["slots"]]
+    assert told == ["Booked", "LimitReached", "LimitReached", "LimitReached"]
+    missing = await series(organiser, campaignId="campaign_" + "0" * 24)
+    assert missing["__typename"] == "CampaignNotFound"
+
+
+async def test_a_series_has_up_to_500_slots(two: tuple[Person, Person]) -> None:
+    _, organiser = two
+    made = await series(organiser, "FREQ=DAILY;COUNT=500", resource=room())
+    assert len(made["slots"]) == 500
+    assert len({slot["id"] for slot in made["slots"]}) == 500

@@ -1,0 +1,77 @@
+"""An index for every query of what goes out: rosters, calendars and their addresses."""
+
+import secrets
+from dataclasses import replace
+from datetime import timedelta
+
+from slotlock.desk.desk import utc_now
+from slotlock.domain.campaigns import CampaignKept
+from slotlock.domain.campaigns import create as create_campaign
+from slotlock.domain.people import Role
+from slotlock.domain.slots import Slot
+from slotlock.stores.campaigns import Campaigns, new_campaign_id
+from slotlock.stores.mongo import Database
+from slotlock.stores.rosters import rosters_now
+from slotlock.stores.slots import Slots, new_slot_id
+from slotlock.stores.users import Users
+from tests.domain.test_booking import slot
+from tests.domain.test_campaigns import terms
+from tests.stores.test_plans import ADA, Heard, keep_slots, overheard, plan_of
+
+__all__ = ["overheard"]
+
+
+async def campaign_slots(database: Database) -> list[Slot]:
+    """Slots of a campaign among others."""
+    slots, campaigns = Slots(database), Campaigns(database)
+    await keep_slots(slots)
+    await campaigns.prepare()
+    kept = create_campaign("A campaign", replace(terms(), campaign_id=new_campaign_id()))
+    assert isinstance(kept, CampaignKept)
+    made = [slot(id=new_slot_id(), terms=kept.campaign.terms) for _ in range(20)]
+    for each in made:
+        await slots.add(each)
+    return made
+
+
+async def use_rosters(database: Database, made: Slot) -> None:
+    """Every way in which rosters are read."""
+    assert made.terms is not None
+    for of, campaign, count in ((made.terms.campaign_id, True, 20), (made.id, False, 1)):
+        async with rosters_now(database, of, campaign=campaign) as rosters:
+            assert await rosters.count() == count
+            assert sum([len(page.slots) async for page in rosters.pages()]) == count
+
+
+async def use_calendars(database: Database, made: Slot) -> None:
+    """Every way in which calendars and their addresses are read and written."""
+    calendars, users, now = Slots(database).calendars, Users(database), utc_now()
+    assert made.terms is not None
+    await users.prepare()
+    for after in (None, made):
+        await calendars.of_person(ADA, now - timedelta(days=366), now, after)
+        for campaign_id in (None, made.terms.campaign_id):
+            await calendars.to_come(campaign_id, now, after)
+            await calendars.over(campaign_id, now - timedelta(days=30), now, after)
+    hash_ = secrets.token_hex()
+    user = await users.add("Ada", f"{hash_}@slotlock.test", Role.MEMBER, "hash", now)
+    assert user is not None
+    await users.calendars.keep(user.id, hash_, now)
+    assert await users.calendars.created_at(user.id) == now
+    assert await users.calendars.find(hash_) == user
+    assert await users.calendars.remove(user.id)
+
+
+async def test_nothing_that_goes_out_is_found_by_a_scan(
+    overheard: tuple[Database, Heard],
+) -> None:
+    database, heard = overheard
+    made = (await campaign_slots(database))[0]
+    heard.commands.clear()
+    await use_rosters(database, made)
+    await use_calendars(database, made)
+    assert len(heard.commands) > 15
+    for command in heard.commands:
+        plan = await plan_of(database, command)
+        one = command.get("filter", {}).get("_id") is not None  # which is in order anyway
+        assert not ({"COLLSCAN"} if one else {"COLLSCAN", "SORT"}) & plan, (command, plan)
