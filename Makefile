@@ -19,7 +19,7 @@ run: .venv/installed  ## start slotlock on embedded servers (PORT=8000)
 	@$(BIN)/slotlock dev
 
 test: lint types imports  ## run every check and every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench-quick: .venv/installed  ## measure beside two Node peers (needs wrk, node and npm)
 	@$(BIN)/python -m bench.quick

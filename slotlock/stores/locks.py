@@ -61,10 +61,13 @@ class Locks:
         self._waiting = Waiting(line, self._office, lambda: self._fence, self._handed)
         self._wakes = Listener(line.client, self._woken, wake_channel(self._office))
 
-    async def start(self) -> None:
-        """Listen for locks that other processes hand to this one."""
+    async def start(self, within_s: float = START_WITHIN_S) -> None:
+        """Listen for locks that other processes hand to this one; ready by the time it returns.
+
+        If that takes longer than so many seconds, it goes on by itself.
+        """
         self._wakes.start()
-        await self._wakes.listening(0.0 if self.line.away else START_WITHIN_S)
+        await self._wakes.listening(0.0 if self.line.away else within_s)
 
     async def stop(self) -> None:
         """Stop listening, and renew nothing any more."""

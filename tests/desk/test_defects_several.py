@@ -111,11 +111,11 @@ async def test_control_without_pages_two_people_end_up_with_four_beds(scene: Sce
     assert await two_members_choose(scene, "pages") == ({"AllBooked"}, 4)
 
 
-async def test_two_teams_who_grab_overlapping_beds_200_times_never_have_some_of_them(
+async def test_two_teams_who_grab_overlapping_beds_100_times_never_have_some_of_them(
     two_apps: Pair, logs: Path
 ) -> None:
     async with scene_on(two_apps[0].environment, logs, people=5 * MEMBERS) as scene:
-        await play(await dorms(scene, list(two_apps), 5), rounds=200)
+        await play(await dorms(scene, list(two_apps), 5), rounds=100)
 
 
 @pytest.mark.skipif(not CAMPAIGN, reason="SLOTLOCK_CAMPAIGN says how many rounds")

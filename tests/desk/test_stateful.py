@@ -31,7 +31,7 @@ from tests.support.play import Play, Shape
 log = logging.getLogger("stateful")
 
 CAMPAIGN = "SLOTLOCK_STATEFUL_EXAMPLES" in os.environ
-EXAMPLES = int(os.environ.get("SLOTLOCK_STATEFUL_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("SLOTLOCK_STATEFUL_EXAMPLES", "20"))
 STEPS = int(os.environ.get("SLOTLOCK_STATEFUL_STEPS", "40"))
 SEED = int(os.environ.get("SLOTLOCK_STATEFUL_SEED", "1"))
 SHRINK = "SLOTLOCK_STATEFUL_SHRINK" in os.environ

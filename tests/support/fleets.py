@@ -110,6 +110,13 @@ def behind_sentinel(directory: Path, replicas: int = 0) -> Iterator[Fleet]:
         yield Fleet(f"redis+sentinel://127.0.0.1:{sentinel.port}/{MASTER}/0", [master, *followers])
 
 
+def _is_linked(node: Node, masters: int) -> bool:
+    """Whether a node of a Cluster has connections to and from each of the others."""
+    return node.ask("CLUSTER LINKS").count("direction") == 2 * (masters - 1) and (
+        node.ask("CLUSTER NODES").count(" connected ") == masters
+    )
+
+
 @contextmanager
 def cluster(directory: Path, masters: int = 3) -> Iterator[Fleet]:
     """A Cluster of masters that share the hash slots."""
@@ -130,6 +137,7 @@ def cluster(directory: Path, masters: int = 3) -> Iterator[Fleet]:
             one.ask(f"CLUSTER MEET 127.0.0.1 {nodes[0].port} {buses[0]}")
         for one in nodes:
             wait_until(partial(says, one, "CLUSTER INFO", "cluster_state:ok"), "it is whole")
+            wait_until(partial(_is_linked, one, masters), "it tells all others what is published")
         yield Fleet(f"redis+cluster://127.0.0.1:{nodes[0].port}", nodes)
 
 

@@ -21,7 +21,7 @@ async def office(
     locks = Locks(line, ttl_ms)
     try:
         if hears:
-            await locks.start()
+            await locks.start(within_s=20)
         yield locks
     finally:
         await locks.stop()
