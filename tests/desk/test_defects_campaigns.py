@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -165,15 +165,20 @@ async def hidden_in_a_rush(scene: Scene, apps: list[AppProcess]) -> tuple[int, i
     """Places are booked while the campaign is hidden: how many then, and how many in the end."""
     organiser = scene.organiser(apps[0])
     campaign_id = await campaign(organiser)
-    slot_ids = [await scene.slot(apps[0], campaignId=campaign_id, capacity=CLASS) for _ in range(4)]
-    rush = [
-        asyncio.create_task(books(scene.person(apps[n % len(apps)], n), slot_id, waitMs=20_000))
-        for slot_id in slot_ids
-        for n in range(CLASS)
-    ]
+    slot_ids = [await scene.slot(apps[0], campaignId=campaign_id, capacity=CLASS) for _ in range(8)]
+
+    def wave(slot_ids: Sequence[str]) -> list[asyncio.Task[Json]]:
+        return [
+            asyncio.create_task(books(scene.person(apps[n % len(apps)], n), slot_id, waitMs=20_000))
+            for slot_id in slot_ids
+            for n in range(CLASS)
+        ]
+
+    rush = wave(slot_ids[:4])
     await asyncio.wait(rush, return_when=asyncio.FIRST_COMPLETED)
     await unpublish(organiser, campaign_id)
     then = [scene.live(slot_id) for slot_id in slot_ids]
+    rush += wave(slot_ids[4:])
     told = await asyncio.gather(*rush)
     assert {outcome["__typename"] for outcome in told} <= {"Booked", "Closed"}
     booked = {o["booking"]["id"][-24:] for o in told if o["__typename"] == "Booked"}

@@ -27,7 +27,7 @@ async def people_of(auth: Auth, school: str) -> dict[str, User]:
     after = None
     while True:
         page = await auth.users.page(PeopleFilter(text=school), 100, after)
-        there = [user for user in page.items if user.email.endswith(f"@{school}")]
+        there = [u for u in page.items if u.email.endswith((f"@{school}", f".{school}"))]
         found |= {user.email.removesuffix(f"@{school}"): user for user in there}
         if not page.more:
             return found
