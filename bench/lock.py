@@ -14,8 +14,8 @@ from statistics import median
 
 from bench.machine import size
 from slotlock.domain.bookings import SlotId
+from slotlock.stores.ids import new_slot_id
 from slotlock.stores.locks import Locks
-from slotlock.stores.slots import new_slot_id
 from tests.support.fleets import SHAPES, Fleet
 from tests.support.offices import doomed_office, held, in_line, office, stand, until
 

@@ -25,7 +25,8 @@ from slotlock.domain.people import Caller
 from slotlock.domain.record import BookingStatus
 from slotlock.domain.refusals import BookingNotFound, HoldExpired, SlotNotFound
 from slotlock.domain.slots import Slot
-from slotlock.stores.slots import Look, new_booking_id
+from slotlock.stores.ids import new_booking_id
+from slotlock.stores.slots import Look
 
 ACTS = Counter("slotlock_acts_total", "Answers to acts on bookings by outcome", ["act", "outcome"])
 

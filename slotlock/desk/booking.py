@@ -25,7 +25,7 @@ from slotlock.domain.refusals import (
     SlotNotFound,
 )
 from slotlock.domain.teams import TeamSeen
-from slotlock.stores.slots import new_booking_id
+from slotlock.stores.ids import new_booking_id
 
 BOOKINGS = Counter("slotlock_bookings_total", "Answers to bookSlot by outcome", ["outcome"])
 # Somebody joining or leaving a team meanwhile makes what was seen of it stale.

@@ -20,7 +20,7 @@ from slotlock.domain.people import Caller, UserId
 from slotlock.domain.refusals import InvalidInput
 from slotlock.domain.settling import seen_at
 from slotlock.domain.terms import CampaignId, Terms
-from slotlock.stores.campaigns import new_campaign_id
+from slotlock.stores.ids import new_campaign_id
 
 EDIT_TRIES = 20
 RETRY_AFTER_MS = 250

@@ -22,7 +22,8 @@ from slotlock.domain.series import SeriesScope, changes_of_each, in_scope
 from slotlock.domain.slots import Slot
 from slotlock.domain.terms import CampaignId
 from slotlock.stores.guards import CampaignSeen, Guard
-from slotlock.stores.slots import Look, new_slot_id
+from slotlock.stores.ids import new_slot_id
+from slotlock.stores.slots import Look
 from slotlock.stores.writes import Changes
 
 # An edit takes no lock, so that a rush cannot keep its organiser out; each try is guarded by

@@ -13,7 +13,7 @@ from slotlock.domain.people import UserId
 from slotlock.domain.refusals import InvalidInput, Locked
 from slotlock.domain.series import OnConflict, SeriesConflicts, SeriesCreated
 from slotlock.domain.terms import CampaignId
-from slotlock.stores.slots import new_series_id, new_slot_id
+from slotlock.stores.ids import new_series_id, new_slot_id
 from slotlock.stores.writes import Changes
 
 SeriesOutcome = SeriesCreated | SeriesConflicts | InvalidInput | CampaignNotFound | Locked

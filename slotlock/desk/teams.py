@@ -21,7 +21,7 @@ from slotlock.domain.team_outcomes import (
     WithdrawOutcome,
 )
 from slotlock.domain.teams import Invitation, Team, TeamId
-from slotlock.stores.teams import new_team_id
+from slotlock.stores.ids import new_team_id
 
 # Each try that fails means that somebody else's succeeded.
 TRIES = 20

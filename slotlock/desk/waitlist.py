@@ -9,7 +9,7 @@ from slotlock.domain.bookings import SlotId, Waiting
 from slotlock.domain.outcomes import JoinOutcome, LeaveOutcome
 from slotlock.domain.people import UserId
 from slotlock.domain.refusals import SlotNotFound
-from slotlock.stores.slots import new_wait_id
+from slotlock.stores.ids import new_wait_id
 
 BANNED_WAIT_S = 5.0
 

@@ -28,11 +28,6 @@ from slotlock.stores.terms_documents import terms_document, terms_of
 from slotlock.stores.unplaced import UnplacedPeople
 
 
-def new_campaign_id() -> CampaignId:
-    """An id that no campaign has."""
-    return CampaignId(str(ObjectId()))
-
-
 class Campaigns:
     """The campaigns."""
 

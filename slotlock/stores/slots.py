@@ -25,26 +25,6 @@ from slotlock.stores.people_at_hand import PeopleAtHand, beside
 from slotlock.stores.slot_looks import seen_by
 
 
-def new_slot_id() -> SlotId:
-    """An id that no slot has."""
-    return SlotId(str(ObjectId()))
-
-
-def new_booking_id() -> BookingId:
-    """An id that no booking has."""
-    return BookingId(str(ObjectId()))
-
-
-def new_wait_id() -> WaitId:
-    """An id that no turn in a waiting list has, nor a booking."""
-    return WaitId(str(ObjectId()))
-
-
-def new_series_id() -> SeriesId:
-    """An id that no series has."""
-    return SeriesId(str(ObjectId()))
-
-
 @dataclass(frozen=True, slots=True)
 class Look:
     """Which slot is looked at, whose bookings in it, which besides, and how far down the line."""

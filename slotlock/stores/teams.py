@@ -30,11 +30,6 @@ from slotlock.stores.gate import Gate, gated
 from slotlock.stores.mongo import TEAMS_GATE, Database, Document
 
 
-def new_team_id() -> TeamId:
-    """An id that no team has."""
-    return TeamId(str(ObjectId()))
-
-
 def guard(seen: TeamSeen) -> Document:
     """Matches the team only as it was looked at.
 

@@ -12,8 +12,9 @@ from slotlock.domain.availability import Availability
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.slots import Slot, SlotStatus
 from slotlock.stores import mongo
+from slotlock.stores.ids import new_slot_id
 from slotlock.stores.mongo import Database
-from slotlock.stores.slots import Slots, new_slot_id
+from slotlock.stores.slots import Slots
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import NOW, slot
 from tests.support.processes import database_url

@@ -11,7 +11,8 @@ from bson import ObjectId
 from slotlock.api.embedded import Servers
 from slotlock.desk import booking, sweeping
 from slotlock.domain.bookings import SlotId
-from slotlock.stores.slots import Look, new_booking_id
+from slotlock.stores.ids import new_booking_id
+from slotlock.stores.slots import Look
 from tests.support.desks import House, open_house
 from tests.support.play import Play, Shape
 

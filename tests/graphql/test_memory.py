@@ -11,7 +11,7 @@ from slotlock.domain.availability import Availability
 from slotlock.domain.slots import SlotStatus
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.execution import answers
-from slotlock.stores.slots import new_slot_id
+from slotlock.stores.ids import new_slot_id
 from tests.domain.test_booking import slot
 from tests.support.client import WATCH
 from tests.support.processes import SECRET, database_url

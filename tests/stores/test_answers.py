@@ -20,8 +20,9 @@ from slotlock.domain.slots import Slot
 from slotlock.domain.waitlist import join, leave
 from slotlock.stores import mongo
 from slotlock.stores.answers import Answers, KeptAnswer, answer_document
+from slotlock.stores.ids import new_booking_id, new_slot_id, new_wait_id
 from slotlock.stores.mongo import Database, Document
-from slotlock.stores.slots import Slots, new_booking_id, new_slot_id, new_wait_id
+from slotlock.stores.slots import Slots
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import NOW, slot
 from tests.support.processes import database_url

@@ -12,7 +12,8 @@ from slotlock.desk.desk import utc_now
 from slotlock.domain.listing import SlotFilter, SlotOrder
 from slotlock.stores import gate, mongo
 from slotlock.stores.gate import Gate, GateTimeoutError
-from slotlock.stores.slots import Slots, new_slot_id
+from slotlock.stores.ids import new_slot_id
+from slotlock.stores.slots import Slots
 from tests.domain.test_booking import slot
 from tests.support.client import Client
 from tests.support.offices import until

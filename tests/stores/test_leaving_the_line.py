@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from slotlock.stores.ids import new_slot_id
 from slotlock.stores.lock_scripts import HANDED_MS, OFFICE_CHARS
 from slotlock.stores.locks import Locks
-from slotlock.stores.slots import new_slot_id
 from tests.support.fleets import Fleet
 from tests.support.offices import doomed_office, held, in_line, lock_of, stand, until
 

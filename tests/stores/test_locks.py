@@ -8,9 +8,9 @@ import pytest
 from slotlock.domain.bookings import SlotId
 from slotlock.stores import leases as leases_module
 from slotlock.stores import locks as locks_module
+from slotlock.stores.ids import new_slot_id
 from slotlock.stores.lock_scripts import keys
 from slotlock.stores.locks import LOCK_TTL_MS, Lease, Locks
-from slotlock.stores.slots import new_slot_id
 from tests.support.fleets import Fleet
 from tests.support.offices import held, lock_of, office, until
 from tests.support.variant import UNOWNED, UNRENEWED

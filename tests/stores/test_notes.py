@@ -14,8 +14,9 @@ from slotlock.domain.audit import Happening
 from slotlock.domain.notes import Note, campaign_note, slot_note
 from slotlock.domain.people import Role, UserId
 from slotlock.stores.campaigns import Campaigns
+from slotlock.stores.ids import new_slot_id
 from slotlock.stores.mongo import Database, Document
-from slotlock.stores.slots import Slots, new_slot_id
+from slotlock.stores.slots import Slots
 from slotlock.stores.users import Users
 from slotlock.stores.writes import Changes, Writes
 from tests.domain.test_booking import slot

@@ -9,14 +9,16 @@ from slotlock.domain.campaigns import CampaignKept
 from slotlock.domain.campaigns import create as create_campaign
 from slotlock.domain.people import Role
 from slotlock.domain.slots import Slot
-from slotlock.stores.campaigns import Campaigns, new_campaign_id
+from slotlock.stores.campaigns import Campaigns
+from slotlock.stores.ids import new_campaign_id, new_slot_id
 from slotlock.stores.mongo import Database
 from slotlock.stores.rosters import rosters_now
-from slotlock.stores.slots import Slots, new_slot_id
+from slotlock.stores.slots import Slots
 from slotlock.stores.users import Users
 from tests.domain.test_booking import slot
 from tests.domain.test_campaigns import terms
-from tests.stores.test_plans import ADA, Heard, keep_slots, overheard, plan_of
+from tests.support.every_query import ADA, keep_slots
+from tests.support.plans import Heard, overheard, plan_of
 
 __all__ = ["overheard"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from slotlock.domain.bookings import SlotId
+from slotlock.stores.ids import new_slot_id
 from slotlock.stores.lock_scripts import keys
 from slotlock.stores.locks import Locks
-from slotlock.stores.slots import new_slot_id
 from tests.support.fleets import behind_sentinel
 from tests.support.offices import held, in_line, lock_of, office, stand, until
 from tests.support.servers import OwnServer, own_server

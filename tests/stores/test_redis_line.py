@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from slotlock.domain.availability import Availability
 from slotlock.domain.slots import SlotStatus
 from slotlock.stores.announcements import Announcements
+from slotlock.stores.ids import new_slot_id
 from slotlock.stores.locks import Locks
-from slotlock.stores.slots import new_slot_id
 from tests.support.fleets import Fleet
 from tests.support.offices import until
 

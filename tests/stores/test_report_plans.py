@@ -14,12 +14,14 @@ from slotlock.domain.audit import AuditFilter, AuditPosition, Happening
 from slotlock.domain.campaigns import Campaign
 from slotlock.domain.figures import Interval, Span, span
 from slotlock.domain.terms import Terms
-from slotlock.stores.campaigns import Campaigns, new_campaign_id
+from slotlock.stores.campaigns import Campaigns
+from slotlock.stores.ids import new_campaign_id, new_slot_id
 from slotlock.stores.mongo import Database, Document
-from slotlock.stores.slots import Slots, new_slot_id
+from slotlock.stores.slots import Slots
 from slotlock.stores.users import Users
 from tests.domain.test_booking import slot
-from tests.stores.test_plans import ADA, BEN, Heard, keep_slots, plan_of
+from tests.support.every_query import ADA, BEN, keep_slots
+from tests.support.plans import Heard, plan_of
 from tests.support.processes import database_url
 
 ELIGIBLE: tuple[tuple[tuple[str, ...], ...], ...] = ((), (("5a", "5b"),), (("5a",), ("choir",)))

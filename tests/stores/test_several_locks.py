@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from slotlock.stores.ids import new_slot_id
 from slotlock.stores.locks import Locks
-from slotlock.stores.slots import new_slot_id
 from tests.support.offices import held, in_line, lock_of, until
 
 Offices = tuple[Locks, Locks]

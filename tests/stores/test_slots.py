@@ -18,7 +18,8 @@ from slotlock.domain.slots import Slot
 from slotlock.domain.waitlist import join
 from slotlock.stores import mongo
 from slotlock.stores.batches import Batches
-from slotlock.stores.slots import Look, Slots, new_booking_id, new_slot_id, new_wait_id
+from slotlock.stores.ids import new_booking_id, new_slot_id, new_wait_id
+from slotlock.stores.slots import Look, Slots
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import slot
 from tests.support.processes import database_url

@@ -15,8 +15,9 @@ from slotlock.domain.slots import Slot
 from slotlock.stores import mongo
 from slotlock.stores import writes as writing
 from slotlock.stores.answers import KeptAnswer
+from slotlock.stores.ids import new_booking_id, new_slot_id
 from slotlock.stores.mongo import Database
-from slotlock.stores.slots import Slots, new_booking_id, new_slot_id
+from slotlock.stores.slots import Slots
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import NOW, slot
 from tests.support.processes import database_url

@@ -13,9 +13,9 @@ from slotlock.domain.joining import leave
 from slotlock.domain.people import UserId
 from slotlock.domain.teams import Invitation, Member, Team
 from slotlock.stores import mongo
+from slotlock.stores.ids import new_slot_id, new_team_id
 from slotlock.stores.mongo import Database
-from slotlock.stores.slots import new_slot_id
-from slotlock.stores.teams import Teams, guard, hold, new_team_id
+from slotlock.stores.teams import Teams, guard, hold
 from tests.support.processes import database_url
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from slotlock.stores import waiting
+from slotlock.stores.ids import new_slot_id
 from slotlock.stores.lock_scripts import BEAT_S, keys
 from slotlock.stores.locks import Lease, Locks
-from slotlock.stores.slots import new_slot_id
 from tests.support.fleets import Fleet
 from tests.support.offices import held, office, stand, until
 

@@ -23,10 +23,11 @@ from slotlock.domain.teams import Member, Team
 from slotlock.domain.waitlist import join
 from slotlock.stores import mongo
 from slotlock.stores.answers import KeptAnswer
+from slotlock.stores.ids import new_booking_id, new_slot_id, new_team_id, new_wait_id
 from slotlock.stores.mongo import Database, Document
 from slotlock.stores.slot_documents import adds_only
-from slotlock.stores.slots import Look, Slots, new_booking_id, new_slot_id, new_wait_id
-from slotlock.stores.teams import Teams, new_team_id
+from slotlock.stores.slots import Look, Slots
+from slotlock.stores.teams import Teams
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.story import PEOPLE, Step, stories, told
 from tests.domain.story import slots as any_slot

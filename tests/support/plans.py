@@ -1,0 +1,83 @@
+"""Which plans MongoDB makes for the commands that are sent to a database."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from pymongo import AsyncMongoClient, monitoring
+
+from slotlock.api.embedded import Servers
+from slotlock.stores.mongo import Database, Document
+from tests.support.processes import database_url
+
+EXPLAINED = ("find", "update", "delete", "findAndModify", "aggregate")
+
+
+class Heard(monitoring.CommandListener):
+    """Every command that is sent."""
+
+    def __init__(self) -> None:
+        self.commands: list[Document] = []
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        if event.command_name in EXPLAINED:
+            self.commands += one_by_one(dict(event.command))
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        """Of no interest."""
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        """Of no interest."""
+
+
+def one_by_one(command: Document) -> list[Document]:
+    """The command for each of its writes alone: MongoDB explains no more than one."""
+    writes = command.get("updates", ())
+    return [{**command, "updates": [write]} for write in writes] or [command]
+
+
+@pytest.fixture
+async def overheard(servers: Servers) -> AsyncIterator[tuple[Database, Heard]]:
+    """A database whose commands are heard."""
+    heard = Heard()
+    url = database_url(servers, "plans")
+    client: AsyncMongoClient[Document] = AsyncMongoClient(
+        url, tz_aware=True, w="majority", event_listeners=[heard]
+    )
+    try:
+        yield client.get_default_database(), heard
+    finally:
+        await client.close()
+
+
+def named(name: str, plan: Any) -> Iterator[str]:
+    """All that is called so in a plan."""
+    if isinstance(plan, dict):
+        if name in plan:
+            yield plan[name]
+        for part in plan.values():
+            yield from named(name, part)
+    elif isinstance(plan, list):
+        for part in plan:
+            yield from named(name, part)
+
+
+async def explained(database: Database, command: Document) -> Document:
+    """The plan that MongoDB chose for a command, and those that it thought of besides."""
+    sent = {"lsid", "txnNumber", "$clusterTime", "$db", "writeConcern", "autocommit"}
+    sent |= {"startTransaction", "maxTimeMS", "readConcern", "$readPreference"}
+    plain = {name: value for name, value in command.items() if name not in sent}
+    answer = await database.command("explain", plain, verbosity="queryPlanner")
+    # What MongoDB does not push down is a pipeline that begins with the plan.
+    plans: Document = answer if "queryPlanner" in answer else answer["stages"][0]["$cursor"]
+    return dict(plans["queryPlanner"])
+
+
+async def plan_of(database: Database, command: Document) -> set[str]:
+    """The stages of the plan that MongoDB chose for a command."""
+    return set(named("stage", (await explained(database, command))["winningPlan"]))
+
+
+async def indexes_of(database: Database, command: Document) -> set[str]:
+    """The indexes that MongoDB can use for a command."""
+    return set(named("indexName", await explained(database, command)))
