@@ -3,6 +3,8 @@
 import argparse
 import asyncio
 import getpass
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 when it did what it should, 1 with a line on stderr when it could not."""
     asked = _parser().parse_args(arguments)
     try:
-        return int(asked.run(asked) or 0)
+        return _ran(asked)
+    except BrokenPipeError:  # whoever reads has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except (SettingsError, ListenError, CannotStart, OperatorError) as error:
         for line in str(error).splitlines():
             print(f"slotlock: {line}", file=sys.stderr)
@@ -32,6 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return 1
+
+
+def _ran(asked: argparse.Namespace) -> int:
+    code = int(asked.run(asked) or 0)
+    sys.stdout.flush()
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -136,12 +136,13 @@ async def call_off(
 
 async def _in_scope(desk: Desk, slot_id: SlotId, scope: SeriesScope) -> list[Slot]:
     """The slot and the others of its series that a change is for; the one that is named first."""
-    this = await desk.slots.look(Look(slot_id, desk.now()))
+    now = desk.now()
+    this = await desk.slots.look(Look(slot_id, now))
     if this is None:
         return []
     if scope is SeriesScope.THIS or this.series_id is None:
         return [this]
-    found = in_scope(await desk.slots.of_series(this.series_id, desk.now()), this, scope)
+    found = in_scope(await desk.slots.of_series(this.series_id, now), this, scope, now)
     return [this, *(slot for slot in found if slot.id != this.id)]
 
 

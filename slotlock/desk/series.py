@@ -1,6 +1,8 @@
 """Creating the slots of a series: every date is checked, and all are written together."""
 
+from collections.abc import Collection
 from dataclasses import replace
+from datetime import date
 
 from slotlock.desk.act import locked
 from slotlock.desk.desk import Desk
@@ -23,6 +25,7 @@ async def create(
     desk: Desk,
     draft: SlotDraft,
     rrule: str,
+    holidays: Collection[date],
     on_conflict: OnConflict,
     by: UserId,
     campaign_id: CampaignId | None = None,
@@ -34,7 +37,7 @@ async def create(
         placed = await in_campaign(desk, replace(draft, series_id=series_id), campaign_id)
         if isinstance(placed, CampaignNotFound):
             return placed
-        slots = rules.planned(placed.draft, rrule, ids, desk.now())
+        slots = rules.planned(placed.draft, rrule, holidays, ids, desk.now())
         if isinstance(slots, InvalidInput):
             return slots
         others, seen = await neighbours(desk, slots)

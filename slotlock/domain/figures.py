@@ -132,7 +132,7 @@ def span(
     shown ends before now, and before its opening the last interval is shown.
     """
     longest = MAX_POINTS * interval.length
-    begin = begin or min(opens_at, now - interval.length)
+    begin = begin or (opens_at if opens_at < now else now - interval.length)
     if end is None:
         end = now if now - begin <= longest else begin + longest
     end = min(end, now)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from itertools import pairwise
 
 MAX_MEETINGS = 500
@@ -35,19 +35,19 @@ def first_overlap(
     return None
 
 
-def meetings_problem(meetings: Sequence[Meeting]) -> str | None:
-    """What is wrong with these as all meetings of one thing, or None."""
+def meetings_problem(meetings: Sequence[Meeting], zone: tzinfo) -> str | None:
+    """What is wrong with these as all meetings of one thing, told by the zone's clocks; or None."""
     if not 1 <= len(meetings) <= MAX_MEETINGS:
         return f"From 1 to {MAX_MEETINGS} meetings."
     if backwards := next((m for m in meetings if m.end <= m.start), None):
-        return f"A meeting must end after its start: {_at(backwards.start)}."
+        return f"A meeting must end after its start: {_at(backwards.start, zone)}."
     for before, after in pairwise(meetings):
         if after.start < before.start:
-            return f"Meetings are in order of their start: {_at(after.start)}."
+            return f"Meetings are in order of their start: {_at(after.start, zone)}."
         if after.start < before.end:
-            return f"Meetings overlap: {_at(before.start)} and {_at(after.start)}."
+            return f"Meetings overlap: {_at(before.start, zone)} and {_at(after.start, zone)}."
     return None
 
 
-def _at(time: datetime) -> str:
-    return time.isoformat().replace("+00:00", "Z")
+def _at(time: datetime, zone: tzinfo) -> str:
+    return time.astimezone(zone).isoformat()

@@ -131,7 +131,8 @@ def _columns(line: int, cells: Sequence[str], problems: _Problems) -> list[str]:
             problems.add(line, shown, "An import gives no roles. Leave this column out.")
         elif name not in COLUMNS:
             known = ", ".join(COLUMNS)
-            problems.add(line, shown, f"There is no such column. The columns are {known}.")
+            told = f"There is no such column. The columns are {known}, by commas or semicolons."
+            problems.add(line, shown, told)
         elif name in names[:place]:
             problems.add(line, shown, "This column is there twice.")
     if EMAIL not in names:

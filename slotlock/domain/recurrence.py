@@ -1,6 +1,6 @@
 """Recurrence: the occurrences of a rule, by the wall clock of a zone, never without end."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from itertools import islice
@@ -24,7 +24,9 @@ _FREQUENCIES: dict[str, Any] = {
 }
 
 
-def occurrences(first: Meeting, text: str, time_zone: str) -> tuple[Meeting, ...] | InvalidInput:
+def occurrences(
+    first: Meeting, text: str, time_zone: str, holidays: Collection[date] = ()
+) -> tuple[Meeting, ...] | InvalidInput:
     """Each meeting of a series in order, or what is wrong with what was filled in.
 
     The rule speaks of wall-clock times in the zone, which `instant_of` turns into instants; each
@@ -33,7 +35,8 @@ def occurrences(first: Meeting, text: str, time_zone: str) -> tuple[Meeting, ...
 
     `first` is an occurrence if the rule matches its start, and then the first of COUNT. If not, it
     only says from when on, at what time of the day and how long (the RFC leaves that open; so do
-    dateutil and rrule.js). UNTIL is included, and a date means all of its day in the zone.
+    dateutil and rrule.js). UNTIL is included, and a date means all of its day in the zone. What
+    would begin on one of the `holidays` does not take place, but COUNT counts it (EXDATE).
     """
     zone = find_zone(time_zone)
     rule = parse_rule(text)
@@ -48,8 +51,11 @@ def occurrences(first: Meeting, text: str, time_zone: str) -> tuple[Meeting, ...
     starts = _starts(rule, first.start, zone)
     if isinstance(starts, str):
         return _invalid({"rrule": starts})
+    left = sorted({start for shown, start in starts if shown.date() not in set(holidays)})
+    if not left:
+        return _invalid({"holidays": "They leave nothing of the series."})
     lasting = first.end - first.start
-    return tuple(Meeting(start, start + lasting) for start in starts)
+    return tuple(Meeting(start, start + lasting) for start in left)
 
 
 def _duration_problem(meeting: Meeting) -> str | None:
@@ -62,22 +68,30 @@ def _invalid(found: dict[str, str | None]) -> InvalidInput:
     return InvalidInput(tuple(FieldProblem(name, text) for name, text in found.items() if text))
 
 
-def _starts(rule: Rule, start: datetime, zone: ZoneInfo) -> list[datetime] | str:
+def _starts(rule: Rule, start: datetime, zone: ZoneInfo) -> list[tuple[datetime, datetime]] | str:
+    """What the clock shows and when that is, for each start; or what is wrong."""
     until = None if rule.until is None else _last_instant(rule.until, zone)
     if until is not None and until < start:
         return "UNTIL is before the start."
     if until is not None and until > start + MAX_SPAN:
         return "UNTIL is more than five years after the start."
     most = rule.count or MAX_OCCURRENCES + 1
-    instants = (instant_of(shown, zone) for shown in _shown(rule, wall_clock(start, zone)))
-    starts = list(islice((at for at in instants if until is None or at <= until), most))
+    begins = wall_clock(start, zone)
+    # The first may be the second of two times that look alike, which no rule can say.
+    every = (
+        (shown, start if shown == begins else instant_of(shown, zone))
+        for shown in _shown(rule, begins)
+    )
+    starts = list(
+        islice(((shown, at) for shown, at in every if until is None or at <= until), most)
+    )
     if not starts:
         return "The rule matches no time within five years of the start."
     if len(starts) > MAX_OCCURRENCES:
         return f"At most {MAX_OCCURRENCES} occurrences."
     if rule.count and len(starts) < rule.count:
         return f"Only {len(starts)} of {rule.count} come within five years of the start."
-    return sorted(set(starts))
+    return starts
 
 
 def _last_instant(until: date | datetime, zone: ZoneInfo) -> datetime:

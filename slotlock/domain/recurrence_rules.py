@@ -35,6 +35,8 @@ _FORMS = {
     **dict.fromkeys(_SINGLE, "[0-9]{1,4}"),
     **dict.fromkeys(_LISTS, f"{_NUMBER}(,{_NUMBER})*"),
 }
+# Those whose values are so few that they can be told.
+_NAMED = ("FREQ", "WKST")
 # The frequencies that go with a part; the RFC's table, 3.3.10. With DAILY, BYSETPOS could only
 # choose among times of the same day.
 _ONLY_WITH = {
@@ -74,6 +76,8 @@ def parse_rule(text: str) -> Rule | str:
         return f"At most {MAX_RULE} characters."
     if not text.isascii():
         return "A rule is written in ASCII."
+    if len(text.split()) > 1:
+        return "A rule is one line without spaces; days that are left out are `holidays`."
     parts = _parts(text.strip().upper().removeprefix("RRULE:"))
     if isinstance(parts, str):
         return parts
@@ -106,7 +110,8 @@ def _parts(text: str) -> dict[str, str] | str:
         if name in parts:
             return f"{name} can be there once."
         if not re.fullmatch(_FORMS[name], value, re.ASCII):
-            return f"{name} cannot be {value!r}."
+            known = f": {_FORMS[name].replace('|', ', ')}" if name in _NAMED else ""
+            return f"{name} cannot be {value!r}{known}."
         parts[name] = value
     if "FREQ" not in parts:
         return "A rule needs FREQ."

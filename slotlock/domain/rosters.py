@@ -70,6 +70,13 @@ class Roster:
     rows: tuple[Row, ...]
     counts: Counts
 
+    @property
+    def in_total(self) -> Counts:
+        """What it adds to a campaign: nobody can have the places of drafts and called-off slots."""
+        if self.slot.status is SlotStatus.PUBLISHED:
+            return self.counts
+        return Counts(cancelled=self.counts.cancelled)
+
 
 def people_in(slot: Slot) -> set[UserId]:
     """Everybody whose name a roster needs."""

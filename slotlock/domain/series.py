@@ -1,8 +1,8 @@
 """Series: slots that a recurrence rule makes, each a slot of its own afterwards."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -48,7 +48,11 @@ class SeriesConflicts:
 
 
 def planned(
-    draft: SlotDraft, rrule: str, ids: Sequence[SlotId], now: datetime
+    draft: SlotDraft,
+    rrule: str,
+    holidays: Collection[date],
+    ids: Sequence[SlotId],
+    now: datetime,
 ) -> tuple[Slot, ...] | InvalidInput:
     """The slots that a rule makes of a first one, or what is wrong; there are ids enough."""
     if draft.start is None or draft.end is None or draft.timetable is not None:
@@ -57,7 +61,7 @@ def planned(
     first = create(ids[0], draft, now)
     if isinstance(first, InvalidInput):
         return first
-    times = occurrences(Meeting(draft.start, draft.end), rrule, draft.time_zone)
+    times = occurrences(Meeting(draft.start, draft.end), rrule, draft.time_zone, holidays)
     if isinstance(times, InvalidInput):
         return times
     return tuple(
@@ -83,9 +87,14 @@ def without_conflicts(
     return tuple(free), tuple(conflicts)
 
 
-def in_scope(slots: Sequence[Slot], this: Slot, scope: SeriesScope) -> tuple[Slot, ...]:
-    """The slots of a series that a change is for; those that were called off stay so."""
-    live = (slot for slot in slots if slot.status is not SlotStatus.CANCELLED)
+def in_scope(
+    slots: Sequence[Slot], this: Slot, scope: SeriesScope, now: datetime
+) -> tuple[Slot, ...]:
+    """The slots of a series that a change is for.
+
+    Those that were called off stay so, and those that are over stay as they were.
+    """
+    live = (s for s in slots if s.status is not SlotStatus.CANCELLED and s.end > now)
     return tuple(slot for slot in live if scope is SeriesScope.ALL or slot.start >= this.start)
 
 
@@ -93,8 +102,14 @@ def changes_of_each(
     slots: Sequence[Slot], this: Slot, changes: Mapping[str, Any]
 ) -> dict[SlotId, Mapping[str, Any]] | InvalidInput:
     """The changes for each slot: where times change, all move as this one does."""
+    if "timetable" in changes:
+        problem = "A timetable is for one slot of a series, not for several."
+        return InvalidInput((FieldProblem("timetable", problem),))
     if not changes.keys() & {"start", "end"}:
         return {slot.id: changes for slot in slots}
+    if course := next((slot for slot in slots if slot.meetings), None):
+        problem = f"A slot of the series has a timetable, so times change one by one: {course.id}."
+        return InvalidInput((FieldProblem("startTime", problem),))
     old = Meeting(this.start, this.end)
     new = Meeting(changes.get("start", this.start), changes.get("end", this.end))
     zone = changes.get("time_zone", this.time_zone)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from slotlock.domain.meetings import MAX_MEETINGS, Meeting, meetings_problem
 from slotlock.domain.refusals import FieldProblem, InvalidInput
-from slotlock.domain.zones import UNKNOWN_ZONE, find_zone, instant_of, year_problem
+from slotlock.domain.zones import UNKNOWN_ZONE, find_zone, instant_of, wall_clock, year_problem
 
 MAX_WEEKLY = 50
 MAX_RANGE = timedelta(days=2 * 366)
@@ -56,7 +56,8 @@ def meetings_of(timetable: Timetable, time_zone: str) -> tuple[Meeting, ...] | I
     """The meetings of the timetable in order, or what is wrong with it.
 
     Start and end keep their wall-clock times across clock changes, so that a night class can be an
-    hour longer or shorter once. Skipped and repeated times are read as `instant_of` says.
+    hour longer or shorter once. Skipped and repeated times are read as `instant_of` says; a meeting
+    whose start is skipped is as long as ever.
     """
     zone = find_zone(time_zone)
     problems = _problems(timetable)
@@ -66,7 +67,7 @@ def meetings_of(timetable: Timetable, time_zone: str) -> tuple[Meeting, ...] | I
         return InvalidInput(problems)
     weekly = islice(_weekly_meetings(timetable, zone), MAX_MEETINGS + 1)
     meetings = sorted((*weekly, *timetable.extra), key=lambda meeting: meeting.start)
-    if problem := meetings_problem(meetings):
+    if problem := meetings_problem(meetings, zone):
         return InvalidInput((FieldProblem("weekly", problem),))
     return tuple(meetings)
 
@@ -84,10 +85,11 @@ def _weekly_meetings(timetable: Timetable, zone: ZoneInfo) -> Iterator[Meeting]:
 
 def _meeting(weekly: Weekly, day: date, zone: ZoneInfo) -> Meeting:
     last_day = day + _DAY if weekly.end < weekly.start else day
-    return Meeting(
-        instant_of(datetime.combine(day, weekly.start), zone),
-        instant_of(datetime.combine(last_day, weekly.end), zone),
-    )
+    begins, ends = datetime.combine(day, weekly.start), datetime.combine(last_day, weekly.end)
+    start = instant_of(begins, zone)
+    if wall_clock(start, zone) != begins:  # it may begin when it would have ended
+        return Meeting(start, start + (ends - begins))
+    return Meeting(start, instant_of(ends, zone))
 
 
 def _problems(timetable: Timetable) -> tuple[FieldProblem, ...]:

@@ -53,24 +53,29 @@ def moved_alike(
     """Each meeting moved as `old` was to become `new`, in the order given.
 
     The difference is the wall clock's: if a weekly 09:00 becomes 10:00, all are at 10:00 on both
-    sides of a clock change. Each lasts exactly as long as `new`. A meeting that its series had put
-    on a skipped time starts from the time it really has.
+    sides of a clock change. Each becomes as much longer or shorter as `old` does. A meeting that
+    its series had put on a skipped time starts from the time it really has.
     """
     zone = find_zone(time_zone)
     if zone is None:
         return InvalidInput((UNKNOWN_ZONE,))
     if new.end <= new.start:
         return InvalidInput((FieldProblem("endTime", "The end must be after the start."),))
-    lasting = new.end - new.start
+    longer = (new.end - new.start) - (old.end - old.start)
     try:
         by = wall_clock(new.start, zone) - wall_clock(old.start, zone)
-        return tuple(new if m == old else shifted(m, by, lasting, zone) for m in meetings)
+        moved = tuple(new if m == old else _shifted(m, by, longer, zone) for m in meetings)
     except OverflowError:
         return InvalidInput((FieldProblem("startTime", "The calendar ends before that."),))
+    if gone := next((meeting for meeting in moved if meeting.end <= meeting.start), None):
+        at = gone.start.astimezone(zone).isoformat()
+        problem = f"The one that starts at {at} is too short to become that much shorter."
+        return InvalidInput((FieldProblem("endTime", problem),))
+    return moved
 
 
-def shifted(meeting: Meeting, by: timedelta, lasting: timedelta, zone: ZoneInfo) -> Meeting:
-    """The meeting moved by a wall-clock difference, lasting exactly so long."""
+def _shifted(meeting: Meeting, by: timedelta, longer: timedelta, zone: ZoneInfo) -> Meeting:
+    """The meeting moved by a wall-clock difference, and so much longer."""
     # By nothing is the same instant, also for the second of two times that look alike.
     start = meeting.start if not by else instant_of(wall_clock(meeting.start, zone) + by, zone)
-    return Meeting(start, start + lasting)
+    return Meeting(start, start + (meeting.end - meeting.start) + longer)

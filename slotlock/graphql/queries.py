@@ -78,7 +78,7 @@ class SlotsFilter:
 
 FilterArgument = Annotated[SlotsFilter | None, argument(description="Which slots.")]
 OrderArgument = Annotated[SlotOrder, argument(description="In which order.")]
-IdArgument = Annotated[strawberry.ID, argument(description="Any id that this schema answered.")]
+IdArgument = Annotated[strawberry.ID, argument(description="The id of any `Node`.")]
 IdsArgument = Annotated[list[strawberry.ID], argument(description="Up to 100 ids.")]
 
 

@@ -223,3 +223,13 @@ def test_a_number_of_workers_is_1_to_64(capsys: pytest.CaptureFixture[str], numb
 def test_the_package_runs_as_a_module() -> None:
     ended = subprocess.run((*MODULE, "--version"), capture_output=True, text=True, check=True)
     assert ended.stdout == f"slotlock {__version__}\n"
+
+
+def test_a_reader_who_has_read_enough_makes_no_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as gone:
+        ended = subprocess.run(
+            (*MODULE, "schema"), stdout=gone, stderr=subprocess.PIPE, check=False
+        )
+    assert (ended.returncode, ended.stderr) == (141, b"")

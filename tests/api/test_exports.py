@@ -127,6 +127,21 @@ async def test_the_bookings_of_a_called_off_slot_are_cancelled(staff: Staff) -> 
     assert [row["held_until"] for row in rows] == ["", ""]
     book = book_of(await exported(organiser, f"slots/{slot_id}.xlsx"))
     assert [cell.value for cell in book["Summary"][2]][5:12] == ["CANCELLED", 3, 0, 0, 2, 0, 0]
+    assert [cell.value for cell in book["Summary"][3]][6:12] == [0, 0, 0, 2, 0, 0]
+
+
+async def test_the_total_counts_the_places_that_the_figures_of_the_campaign_count(
+    staff: Staff,
+) -> None:
+    ada, ben, _, organiser = staff
+    campaign_id = await campaign(organiser)
+    await ada.wish(await organiser.slot(campaignId=campaign_id, capacity=4))
+    off = await organiser.slot(campaignId=campaign_id, capacity=3)
+    await ben.wish(off)
+    await organiser.call_off(off)
+    await organiser.slot(campaignId=campaign_id, capacity=2, draft=True)
+    summary = book_of(await exported(organiser, f"campaigns/{campaign_id}.xlsx"))["Summary"]
+    assert [cell.value for cell in summary[5]][6:12] == [4, 1, 0, 1, 0, 3]
 
 
 async def test_a_workbook_has_a_summary_and_a_sheet_a_slot_with_typed_cells(staff: Staff) -> None:

@@ -29,7 +29,7 @@ async def organiser(app: AppProcess) -> AsyncIterator[Client]:
 
 def get(app: AppProcess, path: str) -> httpx.Response:
     """The answer on a connection of its own: with several workers, of any of them."""
-    return httpx.get(app.url + path, trust_env=False)
+    return httpx.get(app.url + path, trust_env=False, timeout=30)
 
 
 def metric(app: AppProcess, name: str) -> float:

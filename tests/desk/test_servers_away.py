@@ -71,7 +71,7 @@ def readiness(app: AppProcess) -> tuple[int, str, str]:
 
 def metric(app: AppProcess, name: str) -> float:
     """A figure of the app."""
-    text = httpx.get(app.url + "/metrics", trust_env=False).text
+    text = httpx.get(app.url + "/metrics", trust_env=False, timeout=30).text
     return float(next(line.split()[1] for line in text.splitlines() if line.startswith(name + " ")))
 
 

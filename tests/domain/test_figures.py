@@ -29,6 +29,13 @@ def test_a_span_of_whole_intervals_has_no_empty_one_at_its_end() -> None:
     assert found.points == 3
 
 
+def test_a_campaign_that_opened_a_moment_ago_is_told_from_its_opening() -> None:
+    opened = NOW - timedelta(minutes=10)
+    found = span(Interval.HOUR, None, None, opened, NOW)
+    assert isinstance(found, Span)
+    assert (found.begin, found.points) == (opened, 1)
+
+
 def test_before_the_opening_the_last_interval_is_told() -> None:
     assert span(Interval.HOUR, None, None, NOW + HOUR, NOW) == Span(
         NOW - HOUR, NOW, Interval.HOUR, open=True

@@ -56,30 +56,30 @@ def test_an_overlap_is_found_exactly_if_there_is_one(
 
 def test_nothing_and_too_much_cannot_be_the_meetings_of_one_thing() -> None:
     many = [meeting(hour, hour + 1) for hour in range(MAX_MEETINGS + 1)]
-    assert meetings_problem(many[:-1]) is None
+    assert meetings_problem(many[:-1], UTC) is None
     for meetings in ([], many):
-        assert meetings_problem(meetings) == "From 1 to 500 meetings."
+        assert meetings_problem(meetings, UTC) == "From 1 to 500 meetings."
 
 
 @pytest.mark.parametrize(
     ("meetings", "problem"),
     [
-        ([meeting(9, 9)], "A meeting must end after its start: 2030-05-17T09:00:00Z."),
-        ([meeting(9, 8)], "A meeting must end after its start: 2030-05-17T09:00:00Z."),
+        ([meeting(9, 9)], "A meeting must end after its start: 2030-05-17T09:00:00+00:00."),
+        ([meeting(9, 8)], "A meeting must end after its start: 2030-05-17T09:00:00+00:00."),
         (
             [meeting(9, 10), meeting(7, 8)],
-            "Meetings are in order of their start: 2030-05-17T07:00:00Z.",
+            "Meetings are in order of their start: 2030-05-17T07:00:00+00:00.",
         ),
         (
             [meeting(9, 11), meeting(10, 12)],
-            "Meetings overlap: 2030-05-17T09:00:00Z and 2030-05-17T10:00:00Z.",
+            "Meetings overlap: 2030-05-17T09:00:00+00:00 and 2030-05-17T10:00:00+00:00.",
         ),
         (
             [meeting(9, 10), meeting(9, 10)],
-            "Meetings overlap: 2030-05-17T09:00:00Z and 2030-05-17T09:00:00Z.",
+            "Meetings overlap: 2030-05-17T09:00:00+00:00 and 2030-05-17T09:00:00+00:00.",
         ),
     ],
 )
 def test_meetings_that_cannot_be_are_named(meetings: list[Meeting], problem: str) -> None:
-    assert meetings_problem(meetings) == problem
-    assert meetings_problem([meeting(9, 10), meeting(10, 11)]) is None
+    assert meetings_problem(meetings, UTC) == problem
+    assert meetings_problem([meeting(9, 10), meeting(10, 11)], UTC) is None

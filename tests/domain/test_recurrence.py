@@ -1,11 +1,12 @@
 """Series: what a recurrence rule comes to, by the wall clock."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.recurrence import occurrences
+from slotlock.domain.refusals import InvalidInput
 
 BERLIN = "Europe/Berlin"
 HOUR = timedelta(hours=1)
@@ -53,6 +54,34 @@ def test_a_time_that_comes_twice_is_the_first() -> None:
         "10-27T00:30",
         "10-28T01:30",
     ]
+
+
+def test_the_first_is_at_the_second_of_two_times_that_look_alike_if_it_was_filled_in_so() -> None:
+    assert starts("2030-10-27T01:30", "FREQ=WEEKLY;COUNT=2") == ["10-27T01:30", "11-03T01:30"]
+
+
+def test_nothing_begins_on_a_holiday_and_it_counts_all_the_same() -> None:
+    first, easter = meeting("2030-04-15T07:00"), date(2030, 4, 22)
+    found = occurrences(first, "FREQ=WEEKLY;COUNT=3", BERLIN, [easter])
+    assert isinstance(found, tuple)
+    assert [each.start.day for each in found] == [15, 29]
+    assert occurrences(first, "FREQ=WEEKLY;COUNT=3", BERLIN, [date(2030, 4, 16)]) == occurrences(
+        first, "FREQ=WEEKLY;COUNT=3", BERLIN
+    )
+
+
+def test_a_holiday_is_a_day_there_and_not_in_utc() -> None:
+    late = meeting("2030-04-15T22:30")  # 00:30 of the 16th in Berlin
+    found = occurrences(late, "FREQ=DAILY;COUNT=2", BERLIN, [date(2030, 4, 16)])
+    assert isinstance(found, tuple)
+    assert [each.start for each in found] == [late.start + timedelta(days=1)]
+
+
+def test_holidays_that_leave_nothing_are_refused() -> None:
+    first = meeting("2030-04-15T07:00")
+    answer = occurrences(first, "FREQ=DAILY;COUNT=1", BERLIN, [date(2030, 4, 15)])
+    assert isinstance(answer, InvalidInput)
+    assert [problem.field for problem in answer.problems] == ["holidays"]
 
 
 def test_every_occurrence_lasts_exactly_as_long_as_the_first() -> None:

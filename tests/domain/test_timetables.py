@@ -140,9 +140,20 @@ def test_a_meeting_without_a_duration_is_refused() -> None:
     assert refused(replace(MARCH, extra=(extra,))) == ["extra"]
 
 
-def test_a_meeting_that_a_clock_change_swallows_is_refused() -> None:
+def test_a_meeting_that_a_clock_change_swallows_takes_place_after_it_as_long_as_ever() -> None:
     swallowed = Weekly(Weekday.SUNDAY, time(2, 30), time(3))
-    assert refused(replace(MARCH, weekly=(swallowed,))) == ["weekly"]
+    meetings = meetings_of(replace(MARCH, weekly=(swallowed,)), "Europe/Berlin")
+    assert isinstance(meetings, tuple)
+    changed = Meeting(instant("2030-03-31T01:30"), instant("2030-03-31T02:00"))
+    assert changed in meetings
+    assert {meeting.end - meeting.start for meeting in meetings} == {timedelta(minutes=30)}
+
+
+def test_what_overlaps_is_told_as_clocks_there_show_it() -> None:
+    weekly = (Weekly(Weekday.MONDAY, time(9), time(11)), Weekly(Weekday.MONDAY, time(10), time(12)))
+    answer = meetings_of(replace(MARCH, weekly=weekly), "Europe/Berlin")
+    assert isinstance(answer, InvalidInput)
+    assert "T09:00:00+01:00 and " in answer.problems[0].message
 
 
 dates = st.dates() | st.dates(date(2029, 1, 1), date(2031, 12, 31))
@@ -171,4 +182,4 @@ def test_whatever_is_filled_in_comes_to_meetings_or_to_problems(
     if isinstance(answer, InvalidInput):
         assert answer.problems
     else:
-        assert meetings_problem(answer) is None
+        assert meetings_problem(answer, UTC) is None

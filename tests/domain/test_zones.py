@@ -72,6 +72,22 @@ def test_who_only_changes_the_duration_moves_no_start() -> None:
     assert moved == tuple(Meeting(each.start, each.end + HOUR) for each in before)
 
 
+def test_one_that_lasted_longer_than_the_others_still_does() -> None:
+    before = (
+        Meeting(instant("2030-01-01T09:00"), instant("2030-01-01T10:00")),
+        Meeting(instant("2030-01-02T09:00"), instant("2030-01-02T10:30")),
+    )
+    after = Meeting(instant("2030-01-01T08:00"), instant("2030-01-01T08:45"))
+    assert moved_alike(before, before[0], after, "UTC") == (
+        after,
+        Meeting(instant("2030-01-02T08:00"), instant("2030-01-02T09:15")),
+    )
+    half = Meeting(before[0].start, before[0].start + HOUR / 2)
+    answer = moved_alike((before[0], half), before[0], half, "UTC")
+    assert isinstance(answer, InvalidInput)
+    assert answer.problems[0].field == "endTime"
+
+
 def test_the_occurrence_that_was_moved_is_where_it_was_moved_to() -> None:
     before = lasting_an_hour("2030-10-26T12:00", "2030-10-27T12:00")
     second_half_past_two = lasting_an_hour("2030-10-27T01:30")[0]

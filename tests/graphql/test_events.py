@@ -70,7 +70,7 @@ async def test_a_client_that_hangs_up_is_watched_for_no_longer(organiser: Client
     url = organiser.url + "/graphql"
 
     def open_now() -> float:
-        text = httpx.get(organiser.url + "/metrics", trust_env=False).text
+        text = httpx.get(organiser.url + "/metrics", trust_env=False, timeout=30).text
         return float(text.partition("\nslotlock_subscriptions_active ")[2].split()[0])
 
     async with organiser.http.stream(

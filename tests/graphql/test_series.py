@@ -43,6 +43,14 @@ async def test_a_weekly_nine_stays_nine_when_the_clocks_go_forward_and_back(
     assert starts(back["slots"]) == ["10-20T07:00", "10-27T08:00"]
 
 
+async def test_holidays_leave_out_their_dates(two: tuple[Person, Person]) -> None:
+    _, organiser = two
+    wanted = {"slot": {"title": "Yoga", "timeZone": "Europe/Berlin", **MONDAY}}
+    rule = {"rrule": "FREQ=WEEKLY;COUNT=4", "holidays": ["2031-03-24", "2031-12-24"]}
+    made = await organiser.ask(CREATE, input={**wanted, **rule})
+    assert starts(made["slots"]) == [STARTS[0], *STARTS[2:]]
+
+
 async def test_each_slot_of_a_series_is_booked_by_itself(two: tuple[Person, Person]) -> None:
     ada, organiser = two
     made = await series(organiser)

@@ -1,6 +1,7 @@
 """Changing and calling off slots of a series: one, this and following, or all, together or not."""
 
 import secrets
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -21,6 +22,11 @@ from tests.support.series import (
 
 STARTS = ["03-17T08:00", "03-24T08:00", "03-31T07:00", "04-07T07:00"]
 SECOND_AT_TEN = {"startTime": "2031-03-24T10:00:00+01:00", "endTime": "2031-03-24T11:30:00+01:00"}
+COURSE = {
+    "first": "2031-03-17",
+    "last": "2031-03-24",
+    "weekly": [{"weekday": "MONDAY", "startTime": "09:00", "endTime": "10:00"}],
+}
 SCOPES = {"THIS": [1], "THIS_AND_FOLLOWING": [1, 2, 3], "ALL": [0, 1, 2, 3]}
 
 
@@ -136,10 +142,51 @@ async def test_what_is_wrong_changes_none(two: tuple[Person, Person]) -> None:
     this = made["slots"][1]
     for wrong in ({"title": ""}, {"endTime": MONDAY["startTime"]}, {"capacity": 0}):
         assert (await update(organiser, this, "ALL", **wrong))["__typename"] == "InvalidInput"
-    course = {"first": "2031-03-17", "last": "2031-03-17"}
-    told = await update(organiser, this, "ALL", timetable=course)
-    assert told["__typename"] == "InvalidInput"
+    for course in (COURSE, None):
+        told = await update(organiser, this, "ALL", timetable=course)
+        assert [problem["field"] for problem in told["fields"]] == ["timetable"]
     assert await of_series(organiser, made) == made["slots"]
+
+
+async def test_times_of_a_series_with_a_course_in_it_change_one_by_one(
+    two: tuple[Person, Person],
+) -> None:
+    _, organiser = two
+    made = await series(organiser)
+    told = await update(organiser, made["slots"][3], "THIS", timetable=COURSE)
+    assert told["__typename"] == "Slot", told
+    before = await of_series(organiser, made)
+    told = await update(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
+    assert [problem["field"] for problem in told["fields"]] == ["startTime"]
+    assert await of_series(organiser, made) == before
+    told = await update(organiser, made["slots"][1], "ALL", title="Pilates")
+    assert told["__typename"] == "Slot", told
+
+
+async def test_a_slot_that_was_made_longer_stays_so_when_its_series_moves(
+    two: tuple[Person, Person],
+) -> None:
+    ada, organiser = two
+    made = await series(organiser)
+    await update(organiser, made["slots"][0], "THIS", endTime="2031-03-17T11:00:00+01:00")
+    await update(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
+    first, second, *_ = await of_series(ada, made)
+    assert (first["startTime"][11:16], first["endTime"][11:16]) == ("09:00", "11:30")
+    assert (second["startTime"][11:16], second["endTime"][11:16]) == ("09:00", "10:30")
+
+
+@pytest.mark.parametrize("act", ["update", "call_off"])
+async def test_what_is_over_stays_as_it_was(two: tuple[Person, Person], act: str) -> None:
+    ada, organiser = two
+    past = datetime.now(UTC).replace(microsecond=0) - timedelta(days=10)
+    times = {"startTime": past.isoformat(), "endTime": (past + timedelta(hours=1)).isoformat()}
+    made = await series(organiser, "FREQ=WEEKLY;COUNT=4", timeZone="UTC", **times)
+    if act == "update":
+        await update(organiser, made["slots"][2], "ALL", title="Pilates")
+        assert unlike(made["slots"], await of_series(ada, made)) == [2, 3]
+    else:
+        await call_off(organiser, made["slots"][2], "ALL")
+        assert await of_series(ada, made) == made["slots"][:2]
 
 
 @pytest.mark.parametrize("scope", SCOPES)

@@ -23,7 +23,7 @@ async def organiser(app: AppProcess) -> AsyncIterator[Client]:
 
 
 def subscriptions_open(app: AppProcess) -> float:
-    text = httpx.get(app.url + "/metrics", trust_env=False).text
+    text = httpx.get(app.url + "/metrics", trust_env=False, timeout=30).text
     return float(text.partition("\nslotlock_subscriptions_active ")[2].split()[0])
 
 

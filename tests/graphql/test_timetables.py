@@ -132,11 +132,6 @@ WRONG: list[tuple[str, Json, list[str]]] = [
     ("extra ends first", {**MARCH, "extra": [{"startTime": TEN, "endTime": NINE}]}, ["extra"]),
     ("extra of no duration", {**MARCH, "extra": [{"startTime": NINE, "endTime": NINE}]}, ["extra"]),
     ("extra twice", {**MARCH, "extra": [ONCE, ONCE]}, ["weekly"]),
-    (
-        "swallowed by a clock change",
-        {**MARCH, "weekly": [{"weekday": "SUNDAY", "startTime": "02:00", "endTime": "03:00"}]},
-        ["weekly"],
-    ),
     ("several", {**weekly(endTime="09:00"), "last": "2030-01-01"}, ["last", "weekly"]),
     (
         "more than 500 meetings",

@@ -59,7 +59,7 @@ class RosterWorkbook:
         self._summary.write(summary_cells(roster, sheet.name))
         if self._sheet_a_slot:
             sheet.finish()
-        self._total += roster.counts
+        self._total += roster.in_total
         changed_at = roster.slot.changed_at
         self._changed_at = max(self._changed_at or changed_at, changed_at)
 

@@ -1,5 +1,6 @@
 """Creating a series of slots."""
 
+from datetime import date
 from typing import Annotated, assert_never
 
 import strawberry
@@ -25,7 +26,14 @@ class CreateSlotSeriesInput:
     rrule: str = field(
         description="When the others are: a recurrence rule of RFC 5545 with COUNT or UNTIL, like "
         "`FREQ=WEEKLY;COUNT=10`, at most 500 slots within 5 years. It is followed on the clocks of "
-        "the slot's time zone: a weekly 09:00 stays 09:00."
+        "the slot's time zone: a weekly 09:00 stays 09:00. FREQ is YEARLY, MONTHLY, WEEKLY or "
+        "DAILY; the other parts are INTERVAL, WKST, BYMONTH, BYMONTHDAY, BYYEARDAY, BYDAY, BYHOUR, "
+        "BYMINUTE and BYSETPOS. Where the rule does not name the start itself, the first slot is "
+        "on the first date that it does name."
+    )
+    holidays: list[date] = field(
+        default_factory=list,
+        description="Days on which nothing of it begins, though COUNT counts them.",
     )
     on_conflict: OnConflict = field(
         default=OnConflict.STRICT,
@@ -68,6 +76,7 @@ class SeriesMutations:
             info.context.desk,
             draft,
             input.rrule,
+            input.holidays,
             input.on_conflict,
             organiser.user_id,
             campaign_id,
@@ -86,7 +95,7 @@ def _created(outcome: desk.SeriesOutcome, organiser: Caller) -> CreateSlotSeries
         case domain.SeriesConflicts():
             return SeriesConflicts(
                 code=RefusalCode.SERIES_CONFLICTS,
-                message="The resource is taken on some of these dates.",
+                message="The resource is taken on these dates.",
                 conflicts=[ResourceTaken.of(each, organiser) for each in outcome.conflicts],
             )
         case refused.InvalidInput():

@@ -127,7 +127,8 @@ _describe(
 )
 _describe(
     SeriesScope,
-    "Which slots of a series a change is for; those that were called off stay so.",
+    "Which slots of a series a change is for. Others than the one that is named stay as they are "
+    "when they were called off or are over.",
     THIS="This one alone.",
     THIS_AND_FOLLOWING="This one and those that begin later.",
     ALL="All of them.",

@@ -32,7 +32,7 @@ class LimitReached(Refusal):
     def of(cls, outcome: refused.LimitReached, caller: Caller) -> Self:
         return cls(
             code=RefusalCode.LIMIT_REACHED,
-            message="There are as many bookings already as there may be.",
+            message=f"There are as many bookings already as there may be: {outcome.limit}.",
             limit=outcome.limit,
             other_booking_id=_shown(outcome.booking, caller),
             slot=Slot.of(outcome.slot, caller),
@@ -61,9 +61,11 @@ class Closed(Refusal):
 
     @classmethod
     def of(cls, outcome: refused.Closed) -> Self:
+        terms = outcome.slot.terms
+        published = terms is not None and terms.published
         return cls(
             code=RefusalCode.CLOSED,
-            message="This can no longer be booked.",
+            message="This can no longer be booked." if published else "This cannot be booked now.",
             closes_at=outcome.closes_at,
             slot_id=slot_gid(outcome.slot.id),
         )
