@@ -117,7 +117,9 @@ async def move(desk: Desk, errand: Errand, to: SlotId) -> MoveOutcome:
         if not isinstance(booking, Booking):
             return booking
         request = _move(errand, to, booking, slip)
-        return await act(desk, sorted({errand.slot_id, to}), request, wait_s)
+        outcome = await act(desk, sorted({errand.slot_id, to}), request, wait_s)
+        # It may have ended since it was looked up.
+        return await _gone(desk, errand) if isinstance(outcome, BookingNotFound) else outcome
 
     outcome: MoveOutcome = await once(desk, slip, errand.slot_id, errand.wait_s, run)
     ACTS.labels("move", type(outcome).__name__).inc()
@@ -149,5 +151,9 @@ async def _theirs(desk: Desk, errand: Errand) -> Booking | BookingNotFound | Hol
     booking = slot.booking(errand.booking_id) if slot else None
     if booking is not None and rules.Ask(errand.booking_id, errand.caller).may_touch(booking):
         return booking
+    return await _gone(desk, errand)
+
+
+async def _gone(desk: Desk, errand: Errand) -> BookingNotFound | HoldExpired:
     ended = await _ended_before(desk, errand, "move")
     return ended if isinstance(ended, HoldExpired) else BookingNotFound(errand.booking_id)

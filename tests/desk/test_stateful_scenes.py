@@ -56,6 +56,13 @@ def test_moving_a_hold_does_not_let_it_last_longer_than_an_hour(scene: Scene) ->
     scene.ask("extend", 0, other, booking=move.token)
 
 
+def test_a_hold_that_ran_out_while_it_was_moved_is_not_said_to_be_unknown(scene: Scene) -> None:
+    slot, other = scene.add_slot(Shape(hold=5)), scene.add_slot(Shape())
+    hold = scene.book(0, slot, hold=True)
+    move = scene.act("move", 0, slot, booking=hold, to=other)
+    scene.late(move, 5, scene.act("edit", 5, slot, number=3))
+
+
 def test_whom_an_organiser_booked_is_not_given_a_second_place_from_the_line(scene: Scene) -> None:
     slot = scene.add_slot(Shape(capacity=2, starts_in=30))
     first, _ = scene.book(0, slot), scene.book(1, slot)
