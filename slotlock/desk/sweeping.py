@@ -18,6 +18,7 @@ from slotlock.desk.act import tell
 from slotlock.desk.campaigns import finish_spreading
 from slotlock.desk.deciding import decide
 from slotlock.desk.desk import Desk
+from slotlock.desk.waitlist import finish_leaving
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.settling import due
 from slotlock.stores.locks import Locks
@@ -71,7 +72,9 @@ async def _sweep_in_turn(desk: Desk, turns: Locks) -> int:
         return 0
     try:
         swept = await sweep(desk)
-        await finish_spreading(desk)  # last: one that cannot be written shall keep no hold alive
+        # Last: what cannot be written shall keep no hold alive.
+        await finish_spreading(desk)
+        await finish_leaving(desk)
         return swept
     finally:
         await turns.release(lease)

@@ -18,7 +18,7 @@ def as_told(outcome: Any, people: Sequence[UserId]) -> Any:
             ),
             waiting=tuple(w for w in outcome.waiting if w.user_id in people),
             heads=0,
-            known=(),
+            known={},
             group_counts={},
             ended=(),
             left=(),

@@ -1,5 +1,7 @@
 """Joining and leaving the waiting list of a slot."""
 
+from datetime import timedelta
+
 from slotlock.desk.act import act
 from slotlock.desk.booked import ACTS
 from slotlock.desk.deciding import Request, at
@@ -12,6 +14,9 @@ from slotlock.domain.refusals import SlotNotFound
 from slotlock.stores.ids import new_wait_id
 
 BANNED_WAIT_S = 5.0
+# What was on its way when somebody was banned is over long before: the longest wait is 20 s.
+BANNED_LATELY = timedelta(minutes=10)
+MOST_BANNED = 100
 
 
 async def join(desk: Desk, slot_id: SlotId, user_id: UserId, wait_s: float) -> JoinOutcome:
@@ -31,10 +36,16 @@ async def leave(desk: Desk, slot_id: SlotId, user_id: UserId, wait_s: float) -> 
     return await _leave(desk, slot_id, user_id, user_id, wait_s)
 
 
-async def leave_all(desk: Desk, user_id: UserId, by: UserId) -> None:
+async def leave_all(desk: Desk, user_id: UserId, by: UserId, wait_s: float = BANNED_WAIT_S) -> None:
     """Take somebody who was banned out of every line."""
     for slot_id in await desk.slots.waited_for_by(user_id):
-        await _leave(desk, slot_id, user_id, by, BANNED_WAIT_S)
+        await _leave(desk, slot_id, user_id, by, wait_s)
+
+
+async def finish_leaving(desk: Desk) -> None:
+    """Take those out of every line who joined it while they were banned, or could not leave it."""
+    for user_id, by in await desk.users.bans.since(desk.now() - BANNED_LATELY, MOST_BANNED):
+        await leave_all(desk, user_id, by, wait_s=0.0)
 
 
 async def _leave(

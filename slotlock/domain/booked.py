@@ -209,8 +209,8 @@ def _moved_until(booking: Booking, new: Slot, now: datetime) -> datetime | None:
 
 def _forgetting(new: Slot, booking: Booking) -> Slot:
     # The place that is given back does not stand against the one that is taken.
-    known = tuple(
-        replace(known, places=tuple(p for p in known.places if p.booking.id != booking.id))
-        for known in new.known
-    )
-    return replace(new, known=known)
+    known = new.known_of(booking.user_id)
+    if known is None:
+        return new
+    others = tuple(place for place in known.places if place.booking.id != booking.id)
+    return replace(new, known={**new.known, known.user_id: replace(known, places=others)})

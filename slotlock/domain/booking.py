@@ -18,7 +18,7 @@ from slotlock.domain.refusals import (
     SlotNotFound,
     TimeConflict,
 )
-from slotlock.domain.settling import awaited
+from slotlock.domain.settling import awaited, heard
 from slotlock.domain.slots import Slot, SlotStatus
 
 # A hold's hard maximum: no setting and no extension passes it. Ticket shops give 5 to 30 minutes.
@@ -76,7 +76,8 @@ def book_all(
         changed, answer = book(slot, claim.party, now)
         after[slot.id] = changed
         if isinstance(answer, Booked):
-            after = {id_: other.knowing(answer.booking, slot) for id_, other in after.items()}
+            given = [slot.place_of(answer.booking)] if slot.looks_elsewhere else []
+            after = heard(after, slot.id, given)
         answers.append(answer)
     booked = tuple(answer for answer in answers if isinstance(answer, Booked))
     if len(booked) == len(answers):

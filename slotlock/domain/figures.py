@@ -41,9 +41,9 @@ class SlotFigures:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """One group: who carries it and may take part, and by the groups kept when they came:
+    """One group: how many carry it and may take part, and what those who booked with it have.
 
-    how many bookings its people have, how many people have any, and how many turns they wait for.
+    `bookings` is how many, `booked` how many people have any, `waiting` how many turns there are.
     """
 
     group: str

@@ -114,9 +114,12 @@ def edit(slot: Slot, changes: Mapping[str, Any]) -> tuple[Slot, KeepOutcome]:
         return slot, InvalidInput(problems)
     if after.capacity < slot.taken:
         return slot, CapacityBelowTaken(slot, after.capacity)
+    if after.asks_for_groups and not slot.asks_for_groups and (slot.taken or slot.waiting_count):
+        problem = "Nobody kept the groups of those who have a place here or wait for one."
+        return slot, InvalidInput((FieldProblem("groupLimits", problem),))
     if after.counts_groups and not slot.counts_groups:
         # Nobody counted how many of each there are: the line is served by whoever looks next.
-        after = replace(after, known=())
+        after = replace(after, known={})
     after = replace(after, revision=slot.revision + (_shown(after) != _shown(slot)))
     return after, SlotKept(after)
 

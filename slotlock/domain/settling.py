@@ -5,11 +5,11 @@ not anyone swept it; and every act settles last, so a place given back is the ne
 same write.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from slotlock.domain.bookings import Booking, BookingId, Left, SlotId, Waiting
+from slotlock.domain.bookings import Booking, BookingId, Left, Place, SlotId, Waiting
 from slotlock.domain.limits import not_for_them
 from slotlock.domain.record import BookingStatus, Deed, Entry
 from slotlock.domain.slots import Slot, SlotStatus
@@ -64,9 +64,19 @@ def serve_lines(slots: Mapping[SlotId, Slot], now: datetime) -> dict[SlotId, Slo
     for slot_id in slots:
         before = served[slot_id]
         after = served[slot_id] = serve_line(before, now)
-        for booking in after.bookings[len(before.bookings) :] if after.looks_elsewhere else ():
-            served = {id_: other.knowing(booking, after) for id_, other in served.items()}
+        if len(served) > 1 and after.looks_elsewhere:
+            given = [after.place_of(booking) for booking in after.bookings[len(before.bookings) :]]
+            served = heard(served, slot_id, given)
     return served
+
+
+def heard(
+    slots: Mapping[SlotId, Slot], slot_id: SlotId, given: Sequence[Place]
+) -> dict[SlotId, Slot]:
+    """The slots once the others have heard of places that were given in one."""
+    if not given:
+        return dict(slots)
+    return {id_: slot if id_ == slot_id else slot.knowing(given) for id_, slot in slots.items()}
 
 
 def _without_expired(slot: Slot, now: datetime) -> Slot:

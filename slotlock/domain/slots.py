@@ -88,7 +88,7 @@ class Slot:
     heads: int = 0
     waiting_count: int = 0
     group_counts: Mapping[str, int] = field(default_factory=dict)
-    known: tuple[Known, ...] = ()
+    known: Mapping[UserId, Known] = field(default_factory=dict)
     due: datetime | None = None
     ended: tuple[Booking, ...] = ()
     left: tuple[Left, ...] = ()
@@ -163,7 +163,7 @@ class Slot:
 
     def known_of(self, user_id: UserId) -> Known | None:
         """What is known of this person beyond the slot, if they are at hand and it matters."""
-        return next((known for known in self.known if known.user_id == user_id), None)
+        return self.known.get(user_id)
 
     def groups_of(self, user_id: UserId) -> tuple[str, ...]:
         """This person's groups, where it matters."""
@@ -180,16 +180,15 @@ class Slot:
         """A booking here as the decisions of other slots see it."""
         return Place(booking, self.choice, self.terms, self.times)
 
-    def knowing(self, booking: Booking, of: "Slot") -> "Slot":
-        """The slot once a place was given in another: it may count here too."""
-        if self.id == of.id or not (self.looks_elsewhere and of.looks_elsewhere):
+    def knowing(self, places: Sequence[Place]) -> "Slot":
+        """The slot once these places were given, in another slot where others count as well."""
+        if not self.looks_elsewhere:
             return self
-        known = tuple(
-            replace(known, places=(*known.places, of.place_of(booking)))
-            if known.user_id == booking.user_id
-            else known
-            for known in self.known
-        )
+        known = dict(self.known)
+        for place in places:
+            if one := known.get(place.booking.user_id):
+                more = (*one.places, place)
+                known[one.user_id] = Known(one.user_id, one.groups, one.version, more)
         return replace(self, known=known)
 
     def adding(self, booking: Booking) -> "Slot":

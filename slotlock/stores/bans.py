@@ -20,6 +20,7 @@ class Bans:
     def __init__(self, database: Database, gate: Gate) -> None:
         self.gate = gate
         self._database = database
+        self._users = database["users"]
         self._sessions = database["sessions"]
 
     @gated
@@ -42,6 +43,14 @@ class Bans:
             return banned
 
         return await together(self._database, write)
+
+    @gated
+    async def since(self, then: datetime, most: int) -> list[tuple[UserId, UserId]]:
+        """Who was banned after then, the last ones first, and by whom."""
+        found = self._users.find(
+            {"bannedAt": {"$gt": then}}, {"bannedBy": 1}, sort=[("bannedAt", -1)], limit=most
+        )
+        return [(UserId(str(d["_id"])), UserId(str(d["bannedBy"]))) async for d in found]
 
     @gated
     async def unban(self, seen: User, by: UserId, now: datetime) -> User | None:

@@ -7,7 +7,7 @@ one person in two such slots both want to turn the same page, so that only one c
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -33,7 +33,7 @@ class PeopleAtHand:
 
     async def known(
         self, user_ids: Sequence[UserId], slots: Sequence[Slot], now: datetime
-    ) -> tuple[Known, ...]:
+    ) -> dict[UserId, Known]:
         """What bears on decisions in these slots, for each of these people.
 
         Each page's version is read first, then the places: what comes in between turns the page.
@@ -43,16 +43,18 @@ class PeopleAtHand:
             self._versions(users) if any(slot.looks_elsewhere for slot in slots) else _nothing(),
             self._groups(users) if any(slot.asks_for_groups for slot in slots) else _nothing(),
         )
-        places = await self._places(user_ids, slots, now)
-        return tuple(
-            Known(
+        places: dict[UserId, list[Place]] = {}
+        for place in await self._places(user_ids, slots, now):
+            places.setdefault(place.booking.user_id, []).append(place)
+        return {
+            user_id: Known(
                 user_id,
                 tuple(groups.get(user, ())),
                 versions.get(user, 0),
-                tuple(place for place in places if place.booking.user_id == user_id),
+                tuple(places.get(user_id, ())),
             )
             for user_id, user in zip(user_ids, users, strict=True)
-        )
+        }
 
     async def _versions(self, users: list[ObjectId]) -> dict[ObjectId, int]:
         found = self._pages.find({"_id": {"$in": users}})
@@ -98,13 +100,17 @@ def _bearing_on(slots: Sequence[Slot]) -> list[Document]:
     return queries
 
 
-def beside(slot: Slot, known: Sequence[Known]) -> Slot:
-    """The slot with what is known of people, as far as it speaks of other slots."""
-    others = tuple(
-        replace(one, places=tuple(p for p in one.places if p.booking.slot_id != slot.id))
-        for one in known
-    )
-    return replace(slot, known=others)
+def beside(slot: Slot, people: Iterable[UserId], known: Mapping[UserId, Known]) -> Slot:
+    """The slot with what is known of these people and those in it, as far as it is elsewhere."""
+    booked = (booking.user_id for booking in slot.bookings)
+    waiting = (turn.user_id for turn in slot.waiting)
+    here = {user_id for user_id in (*people, *booked, *waiting) if user_id in known}
+    return replace(slot, known={user_id: _elsewhere(known[user_id], slot) for user_id in here})
+
+
+def _elsewhere(known: Known, slot: Slot) -> Known:
+    places = tuple(place for place in known.places if place.booking.slot_id != slot.id)
+    return known if len(places) == len(known.places) else replace(known, places=places)
 
 
 def turned_pages(before: Slot, after: Slot) -> Iterator[tuple[UserId, UpdateOne]]:
@@ -114,12 +120,12 @@ def turned_pages(before: Slot, after: Slot) -> Iterator[tuple[UserId, UpdateOne]
     # A hold that was confirmed too: whoever booked elsewhere counted on it to run out.
     had = set(before.bookings)
     chosen = {booking.user_id for booking in after.bookings if booking not in had}
-    for known in before.known:
-        if known.user_id in chosen:
-            seen: Document = {"_id": ObjectId(known.user_id)}
+    for user_id in sorted(chosen):
+        if known := before.known_of(user_id):
+            seen: Document = {"_id": ObjectId(user_id)}
             if known.version:
                 seen["version"] = known.version
-                yield known.user_id, UpdateOne(seen, {"$inc": {"version": 1}})
+                yield user_id, UpdateOne(seen, {"$inc": {"version": 1}})
             else:  # a page that somebody began meanwhile is a duplicate key
                 begun = UpdateOne({**seen, "version": 0}, {"$set": {"version": 1}}, upsert=True)
-                yield known.user_id, begun
+                yield user_id, begun

@@ -41,13 +41,19 @@ _GROUP_COUNTS = {
 
 
 def seen_by(
-    people: Iterable[UserId], booking_ids: Iterable[BookingId], now: datetime, heads: int
+    people: Iterable[UserId],
+    booking_ids: Iterable[BookingId],
+    now: datetime,
+    heads: int,
+    *,
+    deciding: bool = False,
 ) -> Document:
     """The projection that leaves out every booking but these people's, these, and what ran out.
 
     The booker of a one-place slot is read along: `bookedBy` needs them. Of the line come the
     first `heads`, as many more as holds ran out, and these people's turns; all of it where groups
-    are limited, since the next may stand far behind the first.
+    are limited and a place is free or may become so by what is decided, since the next may stand
+    far behind the first.
     """
     users = [ObjectId(user_id) for user_id in people]
     ran_out = {"$and": [{"$gt": ["$$this.until", None]}, {"$lte": ["$$this.until", now]}]}
@@ -59,7 +65,8 @@ def seen_by(
     ]
     free = {"$size": {"$filter": {"input": "$bookings", "cond": ran_out}}}
     still = {"$filter": {"input": "$bookings.until", "cond": {"$gt": ["$$this", now]}}}
-    front = {"$cond": [_LIMITED, LONGEST_LINE, {"$add": [free, heads]}]}
+    given = True if deciding else {"$gt": [{"$add": ["$remaining", free]}, 0]}
+    front = {"$cond": [{"$and": [_LIMITED, given]}, LONGEST_LINE, {"$add": [free, heads]}]}
     return {
         **dict.fromkeys(FIELDS, 1),
         "bookings": {"$filter": {"input": "$bookings", "cond": {"$or": asked}}},

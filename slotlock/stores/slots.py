@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bson import ObjectId
@@ -34,6 +34,7 @@ class Look:
     people: Sequence[UserId] = ()
     booking_ids: Sequence[BookingId] = ()
     heads: int = 1
+    deciding: bool = False
 
 
 class Slots:
@@ -74,21 +75,25 @@ class Slots:
 
         What is written on this look is guarded by its version and by theirs.
         """
-        slots = await asyncio.gather(*map(self._looks.do, looks))
+        decide = (replace(look, deciding=True) for look in looks)
+        slots = await asyncio.gather(*map(self._looks.do, decide))
         asking = [slot for slot in slots if slot and slot.judges]
         if not asking:
             return slots
         people: set[UserId] = set()
         for look, slot in zip(looks, slots, strict=True):
-            if slot in asking:
+            if slot and slot.judges:
                 people.update(look.people, _next(slot, look))
         known = await self._known(sorted(people), asking, max(look.now for look in looks))
-        return [beside(slot, known) if slot in asking else slot for slot in slots]
+        return [
+            beside(slot, look.people, known) if slot and slot.judges else slot
+            for look, slot in zip(looks, slots, strict=True)
+        ]
 
     @gated
     async def _known(
         self, user_ids: Sequence[UserId], slots: Sequence[Slot], now: datetime
-    ) -> tuple[Known, ...]:
+    ) -> dict[UserId, Known]:
         return await self._people.known(user_ids, slots, now)
 
     async def _look_together(self, looks: list[Look]) -> list[Slot | Exception | None]:
@@ -116,6 +121,7 @@ class Slots:
             {booking_id for look in looks for booking_id in look.booking_ids},
             max(look.now for look in looks),
             max(look.heads for look in looks),
+            deciding=any(look.deciding for look in looks),
         )
         query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
         found: dict[SlotId, Slot | Exception | None] = {}

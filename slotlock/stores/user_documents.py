@@ -22,12 +22,14 @@ SHOWN = dict.fromkeys(
     ("name", "email", "role", "createdAt", "groups", "withoutPassword", "bannedAt", "banReason"), 1
 )
 ONLY_WITH_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
+ONLY_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
 ONLY_INVITED = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
 INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "email": ([("email", 1)], {"unique": True}),
     "words": ([("words", 1)], {}),
     "group": ([("groups", 1), ("email", 1)], {}),
     "banned": ([("banned", 1), ("email", 1)], {}),
+    "banned_at": ([("bannedAt", -1)], ONLY_BANNED),
     "without_password": ([("withoutPassword", 1), ("email", 1)], {}),
     "invitation": ([("invitation.hash", 1)], {"unique": True, **ONLY_INVITED}),
     "calendar": ([("calendar.hash", 1)], {"unique": True, **ONLY_WITH_CALENDAR}),

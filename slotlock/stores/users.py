@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 
 from bson import ObjectId
@@ -25,6 +25,7 @@ from slotlock.stores.notes import keep, together
 from slotlock.stores.people_changes import Noting, change_person
 from slotlock.stores.people_imports import PeopleImports
 from slotlock.stores.user_documents import SHOWN, user_of
+from slotlock.stores.waiting_groups import regroup
 
 MAX_SEARCH_WORDS = 5
 LARGEST_BACKFILL = 1_000
@@ -132,17 +133,32 @@ class Users:
     async def set_groups(
         self, user_id: UserId, groups: Sequence[str], by: UserId | None, now: datetime
     ) -> User | None:
-        """The person with their new groups, or None when there is no such person."""
+        """The person with their new groups, or None when there is no such person.
+
+        Where they wait, they wait as one of the new groups from then on.
+        """
         update = {"$set": {"groups": list(groups)}}
         noting = Noting(Happening.GROUPS_SET, by, now)
-        return await self._change({"_id": ObjectId(user_id)}, update, noting)
+
+        async def write(session: AsyncClientSession) -> User | None:
+            query = {"_id": ObjectId(user_id)}
+            changed = await change_person(self._database, query, update, noting, session)
+            if changed is not None:
+                await regroup(self._database, {user_id: groups}, now, session)
+            return changed
+
+        return await self._together(write)
+
+    async def _change(self, query: Document, update: Document, noting: Noting) -> User | None:
+        return await self._together(
+            lambda session: change_person(self._database, query, update, noting, session)
+        )
 
     @gated
-    async def _change(self, query: Document, update: Document, noting: Noting) -> User | None:
-        return await together(
-            self._database,
-            lambda session: change_person(self._database, query, update, noting, session),
-        )
+    async def _together(
+        self, write: Callable[[AsyncClientSession], Awaitable[User | None]]
+    ) -> User | None:
+        return await together(self._database, write)
 
 
 def _matching(wanted: PeopleFilter, after: str | None) -> Document:

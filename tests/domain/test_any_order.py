@@ -140,7 +140,7 @@ def read(of: Slots, slot_id: SlotId) -> Slot:
     """The slot with everybody's places in the others of its choice."""
     others = [s.place_of(b) for s in of.values() if s.id != slot_id for b in s.bookings]
     known = (Known(p, (), 1, tuple(o for o in others if o.booking.user_id == p)) for p in PEOPLE)
-    return looked_at(replace(of[slot_id], known=tuple(known)))
+    return looked_at(replace(of[slot_id], known={one.user_id: one for one in known}))
 
 
 def all_settled(of: Slots, now: datetime) -> Slots:

@@ -83,7 +83,7 @@ def chosen(before: Slot, name: str, *elsewhere: Booking) -> Slot:
     """The slot as one of a choice, and what this person has booked in the others."""
     places = tuple(Place(booking, "week", None, before.times) for booking in elsewhere)
     known = Known(UserId(name), (), len(elsewhere), places)
-    return replace(before, choice="week", known=(*before.known, known))
+    return replace(before, choice="week", known={**before.known, known.user_id: known})
 
 
 def test_a_place_that_is_left_is_given() -> None:

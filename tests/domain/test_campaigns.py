@@ -1,5 +1,6 @@
 """The rules of a campaign, as a school would print them."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -47,7 +48,12 @@ def terms(**fields: object) -> Terms:
 
 def course(capacity: int = 5, *people: Known, **fields: object) -> Slot:
     """A slot of a campaign with these people at hand; fields of its terms."""
-    return slot(capacity, terms=terms(**fields), known=people)
+    return slot(capacity, terms=terms(**fields), known=by_id(people))
+
+
+def by_id(people: Iterable[Known]) -> dict[UserId, Known]:
+    """The people as a slot knows them."""
+    return {known.user_id: known for known in people}
 
 
 def of(name: str, *groups: str) -> Known:
@@ -165,7 +171,7 @@ def test_where_only_one_campaign_forbids_overlaps_they_are_allowed() -> None:
 
 def limited(*limits: GroupLimit, people: tuple[Known, ...], **fields: object) -> Slot:
     """A slot in which so many of each group may have a place."""
-    return replace(slot(10, terms=terms(**fields), known=people), group_limits=limits)
+    return replace(slot(10, terms=terms(**fields), known=by_id(people)), group_limits=limits)
 
 
 def in_line(before: Slot, *names: str) -> Slot:

@@ -13,6 +13,7 @@ from slotlock.domain.people import UserId
 from slotlock.domain.refusals import CapacityBelowTaken, InvalidInput, SlotCancelled
 from slotlock.domain.settling import settle
 from slotlock.domain.slots import CalledOff, SlotKind, SlotStatus
+from slotlock.domain.terms import GroupLimit
 from tests.domain.test_booking import NOW, booked, lined_up, slot
 
 
@@ -122,3 +123,17 @@ def test_a_slot_called_off_stays_as_it_is_with_its_roster() -> None:
     assert call_off(off, EVE, NOW) == (off, outcome)
     assert publish(off) == (off, SlotCancelled(off))
     assert edit(off, {"title": "On again"}) == (off, SlotCancelled(off))
+
+
+def test_groups_are_limited_before_anybody_has_a_place_whose_groups_nobody_kept() -> None:
+    changes = {"group_limits": (GroupLimit("class:*", 1),)}
+    after, outcome = edit(slot(2), changes)
+    assert isinstance(outcome, SlotKept)
+    one, _ = booked(slot(2), "ada")
+    for before in (one, lined_up(slot(2), "ada")):
+        refused, answer = edit(before, changes)
+        assert refused == before
+        assert isinstance(answer, InvalidInput)
+        assert [problem.field for problem in answer.problems] == ["groupLimits"]
+    looser = {"group_limits": (GroupLimit("class:*", 2),)}
+    assert isinstance(edit(booked(after, "ada")[0], looser)[1], SlotKept)

@@ -64,6 +64,33 @@ async def test_who_must_wait_for_their_class_is_passed_over_and_keeps_their_turn
     assert (await place(ben, slot_id) or {})["status"] == "CONFIRMED"
 
 
+async def test_who_changes_class_while_they_wait_for_their_old_one_is_served_as_of_the_new_one(
+    five: tuple[list[Person], Person],
+) -> None:
+    (ada, ben, *_), organiser = five
+    campaign_id = await campaign(organiser, groupLimits=ONE_OF_A_CLASS)
+    slot_id, _ = await full(organiser, ada, campaign_id, capacity=2)
+    assert (await ben.join(slot_id))["position"] == 1
+    await give_groups(organiser, ben, "class:5e")
+    assert (await served(ben, slot_id))["status"] == "CONFIRMED"
+
+
+async def test_who_comes_into_a_class_that_is_full_is_passed_over(
+    five: tuple[list[Person], Person],
+) -> None:
+    (ada, ben, cleo, dan, _), organiser = five
+    campaign_id = await campaign(organiser, groupLimits=ONE_OF_A_CLASS)
+    slot_id, _ = await full(organiser, ada, campaign_id, capacity=2)
+    dans = (await books(dan, slot_id))["booking"]["id"]
+    await give_groups(organiser, ben, "class:5f")
+    for person in (ben, cleo):
+        await person.join(slot_id)
+    await give_groups(organiser, ben, "class:5a")
+    await dan.give_back(dans)
+    assert (await place(cleo, slot_id) or {})["status"] == "CONFIRMED"
+    assert await place(ben, slot_id) is None
+
+
 async def test_a_walk_in_of_another_class_takes_what_nobody_in_line_may_have(
     five: tuple[list[Person], Person],
 ) -> None:

@@ -90,7 +90,7 @@ def booking(before: Slot, person: UserId, by: UserId | None = None, hold: bool =
 def as_kept(after: Slot) -> Slot:
     """What a reader finds of a slot that was written."""
     return replace(
-        after, heads=len(after.waiting), known=(), group_counts={}, ended=(), left=(), due=None
+        after, heads=len(after.waiting), known={}, group_counts={}, ended=(), left=(), due=None
     )
 
 

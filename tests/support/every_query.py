@@ -191,6 +191,7 @@ async def use_people(users: Users, sessions: Sessions) -> None:
     assert (banned := await users.bans.ban(user, user.id, None, now)) is None  # an admin by now
     (user,) = (await users.by_ids([user.id])).values()
     assert (banned := await users.bans.ban(user, user.id, "Loud", now)) is not None
+    assert await users.bans.since(now - timedelta(minutes=1), 10)
     assert await users.bans.unban(banned, user.id, now)
 
 
