@@ -31,10 +31,11 @@ async def written(name: str, events: Sequence[Event]) -> bytes:
         texts.append(_text(event))
         if number % AT_ONCE == 0:
             await asyncio.sleep(0)
-    return _head(name, events).removesuffix(END) + b"".join(texts) + END
+    head = await _head(name, events)
+    return head.removesuffix(END) + b"".join(texts) + END
 
 
-def _head(name: str, events: Sequence[Event]) -> bytes:
+async def _head(name: str, events: Sequence[Event]) -> bytes:
     calendar = Calendar()
     calendar.add("VERSION", "2.0")
     calendar.add("PRODID", f"-//slotlock//slotlock {version('slotlock')}//EN")
@@ -48,6 +49,7 @@ def _head(name: str, events: Sequence[Event]) -> bytes:
         if shown := _shown(event.meeting, event.time_zone):
             years.setdefault(event.time_zone, set()).update(time.year for time in shown)
     for zone, shown_in in sorted(years.items()):
+        await asyncio.sleep(0)  # a zone that nobody has asked for yet takes some milliseconds, too
         if made := timezone(zone, min(shown_in), max(shown_in)):
             calendar.add_component(made)
     return bytes(calendar.to_ical())
