@@ -1,6 +1,5 @@
 """The organisers' acts on slots: create, edit, publish, call off; one, or more of a series."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,6 +30,8 @@ from slotlock.stores.writes import Changes
 EDIT_TRIES = 20
 
 Rule = Callable[[Slot, datetime], tuple[Slot, KeepOutcome]]
+# What becomes of each of these slots, as they are now; the one that is named is the first.
+Plan = Callable[[Sequence[Slot]], Rule | InvalidInput]
 Created = SlotKept | InvalidInput | CampaignNotFound | ResourceTaken | Locked
 
 
@@ -94,108 +95,111 @@ async def edit(
     With a wider scope the others of its series change too, all or none; where times change, they
     move as this one does.
     """
-    slots = await _in_scope(desk, slot_id, scope)
-    if not slots:
-        return SlotNotFound(slot_id)
-    each = changes_of_each(slots, slots[0], changes) if len(slots) > 1 else {slot_id: changes}
-    if isinstance(each, InvalidInput):
-        return each
+
+    def plan(slots: Sequence[Slot]) -> Rule | InvalidInput:
+        if len(slots) == 1:
+            return lambda slot, _: rules.edit(slot, changes)
+        each = changes_of_each(slots, slots[0], changes)
+        if isinstance(each, InvalidInput):
+            return each
+        return lambda slot, _: rules.edit(slot, each[slot.id])
+
     heads = rules.MAX_CAPACITY if "capacity" in changes else 1
-    return await _keep(desk, slots, viewer, lambda slot, _: rules.edit(slot, each[slot.id]), heads)
+    return _first(await _keep(desk, slot_id, scope, viewer, plan, heads))
 
 
 async def publish(
     desk: Desk, slot_id: SlotId, viewer: UserId, scope: SeriesScope = SeriesScope.THIS
 ) -> KeepOutcome:
     """Open a draft to everyone, with a wider scope others of its series too."""
-    slots = await _in_scope(desk, slot_id, scope)
-    if not slots:
-        return SlotNotFound(slot_id)
-    return await _keep(desk, slots, viewer, lambda slot, _: rules.publish(slot))
+
+    def plan(_: Sequence[Slot]) -> Rule:
+        return lambda slot, _: rules.publish(slot)
+
+    return _first(await _keep(desk, slot_id, scope, viewer, plan))
 
 
 async def call_off(
     desk: Desk, slot_id: SlotId, viewer: UserId, scope: SeriesScope = SeriesScope.THIS
 ) -> KeepOutcome:
     """Cancel a slot for everyone, with a wider scope others of its series too."""
-    slots = await _in_scope(desk, slot_id, scope)
-    if not slots:
-        return SlotNotFound(slot_id)
-    outcome = await _keep(
-        desk,
-        slots,
-        viewer,
-        lambda slot, now: rules.call_off(slot, viewer, now),
-        heads=rules.MAX_WAITLIST,
-    )
-    for slot in slots if isinstance(outcome, SlotKept) else ():
-        if roster := await desk.slots.look_at_roster(slot.id):
+
+    def plan(_: Sequence[Slot]) -> Rule:
+        return lambda slot, now: rules.call_off(slot, viewer, now)
+
+    outcome = await _keep(desk, slot_id, scope, viewer, plan, heads=rules.MAX_WAITLIST)
+    for kept in outcome.kept if isinstance(outcome, SlotsKept) else ():
+        if roster := await desk.slots.look_at_roster(kept.slot.id):
             desk.announcements.poke(roster.bookings)
-    return outcome
+    return _first(outcome)
 
 
-async def _in_scope(desk: Desk, slot_id: SlotId, scope: SeriesScope) -> list[Slot]:
+def _first(outcome: SlotsKept | KeepOutcome) -> KeepOutcome:
+    return outcome.kept[0] if isinstance(outcome, SlotsKept) else outcome
+
+
+async def _in_scope(
+    desk: Desk, slot_id: SlotId, scope: SeriesScope, now: datetime
+) -> Sequence[Slot]:
     """The slot and the others of its series that a change is for; the one that is named first."""
-    now = desk.now()
     this = await desk.slots.look(Look(slot_id, now))
     if this is None:
-        return []
+        return ()
     if scope is SeriesScope.THIS or this.series_id is None:
-        return [this]
+        return (this,)
     found = in_scope(await desk.slots.of_series(this.series_id, now), this, scope, now)
-    return [this, *(slot for slot in found if slot.id != this.id)]
+    return (this, *(slot for slot in found if slot.id != slot_id))
 
 
 async def _keep(
-    desk: Desk, slots: Sequence[Slot], viewer: UserId, rule: Rule, heads: int = 1
-) -> KeepOutcome:
-    """The outcome for the first of these slots, once all have been changed by the rule, or none."""
-    ids = [slot.id for slot in slots]
+    desk: Desk, slot_id: SlotId, scope: SeriesScope, viewer: UserId, plan: Plan, heads: int = 1
+) -> SlotsKept | KeepOutcome:
+    """The outcome for the slots in scope, the named one first, once all have changed, or none."""
     for _ in range(EDIT_TRIES):
         now = desk.now()
-        looks = (Look(slot_id, now, (viewer,)) for slot_id in ids)
-        found = [slot for slot in await asyncio.gather(*map(desk.slots.look, looks)) if slot]
-        moved = [after for before in found if _moves(before, after := rule(before, now)[0])]
+        seen = await _in_scope(desk, slot_id, scope, now)
+        if not seen:
+            return SlotNotFound(slot_id)
+        rule = plan(seen)  # anew at each try: what others changed meanwhile is built on
+        if isinstance(rule, InvalidInput):
+            return rule
+        moved = [after for before in seen if _moves(before, after := rule(before, now)[0])]
         others, guards = await neighbours(desk, moved)
+        ids = [slot.id for slot in seen]
         request = Request(
-            _on_all(ids, rule, [slot for slot in others if slot.id not in ids], moved),
+            _on_all(seen, rule, [slot for slot in others if slot.id not in ids], moved),
             people=(viewer,),
             heads=heads,
             guards=guards,
             note=lambda change: slot_note(change.before, change.after, viewer),
         )
         news: list[Availability] = []
+        outcome: SlotsKept | KeepOutcome
         (outcome,) = await serve(desk, ids, [request], news, tries=1)
         for state in news:
             desk.announcements.publish(state)
         if not isinstance(outcome, Locked):
-            return outcome.kept[0] if isinstance(outcome, SlotsKept) else _refused(outcome)
-    return locked(ids[0])
-
-
-def _refused(outcome: Any) -> KeepOutcome:
-    refusal: KeepOutcome = outcome
-    return refusal
+            return outcome
+    return locked(slot_id)
 
 
 def _on_all(
-    ids: Sequence[SlotId], rule: Rule, others: Sequence[Slot], moved: Sequence[Slot]
+    seen: Sequence[Slot], rule: Rule, others: Sequence[Slot], moved: Sequence[Slot]
 ) -> Callable[[Slots, datetime], tuple[Slots, SlotsKept | KeepOutcome]]:
     planned = {slot.id: slot for slot in moved}
 
     def on_all(slots: Slots, now: datetime) -> tuple[Slots, SlotsKept | KeepOutcome]:
         after, kept = dict(slots), list[SlotKept]()
-        for slot_id in ids:
-            if slot_id not in slots:
-                return slots, SlotNotFound(slot_id)
-            changed, outcome = rule(slots[slot_id], now)
+        for before in seen:
+            slot = slots.get(before.id)
+            if slot is None or _planned_on(slot) != _planned_on(before):
+                return slots, locked(before.id)  # changed since it was planned what each becomes
+            changed, outcome = rule(slot, now)
             if not isinstance(outcome, SlotKept):
                 return slots, outcome
-            if _moves(slots[slot_id], changed) and _use(changed) != _use(
-                planned.get(slot_id, slots[slot_id])
-            ):
-                return slots, locked(slot_id)  # changed since the others were looked at
-            after[slot_id] = changed
+            if _moves(slot, changed) and _use(changed) != _use(planned.get(slot.id, slot)):
+                return slots, locked(slot.id)  # changed since the others were looked at
+            after[slot.id] = changed
             kept.append(outcome)
         occupied = Occupancy.of((*others, *after.values()))
         for slot_id in planned:
@@ -213,6 +217,11 @@ def _moves(before: Slot, after: Slot) -> bool:
 
 def _use(slot: Slot) -> tuple[Any, ...]:
     return slot.resource, slot.status, slot.times
+
+
+def _planned_on(slot: Slot) -> tuple[Any, ...]:
+    """What of a slot it depends on whether it is in scope, and what others of its series become."""
+    return slot.status, slot.times, slot.time_zone
 
 
 async def neighbours(desk: Desk, slots: Sequence[Slot]) -> tuple[Sequence[Slot], tuple[Guard, ...]]:

@@ -6,7 +6,7 @@ it to. Both are made here, from outside: the app itself knows nothing of it.
     VARIANT_OFF     guards to switch off, of: version lock owner ttl announcements fairness
                     barging heartbeat renewal team-version, and those in tests/support/variants
     VARIANT_PAUSE   where the first act that gets there waits, of: commit release record
-                    transaction between spread
+                    transaction between spread plan
     VARIANT_STAGE   the name under which the test follows and frees it
 """
 
@@ -30,7 +30,7 @@ from slotlock.stores import leases, locks, slot_documents, teams, waiting
 from slotlock.stores.lock_scripts import ACQUIRE
 from slotlock.stores.locks import Lease, Locks
 from slotlock.stores.writes import Changes, Writes
-from tests.support.variants import campaigns, locking, rules, stock, writing
+from tests.support.variants import campaigns, locking, rules, series, stock, writing
 
 # Each of them by its name, and how it is switched off.
 MORE = {
@@ -40,6 +40,13 @@ MORE = {
     **stock.GUARDS,
     **rules.GUARDS,
     **campaigns.GUARDS,
+    **series.GUARDS,
+}
+# Points that are reached in a part of the app of their own.
+PAUSABLE = {
+    **dict.fromkeys(("record", "transaction", "between"), writing.pausable),
+    "spread": campaigns.pausable,
+    "plan": series.pausable,
 }
 
 
@@ -129,10 +136,8 @@ def pause(point: str, stage: str) -> None:
 
     if point == "commit":
         Writes.commit = late_commit  # type: ignore[method-assign]
-    elif point in ("record", "transaction", "between"):
-        writing.pausable()
-    elif point == "spread":
-        campaigns.pausable()
+    elif point in PAUSABLE:
+        PAUSABLE[point]()
     else:
         Locks.release = late_release  # type: ignore[method-assign]
 
