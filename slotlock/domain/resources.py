@@ -1,11 +1,12 @@
 """Resources that only one slot can use at a time, such as a room or a teacher."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from itertools import accumulate
 
-from slotlock.domain.meetings import Meeting, first_overlap
+from slotlock.domain.meetings import Meeting
 from slotlock.domain.slots import Slot, SlotStatus
 
 
@@ -26,27 +27,41 @@ def uses_resource(slot: Slot) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """Who uses resources when. By start, so that a series is not compared with everything."""
+    """Who uses resources when: every meeting by resource and start, and what is needed to find one.
 
-    slots: tuple[Slot, ...]
-    starts: tuple[datetime, ...]
-    longest: timedelta
+    `starts` has their starts, `ends` the latest end of that resource up to there. Both are sorted,
+    so that only meetings which are near are compared, however many or long the others are.
+    """
+
+    meetings: tuple[tuple[Meeting, Slot], ...]
+    starts: tuple[tuple[str, datetime], ...]
+    ends: tuple[tuple[str, datetime], ...]
 
     @classmethod
     def of(cls, slots: Iterable[Slot]) -> "Occupancy":
         """The use that these slots make of resources."""
-        users = sorted(filter(uses_resource, slots), key=lambda slot: slot.start)
-        longest = max((slot.end - slot.start for slot in users), default=timedelta())
-        return cls(tuple(users), tuple(slot.start for slot in users), longest)
+        uses = [
+            (slot.resource or "", meeting, slot)
+            for slot in filter(uses_resource, slots)
+            for meeting in slot.times
+        ]
+        uses.sort(key=lambda use: (use[0], use[1].start))
+        ends = accumulate(((name, meeting.end) for name, meeting, _ in uses), max)
+        return cls(
+            tuple((meeting, slot) for _, meeting, slot in uses),
+            tuple((name, meeting.start) for name, meeting, _ in uses),
+            tuple(ends),
+        )
 
     def clash(self, slot: Slot) -> ResourceTaken | None:
-        """The first slot that wants the resource of this one at the same time."""
-        if slot.resource is None or not uses_resource(slot):
+        """The first use of the resource of this slot while it meets, by another one."""
+        name = slot.resource
+        if name is None or not uses_resource(slot):
             return None
-        near = bisect_left(self.starts, slot.start - self.longest)
-        for other in self.slots[near : bisect_left(self.starts, slot.end)]:
-            if other.id == slot.id or other.resource != slot.resource:
-                continue
-            if overlap := first_overlap(slot.times, other.times):
-                return ResourceTaken(slot.resource, overlap[0], other, overlap[1])
+        for meeting in slot.times:
+            near = bisect_right(self.ends, (name, meeting.start))
+            until = bisect_left(self.starts, (name, meeting.end))
+            for theirs, other in self.meetings[near:until]:
+                if other.id != slot.id and theirs.end > meeting.start:
+                    return ResourceTaken(name, meeting, other, theirs)
         return None

@@ -1,9 +1,10 @@
 """Two published slots of one resource never overlap."""
 
 from dataclasses import replace
-from datetime import timedelta
-from itertools import combinations
+from datetime import UTC, datetime, timedelta
+from itertools import combinations, product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,19 @@ def use(name: str, begins: int, lasts: int = 1, resource: str | None = "Room 5")
     start = NOW + begins * HOUR
     times = {"start": start, "end": start + lasts * HOUR}
     return slot(1, id=SlotId(name), resource=resource, **times)
+
+
+def course(name: str, begins: list[int], lasts: int, resource: str) -> Slot:
+    """A slot that uses a resource from each of these hours on, until the next at the latest."""
+    ends = [
+        min(start + lasts, later) for start, later in zip(begins, [*begins[1:], 99], strict=True)
+    ]
+    meetings = tuple(
+        Meeting(NOW + start * HOUR, NOW + end * HOUR)
+        for start, end in zip(begins, ends, strict=True)
+    )
+    times = {"start": meetings[0].start, "end": meetings[-1].end}
+    return slot(1, id=SlotId(name), resource=resource, meetings=meetings, **times)
 
 
 def test_slots_that_only_touch_do_not_clash() -> None:
@@ -69,6 +83,44 @@ def test_what_the_index_leaves_out_never_clashes(spans: list[tuple[int, int]]) -
         others = slots[:number]
         overlap = any(one.start < other.end and other.start < one.end for other in others)
         assert (Occupancy.of(others).clash(one) is not None) == overlap
+
+
+courses = st.sets(st.integers(0, 20), min_size=1, max_size=4).map(sorted)
+
+
+@given(st.lists(st.tuples(courses, st.integers(1, 3), st.sampled_from("AB")), max_size=8))
+def test_of_courses_too_only_what_the_index_leaves_out_is_free(
+    made: list[tuple[list[int], int, str]],
+) -> None:
+    slots = [course(str(n), *each) for n, each in enumerate(made)]
+    for one in slots:
+        others = [other for other in slots if other.id != one.id and other.resource == one.resource]
+        overlaps = [
+            (mine, theirs, other)
+            for other in others
+            for mine, theirs in product(one.times, other.times)
+            if mine.start < theirs.end and theirs.start < mine.end
+        ]
+        clash = Occupancy.of(slots).clash(one)
+        assert (clash is not None) == bool(overlaps)
+        assert clash is None or (clash.meeting, clash.other_meeting, clash.other) in overlaps
+
+
+FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize("times", [(FIRST, LAST), (NOW, LAST), (FIRST, NOW + 2 * HOUR)])
+def test_who_has_a_resource_for_thousands_of_years_keeps_others_out_as_anybody_does(
+    times: tuple[datetime, datetime],
+) -> None:
+    ages = replace(use("ages", 0), start=times[0], end=times[1])
+    clash = Occupancy.of([ages, use("long over", -48)]).clash(use("a", 1))
+    assert clash is not None
+    assert clash.other == ages
+    assert Occupancy.of([use("a", 1)]).clash(ages) is not None
+    free, conflicts = without_conflicts([use("a", 0), use("b", 1), use("c", 24)], [ages])
+    assert all(conflict.other == ages for conflict in conflicts)
+    assert [slot.id for slot in free] == (["c"] if times[1] < LAST else [])
 
 
 @given(st.lists(st.integers(0, 40), max_size=20), st.lists(st.integers(0, 40), max_size=5))

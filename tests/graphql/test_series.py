@@ -10,8 +10,11 @@ from tests.support.campaigns import books, campaign
 from tests.support.client import Client
 from tests.support.desk import Person, staffed
 from tests.support.processes import AppProcess
-from tests.support.series import CREATE, MONDAY, of_series, series, starts
+from tests.support.series import CREATE, MONDAY, TAKEN, of_series, series, starts
 
+CREATE_SLOT = f"""mutation($input: CreateSlotInput!) {{
+  createSlot(input: $input) {{ __typename ...T }}
+}} {TAKEN}"""
 STARTS = ["03-17T08:00", "03-24T08:00", "03-31T07:00", "04-07T07:00"]
 
 
@@ -197,3 +200,17 @@ async def test_a_series_has_up_to_500_slots(two: tuple[Person, Person]) -> None:
     made = await series(organiser, "FREQ=DAILY;COUNT=500", resource=room())
     assert len(made["slots"]) == 500
     assert len({slot["id"] for slot in made["slots"]}) == 500
+
+
+@pytest.mark.parametrize("start", ["0001-01-01T00:00:00Z", "2031-01-01T00:00:00Z"])
+async def test_what_a_slot_of_thousands_of_years_holds_is_taken_as_from_any_other(
+    two: tuple[Person, Person], start: str
+) -> None:
+    _, organiser = two
+    hall = room()
+    ages = await organiser.slot(resource=hall, startTime=start, endTime="4100-12-31T00:00:00Z")
+    told = await organiser.ask(CREATE_SLOT, input={"title": "Yoga", **MONDAY, "resource": hall})
+    assert (told["__typename"], told["other"]["id"]) == ("ResourceTaken", ages)
+    for on in ("STRICT", "SKIP_CONFLICTS"):
+        told = await series(organiser, on=on, resource=hall)
+        assert (told["__typename"], len(told["conflicts"])) == ("SeriesConflicts", 4)
