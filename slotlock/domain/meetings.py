@@ -40,14 +40,19 @@ def meetings_problem(meetings: Sequence[Meeting], zone: tzinfo) -> str | None:
     if not 1 <= len(meetings) <= MAX_MEETINGS:
         return f"From 1 to {MAX_MEETINGS} meetings."
     if backwards := next((m for m in meetings if m.end <= m.start), None):
-        return f"A meeting must end after its start: {_at(backwards.start, zone)}."
+        return f"A meeting must end after its start: {told_at(backwards.start, zone)}."
     for before, after in pairwise(meetings):
         if after.start < before.start:
-            return f"Meetings are in order of their start: {_at(after.start, zone)}."
+            return f"Meetings are in order of their start: {told_at(after.start, zone)}."
         if after.start < before.end:
-            return f"Meetings overlap: {_at(before.start, zone)} and {_at(after.start, zone)}."
+            both = f"{told_at(before.start, zone)} and {told_at(after.start, zone)}"
+            return f"Meetings overlap: {both}."
     return None
 
 
-def _at(time: datetime, zone: tzinfo) -> str:
-    return time.astimezone(zone).isoformat()
+def told_at(instant: datetime, zone: tzinfo) -> str:
+    """A time by the zone's clocks, as text; in UTC where the calendar ends before the zone does."""
+    try:
+        return instant.astimezone(zone).isoformat()
+    except OverflowError:
+        return instant.isoformat()

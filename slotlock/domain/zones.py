@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from slotlock.domain.meetings import Meeting
+from slotlock.domain.meetings import Meeting, told_at
 from slotlock.domain.refusals import FieldProblem, InvalidInput
 
 # Far enough for any plan, and never so far that adding an offset or a span leaves the calendar.
@@ -68,7 +68,7 @@ def moved_alike(
     except OverflowError:
         return InvalidInput((FieldProblem("startTime", "The calendar ends before that."),))
     if gone := next((meeting for meeting in moved if meeting.end <= meeting.start), None):
-        at = gone.start.astimezone(zone).isoformat()
+        at = told_at(gone.start, zone)
         problem = f"The one that starts at {at} is too short to become that much shorter."
         return InvalidInput((FieldProblem("endTime", problem),))
     return moved

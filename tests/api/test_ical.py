@@ -119,6 +119,14 @@ async def test_years_far_away_are_in_utc(year: int, zone: str) -> None:
         assert told["DTSTART"].dt.astimezone(UTC) == start
 
 
+async def test_what_begins_in_the_last_second_of_the_calendar_ends_after_its_start() -> None:
+    last = datetime.max.replace(tzinfo=UTC)
+    meeting = Meeting(last - timedelta(milliseconds=500), last)
+    text = await written("Calendar", [event(last - HOUR, meeting=meeting)])
+    (told,) = parsed(text.decode()).events
+    assert told["DTSTART"].dt < told["DTEND"].dt == last.replace(microsecond=0)
+
+
 async def test_a_calendar_says_what_it_is_and_when_to_come_again() -> None:
     calendar = parsed(await written("Swimming", []))
     assert (calendar["VERSION"], calendar["CALSCALE"]) == ("2.0", "GREGORIAN")

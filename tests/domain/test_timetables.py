@@ -134,6 +134,16 @@ def test_meetings_that_overlap_are_refused() -> None:
     assert refused(replace(MARCH, weekly=(MONDAY_NINE, over_midnight))) == ["weekly"]
 
 
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+@pytest.mark.parametrize("start", ["0001-01-01T00:00", "9999-12-31T20:00"])
+def test_what_overlaps_at_the_ends_of_the_calendar_is_told_in_any_zone(
+    zone: str, start: str
+) -> None:
+    hours = [instant(start) + timedelta(hours=n) for n in range(4)]
+    extra = (Meeting(hours[0], hours[2]), Meeting(hours[1], hours[3]))
+    assert refused(replace(MARCH, weekly=(), extra=extra), zone) == ["weekly"]
+
+
 def test_a_meeting_without_a_duration_is_refused() -> None:
     assert refused(replace(MARCH, weekly=(Weekly(Weekday.MONDAY, time(9), time(9)),))) == ["weekly"]
     extra = Meeting(instant("2030-03-25T12:00"), instant("2030-03-25T12:00"))

@@ -112,3 +112,14 @@ def test_a_move_that_cannot_be_is_named(new: tuple[str, str], zone: str, field: 
     assert isinstance(answer, InvalidInput)
     assert [problem.field for problem in answer.problems] == [field]
     assert all(isinstance(problem, FieldProblem) for problem in answer.problems)
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+@pytest.mark.parametrize("far", ["0001-01-01T00:00", "9999-12-31T22:00"])
+def test_one_at_the_ends_of_the_calendar_cannot_become_much_shorter_in_any_zone(
+    zone: str, far: str
+) -> None:
+    start = instant("2030-05-17T09:00")
+    old, new = Meeting(start, start + 3 * HOUR), Meeting(start, start + HOUR)
+    told = moved_alike([old, *lasting_an_hour(far)], old, new, zone)
+    assert isinstance(told, InvalidInput)

@@ -22,6 +22,8 @@ REFRESH = timedelta(minutes=30)
 # So many are written before others get their turn: some milliseconds.
 AT_ONCE = 20
 END = b"END:VCALENDAR\r\n"
+SECOND = timedelta(seconds=1)
+LAST_SECOND = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 
 async def written(name: str, events: Sequence[Event]) -> bytes:
@@ -88,4 +90,5 @@ def _shown(meeting: Meeting, time_zone: str) -> tuple[datetime, datetime] | None
 def _whole(meeting: Meeting) -> tuple[datetime, datetime]:
     """Start and end to the second, as iCalendar knows them; the end is after the start."""
     start, end = (t.astimezone(UTC).replace(microsecond=0) for t in (meeting.start, meeting.end))
-    return start, max(end, start + timedelta(seconds=1))
+    start = min(start, LAST_SECOND - SECOND)
+    return start, max(end, start + SECOND)
