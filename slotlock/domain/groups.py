@@ -17,7 +17,7 @@ def normalised(groups: Iterable[str]) -> tuple[str, ...]:
 
 
 def tidied(group: str) -> str:
-    """The name of a group in the one way it is kept, so that the same name is the same group."""
+    """A name in the one way it is kept, so that the same name is the same group (or resource)."""
     return normalize("NFC", group.strip())
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from slotlock.domain.booking import MAX_HOLD_MINUTES
 from slotlock.domain.bookings import Left, SlotId
 from slotlock.domain.campaigns import limits_problem, tidied_limits
+from slotlock.domain.groups import tidied
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.outcomes import KeepOutcome, SlotKept
 from slotlock.domain.people import UserId
@@ -74,10 +75,10 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotKept | Inval
         cutoff_minutes=draft.cutoff_minutes,
         waitlist_capacity=draft.waitlist_capacity,
         offer_minutes=draft.offer_minutes,
-        choice=_place(draft.choice),
+        choice=_name(draft.choice),
         group_limits=tidied_limits(draft.group_limits),
         meetings=() if draft.timetable is None else times,
-        resource=_place(draft.resource),
+        resource=_name(draft.resource),
         terms=draft.terms,
         series_id=draft.series_id,
     )
@@ -107,7 +108,7 @@ def edit(slot: Slot, changes: Mapping[str, Any]) -> tuple[Slot, KeepOutcome]:
         after,
         title=after.title.strip(),
         location=_place(after.location),
-        resource=_place(after.resource),
+        resource=_name(after.resource),
         group_limits=tidied_limits(after.group_limits),
     )
     if problems := _problems(after):
@@ -182,6 +183,11 @@ def call_off(slot: Slot, by: UserId, now: datetime) -> tuple[Slot, KeepOutcome]:
 
 def _place(location: str | None) -> str | None:
     return (location or "").strip() or None
+
+
+def _name(text: str | None) -> str | None:
+    """What slots have in common by its name: spelled alike, it is the same."""
+    return tidied(text or "") or None
 
 
 def _problems(slot: Slot) -> tuple[FieldProblem, ...]:

@@ -69,6 +69,17 @@ def test_text_in_any_script_is_a_title() -> None:
     assert isinstance(create(SlotId("s"), draft(title="Йога 瑜伽 👩‍🏫"), NOW), SlotKept)
 
 
+def test_a_resource_or_a_choice_is_the_same_however_its_letters_are_composed() -> None:
+    composed, decomposed = "Caf\u00e9", "  Cafe\u0301 "
+    made = create(SlotId("s"), draft(resource=decomposed, choice=decomposed), NOW)
+    assert isinstance(made, SlotKept)
+    assert (made.slot.resource, made.slot.choice) == (composed, composed)
+    moved = create(SlotId("s"), draft(resource="Room 5"), NOW)
+    assert isinstance(moved, SlotKept)
+    after, _ = edit(moved.slot, {"resource": decomposed})
+    assert after.resource == composed
+
+
 @given(taken=st.integers(0, 10), capacity=st.integers(-5, 1005))
 def test_the_capacity_never_falls_below_what_is_taken(taken: int, capacity: int) -> None:
     before, _ = booked(slot(10), *(f"p{n}" for n in range(taken)))

@@ -10,7 +10,7 @@ from tests.support.campaigns import books, campaign
 from tests.support.client import Client
 from tests.support.desk import Person, staffed
 from tests.support.processes import AppProcess
-from tests.support.series import CREATE, MONDAY, TAKEN, of_series, series, starts
+from tests.support.series import CREATE, MONDAY, TAKEN, of_series, series, starts, update
 
 CREATE_SLOT = f"""mutation($input: CreateSlotInput!) {{
   createSlot(input: $input) {{ __typename ...T }}
@@ -214,3 +214,20 @@ async def test_what_a_slot_of_thousands_of_years_holds_is_taken_as_from_any_othe
     for on in ("STRICT", "SKIP_CONFLICTS"):
         told = await series(organiser, on=on, resource=hall)
         assert (told["__typename"], len(told["conflicts"])) == ("SeriesConflicts", 4)
+
+
+async def test_a_resource_is_the_same_however_its_letters_are_composed(
+    two: tuple[Person, Person],
+) -> None:
+    _, organiser = two
+    name = room()
+    composed, decomposed = f"Caf\u00e9 {name}", f"Cafe\u0301 {name} "
+    first = await organiser.slot(resource=composed, **MONDAY)
+    wanted = {"title": "Yoga", **MONDAY, "resource": decomposed}
+    told = await organiser.ask(CREATE_SLOT, input=wanted)
+    assert (told["__typename"], told["other"]["id"]) == ("ResourceTaken", first)
+    other = {"id": await organiser.slot(**MONDAY)}
+    told = await update(organiser, other, "THIS", resource=decomposed)
+    assert (told["__typename"], told["other"]["id"]) == ("ResourceTaken", first)
+    told = await series(organiser, resource=decomposed)
+    assert [conflict["other"]["id"] for conflict in told["conflicts"]] == [first]
