@@ -51,7 +51,8 @@ def occurrences(
     starts = _starts(rule, first.start, zone)
     if isinstance(starts, str):
         return _invalid({"rrule": starts})
-    left = sorted({start for shown, start in starts if shown.date() not in set(holidays)})
+    off = frozenset(holidays)
+    left = sorted({start for shown, start in starts if shown.date() not in off})
     if not left:
         return _invalid({"holidays": "They leave nothing of the series."})
     lasting = first.end - first.start
