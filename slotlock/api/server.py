@@ -33,6 +33,9 @@ LOGGING: dict[str, Any] = {
     "loggers": {"uvicorn.error": {"level": "WARNING"}, "pymongo": {"level": "ERROR"}},
 }
 PARENT_LOOK_S = 1.0
+# Longer than proxies and clients keep an idle connection (60 s at most as a rule): whoever closes
+# first must be the one who sends, else a request is lost now and then.
+KEEP_ALIVE_S = 75
 
 log = logging.getLogger("slotlock")
 
@@ -136,6 +139,7 @@ def _config(settings: Settings, app: ASGIApp | str, **more: Any) -> uvicorn.Conf
         ws_max_size=MAX_BODY,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.graceful_stop_s,
         log_config=LOGGING,
         **more,
