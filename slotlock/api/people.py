@@ -16,7 +16,7 @@ from slotlock.domain.banning import invited_roles
 from slotlock.domain.groups import group_problem, normalised
 from slotlock.domain.people import Caller
 from slotlock.domain.people_import import MAX_BYTES, BadFile
-from slotlock.domain.people_plan import ImportBusy, Imported
+from slotlock.domain.people_plan import ImportBusy, Imported, TooMuchAtOnce
 from slotlock.graphql.errors import Code
 from slotlock.graphql.scalars import format_time
 
@@ -53,6 +53,9 @@ async def _import(auth: Auth, organiser: Caller, request: Request) -> Response:
             busy = refused(409, "IMPORT_BUSY", text, retryAfterMs=outcome.retry_after_ms)
             busy.headers["Retry-After"] = str(outcome.retry_after_ms // 1000)
             return busy
+        case TooMuchAtOnce():
+            text = "This is too much for one import; nothing was imported. Send it in parts."
+            return refused(413, Code.LIMIT_EXCEEDED, text)
         case _:
             assert_never(outcome)
 

@@ -10,7 +10,7 @@ from slotlock.auth.inviting import invite
 from slotlock.domain.groups import group_problem, normalised
 from slotlock.domain.people import Role
 from slotlock.domain.people_import import MAX_BYTES, BadFile, LineProblem
-from slotlock.domain.people_plan import ImportBusy
+from slotlock.domain.people_plan import ImportBusy, TooMuchAtOnce
 
 
 async def import_file(settings: Settings, file: Path, *, dry_run: bool) -> str:
@@ -28,6 +28,8 @@ async def import_file(settings: Settings, file: Path, *, dry_run: bool) -> str:
         raise OperatorError("\n".join(map(_in_words, outcome.problems)) + _more(outcome))
     if isinstance(outcome, ImportBusy):
         raise OperatorError("others are changing these people; nothing was imported, try again")
+    if isinstance(outcome, TooMuchAtOnce):
+        raise OperatorError("too much for one import; nothing was imported, split the file")
     counts = f"{outcome.created} created, {outcome.updated} updated, {outcome.unchanged} unchanged"
     return f"would be: {counts}" if dry_run else counts
 

@@ -7,14 +7,16 @@ from time import monotonic
 from slotlock.auth.accounts import normalised
 from slotlock.auth.auth import Auth
 from slotlock.domain.people import UserId
-from slotlock.domain.people_import import BadFile, Row, read_people
+from slotlock.domain.people_import import BadFile, read_people
 from slotlock.domain.people_plan import (
     ImportBusy,
     Imported,
     ImportOutcome,
-    ImportPlan,
+    TooMuchAtOnce,
     plan_import,
 )
+from slotlock.stores.people_imports import Attempt
+from slotlock.stores.user_documents import words_of
 
 # What a process that was killed in an import holds is free after 5 s.
 KEEP_TRYING_S = 10.0
@@ -33,22 +35,21 @@ async def import_people(
     rows = await asyncio.to_thread(read_people, body, normalised)
     if isinstance(rows, BadFile):
         return rows
+    imports, emails = auth.users.imports, [row.email for row in rows]
     deadline = monotonic() + KEEP_TRYING_S
+    seen = await imports.look(emails)
     while True:
-        plan = await _look_and_write(auth, rows, by, dry_run=dry_run)
-        if plan is not None:
+        plan = await asyncio.to_thread(plan_import, rows, seen.by_email, words_of)
+        if isinstance(plan, BadFile):
+            return plan
+        done = dry_run or plan.empty
+        attempt = Attempt.WRITTEN if done else await imports.commit(plan, seen, auth.now(), by)
+        if attempt is Attempt.WRITTEN:
             return Imported(len(plan.created), len(plan.updated), plan.unchanged, dry_run)
-        if monotonic() > deadline:
-            return ImportBusy(BUSY_RETRY_AFTER_MS)
         await asyncio.sleep(random.uniform(*PAUSE_S))  # noqa: S311
-
-
-async def _look_and_write(
-    auth: Auth, rows: tuple[Row, ...], by: UserId | None, *, dry_run: bool
-) -> ImportPlan | None:
-    """What was written, or would be; None when somebody else wrote first."""
-    imports = auth.users.imports
-    seen = await imports.look([row.email for row in rows])
-    plan = plan_import(rows, seen.by_email)
-    done = dry_run or plan.empty or await imports.commit(plan, seen, auth.now(), by)
-    return plan if done else None
+        before, seen = seen, await imports.look(emails)
+        overtaken = attempt is Attempt.OVERTAKEN or seen != before
+        if attempt is Attempt.TOO_MUCH and not overtaken:
+            return TooMuchAtOnce()
+        if monotonic() > deadline:
+            return ImportBusy(BUSY_RETRY_AFTER_MS) if overtaken else TooMuchAtOnce()

@@ -2,17 +2,21 @@
 
 The collection `imports` holds one document, {_id: "people", version, at}. Every import turns its
 version, so that of two imports one is first and the other looks again.
+
+MongoDB rolls a transaction back with a write conflict also when its cache is full, of which nobody
+else is to blame; see CONFLICT.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 from typing import TypeVar
 
 from bson import ObjectId
 from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
+from pymongo.errors import BulkWriteError, NetworkTimeout, OperationFailure, PyMongoError
 
 from slotlock.domain.audit import Edit as FieldEdit
 from slotlock.domain.audit import Happening
@@ -20,13 +24,15 @@ from slotlock.domain.notes import Note, person_edits
 from slotlock.domain.people import Role, User, UserId
 from slotlock.domain.people_plan import Edit, ImportPlan, NewPerson
 from slotlock.stores.gate import Gate, listed
-from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document
+from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document, is_away
 from slotlock.stores.notes import keep
 from slotlock.stores.user_documents import SHOWN, new_person, user_of, words_of
 
 # What is encoded at once keeps the process from serving others.
 BATCH = 500
-OVERTAKEN = {11000, 112}  # a duplicate key, a write conflict
+DUPLICATE, WRITE_CONFLICT = 11000, 112
+# Interrupted by its time limit, given up by MongoDB (told in three ways), larger than the cache.
+OUT_OF_BOUNDS = {50, 251, 262, 290, 388}
 PEOPLE = "people"
 IMPORTED = ("email", "name", "groups")
 
@@ -39,6 +45,15 @@ class SeenPeople:
 
     version: int
     by_email: dict[str, User]
+
+
+class Attempt(Enum):
+    """What came of writing a plan: all of it was written, or nothing."""
+
+    WRITTEN = auto()
+    OVERTAKEN = auto()  # somebody else wrote first
+    CONFLICT = auto()  # somebody else wrote, or the cache is full: who looks again knows more
+    TOO_MUCH = auto()  # more than there was room or time for
 
 
 class _StaleError(Exception):
@@ -69,43 +84,44 @@ class PeopleImports:
     @listed
     async def commit(
         self, plan: ImportPlan, seen: SeenPeople, now: datetime, by: UserId | None = None
-    ) -> bool:
-        """Write a plan if people still are as it was made for.
-
-        False, and nothing written, when somebody else wrote first: look again, plan again.
-        """
-        with timeout(OPERATION_TIMEOUT_MS / 1000):
+    ) -> Attempt:
+        """Write a plan if people still are as it was made for; else look again, plan again."""
+        async with self._client.start_session() as session:
             try:
-                async with (
-                    self._client.start_session() as session,
-                    await session.start_transaction(),
-                ):
-                    await self._write_all(plan, seen, now, by, session)
+                async with await session.start_transaction():
+                    # Only around the writes: what ran out of time has to be given up all the same.
+                    with timeout(OPERATION_TIMEOUT_MS / 1000):
+                        await self._turn(seen, now, session)
+                        await self._write_all(plan, now, by, session)
             except _StaleError:
-                return False
+                return Attempt.OVERTAKEN
             except PyMongoError as error:
-                if _overtaken(error):
-                    return False
-                raise
-        return True
+                attempt = _attempt(error)
+                if attempt is None:
+                    raise _unnamed(error) from None
+                return attempt
+        return Attempt.WRITTEN
 
-    async def _write_all(
-        self,
-        plan: ImportPlan,
-        seen: SeenPeople,
-        now: datetime,
-        by: UserId | None,
-        session: AsyncClientSession,
-    ) -> None:
-        turned = await self._imports.update_one(
-            {"_id": PEOPLE, "version": seen.version},
-            {"$inc": {"version": 1}, "$set": {"at": now}},
-            # The first import of all makes it; a second first one has the id against it.
-            upsert=seen.version == 0,
-            session=session,
-        )
+    async def _turn(self, seen: SeenPeople, now: datetime, session: AsyncClientSession) -> None:
+        """Be the next import. Errors: _StaleError when another is, or is about to be."""
+        try:
+            turned = await self._imports.update_one(
+                {"_id": PEOPLE, "version": seen.version},
+                {"$inc": {"version": 1}, "$set": {"at": now}},
+                # The first import of all makes it; a second first one has the id against it.
+                upsert=seen.version == 0,
+                session=session,
+            )
+        except OperationFailure as error:
+            if _codes(error) & {DUPLICATE, WRITE_CONFLICT}:
+                raise _StaleError from error
+            raise
         if not (turned.matched_count or turned.upserted_id):
             raise _StaleError
+
+    async def _write_all(
+        self, plan: ImportPlan, now: datetime, by: UserId | None, session: AsyncClientSession
+    ) -> None:
         for people in _batches(plan.created):
             new = [_new_document(person, now) for person in people]
             await self._users.insert_many(new, session=session)
@@ -143,16 +159,37 @@ def _update(edit: Edit) -> UpdateOne:
         "name": edit.before.name,
         "groups": groups or {"$in": [None, []]},
     }
-    words = words_of(edit.name, edit.before.email)
-    change = {"name": edit.name, "groups": list(edit.groups), "words": words}
+    change: Document = {"groups": list(edit.groups)}
+    if edit.name != edit.before.name:
+        change |= {"name": edit.name, "words": words_of(edit.name, edit.before.email)}
     # Else MongoDB weighs the index of groups against that of ids, for each person anew.
     return UpdateOne(guard, {"$set": change}, hint="_id_")
 
 
-def _overtaken(error: PyMongoError) -> bool:
-    """Whether somebody else's write is all that is wrong; the transaction was not committed."""
-    if isinstance(error, DuplicateKeyError) or error.has_error_label("TransientTransactionError"):
-        return True
-    return isinstance(error, BulkWriteError) and any(
-        each["code"] in OVERTAKEN for each in error.details["writeErrors"]
-    )
+def _attempt(error: PyMongoError) -> Attempt | None:
+    """What an error says of an import that was not written; None if it says nothing."""
+    if error.has_error_label("UnknownTransactionCommitResult"):
+        return None
+    codes = _codes(error)
+    if DUPLICATE in codes:
+        return Attempt.OVERTAKEN
+    # MongoDB does not always answer in time that the time is over.
+    if codes & OUT_OF_BOUNDS or isinstance(error, NetworkTimeout):
+        return Attempt.TOO_MUCH
+    if WRITE_CONFLICT in codes or error.has_error_label("TransientTransactionError"):
+        return Attempt.CONFLICT
+    return None
+
+
+def _codes(error: PyMongoError) -> set[int | None]:
+    if isinstance(error, BulkWriteError):
+        return {each["code"] for each in error.details["writeErrors"]}
+    return {error.code} if isinstance(error, OperationFailure) else set()
+
+
+def _unnamed(error: PyMongoError) -> PyMongoError:
+    """An error as it may be logged: those of single documents quote names and addresses."""
+    if is_away(error):
+        return error
+    codes = ", ".join(sorted(map(str, _codes(error))))
+    return PyMongoError(f"people were not imported: {type(error).__name__} {codes}".rstrip())
