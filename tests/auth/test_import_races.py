@@ -16,7 +16,7 @@ from slotlock.auth.sessions import Session
 from slotlock.domain.people import UserId
 from slotlock.domain.people_plan import Imported, ImportPlan
 from slotlock.stores.mongo import Document
-from slotlock.stores.people_imports import PeopleImports, SeenPeople
+from slotlock.stores.people_imports import Attempt, PeopleImports, SeenPeople
 from tests.support.files import class_of, csv, people_of
 from tests.support.people import auth_on
 from tests.support.processes import database_url
@@ -25,7 +25,7 @@ PASSWORD = "correct horse battery"
 COMMIT = PeopleImports.commit
 By = UserId | None
 
-Commit = Callable[[PeopleImports, ImportPlan, SeenPeople, datetime, By], Awaitable[bool]]
+Commit = Callable[[PeopleImports, ImportPlan, SeenPeople, datetime, By], Awaitable[Attempt]]
 Meet = Callable[[Commit], None]
 
 
@@ -81,7 +81,7 @@ def meet(monkeypatch: pytest.MonkeyPatch) -> Meet:
     def let(write: Commit) -> None:
         async def late(
             self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
-        ) -> bool:
+        ) -> Attempt:
             if id(self) not in waited:
                 waited.add(id(self))
                 await both_looked.wait()
@@ -116,7 +116,7 @@ async def test_control_without_the_version_two_imports_are_mixed(
 
     async def unguarded(
         self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
-    ) -> bool:
+    ) -> Attempt:
         async with in_turn:
             newest = (await self.look([])).version
             return await COMMIT(self, plan, SeenPeople(newest, seen.by_email), now, by)
@@ -148,11 +148,11 @@ async def test_an_import_that_races_registering_is_whole_and_each_address_is_one
 async def test_somebody_who_registers_between_look_and_write_is_looked_at_again(
     auth: Auth, other_process: Auth, school: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tries: list[bool] = []
+    tries: list[Attempt] = []
 
     async def late(
         self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
-    ) -> bool:
+    ) -> Attempt:
         if not tries:
             await accounts.register(other_process, "Eve", f"eve@{school}", PASSWORD)
         tries.append(await COMMIT(self, plan, seen, now, by))
@@ -160,7 +160,7 @@ async def test_somebody_who_registers_between_look_and_write_is_looked_at_again(
 
     monkeypatch.setattr(PeopleImports, "commit", late)
     outcome = await import_people(auth, csv(school, {"ada": "Ada", "eve": "Eve"}), dry_run=False)
-    assert tries == [False, True]
+    assert tries == [Attempt.OVERTAKEN, Attempt.WRITTEN]
     assert outcome == Imported(1, 1, 0, dry_run=False)
 
 
@@ -169,11 +169,11 @@ async def test_groups_that_were_given_between_look_and_write_are_looked_at_again
 ) -> None:
     await import_people(auth, csv(school, {"ada": "Ada"}), dry_run=False)
     ada = (await people_of(auth, school))["ada"]
-    tries: list[bool] = []
+    tries: list[Attempt] = []
 
     async def late(
         self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
-    ) -> bool:
+    ) -> Attempt:
         if not tries:
             await other_process.users.set_groups(ada.id, ["choir"], None, now)
         tries.append(await COMMIT(self, plan, seen, now, by))
@@ -181,7 +181,7 @@ async def test_groups_that_were_given_between_look_and_write_are_looked_at_again
 
     monkeypatch.setattr(PeopleImports, "commit", late)
     outcome = await import_people(auth, csv(school, {"ada": "Ada L."}), dry_run=False)
-    assert tries == [False, True]
+    assert tries == [Attempt.OVERTAKEN, Attempt.WRITTEN]
     assert outcome == Imported(0, 1, 0, dry_run=False)
     assert (await people_of(auth, school))["ada"].groups == ("5a",)
 

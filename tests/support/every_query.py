@@ -13,7 +13,7 @@ from slotlock.domain.campaigns import create as create_campaign
 from slotlock.domain.listing import Position, SlotFilter, SlotOrder
 from slotlock.domain.people import Caller, PeopleFilter, Role, UserId
 from slotlock.domain.people_import import Row
-from slotlock.domain.people_plan import plan_import
+from slotlock.domain.people_plan import ImportPlan, plan_import
 from slotlock.domain.settling import settle, written
 from slotlock.domain.slots import Slot, SlotKind
 from slotlock.domain.team_outcomes import TeamKept
@@ -32,10 +32,12 @@ from slotlock.stores.ids import (
     new_wait_id,
 )
 from slotlock.stores.mongo import Database
+from slotlock.stores.people_imports import Attempt
 from slotlock.stores.resources import Resources
 from slotlock.stores.sessions import Sessions
 from slotlock.stores.slots import Look, Slots
 from slotlock.stores.teams import Teams
+from slotlock.stores.user_documents import words_of
 from slotlock.stores.users import Users
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import slot
@@ -203,7 +205,9 @@ async def use_many_people(users: Users) -> None:
     for groups in (("5a",), ("5b",)):
         seen = await users.imports.look(emails)
         rows = [Row(2, email, "Ada", groups) for email in emails]
-        assert await users.imports.commit(plan_import(rows, seen.by_email), seen, now)
+        plan = plan_import(rows, seen.by_email, words_of)
+        assert isinstance(plan, ImportPlan)
+        assert await users.imports.commit(plan, seen, now) is Attempt.WRITTEN
     for group, after in ((None, None), ("5b", None), (None, emails[0]), ("5b", emails[0])):
         people = await users.invitations.invitable(group, list(Role), 10, after)
     hashes = {person.id: f"{person.id} {number}" for person in people}
