@@ -4,7 +4,7 @@ The collection `imports` holds one document, {_id: "people", version, at}. Every
 version, so that of two imports one is first and the other looks again.
 
 MongoDB rolls a transaction back with a write conflict also when its cache is full, of which nobody
-else is to blame; see CONFLICT.
+else is to blame; see FAILED.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,9 +30,9 @@ from slotlock.stores.user_documents import SHOWN, new_person, user_of, words_of
 
 # What is encoded at once keeps the process from serving others.
 BATCH = 500
-DUPLICATE, WRITE_CONFLICT = 11000, 112
-# Interrupted by its time limit, given up by MongoDB (told in three ways), larger than the cache.
-OUT_OF_BOUNDS = {50, 251, 262, 290, 388}
+DUPLICATE, WRITE_CONFLICT, TOO_LARGE_FOR_CACHE = 11000, 112, 388
+# Interrupted by its time limit, or given up by MongoDB, which is told in three ways.
+OUT_OF_TIME = {50, 251, 262, 290}
 PEOPLE = "people"
 IMPORTED = ("email", "name", "groups")
 
@@ -52,8 +52,8 @@ class Attempt(Enum):
 
     WRITTEN = auto()
     OVERTAKEN = auto()  # somebody else wrote first
-    CONFLICT = auto()  # somebody else wrote, or the cache is full: who looks again knows more
-    TOO_MUCH = auto()  # more than there was room or time for
+    FAILED = auto()  # somebody else wrote, or there was no room or time: who looks again knows more
+    TOO_MUCH = auto()  # more than there will be room for
 
 
 class _StaleError(Exception):
@@ -173,11 +173,12 @@ def _attempt(error: PyMongoError) -> Attempt | None:
     codes = _codes(error)
     if DUPLICATE in codes:
         return Attempt.OVERTAKEN
-    # MongoDB does not always answer in time that the time is over.
-    if codes & OUT_OF_BOUNDS or isinstance(error, NetworkTimeout):
+    if TOO_LARGE_FOR_CACHE in codes:
         return Attempt.TOO_MUCH
-    if WRITE_CONFLICT in codes or error.has_error_label("TransientTransactionError"):
-        return Attempt.CONFLICT
+    # MongoDB does not always answer in time that the time is over.
+    late = codes & OUT_OF_TIME or isinstance(error, NetworkTimeout)
+    if late or WRITE_CONFLICT in codes or error.has_error_label("TransientTransactionError"):
+        return Attempt.FAILED
     return None
 
 
