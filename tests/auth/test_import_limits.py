@@ -128,6 +128,7 @@ async def test_what_runs_out_of_time_is_too_much_and_keeps_nobody_out(
 ) -> None:
     with monkeypatch.context() as short:
         short.setattr(people_imports, "OPERATION_TIMEOUT_MS", 100)
+        short.setattr(importing, "KEEP_TRYING_S", 0.0)
         outcome = await import_people(auth, class_of(school, MAX_PEOPLE), dry_run=False)
     assert outcome == TooMuchAtOnce()
     assert not await people_of(auth, school)
@@ -135,10 +136,8 @@ async def test_what_runs_out_of_time_is_too_much_and_keeps_nobody_out(
     assert part == Imported(100, 0, 0, dry_run=False)
 
 
-@pytest.mark.parametrize(
-    "error", [transient(388), in_bulk(388), transient(251), OperationFailure("no", 50)]
-)
-async def test_no_room_and_no_time_are_too_much_however_mongodb_says_it(
+@pytest.mark.parametrize("error", [transient(388), OperationFailure("no", 388), in_bulk(388)])
+async def test_what_will_never_fit_is_too_much_at_once(
     auth: Auth, school: str, fail: Fail, error: PyMongoError
 ) -> None:
     fail(error)
@@ -148,13 +147,40 @@ async def test_no_room_and_no_time_are_too_much_however_mongodb_says_it(
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("error", [transient(112), in_bulk(112)])
-async def test_a_conflict_with_nobody_is_too_much(
+@pytest.mark.parametrize(
+    "error", [transient(112), in_bulk(112), transient(251), OperationFailure("no", 50)]
+)
+async def test_a_conflict_with_nobody_and_no_time_are_too_much_however_mongodb_says_it(
     auth: Auth, school: str, fail: Fail, error: PyMongoError
 ) -> None:
     fail(error)
     outcome = await import_people(auth, csv(school, {"ada": "Ada"}), dry_run=False)
     assert outcome == TooMuchAtOnce()
+    assert not await people_of(auth, school)
+
+
+async def test_what_ran_out_of_time_while_others_were_busy_is_tried_again(
+    auth: Auth, school: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[Attempt] = []
+
+    async def late(
+        self: PeopleImports,
+        plan: ImportPlan,
+        seen: SeenPeople,
+        now: datetime,
+        by: UserId | None = None,
+    ) -> Attempt:
+        with monkeypatch.context() as short:
+            if not tries:
+                short.setattr(people_imports, "OPERATION_TIMEOUT_MS", 10)
+            tries.append(await COMMIT(self, plan, seen, now, by))
+        return tries[-1]
+
+    monkeypatch.setattr(PeopleImports, "commit", late)
+    outcome = await import_people(auth, class_of(school, 3_000), dry_run=False)
+    assert outcome == Imported(3_000, 0, 0, dry_run=False)
+    assert tries == [Attempt.FAILED, Attempt.WRITTEN]
 
 
 @pytest.mark.usefixtures("impatient")
