@@ -27,6 +27,7 @@ from slotlock.stores.gate import Gate, listed
 from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document, is_away
 from slotlock.stores.notes import keep
 from slotlock.stores.user_documents import SHOWN, new_person, user_of, words_of
+from slotlock.stores.waiting_groups import regroup
 
 # What is encoded at once keeps the process from serving others.
 BATCH = 500
@@ -100,6 +101,9 @@ class PeopleImports:
                 if attempt is None:
                     raise _unnamed(error) from None
                 return attempt
+        # Not in the transaction, whose seconds would be those of all who book in these slots.
+        for edits in _batches([e for e in plan.updated if e.groups != e.before.groups]):
+            await regroup(self._database, {edit.before.id: edit.groups for edit in edits}, now)
         return Attempt.WRITTEN
 
     async def _turn(self, seen: SeenPeople, now: datetime, session: AsyncClientSession) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.support.campaigns import books, campaign, change, give_groups, publish, unpublish
 from tests.support.client import Json, in_hours
 from tests.support.desk import Person, staffed, wait_for
+from tests.support.files import imported
 from tests.support.processes import AppProcess
 
 Pair = tuple[AppProcess, AppProcess]
@@ -64,14 +65,20 @@ async def test_who_must_wait_for_their_class_is_passed_over_and_keeps_their_turn
     assert (await place(ben, slot_id) or {})["status"] == "CONFIRMED"
 
 
+@pytest.mark.parametrize("how", ["by hand", "by a file"])
 async def test_who_changes_class_while_they_wait_for_their_old_one_is_served_as_of_the_new_one(
-    five: tuple[list[Person], Person],
+    five: tuple[list[Person], Person], how: str
 ) -> None:
     (ada, ben, *_), organiser = five
     campaign_id = await campaign(organiser, groupLimits=ONE_OF_A_CLASS)
     slot_id, _ = await full(organiser, ada, campaign_id, capacity=2)
     assert (await ben.join(slot_id))["position"] == 1
-    await give_groups(organiser, ben, "class:5e")
+    if how == "by hand":
+        await give_groups(organiser, ben, "class:5e")
+    else:
+        email = (await ben.ask("{ me { email } }"))["email"]
+        told = await imported(organiser, f"email,groups\n{email},class:5e\n".encode())
+        assert told["updated"] == 1
     assert (await served(ben, slot_id))["status"] == "CONFIRMED"
 
 
