@@ -61,7 +61,7 @@ async def test_a_slot_that_cannot_be_written_keeps_no_other_waiting(database: Da
 async def test_who_has_a_transaction_with_a_stuck_slot_is_told_to_try_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "OPERATION_TIMEOUT_MS", 300)
+    monkeypatch.setattr(writing, "OPERATION_TIMEOUT_MS", 2_000)
     slots = Slots(database)
     writes = Writes(database)
     stuck = slot(id=new_slot_id())
