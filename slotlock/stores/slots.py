@@ -1,4 +1,4 @@
-"""Slots in MongoDB: adding them and looking at them; `writes` changes them."""
+"""Slots in MongoDB: looking at them; `writes` adds and changes them."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,11 +57,6 @@ class Slots:
             await self._slots.create_index(keys, name=name, **options)
         await self.past.prepare()
         await self.audit.prepare()
-
-    @gated
-    async def add(self, slot: Slot) -> None:
-        """Keep a new slot."""
-        await self._slots.insert_one(documents.new_document(slot))
 
     async def look(self, look: Look) -> Slot | None:
         """The slot as it is now; None when there is none.

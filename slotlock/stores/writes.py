@@ -83,7 +83,7 @@ class _SlowError(Exception):
 
 
 class Writes:
-    """The only way in which slots change once they are there."""
+    """The only way in which slots come to be and change."""
 
     def __init__(self, database: Database) -> None:
         self.gate = Gate(WRITES_GATE)

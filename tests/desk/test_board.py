@@ -17,6 +17,7 @@ from slotlock.stores.mongo import Database
 from slotlock.stores.slots import Slots
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import NOW, slot
+from tests.support.kept import keep
 from tests.support.processes import database_url
 
 
@@ -42,10 +43,10 @@ def writes(database: Database, slots: Slots) -> Writes:
     return Writes(database)
 
 
-async def kept(slots: Slots) -> Slot:
+async def kept(database: Database) -> Slot:
     """A new slot in the store."""
     new = slot(5, id=new_slot_id())
-    await slots.add(new)
+    await keep(database, new)
     return new
 
 
@@ -55,8 +56,10 @@ async def change(writes: Writes, before: Slot) -> None:
     assert await writes.commit(Changes((Change(before, after),)))
 
 
-async def test_healing_tells_what_no_announcement_told(slots: Slots, writes: Writes) -> None:
-    board, before = AvailabilityBoard(slots, utc_now), await kept(slots)
+async def test_healing_tells_what_no_announcement_told(
+    slots: Slots, writes: Writes, database: Database
+) -> None:
+    board, before = AvailabilityBoard(slots, utc_now), await kept(database)
     async with board.watching([before.id]) as watch:
         states = watch.states()
         assert (await anext(states)).version == 1
@@ -67,9 +70,9 @@ async def test_healing_tells_what_no_announcement_told(slots: Slots, writes: Wri
 
 
 async def test_control_without_healing_a_change_that_was_not_announced_is_not_told(
-    slots: Slots, writes: Writes
+    slots: Slots, writes: Writes, database: Database
 ) -> None:
-    board, before = AvailabilityBoard(slots, utc_now), await kept(slots)
+    board, before = AvailabilityBoard(slots, utc_now), await kept(database)
     async with board.watching([before.id]) as watch:
         states = watch.states()
         await anext(states)
@@ -77,8 +80,10 @@ async def test_control_without_healing_a_change_that_was_not_announced_is_not_to
         assert not watch.has_news
 
 
-async def test_a_change_between_subscribing_and_reading_is_not_missed(slots: Slots) -> None:
-    board, before = AvailabilityBoard(slots, utc_now), await kept(slots)
+async def test_a_change_between_subscribing_and_reading_is_not_missed(
+    slots: Slots, database: Database
+) -> None:
+    board, before = AvailabilityBoard(slots, utc_now), await kept(database)
     async with board.watching([before.id]) as watch:
         newer = state(before.id, 9)
         board.tell(newer)  # arrived while the older state was being read
@@ -113,8 +118,8 @@ def test_an_older_state_that_comes_late_is_not_told() -> None:
     assert not watch.tell(state(SlotId("a"), 4))
 
 
-async def test_nothing_is_kept_of_a_watch_that_ended(slots: Slots) -> None:
-    board, before = AvailabilityBoard(slots, utc_now), await kept(slots)
+async def test_nothing_is_kept_of_a_watch_that_ended(slots: Slots, database: Database) -> None:
+    board, before = AvailabilityBoard(slots, utc_now), await kept(database)
     async with board.watching([before.id]):
         assert board.watched == {before.id}
     assert not board.watched

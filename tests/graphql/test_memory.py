@@ -12,6 +12,7 @@ from slotlock.domain.slots import SlotStatus
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.execution import answers
 from slotlock.stores.ids import new_slot_id
+from slotlock.stores.writes import Changes
 from tests.domain.test_booking import slot
 from tests.support.client import WATCH
 from tests.support.processes import SECRET, database_url
@@ -30,7 +31,7 @@ async def test_a_subscription_keeps_nothing_of_the_events_it_has_told(servers: S
     async with open_rooms(settings, development=False) as rooms:
         conversation: Conversation = rooms["http"]._conversation
         desk, slot_id = conversation.desk, new_slot_id()
-        await desk.slots.add(slot(5, id=slot_id))
+        assert await desk.writes.commit(Changes((), new=(slot(5, id=slot_id),)))
         watch = conversation.documents.operation(WATCH, None)
         variables = {"slots": [f"slot_{slot_id}"]}
         async with aclosing(answers(watch, variables, conversation.context(None))) as told:

@@ -25,6 +25,7 @@ from slotlock.stores.mongo import Database, Document
 from slotlock.stores.slots import Slots
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import NOW, slot
+from tests.support.kept import keep
 from tests.support.processes import database_url
 
 ADA, BEN, EVE = UserId("a" * 24), UserId("b" * 24), UserId("e" * 24)
@@ -141,10 +142,10 @@ async def test_a_key_that_nobody_sent_has_no_answer(database: Database) -> None:
     assert await Answers(database).find("key") is None
 
 
-async def decided(slots: Slots) -> tuple[SlotId, Change]:
+async def decided(database: Database) -> tuple[SlotId, Change]:
     """A booking to be written to a new slot."""
     before = slot(id=new_slot_id())
-    await slots.add(before)
+    await keep(database, before)
     after, _ = book(before, party(ADA), NOW)
     return before.id, Change(before, written(before, after, NOW))
 
@@ -162,7 +163,7 @@ async def test_a_key_that_was_answered_meanwhile_lets_nothing_be_written(
     slots = Slots(database)
     writes = Writes(database)
     first = KeptAnswer("key", "print", None, NOW)
-    (one, change), (other, again) = await decided(slots), await decided(slots)
+    (one, change), (other, again) = await decided(database), await decided(database)
     assert await writes.commit(Changes((change,), (first,)))
     assert not await writes.commit(Changes((again,), (replace(first, fingerprint="other"),)))
     assert (await taken(slots, one), await taken(slots, other)) == (1, 0)
@@ -173,7 +174,7 @@ async def test_of_two_who_send_one_key_at_once_one_is_written(database: Database
     slots = Slots(database)
     writes = Writes(database)
     answers = (KeptAnswer("key", "print", None, NOW),)
-    (one, change), (other, again) = await decided(slots), await decided(slots)
+    (one, change), (other, again) = await decided(database), await decided(database)
     both = (writes.commit(Changes((each,), answers)) for each in (change, again))
     made = await asyncio.gather(*both)
     assert sorted(made) == [False, True]

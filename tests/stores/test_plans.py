@@ -33,7 +33,7 @@ async def test_what_is_asked_most_has_an_index_of_its_own(
 ) -> None:
     database, heard = overheard
     slots = Slots(database)
-    ids = await keep_slots(slots)
+    ids = await keep_slots(database)
     now = utc_now()
     # MongoDB decides by what it finds there; that it can choose the index is what is promised.
     await look(slots, ids[0])

@@ -18,6 +18,7 @@ from slotlock.stores.users import Users
 from tests.domain.test_booking import slot
 from tests.domain.test_campaigns import terms
 from tests.support.every_query import ADA, keep_slots
+from tests.support.kept import keep
 from tests.support.plans import Heard, overheard, plan_of
 
 __all__ = ["overheard"]
@@ -25,14 +26,13 @@ __all__ = ["overheard"]
 
 async def campaign_slots(database: Database) -> list[Slot]:
     """Slots of a campaign among others."""
-    slots, campaigns = Slots(database), Campaigns(database)
-    await keep_slots(slots)
+    campaigns = Campaigns(database)
+    await keep_slots(database)
     await campaigns.prepare()
     kept = create_campaign("A campaign", replace(terms(), campaign_id=new_campaign_id()))
     assert isinstance(kept, CampaignKept)
     made = [slot(id=new_slot_id(), terms=kept.campaign.terms) for _ in range(20)]
-    for each in made:
-        await slots.add(each)
+    await keep(database, *made)
     return made
 
 

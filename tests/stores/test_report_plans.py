@@ -21,6 +21,7 @@ from slotlock.stores.slots import Slots
 from slotlock.stores.users import Users
 from tests.domain.test_booking import slot
 from tests.support.every_query import ADA, BEN, keep_slots
+from tests.support.kept import keep
 from tests.support.plans import Heard, plan_of
 from tests.support.processes import database_url
 
@@ -38,7 +39,7 @@ async def overheard(servers: Servers) -> AsyncIterator[tuple[Database, Heard]]:
         database = client.get_default_database()
         await Campaigns(database).prepare()
         await Users(database).prepare()
-        await keep_slots(Slots(database))
+        await keep_slots(database)
         heard.commands.clear()
         yield database, heard
     finally:
@@ -53,7 +54,7 @@ async def campaign_for(database: Database, eligible: tuple[tuple[str, ...], ...]
     outcome = rules.create("Project week", terms)
     assert isinstance(outcome, rules.CampaignKept)
     await Campaigns(database).add(outcome.campaign, now)
-    await Slots(database).add(replace(slot(), id=new_slot_id(), terms=terms))
+    await keep(database, replace(slot(), id=new_slot_id(), terms=terms))
     return outcome.campaign
 
 

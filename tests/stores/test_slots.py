@@ -44,7 +44,7 @@ async def rooms(servers: Servers) -> AsyncIterator[Rooms]:
 async def kept(rooms: Rooms, capacity: int = 1) -> Slot:
     """A new slot in the store."""
     new = slot(capacity, id=new_slot_id())
-    await rooms[0].add(new)
+    assert await rooms[1].commit(Changes((), new=(new,)))
     return new
 
 

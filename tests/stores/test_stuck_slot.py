@@ -17,9 +17,9 @@ from slotlock.stores import writes as writing
 from slotlock.stores.answers import KeptAnswer
 from slotlock.stores.ids import new_booking_id, new_slot_id
 from slotlock.stores.mongo import Database
-from slotlock.stores.slots import Slots
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import NOW, slot
+from tests.support.kept import keep
 from tests.support.processes import database_url
 
 ADA = UserId("a" * 24)
@@ -42,11 +42,9 @@ def booked(before: Slot) -> Changes:
 
 
 async def test_a_slot_that_cannot_be_written_keeps_no_other_waiting(database: Database) -> None:
-    slots = Slots(database)
     writes = Writes(database)
     stuck, free = slot(id=new_slot_id()), slot(id=new_slot_id())
-    for one in (stuck, free):
-        await slots.add(one)
+    await keep(database, stuck, free)
     async with database.client.start_session() as dead:
         await dead.start_transaction()
         this = {"_id": ObjectId(stuck.id)}
@@ -62,10 +60,9 @@ async def test_who_has_a_transaction_with_a_stuck_slot_is_told_to_try_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "OPERATION_TIMEOUT_MS", 2_000)
-    slots = Slots(database)
     writes = Writes(database)
     stuck = slot(id=new_slot_id())
-    await slots.add(stuck)
+    await keep(database, stuck)
     answer = KeptAnswer(str(ObjectId()), "a question", "an answer", NOW)
     async with database.client.start_session() as dead:
         await dead.start_transaction()

@@ -32,6 +32,7 @@ from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.story import PEOPLE, Step, stories, told
 from tests.domain.story import slots as any_slot
 from tests.domain.test_booking import NOW, slot
+from tests.support.kept import keep
 from tests.support.processes import database_url
 
 ADA, BEN, EVE = UserId("a" * 24), UserId("b" * 24), UserId("e" * 24)
@@ -48,7 +49,7 @@ class Rooms:
     async def kept(self, capacity: int = 1, choice: str | None = None) -> Slot:
         """A new slot in the store."""
         new = slot(capacity, id=new_slot_id(), choice=choice)
-        await self.slots.add(new)
+        await keep(self.database, new)
         return new
 
     async def look(self, slot_id: SlotId, *people: UserId, now: datetime = NOW) -> Slot:
@@ -124,7 +125,7 @@ async def test_what_is_read_is_what_was_decided_whatever_was_decided(
     rooms: Rooms, first: Slot, story: list[Step]
 ) -> None:
     new = replace(first, id=new_slot_id())
-    await rooms.slots.add(new)
+    await keep(rooms.database, new)
     now = NOW
     for step in story:
         now += timedelta(minutes=step.minutes)

@@ -42,20 +42,21 @@ from slotlock.stores.users import Users
 from slotlock.stores.writes import Change, Changes, Writes
 from tests.domain.test_booking import slot
 from tests.domain.test_campaigns import terms
+from tests.support.kept import keep
 
 ADA, BEN, CLEO = (UserId(digit * 24) for digit in "012")
 
 
-async def keep_slots(slots: Slots) -> list[SlotId]:
+async def keep_slots(database: Database) -> list[SlotId]:
     """Slots of every kind, many enough for an index to matter; every second is one of a choice."""
-    await slots.prepare()
+    await Slots(database).prepare()
     ids = [new_slot_id() for _ in range(60)]
     for number, slot_id in enumerate(ids):
         kind = list(SlotKind)[number % 3]
         start = slot().start + timedelta(hours=number)
         choice = None if number % 2 else f"week {number % 10}"
         times = {"start": start, "end": start + timedelta(hours=1)}
-        await slots.add(slot(1, id=slot_id, kind=kind, choice=choice, **times))
+        await keep(database, slot(1, id=slot_id, kind=kind, choice=choice, **times))
     return ids
 
 
@@ -92,7 +93,7 @@ async def use_slots(database: Database) -> None:
     """Every way in which slots are read and written."""
     slots, answers, teams = Slots(database), Answers(database), Teams(database)
     writes = Writes(database)
-    ids = await keep_slots(slots)
+    ids = await keep_slots(database)
     await answers.prepare()
     now = utc_now()
     team = joining.create(new_team_id(), "Relay", BEN, await teams.number_for(BEN), now)
