@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 
 from prometheus_client import Counter
 
@@ -29,6 +30,10 @@ from slotlock.stores.writes import Change, Changes
 log = logging.getLogger("slotlock.sweeping")
 
 SWEEP_EVERY_S = 0.25
+# In sweeps: some two seconds.
+UPKEEP_EVERY = 8
+# What was decided on before is written or given up by then.
+WRITTEN_WITHIN = timedelta(seconds=10)
 MOST_DUE = 500
 LARGEST_SWEEP = 100
 MOST_ENDED = 1000
@@ -54,9 +59,9 @@ async def sweeping(desk: Desk, turns: Locks) -> AsyncIterator[None]:
 
 
 async def _sweep_for_ever(desk: Desk, turns: Locks) -> None:
-    while True:
+    for number in count():
         try:
-            found = await _sweep_in_turn(desk, turns)
+            found = await _sweep_in_turn(desk, turns, finish=number % UPKEEP_EVERY == 0)
         except Exception as error:
             # The truth may be away for a while; the sweeper must outlive that.
             found = 0
@@ -65,19 +70,26 @@ async def _sweep_for_ever(desk: Desk, turns: Locks) -> None:
             await asyncio.sleep(SWEEP_EVERY_S)
 
 
-async def _sweep_in_turn(desk: Desk, turns: Locks) -> int:
+async def _sweep_in_turn(desk: Desk, turns: Locks, *, finish: bool) -> int:
     # Two who sweep the same slots at once only keep each other from writing.
     lease = await turns.acquire(TURN)
     if lease is None:
         return 0
     try:
         swept = await sweep(desk)
-        # Last: what cannot be written shall keep no hold alive.
-        await finish_spreading(desk)
-        await finish_leaving(desk)
+        if finish:  # last: what cannot be written shall keep no hold alive
+            await finish_acts(desk)
         return swept
     finally:
         await turns.release(lease)
+
+
+async def finish_acts(desk: Desk) -> None:
+    """Go on with what organisers did, where a process died or something was on its way."""
+    await finish_spreading(desk)
+    await finish_leaving(desk)
+    now = desk.now()
+    await desk.users.waiting.finish(now - WRITTEN_WITHIN, now)
 
 
 async def sweep(desk: Desk) -> int:
@@ -139,7 +151,8 @@ async def _write(desk: Desk, changes: tuple[Change, ...]) -> None:
         for state in tell(desk, changes):
             desk.announcements.publish(state)
     elif len(changes) > 1:
-        # Somebody wrote to one of them meanwhile: the others shall not wait for that one.
+        # Somebody wrote to one of them meanwhile: the others shall not wait for that one. They are
+        # decided anew, since who got a place in one slot may have lost their turn in another.
         half = len(changes) // 2
-        await _write(desk, changes[:half])
-        await _write(desk, changes[half:])
+        for part in (changes[:half], changes[half:]):
+            await _settle(desk, [change.before.id for change in part])

@@ -83,9 +83,8 @@ def _starts(rule: Rule, start: datetime, zone: ZoneInfo) -> list[tuple[datetime,
         (shown, start if shown == begins else instant_of(shown, zone))
         for shown in _shown(rule, begins)
     )
-    starts = list(
-        islice(((shown, at) for shown, at in every if until is None or at <= until), most)
-    )
+    wanted = ((s, at) for s, at in every if start <= at and (until is None or at <= until))
+    starts = list(islice(wanted, most))
     if not starts:
         return "The rule matches no time within five years of the start."
     if len(starts) > MAX_OCCURRENCES:

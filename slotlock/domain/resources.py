@@ -30,7 +30,7 @@ class Occupancy:
     """Who uses resources when: every meeting by resource and start, and what is needed to find one.
 
     `starts` has their starts, `ends` the latest end of that resource up to there. Both are sorted,
-    so that only meetings which are near are compared, however many or long the others are.
+    so that only meetings which are near are compared: of one resource, they do not overlap.
     """
 
     meetings: tuple[tuple[Meeting, Slot], ...]

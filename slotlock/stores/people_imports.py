@@ -27,7 +27,7 @@ from slotlock.stores.gate import Gate, listed
 from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document, is_away
 from slotlock.stores.notes import keep
 from slotlock.stores.user_documents import SHOWN, new_person, user_of, words_of
-from slotlock.stores.waiting_groups import regroup
+from slotlock.stores.waiting_groups import WaitingGroups
 
 # What is encoded at once keeps the process from serving others.
 BATCH = 500
@@ -64,8 +64,9 @@ class _StaleError(Exception):
 class PeopleImports:
     """The way in for many people at once."""
 
-    def __init__(self, database: Database, lists: Gate) -> None:
+    def __init__(self, database: Database, lists: Gate, waiting: WaitingGroups) -> None:
         self.lists = lists
+        self._waiting = waiting
         self._client = database.client
         self._database = database
         self._users = database["users"]
@@ -101,9 +102,7 @@ class PeopleImports:
                 if attempt is None:
                     raise _unnamed(error) from None
                 return attempt
-        # Not in the transaction, whose seconds would be those of all who book in these slots.
-        for edits in _batches([e for e in plan.updated if e.groups != e.before.groups]):
-            await regroup(self._database, {edit.before.id: edit.groups for edit in edits}, now)
+        await self._waiting.soon(_regrouped(plan), now)
         return Attempt.WRITTEN
 
     async def _turn(self, seen: SeenPeople, now: datetime, session: AsyncClientSession) -> None:
@@ -138,6 +137,11 @@ class PeopleImports:
                 raise _StaleError
             changes = [person_edits(edit.before, edit.after, *IMPORTED) for edit in edits]
             await keep(self._database, [_note(changes, by, now)], session)
+        await self._waiting.mark(_regrouped(plan), now, session)
+
+
+def _regrouped(plan: ImportPlan) -> list[UserId]:
+    return [edit.before.id for edit in plan.updated if edit.groups != edit.before.groups]
 
 
 def _batches(items: Sequence[Item]) -> Iterator[list[Item]]:

@@ -201,10 +201,16 @@ class Slots:
         return {SlotId(str(document["_id"])): document["version"] async for document in found}
 
     @gated
-    async def waited_for_by(self, user_id: UserId) -> list[SlotId]:
-        """The slots in whose waiting lists a person is."""
-        found = self._slots.find({"waiting.user": ObjectId(user_id)}, {"_id": 1})
-        return [SlotId(str(document["_id"])) async for document in found]
+    async def waited_for_by(self, user_ids: Sequence[UserId]) -> list[tuple[SlotId, UserId]]:
+        """The turns that these people have in waiting lists."""
+        users = {ObjectId(user_id) for user_id in user_ids}
+        found = self._slots.find({"waiting.user": {"$in": list(users)}}, {"waiting.user": 1})
+        return [
+            (SlotId(str(document["_id"])), UserId(str(turn["user"])))
+            async for document in found
+            for turn in document["waiting"]
+            if turn["user"] in users
+        ]
 
     @gated
     async def of_series(self, series_id: SeriesId, now: datetime) -> list[Slot]:

@@ -25,7 +25,7 @@ from slotlock.stores.notes import keep, together
 from slotlock.stores.people_changes import Noting, change_person
 from slotlock.stores.people_imports import PeopleImports
 from slotlock.stores.user_documents import SHOWN, user_of
-from slotlock.stores.waiting_groups import regroup
+from slotlock.stores.waiting_groups import WaitingGroups
 
 MAX_SEARCH_WORDS = 5
 LARGEST_BACKFILL = 1_000
@@ -40,7 +40,8 @@ class Users:
         self._database = database
         self._users = database["users"]
         self._reads = Batches(self._read)
-        self.imports = PeopleImports(database, self.lists)
+        self.waiting = WaitingGroups(database)
+        self.imports = PeopleImports(database, self.lists, self.waiting)
         self.invitations = Invitations(database, self.gate, self.lists)
         self.bans = Bans(database, self.gate)
         self.calendars = CalendarAddresses(database, self.gate)
@@ -49,6 +50,7 @@ class Users:
         """Create the indexes that are missing, and the words of people from before there were."""
         for name, (keys, options) in documents.INDEXES.items():
             await self._users.create_index(keys, name=name, **options)
+        await self.waiting.prepare()
         while await self._give_words():
             pass
 
@@ -142,12 +144,12 @@ class Users:
 
         async def write(session: AsyncClientSession) -> User | None:
             query = {"_id": ObjectId(user_id)}
-            changed = await change_person(self._database, query, update, noting, session)
-            if changed is not None:
-                await regroup(self._database, {user_id: groups}, now, session)
-            return changed
+            await self.waiting.mark([user_id], now, session)
+            return await change_person(self._database, query, update, noting, session)
 
-        return await self._together(write)
+        changed = await self._together(write)
+        await self.waiting.soon([user_id], now)
+        return changed
 
     async def _change(self, query: Document, update: Document, noting: Noting) -> User | None:
         return await self._together(

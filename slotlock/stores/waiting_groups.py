@@ -1,50 +1,111 @@
-"""The groups of those who wait: a turn keeps them, so that the next in line is found by them."""
+"""The groups of those who wait: a turn keeps them, so that the next in line is found by them.
 
-from collections.abc import Mapping, Sequence
+Whoever changes groups leaves {_id, users: [id], at} in `regroupings`, in the same transaction, and
+carries it to the slots afterwards: within it, it would cost all who book there its seconds. What a
+process leaves undone, or what was decided on before, a sweeper does later.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 
 from bson import ObjectId
-from pymongo import UpdateOne
+from pymongo import timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import PyMongoError
 
 from slotlock.domain.people import UserId
-from slotlock.domain.slots import SlotStatus
+from slotlock.stores.gate import Gate, GateTimeoutError, gated
 from slotlock.stores.mongo import Database, Document
 
+log = logging.getLogger("slotlock")
+
+BATCH = 500
+TRIES = 20
+# A slot that a dead process's transaction keeps is left to the sweeper.
+WITHIN_S = 2.0
 _ASKING = {"$or": [{"campaign": {"$exists": True}}, {"groupLimits.0": {"$exists": True}}]}
 
 
-async def regroup(
-    database: Database,
-    groups: Mapping[UserId, Sequence[str]],
-    now: datetime,
-    session: AsyncClientSession | None = None,
-) -> None:
-    """Let the turns of these people carry these groups.
+class WaitingGroups:
+    """Lets the turns of people carry the groups that the people carry."""
 
-    They may be next now, or no longer: each slot is due, and what was decided on it is stale.
-    """
-    theirs = {ObjectId(user_id): list(some) for user_id, some in groups.items()}
-    query: Document = {
-        "waiting.user": {"$in": list(theirs)},
-        "start": {"$gt": now},
-        "status": {"$ne": SlotStatus.CANCELLED.value},
-        **_ASKING,
-    }
-    found = database["slots"].find(query, {"waiting.user": 1}, session=session)
-    updates = [
-        UpdateOne(
-            {"_id": slot["_id"], "waiting.user": turn["user"]},
-            {
-                "$set": {"waiting.$[turn].groups": theirs[turn["user"]]},
+    def __init__(self, database: Database) -> None:
+        self.gate = Gate(1)
+        self._slots = database["slots"]
+        self._users = database["users"]
+        self._marks = database["regroupings"]
+
+    async def prepare(self) -> None:
+        """Create the index that is missing."""
+        await self._marks.create_index([("at", 1)], name="at")
+
+    async def mark(
+        self, user_ids: Sequence[UserId], now: datetime, session: AsyncClientSession
+    ) -> None:
+        """Leave behind, with the change of these people's groups, what there is to do."""
+        for batch in _batches([ObjectId(user_id) for user_id in user_ids]):
+            await self._marks.insert_one({"users": batch, "at": now}, session=session)
+
+    async def soon(self, user_ids: Sequence[UserId], now: datetime) -> None:
+        """Do it now, as far as it can be done now."""
+        try:
+            with timeout(WITHIN_S):
+                await self._regroup([ObjectId(user_id) for user_id in user_ids], now)
+        except (PyMongoError, GateTimeoutError) as error:
+            log.warning("turns get their groups later: %s", type(error).__name__)
+
+    async def finish(self, before: datetime, now: datetime) -> None:
+        """Do what was marked before then once more, when all that was on its way is written."""
+        async for mark in self._marks.find({"at": {"$lt": before}}, sort=[("at", 1)], limit=10):
+            with timeout(WITHIN_S):
+                await self._regroup(mark["users"], now)
+            await self._marks.delete_one({"_id": mark["_id"]})
+
+    @gated
+    async def _regroup(self, user_ids: Sequence[ObjectId], now: datetime) -> None:
+        for batch in _batches(user_ids):
+            waited_in = {"waiting.user": {"$in": batch}, **_ASKING}
+            for slot_id in [slot["_id"] async for slot in self._slots.find(waited_in, {"_id": 1})]:
+                await self._carry(slot_id, batch, now)
+
+    async def _carry(self, slot_id: ObjectId, user_ids: list[ObjectId], now: datetime) -> None:
+        """Write the groups of these people into the slot, where they are others by now.
+
+        They are read after the slot, and its version guards them: of two who do this at once, the
+        one who knows less looks again.
+        """
+        for _ in range(TRIES):
+            slot = await self._slots.find_one({"_id": slot_id}, {"waiting": 1, "version": 1})
+            if slot is None:
+                return
+            theirs = {user["_id"]: user.get("groups", []) async for user in self._people(user_ids)}
+            line = [_regrouped(turn, theirs) for turn in slot["waiting"]]
+            if line == slot["waiting"]:
+                return
+            changes = {
+                "$set": {"waiting": line},
                 "$inc": {"version": 1},
                 "$min": {"due": now},
-            },
-            array_filters=[{"turn.user": turn["user"]}],
-        )
-        async for slot in found
-        for turn in slot["waiting"]
-        if turn["user"] in theirs
-    ]
-    if updates:
-        await database["slots"].bulk_write(updates, ordered=False, session=session)
+                "$max": {"changedAt": now},
+            }
+            done = await self._slots.update_one(
+                {"_id": slot_id, "version": slot["version"]}, changes
+            )
+            if done.matched_count:
+                return
+
+    def _people(self, user_ids: list[ObjectId]) -> AsyncIterator[Document]:
+        return self._users.find({"_id": {"$in": user_ids}}, {"groups": 1})
+
+
+def _regrouped(turn: Document, theirs: dict[ObjectId, list[str]]) -> Document:
+    groups = theirs.get(turn["user"], turn.get("groups", []))
+    return turn if groups == turn.get("groups", []) else {**turn, "groups": groups}
+
+
+def _batches(user_ids: Sequence[ObjectId]) -> Iterator[list[ObjectId]]:
+    left = iter(user_ids)
+    while batch := list(islice(left, BATCH)):
+        yield batch

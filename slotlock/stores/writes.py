@@ -6,7 +6,7 @@ answer is to be kept under a key, is one transaction.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,6 +22,7 @@ from pymongo.errors import (
 
 from slotlock.domain.bookings import BookingId, SlotId
 from slotlock.domain.notes import Note
+from slotlock.domain.people import UserId
 from slotlock.domain.slots import Slot
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores import slot_documents as documents
@@ -206,14 +207,25 @@ def _updates(changes: Changes) -> Iterator[tuple[str, list[UpdateOne]]]:
     The slots come last: a process that dies in between keeps them from others until MongoDB gives
     the transaction up.
     """
-    # One page for all that a person is given in this write.
-    pages = dict(page for c in changes.slots for page in turned_pages(c.before, c.after))
-    yield "pages", list(pages.values())
+    yield "pages", _pages(changes.slots)
     yield "teams", [UpdateOne(teams.guard(seen), teams.hold()) for seen in changes.teams]
     for guard in changes.guards:
         name, update = held(guard)
         yield name, [update]
     yield "slots", [_guarded(change) for change in changes.slots]
+
+
+def _pages(slots: Iterable[Change]) -> list[UpdateOne]:
+    """One page for all that a person is given in this write.
+
+    Errors: _StaleError when two of the decisions were made on different versions of it.
+    """
+    pages: dict[UserId, UpdateOne] = {}
+    for change in slots:
+        for user_id, page in turned_pages(change.before, change.after):
+            if pages.setdefault(user_id, page) != page:
+                raise _StaleError
+    return list(pages.values())
 
 
 def _newcomers(change: Change) -> set[BookingId]:

@@ -60,6 +60,11 @@ def test_the_first_is_at_the_second_of_two_times_that_look_alike_if_it_was_fille
     assert starts("2030-10-27T01:30", "FREQ=WEEKLY;COUNT=2") == ["10-27T01:30", "11-03T01:30"]
 
 
+def test_nothing_begins_before_the_start_where_an_hour_comes_twice() -> None:
+    rule = "FREQ=DAILY;COUNT=3;BYMINUTE=30,45"
+    assert starts("2030-10-27T01:30", rule) == ["10-27T01:30", "10-28T01:30", "10-28T01:45"]
+
+
 def test_nothing_begins_on_a_holiday_and_it_counts_all_the_same() -> None:
     first, easter = meeting("2030-04-15T07:00"), date(2030, 4, 22)
     found = occurrences(first, "FREQ=WEEKLY;COUNT=3", BERLIN, [easter])

@@ -220,6 +220,18 @@ async def test_of_two_bookings_of_one_person_in_a_choice_at_once_one_is_written(
         await rooms.database["slots"].delete_many({"choice": "week"})
 
 
+async def test_what_was_decided_on_two_versions_of_a_page_is_not_written_together(
+    rooms: Rooms,
+) -> None:
+    one, other, third = [await rooms.kept(choice=choice) for choice in ("week", "day", "week")]
+    early = booking(await rooms.look(one.id, ADA), ADA)
+    assert await rooms.commit(booking(await rooms.look(third.id, ADA), ADA))
+    late = booking(await rooms.look(other.id, ADA), ADA)
+    assert not await rooms.commit(early, late)
+    assert (await roster(rooms, one)).taken == 0
+    assert await rooms.commit(late)
+
+
 async def test_bookings_of_different_people_in_a_choice_do_not_meet(rooms: Rooms) -> None:
     two = [await rooms.kept(choice="week"), await rooms.kept(choice="week")]
     looks = [await rooms.look(each.id, ADA, BEN) for each in two]

@@ -167,7 +167,7 @@ async def use_campaigns(database: Database) -> None:
             await campaigns.page(10, position, unpublished=unpublished)
     assert await resources.look("Room 5", first.start, first.end)
     assert await slots.of_series(series_id, now)
-    await slots.waited_for_by(ADA)
+    await slots.waited_for_by([ADA])
     for wanted in (SlotFilter(campaign_id=before.id), SlotFilter(series_id=series_id)):
         await slots.page(wanted, SlotOrder.START_ASC, 10, None, now)
 
@@ -185,6 +185,7 @@ async def use_people(users: Users, sessions: Sessions) -> None:
     assert [found async for found in users.all()]
     await users.set_role(email, Role.ADMIN, None, now)
     await users.set_groups(user.id, ["5a"], None, now)
+    await users.waiting.finish(now + timedelta(minutes=1), now)
     session_id = await sessions.open(user.id, user.role, "first", now + timedelta(days=1))
     assert await sessions.role_in(session_id)
     assert await sessions.rotate(session_id, "first", "second", now + timedelta(days=1))
