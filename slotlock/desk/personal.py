@@ -22,6 +22,7 @@ from slotlock.domain.bookings import BookingRef, SlotId
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Slot
 from slotlock.stores.announcements import Announcements
+from slotlock.stores.batches import in_parts
 from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Look, Slots
 
@@ -124,7 +125,7 @@ class PersonalBoard:
     async def _whom_something_changed_for(self) -> set[UserId]:
         """Those who watch and had or have a booking in a slot that was written since last time."""
         everyone, versions = sorted(self._watches), dict[SlotId, int]()
-        for some in _parts(everyone):
+        for some in in_parts(everyone, LARGEST_READ):
             versions |= await self._slots.versions_of_people(some, self._now() - PAST)
         old = self._versions
         changed = {id_ for id_, version in versions.items() if old.get(id_) != version}
@@ -132,13 +133,13 @@ class PersonalBoard:
         watches = [watch for all_of_one in self._watches.values() for watch in all_of_one]
         people = {watch.user_id for watch in watches if watch.slot_ids & gone}
         if changed:
-            for some in _parts(everyone):
+            for some in in_parts(everyone, LARGEST_READ):
                 people |= await self._slots.people_in(sorted(changed), some)
         self._versions = versions
         return people
 
     async def _look_at(self, poked: Mapping[UserId, set[BookingRef]]) -> None:
-        for some in _parts(sorted(poked.keys() & self._watches.keys())):
+        for some in in_parts(sorted(poked.keys() & self._watches.keys()), LARGEST_READ):
             # Watches that begin while this reads have a newer state than this.
             watches = [watch for user_id in some for watch in self._begun(user_id)]
             slots = await self._read(some)
@@ -164,7 +165,3 @@ class PersonalBoard:
     async def _read(self, people: Sequence[UserId]) -> list[Slot]:
         now = self._now()
         return await self._slots.of_people(people, now - PAST, now)
-
-
-def _parts(people: Sequence[UserId]) -> Iterator[Sequence[UserId]]:
-    return (people[begin : begin + LARGEST_READ] for begin in range(0, len(people), LARGEST_READ))

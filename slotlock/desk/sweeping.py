@@ -22,6 +22,7 @@ from slotlock.desk.desk import Desk
 from slotlock.desk.waitlist import finish_leaving
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.settling import due
+from slotlock.stores.batches import in_parts
 from slotlock.stores.locks import Locks
 from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Look
@@ -95,8 +96,7 @@ async def finish_acts(desk: Desk) -> None:
 async def sweep(desk: Desk) -> int:
     """Sweep up the holds that ran out; returns how many slots were due."""
     found = await desk.slots.due(desk.now(), MOST_DUE)
-    parts = (found[begin : begin + LARGEST_SWEEP] for begin in range(0, len(found), LARGEST_SWEEP))
-    await asyncio.gather(*(_sweep(desk, part) for part in parts))
+    await asyncio.gather(*(_sweep(desk, part) for part in in_parts(found, LARGEST_SWEEP)))
     return len(found)
 
 

@@ -1,7 +1,7 @@
 """What concurrent callers ask of a store travels together, as one command."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from slotlock.stores.mongo import is_away
@@ -10,6 +10,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 LARGEST_BATCH = 500
+
+
+def in_parts(items: Sequence[Item], largest: int = LARGEST_BATCH) -> Iterator[Sequence[Item]]:
+    """The items in their order, at most so many at once."""
+    return (items[start : start + largest] for start in range(0, len(items), largest))
 
 
 class Batches(Generic[Item, Result]):

@@ -7,11 +7,10 @@ MongoDB rolls a transaction back with a write conflict also when its cache is fu
 else is to blame; see FAILED.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
-from typing import TypeVar
 
 from bson import ObjectId
 from pymongo import UpdateOne, timeout
@@ -23,6 +22,7 @@ from slotlock.domain.audit import Happening
 from slotlock.domain.notes import Note, person_edits
 from slotlock.domain.people import Role, User, UserId
 from slotlock.domain.people_plan import Edit, ImportPlan, NewPerson
+from slotlock.stores.batches import in_parts
 from slotlock.stores.gate import Gate, listed
 from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document, is_away
 from slotlock.stores.notes import keep
@@ -30,14 +30,12 @@ from slotlock.stores.user_documents import SHOWN, new_person, user_of, words_of
 from slotlock.stores.waiting_groups import WaitingGroups
 
 # What is encoded at once keeps the process from serving others.
-BATCH = 500
+AT_ONCE = 500
 DUPLICATE, WRITE_CONFLICT, TOO_LARGE_FOR_CACHE = 11000, 112, 388
 # Interrupted by its time limit, or given up by MongoDB, which is told in three ways.
 OUT_OF_TIME = {50, 251, 262, 290}
 PEOPLE = "people"
 IMPORTED = ("email", "name", "groups")
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ class PeopleImports:
         # The version first: an import that comes in between is noticed when this one is written.
         turned = await self._imports.find_one({"_id": PEOPLE})
         known: dict[str, User] = {}
-        for batch in _batches(emails):
+        for batch in in_parts(emails, AT_ONCE):
             found = self._users.find({"email": {"$in": batch}}, SHOWN)
             known |= {user.email: user for user in [user_of(each) async for each in found]}
         return SeenPeople(turned["version"] if turned else 0, known)
@@ -125,12 +123,12 @@ class PeopleImports:
     async def _write_all(
         self, plan: ImportPlan, now: datetime, by: UserId | None, session: AsyncClientSession
     ) -> None:
-        for people in _batches(plan.created):
+        for people in in_parts(plan.created, AT_ONCE):
             new = [_new_document(person, now) for person in people]
             await self._users.insert_many(new, session=session)
             begun = [person_edits(None, user_of(each), *IMPORTED) for each in new]
             await keep(self._database, [_note(begun, by, now)], session)
-        for edits in _batches(plan.updated):
+        for edits in in_parts(plan.updated, AT_ONCE):
             updates = [_update(edit) for edit in edits]
             written = await self._users.bulk_write(updates, session=session)
             if written.matched_count < len(updates):
@@ -142,11 +140,6 @@ class PeopleImports:
 
 def _regrouped(plan: ImportPlan) -> list[UserId]:
     return [edit.before.id for edit in plan.updated if edit.groups != edit.before.groups]
-
-
-def _batches(items: Sequence[Item]) -> Iterator[list[Item]]:
-    for start in range(0, len(items), BATCH):
-        yield list(items[start : start + BATCH])
 
 
 def _new_document(person: NewPerson, now: datetime) -> Document:

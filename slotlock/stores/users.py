@@ -144,11 +144,14 @@ class Users:
 
         async def write(session: AsyncClientSession) -> User | None:
             query = {"_id": ObjectId(user_id)}
-            await self.waiting.mark([user_id], now, session)
-            return await change_person(self._database, query, update, noting, session)
+            changed = await change_person(self._database, query, update, noting, session)
+            if changed is not None:
+                await self.waiting.mark([user_id], now, session)
+            return changed
 
         changed = await self._together(write)
-        await self.waiting.soon([user_id], now)
+        if changed is not None:
+            await self.waiting.soon([user_id], now)
         return changed
 
     async def _change(self, query: Document, update: Document, noting: Noting) -> User | None:

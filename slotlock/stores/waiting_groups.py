@@ -6,9 +6,8 @@ process leaves undone, or what was decided on before, a sweeper does later.
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from itertools import islice
 
 from bson import ObjectId
 from pymongo import timeout
@@ -16,12 +15,12 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import PyMongoError
 
 from slotlock.domain.people import UserId
+from slotlock.stores.batches import in_parts
 from slotlock.stores.gate import Gate, GateTimeoutError, gated
 from slotlock.stores.mongo import Database, Document
 
 log = logging.getLogger("slotlock")
 
-BATCH = 500
 TRIES = 20
 # A slot that a dead process's transaction keeps is left to the sweeper.
 WITHIN_S = 2.0
@@ -45,7 +44,7 @@ class WaitingGroups:
         self, user_ids: Sequence[UserId], now: datetime, session: AsyncClientSession
     ) -> None:
         """Leave behind, with the change of these people's groups, what there is to do."""
-        for batch in _batches([ObjectId(user_id) for user_id in user_ids]):
+        for batch in in_parts([ObjectId(user_id) for user_id in user_ids]):
             await self._marks.insert_one({"users": batch, "at": now}, session=session)
 
     async def soon(self, user_ids: Sequence[UserId], now: datetime) -> None:
@@ -60,30 +59,32 @@ class WaitingGroups:
         """Do what was marked before then once more, when all that was on its way is written."""
         async for mark in self._marks.find({"at": {"$lt": before}}, sort=[("at", 1)], limit=10):
             with timeout(WITHIN_S):
-                await self._regroup(mark["users"], now)
-            await self._marks.delete_one({"_id": mark["_id"]})
+                if await self._regroup(mark["users"], now):
+                    await self._marks.delete_one({"_id": mark["_id"]})
 
     @gated
-    async def _regroup(self, user_ids: Sequence[ObjectId], now: datetime) -> None:
-        for batch in _batches(user_ids):
+    async def _regroup(self, user_ids: Sequence[ObjectId], now: datetime) -> bool:
+        done = True
+        for batch in in_parts(user_ids):
             waited_in = {"waiting.user": {"$in": batch}, **_ASKING}
             for slot_id in [slot["_id"] async for slot in self._slots.find(waited_in, {"_id": 1})]:
-                await self._carry(slot_id, batch, now)
+                done = await self._carry(slot_id, batch, now) and done
+        return done
 
-    async def _carry(self, slot_id: ObjectId, user_ids: list[ObjectId], now: datetime) -> None:
+    async def _carry(self, slot_id: ObjectId, user_ids: Sequence[ObjectId], now: datetime) -> bool:
         """Write the groups of these people into the slot, where they are others by now.
 
         They are read after the slot, and its version guards them: of two who do this at once, the
-        one who knows less looks again.
+        one who knows less looks again. False when others wrote first each time.
         """
         for _ in range(TRIES):
             slot = await self._slots.find_one({"_id": slot_id}, {"waiting": 1, "version": 1})
             if slot is None:
-                return
+                return True
             theirs = {user["_id"]: user.get("groups", []) async for user in self._people(user_ids)}
             line = [_regrouped(turn, theirs) for turn in slot["waiting"]]
             if line == slot["waiting"]:
-                return
+                return True
             changes = {
                 "$set": {"waiting": line},
                 "$inc": {"version": 1},
@@ -94,18 +95,13 @@ class WaitingGroups:
                 {"_id": slot_id, "version": slot["version"]}, changes
             )
             if done.matched_count:
-                return
+                return True
+        return False
 
-    def _people(self, user_ids: list[ObjectId]) -> AsyncIterator[Document]:
+    def _people(self, user_ids: Sequence[ObjectId]) -> AsyncIterator[Document]:
         return self._users.find({"_id": {"$in": user_ids}}, {"groups": 1})
 
 
 def _regrouped(turn: Document, theirs: dict[ObjectId, list[str]]) -> Document:
     groups = theirs.get(turn["user"], turn.get("groups", []))
     return turn if groups == turn.get("groups", []) else {**turn, "groups": groups}
-
-
-def _batches(user_ids: Sequence[ObjectId]) -> Iterator[list[ObjectId]]:
-    left = iter(user_ids)
-    while batch := list(islice(left, BATCH)):
-        yield batch
