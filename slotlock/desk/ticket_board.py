@@ -2,13 +2,15 @@
 what came of it.
 
 A message says how many have left the line for a slot; whose turn that was is read at once. Places
-are told each second, by the same look that heals a lost message.
+are told each second, by the same look that heals a lost message, and where many watch to so many of
+them in turn: in a rush, outcomes come before places.
 """
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from itertools import islice
 
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.tickets import Ticket, TicketRef
@@ -24,6 +26,7 @@ Read = Callable[[Sequence[TicketRef]], Awaitable[Sequence[Ticket]]]
 
 HEAL_EVERY_S = 1.0
 LARGEST_READ = 500
+MOST_PLACES_TOLD = 1000
 
 
 class TicketWatch:
@@ -68,6 +71,8 @@ class TicketBoard:
 
     def __init__(self) -> None:
         self._watches: dict[SlotId, set[TicketWatch]] = {}
+        # Everybody, whoever was told their place the longest ago in front.
+        self._in_turn: dict[TicketWatch, None] = {}
         self._due: set[TicketWatch] = set()
         self._wake = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
@@ -98,6 +103,7 @@ class TicketBoard:
         """A watch that starts with the present state of the ticket."""
         watch = TicketWatch(ref)
         self._watches.setdefault(ref.slot_id, set()).add(watch)
+        self._in_turn[watch] = None
         try:
             await self._announcements.watch_line(ref.slot_id)
             for ticket in await self._read([ref]):
@@ -108,6 +114,7 @@ class TicketBoard:
 
     async def _leave(self, watch: TicketWatch) -> None:
         self._due.discard(watch)
+        del self._in_turn[watch]
         watches = self._watches[watch.ref.slot_id]
         watches.discard(watch)
         if not watches:
@@ -131,17 +138,18 @@ class TicketBoard:
                 log.warning("tickets could not be read", exc_info=None if is_away(error) else error)
 
     async def _heal(self) -> None:
-        """Tell everybody their place, and look at those whose turn it was or who have no line."""
+        """Look at those whose turn it was or who have no line, and tell the others their place."""
         try:
             left = await self._queue.left(self._watches)
         except RedisAwayError:
             left = {}
         for slot_id, watches in self._watches.items():
-            for watch in watches:
-                if slot_id not in left or watch.served_by(left[slot_id]):
-                    self._due.add(watch)
-                elif watch.seen is not None:
-                    watch.tell(watch.seen.after(left[slot_id]))
+            gone = slot_id not in left
+            self._due |= {watch for watch in watches if gone or watch.served_by(left[slot_id])}
+        for watch in list(islice(self._in_turn, MOST_PLACES_TOLD)):
+            self._in_turn[watch] = self._in_turn.pop(watch)
+            if watch.seen is not None and watch not in self._due:
+                watch.tell(watch.seen.after(left[watch.ref.slot_id]))
 
     async def _look(self) -> None:
         due, self._due = self._due, set()
