@@ -11,6 +11,7 @@ from prometheus_client import Counter
 
 from slotlock.desk.act import decide_now
 from slotlock.desk.booking import Asking, Wish, allowed_parties, book_for
+from slotlock.desk.deciding import kept_under
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import Slip
 from slotlock.desk.tickets import answered
@@ -54,8 +55,11 @@ async def request_booking(
     if outcome is None:
         try:
             outcome = await _in_line(desk, asking, slip)
-        except RedisAwayError:
+        except RedisAwayError as error:
             outcome = await _served_now(desk, asking, slip)
+            if error.sent and not isinstance(outcome, Ticket | KeyReused):
+                # It may stand in line all the same, and must not be granted after this answer.
+                await desk.answers.keep(kept_under(slip, RequestLost(), desk.now()))
     REQUESTS.labels(type(outcome).__name__).inc()
     return outcome
 
