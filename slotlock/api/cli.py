@@ -1,4 +1,4 @@
-"""The command line: `slotlock dev`, `slotlock serve`, `slotlock users`, `slotlock people`."""
+"""The command line: `slotlock dev`, `serve`, `users`, `people`, `simulate` and what prints."""
 
 import argparse
 import asyncio
@@ -17,6 +17,7 @@ from slotlock.api.operators import OperatorError, check_stores, create_user, lis
 from slotlock.api.people_operators import import_file, print_invitations
 from slotlock.api.server import ListenError, address_of, listen, serve, serve_by_workers
 from slotlock.api.settings import Settings, SettingsError, read_settings, require, settings_table
+from slotlock.api.simulation import command as simulation
 from slotlock.domain.people import Role
 
 
@@ -83,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     inviting.add_argument("--group", help="only for those who carry this group")
     inviting.set_defaults(run=_invite_people)
 
+    simulation.add_command(commands)
     commands.add_parser("schema", help="print the GraphQL schema").set_defaults(run=_schema)
     commands.add_parser("settings", help="print the table of settings").set_defaults(run=_settings)
     return parser

@@ -1,0 +1,46 @@
+"""A picture of the rush: places left and answers, from the opening to the last answer."""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from slotlock.api.simulation.findings import Run, moments, ordered
+
+COLOURS = ("#1b7837", "#c0392b", "#7f8c8d", "#8e44ad", "#d68910")
+LEFT_COLOUR = "#1f4e9c"
+
+
+def draw(run: Run, path: Path) -> None:
+    """Write it; the ending of the path, .svg or .png, says as what. Errors: OSError."""
+    series, plan = moments(run), run.plan
+    seconds = [moment.seconds for moment in series]
+    figure = Figure(figsize=(9, 5), layout="constrained")
+    axes = figure.subplots()
+    names = list(ordered(run.ledger.outcomes))
+    if names:
+        axes.stackplot(
+            seconds,
+            *([moment.answers[name] for moment in series] for name in names),
+            labels=[f"told {name}" for name in names],
+            colors=COLOURS,
+            alpha=0.45,
+            step="post",
+        )
+    axes.step(
+        seconds,
+        [float("nan") if moment.places_left is None else moment.places_left for moment in series],
+        where="post",
+        color=LEFT_COLOUR,
+        linewidth=2,
+        label="places left, as heard live",
+    )
+    axes.set_xlabel("seconds since the opening")
+    axes.set_ylabel("final answers so far, places left")
+    axes.set_xlim(0, max(run.seconds, 1e-3))
+    axes.set_ylim(bottom=0)
+    axes.set_title(
+        f"{plan.people:,} people, {plan.slots:,} slots, {plan.places:,} places each, by {plan.by}"
+    )
+    axes.legend()
+    axes.grid(alpha=0.3)
+    figure.savefig(path)
