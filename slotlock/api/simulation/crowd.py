@@ -20,7 +20,7 @@ NAMES = ROLL.split()
 RENEWED_AFTER_S = 300.0
 
 
-def people(count: int) -> list[Person]:
+def strangers(count: int) -> list[Person]:
     """So many people, of whom no server has heard."""
     tag = secrets.token_hex(6)
     return [

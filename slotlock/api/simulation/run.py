@@ -9,7 +9,7 @@ from datetime import datetime
 from slotlock.api.simulation import campaign, truth
 from slotlock.api.simulation.abreast import abreast
 from slotlock.api.simulation.clock import Clock
-from slotlock.api.simulation.crowd import people, register_all, sign_in
+from slotlock.api.simulation.crowd import register_all, sign_in, strangers
 from slotlock.api.simulation.findings import Run
 from slotlock.api.simulation.http import Server, server_at
 from slotlock.api.simulation.invariants import Evidence, check
@@ -86,7 +86,7 @@ class Simulation:
         )
 
     async def _registered(self) -> list[Person]:
-        crowd, plan = people(self._plan.people), self._plan
+        crowd, plan = strangers(self._plan.people), self._plan
         registered = 0
 
         def one_more() -> None:
@@ -144,5 +144,6 @@ class Simulation:
         again = await truth.asked_again(self._server, some, tickets)
         now = await truth.slots_now(self._server, token, slots)
         await watch.heard({slot_id: slot.remaining for slot_id, slot in now.items()})
-        own = await truth.own_bookings(self._server, [ask.person for ask in some[:SAMPLE]])
+        people = {ask.person.user_id: ask.person for ask in some}
+        own = await truth.own_bookings(self._server, list(people.values()))
         return Evidence(slots, ledger.asks, watch.remaining, truth.Truth(now, own, again))
