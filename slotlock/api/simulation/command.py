@@ -39,7 +39,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--plot", type=_picture, metavar="FILE", help="draw places left and answers: .svg or .png"
     )
-    parser.add_argument("--seed", type=_number(0, 2**32 - 1), help="of the order; else random")
+    parser.add_argument(
+        "--seed", type=_number(0, 2**32 - 1), metavar="N", help="of the order; else random"
+    )
     # A parser is needed to refuse what only two arguments together make wrong.
     parser.set_defaults(run=run, refuse=parser.error)
 

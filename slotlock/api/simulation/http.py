@@ -45,7 +45,7 @@ class Server:
             async with self.http.post(self._address, data=body, headers=headers) as response:
                 status, said = response.status, await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise UnreachedError(DROPPED, str(error) or type(error).__name__) from None
+            raise UnreachedError(DROPPED, reason_of(error)) from None
         return self._field(status, said)
 
     async def insist(self, query: str, token: str | None = None, **variables: Any) -> Any:
@@ -75,6 +75,12 @@ class Server:
             raise SimulationError(f"{self._address} does not speak GraphQL: HTTP {status}")
         (field,) = answer["data"].values()
         return field
+
+
+def reason_of(error: Exception) -> str:
+    """Why there is no connection, in the system's own words where it has any."""
+    reason = getattr(error, "os_error", error)
+    return str(reason) or type(reason).__name__
 
 
 class UnknownQuestionError(SimulationError):

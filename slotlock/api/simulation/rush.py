@@ -55,7 +55,8 @@ class Rush:
 
         Errors: SimulationError.
         """
-        waiting = {asyncio.create_task(self._serve(ask)) for ask in self._ledger.asks}
+        everybody = {asyncio.create_task(self._serve(ask)) for ask in self._ledger.asks}
+        waiting = everybody
         try:
             await self._clock.opening()
             self._opened.set()
@@ -68,7 +69,7 @@ class Rush:
         finally:
             for task in waiting:
                 task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+            await asyncio.gather(*everybody, return_exceptions=True)
 
     def _stalled(self) -> bool:
         return self._clock.now() - self._ledger.last_final_at > STALLED_S

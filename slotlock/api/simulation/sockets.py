@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from slotlock.api.simulation.http import failure
+from slotlock.api.simulation.http import failure, reason_of
 from slotlock.api.simulation.plan import SimulationError, UnreachedError
 
 PROTOCOL = "graphql-transport-ws"
@@ -105,7 +105,7 @@ class Socket:
             await self._send(connection, type="connection_init", payload=payload)
             said = await socket.receive(ACKNOWLEDGED_WITHIN_S)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise UnreachedError(BROKEN, str(error) or type(error).__name__) from None
+            raise UnreachedError(BROKEN, reason_of(error)) from None
         if said.type is not aiohttp.WSMsgType.TEXT:
             if said.data == 4403:  # what the protocol closes with when it refuses the token
                 raise SimulationError(f"the server refuses a socket: {said.extra}")
