@@ -15,6 +15,7 @@ from slotlock.api.simulation.ledger import Ledger
 from tests.support.processes import SERVE, AppProcess, app_process, environment
 from tests.support.simulating import Simulated, Simulator, set_environment
 
+ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]
 
 
@@ -55,6 +56,19 @@ def test_those_who_wait_are_never_told_locked(simulate: Simulator, app: AppProce
     run = whole(simulate(app.url, "--by", "wait", "--people", "12", "--places", "2"))
     assert run.results["outcomes"] == {"Booked": 8, "SlotFull": 4}
     assert run.results["retries"]["Locked"] == 0
+
+
+@pytest.mark.skipif(
+    "requestBooking" not in (ROOT / "schema.graphql").read_text(), reason="there is no queue yet"
+)
+@pytest.mark.parametrize("asks", ["1", "12"])
+def test_those_who_queue_are_answered_over_their_sockets(
+    simulate: Simulator, app: AppProcess, asks: str
+) -> None:
+    run = whole(
+        simulate(app.url, "--by", "queue", "--people", "4", "--slots", "12", "--asks", asks)
+    )
+    assert run.results["outcomes"]["Booked"] == min(12, 4 * int(asks))
 
 
 def test_of_many_asks_the_progress_is_told_and_not_each_step(

@@ -39,6 +39,7 @@ class Tickets:
         """What came of asking, in the end. Errors: UnreachedError."""
         told: Told = await self._server.ask(REQUEST, ask.person.token, input=asked)
         if told["__typename"] != "Ticket":
+            ask.ticket_id = None  # one from before was lost
             return told
         ticket = dict(told)
         ask.ticket_id = str(ticket["id"])
