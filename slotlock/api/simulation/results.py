@@ -23,9 +23,8 @@ def document(run: Run) -> dict[str, Any]:
     [{seconds asked answers{outcome: count so far} placesLeft}], and `asks` [{person slot outcome
     bookingId askedAt firstMs finalMs}]. What never came is null.
     """
-    arguments = asdict(run.plan)
     return {
-        "arguments": arguments,
+        "arguments": asdict(run.plan),
         "campaignId": run.campaign_id,
         "openedAt": run.opened_at.isoformat(),
         "seconds": round(run.seconds, 4),
@@ -37,15 +36,7 @@ def document(run: Run) -> dict[str, Any]:
         "finalAnswerMs": run.final_ms,
         "invariants": [{**asdict(each), "holds": each.holds} for each in run.invariants],
         "slots": _slots(run),
-        "overTime": [
-            {
-                "seconds": moment.seconds,
-                "asked": moment.asked,
-                "answers": moment.answers,
-                "placesLeft": moment.places_left,
-            }
-            for moment in moments(run)
-        ],
+        "overTime": _over_time(run),
         "asks": _asks(run),
     }
 
@@ -61,6 +52,18 @@ def _slots(run: Run) -> list[dict[str, Any]]:
             "holders": holders[slot.id],
         }
         for slot, truth in run.evidence.each()
+    ]
+
+
+def _over_time(run: Run) -> list[dict[str, Any]]:
+    return [
+        {
+            "seconds": moment.seconds,
+            "asked": moment.asked,
+            "answers": moment.answers,
+            "placesLeft": moment.places_left,
+        }
+        for moment in moments(run)
     ]
 
 

@@ -14,7 +14,9 @@ from slotlock.api.simulation.steps import Steps
 from slotlock.api.simulation.tickets import Tickets
 
 WAIT_MS = {By.LOCK: 0, By.WAIT: 20_000, By.QUEUE: 0}
-AGAIN_AFTER_S = 0.1
+# After the first failure, then twice as long each time: a server that comes back is not met by
+# thousands who knock ten times a second.
+AGAIN_AFTER_S, AGAIN_AFTER_AT_MOST_S = 0.1, 2.0
 # Three times as long as anybody waits for their turn: then the rest will not be answered, either.
 STALLED_S = 60.0
 
@@ -78,21 +80,24 @@ class Rush:
         await self._opened.wait()
         self._ledger.note_asked(ask, self._clock.now())
         self._steps.asks(ask)
+        again_s = AGAIN_AFTER_S
         while True:
             try:
-                told = await self.told(ask)
+                told = await self._told(ask)
             except UnreachedError as error:
                 self._ledger.note_unanswered(error.kind)
                 self._steps.unanswered(ask, str(error))
-                await asyncio.sleep(AGAIN_AFTER_S)
+                await asyncio.sleep(again_s)
+                again_s = min(again_s * 2, AGAIN_AFTER_AT_MOST_S)
                 continue
+            again_s = AGAIN_AFTER_S
             again_ms = self._ledger.note_told(ask, told, self._clock.now())
             self._steps.told(ask, again_ms)
             if again_ms is None:
                 return
             await asyncio.sleep(again_ms / 1000)
 
-    async def told(self, ask: Ask) -> Told:
+    async def _told(self, ask: Ask) -> Told:
         """What one send of an ask comes to. Errors: UnreachedError, SimulationError."""
         asked = {"slotId": ask.slot.id, "idempotencyKey": ask.key, "waitMs": self._wait_ms}
         if self._tickets is not None:
