@@ -70,7 +70,10 @@ def _short(value: object) -> str:
 
 def key_id(act: Act) -> str:
     """The id under which the answer to its key is kept."""
-    values: list[Json | str | None] = [act.by, act.key]
+    return _hash([act.by, _hash([act.key])[:32]])
+
+
+def _hash(values: list[Json | str | None]) -> str:
     return hashlib.sha256(orjson.dumps(values)).hexdigest()
 
 

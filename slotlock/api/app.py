@@ -21,31 +21,20 @@ from slotlock.api.health import healthz, metrics, readyz
 from slotlock.api.people import import_endpoint, invitations_endpoint
 from slotlock.api.server import end_with_parent, farewell_before_stop
 from slotlock.api.settings import Settings, read_settings
+from slotlock.api.wiring import boards, clerks, open_office
 from slotlock.auth import accounts
 from slotlock.auth.auth import Auth
 from slotlock.auth.passwords import Passwords
 from slotlock.auth.tokens import Tokens
-from slotlock.desk.availability import AvailabilityBoard
-from slotlock.desk.desk import Desk, utc_now
-from slotlock.desk.line import Lines
-from slotlock.desk.personal import PersonalBoard
+from slotlock.desk.desk import utc_now
 from slotlock.desk.sweeping import TURN_TTL_MS, sweeping
 from slotlock.domain.people import Role
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.http import HttpEndpoint
 from slotlock.graphql.websocket import SocketEndpoint
 from slotlock.stores import mongo
-from slotlock.stores.announcements import Announcements
-from slotlock.stores.answers import Answers
-from slotlock.stores.campaigns import Campaigns
 from slotlock.stores.locks import Locks
-from slotlock.stores.redis import RedisLine, redis_client
-from slotlock.stores.resources import Resources
 from slotlock.stores.sessions import Sessions
-from slotlock.stores.slots import Slots
-from slotlock.stores.teams import Teams
-from slotlock.stores.users import Users
-from slotlock.stores.writes import Writes
 
 log = logging.getLogger("slotlock")
 
@@ -97,52 +86,18 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
 async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[dict[str, Any]]:
     """Open the stores, wire the rooms, and close everything in the opposite order."""
     async with AsyncExitStack() as closing:
-        client, database = mongo.connect(settings.mongo_url or "")
-        closing.push_async_callback(client.close)
-        redis = redis_client(settings.redis_url or "")
-        line = RedisLine(redis)
-        closing.push_async_callback(line.close)
-
-        slots, users, sessions = Slots(database), Users(database), Sessions(database)
-        teams, answers = Teams(database), Answers(database)
-        campaigns = Campaigns(database)
-        board, personal = AvailabilityBoard(slots, utc_now), PersonalBoard(slots, utc_now)
-        announcements = Announcements(redis, line, heard=board.tell, poked=personal.poke)
-        locks = Locks(line)
-        desk = Desk(
-            slots=slots,
-            writes=Writes(database),
-            answers=answers,
-            users=users,
-            teams=teams,
-            campaigns=campaigns,
-            resources=Resources(database),
-            locks=locks,
-            lines=Lines(),
-            board=board,
-            personal=personal,
-            announcements=announcements,
-        )
-
+        office = await closing.enter_async_context(open_office(settings))
+        desk, sessions = office.desk, Sessions(office.database)
         passwords = Passwords()
         closing.callback(passwords.close)
         keys = [key.get_secret_value() for key in settings.secret_key]
-        auth = Auth(users, sessions, passwords, Tokens(keys), utc_now)
-
-        for store in (slots, answers, users, teams, campaigns, sessions):
-            await store.prepare()
+        auth = Auth(desk.users, sessions, passwords, Tokens(keys), utc_now)
+        await sessions.prepare()
         await _create_admin(settings, auth)
-        await line.check()
-
-        await locks.start()
-        closing.push_async_callback(locks.stop)
-        announcements.start()
-        closing.push_async_callback(announcements.stop)
-        board.start(announcements)
-        closing.push_async_callback(board.stop)
-        personal.start(announcements)
-        closing.push_async_callback(personal.stop)
-        await closing.enter_async_context(sweeping(desk, Locks(line, ttl_ms=TURN_TTL_MS)))
+        await closing.enter_async_context(boards(desk))
+        await closing.enter_async_context(sweeping(desk, Locks(office.line, ttl_ms=TURN_TTL_MS)))
+        if settings.queue_worker:
+            await closing.enter_async_context(clerks(office))
         conversation = Conversation(
             desk, auth, settings.public_reads, development, frozenset(settings.allowed_origins)
         )
@@ -154,8 +109,9 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
             "people_invitations": invitations_endpoint(auth),
             "exports": exports_endpoint(auth, desk, Exports(settings.mongo_url or "", utc_now)),
             "calendars": CalendarsEndpoint(desk, auth, public_reads=settings.public_reads),
-            "probe": mongo.Probe(database),
-            "line": line,
+            "probe": mongo.Probe(office.database),
+            "line": office.line,
+            "queue": desk.queue,
         }
 
 

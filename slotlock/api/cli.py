@@ -1,4 +1,4 @@
-"""The command line: `slotlock dev`, `serve`, `users`, `people`, `simulate` and what prints."""
+"""The command line: what `slotlock` and its commands do."""
 
 import argparse
 import asyncio
@@ -15,6 +15,7 @@ from slotlock import __version__
 from slotlock.api.binaries import CannotStart
 from slotlock.api.operators import OperatorError, check_stores, create_user, list_users, set_role
 from slotlock.api.people_operators import import_file, print_invitations
+from slotlock.api.queue_operators import discard, print_queue, replay
 from slotlock.api.server import ListenError, address_of, listen, serve, serve_by_workers
 from slotlock.api.settings import Settings, SettingsError, read_settings, require, settings_table
 from slotlock.api.simulation import command as simulation
@@ -58,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     production.add_argument("--workers", type=_workers, default=1, metavar="N")
     production.set_defaults(run=_serve)
 
+    worker = commands.add_parser("worker", help="serve the admission queue")
+    worker.set_defaults(run=_worker)
+
     users = commands.add_parser("users", help="accounts, for operators").add_subparsers(
         required=True, metavar="ACTION"
     )
@@ -83,6 +87,17 @@ def _parser() -> argparse.ArgumentParser:
     inviting = people.add_parser("invite", help="print tokens for all who have no password yet")
     inviting.add_argument("--group", help="only for those who carry this group")
     inviting.set_defaults(run=_invite_people)
+
+    queue = commands.add_parser("queue", help="the admission queue, for operators").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    queue.add_parser("show", help="who is in line, what was set aside").set_defaults(run=_queue)
+    back = queue.add_parser("replay", help="put what was set aside back in line")
+    back.add_argument("entry", nargs="?", help="as `show` names it; all without")
+    back.set_defaults(run=_replay)
+    away = queue.add_parser("discard", help="forget what was set aside; its ticket is LOST")
+    away.add_argument("entry", help="as `show` names it")
+    away.set_defaults(run=_discard)
 
     simulation.add_command(commands)
     commands.add_parser("schema", help="print the GraphQL schema").set_defaults(run=_schema)
@@ -120,6 +135,15 @@ def _serve(asked: argparse.Namespace) -> int:
         return 0 if serve(settings, bound, app, lambda: print(f"listening on {address}")) else 1
 
 
+def _worker(asked: argparse.Namespace) -> int:
+    settings = read_settings()
+    require(settings, "mongo_url", "redis_url")
+    asyncio.run(check_stores(settings))
+    from slotlock.api.worker import run_worker
+
+    return run_worker(settings)
+
+
 def _operator_settings() -> Settings:
     settings = read_settings()
     require(settings, "mongo_url")
@@ -153,6 +177,24 @@ def _import_people(asked: argparse.Namespace) -> None:
 
 def _invite_people(asked: argparse.Namespace) -> None:
     asyncio.run(print_invitations(_operator_settings(), asked.group))
+
+
+def _queue_settings() -> Settings:
+    settings = read_settings()
+    require(settings, "redis_url")
+    return settings
+
+
+def _queue(asked: argparse.Namespace) -> None:
+    asyncio.run(print_queue(_queue_settings()))
+
+
+def _replay(asked: argparse.Namespace) -> None:
+    print(asyncio.run(replay(_queue_settings(), asked.entry)))
+
+
+def _discard(asked: argparse.Namespace) -> None:
+    print(asyncio.run(discard(_queue_settings(), asked.entry)))
 
 
 def _schema(asked: argparse.Namespace) -> None:

@@ -1,12 +1,35 @@
 """Plain HTTP for machines: whether the process lives, whether it can serve, what it counted."""
 
 import asyncio
+import contextlib
 import os
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest, multiprocess
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Gauge,
+    generate_latest,
+    multiprocess,
+)
 from prometheus_client import REGISTRY as OWN
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+
+from slotlock.stores.queue import Queue
+from slotlock.stores.redis import RedisAwayError
+
+QUEUED = Gauge(
+    "slotlock_queue_length",
+    "Requests in the admission queue",
+    ["partition"],
+    multiprocess_mode="mostrecent",
+)
+SET_ASIDE = Gauge(
+    "slotlock_queue_set_aside",
+    "Requests that could not be served and wait for an operator",
+    ["partition"],
+    multiprocess_mode="mostrecent",
+)
 
 
 async def healthz(request: Request) -> Response:
@@ -37,8 +60,16 @@ async def readyz(request: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     """Prometheus text: of this process, or summed over all workers of one `serve`."""
+    await _count_queue(request.state.queue)
     registry = OWN
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _count_queue(queue: Queue) -> None:
+    with contextlib.suppress(RedisAwayError):  # then the last counts stand
+        for partition, (waiting, aside) in enumerate(await queue.lengths()):
+            QUEUED.labels(partition).set(waiting)
+            SET_ASIDE.labels(partition).set(aside)

@@ -12,6 +12,7 @@ from pymongo.uri_parser import parse_uri
 
 from slotlock.auth.accounts import normalised, password_problem
 from slotlock.auth.tokens import MIN_SECRET_BYTES
+from slotlock.stores.queue import LONGEST_LINE, PARTITIONS
 from slotlock.stores.redis_clients import parse_address
 
 PREFIX = "SLOTLOCK_"
@@ -82,6 +83,25 @@ class Settings(BaseSettings):
     valkey: str | None = Field(
         default=None,
         description="The valkey-server or redis-server for `dev`; else as for mongod.",
+    )
+    queue_worker: bool = Field(
+        default=True,
+        description="Whether the app serves the admission queue itself; `off` where "
+        "`slotlock worker` does.",
+    )
+    queue_partitions: int = Field(
+        default=PARTITIONS,
+        ge=1,
+        le=64,
+        description="Into how many parts the slots of the admission queue are divided, each served "
+        "by one process at a time. The same everywhere; change it while nobody is in line.",
+    )
+    queue_length: int = Field(
+        default=LONGEST_LINE,
+        ge=1,
+        le=1_000_000,
+        description="How many requests may wait in one part of the admission queue, some 600 bytes "
+        "of Redis each.",
     )
     graceful_stop_s: int = Field(
         default=30, ge=1, le=600, description="How long a stop waits for requests under way."

@@ -42,13 +42,13 @@ async def act(
     if len(slot_ids) > 1:
         # Locks of several slots keep many others out, and where nothing is to be written none is
         # needed.
-        decided = await _decide_now(desk, slot_ids, request)
+        decided = await decide_now(desk, slot_ids, request)
         if not decided.changes:
             return cast("Outcome", decided.outcomes[0])
     clock = asyncio.get_running_loop().time
     until = clock() + wait_s
     while True:
-        outcomes = await _in_turn(desk, slot_ids, lambda: [request], max(until - clock(), 0.0))
+        outcomes = await in_turn(desk, slot_ids, lambda: [request], max(until - clock(), 0.0))
         if outcomes is None:
             break
         (outcome,) = outcomes
@@ -63,7 +63,7 @@ async def _stand_in_line(
     desk: Desk, slot_id: SlotId, request: Request[Outcome], wait_s: float
 ) -> Outcome | Locked | KeyReused:
     async def clerk(wait_s: float, call: Callable[[], list[Any]]) -> list[Any] | None:
-        return await _in_turn(desk, [slot_id], call, wait_s)
+        return await in_turn(desk, [slot_id], call, wait_s)
 
     outcome: Outcome | None = await desk.lines.stand(slot_id, request, wait_s, clerk)
     if outcome is not None:
@@ -72,7 +72,7 @@ async def _stand_in_line(
     return turned
 
 
-async def _in_turn(
+async def in_turn(
     desk: Desk,
     slot_ids: Sequence[SlotId],
     call: Callable[[], list[Request[Any]]],
@@ -97,11 +97,12 @@ async def turned_away(
 
     A refusal needs no lock: who asks for a slot that is full is told so, not to ask again.
     """
-    decided = await _decide_now(desk, slot_ids, request)
+    decided = await decide_now(desk, slot_ids, request)
     return locked(slot_ids[0]) if decided.granted[0] else decided.outcomes[0]
 
 
-async def _decide_now(desk: Desk, slot_ids: Sequence[SlotId], request: Request[Any]) -> Decided:
+async def decide_now(desk: Desk, slot_ids: Sequence[SlotId], request: Request[Any]) -> Decided:
+    """What would be decided now. Nothing is written."""
     now = desk.now()
     return decide(await _look(desk, slot_ids, [request], now), [request], now)
 

@@ -27,7 +27,9 @@ from slotlock.domain.refusals import (
 from slotlock.domain.teams import TeamSeen
 from slotlock.stores.ids import new_booking_id
 
-BOOKINGS = Counter("slotlock_bookings_total", "Answers to bookSlot by outcome", ["outcome"])
+BOOKINGS = Counter(
+    "slotlock_bookings_total", "Answers to bookSlot, and of tickets, by outcome", ["outcome"]
+)
 # Somebody joining or leaving a team meanwhile makes what was seen of it stale.
 TEAM_TRIES = 3
 
@@ -48,7 +50,29 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class _Allowed:
+class Asking:
+    """A place in one slot for one person, and who asks for it."""
+
+    caller: Caller
+    slot_id: SlotId
+    user_id: UserId
+    hold: bool
+    slip: Slip | None = None
+
+    def request(self, teams: tuple[TeamSeen, ...] = ()) -> Request[BookOutcome]:
+        """What the desk shall do."""
+        party = _party(self.caller, self.user_id, self.hold)
+        otherwise: BookOutcome = SlotNotFound(self.slot_id)
+        return Request(
+            at(self.slot_id, lambda slot, now: rules.book(slot, party, now), otherwise),
+            people=(self.user_id, self.caller.user_id),
+            slip=self.slip,
+            teams=teams,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
     """Whom the caller may book for, and the teams that say so."""
 
     refusals: dict[UserId, PartyRefusal]
@@ -59,23 +83,20 @@ async def book(
     desk: Desk, caller: Caller, slot_id: SlotId, user_id: UserId, wish: Wish
 ) -> BookOutcome:
     """Book or hold a place for one person."""
-
-    async def tried(allowed: _Allowed, wait_s: float) -> BookOutcome:
-        if refusal := allowed.refusals.get(user_id):
-            return refusal
-        party = _party(caller, user_id, wish)
-        otherwise: BookOutcome = SlotNotFound(slot_id)
-        request = Request(
-            at(slot_id, lambda slot, now: rules.book(slot, party, now), otherwise),
-            people=(user_id, caller.user_id),
-            slip=slip,
-            teams=allowed.teams,
-        )
-        return await act(desk, [slot_id], request, wait_s)
-
     slip = wish.slip(caller, "book", slot_id, user_id)
-    run = _allowed_first(desk, caller, [user_id], tried)
-    outcome: BookOutcome = await once(desk, slip, slot_id, wish.wait_s, run)
+    return await book_for(desk, Asking(caller, slot_id, user_id, wish.hold, slip), wish.wait_s)
+
+
+async def book_for(desk: Desk, asking: Asking, wait_s: float) -> BookOutcome:
+    """Book or hold a place as somebody asks for it."""
+
+    async def tried(allowed: Allowed, wait_s: float) -> BookOutcome:
+        if refusal := allowed.refusals.get(asking.user_id):
+            return refusal
+        return await act(desk, [asking.slot_id], asking.request(allowed.teams), wait_s)
+
+    run = _allowed_first(desk, asking.caller, [asking.user_id], tried)
+    outcome: BookOutcome = await once(desk, asking.slip, asking.slot_id, wait_s, run)
     BOOKINGS.labels(type(outcome).__name__).inc()
     return outcome
 
@@ -85,10 +106,10 @@ async def book_all(
 ) -> BookAllOutcome:
     """Book or hold a place for every claim, or none at all."""
 
-    async def tried(allowed: _Allowed, wait_s: float) -> BookAllOutcome:
+    async def tried(allowed: Allowed, wait_s: float) -> BookAllOutcome:
         if allowed.refusals:
             return NoneBooked(tuple(allowed.refusals.get(user_id) for _, user_id in claims))
-        wanted = [rules.Claim(slot, _party(caller, user_id, wish)) for slot, user_id in claims]
+        wanted = [rules.Claim(slot, _party(caller, user_id, wish.hold)) for slot, user_id in claims]
         request = Request(
             lambda slots, now: rules.book_all(slots, wanted, now),
             people=(*people, caller.user_id),
@@ -107,22 +128,22 @@ async def book_all(
     return outcome
 
 
-def _party(caller: Caller, user_id: UserId, wish: Wish) -> rules.Party:
+def _party(caller: Caller, user_id: UserId, hold: bool) -> rules.Party:
     organised = caller.organises and user_id != caller.user_id
-    return rules.Party(user_id, new_booking_id(), caller.user_id, wish.hold, organised)
+    return rules.Party(user_id, new_booking_id(), caller.user_id, hold, organised)
 
 
 def _allowed_first(
     desk: Desk,
     caller: Caller,
     people: Sequence[UserId],
-    tried: Callable[[_Allowed, float], Awaitable[Outcome]],
+    tried: Callable[[Allowed, float], Awaitable[Outcome]],
 ) -> Callable[[float], Awaitable[Outcome | Locked]]:
     # Who left a team before the booking was written was not booked for.
     async def run(wait_s: float) -> Outcome | Locked:
         until = asyncio.get_running_loop().time() + wait_s
         for _ in range(TEAM_TRIES):
-            allowed = await _allowed(desk, caller, people)
+            allowed = await allowed_parties(desk, caller, people)
             left = max(until - asyncio.get_running_loop().time(), 0.0)
             outcome = await tried(allowed, left)
             if not (allowed.teams and isinstance(outcome, Locked)):
@@ -132,10 +153,11 @@ def _allowed_first(
     return run
 
 
-async def _allowed(desk: Desk, caller: Caller, people: Sequence[UserId]) -> _Allowed:
+async def allowed_parties(desk: Desk, caller: Caller, people: Sequence[UserId]) -> Allowed:
+    """Whom of these people the caller may book for now."""
     others = {user_id for user_id in people if user_id != caller.user_id}
     if not others:
-        return _Allowed({})
+        return Allowed({})
     mates: Collection[UserId] = others
     teams: tuple[TeamSeen, ...] = ()
     if not caller.organises:
@@ -144,4 +166,4 @@ async def _allowed(desk: Desk, caller: Caller, people: Sequence[UserId]) -> _All
     known = await desk.users.by_ids(mates)
     refusals |= {user_id: PersonNotFound(user_id) for user_id in mates if user_id not in known}
     refusals |= {user.id: PersonBanned(user.id) for user in known.values() if user.banned}
-    return _Allowed(refusals, teams)
+    return Allowed(refusals, teams)

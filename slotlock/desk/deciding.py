@@ -103,12 +103,17 @@ def kept_answers(
     requests: Sequence[Request[Any]], decided: Decided, now: datetime
 ) -> tuple[KeptAnswer, ...]:
     return tuple(
-        KeptAnswer(slip.key_id, slip.fingerprint, as_told(outcome, request.people), now)
+        kept_under(slip, as_told(outcome, request.people), now)
         for request, outcome, granted in zip(
             requests, decided.outcomes, decided.granted, strict=True
         )
         if granted and (slip := request.slip)
     )
+
+
+def kept_under(slip: Slip, outcome: Any, now: datetime) -> KeptAnswer:
+    """An answer as it is kept under a slip's key."""
+    return KeptAnswer(slip.key_id, slip.fingerprint, outcome, now, slip.asked_at)
 
 
 def notes(requests: Sequence[Request[Any]], changes: Sequence[Change]) -> tuple[Note, ...]:

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from slotlock.desk.availability import AvailabilityBoard
 from slotlock.desk.line import Lines
 from slotlock.desk.personal import PersonalBoard
+from slotlock.desk.ticket_board import TicketBoard
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.answers import Answers
 from slotlock.stores.campaigns import Campaigns
 from slotlock.stores.locks import Locks
+from slotlock.stores.queue import Queue
 from slotlock.stores.resources import Resources
 from slotlock.stores.slots import Slots
 from slotlock.stores.teams import Teams
@@ -26,8 +28,8 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """The desk: the truth in its stores, the queue in front of it in `locks` and `lines`, and the
-    notice boards for everyone and for each person."""
+    """The desk: the truth in its stores, who is served next in `locks`, `lines` and `queue`, and
+    the notice boards for everyone, for each person and for each ticket."""
 
     slots: Slots
     writes: Writes
@@ -38,7 +40,9 @@ class Desk:
     resources: Resources
     locks: Locks
     lines: Lines
+    queue: Queue
     board: AvailabilityBoard
     personal: PersonalBoard
+    tickets: TicketBoard
     announcements: Announcements
     now: Callable[[], datetime] = utc_now

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 import orjson
@@ -14,6 +15,7 @@ from slotlock.domain.bookings import SlotId
 from slotlock.domain.outcomes import Done, Written
 from slotlock.domain.people import UserId
 from slotlock.domain.refusals import KeyReused, Locked
+from slotlock.domain.tickets import RequestLost
 from slotlock.stores.answers import Answers, KeptAnswer
 
 Outcome = TypeVar("Outcome")
@@ -21,21 +23,38 @@ Outcome = TypeVar("Outcome")
 # Whoever sends a key again waits for the first answer, even who would not wait for a place.
 KEY_WAIT_S = 5.0
 RETRY_AFTER_MS = 250
+# Of the hash of a key that tickets and the queue name it by; a person's keys are few.
+KEY_HASH_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """A person's idempotency key with a fingerprint of what they asked for under it."""
+    """A person's idempotency key with a fingerprint of what they asked for under it.
+
+    `key` is empty where only its hash is known any more. `asked_at` is of a request that stood in
+    line.
+    """
 
     user_id: UserId
     key: str
-    key_id: str
+    key_hash: str
     fingerprint: str
+    asked_at: datetime | None = None
 
     @classmethod
     def of(cls, user_id: UserId, key: str, *asked: Any) -> "Slip":
         """The slip for a question; how long its sender is willing to wait is no part of it."""
-        return cls(user_id, key, _hash([user_id, key]), _hash(list(asked)))
+        return cls(user_id, key, _hash([key])[:KEY_HASH_CHARS], _hash(list(asked)))
+
+    @property
+    def key_id(self) -> str:
+        """The id under which the answer is kept."""
+        return key_id_of(self.user_id, self.key_hash)
+
+
+def key_id_of(user_id: UserId, key_hash: str) -> str:
+    """The id under which the answer to this key of a person is kept."""
+    return _hash([user_id, key_hash])
 
 
 def _hash(values: list[Any]) -> str:
@@ -65,20 +84,35 @@ async def once(
     if lease is None:
         return Locked(slot_id, RETRY_AFTER_MS)
     try:
-        kept: Outcome | KeyReused | None = await kept_answer(desk.answers, slip)
+        kept: Outcome | KeyReused | None = await answer_before(desk.answers, slip)
         if kept is not None:
             return kept
         left = max(until - asyncio.get_running_loop().time(), 0.0)
-        outcome: Outcome = await run(left)
-        if isinstance(outcome, Written):
-            return outcome
-        # Redis may have lost their order: then this is the answer to what the same key did.
-        return await _kept_meanwhile(desk, slip, outcome)
+        outcome: Outcome | KeyReused = await run(left)
+        if not isinstance(outcome, Written):
+            # Redis may have lost their order: then this is the answer to what the same key did.
+            outcome = await _kept_meanwhile(desk, slip, outcome)
+        # Or a ticket of the same key was told meanwhile that its request is lost.
+        lost = isinstance(outcome, RequestLost)
+        return Locked(slot_id, RETRY_AFTER_MS) if lost else outcome
     finally:
         await desk.locks.release(lease)
 
 
-async def _kept_meanwhile(desk: Desk, slip: Slip, outcome: Outcome) -> Outcome | KeyReused:
+async def answer_before(answers: Answers, slip: Slip) -> Any:
+    """What was answered under the key before. That its request was lost is forgotten: it is asked
+    again.
+    """
+    kept = await kept_answer(answers, slip)
+    if isinstance(kept, RequestLost):
+        await answers.forget_lost(slip.key_id)
+        return None
+    return kept
+
+
+async def _kept_meanwhile(
+    desk: Desk, slip: Slip, outcome: Outcome | KeyReused
+) -> Outcome | KeyReused:
     kept: Outcome | KeyReused | None = await kept_answer(desk.answers, slip)
     if kept is None and isinstance(outcome, Done):
         # It was done before, by whatever means; the key is used up all the same.
@@ -89,8 +123,13 @@ async def _kept_meanwhile(desk: Desk, slip: Slip, outcome: Outcome) -> Outcome |
 
 
 async def kept_answer(answers: Answers, slip: Slip) -> Any:
-    """What was answered under the key; KeyReused if the question was another; None if nothing."""
+    """What was answered under the key; KeyReused if the question was another; None if nothing.
+
+    RequestLost when a ticket was told so: whoever still has the request must not serve it.
+    """
     kept = await answers.find(slip.key_id)
     if kept is None:
         return None
-    return kept.outcome if kept.fingerprint == slip.fingerprint else KeyReused(slip.key)
+    if kept.fingerprint == slip.fingerprint or isinstance(kept.outcome, RequestLost):
+        return kept.outcome
+    return KeyReused(slip.key)

@@ -18,6 +18,14 @@ class Locked:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueFull:
+    """As many stand in line as may; asking again after the pause is worth it."""
+
+    slot_id: SlotId
+    retry_after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class KeyReused:
     """The idempotency key came with other arguments before."""
 

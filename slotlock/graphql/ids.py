@@ -1,6 +1,7 @@
 """Ids as clients see them: opaque to them, a kind and its parts to us."""
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import strawberry
 
@@ -9,12 +10,16 @@ from slotlock.domain.people import UserId
 from slotlock.domain.slots import SeriesId
 from slotlock.domain.teams import TeamId
 from slotlock.domain.terms import CampaignId
+from slotlock.domain.tickets import TicketRef
 
 _SLOT = re.compile(r"slot_([0-9a-f]{24})", re.ASCII)
 _BOOKING = re.compile(r"booking_([0-9a-f]{24})([0-9a-f]{24})", re.ASCII)
 _USER = re.compile(r"user_([0-9a-f]{24})", re.ASCII)
 _CAMPAIGN = re.compile(r"campaign_([0-9a-f]{24})", re.ASCII)
 _SERIES = re.compile(r"series_([0-9a-f]{24})", re.ASCII)
+_TICKET = re.compile(
+    r"ticket_([0-9a-f]{24})([0-9a-f]{24})([0-9a-f]{32})([0-9a-f]{16})([0-9a-f]{11})", re.ASCII
+)
 _TEAM = re.compile(r"team_([0-9a-f]{24})", re.ASCII)
 
 
@@ -53,6 +58,12 @@ def series_gid(series_id: SeriesId) -> strawberry.ID:
     return strawberry.ID(f"series_{series_id}")
 
 
+def ticket_gid(ref: TicketRef) -> strawberry.ID:
+    """The id of a ticket. It names all that finding its answer takes."""
+    ms = round(ref.asked_at.timestamp() * 1000)
+    return strawberry.ID(f"ticket_{ref.slot_id}{ref.asked_by}{ref.key}{ref.question}{ms:011x}")
+
+
 def slot_id_of(gid: str) -> SlotId | None:
     """The slot that an id names, if it can name one."""
     match = _SLOT.fullmatch(gid)
@@ -87,3 +98,12 @@ def series_id_of(gid: str) -> SeriesId | None:
     """The series that an id names, if it can name one."""
     match = _SERIES.fullmatch(gid)
     return SeriesId(match[1]) if match else None
+
+
+def ticket_of(gid: str) -> TicketRef | None:
+    """The ticket that an id names, if it can name one."""
+    match = _TICKET.fullmatch(gid)
+    if match is None:
+        return None
+    asked_at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=int(match[5], 16))
+    return TicketRef(SlotId(match[1]), UserId(match[2]), match[3], match[4], asked_at)

@@ -1,12 +1,13 @@
 """Fetching anything again by its id, as far as the caller may see it."""
 
-from slotlock.desk import campaigns, reading, teams
+from slotlock.desk import campaigns, reading, teams, tickets
 from slotlock.graphql import ids
 from slotlock.graphql.context import Context
 from slotlock.graphql.types.campaigns import Campaign
 from slotlock.graphql.types.people import Node, User
 from slotlock.graphql.types.slots import Booking, Slot
 from slotlock.graphql.types.teams import Team
+from slotlock.graphql.types.tickets import Ticket
 
 
 async def load_node(context: Context, gid: str) -> Node | None:
@@ -30,4 +31,7 @@ async def load_node(context: Context, gid: str) -> Node | None:
     if team_id := ids.team_id_of(gid):
         team = await teams.find(context.desk, team_id, context.caller.user_id)
         return Team.of(team) if team else None
+    if ref := ids.ticket_of(gid):
+        ticket = await tickets.find_ticket(context.desk, ref, context.caller)
+        return Ticket.of(ticket, context.caller) if ticket else None
     return None

@@ -14,6 +14,7 @@ from slotlock.graphql.mutations.booked import BookedMutations
 from slotlock.graphql.mutations.booking import BookingMutations
 from slotlock.graphql.mutations.campaigns import CampaignMutations
 from slotlock.graphql.mutations.people import PeopleMutations
+from slotlock.graphql.mutations.queueing import QueueMutations, QueueQueries
 from slotlock.graphql.mutations.series import SeriesMutations
 from slotlock.graphql.mutations.slots import SlotMutations
 from slotlock.graphql.mutations.teams import TeamMutations
@@ -29,6 +30,7 @@ Query = merge_types(
     "Query",
     (
         SlotQueries,
+        QueueQueries,
         CampaignQueries,
         TeamQueries,
         PeopleQueries,
@@ -43,6 +45,7 @@ Mutation = merge_types(
     (
         AccountMutations,
         BookingMutations,
+        QueueMutations,
         BookedMutations,
         WaitlistMutations,
         SlotMutations,

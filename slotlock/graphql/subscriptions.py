@@ -7,11 +7,12 @@ from typing import Annotated
 import strawberry
 from strawberry import argument
 
-from slotlock.desk import reading
+from slotlock.desk import reading, tickets
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
 from slotlock.graphql.errors import Code, RefusedError
 from slotlock.graphql.types.events import BookingEvent, SlotAvailability
+from slotlock.graphql.types.tickets import Ticket
 
 MAX_WATCHED = 100
 
@@ -57,3 +58,23 @@ class Subscription:
         ):
             async for news in events:
                 yield BookingEvent.of(news, caller)
+
+    @strawberry.subscription(
+        description="First where a ticket stands, then every newer place in line, in the end its "
+        "outcome, once; then it completes. A slow reader is told the latest."
+    )
+    async def ticket(
+        self,
+        info: Info,
+        id: Annotated[strawberry.ID, argument(description="The ticket.")],  # noqa: A002
+    ) -> AsyncGenerator[Ticket, None]:
+        context = info.context
+        caller, ref = context.caller, ids.ticket_of(id)
+        if ref is None or await tickets.find_ticket(context.desk, ref, caller) is None:
+            raise RefusedError(Code.BAD_USER_INPUT, f"There is no ticket {id[:128]}.")
+        async with (
+            context.desk.tickets.watching(ref) as watch,
+            aclosing(watch.states()) as states,
+        ):
+            async for state in states:
+                yield Ticket.of(state, caller)

@@ -1,7 +1,7 @@
 """Telling every process that something changed: Redis pub/sub, lossy by design.
 
-One channel a slot carries its availability; one a person names a booking of theirs to which others
-did something.
+One channel a slot carries its availability, another how many have left the line in front of it; one
+a person names a booking of theirs to which others did something.
 """
 
 import logging
@@ -15,6 +15,7 @@ from slotlock.domain.bookings import Booking, BookingId, BookingRef, SlotId
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import SlotStatus
 from slotlock.stores.listening import Listener
+from slotlock.stores.queue_scripts import MOVED, moved_channel
 from slotlock.stores.redis import RedisLine
 from slotlock.stores.redis_clients import Client
 
@@ -46,10 +47,12 @@ class Announcements:
         line: RedisLine,
         heard: Callable[[Availability], object],
         poked: Callable[[UserId, BookingRef], object],
+        moved: Callable[[SlotId, int], object],
     ) -> None:
         self._line = line
         self._heard = heard
         self._poked = poked
+        self._moved = moved
         self._listener = Listener(client, self._hear, IDLE_CHANNEL)
 
     def start(self) -> None:
@@ -86,11 +89,21 @@ class Announcements:
         """Hear of this person no more."""
         await self._listener.remove({_person_channel(user_id)})
 
+    async def watch_line(self, slot_id: SlotId) -> None:
+        """Hear when people leave the line in front of this slot."""
+        await self._listener.add({moved_channel(slot_id)})
+
+    async def unwatch_line(self, slot_id: SlotId) -> None:
+        """Hear of this line no more."""
+        await self._listener.remove({moved_channel(slot_id)})
+
     def _hear(self, channel: str, data: bytes) -> None:
         try:
             if channel.startswith(PEOPLE):
                 user_id, slot_id, booking_id = orjson.loads(data)
                 self._poked(UserId(user_id), BookingRef(SlotId(slot_id), BookingId(booking_id)))
+            elif channel.startswith(MOVED):
+                self._moved(SlotId(channel.removeprefix(MOVED)), int(data))
             elif channel != IDLE_CHANNEL:
                 self._heard(_state(data))
         except (ValueError, TypeError):

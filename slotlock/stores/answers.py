@@ -1,25 +1,29 @@
 """Answers kept under idempotency keys: the one file that knows the shape of their documents.
 
-    {_id: hash of the caller and the key, print: hash of what was asked, outcome, at}
+    {_id: hash of the caller and the key, print: hash of what was asked, outcome, at, asked?}
 
 An answer is written in the transaction of what it answers, so that a key has one effect or none.
+`asked` is when a request that stood in line was asked for.
 """
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from slotlock.domain import bookings, meetings, outcomes, record, refusals, slots, terms
+from slotlock.domain import bookings, meetings, outcomes, record, refusals, slots, terms, tickets
+from slotlock.domain.tickets import RequestLost
 from slotlock.stores.batches import Batches
 from slotlock.stores.gate import Gate, gated
 from slotlock.stores.mongo import ANSWERS_GATE, Database, Document
 
 # The promise is a day; the second is for clocks and for clients that are late.
 KEPT_FOR = timedelta(hours=48)
+DUPLICATE = 11000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class KeptAnswer:
     fingerprint: str
     outcome: Any
     at: datetime
+    asked_at: datetime | None = None
 
 
 class Answers:
@@ -55,6 +60,24 @@ class Answers:
         with contextlib.suppress(DuplicateKeyError):
             await self._answers.insert_one(answer_document(answer))
 
+    @gated
+    async def keep_all(self, answers: Sequence[KeptAnswer]) -> set[str]:
+        """Keep answers that needed no write; the ids of those keys that were answered before."""
+        try:
+            documents = [answer_document(answer) for answer in answers]
+            await self._answers.insert_many(documents, ordered=False)
+        except BulkWriteError as error:
+            failed = error.details["writeErrors"]
+            if error.details["writeConcernErrors"] or any(e["code"] != DUPLICATE for e in failed):
+                raise
+            return {answers[each["index"]].key_id for each in failed}
+        return set()
+
+    @gated
+    async def forget_lost(self, key_id: str) -> None:
+        """Forget that the request under this key was lost."""
+        await self._answers.delete_one({"_id": key_id, "outcome._is": RequestLost.__name__})
+
     async def _read(self, key_ids: list[str]) -> list[KeptAnswer | None]:
         found = {d["_id"]: _answer(d) async for d in self._answers.find({"_id": {"$in": key_ids}})}
         return [found.get(key_id) for key_id in key_ids]
@@ -62,22 +85,26 @@ class Answers:
 
 def answer_document(answer: KeptAnswer) -> Document:
     """The document of a kept answer."""
+    asked = {"asked": answer.asked_at} if answer.asked_at else {}
     return {
         "_id": answer.key_id,
         "print": answer.fingerprint,
         "outcome": _kept(answer.outcome),
         "at": answer.at,
+        **asked,
     }
 
 
 def _answer(document: Document) -> KeptAnswer:
     outcome = _value(document["outcome"])
-    return KeptAnswer(document["_id"], document["print"], outcome, document["at"])
+    return KeptAnswer(
+        document["_id"], document["print"], outcome, document["at"], document.get("asked")
+    )
 
 
 _KINDS = {
     kind.__name__: kind
-    for module in (record, meetings, terms, bookings, slots, refusals, outcomes)
+    for module in (record, meetings, terms, bookings, slots, refusals, outcomes, tickets)
     for kind in vars(module).values()
     if isinstance(kind, type) and kind.__module__ == module.__name__
 }

@@ -38,6 +38,7 @@ async def test_an_announcement_is_heard_by_other_processes(offices: Offices) -> 
             office.line,
             heard=lambda news: heard.update({news.slot_id: news}),
             poked=lambda *_: None,
+            moved=lambda *_: None,
         )
         for office in offices
     )

@@ -16,12 +16,14 @@ from slotlock.desk.availability import AvailabilityBoard
 from slotlock.desk.desk import Desk
 from slotlock.desk.line import Lines
 from slotlock.desk.personal import PersonalBoard
+from slotlock.desk.ticket_board import TicketBoard
 from slotlock.domain.people import Caller, Role
 from slotlock.stores import mongo
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.answers import Answers
 from slotlock.stores.campaigns import Campaigns
 from slotlock.stores.locks import Locks
+from slotlock.stores.queue import Queue
 from slotlock.stores.redis import RedisLine, redis_client
 from slotlock.stores.resources import Resources
 from slotlock.stores.slots import Slots
@@ -147,6 +149,7 @@ async def _open(closing: AsyncExitStack, mongo_url: str, redis_url: str, clock: 
     closing.push_async_callback(line.close)
     slots, locks = Slots(database), Locks(line)
     board, personal = AvailabilityBoard(slots, clock), PersonalBoard(slots, clock)
+    tickets = TicketBoard()
     desk = Desk(
         slots=slots,
         writes=HesitantWrites(database),
@@ -157,9 +160,13 @@ async def _open(closing: AsyncExitStack, mongo_url: str, redis_url: str, clock: 
         resources=Resources(database),
         locks=locks,
         lines=Lines(),
+        queue=Queue(line),
         board=board,
         personal=personal,
-        announcements=Announcements(redis, line, heard=board.tell, poked=personal.poke),
+        tickets=tickets,
+        announcements=Announcements(
+            redis, line, heard=board.tell, poked=personal.poke, moved=tickets.moved
+        ),
         now=clock,
     )
     for store in (desk.slots, desk.answers, desk.users, desk.teams, desk.campaigns):

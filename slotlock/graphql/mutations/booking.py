@@ -18,22 +18,17 @@ from slotlock.graphql.errors import Code, RefusedError
 from slotlock.graphql.types import slots as types
 from slotlock.graphql.types.booking_refusals import (
     KeyReused,
-    PartyRefusal,
     PersonNotFound,
     party_refusal,
     place_refusal,
 )
-from slotlock.graphql.types.limit_refusals import LimitRefusal
+from slotlock.graphql.types.booking_results import Booked, BookSlotResult, booked
 from slotlock.graphql.types.refusals import (
-    AlreadyBooked,
     Locked,
     Refusal,
     RefusalCode,
-    SlotCancelled,
-    SlotFull,
     SlotNotFound,
 )
-from slotlock.graphql.types.slots import Slot
 
 MAX_CLAIMS = 50
 # Ids that can name nothing stand for nothing: no slot and no person is made with these.
@@ -70,17 +65,6 @@ class BookSlotsInput:
     hold: bool = field(default=False, description="Whether to hold the places instead.")
 
 
-@strawberry.type(description="The place is theirs, for good or as a hold.")
-class Booked:
-    booking: types.Booking = field(description="The booking.")
-    slot: Slot = field(description="The slot right after it.")
-
-    @classmethod
-    def of(cls, outcome: outcomes.Booked, caller: Caller) -> "Booked":
-        slot = Slot.of(outcome.slot, caller)
-        return cls(booking=types.Booking.of(outcome.booking, slot, caller), slot=slot)
-
-
 @strawberry.type(description="All the places are theirs, for good or as holds.")
 class AllBooked:
     bookings: list[types.Booking] = field(description="The bookings, in the order of the claims.")
@@ -98,18 +82,6 @@ class ClaimsRefused(Refusal):
     refusals: list[ClaimRefusal] = field(description="The claims that were refused.")
 
 
-BookSlotResult = Annotated[
-    Booked
-    | Locked
-    | SlotNotFound
-    | SlotFull
-    | AlreadyBooked
-    | LimitRefusal
-    | SlotCancelled
-    | KeyReused
-    | PartyRefusal,
-    strawberry.union("BookSlotResult", description="What came of booking."),
-]
 BookSlotsResult = Annotated[
     AllBooked | ClaimsRefused | Locked | KeyReused,
     strawberry.union("BookSlotsResult", description="What came of booking several places."),
@@ -132,7 +104,7 @@ class BookingMutations:
             return SlotNotFound.of(input.slot_id)
         if user_id is None:
             return PersonNotFound.of(input.user_id or "")
-        return _booked(await desk.book(info.context.desk, caller, slot_id, user_id, wish), caller)
+        return booked(await desk.book(info.context.desk, caller, slot_id, user_id, wish), caller)
 
     @field(description="Book or hold several places for several people: all of them or none.")
     async def book_slots(
@@ -157,20 +129,6 @@ class BookingMutations:
 
 def _user_id(gid: str | None, caller: Caller) -> UserId | None:
     return caller.user_id if gid is None else ids.user_id_of(gid)
-
-
-def _booked(outcome: outcomes.BookOutcome, caller: Caller) -> BookSlotResult:
-    match outcome:
-        case outcomes.Booked():
-            return Booked.of(outcome, caller)
-        case refused.Locked():
-            return Locked.of(outcome)
-        case refused.KeyReused():
-            return KeyReused.of(outcome)
-        case refused.NotTeammate() | refused.PersonNotFound() | refused.PersonBanned():
-            return party_refusal(outcome)
-        case _:
-            return place_refusal(outcome, caller)
 
 
 def _all_booked(

@@ -13,6 +13,7 @@ from slotlock.domain.record import BookingStatus, Deed, Limit
 from slotlock.domain.series import OnConflict, SeriesScope
 from slotlock.domain.slots import SlotKind, SlotStatus
 from slotlock.domain.terms import CampaignState
+from slotlock.domain.tickets import TicketStatus
 from slotlock.domain.timetables import Weekday
 
 E = TypeVar("E", bound=Enum)
@@ -100,6 +101,15 @@ _describe(
     MOST_BOOKINGS="A person has at most so many bookings in a campaign.",
     TIME_CONFLICT="A person's bookings do not overlap.",
     GROUP_FULL="At most so many people of a group have a place in a slot.",
+)
+_describe(
+    TicketStatus,
+    "Where a ticket is on its way.",
+    QUEUED="It is in line.",
+    ANSWERED="It has its outcome, for good.",
+    LOST="The line was lost before anybody decided on it: nothing was booked, and nothing will be "
+    "unless its person asks again, under the same key or another.",
+    SET_ASIDE="It could not be decided on. The operators know, and can put it back in line.",
 )
 _describe(
     CampaignState,

@@ -15,6 +15,7 @@ from slotlock.graphql.types.slots import Booking, Slot
 @strawberry.enum(description="Why something was refused; more are added as the schema grows.")
 class RefusalCode(Enum):
     LOCKED = enum_value("LOCKED", description="Somebody else is being served; ask again.")
+    QUEUE_FULL = enum_value("QUEUE_FULL", description="Too many are in line; ask again.")
     SLOT_NOT_FOUND = enum_value("SLOT_NOT_FOUND", description="No such slot.")
     SLOT_FULL = enum_value("SLOT_FULL", description="Every place is taken.")
     ALREADY_BOOKED = enum_value("ALREADY_BOOKED", description="They have a place already.")

@@ -84,7 +84,7 @@ def no_order_of_sends() -> None:
     Locks.acquire = _keys_unlocked  # type: ignore[method-assign]
 
 
-in_turn = act._in_turn
+in_turn = act.in_turn
 
 
 async def _release_when_all_went_well(

@@ -1,0 +1,55 @@
+"""Asking for a place by way of the admission queue, and looking at one's ticket."""
+
+from typing import Annotated
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.desk import queueing as desk
+from slotlock.desk.booking import Wish
+from slotlock.graphql import ids
+from slotlock.graphql.arguments import checked_key, checked_wait
+from slotlock.graphql.context import Info
+from slotlock.graphql.mutations.booking import BookSlotInput
+from slotlock.graphql.nodes import load_node
+from slotlock.graphql.types.booking_refusals import PersonNotFound
+from slotlock.graphql.types.refusals import SlotNotFound
+from slotlock.graphql.types.tickets import RequestBookingResult, Ticket, requested
+
+
+@strawberry.type
+class QueueMutations:
+    @field(
+        description="Stand in line for a place: a ticket now, the answer later. What would be "
+        "refused now is refused at once. Places go in order of arrival. Whoever stands in line for "
+        "the same place already gets the ticket that they have. `waitMs` plays no part."
+    )
+    async def request_booking(
+        self,
+        info: Info,
+        input: Annotated[BookSlotInput, argument(description="What to book.")],  # noqa: A002
+    ) -> RequestBookingResult:
+        caller = info.context.caller
+        checked_wait(input.wait_ms)
+        wish = Wish(input.hold, key=checked_key(input.idempotency_key))
+        slot_id = ids.slot_id_of(input.slot_id)
+        user_id = caller.user_id if input.user_id is None else ids.user_id_of(input.user_id)
+        if slot_id is None:
+            return SlotNotFound.of(input.slot_id)
+        if user_id is None:
+            return PersonNotFound.of(input.user_id or "")
+        outcome = await desk.request_booking(info.context.desk, caller, slot_id, user_id, wish)
+        return requested(outcome, caller)
+
+
+@strawberry.type
+class QueueQueries:
+    @field(description="One's own ticket by its id; null when there is none, or none any more.")
+    async def ticket(
+        self,
+        info: Info,
+        id: Annotated[strawberry.ID, argument(description="The ticket.")],  # noqa: A002
+    ) -> Ticket | None:
+        _ = info.context.caller
+        found = await load_node(info.context, id)
+        return found if isinstance(found, Ticket) else None

@@ -1,0 +1,102 @@
+"""Tickets of the admission queue, and why there is none."""
+
+from datetime import datetime
+from typing import Annotated, Self
+
+import strawberry
+from strawberry import field
+
+from slotlock.domain import refusals as refused
+from slotlock.domain import tickets as domain
+from slotlock.domain.people import Caller
+from slotlock.domain.tickets import TicketStatus
+from slotlock.graphql.ids import slot_gid, ticket_gid
+from slotlock.graphql.types.booking_refusals import (
+    KeyReused,
+    PartyRefusal,
+    party_refusal,
+    place_refusal,
+)
+from slotlock.graphql.types.booking_results import BookSlotResult, booked
+from slotlock.graphql.types.limit_refusals import LimitRefusal
+from slotlock.graphql.types.people import Node
+from slotlock.graphql.types.refusals import (
+    AlreadyBooked,
+    Refusal,
+    RefusalCode,
+    SlotCancelled,
+    SlotFull,
+    SlotNotFound,
+)
+
+
+@strawberry.type(
+    description="A place in the line in front of a slot. Seen by who asked for it, for 24 hours."
+)
+class Ticket(Node):
+    slot_id: strawberry.ID = field(description="The slot.")
+    status: TicketStatus = field(description="Where it is on its way.")
+    place: int | None = field(
+        description="Its place in line, from 1; null once it has left the line, and while the line "
+        "cannot be asked."
+    )
+    asked_at: datetime = field(description="When it was asked for.")
+    outcome: BookSlotResult | None = field(
+        description="What came of it, once `status` is ANSWERED; never `Locked`. It is the same "
+        "however often it is asked for."
+    )
+
+    @classmethod
+    def of(cls, ticket: domain.Ticket, caller: Caller) -> Self:
+        return cls(
+            id=ticket_gid(ticket.ref),
+            slot_id=slot_gid(ticket.ref.slot_id),
+            status=ticket.status,
+            place=ticket.place,
+            asked_at=ticket.ref.asked_at,
+            outcome=booked(ticket.outcome, caller) if ticket.outcome else None,
+        )
+
+
+@strawberry.type(description="As many stand in line as may.")
+class QueueFull(Refusal):
+    slot_id: strawberry.ID = field(description="The slot.")
+    retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
+
+    @classmethod
+    def of(cls, outcome: refused.QueueFull) -> Self:
+        return cls(
+            code=RefusalCode.QUEUE_FULL,
+            message="Too many people are in line right now. Please try again.",
+            slot_id=slot_gid(outcome.slot_id),
+            retry_after_ms=outcome.retry_after_ms,
+        )
+
+
+RequestBookingResult = Annotated[
+    Ticket
+    | QueueFull
+    | SlotNotFound
+    | SlotFull
+    | AlreadyBooked
+    | LimitRefusal
+    | SlotCancelled
+    | KeyReused
+    | PartyRefusal,
+    strawberry.union("RequestBookingResult", description="What came of asking for a ticket."),
+]
+
+
+def requested(outcome: domain.RequestOutcome, caller: Caller) -> RequestBookingResult:
+    """An outcome as its caller sees it."""
+    match outcome:
+        case domain.Ticket():
+            return Ticket.of(outcome, caller)
+        case refused.QueueFull():
+            return QueueFull.of(outcome)
+        case refused.KeyReused():
+            return KeyReused.of(outcome)
+        case refused.NotTeammate() | refused.PersonNotFound() | refused.PersonBanned():
+            return party_refusal(outcome)
+        case _:
+            return place_refusal(outcome, caller)

@@ -1,0 +1,141 @@
+"""The admission queue from the side of who serves it: taking requests, and seeing them off."""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from redis.exceptions import RedisError, ResponseError
+
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.people import UserId
+from slotlock.stores.queue import QUESTION_CHARS, QueuedRequest, in_ms
+from slotlock.stores.queue_scripts import FINISH, GROUP, SET_ASIDE, keys
+from slotlock.stores.redis import RedisAwayError, RedisLine
+
+LARGEST_READ = 1000
+# Shorter than the client waits for any answer.
+BLOCK_MS = 500
+# What was taken so often and never seen off is taken alone: it may be what kills its servers.
+SUSPECT_AFTER = 3
+SERVER = "desk"
+
+_OID = re.compile(r"[0-9a-f]{24}", re.ASCII)
+_HASH = re.compile(r"[0-9a-f]{32,64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A request in line, or something else that is there; `deliveries` counts this one too."""
+
+    id: str
+    fields: dict[str, str]
+    request: QueuedRequest | None
+    asked_at: datetime
+    deliveries: int = 1
+
+
+class Partition:
+    """One partition, served by one process at a time. Errors of all methods: RedisAwayError."""
+
+    def __init__(self, line: RedisLine, number: int) -> None:
+        self._line = line
+        self._keys = keys(number)
+
+    async def unfinished(self) -> list[Entry]:
+        """What was taken before and not seen off, the oldest first; a part of it if it is much."""
+        client, stream = self._line.client, self._keys[0]
+        listed = ("-", "+", LARGEST_READ, SERVER)
+        pending = await self._asked(lambda: client.xpending_range(stream, GROUP, *listed))
+        if not pending:
+            return []
+        # Each time that it is read counts as a delivery, that of this read included.
+        counts = {one["message_id"].decode(): one["times_delivered"] + 1 for one in pending}
+        most = 1 if max(counts.values()) > SUSPECT_AFTER else LARGEST_READ
+        found = await self._read("0", most)
+        if gone := [id_ for id_, fields in found if not fields]:
+            await self._asked(lambda: client.xack(stream, GROUP, *gone))
+        return [read_entry(id_, fields, counts.get(id_, 1)) for id_, fields in found if fields]
+
+    async def take(self) -> list[Entry]:
+        """The next requests in order of arrival, none when none came for a while."""
+        return [read_entry(*one) for one in await self._read(">", LARGEST_READ, BLOCK_MS)]
+
+    async def _read(
+        self, since: str, most: int, block_ms: int | None = None
+    ) -> list[tuple[str, dict[str, str]]]:
+        client, streams = self._line.client, dict[Any, Any]({self._keys[0]: since})
+        answer = await self._asked(
+            lambda: client.xreadgroup(GROUP, SERVER, streams, count=most, block=block_ms)
+        )
+        entries = (entry for _, found in answer or () for entry in found)
+        return [(id_.decode(), decoded(fields)) for id_, fields in entries]
+
+    async def _asked(self, ask: Callable[[], Awaitable[Any]]) -> Any:
+        # Not on the line: whoever waits for requests keeps nobody else waiting.
+        try:
+            try:
+                return await ask()
+            except ResponseError as error:
+                if not str(error).startswith("NOGROUP"):
+                    raise
+                await self._create_group()
+                return await ask()
+        except (RedisError, OSError, TimeoutError) as error:
+            raise RedisAwayError(str(error)) from error
+
+    async def _create_group(self) -> None:
+        # From the first entry on: what came before the group is served, too.
+        try:
+            await self._line.client.xgroup_create(self._keys[0], GROUP, "0", mkstream=True)
+        except ResponseError as error:
+            if not str(error).startswith("BUSYGROUP"):
+                raise
+
+    async def finish(self, slot_id: SlotId, entries: Sequence[Entry]) -> None:
+        """See off requests for a slot whose outcomes are written: they leave the line."""
+        if not entries:
+            return
+        done = [part for entry in entries for part in _named(entry)]
+        await self._line.send("EVAL", FINISH, 2, *self._keys[:2], slot_id, *done)
+
+    async def set_aside(self, entry: Entry, reason: str) -> None:
+        """Take a request that cannot be served out of the line, and keep it with the reason."""
+        request = entry.request
+        question = request.question[:QUESTION_CHARS] if request else ""
+        ms = str(round(entry.asked_at.timestamp() * 1000))
+        kept = {**entry.fields, "ms": ms, "reason": reason}
+        pairs = [part for pair in kept.items() for part in pair]
+        slot_id = request.slot_id if request else ""
+        named = (slot_id, *_named(entry), question, ms, *pairs)
+        await self._line.send("EVAL", SET_ASIDE, 3, *self._keys, *named)
+
+
+def _named(entry: Entry) -> tuple[str, str, str]:
+    request = entry.request
+    return (entry.id, request.key_field, request.claim_field) if request else (entry.id, "", "")
+
+
+def decoded(fields: Any) -> dict[str, str]:
+    """The fields of an entry, whatever is in them."""
+    return {
+        k.decode(errors="replace"): v.decode(errors="replace") for k, v in (fields or {}).items()
+    }
+
+
+def read_entry(id_: str, fields: dict[str, str], deliveries: int = 1) -> Entry:
+    """The entry with these fields."""
+    asked_at = in_ms(int(fields["ms"] if fields.get("ms", "").isdecimal() else id_.split("-")[0]))
+    return Entry(id_, fields, request_of(fields), asked_at, deliveries)
+
+
+def request_of(fields: dict[str, str]) -> QueuedRequest | None:
+    """The request in an entry; None when it is none of ours."""
+    oids = [fields.get(name, "") for name in ("slot", "user", "by")]
+    hashes = [fields.get(name, "") for name in ("key", "question")]
+    if not all(map(_OID.fullmatch, oids)) or not all(map(_HASH.fullmatch, hashes)):
+        return None
+    slot, user, by = oids
+    held = fields.get("hold") == "1"
+    return QueuedRequest(SlotId(slot), UserId(user), UserId(by), held, *hashes)

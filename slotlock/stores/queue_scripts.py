@@ -1,0 +1,141 @@
+"""What Redis does for the admission queue, each in one step, and the shape of what it keeps.
+
+Keys of a partition, all under its hash tag, and in this order the KEYS of each script:
+
+    slotlock:{queue:n}:requests   stream: the requests in order of arrival; consumer group `desk`
+    slotlock:{queue:n}:tickets    hash: what is known of those who stand in line, see below
+    slotlock:{queue:n}:aside      stream: the requests that could not be served, with the reason
+
+Fields of the hash, so that a request is found by its key and by whom it is for:
+
+    k<asked by><key>              "<q or a>:<entry>:<number>:<question>:<ms>" of one queued or aside
+    c<slot><user><asked by><hold> the k field of the request that stands in line for the same
+    i<slot>, o<slot>              how many came for this slot, and how many of them have left
+
+The number counts those who came for a slot, so that the number less `o` is the place in line. Both
+counts begin at the time in ms when the line was empty, so that a number from before Redis lost all
+is less than any after it. An entry is deleted when it is answered, so that the length of the stream
+is that of the line.
+"""
+
+from slotlock.domain.bookings import SlotId
+
+GROUP = "desk"
+MOVED = "slotlock:moved:"
+
+_COME = """
+local function come(slot)
+  if redis.call('hexists', KEYS[2], 'i' .. slot) == 0 then
+    local time = redis.call('time')
+    local ms = time[1] * 1000 + math.floor(time[2] / 1000)
+    ms = string.format('%.0f', ms)
+    redis.call('hset', KEYS[2], 'i' .. slot, ms, 'o' .. slot, ms)
+  end
+  return string.format('%.0f', redis.call('hincrby', KEYS[2], 'i' .. slot, 1))
+end
+"""
+
+# ARGV: k field, c field, question, most in line, slot, then the fields and values of the entry.
+# Answers what is known of the request, how many have left, and under which k field; nil when full.
+ADD = (
+    _COME
+    + """
+local function known(field)
+  local found = redis.call('hget', KEYS[2], field)
+  return found and {found, redis.call('hget', KEYS[2], 'o' .. ARGV[5]) or '0', field}
+end
+local before = known(ARGV[1])
+if not before then
+  local same = redis.call('hget', KEYS[2], ARGV[2])
+  before = same and known(same)
+end
+if before then return before end
+if redis.call('xlen', KEYS[1]) >= tonumber(ARGV[4]) then return false end
+local id = redis.call('xadd', KEYS[1], '*', unpack(ARGV, 6))
+local ms = string.match(id, '^%d+')
+local ticket = table.concat({'q', id, come(ARGV[5]), ARGV[3], ms}, ':')
+redis.call('hset', KEYS[2], ARGV[1], ticket, ARGV[2], ARGV[1])
+return known(ARGV[1])
+"""
+)
+
+_LEAVE = f"""
+local function leave(id, k, c)
+  redis.call('xack', KEYS[1], '{GROUP}', id)
+  if redis.call('xdel', KEYS[1], id) == 0 then return false end
+  local known = redis.call('hget', KEYS[2], k)
+  if known and string.find(known, ':' .. id .. ':', 1, true) then redis.call('hdel', KEYS[2], k) end
+  if redis.call('hget', KEYS[2], c) == k then redis.call('hdel', KEYS[2], c) end
+  return true
+end
+local function move(slot, by)
+  local out = redis.call('hincrby', KEYS[2], 'o' .. slot, by)
+  local came = redis.call('hget', KEYS[2], 'i' .. slot)
+  if not came or tonumber(came) <= out then
+    redis.call('hdel', KEYS[2], 'i' .. slot, 'o' .. slot)
+  end
+  redis.call('publish', '{MOVED}' .. slot, string.format('%.0f', out))
+end
+"""
+
+# ARGV: slot, then for each request its entry, k field and c field.
+FINISH = (
+    _LEAVE
+    + """
+local left = 0
+for n = 2, #ARGV, 3 do
+  if leave(ARGV[n], ARGV[n + 1], ARGV[n + 2]) then left = left + 1 end
+end
+if left > 0 then move(ARGV[1], left) end
+return left
+"""
+)
+
+# ARGV: slot, entry, k field, c field, question, ms, then the fields and values of what is kept.
+# What is no request of ours has neither slot nor fields.
+SET_ASIDE = (
+    _LEAVE
+    + """
+if not leave(ARGV[2], ARGV[3], ARGV[4]) then return 0 end
+local id = redis.call('xadd', KEYS[3], '*', unpack(ARGV, 7))
+if ARGV[1] ~= '' then
+  redis.call('hset', KEYS[2], ARGV[3], table.concat({'a', id, 0, ARGV[5], ARGV[6]}, ':'))
+  move(ARGV[1], 1)
+end
+return 1
+"""
+)
+
+# ARGV: entry aside, slot, k field, c field, question, ms, then the fields and values of the entry.
+REPLAY = (
+    _COME
+    + """
+if redis.call('xdel', KEYS[3], ARGV[1]) == 0 then return 0 end
+local id = redis.call('xadd', KEYS[1], '*', unpack(ARGV, 7))
+local ticket = table.concat({'q', id, come(ARGV[2]), ARGV[5], ARGV[6]}, ':')
+redis.call('hset', KEYS[2], ARGV[3], ticket)
+redis.call('hsetnx', KEYS[2], ARGV[4], ARGV[3])
+return 1
+"""
+)
+
+# ARGV: entry aside, k field.
+DISCARD = """
+if redis.call('xdel', KEYS[3], ARGV[1]) == 0 then return 0 end
+local known = redis.call('hget', KEYS[2], ARGV[2])
+if known and string.find(known, ':' .. ARGV[1] .. ':', 1, true) then
+  redis.call('hdel', KEYS[2], ARGV[2])
+end
+return 1
+"""
+
+
+def keys(partition: int) -> tuple[str, str, str]:
+    """The keys of a partition. Braces: on a Redis Cluster they lie on one node."""
+    tag = f"slotlock:{{queue:{partition}}}:"
+    return tag + "requests", tag + "tickets", tag + "aside"
+
+
+def moved_channel(slot_id: SlotId) -> str:
+    """Where it is told how many have left the line for a slot."""
+    return MOVED + slot_id
