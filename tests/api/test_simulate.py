@@ -15,7 +15,6 @@ from slotlock.api.simulation.ledger import Ledger
 from tests.support.processes import SERVE, AppProcess, app_process, environment
 from tests.support.simulating import Simulated, Simulator, set_environment
 
-ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]
 
 
@@ -58,9 +57,6 @@ def test_those_who_wait_are_never_told_locked(simulate: Simulator, app: AppProce
     assert run.results["retries"]["Locked"] == 0
 
 
-@pytest.mark.skipif(
-    "requestBooking" not in (ROOT / "schema.graphql").read_text(), reason="there is no queue yet"
-)
 @pytest.mark.parametrize("asks", ["1", "12"])
 def test_those_who_queue_are_answered_over_their_sockets(
     simulate: Simulator, app: AppProcess, asks: str
