@@ -18,6 +18,9 @@ install: .venv/installed  ## install what the lock names into .venv
 run: .venv/installed  ## start slotlock on embedded servers (PORT=8000)
 	@$(BIN)/slotlock dev
 
+simulate: .venv/installed  ## let a crowd rush at a running server (ARGS="--people 400 --places 10")
+	@$(BIN)/slotlock simulate $(ARGS)
+
 test: lint types imports  ## run every check and every test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -60,4 +63,4 @@ lock:  ## pin every dependency again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
-.PHONY: help install run test bench-quick bench-lock bench-exports soak lint types imports format schema settings lock
+.PHONY: help install run simulate test bench-quick bench-lock bench-exports soak lint types imports format schema settings lock

@@ -18,6 +18,7 @@ from slotlock.api.people_operators import import_file, print_invitations
 from slotlock.api.queue_operators import discard, print_queue, replay
 from slotlock.api.server import ListenError, address_of, listen, serve, serve_by_workers
 from slotlock.api.settings import Settings, SettingsError, read_settings, require, settings_table
+from slotlock.api.simulation import command as simulation
 from slotlock.domain.people import Role
 
 
@@ -98,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     away.add_argument("entry", help="as `show` names it")
     away.set_defaults(run=_discard)
 
+    simulation.add_command(commands)
     commands.add_parser("schema", help="print the GraphQL schema").set_defaults(run=_schema)
     commands.add_parser("settings", help="print the table of settings").set_defaults(run=_settings)
     return parser

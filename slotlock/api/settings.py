@@ -69,7 +69,9 @@ class Settings(BaseSettings):
         description="Where `dev` keeps its servers' data and its secrets.",
     )
     admin_email: str | None = Field(
-        default=None, description="An admin with this address is created at start if there is none."
+        default=None,
+        description="An admin with this address is created at start if there is none; `simulate` "
+        "organises as them.",
     )
     admin_password: SecretStr | None = Field(
         default=None, description="That admin's password, 8 to 128 characters."

@@ -30,7 +30,7 @@ from slotlock.stores import leases, locks, slot_documents, teams, waiting
 from slotlock.stores.lock_scripts import ACQUIRE
 from slotlock.stores.locks import Lease, Locks
 from slotlock.stores.writes import Changes, Writes
-from tests.support.variants import campaigns, locking, rules, series, stock, writing
+from tests.support.variants import campaigns, live, locking, rules, series, stock, writing
 
 # Each of them by its name, and how it is switched off.
 MORE = {
@@ -41,6 +41,7 @@ MORE = {
     **rules.GUARDS,
     **campaigns.GUARDS,
     **series.GUARDS,
+    **live.GUARDS,
 }
 # Points that are reached in a part of the app of their own.
 PAUSABLE = {

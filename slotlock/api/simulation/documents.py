@@ -1,0 +1,76 @@
+"""Every GraphQL document that the simulation sends."""
+
+SIGN_IN = """mutation SignIn($email: EmailAddress!, $password: String!) {
+  login(input: {email: $email, password: $password}) {
+    __typename
+    ... on Session { accessToken user { id } }
+    ... on Refusal { message }
+  }
+}"""
+REGISTER = """mutation Register($input: RegisterInput!) {
+  register(input: $input) {
+    __typename
+    ... on Session { accessToken refreshToken user { id } }
+    ... on Refusal { message }
+  }
+}"""
+REFRESH = """mutation Refresh($token: String!) {
+  refreshSession(refreshToken: $token) {
+    __typename
+    ... on Session { accessToken refreshToken user { id } }
+    ... on Refusal { message }
+  }
+}"""
+CREATE_CAMPAIGN = """mutation CreateCampaign($input: CreateCampaignInput!) {
+  createCampaign(input: $input) { __typename ... on Campaign { id } ... on Refusal { message } }
+}"""
+CREATE_SLOT = """mutation CreateSlot($input: CreateSlotInput!) {
+  createSlot(input: $input) { __typename ... on Slot { id } ... on Refusal { message } }
+}"""
+OPEN_CAMPAIGN = """mutation OpenCampaign($input: UpdateCampaignInput!) {
+  updateCampaign(input: $input) { __typename ... on Campaign { id } ... on Refusal { message } }
+}"""
+PUBLISH_CAMPAIGN = """mutation PublishCampaign($id: ID!) {
+  publishCampaign(campaignId: $id) { __typename ... on Campaign { id } ... on Refusal { message } }
+}"""
+AVAILABILITY = """subscription Watch($ids: [ID!]!) {
+  slotAvailability(slotIds: $ids) { slotId remaining version }
+}"""
+
+OUTCOME = """__typename
+    ... on Booked { booking { id } }
+    ... on Refusal { message }
+    ... on Locked { retryAfterMs }"""
+BOOK = f"""mutation Book($input: BookSlotInput!) {{
+  bookSlot(input: $input) {{
+    {OUTCOME}
+  }}
+}}"""
+
+TICKET = f"""id status place outcome {{
+    {OUTCOME}
+  }}"""
+REQUEST = f"""mutation Request($input: BookSlotInput!) {{
+  requestBooking(input: $input) {{
+    __typename
+    ... on Ticket {{ {TICKET} }}
+    ... on Refusal {{ message }}
+    ... on QueueFull {{ retryAfterMs }}
+  }}
+}}"""
+TICKET_NOW = f"query TicketNow($id: ID!) {{ ticket(id: $id) {{ {TICKET} }} }}"
+TICKET_NEWS = f"subscription TicketNews($id: ID!) {{ ticket(id: $id) {{ {TICKET} }} }}"
+
+SLOTS = """query Slots($ids: [ID!]!) {
+  nodes(ids: $ids) { ... on Slot { id capacity remaining version } }
+}"""
+ROSTER = """query Roster($id: ID!, $after: String) {
+  slotRoster(slotId: $id, first: 100, after: $after) {
+    nodes { id user { id } } pageInfo { hasNextPage endCursor }
+  }
+}"""
+MY_BOOKINGS = """query MyBookings($after: String) {
+  myBookings(first: 100, after: $after) {
+    nodes { id status } pageInfo { hasNextPage endCursor }
+  }
+}"""

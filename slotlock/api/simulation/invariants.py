@@ -1,0 +1,142 @@
+"""What has to hold in the end: what people were told held against what is so."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from slotlock.api.simulation.ledger import BOOKED, SET_ASIDE, Ask, Slot
+from slotlock.api.simulation.truth import SlotTruth, Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The slots, what everybody was told, what was heard live last by slot, and what is so."""
+
+    slots: Sequence[Slot]
+    asks: Sequence[Ask]
+    heard: Mapping[str, int]
+    truth: Truth
+
+    def each(self) -> Iterator[tuple[Slot, SlotTruth]]:
+        """Each slot with the truth about it."""
+        return ((slot, self.truth.slots[slot.id]) for slot in self.slots)
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """One that was looked at; it holds if there is no problem."""
+
+    name: str
+    text: str
+    problems: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing was found against it."""
+        return not self.problems
+
+
+def _not_overbooked(seen: Evidence) -> Iterator[str]:
+    for slot, truth in seen.each():
+        if len(truth.roster) > truth.capacity:
+            yield f"{slot.title} has {len(truth.roster)} bookings and {truth.capacity} places"
+
+
+def _counts_agree(seen: Evidence) -> Iterator[str]:
+    for slot, truth in seen.each():
+        if truth.remaining != truth.capacity - len(truth.roster):
+            yield (
+                f"{slot.title} says that {truth.remaining} of {truth.capacity} places are left, "
+                f"and {len(truth.roster)} are booked"
+            )
+
+
+def _told_is_written(seen: Evidence) -> Iterator[str]:
+    told = defaultdict(list)
+    for ask in seen.asks:
+        if ask.outcome == BOOKED:
+            told[ask.slot.id].append((ask.booking_id or "", ask.person.user_id))
+    names = {ask.person.user_id: ask.person.name for ask in seen.asks}
+    for slot, truth in seen.each():
+        missing, unheard = Counter(told[slot.id]), Counter(truth.roster)
+        for booking, user in (missing - unheard).elements():
+            yield f"{names[user]} was told {BOOKED}, but {slot.title} has no booking {booking}"
+        for booking, user in (unheard - missing).elements():
+            yield f"{slot.title} has {booking} of {names.get(user, user)}, who was not told so"
+
+
+def _once_each(seen: Evidence) -> Iterator[str]:
+    for slot, truth in seen.each():
+        times = Counter(user for _, user in truth.roster)
+        for user, count in times.items():
+            if count > 1:
+                yield f"{slot.title} has {count} bookings of {user}"
+
+
+def _one_final_answer(seen: Evidence) -> Iterator[str]:
+    for ask in seen.asks:
+        who = f"{ask.person.name} at {ask.slot.title}"
+        if ask.outcome is None:
+            yield f"{who} has no final answer; {ask.last_told} was told last"
+        elif ask.outcome == SET_ASIDE:
+            yield f"{who} has a ticket that was set aside instead of an answer"
+        if ask.finals_too_many:
+            yield f"{who} heard {1 + ask.finals_too_many} final answers"
+    for ask, told in seen.truth.again:
+        name = told["__typename"] if told else "nothing"
+        booking_id = told["booking"]["id"] if told and name == BOOKED else None
+        if (name, booking_id) != (ask.outcome, ask.booking_id):
+            yield (
+                f"{ask.person.name} at {ask.slot.title} was told {ask.outcome} "
+                f"{ask.booking_id or ''} and, asked again, {name} {booking_id or ''}"
+            )
+
+
+def _none_left_over(seen: Evidence) -> Iterator[str]:
+    wanted = Counter(ask.slot.id for ask in seen.asks)
+    refused = Counter(ask.slot.id for ask in seen.asks if ask.outcome == "SlotFull")
+    for slot, truth in seen.each():
+        left = truth.capacity - len(truth.roster)
+        if left > 0 and (refused[slot.id] or wanted[slot.id] >= truth.capacity):
+            yield (
+                f"{slot.title} has {left} of {truth.capacity} places left, though "
+                f"{wanted[slot.id]} asked and {refused[slot.id]} were told SlotFull"
+            )
+
+
+def _live_is_true(seen: Evidence) -> Iterator[str]:
+    for slot, truth in seen.each():
+        heard = seen.heard.get(slot.id)
+        if heard != truth.remaining:
+            yield f"{slot.title} has {truth.remaining} places left, and live {heard} was heard last"
+
+
+def _own_lists_agree(seen: Evidence) -> Iterator[str]:
+    told = defaultdict(set)
+    for ask in seen.asks:
+        if ask.booking_id is not None:
+            told[ask.person.user_id].add(ask.booking_id)
+    for person, own in seen.truth.own:
+        if own != told[person.user_id]:
+            yield (
+                f"{person.name} was told of {len(told[person.user_id])} bookings and finds "
+                f"{len(own)} in their own list"
+            )
+
+
+# What each is called in the JSON, what it says, and what looks for problems.
+LOOKS: Sequence[tuple[str, str, Callable[[Evidence], Iterator[str]]]] = (
+    ("notOverbooked", "no slot has more bookings than places", _not_overbooked),
+    ("countsAgree", "places left are the places that nobody has", _counts_agree),
+    ("toldIsWritten", "the rosters hold whom was told Booked, and nobody else", _told_is_written),
+    ("onceEach", "nobody is twice in one slot", _once_each),
+    ("oneFinalAnswer", "every ask has one final answer, the same asked again", _one_final_answer),
+    ("noneLeftOver", "no place is left over where somebody was refused one", _none_left_over),
+    ("liveIsTrue", "what was heard live last is so", _live_is_true),
+    ("ownListsAgree", "people find in their own lists what they were told", _own_lists_agree),
+)
+
+
+def check(seen: Evidence) -> list[Invariant]:
+    """Every invariant, with what was found against it."""
+    return [Invariant(name, text, tuple(look(seen))) for name, text, look in LOOKS]

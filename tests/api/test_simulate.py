@@ -1,0 +1,169 @@
+"""A crowd at a real server: every step or how far it is, who got what, and what is written."""
+
+import os
+import re
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+import httpx
+import pytest
+
+from slotlock.api.embedded import Servers
+from slotlock.api.simulation.ledger import Ledger
+from tests.support.processes import SERVE, AppProcess, app_process, environment
+from tests.support.simulating import Simulated, Simulator, set_environment
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def simulate(
+    monkeypatch: pytest.MonkeyPatch, app: AppProcess, capsys: Capture, tmp_path: Path
+) -> Simulator:
+    """The command, for the organiser of the app."""
+    set_environment(monkeypatch, app.environment)
+    return Simulator(monkeypatch, capsys, tmp_path)
+
+
+def whole(run: Simulated) -> Simulated:
+    """A run in which everything holds."""
+    assert run.code == 0, (run.out, run.err)
+    assert run.broken == set()
+    assert run.err == ""
+    return run
+
+
+def test_eight_people_and_four_beds_are_told_step_by_step(
+    simulate: Simulator, app: AppProcess
+) -> None:
+    run = whole(simulate(app.url))
+    asked = re.findall(r"^(\w+) asks for (Bed \d)$", run.out, re.MULTILINE)
+    got = dict(re.findall(r"^(\w+) has (Bed \d)$", run.out, re.MULTILINE))
+    told = re.findall(r"^(\w+): SlotFull, no place is left$", run.out, re.MULTILINE)
+    assert Counter(bed for _, bed in asked) == {f"Bed {number}": 2 for number in range(1, 5)}
+    assert sorted(got.values()) == ["Bed 1", "Bed 2", "Bed 3", "Bed 4"]
+    assert set(got) | set(told) == {name for name, _ in asked}
+    for person, bed in got.items():
+        assert f"{bed}  1 of 1  {person}" in run.out
+    assert "Booked 4, SlotFull 4" in run.out
+    assert run.out.count("\nok ") == 8
+
+
+def test_those_who_wait_are_never_told_locked(simulate: Simulator, app: AppProcess) -> None:
+    run = whole(simulate(app.url, "--by", "wait", "--people", "12", "--places", "2"))
+    assert run.results["outcomes"] == {"Booked": 8, "SlotFull": 4}
+    assert run.results["retries"]["Locked"] == 0
+
+
+@pytest.mark.parametrize("asks", ["1", "12"])
+def test_those_who_queue_are_answered_over_their_sockets(
+    simulate: Simulator, app: AppProcess, asks: str
+) -> None:
+    run = whole(
+        simulate(app.url, "--by", "queue", "--people", "4", "--slots", "12", "--asks", asks)
+    )
+    assert run.results["outcomes"]["Booked"] == min(12, 4 * int(asks))
+
+
+def test_of_many_asks_the_progress_is_told_and_not_each_step(
+    simulate: Simulator, app: AppProcess
+) -> None:
+    run = whole(simulate(app.url, "--people", "30", "--slots", "3", "--places", "5", "--asks", "2"))
+    assert "asks for" not in run.out
+    assert "registered 30 of 30" in run.out
+    assert "asked 60  answered 60  booked 15  places left 0" in run.out
+    assert "Bed 1  5 of 5  " in run.out
+
+
+def test_more_slots_than_one_subscription_may_name_are_watched(
+    simulate: Simulator, app: AppProcess
+) -> None:
+    run = whole(simulate(app.url, "--people", "3", "--slots", "101", "--asks", "3"))
+    assert run.results["overTime"][-1]["placesLeft"] == 101 - 5
+    assert "and 81 more slots" in run.out
+
+
+def test_the_json_has_the_shape_that_is_written_down(simulate: Simulator, app: AppProcess) -> None:
+    results = whole(simulate(app.url, "--seed", "7", "--by", "wait")).results
+    assert results["arguments"] == {
+        "url": app.url,
+        "people": 8,
+        "slots": 4,
+        "places": 1,
+        "asks": 1,
+        "by": "wait",
+        "seed": 7,
+    }
+    assert set(results) == {
+        *("arguments", "campaignId", "openedAt", "seconds", "requests", "cpuSeconds", "outcomes"),
+        *("retries", "firstAnswerMs", "finalAnswerMs", "invariants", "slots", "overTime", "asks"),
+    }
+    assert list(results["finalAnswerMs"]) == ["p50", "p90", "p99", "max"]
+    assert results["requests"] == 8
+    last = results["overTime"][-1]
+    assert last["answers"] == {"Booked": 4, "SlotFull": 4}
+    assert (last["asked"], last["placesLeft"]) == (8, 0)
+    holders = {slot["title"]: slot["holders"] for slot in results["slots"]}
+    told = {ask["slot"]: [ask["person"]] for ask in results["asks"] if ask["outcome"] == "Booked"}
+    assert holders == told
+    assert all(ask["bookingId"] for ask in results["asks"] if ask["outcome"] == "Booked")
+
+
+def test_a_seed_gives_the_same_order(simulate: Simulator, app: AppProcess) -> None:
+    orders = []
+    for _ in range(2):
+        asks = whole(simulate(app.url, "--seed", "7")).results["asks"]
+        orders.append([(ask["person"], ask["slot"]) for ask in asks])
+    assert orders[0] == orders[1]
+
+
+@pytest.mark.parametrize(("name", "begin"), [("rush.svg", b"<?xml"), ("rush.png", b"\x89PNG")])
+def test_a_picture_is_drawn(
+    simulate: Simulator, app: AppProcess, tmp_path: Path, name: str, begin: bytes
+) -> None:
+    whole(simulate(app.url, "--people", "2", "--slots", "1", "--plot", str(tmp_path / name)))
+    assert (tmp_path / name).read_bytes().startswith(begin)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks for workers in /proc")
+def test_a_worker_that_is_killed_in_the_middle_loses_nothing(
+    simulate: Simulator,
+    servers: Servers,
+    monkeypatch: pytest.MonkeyPatch,
+    logs: Path,
+) -> None:
+    command = (*SERVE, "--workers", "2")
+    with app_process(environment(servers, "one_app"), logs, command) as app:
+        note_told, told = Ledger.note_told, 0
+
+        def kill_at_the_third(self: Ledger, *arguments: object) -> int | None:
+            nonlocal told
+            told += 1
+            if told == 3:
+                os.kill(children(app.process.pid)[0], signal.SIGKILL)
+            return note_told(self, *arguments)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Ledger, "note_told", kill_at_the_third)
+        run = whole(simulate(app.url, "--people", "40", "--places", "5"))
+    assert run.results["outcomes"] == {"Booked": 20, "SlotFull": 20}
+    assert run.results["retries"]["dropped connections"] > 0
+
+
+def children(pid: int) -> list[int]:
+    """The workers of a process: those of its children that are no resource tracker."""
+    tasks = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [
+        int(task) for task in tasks if b"spawn_main" in Path(f"/proc/{task}/cmdline").read_bytes()
+    ]
+
+
+def test_it_runs_where_the_settings_say_unless_it_is_told(
+    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    from slotlock.api.cli import main
+
+    monkeypatch.setenv("PORT", str(httpx.URL(app.url).port))
+    assert main(["simulate", "--people", "1", "--slots", "1"]) == 0
+    assert f"at {app.url}" in capsys.readouterr().out

@@ -1,0 +1,176 @@
+"""What cannot be simulated is told in one line, before anything is done."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from slotlock.api.simulation import tickets
+from slotlock.api.simulation.http import LIMITED, failure
+from slotlock.api.simulation.plan import UnreachedError
+from tests.support.processes import AppProcess, free_port
+from tests.support.simulating import Simulator, set_environment
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def simulate(
+    monkeypatch: pytest.MonkeyPatch, app: AppProcess, capsys: Capture, tmp_path: Path
+) -> Simulator:
+    """The command, for the organiser of the app."""
+    set_environment(monkeypatch, app.environment)
+    return Simulator(monkeypatch, capsys, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--people", "0"), "argument --people: a number from 1 to 20000"),
+        (("--people", "20001"), "argument --people: a number from 1 to 20000"),
+        (("--slots", "501"), "argument --slots: a number from 1 to 500"),
+        (("--places", "many"), "argument --places: a number from 1 to 1000"),
+        (("--asks", "-1"), "argument --asks: a number from 1 to 500"),
+        (("--asks", "5"), "argument --asks: at most as many as there are --slots"),
+        (("--by", "luck"), "argument --by: invalid By value: 'luck'"),
+        (("--seed", "x"), "argument --seed: a number from 0 to 4294967295"),
+        (("--url", "127.0.0.1:8000"), "argument --url: an address like http://127.0.0.1:8000"),
+        (("--plot", "rush.pdf"), "argument --plot: a file that ends in .svg or .png"),
+        (("--plot", "/nowhere/rush.svg"), "argument --plot: /nowhere/rush.svg cannot be written"),
+        (("--json", "/nowhere/rush.json"), "argument --json: /nowhere/rush.json cannot be written"),
+        (("--json", "/"), "argument --json: / cannot be written"),
+    ],
+)
+def test_wrong_arguments(simulate: Simulator, arguments: tuple[str, ...], said: str) -> None:
+    assert simulate.refused(*arguments) == f"slotlock simulate: error: {said}"
+
+
+def test_a_server_that_is_not_there(simulate: Simulator) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    assert simulate.refused("--url", url).startswith(f"slotlock: {url} does not answer: ")
+
+
+def test_something_else_that_is_there(simulate: Simulator, app: AppProcess) -> None:
+    said = simulate.refused("--url", f"{app.url}/metrics")
+    assert said == f"slotlock: {app.url}/metrics/graphql does not speak GraphQL: HTTP 404"
+
+
+def test_an_organiser_who_is_not_let_in(
+    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLOTLOCK_ADMIN_PASSWORD", "not the password")
+    said = simulate.refused("--url", app.url)
+    assert "admin@slotlock.test cannot sign in" in said
+    assert "with the password from SLOTLOCK_ADMIN_PASSWORD" in said
+
+
+def test_no_organiser_at_all(
+    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    set_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(tmp_path)})
+    said = simulate.refused("--url", app.url)
+    assert said.startswith("slotlock: who organises? Set SLOTLOCK_ADMIN_EMAIL and")
+    assert str(tmp_path / "secrets.json") in said
+
+
+def test_secrets_that_dev_keeps_are_taken_where_there_are_no_others(
+    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    set_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(tmp_path)})
+    kept = tmp_path / "secrets.json"
+    kept.write_text('{"secret_key": "a secret", "admin_password": "a password"}')
+    said = simulate.refused("--url", app.url)
+    assert f"admin@slotlock.localhost cannot sign in, with the password from {kept}" in said
+    kept.write_text("not JSON")
+    assert "cannot be read" in simulate.refused("--url", app.url)
+
+
+def test_a_member_who_cannot_organise(
+    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    from slotlock.api.cli import main
+
+    email = "simulating.member@slotlock.test"
+    monkeypatch.setattr("getpass.getpass", lambda _: "a member's password")
+    assert main(["users", "create", email]) == 0
+    capsys.readouterr()
+    monkeypatch.setenv("SLOTLOCK_ADMIN_EMAIL", email)
+    monkeypatch.setenv("SLOTLOCK_ADMIN_PASSWORD", "a member's password")
+    code = main(["simulate", "--url", app.url, "--people", "1", "--slots", "1"])
+    assert code == 2
+    assert "(FORBIDDEN)" in capsys.readouterr().err
+
+
+def test_no_queue_where_people_should_queue(
+    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unknown = "query Unknown($id: ID!) { ticketOfYesteryear(id: $id) { id } }"
+    monkeypatch.setattr(tickets, "TICKET_NOW", unknown)
+    said = simulate.refused("--url", app.url, "--by", "queue")
+    assert said == (
+        "slotlock: this server has no admission queue; let people ask --by lock or --by wait"
+    )
+
+
+@contextmanager
+def limiting() -> Iterator[str]:
+    """A server that has had enough already, in a process of its own."""
+    script = (
+        "import http.server\n"
+        "class Limiter(http.server.BaseHTTPRequestHandler):\n"
+        "    def do_POST(self):\n"
+        "        self.send_response(429); self.end_headers()\n"
+        "    def log_message(self, *_): pass\n"
+        "server = http.server.HTTPServer(('127.0.0.1', 0), Limiter)\n"
+        "print(server.server_port, flush=True)\n"
+        "server.serve_forever()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        process.kill()
+
+
+def test_a_server_that_limits_rates(simulate: Simulator) -> None:
+    with limiting() as url:
+        assert simulate.refused("--url", url) == f"slotlock: {LIMITED}"
+    assert "SLOTLOCK_RATE_LIMITS=off" in LIMITED
+
+
+def test_errors_of_the_server_are_worth_another_try_and_limits_are_not() -> None:
+    def of(code: str) -> Exception:
+        return failure([{"message": "no", "extensions": {"code": code}}])
+
+    assert isinstance(of("INTERNAL"), UnreachedError)
+    assert str(of("RATE_LIMITED")) == LIMITED
+    assert str(of("FORBIDDEN")) == "the server refuses to answer: no (FORBIDDEN)"
+
+
+def python(script: str) -> subprocess.CompletedProcess[str]:
+    """A script in a process of its own, as only that has imported nothing yet."""
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+
+
+def test_without_the_extra_it_says_what_to_install() -> None:
+    done = python(
+        "import sys; sys.modules['aiohttp'] = None\n"
+        "from slotlock.api.cli import main; sys.exit(main(['simulate']))"
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == (
+        "slotlock: simulate needs what the extra brings: pip install 'slotlock[simulate]'\n"
+    )
+
+
+def test_a_server_does_not_import_what_the_extra_brings() -> None:
+    done = python(
+        "import sys, slotlock.api.app, slotlock.api.cli\n"
+        "print({'aiohttp', 'matplotlib', 'slotlock.api.simulation.run'} & set(sys.modules))"
+    )
+    assert done.stdout == "set()\n", done.stderr
