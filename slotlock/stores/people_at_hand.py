@@ -7,8 +7,8 @@ one person in two such slots both want to turn the same page, so that only one c
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -18,9 +18,21 @@ from pymongo import UpdateOne
 from slotlock.domain.bookings import Known, Place
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Slot, SlotStatus
-from slotlock.stores.mongo import Database, Document
+from slotlock.stores.batches import Batches
+from slotlock.stores.mongo import Database, Document, is_away
 from slotlock.stores.slot_documents import slot_of
 from slotlock.stores.slot_looks import seen_by
+
+LARGEST_QUESTION = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is known of these people, as far as it bears on these slots?"""
+
+    people: Set[UserId]
+    slots: Sequence[Slot]
+    now: datetime
 
 
 class PeopleAtHand:
@@ -30,14 +42,37 @@ class PeopleAtHand:
         self._slots = database["slots"]
         self._pages = database["pages"]
         self._users = database["users"]
+        self._questions = Batches(self._know_together, LARGEST_QUESTION)
 
     async def known(
-        self, user_ids: Sequence[UserId], slots: Sequence[Slot], now: datetime
+        self, user_ids: Set[UserId], slots: Sequence[Slot], now: datetime
     ) -> dict[UserId, Known]:
-        """What bears on decisions in these slots, for each of these people.
+        """What bears on decisions in these slots, for these people.
 
-        Each page's version is read first, then the places: what comes in between turns the page.
+        What concurrent callers ask is asked together, so that more is known than was asked; rules
+        ask again whom and what it is about.
         """
+        return await self._questions.do(_Question(user_ids, slots, now))
+
+    async def _know_together(
+        self, questions: list[_Question]
+    ) -> Sequence[dict[UserId, Known] | Exception]:
+        try:
+            return [await self._know(*questions)] * len(questions)
+        except Exception as error:
+            if is_away(error) or len(questions) == 1:
+                raise
+        # What cannot be read of one person is told to those who ask for that one.
+        answers = (self._know(question) for question in questions)
+        return await asyncio.gather(*answers, return_exceptions=True)  # type: ignore[return-value]
+
+    async def _know(self, *questions: _Question) -> dict[UserId, Known]:
+        """Each page's version is read first, then the places: what comes in between turns the
+        page.
+        """
+        user_ids = sorted({user_id for question in questions for user_id in question.people})
+        slots = [slot for question in questions for slot in question.slots]
+        now = max(question.now for question in questions)
         users = [ObjectId(user_id) for user_id in user_ids]
         versions, groups = await asyncio.gather(
             self._versions(users) if any(slot.looks_elsewhere for slot in slots) else _nothing(),

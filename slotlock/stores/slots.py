@@ -8,7 +8,7 @@ from datetime import datetime
 from bson import ObjectId
 from pymongo.errors import OperationFailure
 
-from slotlock.domain.bookings import BookingId, Known, SlotId, WaitId
+from slotlock.domain.bookings import BookingId, SlotId, WaitId
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
 from slotlock.domain.people import UserId
 from slotlock.domain.settling import next_in_line
@@ -79,17 +79,11 @@ class Slots:
         for look, slot in zip(looks, slots, strict=True):
             if slot and slot.judges:
                 people.update(look.people, _next(slot, look))
-        known = await self._known(sorted(people), asking, max(look.now for look in looks))
+        known = await self._people.known(people, asking, max(look.now for look in looks))
         return [
             beside(slot, look.people, known) if slot and slot.judges else slot
             for look, slot in zip(looks, slots, strict=True)
         ]
-
-    @gated
-    async def _known(
-        self, user_ids: Sequence[UserId], slots: Sequence[Slot], now: datetime
-    ) -> dict[UserId, Known]:
-        return await self._people.known(user_ids, slots, now)
 
     async def _look_together(self, looks: list[Look]) -> list[Slot | Exception | None]:
         wanted = {look.slot_id for look in looks}
