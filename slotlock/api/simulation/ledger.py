@@ -63,6 +63,8 @@ class Ledger:
     outcomes: Counter[str] = field(default_factory=Counter)
     asked: int = 0
     last_final_at: float = 0.0
+    # When anybody was last told something that brings them nearer to their final answer.
+    last_news_at: float = 0.0
 
     def note_asked(self, ask: Ask, at: float) -> None:
         """Somebody asked for the first time."""
@@ -73,6 +75,12 @@ class Ledger:
         """No answer came; it is asked again."""
         self.again[kind] += 1
 
+    def note_news(self, ask: Ask, at: float) -> None:
+        """Somebody stands in line, or has a better place there."""
+        if ask.first_at is None:
+            ask.first_at = at
+        self.last_news_at = at
+
     def note_told(self, ask: Ask, told: Told, at: float) -> int | None:
         """Somebody was told something; after how many ms they ask again, None if it is final."""
         name = ask.last_told = told["__typename"]
@@ -81,7 +89,7 @@ class Ledger:
         if name in AGAIN_AFTER_MS:
             self.again[name] += 1
             return int(told.get("retryAfterMs", AGAIN_AFTER_MS[name]))
-        ask.outcome, ask.final_at, self.last_final_at = name, at, at
+        ask.outcome, ask.final_at, self.last_final_at, self.last_news_at = name, at, at, at
         ask.booking_id = told["booking"]["id"] if name == BOOKED else None
         self.outcomes[name] += 1
         return None

@@ -53,7 +53,7 @@ class Rush:
         self._opened = asyncio.Event()
 
     async def run(self) -> None:
-        """Wait for the opening, then until all are answered or nobody has been for a minute.
+        """Wait for the opening, then until all are answered or nobody heard news for a minute.
 
         Errors: SimulationError.
         """
@@ -74,7 +74,7 @@ class Rush:
             await asyncio.gather(*everybody, return_exceptions=True)
 
     def _stalled(self) -> bool:
-        return self._clock.now() - self._ledger.last_final_at > STALLED_S
+        return self._clock.now() - self._ledger.last_news_at > STALLED_S
 
     async def _serve(self, ask: Ask) -> None:
         await self._opened.wait()

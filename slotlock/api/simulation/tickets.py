@@ -43,8 +43,7 @@ class Tickets:
             return told
         ticket = dict(told)
         ask.ticket_id = str(ticket["id"])
-        if ask.first_at is None:
-            ask.first_at = self._now()
+        self._ledger.note_news(ask, self._now())
         self._steps.queues(ask, ticket["place"])
         while (final := _final(ticket)) is None:
             ticket = await self._followed(ask, ask.ticket_id) or {"status": LOST}
@@ -58,8 +57,13 @@ class Tickets:
     async def _followed(self, ask: Ask, ticket_id: str) -> Ticket | None:
         """The ticket's last state that was heard; None if there is no such ticket any more."""
         heard: list[Ticket] = []
+
+        def hear(news: Ticket) -> None:
+            heard.append(news)
+            self._ledger.note_news(ask, self._now())
+
         try:
-            await self._socket(ask.person).follow(TICKET_NEWS, heard.append, id=ticket_id)
+            await self._socket(ask.person).follow(TICKET_NEWS, hear, id=ticket_id)
         except UnreachedError as error:
             self._ledger.note_unanswered(error.kind)
             self._steps.unanswered(ask, str(error))
