@@ -6,7 +6,8 @@ it to. Both are made here, from outside: the app itself knows nothing of it.
     VARIANT_OFF     guards to switch off, of: version lock owner ttl announcements fairness
                     barging heartbeat renewal team-version, and those in tests/support/variants
     VARIANT_PAUSE   where the first act that gets there waits, of: commit release record
-                    transaction between spread plan
+                    transaction between spread plan batch
+                    batches (each of them)
     VARIANT_STAGE   the name under which the test follows and frees it
 """
 
@@ -30,7 +31,7 @@ from slotlock.stores import leases, locks, slot_documents, teams, waiting
 from slotlock.stores.lock_scripts import ACQUIRE
 from slotlock.stores.locks import Lease, Locks
 from slotlock.stores.writes import Changes, Writes
-from tests.support.variants import campaigns, live, locking, rules, series, stock, writing
+from tests.support.variants import campaigns, live, locking, queue, rules, series, stock, writing
 
 # Each of them by its name, and how it is switched off.
 MORE = {
@@ -42,12 +43,14 @@ MORE = {
     **campaigns.GUARDS,
     **series.GUARDS,
     **live.GUARDS,
+    **queue.GUARDS,
 }
 # Points that are reached in a part of the app of their own.
 PAUSABLE = {
     **dict.fromkeys(("record", "transaction", "between"), writing.pausable),
     "spread": campaigns.pausable,
     "plan": series.pausable,
+    **dict.fromkeys(("batch", "batches"), queue.pausable),
 }
 
 
