@@ -5,20 +5,23 @@ themselves, so that no other process of the tests serves it.
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from slotlock.api.embedded import Servers
+from slotlock.desk.admitted import serve_batch
+from slotlock.desk.desk import Desk
+from slotlock.domain.bookings import SlotId
+from slotlock.stores.queue_partitions import Partition
 from tests.support.client import Json
 from tests.support.desk import BOOKING, REFUSAL, SLOT, Person, wait_for
 from tests.support.offices import until
 from tests.support.processes import AppProcess, environment
 from tests.support.stage import Scene, Stage, scene_on, variant
 
-OWN_PART = "/9"
 TICKET = f"""fragment T on Ticket {{ id slotId status place askedAt outcome {{
   __typename {REFUSAL}
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
@@ -67,6 +70,18 @@ class Customer(Person):
         return str(outcome.get("code", outcome["__typename"]))
 
 
+def own_part(servers: Servers) -> Servers:
+    """The same servers, and a part of Redis that no process of other tests looks at."""
+    return replace(servers, redis_url=f"{servers.redis_url}/9")
+
+
+async def serve_who_is_there(desk: Desk, slot_id: SlotId) -> None:
+    """Serve those who are in line for a slot, alone in its partition, as a worker does."""
+    partition = Partition(desk.queue.line, desk.queue.partition_of(slot_id))
+    entries = await partition.take()
+    await partition.finish(slot_id, await serve_batch(desk, slot_id, entries))
+
+
 @dataclass
 class QueueScene(Scene):
     """A scene in which nobody serves the queue until a worker comes."""
@@ -107,8 +122,7 @@ class QueueScene(Scene):
 async def line(servers: Servers, logs: Path) -> AsyncIterator[QueueScene]:
     """A scene with an empty queue of its own, and nobody who serves it."""
     settings = {
-        **environment(servers, "queue"),
-        "SLOTLOCK_REDIS_URL": servers.redis_url + OWN_PART,
+        **environment(own_part(servers), "queue"),
         "SLOTLOCK_QUEUE_WORKER": "off",
     }
     logs.mkdir(parents=True)
