@@ -4,6 +4,7 @@ A Redis holds one queue, whatever the databases behind: these scenes have a part
 themselves, so that no other process of the tests serves it.
 """
 
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +30,8 @@ TICKET = f"""fragment T on Ticket {{ id slotId status place askedAt outcome {{
   ... on KeyReused {{ idempotencyKey }}
 }} }} {BOOKING} {SLOT}"""
 REQUEST = f"""mutation($input: BookSlotInput!) {{ requestBooking(input: $input) {{
-  __typename ...T {REFUSAL} ... on QueueFull {{ slotId retryAfterMs }}
+  __typename ...T {REFUSAL}
+  ... on QueueFull {{ slotId retryAfterMs }} ... on KeyReused {{ idempotencyKey }}
 }} }} {TICKET}"""
 LOOK = f"query($id: ID!) {{ ticket(id: $id) {{ ...T }} }} {TICKET}"
 WATCH_TICKET = f"subscription($id: ID!) {{ ticket(id: $id) {{ ...T }} }} {TICKET}"
@@ -89,7 +91,7 @@ class QueueScene(Scene):
     def worker(self, off: str = "", pause: str = "", stage: Stage | None = None) -> AppProcess:
         """A process that serves the queue, too."""
         settings = {**self.environment, "SLOTLOCK_QUEUE_WORKER": "on"}
-        where = self.logs / f"worker{len(list(self.logs.glob('worker*')))}"
+        where = self.logs / secrets.token_hex(4)
         return self.stack.enter_context(variant(settings, where, off=off, pause=pause, stage=stage))
 
     def customer(self, app: AppProcess, number: int) -> Customer:
@@ -125,7 +127,6 @@ async def line(servers: Servers, logs: Path) -> AsyncIterator[QueueScene]:
         **environment(own_part(servers), "queue"),
         "SLOTLOCK_QUEUE_WORKER": "off",
     }
-    logs.mkdir(parents=True)
     async with scene_on(settings, logs) as scene:
         scene.redis.flushdb()
         yield QueueScene(**vars(scene))

@@ -1,4 +1,4 @@
-"""Guards of the admission queue, switched off one by one, and a worker that stops at its batches."""
+"""Guards of the admission queue, off one by one, and a worker that stops at its batches."""
 
 import secrets
 from datetime import datetime
@@ -33,7 +33,7 @@ async def _served_by_all(self: Locks, *slot_ids: Any, wait_s: float = 0.0) -> Le
 
 
 def consumers_side_by_side() -> None:
-    """Every process is a consumer of every partition, as groups of Redis Streams are mostly used."""
+    """Every process is a consumer of every partition, as groups of streams are mostly used."""
     Locks.acquire = _served_by_all  # type: ignore[method-assign]
     queue_partitions.SERVER = secrets.token_hex(4)
 
