@@ -15,7 +15,9 @@ import pytest
 from slotlock.api.embedded import Servers
 from slotlock.desk.admitted import serve_batch
 from slotlock.desk.desk import Desk
+from slotlock.desk.once import key_id_of
 from slotlock.domain.bookings import SlotId
+from slotlock.graphql.ids import ticket_of
 from slotlock.stores.queue_partitions import Partition
 from tests.support.client import Json
 from tests.support.desk import BOOKING, REFUSAL, SLOT, Person, wait_for
@@ -110,6 +112,15 @@ class QueueScene(Scene):
         """All that Redis knows of who stands in line."""
         hashes = [self.redis.hgetall(key) for key in self.redis.scan_iter("*:tickets")]
         return {field: value for each in hashes for field, value in each.items()}
+
+    def kept(self, ticket_id: str) -> str:
+        """The outcome that is kept of a ticket, read past the app."""
+        ref = ticket_of(ticket_id)
+        assert ref is not None
+        answers = self.mongo.get_default_database()["answers"]
+        answer = answers.find_one({"_id": key_id_of(ref.asked_by, ref.key)})
+        assert answer is not None
+        return str(answer["outcome"]["_is"])
 
     async def until_served(self) -> None:
         """Wait until nobody is in line."""
