@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from zlib import crc32
 
 import pytest
 
@@ -14,7 +13,7 @@ from slotlock.desk.booking import Wish
 from slotlock.desk.queueing import request_booking
 from slotlock.domain.tickets import Ticket
 from slotlock.stores.ids import new_slot_id
-from slotlock.stores.queue import PARTITIONS, Queue
+from slotlock.stores.queue import Queue
 from slotlock.stores.redis import RedisLine, redis_client
 from slotlock.stores.writes import Changes
 from tests.domain.test_booking import slot
@@ -23,7 +22,7 @@ from tests.support.client import Json
 from tests.support.desk import BOOK
 from tests.support.desks import House, open_house
 from tests.support.processes import AppProcess, free_port
-from tests.support.tickets import REQUEST, Customer, QueueScene, line, own_part
+from tests.support.tickets import REQUEST, Customer, QueueScene, line, own_part, partition_of
 from tests.support.volley import volley
 
 __all__ = ["line"]
@@ -51,7 +50,7 @@ async def slots_of(scene: QueueScene, app: AppProcess, *, together: bool) -> tup
     first = await scene.slot(app, capacity=5)
     while True:
         other = await scene.slot(app, capacity=5)
-        parts = {crc32(gid[-24:].encode()) % PARTITIONS for gid in (first, other)}
+        parts = {partition_of(first), partition_of(other)}
         if len(parts) == (1 if together else 2):
             return first, other
 

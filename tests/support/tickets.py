@@ -6,9 +6,11 @@ themselves, so that no other process of the tests serves it.
 
 import secrets
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -18,6 +20,7 @@ from slotlock.desk.desk import Desk
 from slotlock.desk.once import key_id_of
 from slotlock.domain.bookings import SlotId
 from slotlock.graphql.ids import ticket_of
+from slotlock.stores.queue import PARTITIONS
 from slotlock.stores.queue_partitions import Partition
 from tests.support.client import Json
 from tests.support.desk import BOOKING, REFUSAL, SLOT, Person, wait_for
@@ -79,6 +82,11 @@ def own_part(servers: Servers) -> Servers:
     return replace(servers, redis_url=f"{servers.redis_url}/9")
 
 
+def partition_of(slot_gid: str) -> int:
+    """The part of the line in which people stand in front of a slot."""
+    return crc32(slot_gid[-24:].encode()) % PARTITIONS
+
+
 async def serve_who_is_there(desk: Desk, slot_id: SlotId) -> None:
     """Serve those who are in line for a slot, alone in its partition, as a worker does."""
     partition = Partition(desk.queue.line, desk.queue.partition_of(slot_id))
@@ -90,10 +98,24 @@ async def serve_who_is_there(desk: Desk, slot_id: SlotId) -> None:
 class QueueScene(Scene):
     """A scene in which nobody serves the queue until a worker comes."""
 
+    def counter(self, off: str = "", length: int = 1_000) -> AppProcess:
+        """A process that lets so many stand in a part of the line, and serves nobody."""
+        return self._process({"SLOTLOCK_QUEUE_LENGTH": str(length)}, off)
+
     def worker(self, off: str = "", pause: str = "", stage: Stage | None = None) -> AppProcess:
         """A process that serves the queue, too."""
-        settings = {**self.environment, "SLOTLOCK_QUEUE_WORKER": "on"}
-        where = self.logs / secrets.token_hex(4)
+        return self._process({"SLOTLOCK_QUEUE_WORKER": "on"}, off, pause, stage)
+
+    def paused_worker(self, off: str = "", pause: str = "batch") -> Stage:
+        """A process that serves the queue and stops with the first batch it took, or each."""
+        stage = Stage(self.redis)
+        self.worker(off, pause, stage)
+        return stage
+
+    def _process(
+        self, more: Json, off: str = "", pause: str = "", stage: Stage | None = None
+    ) -> AppProcess:
+        settings, where = {**self.environment, **more}, self.logs / secrets.token_hex(4)
         return self.stack.enter_context(variant(settings, where, off=off, pause=pause, stage=stage))
 
     def customer(self, app: AppProcess, number: int) -> Customer:
@@ -131,13 +153,24 @@ class QueueScene(Scene):
         await until(empty, "an empty line")
 
 
-@pytest.fixture
-async def line(servers: Servers, logs: Path) -> AsyncIterator[QueueScene]:
-    """A scene with an empty queue of its own, and nobody who serves it."""
-    settings = {
-        **environment(own_part(servers), "queue"),
-        "SLOTLOCK_QUEUE_WORKER": "off",
-    }
-    async with scene_on(settings, logs) as scene:
+@asynccontextmanager
+async def queue_scene(servers: Servers, logs: Path, people: int) -> AsyncIterator[QueueScene]:
+    """A scene with so many people, an empty queue of its own, and nobody who serves it."""
+    settings = {**environment(own_part(servers), "queue"), "SLOTLOCK_QUEUE_WORKER": "off"}
+    async with scene_on(settings, logs, people) as scene:
         scene.redis.flushdb()
         yield QueueScene(**vars(scene))
+
+
+@pytest.fixture
+async def line(servers: Servers, logs: Path) -> AsyncIterator[QueueScene]:
+    """A scene with a few people, and nobody who serves the queue."""
+    async with queue_scene(servers, logs, 12) as scene:
+        yield scene
+
+
+@pytest.fixture
+async def crowded(servers: Servers, logs: Path) -> AsyncIterator[QueueScene]:
+    """The same with 200 people."""
+    async with queue_scene(servers, logs, 200) as scene:
+        yield scene
