@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
+from slotlock.domain.bookings import SlotId
+from slotlock.stores import lock_scripts
 from tests.support.client import Json
 from tests.support.offices import until
 from tests.support.processes import AppProcess
-from tests.support.tickets import REQUEST, Customer, QueueScene, crowded, line
+from tests.support.tickets import REQUEST, Customer, QueueScene, crowded, line, partition_of
 from tests.support.volley import volley
 
 __all__ = ["crowded", "line"]
@@ -119,11 +121,10 @@ async def test_who_asked_before_others_and_asks_again_keeps_their_place(line: Qu
 
 async def stands_for_the_lease(line: QueueScene, slot_id: str) -> None:
     """Wait until another process waits to serve the part of the line that one serves."""
+    waiting = lock_scripts.keys(SlotId(f"queue:{partition_of(slot_id)}"))[1]
 
     async def waits() -> bool:
-        return any(
-            line.redis.zcard(key) for key in line.redis.scan_iter("slotlock:{queue:*}:queue")
-        )
+        return bool(line.redis.zcard(waiting))
 
     await until(waits, "somebody who waits for the lease")
 

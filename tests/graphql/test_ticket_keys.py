@@ -5,13 +5,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from slotlock.api.embedded import Servers
-from slotlock.desk.booking import Wish
+from slotlock.desk.booking import Asking, Wish, book_for
 from slotlock.desk.queueing import request_booking
-from slotlock.domain.tickets import Ticket
+from slotlock.domain.outcomes import Booked
+from slotlock.domain.tickets import RequestLost, Ticket
+from slotlock.stores.answers import KeptAnswer
 from slotlock.stores.ids import new_slot_id
 from slotlock.stores.queue import Queue
 from slotlock.stores.redis import RedisLine, redis_client
@@ -224,3 +227,23 @@ def test_served_at_once_for_want_of_a_line_the_same_key_gives_the_same_ticket(
     first, again = house.runner.run(sent_twice())
     assert isinstance(first, Ticket)
     assert first == again
+
+
+def test_a_request_that_was_told_lost_is_granted_to_nobody_who_still_has_it(house: House) -> None:
+    async def served_late() -> list[Any]:
+        desk, organiser, ada = house.desks[0], house.people[-1], house.people[0]
+        slot_id = new_slot_id()
+        made = slot(3, id=slot_id, start=MORNING.replace(year=2041))
+        assert await desk.writes.commit(Changes((), new=(made,)))
+        slip = Wish(key="k").slip(organiser, "book", slot_id, ada.user_id)
+        assert slip is not None
+        await desk.answers.keep(KeptAnswer(slip.key_id, "", RequestLost(), MORNING))
+        late = replace(slip, asked_at=MORNING)
+        asking = Asking(organiser, slot_id, ada.user_id, hold=False, slip=late)
+        granted = await book_for(desk, asking, 0.0)
+        asked_again = await book_for(desk, replace(asking, slip=slip), 0.0)
+        return [granted, asked_again]
+
+    granted, asked_again = house.runner.run(served_late())
+    assert isinstance(granted, RequestLost)
+    assert isinstance(asked_again, Booked)
