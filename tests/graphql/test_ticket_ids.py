@@ -127,11 +127,12 @@ async def test_without_identity_there_are_no_tickets(line: QueueScene, token: st
 )  # fmt: skip
 async def test_malformed_wishes_are_told_so(line: QueueScene, wish: dict[str, object]) -> None:
     app = line.app()
-    asked = {"slotId": await line.slot(app), **wish}
+    slot_id = await line.slot(app)
+    asked = {"slotId": slot_id, **wish}
     assert await line.customer(app, 0).error_code(REQUEST, input=asked) == "BAD_USER_INPUT"
     ada = line.customer(app, 0)
     assert (await ada.request("no slot"))["code"] == "SLOT_NOT_FOUND"
-    assert (await ada.request(asked["slotId"], userId="nobody"))["code"] == "PERSON_NOT_FOUND"
+    assert (await ada.request(slot_id, userId="nobody"))["code"] == "PERSON_NOT_FOUND"
     assert line.in_line() == 0
 
 

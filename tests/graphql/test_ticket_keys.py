@@ -110,7 +110,11 @@ async def test_a_key_with_other_arguments_is_reuse_in_line_and_answered(line: Qu
     ada, ben = line.customers(app, 2)
     await ada.team_up(ben)
     ticket = await ada.stand(slot_id, **KEY)
-    others = [(other_id, {}), (slot_id, {"hold": True}), (slot_id, {"userId": await ben.id()})]
+    others: list[tuple[str, Json]] = [
+        (other_id, {}),
+        (slot_id, {"hold": True}),
+        (slot_id, {"userId": await ben.id()}),
+    ]
     for other, wish in others:
         assert (await ada.request(other, **KEY, **wish))["code"] == "KEY_REUSED"
     assert (await ben.stand(other_id, **KEY))["place"] == 1

@@ -105,8 +105,8 @@ async def test_a_slow_reader_is_told_the_latest_and_spared_what_came_between(
     async with aclosing(counter.watch(5, last)) as told:
         assert plain(await anext(told))["place"] == 6
         (watch,) = counter.desk.tickets._watches[counter.slot_id]
+        assert last.number is not None
         for left in range(1, 6):  # each is told, and none of it is read
-            assert last.number is not None
             watch.tell(last.after(last.number - 6 + left))
         assert plain(await anext(told))["place"] == 1
         watch.tell(last.after(last.number - 1))  # nothing new

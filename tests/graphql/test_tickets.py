@@ -64,6 +64,7 @@ async def test_who_comes_too_late_is_told_so_by_the_ticket_or_at_once(line: Queu
 
 
 async def _refusing(organiser: Person, why: str) -> str:
+    fields: Json = {}
     match why:
         case "NOT_YET_OPEN":
             fields = {"campaignId": await campaign(organiser, opensAt=in_hours(1))}
@@ -74,8 +75,6 @@ async def _refusing(organiser: Person, why: str) -> str:
             fields = {"campaignId": await campaign(organiser, eligibleGroups=[["5a"]])}
         case "SLOT_NOT_FOUND":
             fields = {"draft": True}
-        case _:
-            fields = {}
     slot_id = await organiser.slot(**fields)
     if why == "SLOT_CANCELLED":
         await organiser.call_off(slot_id)

@@ -130,7 +130,7 @@ class QueueScene(Scene):
         """How many requests are in line, taken or not."""
         return sum(self.redis.xlen(key) for key in self.redis.scan_iter("*:requests"))
 
-    def known(self) -> dict[bytes, bytes]:
+    def known(self) -> dict[Any, Any]:
         """All that Redis knows of who stands in line."""
         hashes = [self.redis.hgetall(key) for key in self.redis.scan_iter("*:tickets")]
         return {field: value for each in hashes for field, value in each.items()}

@@ -55,7 +55,7 @@ def _nobody(*_: Any) -> None:
 
 def trusted_line() -> None:
     """What was found in order before the queue is in order behind it."""
-    rules.book = _granted  # type: ignore[assignment]
+    rules.book = _granted
     instead(booking.allowed_parties, _anybody)
     instead(admitted._barred, _nobody)
 
