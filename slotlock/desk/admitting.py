@@ -68,7 +68,8 @@ async def _serve_in_turn(desk: Desk, turns: Locks, partition: Partition, lease: 
     try:
         if lease.token is None:
             raise RedisAwayError("there is no queue")
-        while entries := await partition.unfinished():
+        # Each look counts as a delivery, and who lost the turn serves nobody.
+        while not lease.lost.is_set() and (entries := await partition.unfinished()):
             await _to_the_end(_serve(desk, partition, lease, entries))
         clock = asyncio.get_running_loop().time
         until = clock() + random.uniform(*TURN_S)  # noqa: S311
