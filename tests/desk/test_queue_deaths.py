@@ -115,7 +115,7 @@ async def test_a_request_that_is_delivered_many_times_has_one_outcome_and_one_bo
     line.put_back(line.entries * 3)
     scene.worker()
     await line.assert_served(*THREE_OF_SIX)
-    assert len((await scene.organiser(hall.front).history(line.slot_id))) == 0
+    assert len(await scene.organiser(hall.front).history(line.slot_id)) == 0
 
 
 async def test_while_somebody_is_served_nobody_behind_them_is(scene: Scene, hall: Hall) -> None:

@@ -1,4 +1,4 @@
-"""Redis loses the admission queue, or is away for a while: what tickets tell, and what is booked."""
+"""Redis loses the admission queue, or is away: what tickets tell, and what is booked."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -10,10 +10,8 @@ import pytest
 from slotlock.api.embedded import Servers
 from tests.support.client import Json
 from tests.support.desk import wait_for
-from tests.support.processes import AppProcess
 from tests.support.queue_scenes import (
     Hall,
-    InLine,
     heard_the_end,
     name_of,
     open_hall,
@@ -36,30 +34,48 @@ async def scene(hall: Hall, logs: Path) -> AsyncIterator[Scene]:
     async with scene_on(hall.environment, logs, people=6) as scene:
         scene.redis.flushall()
         yield scene
-        hall.valkey.kill()
-        hall.valkey.start()
-        await says_of_redis(hall.front, "up")
+        await restart(hall)
 
 
-async def says_of_redis(app: AppProcess, state: str) -> None:
-    """Wait until the app has noticed."""
+async def go_away(hall: Hall, how: str) -> None:
+    """Redis is killed or hangs, and the front has noticed."""
+    getattr(hall.valkey, how)()
 
     async def look() -> Json:
-        async with httpx.AsyncClient(trust_env=False, timeout=10) as http:
-            found: Json = (await http.get(app.url + "/readyz")).json()
-            return found
+        readiness: Json = (await fetched(hall, "/readyz")).json()
+        return readiness
 
-    await wait_for(look, lambda seen: seen["redis"] == state, f"Redis is {state}")
+    await wait_for(look, lambda seen: seen["redis"] == "away", "Redis is away")
+
+
+async def come_back(hall: Hall, how: str) -> None:
+    """Redis is started or goes on, and the front uses it again."""
+    getattr(hall.valkey, how)()
+
+    async def look() -> Json:
+        return {"metrics": (await fetched(hall, "/metrics")).text}
+
+    await wait_for(look, lambda seen: "slotlock_redis_degraded 0.0" in seen["metrics"], "used")
+
+
+async def fetched(hall: Hall, path: str) -> httpx.Response:
+    """A plain page of the front."""
+    async with httpx.AsyncClient(trust_env=False, timeout=10) as http:
+        return await http.get(hall.front.url + path)
+
+
+async def restart(hall: Hall) -> None:
+    """Redis is another process, and has nothing."""
+    await go_away(hall, "kill")
+    await come_back(hall, "start")
 
 
 async def lose_all(hall: Hall, scene: Scene, how: str) -> None:
     """Redis has nothing any more."""
     if how == "flushed":
         scene.redis.flushall()
-        return
-    hall.valkey.kill()
-    hall.valkey.start()
-    await says_of_redis(hall.front, "up")
+    else:
+        await restart(hall)
 
 
 @pytest.mark.parametrize("how", ["flushed", "restarted"])
@@ -105,7 +121,7 @@ async def test_what_was_answered_stays_answered(scene: Scene, hall: Hall) -> Non
     before = await line.look()
     await lose_all(hall, scene, "flushed")
     assert await line.look() == before
-    hall.valkey.kill()
+    await go_away(hall, "kill")
     assert await line.look() == before
 
 
@@ -129,12 +145,6 @@ async def test_who_asks_again_after_a_loss_is_booked_once_though_the_first_reque
     line.assert_roster(await line.look())
 
 
-async def served_now(line: InLine, number: int) -> Json:
-    """Somebody new asks while Redis is away."""
-    await says_of_redis(line.front, "away")
-    return await line.arrive(line.scene.person(line.front, number))
-
-
 async def test_while_redis_is_away_a_request_is_served_at_once_and_tickets_are_told(
     scene: Scene, hall: Hall
 ) -> None:
@@ -144,14 +154,13 @@ async def test_while_redis_is_away_a_request_is_served_at_once_and_tickets_are_t
     worker.kill()
     line.let_locks_run_out()
     await line.arrive(scene.person(hall.front, 1))
-    hall.valkey.pause()
-    served = await served_now(line, 2)
+    await go_away(hall, "pause")
+    served = await line.arrive(scene.person(hall.front, 2))
     assert (served["status"], name_of(served)) == ("ANSWERED", "Booked")
     first, waiting, at_once = await line.look()
     assert name_of(first) == name_of(at_once) == "Booked"
     assert (waiting["status"], waiting["place"]) == ("QUEUED", None)
-    hall.valkey.resume()
-    await says_of_redis(hall.front, "up")
+    await come_back(hall, "resume")
     scene.worker()
     await line.assert_served("Booked", "Booked", "Booked")
 
@@ -160,12 +169,10 @@ async def test_who_is_served_at_once_while_their_request_is_in_line_is_booked_on
     scene: Scene, hall: Hall
 ) -> None:
     line = await stand(scene, hall.front, size=2, places=2)
-    hall.valkey.pause()
-    await says_of_redis(hall.front, "away")
+    await go_away(hall, "pause")
     assert name_of(await line.ask_again(0)) == "Booked"
     await line.cancel(0)
-    hall.valkey.resume()
-    await says_of_redis(hall.front, "up")
+    await come_back(hall, "resume")
     scene.worker()
     await line.until("ANSWERED")
     assert await line.told() == ["Booked", "Booked"]
@@ -174,9 +181,6 @@ async def test_who_is_served_at_once_while_their_request_is_in_line_is_booked_on
 
 async def test_who_serves_finds_redis_again_by_itself(scene: Scene, hall: Hall) -> None:
     scene.worker()
-    hall.valkey.kill()
-    await says_of_redis(hall.front, "away")
-    hall.valkey.start()
-    await says_of_redis(hall.front, "up")
-    line = await stand(scene, hall.front, size=3, places=2)
-    await line.assert_served("Booked", "Booked", "SlotFull")
+    await restart(hall)
+    line = await stand(scene, hall.front, size=3, places=3)
+    await line.assert_served(*["Booked"] * 3)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
 from slotlock.api.embedded import Servers
 from slotlock.domain.bookings import SlotId
 from slotlock.stores.queue import PARTITIONS, Queue
@@ -111,6 +110,14 @@ class InLine:
 
         await wait_for(look, so, f"{numbers or 'all'} are {status}")
 
+    async def until_empty(self) -> None:
+        """Wait until nobody is in line any more."""
+
+        async def look() -> Json:
+            return {"left": len(self.entries)}
+
+        await wait_for(look, lambda seen: not seen["left"], "all have left the line")
+
     async def assert_served(self, *names: str) -> None:
         """Each gets this outcome, once and for all, and who is told that they are booked is."""
         await self.until("ANSWERED")
@@ -147,7 +154,7 @@ class InLine:
     def put_back(self, entries: Sequence[dict[bytes, bytes]]) -> None:
         """Deliver requests once more, as a copy of the stream would."""
         for fields in entries:
-            self.scene.redis.xadd(self.keys[0], dict(fields))
+            self.scene.redis.xadd(self.keys[0], {**fields})
 
     def let_locks_run_out(self) -> None:
         """Let what the dead held, of the slot and of the partition, run out now."""
@@ -197,5 +204,3 @@ async def heard_the_end(opened: Socket, status: str) -> Json:
     ticket = await heard(opened, status)
     assert (await opened.receive())["type"] == "complete"
     return ticket
-
-

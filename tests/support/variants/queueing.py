@@ -1,4 +1,4 @@
-"""Guards of the admission queue, switched off one by one, and requests that harm who serves them."""
+"""Guards of the admission queue, switched off one by one, and requests that harm their servers."""
 
 import os
 import signal
@@ -64,7 +64,7 @@ def _without_slip(self: Any) -> Asking:
 def requests_without_keys() -> None:
     """Who serves a request neither looks for its answer nor keeps one with what is written."""
     instead(admitted._known, _nothing_known)
-    admitted._Visitor.asking = property(_without_slip)  # type: ignore[misc,assignment]
+    admitted._Visitor.asking = property(_without_slip)  # type: ignore[assignment]
 
 
 async def _mine_as_well(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
@@ -86,7 +86,7 @@ async def _keep_no_loss(self: Answers, answer: KeptAnswer) -> None:
 
 def loss_unmarked() -> None:
     """That a request is lost is told, and nobody is kept from granting it."""
-    Answers.keep = _keep_no_loss  # type: ignore[method-assign,assignment]
+    Answers.keep = _keep_no_loss  # type: ignore[method-assign]
 
 
 def suspects_together() -> None:
@@ -112,7 +112,7 @@ def holds_raise() -> None:
             raise RuntimeError("there is something about this one")
         return request_of(self, *arguments)
 
-    Asking.request = raising  # type: ignore[method-assign]
+    Asking.request = raising  # type: ignore[method-assign,assignment]
 
 
 def holds_kill() -> None:
@@ -123,7 +123,7 @@ def holds_kill() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return request_of(self, *arguments)
 
-    Asking.request = deadly  # type: ignore[method-assign]
+    Asking.request = deadly  # type: ignore[method-assign,assignment]
 
 
 MISHAPS = {"holds-raise": holds_raise, "holds-kill": holds_kill}
@@ -148,4 +148,4 @@ def pausable() -> None:
     """Let who serves the queue be stopped before the decision, after the grants, after all."""
     instead(serve_batch, _late_batch)
     instead(keep_outcomes, _late_keep)
-    Partition.finish = _late_finish  # type: ignore[method-assign]
+    Partition.finish = _late_finish  # type: ignore[method-assign,assignment]
