@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,12 +130,12 @@ async def two_serve(scene: Scene, hall: Hall, off: str) -> list[str]:
     line = await stand(scene, hall.front, size=0, places=1)
     both = [scene.paused_worker("taken", off) for _ in range(2)]
     await line.arrive(scene.person(hall.front, 0))
-    reached = {f"{stage.name}:reached": (worker, stage) for worker, stage in both}
-    found: tuple[bytes, bytes] = scene.redis.blpop(list(reached), 4)  # type: ignore[assignment]
-    sleeper, stage = reached[found[0].decode()]
+    reached = {f"{stage.name}:reached": worker for worker, stage in both}
+    found: Any = await asyncio.to_thread(scene.redis.blpop, list(reached), 4)
+    sleeper = reached[found[0].decode()]
     sleeper.process.send_signal(signal.SIGSTOP)
-    for _, other in both:
-        other.go()
+    for _, stage in both:
+        stage.go()
     await line.arrive(scene.person(hall.front, 1))
     line.let_locks_run_out()
     await line.until("ANSWERED", 1)

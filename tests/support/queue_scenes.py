@@ -141,24 +141,28 @@ class InLine:
         assert given_back["__typename"] == "BookingCancelled", given_back
 
     @property
-    def keys(self) -> tuple[str, str, str]:
-        """The keys of the partition where they stand."""
-        return keys(partition_of(self.slot_id))
+    def partition(self) -> int:
+        """Where they stand, in every process the same."""
+        return Queue(
+            None, PARTITIONS
+        ).partition_of(  # type: ignore[arg-type]
+            SlotId(self.slot_id[-24:])
+        )
 
     @property
-    def entries(self) -> list[dict[bytes, bytes]]:
+    def entries(self) -> list[dict[Any, Any]]:
         """What is in line there, as Redis has it."""
-        found: Any = self.scene.redis.xrange(self.keys[0])
+        found: Any = self.scene.redis.xrange(keys(self.partition)[0])
         return [fields for _, fields in found]
 
-    def put_back(self, entries: Sequence[dict[bytes, bytes]]) -> None:
+    def put_back(self, entries: Sequence[dict[Any, Any]]) -> None:
         """Deliver requests once more, as a copy of the stream would."""
         for fields in entries:
-            self.scene.redis.xadd(self.keys[0], {**fields})
+            self.scene.redis.xadd(keys(self.partition)[0], fields)
 
     def let_locks_run_out(self) -> None:
         """Let what the dead held, of the slot and of the partition, run out now."""
-        queue = f"slotlock:{{queue:{partition_of(self.slot_id)}}}:lock"
+        queue = f"slotlock:{{queue:{self.partition}}}:lock"
         self.scene.redis.delete(lock_key(self.slot_id), queue)
 
 
@@ -175,11 +179,6 @@ async def stand(scene: Scene, front: AppProcess, size: int, places: int) -> InLi
     for person in scene.people(front, size):
         await line.arrive(person)
     return line
-
-
-def partition_of(slot_gid: str) -> int:
-    """The partition of a slot."""
-    return Queue(None, PARTITIONS).partition_of(SlotId(slot_gid[-24:]))  # type: ignore[arg-type]
 
 
 @asynccontextmanager
