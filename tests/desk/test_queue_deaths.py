@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from slotlock.api.embedded import Servers
+from tests.support.client import Json
+from tests.support.desk import wait_for
 from tests.support.queue_scenes import Hall, InLine, heard_the_end, open_hall, stand, watching
 from tests.support.stage import Scene, scene_on
 
@@ -88,7 +90,7 @@ async def test_places_go_in_order_of_arrival_while_servers_come_and_die(
     await line.assert_served(*["Booked"] * 12)
 
 
-@pytest.mark.parametrize("step", ["taken", "commit", "granted", "kept"])
+@pytest.mark.parametrize("step", STEPS)
 async def test_who_slept_longer_than_their_turn_changes_nothing_when_they_wake(
     scene: Scene, hall: Hall, step: str
 ) -> None:
@@ -106,6 +108,26 @@ async def test_who_slept_longer_than_their_turn_changes_nothing_when_they_wake(
     assert sleeper.stop() == 0  # it has finished what it had begun
     assert await line.look() == before
     assert len(scene.live(line.slot_id)) == 2
+
+
+async def test_who_lost_their_turn_takes_nothing_from_who_has_it(scene: Scene, hall: Hall) -> None:
+    line = await stand(scene, hall.front, size=2, places=2)
+    await killed(line, "taken")
+    late, stage = scene.paused_worker("overslept")
+    await asyncio.to_thread(stage.wait_until_reached)
+    line.let_locks_run_out()
+    _, present = scene.paused_worker("taken")
+    await asyncio.to_thread(present.wait_until_reached)
+    stage.go()
+
+    async def waiting_for_a_turn() -> Json:
+        return {"count": scene.redis.zcard(line.turn_key("line"))}
+
+    await wait_for(waiting_for_a_turn, lambda seen: seen["count"], "they stand in line again")
+    assert await line.told() == ["QUEUED", "QUEUED"]
+    present.go()
+    await line.assert_served("Booked", "Booked")
+    assert late.process.poll() is None
 
 
 async def test_a_request_that_is_delivered_many_times_has_one_outcome_and_one_booking(

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from slotlock.api.embedded import Servers
-from slotlock.domain.bookings import SlotId
-from slotlock.stores.queue import PARTITIONS, Queue
+from slotlock.stores.queue import PARTITIONS
 from slotlock.stores.queue_scripts import keys
 from tests.support.client import Json, Socket, socket
 from tests.support.desk import Person, wait_for
@@ -160,10 +159,13 @@ class InLine:
         for fields in entries:
             self.scene.redis.xadd(keys(self.partition)[0], fields)
 
+    def turn_key(self, part: str) -> str:
+        """The key of the turn to serve their partition, or of who waits for it."""
+        return f"slotlock:{{queue:{self.partition}}}:{part}"
+
     def let_locks_run_out(self) -> None:
         """Let what the dead held, of the slot and of the partition, run out now."""
-        queue = f"slotlock:{{queue:{self.partition}}}:lock"
-        self.scene.redis.delete(lock_key(self.slot_id), queue)
+        self.scene.redis.delete(lock_key(self.slot_id), self.turn_key("lock"))
 
 
 async def ask(person: Person, slot_id: str, **wish: Any) -> Json:

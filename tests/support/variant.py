@@ -6,8 +6,7 @@ it to. Both are made here, from outside: the app itself knows nothing of it.
     VARIANT_OFF     guards to switch off, of: version lock owner ttl announcements fairness
                     barging heartbeat renewal team-version, and those in tests/support/variants
     VARIANT_PAUSE   where the first act that gets there waits, of: commit release record
-                    transaction between spread plan batch taken
-                    granted kept, batches (each of them)
+                    transaction between spread plan, and those of the queue
     VARIANT_STAGE   the name under which the test follows and frees it
     VARIANT_COMMAND what it is started as: serve, unless it says worker
 """
@@ -51,7 +50,7 @@ MORE = {
 # Points that are reached in a part of the app of their own.
 PAUSABLE = {
     **dict.fromkeys(("record", "transaction", "between"), writing.pausable),
-    **dict.fromkeys(("taken", "granted", "kept"), queueing.pausable),
+    **dict.fromkeys(queueing.POINTS, queueing.pausable),
     "spread": campaigns.pausable,
     "plan": series.pausable,
     **dict.fromkeys(("batch", "batches"), queue.pausable),

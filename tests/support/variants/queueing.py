@@ -11,7 +11,7 @@ from slotlock.desk.booking import Asking
 from slotlock.desk.desk import Desk
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.tickets import RequestLost
-from slotlock.stores import queue_partitions
+from slotlock.stores import mongo, queue_partitions
 from slotlock.stores.answers import Answers, KeptAnswer
 from slotlock.stores.leases import Lease
 from slotlock.stores.locks import Locks
@@ -19,10 +19,14 @@ from slotlock.stores.queue_partitions import Entry, Partition
 from tests.support.variants.points import instead, reach
 
 NEVER = 1_000_000
+# More than those after which a request that fails by itself is set aside.
+TRIES = 2 * admitting.MOST_TRIES
 serve_batch, keep_outcomes = admitted.serve_batch, admitted._keep
+serve_line = admitting._serve_line
 take, finish = Partition.take, Partition.finish
 keep, acquire, request_of = Answers.keep, Locks.acquire, Asking.request
 asking: Any = admitted._Visitor.asking
+batches: list[SlotId] = []
 
 
 async def _acknowledged_at_once(self: Partition) -> list[Entry]:
@@ -126,12 +130,27 @@ def holds_kill() -> None:
     Asking.request = deadly  # type: ignore[method-assign,assignment]
 
 
-MISHAPS = {"holds-raise": holds_raise, "holds-kill": holds_kill}
+def impatient() -> None:
+    """No guard: MongoDB is given up after half a second, so that many tries take little time."""
+    mongo.SELECTION_TIMEOUT_MS = mongo.OPERATION_TIMEOUT_MS = 500
+
+
+MISHAPS = {"holds-raise": holds_raise, "holds-kill": holds_kill, "impatient": impatient}
+POINTS = ("taken", "granted", "kept", "retried", "overslept")
 
 
 async def _late_batch(*arguments: Any) -> Any:
+    batches.append(arguments[1])
     await reach("taken")
+    if len(batches) > TRIES:
+        await reach("retried")
     return await serve_batch(*arguments)
+
+
+async def _late_line(desk: Desk, partition: Partition, lease: Lease, *more: Any) -> None:
+    if await reach("overslept"):
+        await lease.lost.wait()
+    await serve_line(desk, partition, lease, *more)
 
 
 async def _late_keep(*arguments: Any) -> None:
@@ -145,7 +164,10 @@ async def _late_finish(self: Partition, *arguments: Any) -> None:
 
 
 def pausable() -> None:
-    """Let who serves the queue be stopped before the decision, after the grants, after all."""
+    """Let who serves the queue be stopped before the decision, after the grants, after all; when
+    they tried many times; and until they have lost their turn.
+    """
     instead(serve_batch, _late_batch)
+    instead(serve_line, _late_line)
     instead(keep_outcomes, _late_keep)
     Partition.finish = _late_finish  # type: ignore[method-assign,assignment]
