@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from slotlock.api.embedded import Servers
 from slotlock.stores.queue import PARTITIONS
@@ -142,11 +143,7 @@ class InLine:
     @property
     def partition(self) -> int:
         """Where they stand, in every process the same."""
-        return Queue(
-            None, PARTITIONS
-        ).partition_of(  # type: ignore[arg-type]
-            SlotId(self.slot_id[-24:])
-        )
+        return crc32(self.slot_id[-24:].encode()) % PARTITIONS
 
     @property
     def entries(self) -> list[dict[Any, Any]]:

@@ -152,7 +152,9 @@ async def scene_on(
     """A scene in the database of this environment; its processes end with it."""
     crowd = await make_crowd(environment, people)
     with ExitStack() as stack:
-        redis = stack.enter_context(Redis.from_url(environment["SLOTLOCK_REDIS_URL"]))
+        # Longer than any wait for a paused act; the client's own limit is 5 s.
+        redis = Redis.from_url(environment["SLOTLOCK_REDIS_URL"], socket_timeout=60)
+        stack.enter_context(redis)
         mongo = MongoClient[dict[str, Any]](environment["SLOTLOCK_MONGO_URL"])
         stack.callback(mongo.close)
         async with http_client() as http:
