@@ -13,7 +13,7 @@ from slotlock.stores.queue_scripts import keys
 from tests.support.client import Json
 from tests.support.desk import wait_for
 from tests.support.processes import AppProcess
-from tests.support.queue_scenes import Hall, open_hall, stand
+from tests.support.queue_scenes import Hall, heard_the_end, open_hall, stand, watching
 from tests.support.servers import OwnServer, own_server
 from tests.support.stage import Scene, scene_on
 
@@ -74,12 +74,14 @@ async def test_however_often_it_is_tried_while_mongodb_is_away_all_are_answered_
     doomed, before = scene.paused_worker("taken")
     await asyncio.to_thread(before.wait_until_reached)
     _, tried = scene.paused_worker("retried", "impatient")
-    with away(mongo, harm):
-        doomed.kill()
-        line.let_locks_run_out()
-        await asyncio.to_thread(tried.wait_until_reached)
-        assert await line.told() == ["QUEUED"] * 4
-    tried.go()
+    async with watching(line, 0) as watcher:
+        with away(mongo, harm):
+            doomed.kill()
+            line.let_locks_run_out()
+            await asyncio.to_thread(tried.wait_until_reached)
+            assert len(line.entries) == 4
+        tried.go()
+        await heard_the_end(watcher, "ANSWERED")
     await says_of_mongodb(hall.front, "up")
     await line.assert_served(*TWO_OF_FOUR)
     assert scene.redis.xlen(keys(line.partition)[2]) == 0
