@@ -28,7 +28,7 @@ def hall(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture
 async def scene(hall: Hall, logs: Path) -> AsyncIterator[Scene]:
     """People, and an empty Redis."""
-    async with scene_on(hall.environment, logs, people=30) as scene:
+    async with scene_on(hall.environment, logs, people=12) as scene:
         scene.redis.flushall()
         yield scene
 
@@ -50,6 +50,7 @@ async def test_whoever_dies_at_a_step_each_request_has_one_outcome_in_order_of_a
         await killed(line, step)
         scene.worker()
         await line.assert_served(*THREE_OF_SIX)
+        await line.assert_in_order_of_arrival()
         told = [await heard_the_end(each, "ANSWERED") for each in (first, last)]
     assert [ticket["outcome"]["__typename"] for ticket in told] == ["Booked", "SlotFull"]
     assert line.entries == []
@@ -78,16 +79,14 @@ async def test_places_go_in_order_of_arrival_while_servers_come_and_die(
     scene: Scene, hall: Hall
 ) -> None:
     line = await stand(scene, hall.front, size=0, places=12)
-    people = scene.people(hall.front, 30)
     workers = [scene.worker()]
-    for number, person in enumerate(people):
-        # Those who come once it is full are refused at once, and are nobody's business here.
-        if number < 12:
-            await line.arrive(person)
-        if number % 4 == 3 and number < 12:
+    for number, person in enumerate(scene.people(hall.front, 12), start=1):
+        await line.arrive(person)
+        if number % 4 == 0:
             workers.append(scene.worker())
             workers.pop(0).kill()
     await line.assert_served(*["Booked"] * 12)
+    await line.assert_in_order_of_arrival()
 
 
 @pytest.mark.parametrize("step", STEPS)

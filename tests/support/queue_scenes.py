@@ -128,6 +128,12 @@ class InLine:
         assert [{k: v for k, v in a.items() if k != "__typename"} for a in again] == first
         self.assert_roster(first)
 
+    async def assert_in_order_of_arrival(self) -> None:
+        """Who came first was given a place first."""
+        told = [t["outcome"]["booking"] for t in await self.look() if name_of(t) == "Booked"]
+        roster = [str(booking["id"]) for booking in self.scene.truth(self.slot_id)["bookings"]]
+        assert roster == [booking["id"][-24:] for booking in told]
+
     def assert_roster(self, tickets: Sequence[Json]) -> None:
         """Those whose tickets say that they are booked are on the roster, and nobody else."""
         booked = [t["outcome"]["booking"]["id"][-24:] for t in tickets if name_of(t) == "Booked"]
