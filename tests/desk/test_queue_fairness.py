@@ -136,7 +136,7 @@ async def overtaking(
     app = line.app()
     slot_id = await line.slot(app)
     ada, ben = line.customers(app, 2)
-    slow = line.paused_worker(off)
+    slow = line.slow_worker(off)
     first = await ada.stand(slot_id)
     await asyncio.to_thread(slow.wait_until_reached)
     line.worker(off)

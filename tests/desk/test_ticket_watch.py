@@ -14,7 +14,7 @@ async def test_who_watches_is_told_each_nearer_place_and_then_the_outcome(line: 
     app = line.app()
     slot_id = await line.slot(app, capacity=1)
     first, second, third = line.customers(app, 3)
-    stage = line.paused_worker(pause="batches")
+    stage = line.slow_worker(pause="batches")
     await first.stand(slot_id)
     await asyncio.to_thread(stage.wait_until_reached)
     await second.stand(slot_id)

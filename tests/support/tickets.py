@@ -106,7 +106,7 @@ class QueueScene(Scene):
         """A process that serves the queue, too."""
         return self._process({"SLOTLOCK_QUEUE_WORKER": "on"}, off, pause, stage)
 
-    def paused_worker(self, off: str = "", pause: str = "batch") -> Stage:
+    def slow_worker(self, off: str = "", pause: str = "batch") -> Stage:
         """A process that serves the queue and stops with the first batch it took, or each."""
         stage = Stage(self.redis)
         self.worker(off, pause, stage)

@@ -31,7 +31,17 @@ from slotlock.stores import leases, locks, slot_documents, teams, waiting
 from slotlock.stores.lock_scripts import ACQUIRE
 from slotlock.stores.locks import Lease, Locks
 from slotlock.stores.writes import Changes, Writes
-from tests.support.variants import campaigns, live, locking, queue, queueing, rules, series, stock, writing
+from tests.support.variants import (
+    campaigns,
+    live,
+    locking,
+    queue,
+    queueing,
+    rules,
+    series,
+    stock,
+    writing,
+)
 
 # Each of them by its name, and how it is switched off.
 MORE = {

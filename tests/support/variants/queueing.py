@@ -20,7 +20,7 @@ from tests.support.variants.points import instead, reach
 
 NEVER = 1_000_000
 # More than those after which a request that fails by itself is set aside.
-TRIES = 2 * admitting.MOST_TRIES
+TRIES = 2 * len(admitting.TRIED_AGAIN_S)
 serve_batch, keep_outcomes = admitted.serve_batch, admitted._keep
 serve_line = admitting._serve_line
 take, finish = Partition.take, Partition.finish
