@@ -117,6 +117,7 @@ def holds_raise() -> None:
         return request_of(self, *arguments)
 
     Asking.request = raising  # type: ignore[method-assign,assignment]
+    admitting.TRIED_AGAIN_S = (0.05,) * len(admitting.TRIED_AGAIN_S)  # type: ignore[assignment]
 
 
 def holds_kill() -> None:
