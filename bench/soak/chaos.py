@@ -17,16 +17,25 @@ from bench.soak.sending import send_recent_again
 from bench.soak.servers import SoakError
 from bench.soak.world import World
 
+FLUSHED_WITHIN_S = 3.0
+NOT_WRITTEN_S = 2.0
 GAP_S = 2.5  # on average
 LOCKS = "slotlock:{*"
-# At once: a lock lives for some ms only.
+# At once: a lock lives for some ms only. What is in line is left alone, though not whose turn it is
+# to serve it: Redis loses a part of a line only with all that came after it.
 DELETE_ONE = """
-local found = redis.call('keys', ARGV[1])
+local found = {}
+for _, key in ipairs(redis.call('keys', ARGV[1])) do
+  if not string.find(key, '{queue:%d+}:[rta]') then table.insert(found, key) end
+end
 return #found > 0 and redis.call('del', found[ARGV[2] % #found + 1]) or 0
 """
 KINDS = {
     "kill app": 4,
     "stop app": 2,
+    "kill worker": 4,
+    "stop worker": 1,
+    "pause worker": 3,
     "FLUSHALL": 3,
     "kill Valkey": 2,
     "pause Valkey": 2,
@@ -56,6 +65,9 @@ async def cause(world: World) -> None:
     deeds: dict[str, Callable[[World, random.Random], Awaitable[None]]] = {
         "kill app": kill_app,
         "stop app": stop_app,
+        "kill worker": kill_worker,
+        "stop worker": stop_worker,
+        "pause worker": pause_worker,
         "FLUSHALL": flush,
         "kill Valkey": kill_valkey,
         "pause Valkey": pause_valkey,
@@ -90,8 +102,17 @@ def _idle(world: World, rng: random.Random) -> App | None:
 
 async def kill_app(world: World, rng: random.Random) -> None:
     """A process dies on whatever line it is, and another takes its place."""
-    if (app := _idle(world, rng)) is None:
-        return
+    if (app := _idle(world, rng)) is not None:
+        await _kill(world, app, rng)
+
+
+async def kill_worker(world: World, rng: random.Random) -> None:
+    """The worker dies with what it has taken from the line."""
+    if not world.worker.busy:
+        await _kill(world, world.worker, rng)
+
+
+async def _kill(world: World, app: App, rng: random.Random) -> None:
     app.busy = True
     try:
         app.kill()
@@ -104,27 +125,52 @@ async def kill_app(world: World, rng: random.Random) -> None:
 
 async def stop_app(world: World, rng: random.Random) -> None:
     """A process is told to stop, and does so in order."""
-    if (app := _idle(world, rng)) is None:
-        return
+    if (app := _idle(world, rng)) is not None:
+        await _stop(world, app)
+
+
+async def stop_worker(world: World, _rng: random.Random) -> None:
+    """The worker is told to stop."""
+    if not world.worker.busy:
+        await _stop(world, world.worker)
+
+
+async def _stop(world: World, app: App) -> None:
     app.busy = True
     try:
         code = await app.stop()
         if code != 0:
-            world.ledger.violation("bad exit", f"app {app.index} ended with {code} on SIGTERM")
+            world.ledger.violation("bad exit", f"{app.name} ended with {code} on SIGTERM")
         await app.start()
     finally:
         app.busy = False
 
 
+async def pause_worker(world: World, rng: random.Random) -> None:
+    """The worker hangs, mostly for longer than it may keep others from its turn."""
+    if (worker := world.worker).busy:
+        return
+    worker.busy = True
+    worker.pause()
+    await asyncio.sleep(rng.uniform(0.5, 5))
+    worker.resume()
+    worker.busy = False
+
+
 async def flush(world: World, _rng: random.Random) -> None:
     """Everything that Valkey knew is gone."""
+    began = time.time()
     with suppress(RedisError):
         await asyncio.to_thread(world.redis.flushall)
+    # One that was not answered in time may yet happen.
+    world.ledger.losses.append((began, time.time() + FLUSHED_WITHIN_S))
 
 
 async def kill_valkey(world: World, rng: random.Random) -> None:
     """Valkey dies, with what it had not written."""
+    began = time.time()
     world.valkey.kill()
+    world.ledger.losses.append((began - NOT_WRITTEN_S, time.time()))
     await asyncio.sleep(rng.uniform(0, 2))
     await world.valkey.start()
 

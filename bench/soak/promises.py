@@ -3,13 +3,14 @@
 from collections import defaultdict
 from datetime import datetime
 
+from bench.soak.keys import key_hash
 from bench.soak.ledger import Act, Json, Ledger, Send, hex_of
 from bench.soak.records import Record
 
 # The server goes on for so long with what a client gave up on.
 GOES_ON_S = 60.0
 EARLY_S = 0.5
-MAKING = ("book", "bookAll", "move")
+MAKING = ("book", "bookAll", "move", "request")
 MADE_BY_PEOPLE = ("booked", "held", "moved")
 
 Records = dict[str, Record]
@@ -58,7 +59,9 @@ def _broken(act: Act, sent: Send, records: Records) -> list[str]:
 
 def check_origins(ledger: Ledger, records: Records) -> None:
     """Every booking that a person made comes from an act that was granted, or never answered."""
-    granted: set[str] = set()
+    by_ticket = [telling.outcome for telling in ledger.tellings if telling.said == "Booked"]
+    granted = {hex_of(outcome["booking"]["id"]) for outcome in by_ticket}
+    told_by_key = {telling.key for telling in ledger.tellings}
     open_claims: defaultdict[tuple[str, str, str], list[Act]] = defaultdict(list)
     for act in ledger.acts:
         if act.name not in MAKING:  # to hear of it later is not to have been told of its making
@@ -66,7 +69,7 @@ def check_origins(ledger: Ledger, records: Records) -> None:
         if grant := act.grant:
             told = grant.answer.get("bookings") or [grant.answer["booking"]]
             granted.update(hex_of(booking["id"]) for booking in told)
-        elif act.unknown:
+        elif act.unknown and not (act.key and (act.by, key_hash(act)) in told_by_key):
             for slot, user in act.claims:
                 open_claims[act.by, slot, user].append(act)
     orphans = [
