@@ -6,11 +6,13 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pymongo.errors import PyMongoError
 from redis import RedisError
 
+from bench.soak.long_lines import grow_line
 from bench.soak.processes import (
     kill_app,
     kill_worker,
@@ -47,6 +49,10 @@ KINDS = {
     "delete locks": 4,
     "run out holds": 10,
     "rush": 8,
+    "FLUSHALL a line": 4,
+    "kill Valkey with a line": 2,
+    "kill worker with a line": 3,
+    "kill app with a line": 3,
 }
 MONGO_AT = (0.35, 0.75)  # of the run; a run that is too short for it leaves MongoDB alone
 SHORTEST_WITH_MONGO_S = 40.0
@@ -79,6 +85,10 @@ async def cause(world: World) -> None:
         "delete locks": delete_locks,
         "run out holds": run_out_holds,
         "rush": rush_without_locks,
+        "FLUSHALL a line": partial(grow_line, then=flush),
+        "kill Valkey with a line": partial(grow_line, then=kill_valkey),
+        "kill worker with a line": partial(grow_line, then=kill_worker),
+        "kill app with a line": partial(grow_line, then=kill_app),
         "kill mongod": kill_mongod,
     }
     rng, begin = world.rng("deeds"), time.monotonic()
