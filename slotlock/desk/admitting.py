@@ -32,8 +32,9 @@ LONGEST_WAIT_S = 10.0
 TURN_S = (1.0, 3.0)
 AWAY_S = 0.25
 FINISHED_WITHIN_S = 5.0
-# Served alone so often without an outcome, a request is set aside.
-MOST_TRIES = 3
+# Served alone and without an outcome, a request is tried again after so many seconds each time,
+# and then set aside.
+TRIED_AGAIN_S = (0.25, 1.0, 3.0)
 MOST_DELIVERIES = 6
 
 
@@ -68,7 +69,8 @@ async def _serve_in_turn(desk: Desk, turns: Locks, partition: Partition, lease: 
     try:
         if lease.token is None:
             raise RedisAwayError("there is no queue")
-        while entries := await partition.unfinished():
+        # Each look counts as a delivery, and who lost the turn serves nobody.
+        while not lease.lost.is_set() and (entries := await partition.unfinished()):
             await _to_the_end(_serve(desk, partition, lease, entries))
         clock = asyncio.get_running_loop().time
         until = clock() + random.uniform(*TURN_S)  # noqa: S311
@@ -116,7 +118,7 @@ def _unfit(desk: Desk, entry: Entry) -> str | None:
 async def _serve_line(
     desk: Desk, partition: Partition, lease: Lease, slot_id: SlotId, line: Sequence[Entry]
 ) -> None:
-    left, tries = list(line), 0
+    left, pauses = list(line), iter(TRIED_AGAIN_S)
     while left and not lease.lost.is_set():
         try:
             done = await serve_batch(desk, slot_id, left)
@@ -132,12 +134,12 @@ async def _serve_line(
                 for entry in left:
                     await _serve_line(desk, partition, lease, slot_id, [entry])
                 return
-            tries += 1
-            if tries == MOST_TRIES:
+            pause = next(pauses, None)
+            if pause is None:
                 log.warning("a request for slot %s failed", slot_id, exc_info=error)
                 await _set_aside(partition, left[0], f"{type(error).__name__}: {error}"[:500])
                 return
-            await asyncio.sleep(AWAY_S)
+            await asyncio.sleep(pause)
 
 
 async def _set_aside(partition: Partition, entry: Entry, reason: str) -> None:

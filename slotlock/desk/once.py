@@ -100,11 +100,11 @@ async def once(
 
 
 async def answer_before(answers: Answers, slip: Slip) -> Any:
-    """What was answered under the key before. That its request was lost is forgotten: it is asked
-    again.
+    """What was answered under the key before. That its request was lost is forgotten when it is
+    asked again, and not when who still has the request would serve it.
     """
     kept = await kept_answer(answers, slip)
-    if isinstance(kept, RequestLost):
+    if isinstance(kept, RequestLost) and slip.asked_at is None:
         await answers.forget_lost(slip.key_id)
         return None
     return kept

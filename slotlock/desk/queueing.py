@@ -24,7 +24,6 @@ from slotlock.domain.tickets import (
     RequestOutcome,
     Ticket,
     TicketRef,
-    TicketStatus,
 )
 from slotlock.stores.queue import QUESTION_CHARS, QueuedRequest, Standing
 from slotlock.stores.redis import RedisAwayError
@@ -122,9 +121,10 @@ async def _served_now(desk: Desk, asking: Asking, slip: Slip) -> RequestOutcome:
     outcome = await book_for(desk, asking, SERVED_WITHIN_S)
     match outcome:
         case Booked():
-            question = slip.fingerprint[:QUESTION_CHARS]
-            ref = TicketRef(asking.slot_id, slip.user_id, slip.key_hash, question, desk.now())
-            return Ticket(ref, TicketStatus.ANSWERED, outcome=outcome)
+            # As it was kept, for the same key gives the same ticket.
+            ticket = await _before(desk, slip, asking.slot_id)
+            assert ticket is not None  # noqa: S101 - it was kept with the booking
+            return ticket
         case Locked():
             return QueueFull(asking.slot_id, _retry_after())
         case _:

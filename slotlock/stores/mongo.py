@@ -7,7 +7,7 @@ from typing import Any
 from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
-from pymongo.errors import ConnectionFailure, PyMongoError
+from pymongo.errors import ConnectionFailure, OperationFailure, PyMongoError
 
 from slotlock.stores.gate import GateTimeoutError
 
@@ -51,10 +51,29 @@ def connect(url: str) -> "tuple[AsyncMongoClient[Document], Database]":
     return client, client.get_default_database(DEFAULT_DATABASE).with_options(options)
 
 
+# What a server says that starts, stops or has just become primary, of whatever it is asked.
+PASSING_CODES = {
+    91: "ShutdownInProgress",
+    94: "NotYetInitialized",
+    134: "ReadConcernMajorityNotAvailableYet",
+    262: "ExceededTimeLimit",
+    11600: "InterruptedAtShutdown",
+    11602: "InterruptedDueToReplStateChange",
+}
+# What the driver itself tries again, for as long as it was given.
+PASSING_LABELS = (
+    "TransientTransactionError",
+    "UnknownTransactionCommitResult",
+    "RetryableWriteError",
+)
+
+
 def is_away(error: BaseException) -> bool:
     """Whether an error only says that MongoDB did not answer, and nothing about the caller."""
     if isinstance(error, PyMongoError):
-        return error.timeout or isinstance(error, ConnectionFailure)
+        passing = isinstance(error, OperationFailure) and error.code in PASSING_CODES
+        labelled = any(error.has_error_label(label) for label in PASSING_LABELS)
+        return error.timeout or isinstance(error, ConnectionFailure) or passing or labelled
     return isinstance(error, GateTimeoutError)
 
 

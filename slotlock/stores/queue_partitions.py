@@ -1,5 +1,6 @@
 """The admission queue from the side of who serves it: taking requests, and seeing them off."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ SERVER = "desk"
 
 _OID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{32,64}", re.ASCII)
+# As many digits as any time that a date can be made of.
+_MS = re.compile(r"[0-9]{1,14}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,11 @@ class Partition:
                 return await ask()
         except (RedisError, OSError, TimeoutError) as error:
             raise RedisAwayError(str(error)) from error
+        finally:
+            # The client can swallow a cancellation while it connects.
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise asyncio.CancelledError
 
     async def _create_group(self) -> None:
         # From the first entry on: what came before the group is served, too.
@@ -126,7 +134,8 @@ def decoded(fields: Any) -> dict[str, str]:
 
 def read_entry(id_: str, fields: dict[str, str], deliveries: int = 1) -> Entry:
     """The entry with these fields."""
-    asked_at = in_ms(int(fields["ms"] if fields.get("ms", "").isdecimal() else id_.split("-")[0]))
+    times = (fields.get("ms", ""), id_.split("-")[0], "0")
+    asked_at = in_ms(int(next(filter(_MS.fullmatch, times))))
     return Entry(id_, fields, request_of(fields), asked_at, deliveries)
 
 

@@ -5,6 +5,7 @@ import re
 import signal
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -14,6 +15,7 @@ from slotlock.api.embedded import Servers
 from slotlock.api.simulation.ledger import Ledger
 from tests.support.processes import SERVE, AppProcess, app_process, environment
 from tests.support.simulating import Simulated, Simulator, set_environment
+from tests.support.tickets import own_part
 
 Capture = pytest.CaptureFixture[str]
 
@@ -57,12 +59,24 @@ def test_those_who_wait_are_never_told_locked(simulate: Simulator, app: AppProce
     assert run.results["retries"]["Locked"] == 0
 
 
+@pytest.fixture(scope="module")
+def queueing_app(
+    servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
+    """A process whose queue nobody else serves."""
+    settings = environment(own_part(servers), "queueing_app")
+    with app_process(settings, tmp_path_factory.mktemp("queueing_app")) as running:
+        yield running
+
+
 @pytest.mark.parametrize("asks", ["1", "12"])
 def test_those_who_queue_are_answered_over_their_sockets(
-    simulate: Simulator, app: AppProcess, asks: str
+    simulate: Simulator, queueing_app: AppProcess, asks: str
 ) -> None:
     run = whole(
-        simulate(app.url, "--by", "queue", "--people", "4", "--slots", "12", "--asks", asks)
+        simulate(
+            queueing_app.url, "--by", "queue", "--people", "4", "--slots", "12", "--asks", asks
+        )
     )
     assert run.results["outcomes"]["Booked"] == min(12, 4 * int(asks))
 

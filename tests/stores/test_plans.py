@@ -50,5 +50,6 @@ async def test_control_a_query_without_an_index_is_seen_to_scan(
     overheard: tuple[Database, Heard],
 ) -> None:
     database, heard = overheard
+    await Slots(database).prepare()
     await database["slots"].find_one({"title": "Yoga"})
     assert "COLLSCAN" in await plan_of(database, heard.commands[-1])

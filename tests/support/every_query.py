@@ -19,6 +19,7 @@ from slotlock.domain.slots import Slot, SlotKind
 from slotlock.domain.team_outcomes import TeamKept
 from slotlock.domain.teams import TeamSeen
 from slotlock.domain.terms import GroupLimit
+from slotlock.domain.tickets import RequestLost
 from slotlock.domain.waitlist import join, leave
 from slotlock.stores.answers import Answers, KeptAnswer
 from slotlock.stores.campaigns import Campaigns
@@ -114,6 +115,17 @@ async def use_slots(database: Database) -> None:
     assert not await writes.commit(Changes((Change(stale, written(stale, after, now)),)))
     await slots.due(now, 10)
     assert await slots.of_people([ADA, BEN], now, now)
+
+
+async def use_answers(answers: Answers) -> None:
+    """Every way in which answers are read and written but with what they answer."""
+    await answers.prepare()
+    now = utc_now()
+    kept, lost = (KeptAnswer(str(new_slot_id()), "print", RequestLost(), now) for _ in range(2))
+    await answers.keep(kept)
+    assert await answers.keep_all([kept, lost]) == {kept.key_id}
+    await answers.forget_lost(lost.key_id)
+    assert [await answers.find(each.key_id) for each in (kept, lost)] == [kept, None]
 
 
 async def use_lists(slots: Slots) -> None:
@@ -256,6 +268,7 @@ async def use_teams(teams: Teams) -> None:
 async def use_everything(database: Database) -> None:
     """All of it."""
     await use_slots(database)
+    await use_answers(Answers(database))
     await use_lists(Slots(database))
     await use_campaigns(database)
     await use_people(Users(database), Sessions(database))

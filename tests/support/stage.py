@@ -2,8 +2,14 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +23,9 @@ from tests.support.client import http_client
 from tests.support.desk import Person
 from tests.support.people import Crowd, make_crowd
 from tests.support.processes import AppProcess
-from tests.support.troupe import forked_app
+from tests.support.troupe import forked_app, forked_worker
+
+Start = Callable[[Mapping[str, str], Path], AbstractContextManager[AppProcess]]
 
 
 @dataclass
@@ -44,6 +52,7 @@ def variant(
     off: str = "",
     pause: str = "",
     stage: Stage | None = None,
+    start: Start = forked_app,
 ) -> Iterator[AppProcess]:
     """A process of the app without these guards, that waits at this point."""
     # No administrator: hashing their password is most of what is left of a start.
@@ -51,7 +60,7 @@ def variant(
     settings["VARIANT_OFF"] = off
     if stage is not None:
         settings |= {"VARIANT_PAUSE": pause, "VARIANT_STAGE": stage.name}
-    with forked_app(settings, directory) as app:
+    with start(settings, directory) as app:
         yield app
 
 
@@ -75,12 +84,23 @@ class Scene:
     def _find(self, collection: str, gid: str) -> dict[str, Any] | None:
         return self.mongo.get_default_database()[collection].find_one({"_id": ObjectId(gid[-24:])})
 
-    def app(self, off: str = "", pause: str = "", stage: Stage | None = None) -> AppProcess:
+    def app(
+        self, off: str = "", pause: str = "", stage: Stage | None = None, start: Start = forked_app
+    ) -> AppProcess:
         """A process without these guards, that stops at this point."""
         where = self.logs / secrets.token_hex(4)
         return self.stack.enter_context(
-            variant(self.environment, where, off=off, pause=pause, stage=stage)
+            variant(self.environment, where, off=off, pause=pause, stage=stage, start=start)
         )
+
+    def worker(self, off: str = "") -> AppProcess:
+        """A process without these guards that serves the admission queue and nothing else."""
+        return self.app(off, start=forked_worker)
+
+    def paused_worker(self, point: str, off: str = "") -> tuple[AppProcess, Stage]:
+        """The same, that stops where it first gets to the point."""
+        stage = Stage(self.redis)
+        return self.app(off, point, stage, forked_worker), stage
 
     def paused(self, point: str, off: str = "") -> tuple[AppProcess, Stage]:
         """A process without these guards whose first act at the point stops there."""
@@ -132,7 +152,9 @@ async def scene_on(
     """A scene in the database of this environment; its processes end with it."""
     crowd = await make_crowd(environment, people)
     with ExitStack() as stack:
-        redis = stack.enter_context(Redis.from_url(environment["SLOTLOCK_REDIS_URL"]))
+        # Longer than any wait for a paused act; the client's own limit is 5 s.
+        redis = Redis.from_url(environment["SLOTLOCK_REDIS_URL"], socket_timeout=60)
+        stack.enter_context(redis)
         mongo = MongoClient[dict[str, Any]](environment["SLOTLOCK_MONGO_URL"])
         stack.callback(mongo.close)
         async with http_client() as http:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -84,27 +84,50 @@ def _exit_file(log_file: Path) -> Path:
 
 
 @contextmanager
-def forked_app(settings: Mapping[str, str], directory: Path) -> Iterator[AppProcess]:
-    """A process of the app as its settings want it to be, ready to serve."""
+def _forked(
+    settings: Mapping[str, str], directory: Path, ready: Callable[[AppProcess], bool]
+) -> Iterator[AppProcess]:
     directory.mkdir(parents=True, exist_ok=True)
     log_file, port = directory / "app.log", free_port()
     forked = _fork({**settings, "PORT": str(port)}, log_file)
     process = cast("subprocess.Popen[bytes]", forked)
     app = AppProcess(f"http://127.0.0.1:{port}", process, settings, log_file)
 
-    def ready() -> bool:
+    def is_ready() -> bool:
+        if ready(app):
+            return True
         assert forked.poll() is None, f"the app ended: {app.log}"
-        try:
-            return httpx.get(app.url + "/readyz", trust_env=False).status_code == 200
-        except httpx.TransportError:
-            return False
+        return False
 
     try:
-        wait_until(ready, "the app is ready")
+        wait_until(is_ready, "the app is ready")
         yield app
     finally:
         forked.kill()
         forked.wait()
+
+
+def _answers(app: AppProcess) -> bool:
+    try:
+        return httpx.get(app.url + "/readyz", trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _works(app: AppProcess) -> bool:
+    return app.log_file.exists() and "serving the admission queue" in app.log
+
+
+def forked_app(settings: Mapping[str, str], directory: Path) -> AbstractContextManager[AppProcess]:
+    """A process of the app as its settings want it to be, ready to serve."""
+    return _forked(settings, directory, _answers)
+
+
+def forked_worker(
+    settings: Mapping[str, str], directory: Path
+) -> AbstractContextManager[AppProcess]:
+    """A process that serves the admission queue and nothing else, and has begun to."""
+    return _forked({**settings, "VARIANT_COMMAND": "worker"}, directory, _works)
 
 
 def _play(environment: dict[str, str], log_file: str, serve: Callable[[], int]) -> None:

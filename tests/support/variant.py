@@ -6,8 +6,9 @@ it to. Both are made here, from outside: the app itself knows nothing of it.
     VARIANT_OFF     guards to switch off, of: version lock owner ttl announcements fairness
                     barging heartbeat renewal team-version, and those in tests/support/variants
     VARIANT_PAUSE   where the first act that gets there waits, of: commit release record
-                    transaction between spread plan
+                    transaction between spread plan, and those of the queue
     VARIANT_STAGE   the name under which the test follows and frees it
+    VARIANT_COMMAND what it is started as: serve, unless it says worker
 """
 
 import asyncio
@@ -30,7 +31,17 @@ from slotlock.stores import leases, locks, slot_documents, teams, waiting
 from slotlock.stores.lock_scripts import ACQUIRE
 from slotlock.stores.locks import Lease, Locks
 from slotlock.stores.writes import Changes, Writes
-from tests.support.variants import campaigns, live, locking, rules, series, stock, writing
+from tests.support.variants import (
+    campaigns,
+    live,
+    locking,
+    queue,
+    queueing,
+    rules,
+    series,
+    stock,
+    writing,
+)
 
 # Each of them by its name, and how it is switched off.
 MORE = {
@@ -42,12 +53,17 @@ MORE = {
     **campaigns.GUARDS,
     **series.GUARDS,
     **live.GUARDS,
+    **queue.GUARDS,
+    **queueing.GUARDS,
+    **queueing.MISHAPS,
 }
 # Points that are reached in a part of the app of their own.
 PAUSABLE = {
     **dict.fromkeys(("record", "transaction", "between"), writing.pausable),
+    **dict.fromkeys(queueing.POINTS, queueing.pausable),
     "spread": campaigns.pausable,
     "plan": series.pausable,
+    **dict.fromkeys(("batch", "batches"), queue.pausable),
 }
 
 
@@ -144,12 +160,12 @@ def pause(point: str, stage: str) -> None:
 
 
 def serve() -> int:
-    """Serve as the environment wants it."""
+    """Serve the app, or its queue, as the environment wants it."""
     for off in os.environ.get("VARIANT_OFF", "").split():
         switch_off(off)
     if "VARIANT_PAUSE" in os.environ:
         pause(os.environ["VARIANT_PAUSE"], os.environ["VARIANT_STAGE"])
-    return main(["serve"])
+    return main([os.environ.get("VARIANT_COMMAND", "serve")])
 
 
 if __name__ == "__main__":

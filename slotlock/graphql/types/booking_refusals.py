@@ -23,7 +23,9 @@ from slotlock.graphql.types.slots import Booking, Slot, WaitlistEntry
 
 @strawberry.type(description="The idempotency key came with other arguments before.")
 class KeyReused(Refusal):
-    idempotency_key: str = field(description="The key that was sent.")
+    idempotency_key: str = field(
+        description="The key that was sent; empty as the outcome of a ticket, which knows its hash."
+    )
 
     @classmethod
     def of(cls, outcome: refused.KeyReused) -> Self:

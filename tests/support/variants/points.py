@@ -9,16 +9,19 @@ from redis.asyncio import Redis
 _reached: set[str] = set()
 
 
-async def reach(point: str) -> None:
-    """Wait here, if this is the point that the test is interested in and nobody was here before."""
+async def reach(point: str) -> bool:
+    """Wait here, if this is the point that the test is interested in and nobody was here before;
+    whether that was so.
+    """
     if os.environ.get("VARIANT_PAUSE") != point or point in _reached:
-        return
+        return False
     _reached.add(point)
     stage = os.environ["VARIANT_STAGE"]
     redis = Redis.from_url(os.environ["SLOTLOCK_REDIS_URL"], socket_timeout=None)
     await redis.lpush(f"{stage}:reached", point)
     await redis.blpop([f"{stage}:go"], 60)
     await redis.aclose()
+    return True
 
 
 def instead(original: Any, substitute: Any) -> None:

@@ -1,0 +1,154 @@
+"""Tickets that came and went leave nothing behind, in the process, on its board or in Redis."""
+
+import gc
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from slotlock.api.app import open_rooms
+from slotlock.api.embedded import Servers
+from slotlock.api.settings import Settings
+from slotlock.desk.booking import Wish
+from slotlock.desk.desk import Desk, utc_now
+from slotlock.desk.queueing import request_booking
+from slotlock.domain.bookings import SlotId
+from slotlock.domain.people import Caller, Role
+from slotlock.domain.tickets import KNOWN_FOR, Ticket
+from slotlock.graphql.conversation import Conversation
+from slotlock.graphql.execution import answers
+from slotlock.graphql.ids import ticket_gid
+from slotlock.stores.ids import new_slot_id
+from slotlock.stores.writes import Changes
+from tests.domain.test_booking import slot
+from tests.support.client import Json
+from tests.support.processes import SECRET, database_url
+from tests.support.tickets import WATCH_TICKET, own_part, serve_who_is_there
+
+TICKETS = 100
+
+
+class Counter:
+    """A process's own rooms, in which somebody asks and watches, and the test serves."""
+
+    def __init__(self, conversation: Conversation, callers: list[Caller]) -> None:
+        self.conversation = conversation
+        self.desk: Desk = conversation.desk
+        self.callers = callers
+        self.slot_id = SlotId("")
+
+    async def open_slot(self, capacity: int) -> None:
+        """A slot that begins in two days."""
+        self.slot_id = new_slot_id()
+        made = slot(capacity, id=self.slot_id, start=utc_now() + 2 * KNOWN_FOR)
+        assert await self.desk.writes.commit(Changes((), new=(made,)))
+
+    async def stand(self, number: int) -> Ticket:
+        """A ticket of one of the people."""
+        caller = self.callers[number]
+        told = await request_booking(self.desk, caller, self.slot_id, caller.user_id, Wish())
+        assert isinstance(told, Ticket)
+        return told
+
+    def watch(self, number: int, ticket: Ticket) -> AsyncGenerator[Any, None]:
+        """What this person is told of it."""
+        operation = self.conversation.documents.operation(WATCH_TICKET, None)
+        context = self.conversation.context(self.callers[number])
+        return answers(operation, {"id": ticket_gid(ticket.ref)}, context)
+
+    async def serve(self) -> None:
+        """Serve who is there."""
+        await serve_who_is_there(self.desk, self.slot_id)
+
+
+@pytest.fixture
+async def counter(servers: Servers) -> AsyncIterator[Counter]:
+    """Rooms with an empty queue that nobody serves but the test."""
+    own = own_part(servers)
+    with Redis.from_url(own.redis_url) as redis:
+        redis.flushdb()
+    settings = Settings.model_validate(
+        {
+            "mongo_url": database_url(own, "ticket_memory"),
+            "redis_url": own.redis_url,
+            "secret_key": SECRET,
+            "queue_worker": False,
+        }
+    )
+    async with open_rooms(settings, development=False) as rooms:
+        conversation: Conversation = rooms["http"]._conversation
+        callers = []
+        for number in range(10):
+            email = f"{new_slot_id()}{number}@slotlock.test"
+            user = await conversation.desk.users.add("A", email, Role.MEMBER, "none", utc_now())
+            assert user is not None
+            callers.append(Caller(user.id, Role.MEMBER, "session", utc_now() + KNOWN_FOR))
+        yield Counter(conversation, callers)
+
+
+def plain(answer: Any) -> Json:
+    """The ticket that an answer tells."""
+    assert "errors" not in answer.body, answer.body
+    ticket: Json = answer.body["data"]["ticket"]
+    return ticket
+
+
+async def test_a_slow_reader_is_told_the_latest_and_spared_what_came_between(
+    counter: Counter,
+) -> None:
+    await counter.open_slot(20)
+    for number in range(5):
+        await counter.stand(number)
+    last = await counter.stand(5)
+    async with aclosing(counter.watch(5, last)) as told:
+        assert plain(await anext(told))["place"] == 6
+        (watch,) = counter.desk.tickets._watches[counter.slot_id]
+        assert last.number is not None
+        for left in range(1, 6):  # each is told, and none of it is read
+            watch.tell(last.after(last.number - 6 + left))
+        assert plain(await anext(told))["place"] == 1
+        watch.tell(last.after(last.number - 1))  # nothing new
+        await counter.serve()
+        assert plain(await anext(told))["status"] == "ANSWERED"
+        assert [answer async for answer in told] == []
+
+
+async def test_a_watch_that_begins_after_the_answer_gets_it_once(counter: Counter) -> None:
+    await counter.open_slot(1)
+    ticket = await counter.stand(0)
+    await counter.serve()
+    for _ in range(2):
+        states = [plain(answer) async for answer in counter.watch(0, ticket)]
+        assert [state["status"] for state in states] == ["ANSWERED"]
+    assert not counter.desk.tickets._watches
+
+
+async def test_tickets_that_came_and_went_leave_nothing_behind(
+    counter: Counter, servers: Servers
+) -> None:
+    async def come_and_go() -> int:
+        for _ in range(TICKETS // 10):
+            await counter.open_slot(5)
+            tickets = [await counter.stand(number) for number in range(10)]
+            streams = [counter.watch(number, each) for number, each in enumerate(tickets)]
+            assert [plain(await anext(each))["place"] for each in streams] == list(range(1, 11))
+            await counter.serve()
+            for stream in streams[:-1]:
+                states = [plain(answer)["status"] async for answer in stream]
+                assert states[-1] == "ANSWERED"
+            await streams[-1].aclose()  # who goes before the answer
+        gc.collect()
+        return len(gc.get_objects())
+
+    await come_and_go()
+    before = await come_and_go()
+    after = await come_and_go()
+    assert after - before < TICKETS
+    assert (counter.desk.tickets._watches, counter.desk.tickets._due) == ({}, set())
+    with Redis.from_url(own_part(servers).redis_url) as redis:
+        left = {key: redis.type(key) for key in redis.scan_iter("slotlock:{queue:*")}
+        assert set(left.values()) == {b"stream"}
+        assert sum(redis.xlen(key) for key in left) == 0
+        assert sum(group["pending"] for key in left for group in redis.xinfo_groups(key)) == 0
