@@ -5,6 +5,7 @@ import json
 import random
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 from websockets.exceptions import WebSocketException
 
@@ -31,6 +32,7 @@ def follow_up(world: World, act: Act, sent: Send, rng: random.Random) -> None:
 
 
 async def _follow(world: World, act: Act, ticket: str, rng: random.Random) -> None:
+    own = False
     watches, asks_again = rng.random() < 0.35, rng.random() < 0.6
     while (told := await _end(world, act, ticket, rng, watches=watches)) is not None:
         world.remember(act.by, told.outcome)
@@ -41,9 +43,22 @@ async def _follow(world: World, act: Act, ticket: str, rng: random.Random) -> No
         if again.outcome != "Ticket":
             break
         ticket, asks_again = again.answer["id"], rng.random() < 0.6
+    if told is not None and told.status == "ANSWERED" and own and rng.random() < 0.15:
+        await _book_under_its_key(world, act, told, rng)
     # It stays as it is, in whatever process.
     if told is not None and rng.random() < 0.3 and await world.sleep(rng.expovariate(1 / 6)):
         await _ask(world, act, ticket, rng)
+
+
+async def _book_under_its_key(world: World, act: Act, told: Telling, rng: random.Random) -> None:
+    book = replace(act, name="bookAgain", query=documents.BOOK, sends=[])
+    sent = await send(world, book, rng)
+    if sent.final and (sent.outcome, sent.answer.get("booking")) != (
+        told.said,
+        told.outcome.get("booking"),
+    ):
+        what = f"{told.ticket['id']}: {told.outcome}, by bookSlot {sent.answer}"
+        world.ledger.violation("ticket answered otherwise", what)
 
 
 async def _end(
