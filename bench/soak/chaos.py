@@ -73,34 +73,16 @@ def schedule(world: World) -> list[tuple[float, str]]:
 
 async def cause(world: World) -> None:
     """Let it all happen; what takes its time does not hold up what comes next."""
-    deeds: dict[str, Callable[[World, random.Random], Awaitable[None]]] = {
-        "kill app": kill_app,
-        "stop app": stop_app,
-        "kill worker": kill_worker,
-        "stop worker": stop_worker,
-        "pause worker": pause_worker,
-        "FLUSHALL": flush,
-        "kill Valkey": kill_valkey,
-        "pause Valkey": pause_valkey,
-        "delete locks": delete_locks,
-        "run out holds": run_out_holds,
-        "rush": rush_without_locks,
-        "FLUSHALL a line": partial(grow_line, then=flush),
-        "kill Valkey with a line": partial(grow_line, then=kill_valkey),
-        "kill worker with a line": partial(grow_line, then=kill_worker),
-        "kill app with a line": partial(grow_line, then=kill_app),
-        "kill mongod": kill_mongod,
-    }
     rng, begin = world.rng("deeds"), time.monotonic()
     valkey, running = asyncio.Lock(), set[asyncio.Task[None]]()
 
     async def happen(kind: str, chance: random.Random) -> None:
         world.ledger.chaos[kind] += 1
         if "Valkey" not in kind:
-            await deeds[kind](world, chance)
+            await DEEDS[kind](world, chance)
             return
         async with valkey:
-            await deeds[kind](world, chance)
+            await DEEDS[kind](world, chance)
 
     for at, kind in schedule(world):
         if not await world.sleep(max(at - (time.monotonic() - begin), 0)):
@@ -187,3 +169,23 @@ async def kill_mongod(world: World, rng: random.Random) -> None:
     except SoakError as error:
         world.ledger.violation("mongod", str(error))
     world.ledger.mongo_is_back()
+
+
+DEEDS: dict[str, Callable[[World, random.Random], Awaitable[None]]] = {
+    "kill app": kill_app,
+    "stop app": stop_app,
+    "kill worker": kill_worker,
+    "stop worker": stop_worker,
+    "pause worker": pause_worker,
+    "FLUSHALL": flush,
+    "kill Valkey": kill_valkey,
+    "pause Valkey": pause_valkey,
+    "delete locks": delete_locks,
+    "run out holds": run_out_holds,
+    "rush": rush_without_locks,
+    "FLUSHALL a line": partial(grow_line, then=flush),
+    "kill Valkey with a line": partial(grow_line, then=kill_valkey),
+    "kill worker with a line": partial(grow_line, then=kill_worker),
+    "kill app with a line": partial(grow_line, then=kill_app),
+    "kill mongod": kill_mongod,
+}

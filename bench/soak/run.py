@@ -23,6 +23,7 @@ from bench.soak.records import Record
 from bench.soak.scene import SECRET, set_scene
 from bench.soak.sending import RESENDERS, resend, resolve
 from bench.soak.servers import Server
+from bench.soak.tickets import check_line
 from bench.soak.truth import Truth
 from bench.soak.watch import Watcher, watch
 from bench.soak.world import World
@@ -69,8 +70,7 @@ async def _stage(seed: int, seconds: float, folder: Path) -> AsyncIterator[World
     )
     redis = Redis.from_url(valkey.url, socket_timeout=1, retry=Retry(NoBackoff(), 0))
     try:
-        await mongod.start()
-        await valkey.start()
+        await asyncio.gather(mongod.start(), valkey.start())
         await asyncio.gather(*(app.start() for app in (*running, worker)))
         async with httpx.AsyncClient(timeout=60, limits=limits, trust_env=False) as http:
             yield World(
@@ -121,7 +121,7 @@ async def _play(world: World, watchers: list[Watcher], truth: Truth) -> list[Rec
     records = await verdict.check_records(world, slots, truth.untimely)
     await asyncio.sleep(max(LOCKS_GONE_AFTER_S - (time.monotonic() - ended), 0))
     await verdict.check_locks(world)
-    await verdict.check_line(world)
+    check_line(world.ledger, await verdict.look_at_line(world))
     quiet.set()
     await asyncio.gather(*watching)
     verdict.check_watchers(world, watchers, await truth.look(), records)

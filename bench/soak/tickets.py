@@ -160,3 +160,14 @@ def _check_shared(ledger: Ledger, known: Iterable[Story]) -> None:
         ledger.checks["bookings by ticket"] += 1
         if len(keys) > 1:
             ledger.violation("tickets share a booking", f"{booking}: {sorted(keys)}")
+
+
+def check_line(ledger: Ledger, left: Mapping[str, int]) -> None:
+    """Nobody is left in line, nothing was set aside, and nothing is known of those who left.
+
+    `left`: how much there is under each key of the queue once all tickets have ended.
+    """
+    for key, count in sorted(left.items()):
+        ledger.checks["keys of the queue"] += 1
+        if count:
+            ledger.violation("left in line", f"{key}: {count}")

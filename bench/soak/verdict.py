@@ -79,14 +79,14 @@ def _check_settled(world: World, slots: list[Json]) -> None:
                 world.ledger.violation("not swept up", f"{what}, due {slot.get('due')}")
 
 
-async def check_line(world: World) -> None:
-    """Nobody is left in line, nothing was set aside, and nothing is known of those who left."""
-    for kind, count in (("requests", "xlen"), ("aside", "xlen"), ("tickets", "hgetall")):
+async def look_at_line(world: World) -> dict[str, int]:
+    """How much there is under each key of the admission queue."""
+    left: dict[str, int] = {}
+    for kind, count in (("requests", "xlen"), ("aside", "xlen"), ("tickets", "hlen")):
         keys: Any = await asyncio.to_thread(world.redis.keys, f"slotlock:{{queue:*}}:{kind}")
-        for key in sorted(keys):
-            world.ledger.checks["lines of the queue"] += 1
-            if left := await asyncio.to_thread(getattr(world.redis, count), key):
-                world.ledger.violation("left in line", f"{key.decode()}: {left}")
+        for key in keys:
+            left[key.decode()] = await asyncio.to_thread(getattr(world.redis, count), key)
+    return left
 
 
 async def check_locks(world: World) -> None:

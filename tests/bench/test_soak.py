@@ -11,7 +11,7 @@ from bench.soak.ledger import Act, Ledger, Send, Telling
 from bench.soak.lines import check_turns
 from bench.soak.promises import check_origins, check_promises
 from bench.soak.records import Record, ended_record, flaw, live_records
-from bench.soak.tickets import check_tickets
+from bench.soak.tickets import check_line, check_tickets
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SLOT, ANNA, BEN = (str(ObjectId()) for _ in range(3))
@@ -220,3 +220,12 @@ def test_a_booking_by_ticket_comes_from_its_ticket_only() -> None:
     ledger.tellings = [saying("SlotFull", 2)]
     check_origins(ledger, {made.id: made})
     assert ledger.violations["from nowhere"] == 1
+
+
+def test_what_is_left_in_line_is_seen() -> None:
+    ledger, gone = Ledger(), {"requests": 0, "tickets": 0, "aside": 0}
+    check_line(ledger, gone)
+    assert not ledger.violations
+    for kind in gone:
+        check_line(ledger, {**gone, kind: 1})
+    assert ledger.violations == {"left in line": 3}
