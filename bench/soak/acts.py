@@ -2,11 +2,13 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from bench.soak import documents
 from bench.soak.campaign import shut_for_a_while
+from bench.soak.following import follow_up
 from bench.soak.keeping import keep_slots, reshuffle_team
-from bench.soak.ledger import Act, Json, Send, hex_of
+from bench.soak.ledger import Act, Json
 from bench.soak.sending import perform, send
 from bench.soak.world import Person, World
 
@@ -29,20 +31,16 @@ async def live(world: World, me: Person) -> None:
         names, weights = zip(*DEEDS.items(), strict=True)
         act = me.rng.choices(names, weights)[0](world, me)
         if act is not None:
-            remember(world, act, await perform(world, act, me.rng))
+            await do(world, act, me.rng)
         if me.rng.random() < 0.02:
             await reuse_key(world, me)
 
 
-def remember(world: World, act: Act, sent: Send) -> None:
-    """Let everybody know of the bookings that they have now."""
-    booking = sent.answer.get("booking")
-    made = sent.answer.get("bookings") or ([booking] if booking else [])
-    for each in made:
-        owner = hex_of(each["user"]["id"]) if "user" in each else act.by
-        for person in world.people:
-            if person.id == owner and each["id"] not in person.known:
-                person.known.append(each["id"])
+async def do(world: World, act: Act, rng: random.Random) -> None:
+    """Perform an act, remember what it brought, and follow the ticket if it is one."""
+    sent = await perform(world, act, rng)
+    world.remember(act.by, sent.answer)
+    follow_up(world, act, sent, rng)
 
 
 def _slot(world: World, rng: random.Random, free: float = 0.4) -> str:
@@ -87,6 +85,11 @@ def book(world: World, me: Person) -> Act:
         wish["userId"] = f"user_{whose.id}"
     claims = ((slot, whose.id),)
     return Act("book", me.id, documents.BOOK, {"input": wish}, me.token, key, claims)
+
+
+def request(world: World, me: Person) -> Act:
+    """The same by the admission queue."""
+    return replace(book(world, me), name="request", query=documents.REQUEST)
 
 
 def book_all(world: World, me: Person) -> Act | None:
@@ -163,7 +166,8 @@ async def reuse_key(world: World, me: Person) -> None:
 
 
 DEEDS: dict[Callable[[World, Person], Act | None], float] = {
-    book: 32,
+    book: 24,
+    request: 20,
     book_all: 9,
     _on_booking("confirm", documents.CONFIRM): 9,
     _on_booking("extend", documents.EXTEND): 4,

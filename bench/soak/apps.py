@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import httpx
 
@@ -45,6 +46,13 @@ class App:
     up: bool = False
     busy: bool = False
     process: subprocess.Popen[bytes] | None = None
+    command: ClassVar[str] = "serve"
+    _said: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called in what is told of it."""
+        return f"app {self.index}"
 
     @property
     def url(self) -> str:
@@ -62,7 +70,7 @@ class App:
         self._launch()
         while not await self._ready():
             if time.monotonic() > deadline:
-                raise SoakError(f"app {self.index} does not start: see {self.log_file}")
+                raise SoakError(f"{self.name} does not start: see {self.log_file}")
             if self.process is None or self.process.poll() is not None:
                 self._launch()
             await asyncio.sleep(0.1)
@@ -71,10 +79,11 @@ class App:
         self.up = True
 
     def _launch(self) -> None:
+        self._said = self.log_file.stat().st_size if self.log_file.exists() else 0
         own = {name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK")}
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(
-                (sys.executable, "-m", "slotlock", "serve"),
+                (sys.executable, "-m", "slotlock", self.command),
                 cwd=PROJECT,
                 env={**own, **self.environment, "PORT": str(self.port)},
                 stdin=subprocess.DEVNULL,
@@ -89,6 +98,18 @@ class App:
             with suppress(httpx.TransportError):
                 return (await client.get(url)).status_code == 200
         return False
+
+    def pause(self) -> None:
+        """Let it hang, with all that it has begun."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on, as if no time had passed."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
 
     def kill(self) -> None:
         """SIGKILL: it gets no chance to clean up."""
@@ -128,3 +149,17 @@ class App:
         """Note what it has in memory now."""
         if self.up and (now := self.memory()):
             self.lives[-1].last = now
+
+
+class Worker(App):
+    """A process that serves the admission queue and nothing else."""
+
+    command: ClassVar[str] = "worker"
+
+    @property
+    def name(self) -> str:
+        """What it is called in what is told of it."""
+        return "worker"
+
+    async def _ready(self) -> bool:
+        return b"serving the admission queue" in self.log_file.read_bytes()[self._said :]

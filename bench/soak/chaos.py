@@ -6,33 +6,53 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pymongo.errors import PyMongoError
 from redis import RedisError
 
-from bench.soak.apps import App
+from bench.soak.long_lines import grow_line
+from bench.soak.processes import (
+    kill_app,
+    kill_worker,
+    pause_worker,
+    stop_app,
+    stop_worker,
+)
 from bench.soak.rushes import rush
-from bench.soak.sending import send_recent_again
 from bench.soak.servers import SoakError
 from bench.soak.world import World
 
+FLUSHED_WITHIN_S = 3.0
+NOT_WRITTEN_S = 2.0
 GAP_S = 2.5  # on average
 LOCKS = "slotlock:{*"
-# At once: a lock lives for some ms only.
+# At once: a lock lives for some ms only. What is in line is left alone, though not whose turn it is
+# to serve it: Redis loses a part of a line only with all that came after it.
 DELETE_ONE = """
-local found = redis.call('keys', ARGV[1])
+local found = {}
+for _, key in ipairs(redis.call('keys', ARGV[1])) do
+  if not string.find(key, '{queue:%d+}:[rta]') then table.insert(found, key) end
+end
 return #found > 0 and redis.call('del', found[ARGV[2] % #found + 1]) or 0
 """
 KINDS = {
     "kill app": 4,
     "stop app": 2,
+    "kill worker": 4,
+    "stop worker": 1,
+    "pause worker": 3,
     "FLUSHALL": 3,
     "kill Valkey": 2,
     "pause Valkey": 2,
     "delete locks": 4,
     "run out holds": 10,
     "rush": 8,
+    "FLUSHALL a line": 4,
+    "kill Valkey with a line": 2,
+    "kill worker with a line": 3,
+    "kill app with a line": 3,
 }
 MONGO_AT = (0.35, 0.75)  # of the run; a run that is too short for it leaves MongoDB alone
 SHORTEST_WITH_MONGO_S = 40.0
@@ -53,27 +73,16 @@ def schedule(world: World) -> list[tuple[float, str]]:
 
 async def cause(world: World) -> None:
     """Let it all happen; what takes its time does not hold up what comes next."""
-    deeds: dict[str, Callable[[World, random.Random], Awaitable[None]]] = {
-        "kill app": kill_app,
-        "stop app": stop_app,
-        "FLUSHALL": flush,
-        "kill Valkey": kill_valkey,
-        "pause Valkey": pause_valkey,
-        "delete locks": delete_locks,
-        "run out holds": run_out_holds,
-        "rush": rush_without_locks,
-        "kill mongod": kill_mongod,
-    }
     rng, begin = world.rng("deeds"), time.monotonic()
     valkey, running = asyncio.Lock(), set[asyncio.Task[None]]()
 
     async def happen(kind: str, chance: random.Random) -> None:
         world.ledger.chaos[kind] += 1
         if "Valkey" not in kind:
-            await deeds[kind](world, chance)
+            await DEEDS[kind](world, chance)
             return
         async with valkey:
-            await deeds[kind](world, chance)
+            await DEEDS[kind](world, chance)
 
     for at, kind in schedule(world):
         if not await world.sleep(max(at - (time.monotonic() - begin), 0)):
@@ -82,49 +91,20 @@ async def cause(world: World) -> None:
     await asyncio.gather(*running)
 
 
-def _idle(world: World, rng: random.Random) -> App | None:
-    # One of them is left to serve.
-    idle = [app for app in world.apps if app.up and not app.busy]
-    return rng.choice(idle) if len(idle) > 1 else None
-
-
-async def kill_app(world: World, rng: random.Random) -> None:
-    """A process dies on whatever line it is, and another takes its place."""
-    if (app := _idle(world, rng)) is None:
-        return
-    app.busy = True
-    try:
-        app.kill()
-        send_recent_again(world)
-        await asyncio.sleep(rng.uniform(0, 2))
-        await app.start()
-    finally:
-        app.busy = False
-
-
-async def stop_app(world: World, rng: random.Random) -> None:
-    """A process is told to stop, and does so in order."""
-    if (app := _idle(world, rng)) is None:
-        return
-    app.busy = True
-    try:
-        code = await app.stop()
-        if code != 0:
-            world.ledger.violation("bad exit", f"app {app.index} ended with {code} on SIGTERM")
-        await app.start()
-    finally:
-        app.busy = False
-
-
 async def flush(world: World, _rng: random.Random) -> None:
     """Everything that Valkey knew is gone."""
+    began = time.time()
     with suppress(RedisError):
         await asyncio.to_thread(world.redis.flushall)
+    # One that was not answered in time may yet happen.
+    world.ledger.losses.append((began, time.time() + FLUSHED_WITHIN_S))
 
 
 async def kill_valkey(world: World, rng: random.Random) -> None:
     """Valkey dies, with what it had not written."""
+    began = time.time()
     world.valkey.kill()
+    world.ledger.losses.append((began - NOT_WRITTEN_S, time.time()))
     await asyncio.sleep(rng.uniform(0, 2))
     await world.valkey.start()
 
@@ -189,3 +169,23 @@ async def kill_mongod(world: World, rng: random.Random) -> None:
     except SoakError as error:
         world.ledger.violation("mongod", str(error))
     world.ledger.mongo_is_back()
+
+
+DEEDS: dict[str, Callable[[World, random.Random], Awaitable[None]]] = {
+    "kill app": kill_app,
+    "stop app": stop_app,
+    "kill worker": kill_worker,
+    "stop worker": stop_worker,
+    "pause worker": pause_worker,
+    "FLUSHALL": flush,
+    "kill Valkey": kill_valkey,
+    "pause Valkey": pause_valkey,
+    "delete locks": delete_locks,
+    "run out holds": run_out_holds,
+    "rush": rush_without_locks,
+    "FLUSHALL a line": partial(grow_line, then=flush),
+    "kill Valkey with a line": partial(grow_line, then=kill_valkey),
+    "kill worker with a line": partial(grow_line, then=kill_worker),
+    "kill app with a line": partial(grow_line, then=kill_app),
+    "kill mongod": kill_mongod,
+}

@@ -12,6 +12,18 @@ BOOK = f"""mutation($input: BookSlotInput!) {{ answer: bookSlot(input: $input) {
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ id }} }}
 }} }} {BOOKING} {SLOT}"""
+TICKET = f"""fragment T on Ticket {{ id status place outcome {{
+  __typename ... on Refusal {{ code message }}
+  ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
+  ... on AlreadyBooked {{ booking {{ id }} }}
+}} }} {BOOKING} {SLOT}"""
+REQUEST = f"""mutation($input: BookSlotInput!) {{ answer: requestBooking(input: $input) {{
+  {REFUSAL}
+  ... on Ticket {{ ...T }}
+  ... on AlreadyBooked {{ booking {{ id }} }}
+}} }} {TICKET}"""
+LOOK = f"""query($ticket: ID!) {{ answer: ticket(id: $ticket) {{ __typename ...T }} }} {TICKET}"""
+FOLLOW = f"""subscription($ticket: ID!) {{ ticket(id: $ticket) {{ ...T }} }} {TICKET}"""
 BOOK_ALL = f"""mutation($input: BookSlotsInput!) {{ answer: bookSlots(input: $input) {{
   {REFUSAL}
   ... on AllBooked {{ bookings {{ ...B }} }}

@@ -70,7 +70,17 @@ def _short(value: object) -> str:
 
 def key_id(act: Act) -> str:
     """The id under which the answer to its key is kept."""
-    return _hash([act.by, _hash([act.key])[:32]])
+    return kept_id(act.by, key_hash(act))
+
+
+def key_hash(act: Act) -> str:
+    """What tickets name its key by."""
+    return _hash([act.key])[:32]
+
+
+def kept_id(by: str, hashed_key: str) -> str:
+    """The id under which the answer to a key of this hash is kept."""
+    return _hash([by, hashed_key])
 
 
 def _hash(values: list[Json | str | None]) -> str:

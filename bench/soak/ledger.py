@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Json = dict[str, Any]
+TicketKey = tuple[str, str]
 
 # Answers that say that something was done, or had been done already.
 GRANTS = {
@@ -17,7 +18,7 @@ GRANTS = {
     "HoldExtended",
 }
 UNKNOWN = {"lost", "left", "INTERNAL"}
-NOTHING_DONE = {"refused connection", "Locked", "TeamBusy"}
+NOTHING_DONE = {"refused connection", "Locked", "TeamBusy", "QueueFull"}
 MOST_SHOWN = 12
 
 
@@ -74,17 +75,55 @@ class Act:
         return any(send.unknown for send in self.sends)
 
 
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What was told of a ticket, and when it was asked for and heard."""
+
+    began: float
+    ended: float
+    ticket: Json
+    how: str = "asked"
+
+    @property
+    def key(self) -> TicketKey:
+        """Whose ticket it is, in hex, and the hash of its key, both as its id names them."""
+        return key_of_ticket(self.ticket["id"])
+
+    @property
+    def status(self) -> str:
+        """Where it was said to be."""
+        return str(self.ticket["status"])
+
+    @property
+    def outcome(self) -> Json:
+        """What came of it; nothing before it is answered."""
+        found: Json = self.ticket.get("outcome") or {}
+        return found
+
+    @property
+    def said(self) -> str:
+        """The name of its outcome, or its status while there is none."""
+        return str(self.outcome.get("__typename", self.status))
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more comes of it by itself."""
+        return self.status in ("ANSWERED", "LOST")
+
+
 class Ledger:
     """Every act, every count, and every promise that was seen broken."""
 
     def __init__(self) -> None:
         self.acts: list[Act] = []
+        self.tellings: list[Telling] = []
         self.outcomes: Counter[tuple[str, str]] = Counter()
         self.chaos: Counter[str] = Counter()
         self.checks: Counter[str] = Counter()
         self.violations: Counter[str] = Counter()
         self.compared = 0
         self.away: list[list[float]] = []  # when MongoDB was, from and to
+        self.losses: list[tuple[float, float]] = []  # when Redis lost what it knew, from and to
         self._seen: set[str] = set()
 
     def violation(self, kind: str, what: str) -> None:
@@ -111,6 +150,12 @@ class Ledger:
 
 def _clock() -> str:
     return time.strftime("%H:%M:%S")
+
+
+def key_of_ticket(gid: str) -> TicketKey:
+    """Whose ticket an id names, and the hash of its key."""
+    plain = gid.removeprefix("ticket_")
+    return plain[24:48], plain[48:80]
 
 
 def hex_of(gid: str) -> str:

@@ -3,13 +3,14 @@
 from collections import defaultdict
 from datetime import datetime
 
+from bench.soak.keys import key_hash
 from bench.soak.ledger import Act, Json, Ledger, Send, hex_of
 from bench.soak.records import Record
 
 # The server goes on for so long with what a client gave up on.
 GOES_ON_S = 60.0
 EARLY_S = 0.5
-MAKING = ("book", "bookAll", "move")
+MAKING = ("book", "bookAll", "move", "request")
 MADE_BY_PEOPLE = ("booked", "held", "moved")
 
 Records = dict[str, Record]
@@ -56,19 +57,32 @@ def _broken(act: Act, sent: Send, records: Records) -> list[str]:
     return wrong
 
 
+def _granted(ledger: Ledger) -> set[str]:
+    """The bookings that people were told of."""
+    answers = [told.outcome for told in ledger.tellings if told.said == "Booked"]
+    # To hear of it later is not to have been told of its making.
+    grants = (act.grant for act in ledger.acts if act.name in MAKING)
+    answers += [grant.answer for grant in grants if grant]
+    told = (booking for each in answers for booking in each.get("bookings") or [each["booking"]])
+    return {hex_of(booking["id"]) for booking in told}
+
+
+def _open_claims(ledger: Ledger) -> defaultdict[tuple[str, str, str], list[Act]]:
+    """Of who asks, the slot and the person: the acts that may have been done unheard."""
+    told = {telling.key for telling in ledger.tellings}
+    found: defaultdict[tuple[str, str, str], list[Act]] = defaultdict(list)
+    for act in ledger.acts:
+        if act.name not in MAKING or act.grant or not act.unknown:
+            continue
+        if act.key is None or (act.by, key_hash(act)) not in told:
+            for slot, user in act.claims:
+                found[act.by, slot, user].append(act)
+    return found
+
+
 def check_origins(ledger: Ledger, records: Records) -> None:
     """Every booking that a person made comes from an act that was granted, or never answered."""
-    granted: set[str] = set()
-    open_claims: defaultdict[tuple[str, str, str], list[Act]] = defaultdict(list)
-    for act in ledger.acts:
-        if act.name not in MAKING:  # to hear of it later is not to have been told of its making
-            continue
-        if grant := act.grant:
-            told = grant.answer.get("bookings") or [grant.answer["booking"]]
-            granted.update(hex_of(booking["id"]) for booking in told)
-        elif act.unknown:
-            for slot, user in act.claims:
-                open_claims[act.by, slot, user].append(act)
+    granted, open_claims = _granted(ledger), _open_claims(ledger)
     orphans = [
         record
         for record in sorted(records.values(), key=lambda record: record.at)

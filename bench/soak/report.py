@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 from bench.soak.records import Record
+from bench.soak.tickets import ends
 from bench.soak.watch import Watcher
 from bench.soak.world import World
 
@@ -16,6 +17,8 @@ def table(world: World, records: list[Record], watchers: list[Watcher]) -> str:
     lines = [f"{'requests':<24}{sum(ledger.outcomes.values())}"]
     lines += [_line(f"  {name}", outcomes) for name, outcomes in sorted(acts.items())]
     lines.append(f"{'answers compared by key':<24}{ledger.compared}")
+    lines.append(_line("tickets ended", ends(ledger)))
+    lines.append(_line("tickets told", Counter(f"{t.how} {t.status}" for t in ledger.tellings)))
     lines.append(_line("chaos", ledger.chaos))
     lines.append(_line("bookings made by", Counter(record.deeds[0] for record in records)))
     lines.append(_line("bookings ended by", Counter(r.deeds[-1] for r in records if not r.live)))
@@ -33,12 +36,12 @@ def _line(name: str, counts: Counter[str]) -> str:
 
 
 def _memory(world: World) -> Iterable[str]:
-    for app in world.apps:
+    for app in (*world.apps, world.worker):
         lives = ", ".join(
             f"{life.first:.0f}→{life.last:.0f} ({(life.ended or life.began) - life.began:.0f} s)"
             for life in app.lives
         )
-        yield f"{f'memory app {app.index} (MiB)':<24}{lives}"
+        yield f"{f'memory {app.name} (MiB)':<24}{lives}"
 
 
 def verdict(world: World) -> str:

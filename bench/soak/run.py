@@ -16,12 +16,14 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from bench.soak import acts, chaos, report, verdict
-from bench.soak.apps import App
+from bench.soak.apps import App, Worker
+from bench.soak.following import ask_all_once_more
 from bench.soak.ledger import Json, Ledger
 from bench.soak.records import Record
 from bench.soak.scene import SECRET, set_scene
 from bench.soak.sending import RESENDERS, resend, resolve
 from bench.soak.servers import Server
+from bench.soak.tickets import check_line
 from bench.soak.truth import Truth
 from bench.soak.watch import Watcher, watch
 from bench.soak.world import World
@@ -41,10 +43,10 @@ async def soak(seed: int, minutes: float, folder: Path) -> int:
         await set_scene(world)
         watchers = _watchers(world)
         records = await _play(world, watchers, Truth(world))
-        for app in world.apps:
+        for app in (*world.apps, world.worker):
             if (code := await app.stop()) != 0:
-                world.ledger.violation("bad exit", f"app {app.index} ended with {code} at the end")
-            verdict.check_log(world, f"app {app.index}", app.log_file)
+                world.ledger.violation("bad exit", f"{app.name} ended with {code} at the end")
+            verdict.check_log(world, app.name, app.log_file)
         verdict.check_memory(world)
         print(report.table(world, records, watchers), flush=True)
         print(report.verdict(world), flush=True)
@@ -61,21 +63,22 @@ async def _stage(seed: int, seconds: float, folder: Path) -> AsyncIterator[World
         "SLOTLOCK_SECRET_KEY": SECRET,
     }
     running = [App(index, environment, folder / f"app{index}.log") for index in range(APPS)]
+    worker = Worker(APPS, environment, folder / "worker.log")
     limits = httpx.Limits(max_connections=600, max_keepalive_connections=200)
     mongo: MongoClient[Json] = MongoClient(
         mongo_url, tz_aware=True, tzinfo=UTC, serverSelectionTimeoutMS=1000, timeoutMS=8000
     )
     redis = Redis.from_url(valkey.url, socket_timeout=1, retry=Retry(NoBackoff(), 0))
     try:
-        await mongod.start()
-        await valkey.start()
-        await asyncio.gather(*(app.start() for app in running))
+        await asyncio.gather(mongod.start(), valkey.start())
+        await asyncio.gather(*(app.start() for app in (*running, worker)))
         async with httpx.AsyncClient(timeout=60, limits=limits, trust_env=False) as http:
             yield World(
-                seed, seconds, Ledger(), mongod, valkey, mongo_url, running, http, mongo, redis
+                *(seed, seconds, Ledger(), mongod, valkey, mongo_url),
+                *(running, http, mongo, redis, worker),
             )
     finally:
-        for app in running:
+        for app in (*running, worker):
             app.kill()
         valkey.kill()
         mongod.kill()
@@ -108,7 +111,9 @@ async def _play(world: World, watchers: list[Watcher], truth: Truth) -> list[Rec
     for task in (told, *resending):
         task.cancel()
     await asyncio.gather(told, *resending, return_exceptions=True)
+    await asyncio.gather(*world.following)
     await _send_once_more(world)
+    await ask_all_once_more(world)
     ended = time.monotonic()
     await asyncio.to_thread(chaos.shift_holds, world, random.Random(0), 1.0)
     await asyncio.sleep(QUIET_AFTER_S)
@@ -116,6 +121,7 @@ async def _play(world: World, watchers: list[Watcher], truth: Truth) -> list[Rec
     records = await verdict.check_records(world, slots, truth.untimely)
     await asyncio.sleep(max(LOCKS_GONE_AFTER_S - (time.monotonic() - ended), 0))
     await verdict.check_locks(world)
+    check_line(world.ledger, await verdict.look_at_line(world))
     quiet.set()
     await asyncio.gather(*watching)
     verdict.check_watchers(world, watchers, await truth.look(), records)
@@ -142,5 +148,5 @@ async def _tell(world: World) -> None:
 def keep(folder: Path, where: Path) -> None:
     """Keep the logs of a run that failed."""
     where.mkdir(parents=True, exist_ok=True)
-    for log in folder.glob("app*.log"):
+    for log in folder.glob("*.log"):
         shutil.copy(log, where)

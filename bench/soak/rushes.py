@@ -4,9 +4,8 @@ import asyncio
 import random
 
 from bench.soak import documents
-from bench.soak.acts import remember
+from bench.soak.acts import do
 from bench.soak.ledger import Act, Json
-from bench.soak.sending import perform
 from bench.soak.world import Person, World
 
 CROWD = 16
@@ -22,8 +21,7 @@ async def rush(world: World, slot: str, rng: random.Random) -> None:
 
 async def _push(world: World, slot: str, me: Person, fate: random.Random) -> None:
     for _ in range(DEEDS_EACH):
-        act = _deed(slot, me, fate)
-        remember(world, act, await perform(world, act, fate))
+        await do(world, _deed(slot, me, fate), fate)
 
 
 def _deed(slot: str, me: Person, fate: random.Random) -> Act:
@@ -44,4 +42,7 @@ def _deed(slot: str, me: Person, fate: random.Random) -> Act:
     wish = {"slotId": f"slot_{slot}", "waitMs": wait, "idempotencyKey": key}
     wish["hold"] = fate.random() < 0.3
     claims = ((slot, me.id),)
-    return Act("book", me.id, documents.BOOK, {"input": wish}, me.token, key, claims)
+    query, name = (
+        (documents.REQUEST, "request") if fate.random() < 0.4 else (documents.BOOK, "book")
+    )
+    return Act(name, me.id, query, {"input": wish}, me.token, key, claims)

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import httpx
 
-from bench.soak.ledger import Act, Json, Send
+from bench.soak.ledger import Act, Json, Send, Telling
 from bench.soak.world import World
 
 RESOLVE_WITHIN_S = 90.0
@@ -53,8 +53,10 @@ def _read(world: World, act: Act, sent: Send, response: httpx.Response) -> None:
     elif status != 200 or not body.get("data"):
         sent.outcome = "INTERNAL" if status >= 500 else f"HTTP {status}"
     else:
-        sent.answer = body["data"]["answer"]
+        sent.answer = body["data"]["answer"] or {"__typename": "nothing"}
         sent.outcome = str(sent.answer["__typename"])
+    if sent.outcome == "Ticket":
+        world.ledger.tellings.append(Telling(sent.began, time.time(), sent.answer, act.name))
     away = world.ledger.was_away(sent.began, time.time())
     if status >= 500 and not (status == 503 and away):
         world.ledger.violation("HTTP 5xx", f"{status} for {act.name} at app {sent.app}")

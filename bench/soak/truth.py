@@ -36,7 +36,7 @@ class Truth:
                 self._world.ledger.checks["looks in vain"] += 1
             looks += 1
             if looks % MEMORY_EVERY == 0:
-                for app in self._world.apps:
+                for app in (*self._world.apps, self._world.worker):
                     app.sample()
 
     async def look(self) -> list[Json]:

@@ -14,12 +14,14 @@ from bench.soak.ledger import Json
 from bench.soak.lines import check_turns, check_twice
 from bench.soak.promises import check_origins, check_promises
 from bench.soak.records import Record, ended_record, flaw, live_records
+from bench.soak.tickets import check_tickets
 from bench.soak.watch import Watcher, was_there
 from bench.soak.world import World
 
 SWEPT_WITHIN = timedelta(seconds=3)
 MOST_GROWTH_MIB = 120.0
 LINES_OF_TRACEBACK = 40
+GONE = -2
 
 
 async def check_records(
@@ -29,7 +31,7 @@ async def check_records(
     ledger, read = world.ledger, asyncio.to_thread
     ended = await read(lambda: list(world.truth["endedBookings"].find()))
     left = await read(lambda: list(world.truth["endedWaits"].find()))
-    kept = await read(lambda: {str(d["_id"]) for d in world.truth["answers"].find({}, {"_id": 1})})
+    kept = await read(_kept_answers, world)
     records = [record for slot in slots for record in live_records(slot)]
     records += map(ended_record, ended)
     found = {record.id: record for record in records}
@@ -45,12 +47,22 @@ async def check_records(
     turns |= {str(turn["id"]) for slot in slots for turn in slot["waiting"]}
     check_promises(ledger, found, turns)
     check_origins(ledger, found)
-    check_keys(ledger, kept)
+    check_keys(ledger, set(kept))
+    check_tickets(ledger, found, kept)
     check_turns(ledger, slots, records, left, untimely)
     check_twice(ledger, slots, records)
     check_shut(world, slots, records)
     _check_settled(world, slots)
     return records
+
+
+def _kept_answers(world: World) -> dict[str, tuple[str, str | None]]:
+    wanted = {"outcome._is": 1, "outcome.booking.id": 1}
+    kept = {}
+    for document in world.truth["answers"].find({}, wanted):
+        outcome = document["outcome"]
+        kept[str(document["_id"])] = outcome["_is"], outcome.get("booking", {}).get("id")
+    return kept
 
 
 def _check_settled(world: World, slots: list[Json]) -> None:
@@ -67,13 +79,25 @@ def _check_settled(world: World, slots: list[Json]) -> None:
                 world.ledger.violation("not swept up", f"{what}, due {slot.get('due')}")
 
 
+async def look_at_line(world: World) -> dict[str, int]:
+    """How much there is under each key of the admission queue."""
+    left: dict[str, int] = {}
+    for kind, count in (("requests", "xlen"), ("aside", "xlen"), ("tickets", "hlen")):
+        keys: Any = await asyncio.to_thread(world.redis.keys, f"slotlock:{{queue:*}}:{kind}")
+        for key in keys:
+            left[key.decode()] = await asyncio.to_thread(getattr(world.redis, count), key)
+    return left
+
+
 async def check_locks(world: World) -> None:
-    """Locks that outlived everybody who could hold them."""
+    """Locks that outlived everybody who could hold them: not the turns of those who work on."""
     keys: Any = await asyncio.to_thread(world.redis.keys, LOCKS)
     for key in sorted(keys):
         text = key.decode()
-        if "fence" not in text:
-            left = await asyncio.to_thread(world.redis.pttl, key)
+        if not any(part in text for part in ("fence", "{queue:", "{sweep}")):
+            left: Any = await asyncio.to_thread(world.redis.pttl, key)
+            if left == GONE:
+                continue
             world.ledger.violation("lock left", f"{text} for another {left} ms")
 
 
@@ -111,12 +135,12 @@ def _check_news(world: World, watcher: Watcher, record: Record) -> None:
 
 def check_memory(world: World) -> None:
     """No process takes more and more."""
-    for app in world.apps:
+    for app in (*world.apps, world.worker):
         for life in app.lives:
             if life.last - life.first > MOST_GROWTH_MIB:
                 lasted = (life.ended or time.time()) - life.began
                 what = f"{life.first:.0f} to {life.last:.0f} MiB in {lasted:.0f} s"
-                world.ledger.violation("memory", f"app {app.index}: {what}")
+                world.ledger.violation("memory", f"{app.name}: {what}")
 
 
 def check_log(world: World, name: str, log_file: Path) -> None:

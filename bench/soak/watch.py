@@ -4,11 +4,12 @@ import asyncio
 import json
 import time
 from collections import defaultdict
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 from websockets.typing import Subprotocol
 
@@ -49,20 +50,27 @@ async def watch(world: World, watcher: Watcher, stop: asyncio.Event) -> None:
         await asyncio.sleep(BACK_AFTER_S)
 
 
+@asynccontextmanager
+async def subscribed(url: str, token: str, asked: Json) -> AsyncIterator[ClientConnection]:
+    """A connection that has subscribed to one thing."""
+    protocols = [Subprotocol("graphql-transport-ws")]
+    async with connect(url, subprotocols=protocols, proxy=None, open_timeout=10) as socket:
+        payload = {"authorization": f"Bearer {token}"}
+        await socket.send(json.dumps({"type": "connection_init", "payload": payload}))
+        await asyncio.wait_for(socket.recv(), 10)
+        await socket.send(json.dumps({"id": "1", "type": "subscribe", "payload": asked}))
+        yield socket
+
+
 async def _watch_once(
     world: World, watcher: Watcher, url: str, for_s: float, stop: asyncio.Event
 ) -> None:
-    protocols = [Subprotocol("graphql-transport-ws")]
-    async with connect(url, subprotocols=protocols, proxy=None, open_timeout=10) as socket:
-        payload = {"authorization": f"Bearer {watcher.person.token}"}
-        await socket.send(json.dumps({"type": "connection_init", "payload": payload}))
-        await asyncio.wait_for(socket.recv(), 10)
-        watcher.watching = set(world.slots[:MOST_SLOTS])
-        known = [f"slot_{slot}" for slot in sorted(watcher.watching)]
-        asked: Json = {"query": documents.NEWS}
-        if watcher.slots:
-            asked = {"query": documents.WATCH, "variables": {"slots": known}}
-        await socket.send(json.dumps({"id": "1", "type": "subscribe", "payload": asked}))
+    watcher.watching = set(world.slots[:MOST_SLOTS])
+    known = [f"slot_{slot}" for slot in sorted(watcher.watching)]
+    asked: Json = {"query": documents.NEWS}
+    if watcher.slots:
+        asked = {"query": documents.WATCH, "variables": {"slots": known}}
+    async with subscribed(url, watcher.person.token, asked) as socket:
         watcher.times += 1
         watcher.spans.append([time.time(), float("inf")])
         until = time.monotonic() + for_s

@@ -10,8 +10,8 @@ import httpx
 from pymongo import MongoClient
 from redis import Redis
 
-from bench.soak.apps import App
-from bench.soak.ledger import Act, Json, Ledger
+from bench.soak.apps import App, Worker
+from bench.soak.ledger import Act, Json, Ledger, hex_of
 from bench.soak.servers import Server
 
 
@@ -56,6 +56,7 @@ class World:
     http: httpx.AsyncClient
     mongo: "MongoClient[Json]"
     redis: "Redis"
+    worker: Worker
     people: list[Person] = field(default_factory=list)
     teams: list[Team] = field(default_factory=list)
     slots: list[str] = field(default_factory=list)  # in hex, those that are open
@@ -67,6 +68,7 @@ class World:
         default_factory=asyncio.PriorityQueue
     )
     recent: deque[Act] = field(default_factory=lambda: deque(maxlen=40))
+    following: "set[asyncio.Task[None]]" = field(default_factory=set)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     live: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     free: dict[str, int] = field(default_factory=dict)
@@ -79,6 +81,16 @@ class World:
     def truth(self) -> Any:
         """The database as it lies, past the app; only what cannot be undone is read."""
         return self.mongo.get_default_database()
+
+    def remember(self, by: str, answer: Json) -> None:
+        """Let everybody know of the bookings that they have now."""
+        booking = answer.get("booking")
+        made = answer.get("bookings") or ([booking] if booking else [])
+        for each in made:
+            owner = hex_of(each["user"]["id"]) if "user" in each else by
+            for person in self.people:
+                if person.id == owner and each["id"] not in person.known:
+                    person.known.append(each["id"])
 
     async def sleep(self, seconds: float) -> bool:
         """Sleep, but not past the end of the run; whether it goes on."""

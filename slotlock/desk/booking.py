@@ -12,6 +12,7 @@ from slotlock.desk.booked import ACTS
 from slotlock.desk.deciding import Request, at
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import Slip, once
+from slotlock.desk.tickets import told_again
 from slotlock.domain import booking as rules
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.outcomes import BookAllOutcome, BookOutcome, NoneBooked
@@ -96,7 +97,9 @@ async def book_for(desk: Desk, asking: Asking, wait_s: float) -> BookOutcome:
         return await act(desk, [asking.slot_id], asking.request(allowed.teams), wait_s)
 
     run = _allowed_first(desk, asking.caller, [asking.user_id], tried)
-    outcome: BookOutcome = await once(desk, asking.slip, asking.slot_id, wait_s, run)
+    kept = await once(desk, asking.slip, asking.slot_id, wait_s, run)
+    # The key may be a ticket's, which was refused.
+    outcome: BookOutcome = await told_again(desk, kept, asking.caller.user_id)
     BOOKINGS.labels(type(outcome).__name__).inc()
     return outcome
 

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Iterable
+from typing import Any
 
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import key_id_of
 from slotlock.desk.telling import slots_missing, with_slots
-from slotlock.domain.people import Caller
+from slotlock.domain.people import Caller, UserId
 from slotlock.domain.refusals import KeyReused
 from slotlock.domain.settling import seen_at
 from slotlock.domain.tickets import RequestLost, Ticket, TicketRef, TicketStatus
@@ -62,11 +63,16 @@ async def answered(desk: Desk, ref: TicketRef, kept: KeptAnswer) -> Ticket:
         return Ticket(ref, TicketStatus.LOST)
     if not kept.fingerprint.startswith(ref.question):
         return Ticket(ref, TicketStatus.ANSWERED, outcome=KeyReused(""))
-    outcome = kept.outcome
-    if missing := slots_missing(outcome):
-        now = desk.now()
-        looks = (Look(slot_id, now, [ref.asked_by]) for slot_id in missing)
-        found = await asyncio.gather(*map(desk.slots.look, looks))
-        slots = {slot.id: seen_at(slot, now) for slot in found if slot is not None}
-        outcome = with_slots(outcome, slots)
+    outcome = await told_again(desk, kept.outcome, ref.asked_by)
     return Ticket(ref, TicketStatus.ANSWERED, outcome=outcome)
+
+
+async def told_again(desk: Desk, outcome: Any, asked_by: UserId) -> Any:
+    """A kept answer with the slots, as they are now, that it was kept without."""
+    missing = slots_missing(outcome)
+    if not missing:
+        return outcome
+    now = desk.now()
+    looks = (Look(slot_id, now, [asked_by]) for slot_id in missing)
+    found = await asyncio.gather(*map(desk.slots.look, looks))
+    return with_slots(outcome, {slot.id: seen_at(slot, now) for slot in found if slot is not None})

@@ -38,7 +38,7 @@ def out_of_time(slot: Slot, now: datetime) -> Iterator[Breach]:
     if terms is None:
         return
     if not terms.published or terms.state(now) is CampaignState.CLOSED:
-        yield Limit.CLOSED, Closed(terms.closes_at, slot)
+        yield Limit.CLOSED, Closed(terms.closes_at, slot, terms.published)
     elif terms.state(now) is CampaignState.UPCOMING:
         yield Limit.NOT_YET_OPEN, NotYetOpen(terms.opens_at, slot)
 

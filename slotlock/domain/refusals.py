@@ -84,10 +84,11 @@ class NotYetOpen:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The campaign takes no bookings any more, or is not published."""
+    """The campaign takes no bookings any more, or was not published when it was decided."""
 
     closes_at: datetime
     slot: Slot
+    published: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,8 @@ PASSING_CODES = {
     11600: "InterruptedAtShutdown",
     11602: "InterruptedDueToReplStateChange",
 }
+# What the driver says, without a code, while a member of a replica set is not yet one again.
+NO_SESSIONS = "Sessions are not supported"
 # What the driver itself tries again, for as long as it was given.
 PASSING_LABELS = (
     "TransientTransactionError",
@@ -72,6 +74,7 @@ def is_away(error: BaseException) -> bool:
     """Whether an error only says that MongoDB did not answer, and nothing about the caller."""
     if isinstance(error, PyMongoError):
         passing = isinstance(error, OperationFailure) and error.code in PASSING_CODES
+        passing = passing or NO_SESSIONS in str(error)
         labelled = any(error.has_error_label(label) for label in PASSING_LABELS)
         return error.timeout or isinstance(error, ConnectionFailure) or passing or labelled
     return isinstance(error, GateTimeoutError)

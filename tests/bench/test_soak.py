@@ -1,15 +1,17 @@
 """The checks of the long run see what is broken; a run that passes would prove nothing else."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bson import ObjectId
 
-from bench.soak.keys import check_keys, key_id
-from bench.soak.ledger import Act, Ledger, Send
+from bench.soak.keys import check_keys, key_hash, key_id
+from bench.soak.ledger import Act, Ledger, Send, Telling
 from bench.soak.lines import check_turns
 from bench.soak.promises import check_origins, check_promises
 from bench.soak.records import Record, ended_record, flaw, live_records
+from bench.soak.tickets import check_line, check_tickets
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SLOT, ANNA, BEN = (str(ObjectId()) for _ in range(3))
@@ -91,3 +93,139 @@ def test_a_log_that_is_not_whole_is_seen() -> None:
     gone = {"_id": ObjectId(), "slot": ObjectId(SLOT), "user": ObjectId(ANNA)}
     entry = {"at": NOW, "by": ObjectId(ANNA), "do": "booked", "to": "confirmed"}
     assert flaw(ended_record({**gone, "log": [entry]})) == "ended and is confirmed"
+
+
+def request(*words: str) -> Act:
+    """A request of Anna's under a key, sent a second apart: given a ticket, or as the words say."""
+    act = Act("request", ANNA, "", {"input": {"hold": False}}, "", "a key", ((SLOT, ANNA),))
+    for place, word in enumerate(words):
+        began = NOW.timestamp() + place
+        answer = {"id": TICKET} if word == "Ticket" else {}
+        act.sends.append(Send(began, began + 0.5, word, answer))
+    return act
+
+
+HASHED = key_hash(request())
+TICKET = f"ticket_{SLOT}{ANNA}{HASHED}{'0' * 16}{'1' * 11}"
+
+
+def saying(said: Record | str, at: float, ticket: str = TICKET) -> Telling:
+    """A ticket so many seconds after the beginning: its booking, a status or a refusal's name."""
+    known: dict[str, Any] = {"id": ticket, "status": "ANSWERED"}
+    if isinstance(said, Record):
+        known["outcome"] = {"__typename": "Booked", **told(said)}
+    elif said in ("QUEUED", "LOST", "SET_ASIDE"):
+        known["status"] = said
+    else:
+        known["outcome"] = {"__typename": said}
+    began = NOW.timestamp() + at
+    return Telling(began, began + 0.1, known)
+
+
+def broken(
+    act: Act, *tellings: Telling, kept: Record | str | None = None, there: Sequence[Record] = ()
+) -> set[str]:
+    """Which promises are broken when a request was told this, and that is in the database.
+
+    Redis lost everything in the second second.
+    """
+    ledger, answers = Ledger(), dict[str, tuple[str, str | None]]()
+    ledger.acts.append(act)
+    ledger.tellings += tellings
+    ledger.losses.append((NOW.timestamp() + 1, NOW.timestamp() + 2))
+    if kept is not None:
+        answers[key_id(act)] = ("Booked", kept.id) if isinstance(kept, Record) else (kept, None)
+    check_tickets(ledger, {record.id: record for record in there}, answers)
+    return set(ledger.violations)
+
+
+def test_tickets_that_keep_all_promises_are_let_be() -> None:
+    made = booking()
+    queued, lost = saying("QUEUED", 0), saying("LOST", 2)
+    assert not broken(request("Ticket"), queued, saying(made, 3), kept=made, there=[made])
+    assert not broken(request("Ticket"), queued, saying("SlotFull", 3), kept="SlotFull")
+    assert not broken(request("Ticket"), queued, lost, kept="RequestLost")
+    again = request("Ticket", "lost", "Ticket", "Ticket")
+    assert not broken(again, queued, lost, saying(made, 5), kept=made, there=[made])
+
+
+def test_a_ticket_without_an_end_is_seen() -> None:
+    assert broken(request("Ticket"), saying("QUEUED", 0)) == {"ticket without an end"}
+    assert broken(request("Ticket"), saying("SET_ASIDE", 2)) == {"ticket set aside"}
+
+
+def test_a_ticket_with_two_answers_is_seen() -> None:
+    one, other = booking(), booking()
+    act, first = request("Ticket"), saying(one, 1)
+    found = broken(act, first, saying(other, 2), kept=one, there=[one, other])
+    assert found == {"ticket answers differ", "ticket booked twice"}
+    found = broken(act, first, saying("SlotFull", 2), kept=one, there=[one])
+    assert found == {"ticket answers differ"}
+
+
+def test_a_ticket_that_was_answered_and_is_in_line_again_is_seen() -> None:
+    made, act = booking(), request("Ticket")
+    told_before = saying(made, 1)
+    found = broken(act, told_before, saying("QUEUED", 2), kept=made, there=[made])
+    assert "ticket taken back" in found
+    found = broken(act, told_before, saying("LOST", 2), kept=made, there=[made])
+    assert found == {"ticket taken back"}
+
+
+def test_a_ticket_whose_booking_is_gone_or_somebody_elses_is_seen() -> None:
+    made, act = booking(), request("Ticket")
+    other = booking(id=ObjectId(made.id), user=ObjectId(BEN))
+    for there in ([], [other]):
+        found = broken(act, saying(made, 1), kept=made, there=there)
+        assert found == {"ticket without its booking"}
+
+
+def test_another_answer_than_is_kept_is_seen() -> None:
+    made, act = booking(), request("Ticket")
+    for kept in (None, "RequestLost", "SlotFull", booking()):
+        found = broken(act, saying(made, 1), kept=kept, there=[made])
+        assert found == {"ticket kept otherwise"}
+
+
+def test_a_lost_ticket_that_was_granted_unasked_is_seen() -> None:
+    made, lost = booking(), saying("LOST", 2)
+    found = broken(request("Ticket"), lost, kept=made, there=[made])
+    assert found == {"ticket lost and kept"}
+    found = broken(request("Ticket"), lost, saying(made, 3), kept=made, there=[made])
+    assert found == {"ticket lost and found"}
+
+
+def test_a_ticket_that_was_lost_while_redis_lost_nothing_is_seen() -> None:
+    late = request("nobody was there", "nobody was there", "nobody was there", "Ticket")
+    del late.sends[:3]
+    assert broken(late, saying("LOST", 5), kept="RequestLost") == {"ticket lost in vain"}
+    early = saying("LOST", 0.2)
+    assert broken(request("Ticket"), early, kept="RequestLost") == {"ticket lost in vain"}
+
+
+def test_one_booking_for_two_tickets_is_seen() -> None:
+    made, ledger = booking(), Ledger()
+    other = TICKET.replace(HASHED, HASHED[::-1])
+    ledger.tellings += [saying(made, 1), saying(made, 2, other)]
+    check_tickets(ledger, {made.id: made}, {})
+    assert ledger.violations["tickets share a booking"] == 1
+
+
+def test_a_booking_by_ticket_comes_from_its_ticket_only() -> None:
+    made, ledger = booking(), Ledger()
+    ledger.acts.append(request("lost", "Ticket"))
+    ledger.tellings.append(saying(made, 2))
+    check_origins(ledger, {made.id: made})
+    assert not ledger.violations
+    ledger.tellings = [saying("SlotFull", 2)]
+    check_origins(ledger, {made.id: made})
+    assert ledger.violations["from nowhere"] == 1
+
+
+def test_what_is_left_in_line_is_seen() -> None:
+    ledger, gone = Ledger(), {"requests": 0, "tickets": 0, "aside": 0}
+    check_line(ledger, gone)
+    assert not ledger.violations
+    for kind in gone:
+        check_line(ledger, {**gone, kind: 1})
+    assert ledger.violations == {"left in line": 3}

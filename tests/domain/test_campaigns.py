@@ -87,7 +87,7 @@ def test_a_campaign_takes_bookings_until_the_instant_it_closes() -> None:
 
 def test_a_campaign_that_is_not_published_takes_no_bookings() -> None:
     before = course(published=False)
-    assert refusal(before, "ada") == Closed(CLOSES, before)
+    assert refusal(before, "ada") == Closed(CLOSES, before, published=False)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,15 @@
 """Each rule of a campaign, by every way in which somebody asks for a place."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import httpx
 import pytest
 
+from slotlock.domain import refusals as refused
+from slotlock.graphql.types.limit_refusals import Closed
+from tests.domain.test_campaigns import CLOSES as CLOSED_AT
+from tests.domain.test_campaigns import course, terms
 from tests.support.campaigns import (
     BOOK_ALL,
     PLACES,
@@ -205,3 +210,10 @@ async def test_moves_are_asked_about_the_slot_they_go_to(three: Three) -> None:
     assert (await moves(ada, organiser, await organiser.slot(campaignId=free)))[
         "__typename"
     ] == "BookingMoved"
+
+
+def test_a_kept_refusal_says_the_same_once_its_campaign_is_published_again() -> None:
+    shut = course(published=False)
+    decided = refused.Closed(CLOSED_AT, shut, published=False)
+    later = replace(decided, slot=replace(shut, terms=terms()))
+    assert Closed.of(later) == Closed.of(decided)

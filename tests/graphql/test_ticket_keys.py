@@ -81,6 +81,19 @@ async def test_a_refusal_by_the_ticket_is_the_answer_of_the_key_for_good(line: Q
     assert await ben.code((await ben.request(slot_id))["id"]) == "Booked"
 
 
+async def test_a_refusal_by_the_ticket_is_told_to_who_books_under_its_key(line: QueueScene) -> None:
+    apps = [line.app(), line.app()]
+    slot_id = await line.slot(apps[0])
+    ada, ben = line.customer(apps[0], 0), line.customer(apps[1], 1)
+    first, second = await ada.stand(slot_id), await ben.stand(slot_id, **KEY)
+    line.worker()
+    booking = (await ada.outcome(first["id"]))["booking"]
+    assert await ben.code(second["id"]) == "SLOT_FULL"
+    assert (await ben.wish(slot_id, **KEY))["code"] == "SLOT_FULL"
+    await ada.give_back(booking["id"])
+    assert (await ben.wish(slot_id, **KEY))["code"] == "SLOT_FULL"
+
+
 async def test_a_refusal_at_once_uses_up_no_key(line: QueueScene) -> None:
     app = line.worker()
     slot_id = await line.slot(app)

@@ -61,11 +61,11 @@ class Closed(Refusal):
 
     @classmethod
     def of(cls, outcome: refused.Closed) -> Self:
-        terms = outcome.slot.terms
-        published = terms is not None and terms.published
+        # As it was decided: a kept refusal is told with the slot as it is, perhaps open by now.
+        ever = "can no longer be booked" if outcome.published else "cannot be booked now"
         return cls(
             code=RefusalCode.CLOSED,
-            message="This can no longer be booked." if published else "This cannot be booked now.",
+            message=f"This {ever}.",
             closes_at=outcome.closes_at,
             slot_id=slot_gid(outcome.slot.id),
         )

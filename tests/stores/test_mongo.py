@@ -1,0 +1,45 @@
+"""What is said by a MongoDB that is on its way back says nothing about who asked."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pymongo.errors import PyMongoError
+
+from slotlock.api.binaries import MONGOD, find
+from slotlock.stores import mongo
+from slotlock.stores.mongo import is_away
+from tests.support.offices import until
+from tests.support.processes import free_port
+
+
+@pytest.fixture
+def starting(tmp_path: Path) -> Iterator[str]:
+    """A mongod that is up and not yet the member of a replica set that it will be."""
+    port = free_port()
+    command = [find(MONGOD, None), MONGOD.place[0], str(tmp_path), "--port", str(port)]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen([*command, *MONGOD.options], stdout=log, stderr=log)
+    yield f"mongodb://127.0.0.1:{port}/?directConnection=true"
+    process.kill()
+    process.wait()
+
+
+async def test_a_server_that_knows_no_sessions_yet_is_away(starting: str) -> None:
+    client, database = mongo.connect(starting)
+    said: list[PyMongoError] = []
+
+    async def answers() -> bool:
+        try:
+            async with client.start_session() as session:
+                await session.with_transaction(
+                    lambda session: database["slots"].insert_one({}, session=session)
+                )
+        except PyMongoError as error:
+            said.append(error)
+        return any("Sessions" in str(error) for error in said)
+
+    await until(answers, "a server that is up")
+    await client.close()
+    assert all(is_away(error) for error in said), said
