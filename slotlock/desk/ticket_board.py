@@ -26,7 +26,7 @@ Read = Callable[[Sequence[TicketRef]], Awaitable[Sequence[Ticket]]]
 
 HEAL_EVERY_S = 1.0
 LARGEST_READ = 500
-MOST_PLACES_TOLD = 1000
+MOST_PLACES_TOLD = 500
 
 
 class TicketWatch:
@@ -138,7 +138,9 @@ class TicketBoard:
                 log.warning("tickets could not be read", exc_info=None if is_away(error) else error)
 
     async def _heal(self) -> None:
-        """Look at those whose turn it was or who have no line, and tell the others their place."""
+        """Have those looked at whose turn it was, who have no line, and whose turn to be told it
+        is.
+        """
         try:
             left = await self._queue.left(self._watches)
         except RedisAwayError:
@@ -148,8 +150,7 @@ class TicketBoard:
             self._due |= {watch for watch in watches if gone or watch.served_by(left[slot_id])}
         for watch in list(islice(self._in_turn, MOST_PLACES_TOLD)):
             self._in_turn[watch] = self._in_turn.pop(watch)
-            if watch.seen is not None and watch not in self._due:
-                watch.tell(watch.seen.after(left[watch.ref.slot_id]))
+            self._due.add(watch)
 
     async def _look(self) -> None:
         due, self._due = self._due, set()

@@ -1,6 +1,6 @@
 """A ticket: somebody's place in the line in front of a slot, and what came of it in the end."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -54,10 +54,6 @@ class Ticket:
     place: int | None = None
     number: int | None = None
     outcome: BookOutcome | None = None
-
-    def after(self, left: int) -> "Ticket":
-        """The ticket of one who stands in line, when so many have left it."""
-        return replace(self, place=self.number - left) if self.number is not None else self
 
     @property
     def final(self) -> bool:

@@ -8,12 +8,13 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 from zlib import crc32
 
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.people import UserId
 from slotlock.domain.tickets import Ticket, TicketRef, TicketStatus
-from slotlock.stores.queue_scripts import ADD, keys
+from slotlock.stores.queue_scripts import ADD, FIND, keys
 from slotlock.stores.redis import RedisLine
 
 PARTITIONS = 5
@@ -97,33 +98,26 @@ class Queue:
         A key that is in line already, or somebody who stands there for the same place, is not
         added again: the answer is where they stand.
         """
-        requests, tickets, _ = keys(self.partition_of(request.slot_id))
         arguments = (request.key_field, request.claim_field, request.question[:QUESTION_CHARS])
-        answer = await self.line.send(
-            *("EVAL", ADD, 2, requests, tickets, *arguments),
-            *(self._longest, request.slot_id, *request.entry()),
-        )
-        if answer is None:
-            return None
-        known, left, field = answer
-        return _standing(request.slot_id, field.decode(), known, left)
+        more = (self._longest, request.slot_id, *request.entry())
+        return await self._standing(ADD, request.slot_id, *arguments, *more)
 
     async def find(self, slot_id: SlotId, asked_by: UserId, key: str) -> Standing | None:
         """Where the request with this key stands; None when it is not in line."""
-        field = _key_field(asked_by, key)
-        _, tickets, _ = keys(self.partition_of(slot_id))
-        known, left = await self.line.send("HMGET", tickets, field, f"o{slot_id}")
-        return _standing(slot_id, field, known, left) if known else None
+        return await self._standing(FIND, slot_id, slot_id, _key_field(asked_by, key))
 
     async def find_claim(self, request: QueuedRequest) -> Standing | None:
         """Where somebody stands already for what this request asks for; None when nowhere."""
-        _, tickets, _ = keys(self.partition_of(request.slot_id))
-        fields = (request.key_field, request.claim_field)
-        known, field = await self.line.send("HMGET", tickets, *fields)
-        if known is None and field is None:
+        slot_id, fields = request.slot_id, (request.key_field, request.claim_field)
+        return await self._standing(FIND, slot_id, slot_id, *fields)
+
+    async def _standing(self, script: str, slot_id: SlotId, *arguments: Any) -> Standing | None:
+        named = keys(self.partition_of(slot_id))
+        answer = await self.line.send("EVAL", script, 3, *named, *arguments)
+        if answer is None:
             return None
-        key = request.key if known else field.decode()[-len(request.key) :]
-        return await self.find(request.slot_id, request.asked_by, key)
+        known, left, field = answer
+        return _standing(slot_id, field.decode(), known, left)
 
     async def left(self, slot_ids: Iterable[SlotId]) -> dict[SlotId, int]:
         """How many have left the lines of these slots; nothing where nobody stands in line."""
@@ -147,11 +141,11 @@ def _key_field(asked_by: UserId, key: str) -> str:
     return f"k{asked_by}{key}"
 
 
-def _standing(slot_id: SlotId, field: str, known: bytes, left: bytes | None) -> Standing:
+def _standing(slot_id: SlotId, field: str, known: bytes, left: bytes) -> Standing:
     state, _, number, question, ms = known.decode().split(":")
     user_id, key = UserId(field[1:25]), field[25:]
     ref = TicketRef(slot_id, user_id, key, question, in_ms(int(ms)))
-    return Standing(ref, int(number), int(left or 0), state == "a")
+    return Standing(ref, int(number), int(left), state == "a")
 
 
 def in_ms(ms: int) -> datetime:

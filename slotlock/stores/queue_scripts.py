@@ -23,9 +23,36 @@ from slotlock.domain.bookings import SlotId
 GROUP = "desk"
 MOVED = "slotlock:moved:"
 
+# What the hash knows of a request whose entry is gone, with its stream alone, is not so.
+_KNOWN = """
+local function known(field, slot)
+  local found = redis.call('hget', KEYS[2], field)
+  if not found then return false end
+  local state, id = string.match(found, '^(%a):([^:]+):')
+  local stream = state == 'a' and KEYS[3] or KEYS[1]
+  if #redis.call('xrange', stream, id, id) == 0 then
+    redis.call('hdel', KEYS[2], field)
+    return false
+  end
+  return {found, redis.call('hget', KEYS[2], 'o' .. slot) or '0', field}
+end
+"""
+
+# ARGV: slot, k field, and for whoever stands in line for the same, c field. Answers as ADD, or nil.
+FIND = (
+    _KNOWN
+    + """
+local found = known(ARGV[2], ARGV[1])
+if found or not ARGV[3] then return found end
+local same = redis.call('hget', KEYS[2], ARGV[3])
+return same and known(same, ARGV[1])
+"""
+)
+
 _COME = """
 local function come(slot)
-  if redis.call('hexists', KEYS[2], 'i' .. slot) == 0 then
+  local known = redis.call('hexists', KEYS[2], 'i' .. slot) == 1
+  if not known or redis.call('xlen', KEYS[1]) == 0 then
     local time = redis.call('time')
     local ms = time[1] * 1000 + math.floor(time[2] / 1000)
     ms = string.format('%.0f', ms)
@@ -39,23 +66,21 @@ end
 # Answers what is known of the request, how many have left, and under which k field; nil when full.
 ADD = (
     _COME
+    + _KNOWN
     + """
-local function known(field)
-  local found = redis.call('hget', KEYS[2], field)
-  return found and {found, redis.call('hget', KEYS[2], 'o' .. ARGV[5]) or '0', field}
-end
-local before = known(ARGV[1])
+local before = known(ARGV[1], ARGV[5])
 if not before then
   local same = redis.call('hget', KEYS[2], ARGV[2])
-  before = same and known(same)
+  before = same and known(same, ARGV[5])
 end
 if before then return before end
 if redis.call('xlen', KEYS[1]) >= tonumber(ARGV[4]) then return false end
+local number = come(ARGV[5])
 local id = redis.call('xadd', KEYS[1], '*', unpack(ARGV, 6))
 local ms = string.match(id, '^%d+')
-local ticket = table.concat({'q', id, come(ARGV[5]), ARGV[3], ms}, ':')
+local ticket = table.concat({'q', id, number, ARGV[3], ms}, ':')
 redis.call('hset', KEYS[2], ARGV[1], ticket, ARGV[2], ARGV[1])
-return known(ARGV[1])
+return known(ARGV[1], ARGV[5])
 """
 )
 
@@ -111,8 +136,9 @@ REPLAY = (
     _COME
     + """
 if redis.call('xdel', KEYS[3], ARGV[1]) == 0 then return 0 end
+local number = come(ARGV[2])
 local id = redis.call('xadd', KEYS[1], '*', unpack(ARGV, 7))
-local ticket = table.concat({'q', id, come(ARGV[2]), ARGV[5], ARGV[6]}, ':')
+local ticket = table.concat({'q', id, number, ARGV[5], ARGV[6]}, ':')
 redis.call('hset', KEYS[2], ARGV[3], ticket)
 redis.call('hsetnx', KEYS[2], ARGV[4], ARGV[3])
 return 1
