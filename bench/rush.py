@@ -29,6 +29,8 @@ from slotlock.api.embedded import embedded_servers
 
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
 LOOK_EVERY_S = 0.25
+# A line that has not grown for so long has everybody.
+SETTLED_S = 3.0
 WORKERS = 2
 ADMIN = {
     "SLOTLOCK_ADMIN_EMAIL": "admin@slotlock.test",
@@ -115,11 +117,13 @@ def round_of(app: App, workers: Workers, asked: argparse.Namespace, more: Sequen
     rushing = simulate(app, asked, *more)
     if not asked.late:
         workers.start()
+    before = 0.0
     while asked.late and not workers.pids and rushing.poll() is None:
-        if in_line(app) >= asked.people * asked.asks:
-            print(f"{in_line(app):.0f} requests are in line; now the workers start", flush=True)
+        time.sleep(SETTLED_S)
+        if (now := in_line(app)) == before > 0:
+            print(f"{now:,.0f} requests are in line; now the workers start", flush=True)
             workers.start()
-        time.sleep(LOOK_EVERY_S)
+        before = now
     return rushing.wait()
 
 

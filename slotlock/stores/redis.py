@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 from prometheus_client import Gauge
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -30,8 +30,13 @@ DEGRADED = Gauge(
 
 PROBE_EVERY_S = 0.5
 LARGEST_PIPELINE = 256
+# A command that takes longer than this is worth less than going on without Redis.
+COMMAND_TIMEOUT_S = 1.0
+# Rounds of the loop in which an answer that is there is read.
+LATE_READS = 10
 MOST_OWED = 1000
 
+Result = TypeVar("Result")
 Command = tuple[Any, ...]
 _Sent = list[tuple[Command, asyncio.Future[Any]]]
 
@@ -100,7 +105,7 @@ class RedisLine:
             async with self.client.pipeline(transaction=False) as pipeline:
                 for command, _ in batch:
                     pipeline.execute_command(*command)
-                answers = await pipeline.execute(raise_on_error=False)
+                answers = await in_time(pipeline.execute(raise_on_error=False))
         except Exception as error:  # whatever it is, nobody may be left waiting for an answer
             answers = [error] * len(batch)
         for failed in (answer for answer in answers if isinstance(answer, Exception)):
@@ -138,7 +143,7 @@ class RedisLine:
         """
         for _ in range(2):
             try:
-                await write_everywhere(self.client)
+                await in_time(write_everywhere(self.client))
             except RedisConnectionError:
                 continue
             except Exception:
@@ -154,6 +159,25 @@ class RedisLine:
         if self._probe is not None:
             self._probe.cancel()
         await close_client(self.client)
+
+
+async def in_time(asked: Coroutine[Any, Any, Result]) -> Result:
+    """The answer of Redis. Errors: TimeoutError, RedisError.
+
+    In a rush the loop may be too busy to have read an answer that came long ago: the time that it
+    was busy is not held against Redis.
+    """
+    task = asyncio.create_task(asked)
+    task.add_done_callback(_look_at_error)
+    try:
+        await asyncio.wait({task}, timeout=COMMAND_TIMEOUT_S)
+        for _ in range(LATE_READS):
+            if task.done():
+                return task.result()
+            await asyncio.sleep(0)
+        raise TimeoutError(f"no answer within {COMMAND_TIMEOUT_S:g} s")
+    finally:
+        task.cancel()
 
 
 def _tell(batch: _Sent, answers: Sequence[Any]) -> None:

@@ -27,8 +27,10 @@ def _figures(run: Run) -> list[str]:
     ledger, seconds = run.ledger, max(run.seconds, 1e-9)
     again = [f"{kind} {count:,}" for kind, count in run.retries.items() if count]
     cpu_ms = run.cpu_seconds * 1000 / max(run.requests, 1)
+    tickets = sum(ask.ticket_id is not None for ask in ledger.asks)
     return [
         f"answers      {_counts(ordered(ledger.outcomes))}",
+        *([f"tickets      {tickets:,}"] if tickets else []),
         f"first answer {_waits(run.first_ms)}",
         f"final answer {_waits(run.final_ms)}",
         f"rush         {run.seconds:.2f} s: {ledger.answered / seconds:,.0f} final answers/s, "
