@@ -33,6 +33,9 @@ bench-lock: .venv/installed  ## measure a crowd in line for one lock beside the 
 bench-exports: .venv/installed  ## measure the export of 100,000 bookings
 	@$(BIN)/python -m bench.exports
 
+bench-rush: .venv/installed  ## measure 50,000 requests for 500 places through the queue (ARGS="--late")
+	@$(BIN)/python -m bench.rush $(ARGS)
+
 soak: .venv/installed  ## book for ten minutes while everything is killed (MINUTES=10 SEED=random)
 	@$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
@@ -63,4 +66,4 @@ lock:  ## pin every dependency again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
-.PHONY: help install run simulate test bench-quick bench-lock bench-exports soak lint types imports format schema settings lock
+.PHONY: help install run simulate test bench-quick bench-lock bench-exports bench-rush soak lint types imports format schema settings lock

@@ -95,7 +95,8 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         await sessions.prepare()
         await _create_admin(settings, auth)
         await closing.enter_async_context(boards(desk))
-        await closing.enter_async_context(sweeping(desk, Locks(office.line, ttl_ms=TURN_TTL_MS)))
+        turns = Locks(office.line, ttl_ms=TURN_TTL_MS, measured=False)
+        await closing.enter_async_context(sweeping(desk, turns))
         if settings.queue_worker:
             await closing.enter_async_context(clerks(office))
         conversation = Conversation(

@@ -93,7 +93,7 @@ async def boards(desk: Desk) -> AsyncIterator[None]:
 @asynccontextmanager
 async def clerks(office: Office) -> AsyncIterator[None]:
     """Serve the admission queue, in turn with the other processes that do."""
-    turns = Locks(office.line, ttl_ms=TURN_TTL_MS)
+    turns = Locks(office.line, ttl_ms=TURN_TTL_MS, measured=False)
     await turns.start()
     try:
         async with admitting(office.desk, turns):

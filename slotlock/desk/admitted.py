@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -17,12 +18,14 @@ from slotlock.desk.telling import without_slots
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.outcomes import Written
 from slotlock.domain.people import Caller, User, UserId
-from slotlock.domain.refusals import KeyReused, Locked, PersonBanned, PersonNotFound
+from slotlock.domain.refusals import KeyReused, Locked, NotYetOpen, PersonBanned, PersonNotFound
 from slotlock.domain.tickets import RequestLost
 from slotlock.stores.queue import QueuedRequest
 from slotlock.stores.queue_partitions import Entry
 
 LARGEST_BATCH = 500
+# Whoever stands in line came when it was open by the clock of another process.
+CLOCKS_APART = timedelta(seconds=2)
 # How long a batch waits for the slot's lock before it looks again at whom it serves.
 LOCK_WAIT_S = 5.0
 
@@ -53,12 +56,14 @@ class _Visitor:
         return Asking(caller, request.slot_id, request.user_id, request.hold, self.slip)
 
 
-async def serve_batch(desk: Desk, slot_id: SlotId, line: Sequence[Entry]) -> list[Entry]:
+async def serve_batch(
+    desk: Desk, slot_id: SlotId, line: Sequence[Entry], most: int = LARGEST_BATCH
+) -> list[Entry]:
     """Serve the first who stand in line for a slot; those of them whose outcomes are written.
 
     They are a beginning of the line: nobody is served while somebody in front of them is not.
     """
-    visitors = await _visitors(desk, line[:LARGEST_BATCH])
+    visitors = await _visitors(desk, line[:most])
     done: list[Entry] = []
     # Who asks for another rests on a team or a role, and is served alone, in their turn.
     for alone, together in groupby(visitors, lambda visitor: visitor.for_another):
@@ -94,8 +99,17 @@ async def _together(desk: Desk, slot_id: SlotId, run: Sequence[_Visitor]) -> lis
     for place, outcome in zip(new, served or [locked(slot_id)] * len(new), strict=True):
         outcomes[place] = outcome
     # What is refused behind a place that could not be written rests on that place.
-    unserved = (place for place, outcome in enumerate(outcomes) if isinstance(outcome, Locked))
-    return outcomes[: next(unserved, len(outcomes))]
+    return outcomes[: _first_unserved(outcomes, desk.now())]
+
+
+def _first_unserved(outcomes: Sequence[Any], now: datetime) -> int:
+    unserved = (place for place, outcome in enumerate(outcomes) if _is_for_later(outcome, now))
+    return next(unserved, len(outcomes))
+
+
+def _is_for_later(outcome: Any, now: datetime) -> bool:
+    opens_soon = isinstance(outcome, NotYetOpen) and outcome.opens_at < now + CLOCKS_APART
+    return opens_soon or isinstance(outcome, Locked)
 
 
 async def _one_by_one(desk: Desk, run: Sequence[_Visitor]) -> list[Any]:
@@ -103,7 +117,7 @@ async def _one_by_one(desk: Desk, run: Sequence[_Visitor]) -> list[Any]:
     for place, outcome in enumerate(outcomes):
         if outcome is None:
             outcomes[place] = await book_for(desk, run[place].asking, LOCK_WAIT_S)
-        if isinstance(outcomes[place], Locked):
+        if _is_for_later(outcomes[place], desk.now()):
             return outcomes[:place]
     return outcomes
 

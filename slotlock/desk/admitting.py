@@ -9,10 +9,10 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from typing import Any
 
-from slotlock.desk.admitted import serve_batch
+from slotlock.desk.admitted import LARGEST_BATCH, serve_batch
 from slotlock.desk.desk import Desk
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.tickets import KNOWN_FOR
@@ -116,30 +116,39 @@ def _unfit(desk: Desk, entry: Entry) -> str | None:
 
 
 async def _serve_line(
-    desk: Desk, partition: Partition, lease: Lease, slot_id: SlotId, line: Sequence[Entry]
+    desk: Desk,
+    partition: Partition,
+    lease: Lease,
+    slot_id: SlotId,
+    line: Sequence[Entry],
+    pauses: Iterator[float] | None = None,
 ) -> None:
-    left, pauses = list(line), iter(TRIED_AGAIN_S)
+    left, most = list(line), LARGEST_BATCH
+    # Of the whole line: where each fails by itself, what fails is the slot.
+    pauses = iter(TRIED_AGAIN_S) if pauses is None else pauses
     while left and not lease.lost.is_set():
         try:
-            done = await serve_batch(desk, slot_id, left)
+            done = await serve_batch(desk, slot_id, left, most)
             await partition.finish(slot_id, done)
-            left = left[len(done) :]
+            left, most = left[len(done) :], LARGEST_BATCH
+            if not done:
+                await asyncio.sleep(AWAY_S)
         except RedisAwayError:
             raise
         except Exception as error:
-            if is_away(error):
+            if is_away(error):  # or fewer may be done in the time that all are not
+                most = max(most // 2, 1)
                 await asyncio.sleep(AWAY_S)
-                continue
-            if len(left) > 1:  # one of them, perhaps, and the others shall not suffer for it
+            elif len(left) > 1:  # one of them, perhaps, and the others shall not suffer for it
                 for entry in left:
-                    await _serve_line(desk, partition, lease, slot_id, [entry])
+                    await _serve_line(desk, partition, lease, slot_id, [entry], pauses)
                 return
-            pause = next(pauses, None)
-            if pause is None:
+            elif (pause := next(pauses, None)) is not None:
+                await asyncio.sleep(pause)
+            else:
                 log.warning("a request for slot %s failed", slot_id, exc_info=error)
                 await _set_aside(partition, left[0], f"{type(error).__name__}: {error}"[:500])
                 return
-            await asyncio.sleep(pause)
 
 
 async def _set_aside(partition: Partition, entry: Entry, reason: str) -> None:

@@ -84,30 +84,28 @@ async def once(
     if lease is None:
         return Locked(slot_id, RETRY_AFTER_MS)
     try:
-        kept: Outcome | KeyReused | None = await answer_before(desk.answers, slip)
-        if kept is not None:
-            return kept
+        kept: Any = await kept_answer(desk.answers, slip)
+        # Who asks again forgets that the request was lost; who still has it, and would serve it,
+        # does not.
+        again = isinstance(kept, RequestLost) and slip.asked_at is None
+        if again:
+            await desk.answers.forget_lost(slip.key_id)
+        elif kept is not None:
+            answer: Outcome | KeyReused = kept
+            return answer
         left = max(until - asyncio.get_running_loop().time(), 0.0)
         outcome: Outcome | KeyReused = await run(left)
         if not isinstance(outcome, Written):
             # Redis may have lost their order: then this is the answer to what the same key did.
             outcome = await _kept_meanwhile(desk, slip, outcome)
+            if again:  # refused, it stays lost, unless something is kept by now
+                lost = KeptAnswer(slip.key_id, slip.fingerprint, RequestLost(), desk.now())
+                await desk.answers.keep(lost)
         # Or a ticket of the same key was told meanwhile that its request is lost.
-        lost = isinstance(outcome, RequestLost)
-        return Locked(slot_id, RETRY_AFTER_MS) if lost else outcome
+        lost_now = isinstance(outcome, RequestLost)
+        return Locked(slot_id, RETRY_AFTER_MS) if lost_now else outcome
     finally:
         await desk.locks.release(lease)
-
-
-async def answer_before(answers: Answers, slip: Slip) -> Any:
-    """What was answered under the key before. That its request was lost is forgotten when it is
-    asked again, and not when who still has the request would serve it.
-    """
-    kept = await kept_answer(answers, slip)
-    if isinstance(kept, RequestLost) and slip.asked_at is None:
-        await answers.forget_lost(slip.key_id)
-        return None
-    return kept
 
 
 async def _kept_meanwhile(

@@ -25,6 +25,7 @@ from slotlock.domain.tickets import (
     Ticket,
     TicketRef,
 )
+from slotlock.stores.answers import KeptAnswer
 from slotlock.stores.queue import QUESTION_CHARS, QueuedRequest, Standing
 from slotlock.stores.redis import RedisAwayError
 
@@ -50,26 +51,35 @@ async def request_booking(
     slip = key.slip(caller, "book", slot_id, user_id)
     assert slip is not None  # noqa: S101 - there is a key
     asking = Asking(caller, slot_id, user_id, wish.hold, slip)
-    outcome: RequestOutcome | None = await _before(desk, slip, slot_id) if wish.key else None
+    kept = await desk.answers.find(slip.key_id) if wish.key else None
+    outcome: RequestOutcome | None = await _before(desk, slip, slot_id, kept)
     if outcome is None:
-        try:
-            outcome = await _in_line(desk, asking, slip)
-        except RedisAwayError as error:
-            outcome = await _served_now(desk, asking, slip)
-            if error.sent and not isinstance(outcome, Ticket | KeyReused):
-                # It may stand in line all the same, and must not be granted after this answer.
-                await desk.answers.keep(kept_under(slip, RequestLost(), desk.now()))
+        outcome = await _asked(desk, asking, slip, lost=kept is not None)
+    if wish.key and not isinstance(outcome, KeyReused):
+        # Sent before or twice at once, it may have been answered since that look.
+        kept = await desk.answers.find(slip.key_id)
+        outcome = await _before(desk, slip, slot_id, kept) or outcome
     REQUESTS.labels(type(outcome).__name__).inc()
     return outcome
 
 
-async def _before(desk: Desk, slip: Slip, slot_id: SlotId) -> Ticket | KeyReused | None:
-    """The answered ticket of a key that was used before."""
-    kept = await desk.answers.find(slip.key_id)
-    if kept is None:
-        return None
-    if isinstance(kept.outcome, RequestLost):  # it is asked again
-        await desk.answers.forget_lost(slip.key_id)
+async def _asked(desk: Desk, asking: Asking, slip: Slip, *, lost: bool) -> RequestOutcome:
+    try:
+        return await _in_line(desk, asking, slip, lost=lost)
+    except RedisAwayError:
+        outcome = await _served_now(desk, asking, slip)
+    if not isinstance(outcome, Ticket | KeyReused):
+        # It may stand in line all the same, by this send or an earlier one, and must not be granted
+        # after it was refused.
+        await desk.answers.keep(kept_under(slip, RequestLost(), desk.now()))
+    return outcome
+
+
+async def _before(
+    desk: Desk, slip: Slip, slot_id: SlotId, kept: KeptAnswer | None
+) -> Ticket | KeyReused | None:
+    """The answered ticket of a key that was used before; one that is lost is asked again."""
+    if kept is None or isinstance(kept.outcome, RequestLost):
         return None
     if kept.fingerprint != slip.fingerprint:
         return KeyReused(slip.key)
@@ -80,7 +90,7 @@ async def _before(desk: Desk, slip: Slip, slot_id: SlotId) -> Ticket | KeyReused
     )
 
 
-async def _in_line(desk: Desk, asking: Asking, slip: Slip) -> RequestOutcome:
+async def _in_line(desk: Desk, asking: Asking, slip: Slip, *, lost: bool) -> RequestOutcome:
     request = QueuedRequest(
         asking.slot_id,
         asking.user_id,
@@ -94,8 +104,12 @@ async def _in_line(desk: Desk, asking: Asking, slip: Slip) -> RequestOutcome:
         # Whoever stands in line already is told where, and hears the answer there.
         standing = await desk.queue.find_claim(request)
         return refusal if standing is None else _ticket(standing, slip)
+    if lost:  # not sooner: whoever is refused now stays lost, and is granted by nobody
+        await desk.answers.forget_lost(slip.key_id)
     standing = await desk.queue.add(request)
     if standing is None:
+        if lost:
+            await desk.answers.keep(kept_under(slip, RequestLost(), desk.now()))
         return QueueFull(asking.slot_id, _retry_after())
     return _ticket(standing, slip)
 
@@ -122,7 +136,8 @@ async def _served_now(desk: Desk, asking: Asking, slip: Slip) -> RequestOutcome:
     match outcome:
         case Booked():
             # As it was kept, for the same key gives the same ticket.
-            ticket = await _before(desk, slip, asking.slot_id)
+            kept = await desk.answers.find(slip.key_id)
+            ticket = await _before(desk, slip, asking.slot_id, kept)
             assert ticket is not None  # noqa: S101 - it was kept with the booking
             return ticket
         case Locked():

@@ -22,7 +22,7 @@ from slotlock.stores.redis import RedisAwayError
 
 log = logging.getLogger("slotlock.queue")
 
-Read = Callable[[Sequence[TicketRef]], Awaitable[Sequence[Ticket]]]
+Read = Callable[[Sequence[TicketRef]], Awaitable[Sequence[Ticket | BaseException]]]
 
 HEAL_EVERY_S = 1.0
 LARGEST_READ = 500
@@ -106,8 +106,10 @@ class TicketBoard:
         self._in_turn[watch] = None
         try:
             await self._announcements.watch_line(ref.slot_id)
-            for ticket in await self._read([ref]):
-                watch.tell(ticket)
+            (ticket,) = await self._read([ref])
+            if isinstance(ticket, BaseException):
+                raise ticket
+            watch.tell(ticket)
             yield watch
         finally:
             await self._leave(watch)
@@ -154,11 +156,13 @@ class TicketBoard:
 
     async def _look(self) -> None:
         due, self._due = self._due, set()
-        try:
-            for some in in_parts([watch for watch in due if not watch.ended], LARGEST_READ):
-                tickets = await self._read([watch.ref for watch in some])
-                for watch, ticket in zip(some, tickets, strict=True):
+        errors: list[BaseException] = []
+        for some in in_parts([watch for watch in due if not watch.ended], LARGEST_READ):
+            tickets = await self._read([watch.ref for watch in some])
+            for watch, ticket in zip(some, tickets, strict=True):
+                if isinstance(ticket, Ticket):
                     watch.tell(ticket)
-        except BaseException:
-            self._due |= due
-            raise
+                else:  # it keeps nobody from theirs, and is looked at again by the next heal
+                    errors.append(ticket)
+        if errors:
+            raise errors[0]

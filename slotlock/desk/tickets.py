@@ -1,7 +1,7 @@
 """Looking at tickets: in line by what Redis knows, answered by what MongoDB keeps, else lost."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from slotlock.desk.desk import Desk
@@ -23,9 +23,10 @@ async def find_ticket(desk: Desk, ref: TicketRef, caller: Caller) -> Ticket | No
     return await read_ticket(desk, ref)
 
 
-async def read_tickets(desk: Desk, refs: Iterable[TicketRef]) -> list[Ticket]:
-    """The tickets as they stand. What concerns many travels together."""
-    return await asyncio.gather(*(read_ticket(desk, ref) for ref in refs))
+async def read_tickets(desk: Desk, refs: Iterable[TicketRef]) -> Sequence[Ticket | BaseException]:
+    """The tickets as they stand, or why one cannot be read. What concerns many travels together."""
+    reads = (read_ticket(desk, ref) for ref in refs)
+    return await asyncio.gather(*reads, return_exceptions=True)
 
 
 async def read_ticket(desk: Desk, ref: TicketRef) -> Ticket:
@@ -40,7 +41,8 @@ async def read_ticket(desk: Desk, ref: TicketRef) -> Ticket:
     except RedisAwayError:
         return await _kept(desk, ref) or Ticket(ref, TicketStatus.QUEUED)
     if standing is not None and standing.ref.question == ref.question:
-        return standing.ticket
+        # What is aside may have been answered: by other means, or before it came back.
+        return (standing.set_aside and await _kept(desk, ref)) or standing.ticket
     kept = await _kept(desk, ref)
     if kept is not None:
         return kept

@@ -11,6 +11,8 @@ from slotlock.domain.refusals import KeyReused, PartyRefusal, PlaceRefusal, Queu
 
 # For so long a ticket can be looked at, and a request in line is still worth serving.
 KNOWN_FOR = timedelta(hours=24)
+# By so much the clock that a ticket was given by may be ahead.
+CLOCKS_APART = timedelta(minutes=1)
 
 
 class TicketStatus(StrEnum):
@@ -37,7 +39,7 @@ class TicketRef:
 
     def known_at(self, now: datetime) -> bool:
         """Whether it is still told what came of it."""
-        return now < self.asked_at + KNOWN_FOR
+        return self.asked_at - CLOCKS_APART < now < self.asked_at + KNOWN_FOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,13 @@ An answer is written in the transaction of what it answers, so that a key has on
 `asked` is when a request that stood in line was asked for.
 """
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from pymongo.errors import BulkWriteError, DuplicateKeyError
+from pymongo.errors import BulkWriteError
 
 from slotlock.domain import bookings, meetings, outcomes, record, refusals, slots, terms, tickets
 from slotlock.domain.tickets import RequestLost
@@ -44,6 +43,7 @@ class Answers:
         self.gate = Gate(ANSWERS_GATE)
         self._answers = database["answers"]
         self._reads = Batches(self._read)
+        self._keeps = Batches(self._keep_together)
 
     async def prepare(self) -> None:
         """Create the index that forgets old answers."""
@@ -54,15 +54,17 @@ class Answers:
         """The answer given under this key, if there is one."""
         return await self._reads.do(key_id)
 
-    @gated
     async def keep(self, answer: KeptAnswer) -> None:
         """Keep an answer that needed no write, unless the key was answered before."""
-        with contextlib.suppress(DuplicateKeyError):
-            await self._answers.insert_one(answer_document(answer))
+        await self._keeps.do(answer)
+
+    async def _keep_together(self, answers: list[KeptAnswer]) -> list[None]:
+        await self.keep_all(answers)
+        return [None] * len(answers)
 
     @gated
-    async def keep_all(self, answers: Sequence[KeptAnswer]) -> set[str]:
-        """Keep answers that needed no write; the ids of those keys that were answered before."""
+    async def keep_all(self, answers: Sequence[KeptAnswer]) -> None:
+        """Keep answers that needed no write, but for those of keys that were answered before."""
         try:
             documents = [answer_document(answer) for answer in answers]
             await self._answers.insert_many(documents, ordered=False)
@@ -70,16 +72,19 @@ class Answers:
             failed = error.details["writeErrors"]
             if error.details["writeConcernErrors"] or any(e["code"] != DUPLICATE for e in failed):
                 raise
-            return {answers[each["index"]].key_id for each in failed}
-        return set()
 
     @gated
     async def forget_lost(self, key_id: str) -> None:
         """Forget that the request under this key was lost."""
         await self._answers.delete_one({"_id": key_id, "outcome._is": RequestLost.__name__})
 
-    async def _read(self, key_ids: list[str]) -> list[KeptAnswer | None]:
-        found = {d["_id"]: _answer(d) async for d in self._answers.find({"_id": {"$in": key_ids}})}
+    async def _read(self, key_ids: list[str]) -> list[KeptAnswer | Exception | None]:
+        found: dict[str, KeptAnswer | Exception] = {}
+        async for document in self._answers.find({"_id": {"$in": key_ids}}):
+            try:
+                found[document["_id"]] = _answer(document)
+            except (KeyError, ValueError, TypeError) as error:  # its readers' alone
+                found[document["_id"]] = error
         return [found.get(key_id) for key_id in key_ids]
 
 

@@ -23,7 +23,8 @@ from slotlock.stores.mongo import Database, Document, is_away
 from slotlock.stores.slot_documents import slot_of
 from slotlock.stores.slot_looks import seen_by
 
-LARGEST_QUESTION = 200
+# Each may ask for all whom the admission queue serves at once.
+LARGEST_QUESTION = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,13 @@ class PeopleAtHand:
             if is_away(error) or len(questions) == 1:
                 raise
         # What cannot be read of one person is told to those who ask for that one.
-        answers = (self._know(question) for question in questions)
-        return await asyncio.gather(*answers, return_exceptions=True)  # type: ignore[return-value]
+        return [await self._known_or_error(question) for question in questions]
+
+    async def _known_or_error(self, question: _Question) -> dict[UserId, Known] | Exception:
+        try:
+            return await self._know(question)
+        except Exception as error:
+            return error
 
     async def _know(self, *questions: _Question) -> dict[UserId, Known]:
         """Each page's version is read first, then the places: what comes in between turns the

@@ -74,7 +74,8 @@ class Standing:
         """The ticket as it stands."""
         if self.set_aside:
             return Ticket(self.ref, TicketStatus.SET_ASIDE)
-        place = max(self.number - self.left, 1)
+        # Nothing is known of who left where the counts were lost.
+        place = max(self.number - self.left, 1) if self.left else 1
         return Ticket(self.ref, TicketStatus.QUEUED, place, self.number)
 
 

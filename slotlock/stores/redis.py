@@ -102,15 +102,18 @@ class RedisLine:
 
     async def _send_batch(self, batch: _Sent) -> None:
         try:
-            async with self.client.pipeline(transaction=False) as pipeline:
-                for command, _ in batch:
-                    pipeline.execute_command(*command)
-                answers = await in_time(pipeline.execute(raise_on_error=False))
+            answers = await in_time(self._answers(batch))
         except Exception as error:  # whatever it is, nobody may be left waiting for an answer
             answers = [error] * len(batch)
         for failed in (answer for answer in answers if isinstance(answer, Exception)):
             self._break(failed)
         _tell(batch, answers)
+
+    async def _answers(self, batch: _Sent) -> list[Any]:
+        async with self.client.pipeline(transaction=False) as pipeline:
+            for command, _ in batch:
+                pipeline.execute_command(*command)
+            return await pipeline.execute(raise_on_error=False)
 
     def _break(self, error: Exception) -> None:
         if self._probe is None and not self._closed:
@@ -177,7 +180,9 @@ async def in_time(asked: Coroutine[Any, Any, Result]) -> Result:
             await asyncio.sleep(0)
         raise TimeoutError(f"no answer within {COMMAND_TIMEOUT_S:g} s")
     finally:
-        task.cancel()
+        if not task.done():  # it gives its connection up before anybody goes on
+            task.cancel()
+            await asyncio.wait({task}, timeout=COMMAND_TIMEOUT_S)
 
 
 def _tell(batch: _Sent, answers: Sequence[Any]) -> None:

@@ -184,3 +184,42 @@ async def test_who_serves_finds_redis_again_by_itself(scene: Scene, hall: Hall) 
     await restart(hall)
     line = await stand(scene, hall.front, size=3, places=3)
     await line.assert_served(*["Booked"] * 3)
+
+
+@pytest.mark.parametrize("asked", ["requestBooking", "bookSlot"])
+async def test_who_was_told_lost_and_is_refused_when_they_ask_again_is_not_booked_later(
+    scene: Scene, hall: Hall, asked: str
+) -> None:
+    line = await stand(scene, hall.front, size=2, places=1)
+    entries = line.entries
+    scene.redis.flushall()
+    assert await line.told() == ["LOST", "LOST"]
+    ada, other = scene.people(hall.front, 2)[0], scene.person(hall.front, 5)
+    taken = await other.book(line.slot_id)
+    if asked == "bookSlot":
+        refused = await ada.wish(line.slot_id, idempotencyKey=line.asked_under[0])
+    else:
+        refused = await line.ask_again(0)
+    assert refused["__typename"] == "SlotFull"
+    await other.give_back(taken["booking"]["id"])
+    line.put_back(entries)
+    scene.worker()
+    await line.until_empty()
+    assert scene.live(line.slot_id) == set()
+    assert await line.told() == ["LOST", "LOST"]
+
+
+async def test_who_stands_in_line_and_is_refused_while_redis_is_away_is_not_booked_later(
+    scene: Scene, hall: Hall
+) -> None:
+    line = await stand(scene, hall.front, size=1, places=1)
+    other = scene.person(hall.front, 5)
+    taken = await other.book(line.slot_id)
+    await go_away(hall, "pause")
+    assert (await line.ask_again(0))["__typename"] == "SlotFull"
+    await come_back(hall, "resume")
+    await other.give_back(taken["booking"]["id"])
+    scene.worker()
+    await line.until_empty()
+    assert scene.live(line.slot_id) == set()
+    assert await line.told() == ["LOST"]

@@ -97,8 +97,10 @@ async def test_a_ticket_told_with_another_time_or_slot_tells_nothing_false(
     slot_id, other_id = await line.slot(app), await line.slot(app)
     ada = line.customer(app, 0)
     ticket = await ada.stand(slot_id)
-    later = ticket["id"][:-11] + "fffffffffff"
+    at = int(ticket["id"][-11:], 16)
+    later, never = (f"{ticket['id'][:-11]}{ms:011x}" for ms in (at + 1000, at + 3_600_000))
     assert (await ada.ticket(later))["id"] == ticket["id"]
+    assert await ada.ticket(never) is None
     line.worker()
     assert await ada.code(ticket["id"]) == "Booked"
     moved = ticket["id"].replace(slot_id[-24:], other_id[-24:])

@@ -123,7 +123,7 @@ async def use_answers(answers: Answers) -> None:
     now = utc_now()
     kept, lost = (KeptAnswer(str(new_slot_id()), "print", RequestLost(), now) for _ in range(2))
     await answers.keep(kept)
-    assert await answers.keep_all([kept, lost]) == {kept.key_id}
+    await answers.keep_all([kept, lost])
     await answers.forget_lost(lost.key_id)
     assert [await answers.find(each.key_id) for each in (kept, lost)] == [kept, None]
 
