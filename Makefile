@@ -22,7 +22,7 @@ simulate: .venv/installed  ## let a crowd rush at a running server (ARGS="--peop
 	@$(BIN)/slotlock simulate $(ARGS)
 
 test: lint types imports  ## run every check and every test
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 bench-quick: .venv/installed  ## measure beside two Node peers (needs wrk, node and npm)
 	@$(BIN)/python -m bench.quick

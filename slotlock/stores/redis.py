@@ -64,6 +64,7 @@ class RedisLine:
         self._pump: asyncio.Task[None] | None = None
         self._probe: asyncio.Task[None] | None = None
         self._owed: deque[Command] = deque(maxlen=MOST_OWED)
+        self._late: set[asyncio.Task[Any]] = set()
         self._closed = False
         DEGRADED.set(0)
 
@@ -102,7 +103,7 @@ class RedisLine:
 
     async def _send_batch(self, batch: _Sent) -> None:
         try:
-            answers = await in_time(self._answers(batch))
+            answers = await self._in_time(self._answers(batch))
         except Exception as error:  # whatever it is, nobody may be left waiting for an answer
             answers = [error] * len(batch)
         for failed in (answer for answer in answers if isinstance(answer, Exception)):
@@ -114,6 +115,24 @@ class RedisLine:
             for command, _ in batch:
                 pipeline.execute_command(*command)
             return await pipeline.execute(raise_on_error=False)
+
+    async def _in_time(self, asked: Coroutine[Any, Any, Result]) -> Result:
+        """The answer of Redis. Errors: TimeoutError, RedisError.
+
+        In a rush the loop may be too busy to have read an answer that came long ago: the time that
+        it was busy is not held against Redis.
+        """
+        task = asyncio.create_task(asked)
+        # Never cancelled: the client loses connections so. It gives up by itself soon after.
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+        task.add_done_callback(_look_at_error)
+        await asyncio.wait({task}, timeout=COMMAND_TIMEOUT_S)
+        for _ in range(LATE_READS):
+            if task.done():
+                return task.result()
+            await asyncio.sleep(0)
+        raise TimeoutError(f"no answer within {COMMAND_TIMEOUT_S:g} s")
 
     def _break(self, error: Exception) -> None:
         if self._probe is None and not self._closed:
@@ -146,7 +165,7 @@ class RedisLine:
         """
         for _ in range(2):
             try:
-                await in_time(write_everywhere(self.client))
+                await self._in_time(write_everywhere(self.client))
             except RedisConnectionError:
                 continue
             except Exception:
@@ -156,33 +175,15 @@ class RedisLine:
 
     async def close(self) -> None:
         """Send what is in line, then take no more."""
-        if self._pump is not None:
+        while self._pump is not None:  # an answer may be why somebody sends more
             await self._pump
         self._closed = True
         if self._probe is not None:
             self._probe.cancel()
+            await asyncio.wait([self._probe])
+        if self._late:
+            await asyncio.wait(self._late)
         await close_client(self.client)
-
-
-async def in_time(asked: Coroutine[Any, Any, Result]) -> Result:
-    """The answer of Redis. Errors: TimeoutError, RedisError.
-
-    In a rush the loop may be too busy to have read an answer that came long ago: the time that it
-    was busy is not held against Redis.
-    """
-    task = asyncio.create_task(asked)
-    task.add_done_callback(_look_at_error)
-    try:
-        await asyncio.wait({task}, timeout=COMMAND_TIMEOUT_S)
-        for _ in range(LATE_READS):
-            if task.done():
-                return task.result()
-            await asyncio.sleep(0)
-        raise TimeoutError(f"no answer within {COMMAND_TIMEOUT_S:g} s")
-    finally:
-        if not task.done():  # it gives its connection up before anybody goes on
-            task.cancel()
-            await asyncio.wait({task}, timeout=COMMAND_TIMEOUT_S)
 
 
 def _tell(batch: _Sent, answers: Sequence[Any]) -> None:

@@ -15,8 +15,8 @@ from redis.backoff import NoBackoff
 Client = Redis | RedisCluster
 
 CONNECT_TIMEOUT_S = 1.0
-# The line gives up sooner; this is for those who ask past it.
-SOCKET_TIMEOUT_S = 5.0
+# The line waits for less, but not while its loop is too busy to read.
+SOCKET_TIMEOUT_S = 2.0
 PROBE_MS = 1000
 # Keys tried for one that lies on each node of a Cluster.
 PROBES = 1000
