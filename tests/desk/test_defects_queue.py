@@ -152,7 +152,7 @@ async def test_nobody_is_served_before_who_came_before_them(scene: Scene, hall: 
 async def test_control_without_turns_who_came_later_gets_the_place(
     scene: Scene, hall: Hall
 ) -> None:
-    assert await two_serve(scene, hall, "queue-turns") == ["QUEUED", "Booked"]
+    assert await two_serve(scene, hall, "lease") == ["QUEUED", "Booked"]
 
 
 async def lost_in_hand(scene: Scene, front: AppProcess) -> tuple[list[str], int]:

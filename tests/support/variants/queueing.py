@@ -71,18 +71,6 @@ def requests_without_keys() -> None:
     admitted._Visitor.asking = property(_without_slip)  # type: ignore[assignment]
 
 
-async def _mine_as_well(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
-    if slot_ids[0].startswith("queue:"):
-        return Lease((), "nobody's", 0)
-    return await acquire(self, *slot_ids, wait_s=wait_s)
-
-
-def everybody_serves() -> None:
-    """All processes serve one line at the same time, each whom it gets; nobody has a turn."""
-    Locks.acquire = _mine_as_well  # type: ignore[method-assign]
-    admitting.TURN_S = (NEVER, NEVER)
-
-
 async def _keep_no_loss(self: Answers, answer: KeptAnswer) -> None:
     if not isinstance(answer.outcome, RequestLost):
         await keep(self, answer)
@@ -102,7 +90,6 @@ GUARDS = {
     "ack-after": acknowledged_when_taken,
     "ack-when-served": acknowledged_in_finally,
     "queue-keys": requests_without_keys,
-    "queue-turns": everybody_serves,
     "lost-mark": loss_unmarked,
     "suspects": suspects_together,
 }
