@@ -54,7 +54,7 @@ async def request_booking(
     kept = await desk.answers.find(slip.key_id) if wish.key else None
     outcome: RequestOutcome | None = await _before(desk, slip, slot_id, kept)
     if outcome is None:
-        outcome = await _asked(desk, asking, slip, lost=kept is not None)
+        outcome = await _asked(desk, asking, slip, lost=kept is not None, new=wish.key is None)
     if wish.key and not isinstance(outcome, KeyReused):
         # Sent before or twice at once, it may have been answered since that look.
         kept = await desk.answers.find(slip.key_id)
@@ -63,12 +63,15 @@ async def request_booking(
     return outcome
 
 
-async def _asked(desk: Desk, asking: Asking, slip: Slip, *, lost: bool) -> RequestOutcome:
+async def _asked(
+    desk: Desk, asking: Asking, slip: Slip, *, lost: bool, new: bool
+) -> RequestOutcome:
     try:
         return await _in_line(desk, asking, slip, lost=lost)
-    except RedisAwayError:
+    except RedisAwayError as error:
         outcome = await _served_now(desk, asking, slip)
-    if not isinstance(outcome, Ticket | KeyReused):
+        elsewhere = error.sent or not new
+    if elsewhere and not isinstance(outcome, Ticket | KeyReused):
         # It may stand in line all the same, by this send or an earlier one, and must not be granted
         # after it was refused.
         await desk.answers.keep(kept_under(slip, RequestLost(), desk.now()))
