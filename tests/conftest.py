@@ -1,6 +1,6 @@
 """Real servers and real processes for every test that needs them."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import httpx
@@ -9,7 +9,18 @@ import pytest
 from slotlock.api.embedded import Servers, embedded_servers
 from tests.support.client import http_client
 from tests.support.people import Crowd, make_crowd
-from tests.support.processes import AppProcess, app_process, environment
+from tests.support.processes import AppProcess, app_process, environment, what_went_wrong
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show beside a failure what the processes of the app logged during the test."""
+    report = yield
+    if report.failed and (logged := what_went_wrong(call.start)):
+        report.sections.append(("logged by the app", logged))
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 
 from slotlock.api.embedded import Servers
 from slotlock.stores.queue_scripts import keys
-from tests.support.client import Json
+from tests.support.client import CREATE, Json, slot_fields
 from tests.support.desk import wait_for
 from tests.support.processes import AppProcess
 from tests.support.queue_scenes import Hall, heard_the_end, open_hall, stand, watching
@@ -42,7 +42,17 @@ async def scene(hall: Hall, logs: Path) -> AsyncIterator[Scene]:
     """People, and an empty Redis."""
     async with scene_on(hall.environment, logs, people=4) as scene:
         scene.redis.flushall()
+        await takes_writes(scene, hall.front)
         yield scene
+
+
+async def takes_writes(scene: Scene, app: AppProcess) -> None:
+    """Wait until the app writes again, after what the test before did to MongoDB."""
+
+    async def create() -> Json:
+        return await scene.organiser(app).send(CREATE, input=slot_fields())
+
+    await wait_for(create, lambda answer: "errors" not in answer, "a slot can be created")
 
 
 async def says_of_mongodb(app: AppProcess, state: str) -> None:

@@ -19,6 +19,7 @@ SECRET = "a secret of the tests that is longer than 32 bytes"
 ADMIN_EMAIL = "admin@slotlock.test"
 ADMIN_PASSWORD = "the password of the tests"
 SERVE = (sys.executable, "-m", "slotlock", "serve")
+LINES_SHOWN = 40
 
 
 def wait_until(true: Callable[[], bool], what: str, within_s: float = 20.0) -> None:
@@ -53,6 +54,20 @@ def environment(servers: Servers, database: str) -> dict[str, str]:
     }
 
 
+# Every log of this test process, so that a failure can be read beside what the apps said of it.
+_logs: list[Path] = []
+
+
+def what_went_wrong(since: float) -> str:
+    """The last lines of the apps' logs that were written to since then."""
+    told = []
+    for log_file in _logs:
+        if log_file.exists() and log_file.stat().st_mtime >= since:
+            lines = log_file.read_text(errors="replace").splitlines()[-LINES_SHOWN:]
+            told += [f"{log_file}:", *lines]
+    return "\n".join(told)
+
+
 @dataclass(frozen=True)
 class AppProcess:
     """A running app."""
@@ -61,6 +76,9 @@ class AppProcess:
     process: subprocess.Popen[bytes]
     environment: Mapping[str, str]
     log_file: Path
+
+    def __post_init__(self) -> None:
+        _logs.append(self.log_file)
 
     @property
     def socket_url(self) -> str:
