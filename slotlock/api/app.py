@@ -12,13 +12,14 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from slotlock.api.calendars.endpoint import CalendarsEndpoint
 from slotlock.api.exports.building import Exports
 from slotlock.api.exports.endpoint import exports_endpoint
 from slotlock.api.health import healthz, metrics, readyz
 from slotlock.api.people import import_endpoint, invitations_endpoint
+from slotlock.api.security_headers import SecurityHeaders
 from slotlock.api.server import end_with_parent, farewell_before_stop
 from slotlock.api.settings import Settings, read_settings
 from slotlock.api.wiring import boards, clerks, open_office
@@ -39,12 +40,12 @@ from slotlock.stores.sessions import Sessions
 log = logging.getLogger("slotlock")
 
 
-def create_app() -> Starlette:
+def create_app() -> ASGIApp:
     """The application as the settings in the environment want it: the factory of each worker."""
     return build_app(read_settings(), development=False, worker=True)
 
 
-def build_app(settings: Settings, *, development: bool, worker: bool = False) -> Starlette:
+def build_app(settings: Settings, *, development: bool, worker: bool = False) -> ASGIApp:
     """The application for these settings. Nothing is opened before its lifespan begins."""
 
     @asynccontextmanager
@@ -61,9 +62,10 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
         allow_origins=list(settings.allowed_origins),
         allow_methods=["GET", "POST"],
         allow_headers=["authorization", "content-type"],
+        expose_headers=["Retry-After"],
         max_age=600,
     )
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/graphql", _http),
             WebSocketRoute("/graphql", _socket),
@@ -78,8 +80,11 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
         ],
         middleware=[cors] if settings.allowed_origins else [],
         lifespan=lifespan,
-        exception_handlers={404: _not_found},
+        exception_handlers={404: _not_found, 405: _not_allowed},
     )
+    # Behind a proxy it would send a token on to an address without TLS, named by the Host header.
+    app.router.redirect_slashes = False
+    return SecurityHeaders(app)
 
 
 @asynccontextmanager
@@ -158,3 +163,9 @@ async def _welcome(request: Request) -> Response:
 
 async def _not_found(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": "There is nothing here."}, status_code=404)
+
+
+async def _not_allowed(request: Request, error: Exception) -> Response:
+    allowed = sorted(getattr(error, "headers", {})["Allow"].split(", "))
+    body = {"error": f"This takes {' and '.join(allowed)}."}
+    return JSONResponse(body, status_code=405, headers={"Allow": ", ".join(allowed)})

@@ -73,10 +73,7 @@ async def _invite(auth: Auth, organiser: Caller, request: Request) -> Response:
     return StreamingResponse(
         _after(first, lines),
         media_type=CSV,
-        headers={
-            "Content-Disposition": 'attachment; filename="invitations.csv"',
-            "Cache-Control": "no-store",
-        },
+        headers={"Content-Disposition": 'attachment; filename="invitations.csv"'},
     )
 
 

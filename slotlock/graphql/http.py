@@ -6,9 +6,8 @@ from typing import Any
 import orjson
 from graphql import OperationType
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
-from strawberry.http.ides import get_graphql_ide_html
 
 from slotlock.graphql.accept import preferred
 from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
@@ -16,6 +15,7 @@ from slotlock.graphql.documents import DocumentError
 from slotlock.graphql.errors import Code, failure, internal
 from slotlock.graphql.events import event_stream
 from slotlock.graphql.execution import Answer, count, run
+from slotlock.graphql.graphiql import graphiql_page
 from slotlock.stores.mongo import is_away
 
 MAX_BODY = 64 * 1024
@@ -76,7 +76,7 @@ class HttpEndpoint:
         if request.method not in ("GET", "POST"):
             raise HttpError(405, "GraphQL takes GET and POST.", {"Allow": "GET, POST"})
         if media_type == HTML:
-            return HTMLResponse(get_graphql_ide_html())
+            return graphiql_page()
         get = request.method == "GET"
         sent = _query_string(request) if get else _decoded(await _body(request))
         asked = read_request(self._conversation.documents, sent)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 
+from slotlock.graphql.graphiql import graphiql_page
 from tests.support.client import Client, Json, http_client
 from tests.support.processes import free_port, wait_until
 
@@ -141,10 +142,12 @@ async def test_an_admin_of_the_settings_who_cannot_sign_in_is_told_of(tmp_path: 
         assert "another password than the one set" in running.output.read_text()
 
 
-def test_graphiql_is_there_for_browsers(tmp_path: Path) -> None:
+def test_graphiql_is_there_for_browsers_and_may_load_itself(tmp_path: Path) -> None:
     with dev(tmp_path / "data") as running:
         page = httpx.get(running.url + "/graphql", headers={"Accept": "text/html"}, trust_env=False)
     assert page.headers["content-type"].startswith("text/html")
+    policy = graphiql_page().headers["content-security-policy"]
+    assert page.headers.get_list("content-security-policy") == [policy]
 
 
 def test_a_second_one_on_the_same_data_or_port_says_in_one_line_what_to_do(tmp_path: Path) -> None:

@@ -82,7 +82,6 @@ def _response(request: Request, body: bytes, *, private: bool) -> Response:
         "ETag": etag,
         "Cache-Control": f"{shared}, max-age={int(MAX_AGE.total_seconds())}",
         "Vary": "Authorization",
-        "X-Content-Type-Options": "nosniff",
     }
     known = request.headers.get("if-none-match", "")
     # Compared weakly, as RFC 9110, 13.1.2, says: proxies that compress mark what they change.

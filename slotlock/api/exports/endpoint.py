@@ -90,8 +90,6 @@ class _FileResponse(StreamingResponse):
         headers = {
             "Content-Disposition": f'attachment; filename="{name}"',
             "Content-Length": str(built.size),
-            "Cache-Control": "no-store",
-            "X-Content-Type-Options": "nosniff",
         }
         super().__init__(_chunks(built.file), media_type=media_type, headers=headers)
         self._file = built.file
