@@ -118,7 +118,8 @@ async def ask_all_once_more(world: World) -> None:
     """At the end: every ticket that was not told its end yet, and some of the others again."""
     rng = world.rng("tickets once more")
     last: dict[str, Telling] = {}
-    for told in world.ledger.tellings:
+    # What was asked for last decides, as in the verdict: a watcher may have heard of it before.
+    for told in sorted(world.ledger.tellings, key=Telling.asked_last):
         last[told.ticket["id"]] = told
     ended = [ticket for ticket, told in last.items() if told.final]
     asked = [ticket for ticket, told in last.items() if not told.final]

@@ -110,6 +110,10 @@ class Telling:
         """Whether nothing more comes of it by itself."""
         return self.status in ("ANSWERED", "LOST")
 
+    def asked_last(self) -> tuple[float, float]:
+        """The order in which it was asked: the last telling is the one that was asked for last."""
+        return self.began, self.ended
+
 
 class Ledger:
     """Every act, every count, and every promise that was seen broken."""

@@ -28,7 +28,7 @@ class Story:
     @property
     def last(self) -> Telling:
         """What was asked for last."""
-        return max(self.told, key=lambda telling: (telling.began, telling.ended))
+        return max(self.told, key=Telling.asked_last)
 
     @property
     def answered(self) -> list[Telling]:
