@@ -10,15 +10,12 @@ from slotlock.desk import organising as desk
 from slotlock.domain.audit import AuditFilter, Happening
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
+from slotlock.graphql.cursors import audit_cursor, audit_position
 from slotlock.graphql.errors import Code, RefusedError
-from slotlock.graphql.types.audit import (
-    AuditConnection,
-    AuditEntry,
-    audit_cursor,
-    audit_position,
-)
+from slotlock.graphql.types.audit import AuditConnection, AuditEntry
 from slotlock.graphql.types.connections import DEFAULT_FIRST, After, First, checked_first
 
+AUDIT_LOG = "auditLog"
 Id = TypeVar("Id")
 
 
@@ -80,9 +77,9 @@ class AuditQueries:
         after: After = None,
     ) -> AuditConnection:
         _ = info.context.organiser
-        wanted, position = filter.as_domain(), audit_position(after)
+        wanted, position = filter.as_domain(), audit_position(AUDIT_LOG, after)
         page = await desk.audit_log(info.context.desk, wanted, checked_first(first), position)
-        items = [(audit_cursor(entry), AuditEntry.of(entry)) for entry in page.items]
+        items = [(audit_cursor(AUDIT_LOG, e.position), AuditEntry.of(e)) for e in page.items]
         return AuditConnection.of(items, more=page.more, after=after)
 
 

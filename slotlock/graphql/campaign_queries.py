@@ -9,6 +9,7 @@ from slotlock.desk import campaigns as desk
 from slotlock.domain.listing import Position
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
+from slotlock.graphql.cursors import position_cursor, position_of
 from slotlock.graphql.types.campaigns import Campaign
 from slotlock.graphql.types.connections import (
     DEFAULT_FIRST,
@@ -16,10 +17,9 @@ from slotlock.graphql.types.connections import (
     Connection,
     First,
     checked_first,
-    cursor_of,
-    position_of,
 )
 
+CAMPAIGNS = "campaigns"
 CampaignConnection = Connection[Campaign]
 
 
@@ -31,10 +31,13 @@ class CampaignQueries:
     ) -> CampaignConnection:
         viewer = info.context.reader
         page = await desk.list_campaigns(
-            info.context.desk, checked_first(first), position_of(after), viewer
+            info.context.desk, checked_first(first), position_of(CAMPAIGNS, after), viewer
         )
         items = [
-            (cursor_of(Position(campaign.terms.opens_at, campaign.id)), Campaign.of(campaign))
+            (
+                position_cursor(CAMPAIGNS, Position(campaign.terms.opens_at, campaign.id)),
+                Campaign.of(campaign),
+            )
             for campaign in page.items
         ]
         return CampaignConnection.of(items, more=page.more, after=after)

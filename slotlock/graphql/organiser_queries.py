@@ -17,7 +17,7 @@ from slotlock.graphql.errors import Code, RefusedError
 from slotlock.graphql.people_queries import address_of, checked_group
 from slotlock.graphql.types.connections import DEFAULT_FIRST, After, First, checked_first
 from slotlock.graphql.types.figures import CampaignFigures
-from slotlock.graphql.types.unplaced import UnplacedConnection, unplaced_page
+from slotlock.graphql.types.unplaced import UNPLACED, UnplacedConnection, unplaced_page
 
 
 @strawberry.input(description="Over which time figures are wanted, at most 1000 points.")
@@ -93,7 +93,7 @@ class OrganiserQueries:
             checked_campaign(campaign_id),
             checked_group(group),
             checked_first(first),
-            address_of(after),
+            address_of(UNPLACED, after),
         )
         if isinstance(found, CampaignNotFound):
             return None

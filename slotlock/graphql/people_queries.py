@@ -9,6 +9,7 @@ from slotlock.auth import people
 from slotlock.domain.groups import group_problem, normalised
 from slotlock.domain.people import PeopleFilter as Wanted
 from slotlock.graphql.context import Info
+from slotlock.graphql.cursors import name_of, sealed
 from slotlock.graphql.errors import Code, RefusedError
 from slotlock.graphql.types.connections import (
     DEFAULT_FIRST,
@@ -16,11 +17,10 @@ from slotlock.graphql.types.connections import (
     Connection,
     First,
     checked_first,
-    name_cursor,
-    name_of,
 )
 from slotlock.graphql.types.people import User
 
+PEOPLE = "people"
 MAX_TEXT = 200
 
 UserConnection = Connection[User]
@@ -62,15 +62,15 @@ class PeopleQueries:
         organiser = info.context.organiser
         wanted = (filter or PeopleFilter()).as_domain()
         page = await people.list_people(
-            info.context.auth, wanted, checked_first(first), address_of(after)
+            info.context.auth, wanted, checked_first(first), address_of(PEOPLE, after)
         )
-        items = [(name_cursor(user.email), User.of(user, organiser)) for user in page.items]
+        items = [(sealed(PEOPLE, user.email), User.of(user, organiser)) for user in page.items]
         return UserConnection.of(items, more=page.more, after=after)
 
 
-def address_of(cursor: str | None) -> str | None:
+def address_of(of: str, cursor: str | None) -> str | None:
     """The address that a cursor stands for. Errors: BAD_USER_INPUT."""
-    address = name_of(cursor)
+    address = name_of(of, cursor)
     if address is not None and "@" not in address:
         raise RefusedError(Code.BAD_USER_INPUT, "This cursor is not one of ours.")
     return address

@@ -9,11 +9,13 @@ from strawberry import argument, field
 
 from slotlock.desk import reading
 from slotlock.domain.bookings import Booking as DomainBooking
+from slotlock.domain.bookings import BookingId
 from slotlock.domain.listing import Page, Position, SlotFilter, SlotOrder
 from slotlock.domain.slots import Slot as DomainSlot
 from slotlock.domain.slots import SlotKind, SlotStatus
 from slotlock.graphql import ids
 from slotlock.graphql.context import Context, Info
+from slotlock.graphql.cursors import id_of, position_cursor, position_of, sealed
 from slotlock.graphql.errors import Code, RefusedError
 from slotlock.graphql.nodes import load_node
 from slotlock.graphql.types.connections import (
@@ -24,12 +26,13 @@ from slotlock.graphql.types.connections import (
     First,
     SlotConnection,
     checked_first,
-    cursor_of,
-    position_of,
 )
 from slotlock.graphql.types.people import Node, User
 from slotlock.graphql.types.slots import Booking, Slot
 
+# The lists, as their cursors know them.
+SLOTS, MINE, MINE_ENDED = "slots", "myBookings", "myEndedBookings"
+ROSTER, HISTORY = "slotRoster", "slotHistory"
 MAX_TEXT = 200
 
 
@@ -107,11 +110,11 @@ class Query:
         context = info.context
         viewer = context.reader
         wanted = (filter or SlotsFilter()).as_domain(context)
-        position = position_of(after)
+        position = position_of(SLOTS, after)
         page = await reading.list_slots(
             context.desk, wanted, order_by, checked_first(first), position, viewer
         )
-        items = [(_cursor(slot), Slot.of(slot, viewer)) for slot in page.items]
+        items = [(_cursor(SLOTS, slot), Slot.of(slot, viewer)) for slot in page.items]
         return SlotConnection.of(items, more=page.more, after=after)
 
     @field(
@@ -123,9 +126,9 @@ class Query:
     ) -> BookingConnection:
         caller = info.context.caller
         page: Page[DomainSlot] = await reading.list_bookings(
-            info.context.desk, caller, checked_first(first), position_of(after)
+            info.context.desk, caller, checked_first(first), position_of(MINE, after)
         )
-        mirrored = [(_cursor(slot), Slot.of(slot, caller).my_booking) for slot in page.items]
+        mirrored = [(_cursor(MINE, slot), Slot.of(slot, caller).my_booking) for slot in page.items]
         items = [(cursor, booking) for cursor, booking in mirrored if booking is not None]
         return BookingConnection.of(items, more=page.more, after=after)
 
@@ -137,11 +140,11 @@ class Query:
     ) -> BookingConnection:
         caller = info.context.caller
         page, slots = await reading.list_ended(
-            info.context.desk, caller, checked_first(first), position_of(after)
+            info.context.desk, caller, checked_first(first), position_of(MINE_ENDED, after)
         )
         mirrored = {slot_id: Slot.of(slot, caller) for slot_id, slot in slots.items()}
         items = [
-            (_ended_cursor(b), Booking.of(b, mirrored[b.slot_id], caller))
+            (_ended_cursor(MINE_ENDED, b), Booking.of(b, mirrored[b.slot_id], caller))
             for b in page.items
             if b.slot_id in mirrored
         ]
@@ -156,23 +159,16 @@ class Query:
         after: After = None,
     ) -> BookingConnection | None:
         organiser = info.context.organiser
-        position = ids.booking_id_of(after) if after is not None else None
-        if after is not None and position is None:
-            raise RefusedError(Code.BAD_USER_INPUT, "This cursor is not one of ours.")
+        many, last = checked_first(first), id_of(ROSTER, after)
         found = ids.slot_id_of(slot_id)
         seen = found and await reading.roster(
-            info.context.desk, found, checked_first(first), position[1] if position else None
+            info.context.desk, found, many, BookingId(last) if last else None
         )
         if not seen:
             return None
         slot = Slot.of(seen[0], organiser)
-        items = [
-            (ids.booking_gid(b.slot_id, b.id), Booking.of(b, slot, organiser))
-            for b in seen[1].items
-        ]
-        return BookingConnection.of(
-            [(str(cursor), booking) for cursor, booking in items], more=seen[1].more, after=after
-        )
+        items = [(sealed(ROSTER, b.id), Booking.of(b, slot, organiser)) for b in seen[1].items]
+        return BookingConnection.of(items, more=seen[1].more, after=after)
 
     @field(description="Bookings of a slot that ended, in the order they did. Organisers only.")
     async def slot_history(
@@ -183,15 +179,13 @@ class Query:
         after: After = None,
     ) -> BookingConnection | None:
         organiser = info.context.organiser
-        position = position_of(after)
+        many, position = checked_first(first), position_of(HISTORY, after)
         found = ids.slot_id_of(slot_id)
-        seen = found and await reading.ended_bookings(
-            info.context.desk, found, checked_first(first), position
-        )
+        seen = found and await reading.ended_bookings(info.context.desk, found, many, position)
         if not seen:
             return None
         slot = Slot.of(seen[0], organiser)
-        items = [(_ended_cursor(b), Booking.of(b, slot, organiser)) for b in seen[1].items]
+        items = [(_ended_cursor(HISTORY, b), Booking.of(b, slot, organiser)) for b in seen[1].items]
         return BookingConnection.of(items, more=seen[1].more, after=after)
 
     @field(description="Anything by its id.")
@@ -205,9 +199,9 @@ class Query:
         return await asyncio.gather(*(load_node(info.context, gid) for gid in ids))
 
 
-def _cursor(slot: DomainSlot) -> str:
-    return cursor_of(Position(slot.start, slot.id))
+def _cursor(of: str, slot: DomainSlot) -> str:
+    return position_cursor(of, Position(slot.start, slot.id))
 
 
-def _ended_cursor(booking: DomainBooking) -> str:
-    return cursor_of(Position(booking.ended_at or booking.created_at, booking.id))
+def _ended_cursor(of: str, booking: DomainBooking) -> str:
+    return position_cursor(of, Position(booking.ended_at or booking.created_at, booking.id))

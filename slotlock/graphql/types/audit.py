@@ -1,28 +1,21 @@
 """The log of what happened, as organisers see it."""
 
-import binascii
-import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Self
 
-import orjson
 import strawberry
 from strawberry import field
 
 from slotlock.domain import audit as domain
-from slotlock.domain.audit import AuditPosition, Happening
+from slotlock.domain.audit import Happening
 from slotlock.domain.people import UserId
 from slotlock.domain.record import BookingStatus, Limit
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
-from slotlock.graphql.errors import Code, RefusedError
 from slotlock.graphql.types.campaigns import Campaign
-from slotlock.graphql.types.connections import EPOCH, Connection
+from slotlock.graphql.types.connections import Connection
 from slotlock.graphql.types.people import User, load_user
 from slotlock.graphql.types.slots import Slot, load_campaign
-
-MOST_ENTRIES = 1_000_000
 
 
 @strawberry.type(description="A field that an organiser changed.")
@@ -97,24 +90,3 @@ class AuditEntry:
 
 
 AuditConnection = Connection[AuditEntry]
-
-
-def audit_cursor(entry: domain.AuditEntry) -> str:
-    """The cursor that stands for an entry."""
-    place = entry.position
-    milliseconds = (place.at - EPOCH) // timedelta(milliseconds=1)
-    return urlsafe_b64encode(orjson.dumps([milliseconds, place.id, place.number])).decode()
-
-
-def audit_position(cursor: str | None) -> AuditPosition | None:
-    """The position that a cursor stands for. Errors: BAD_USER_INPUT."""
-    if cursor is None:
-        return None
-    try:
-        milliseconds, id_, number = orjson.loads(urlsafe_b64decode(cursor.encode("ascii")))
-        known = re.fullmatch("[0-9a-f]{24}", id_, re.ASCII)
-        if known and isinstance(number, int) and 0 <= number < MOST_ENTRIES:
-            return AuditPosition(EPOCH + timedelta(milliseconds=milliseconds), id_, number)
-    except (ValueError, TypeError, OverflowError, binascii.Error):
-        pass
-    raise RefusedError(Code.BAD_USER_INPUT, "This cursor is not one of ours.")

@@ -12,20 +12,19 @@ from slotlock.domain import figures as domain
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.listing import Position
 from slotlock.graphql.context import Info
+from slotlock.graphql.cursors import name_of, position_cursor, position_of, sealed
 from slotlock.graphql.types.connections import (
     DEFAULT_FIRST,
     After,
     Connection,
     First,
     checked_first,
-    cursor_of,
-    name_cursor,
-    name_of,
-    position_of,
 )
 from slotlock.graphql.types.slots import Slot
 
 Item = TypeVar("Item")
+
+SLOTS, GROUPS = "campaignFigures.slots", "campaignFigures.groups"
 
 
 @strawberry.type(description="One published slot of a campaign in figures.")
@@ -110,17 +109,19 @@ class CampaignFigures:
 
     @field(description="Each slot by start.")
     def slots(self, first: First = DEFAULT_FIRST, after: After = None) -> Connection[SlotFigures]:
-        position = position_of(after)
+        position = position_of(SLOTS, after)
         seen = position and (position.start, position.id)
         page, more = _page(self.each_slot, _place, seen, checked_first(first))
-        items = [(cursor_of(Position(*_place(each))), SlotFigures.of(each)) for each in page]
+        items = [
+            (position_cursor(SLOTS, Position(*_place(each))), SlotFigures.of(each)) for each in page
+        ]
         return Connection[SlotFigures].of(items, more=more, after=after)
 
     @field(description="Each group that may take part, has a place or waits, by name.")
     def groups(self, first: First = DEFAULT_FIRST, after: After = None) -> Connection[GroupFigures]:
-        seen = name_of(after)
+        seen = name_of(GROUPS, after)
         page, more = _page(self.each_group, lambda each: each.group, seen, checked_first(first))
-        items = [(name_cursor(each.group), GroupFigures.of(each)) for each in page]
+        items = [(sealed(GROUPS, each.group), GroupFigures.of(each)) for each in page]
         return Connection[GroupFigures].of(items, more=more, after=after)
 
     @classmethod

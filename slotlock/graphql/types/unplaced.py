@@ -9,7 +9,8 @@ from slotlock.domain import unplaced as domain
 from slotlock.domain.bookings import Waiting
 from slotlock.domain.people import Caller
 from slotlock.graphql.context import Info
-from slotlock.graphql.types.connections import Connection, name_cursor
+from slotlock.graphql.cursors import sealed
+from slotlock.graphql.types.connections import Connection
 from slotlock.graphql.types.people import User
 from slotlock.graphql.types.slots import Slot, WaitlistEntry
 
@@ -33,6 +34,7 @@ class UnplacedPerson:
         return cls(user=User.of(each.user, organiser), turns=each.waiting)
 
 
+UNPLACED = "unplaced"
 UnplacedConnection = Connection[UnplacedPerson]
 
 
@@ -41,8 +43,9 @@ def unplaced_page(
 ) -> UnplacedConnection:
     """A page, which ends at the last person who was looked at, though they may have a place."""
     items = [
-        (name_cursor(each.user.email), UnplacedPerson.of(each, organiser)) for each in page.items
+        (sealed(UNPLACED, each.user.email), UnplacedPerson.of(each, organiser))
+        for each in page.items
     ]
     connection = UnplacedConnection.of(items, more=page.more, after=after)
-    connection.page_info.end_cursor = name_cursor(page.end) if page.end else None
+    connection.page_info.end_cursor = sealed(UNPLACED, page.end) if page.end else None
     return connection
