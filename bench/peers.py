@@ -1,8 +1,6 @@
 """The two Node peers: installing them from their lock file, starting them, signing for them."""
 
 import secrets
-import shutil
-import subprocess
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,6 +8,7 @@ from urllib.parse import urlsplit
 import jwt
 from bson import ObjectId
 
+from bench import packages
 from bench.apps import Command
 from slotlock.api.embedded import Servers
 
@@ -18,32 +17,9 @@ LIFE_SECONDS = 15 * 60  # as long as slotlock's own
 SECRET = secrets.token_hex(32)
 
 
-class InstallError(Exception):
-    """The peers' packages cannot be installed; the text says why."""
-
-
 def install(home: Path) -> None:
     """Have the peers and their locked packages in the folder. Errors: InstallError."""
-    home.mkdir(parents=True, exist_ok=True)
-    lock, done = home / "package-lock.json", home / "installed"
-    wanted = (SOURCE / lock.name).read_bytes()
-    installed = done.exists() and lock.read_bytes() == wanted
-    for file in filter(Path.is_file, SOURCE.iterdir()):
-        shutil.copyfile(file, home / file.name)
-    if installed:
-        return
-    done.unlink(missing_ok=True)
-    npm = subprocess.run(
-        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
-        cwd=home,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if npm.returncode != 0:
-        said = " | ".join((npm.stderr or npm.stdout).strip().splitlines()[:3])
-        raise InstallError(f"npm ci fails in {home}: {said}")
-    done.touch()
+    packages.install(SOURCE, home)
 
 
 def command(home: Path, script: str, ready_path: str, servers: Servers, own: str) -> Command:

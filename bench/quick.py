@@ -15,6 +15,7 @@ from bench import peers, report
 from bench.apps import AppError, running
 from bench.load import LoadError
 from bench.machine import describe, missing_tools
+from bench.packages import InstallError
 from bench.rounds import Field, Plan, Run, play, warm_up
 from bench.slots import Document
 from bench.targets import targets
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             embedded_servers(Path(folder, "data")) as servers,
         ):
             return measure(plan, servers, Path(folder), asked.json)
-    except (CannotStart, peers.InstallError, AppError, LoadError) as error:
+    except (CannotStart, InstallError, AppError, LoadError) as error:
         return _refuse([str(error)])
     except KeyboardInterrupt:
         return 130
