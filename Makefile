@@ -53,8 +53,8 @@ format: .venv/installed  ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schema: .venv/installed  ## print the schema into schema.graphql
-	$(BIN)/slotlock schema > schema.graphql
+schema: .venv/installed  ## write schema.graphql, unless that breaks clients (BREAKING=1: all the same)
+	@$(BIN)/python -m conformance.schema $(if $(BREAKING),--breaking)
 
 settings: .venv/installed  ## write the table of settings into docs/settings.md
 	$(BIN)/slotlock settings > docs/settings.md

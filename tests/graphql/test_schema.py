@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,19 +9,15 @@ from graphql import (
     GraphQLEnumType,
     GraphQLInterfaceType,
     GraphQLUnionType,
-    is_specified_scalar_type,
 )
 
+from conformance.described import descriptions, own_types, undescribed
 from slotlock.api.cli import main
 from slotlock.graphql.errors import Code
 from slotlock.graphql.schema import executable
 
 ROOT = Path(__file__).parents[2]
-TYPES = {
-    name: type_
-    for name, type_ in executable.type_map.items()
-    if not name.startswith("__") and not is_specified_scalar_type(type_)
-}
+TYPES = own_types(executable)
 UNIONS = [type_ for type_ in TYPES.values() if isinstance(type_, GraphQLUnionType)]
 REFUSAL = executable.type_map["Refusal"]
 
@@ -33,25 +28,12 @@ def printed() -> str:
     return output.getvalue()
 
 
-def described() -> Iterator[tuple[str, str | None]]:
-    """Everything a client author meets, by its coordinate, with its description."""
-    for name, type_ in TYPES.items():
-        yield name, type_.description
-        parts = type_.values if isinstance(type_, GraphQLEnumType) else getattr(type_, "fields", {})
-        for part_name, part in parts.items():
-            yield f"{name}.{part_name}", part.description
-            for argument_name, argument in getattr(part, "args", {}).items():
-                yield f"{name}.{part_name}({argument_name}:)", argument.description
-    for directive in executable.directives:
-        yield f"@{directive.name}", directive.description
-
-
 def test_the_committed_schema_is_the_printed_one() -> None:
     assert (ROOT / "schema.graphql").read_text() == printed(), "run `make schema`"
 
 
 def test_everything_is_described() -> None:
-    everything = dict(described())
+    everything = dict(descriptions(executable))
     assert {
         "Mutation",
         "Slot",
@@ -59,8 +41,9 @@ def test_everything_is_described() -> None:
         "Query.node(id:)",
         "SlotKind.OTHER",
         "LoginInput.email",
+        "@deprecated(reason:)",
     } <= set(everything)
-    assert [name for name, text in everything.items() if not (text or "").strip()] == []
+    assert undescribed(executable) == []
 
 
 @pytest.mark.parametrize("union", UNIONS, ids=lambda union: str(union.name))

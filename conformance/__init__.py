@@ -1,0 +1,1 @@
+"""Other people's tools and clients against running servers: `make conformance`, one table."""

@@ -1,0 +1,68 @@
+"""The gate before schema.graphql: what would break a client is written only when told to.
+
+`python -m conformance.schema [--breaking]` (make schema, make schema BREAKING=1) writes the file.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphql import build_schema, find_breaking_changes, find_dangerous_changes
+
+COMMITTED = Path(__file__).parent.parent / "schema.graphql"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What clients of the old schema see of the new one, each as a sentence."""
+
+    breaking: tuple[str, ...]
+    dangerous: tuple[str, ...]
+
+
+def changes(old: str, new: str) -> Changes:
+    """From one schema to another, both as SDL."""
+    before, after = build_schema(old), build_schema(new)
+    return Changes(
+        tuple(change.description for change in find_breaking_changes(before, after)),
+        tuple(change.description for change in find_dangerous_changes(before, after)),
+    )
+
+
+def printed() -> str:
+    """The schema of the code, as `slotlock schema` prints it."""
+    from slotlock.graphql.schema import schema
+
+    return f"{schema.as_str()}\n"
+
+
+def write(file: Path, new: str, *, breaking: bool) -> int:
+    """Write the schema and tell what it changes; 1 and no change if it breaks clients unasked."""
+    old = file.read_text() if file.exists() else new
+    found = changes(old, new)
+    for text in found.dangerous:
+        print(f"dangerous: {text}")
+    for text in found.breaking:
+        print(f"breaking: {text}")
+    if found.breaking and not breaking:
+        print(
+            f"{file.name} stays as it is. Deprecate before removing; "
+            "`make schema BREAKING=1` writes it all the same.",
+            file=sys.stderr,
+        )
+        return 1
+    file.write_text(new)
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m conformance.schema", description=__doc__)
+    parser.add_argument("--breaking", action="store_true", help="write breaking changes too")
+    return write(COMMITTED, printed(), breaking=parser.parse_args(arguments).breaking)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
