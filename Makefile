@@ -24,6 +24,9 @@ simulate: .venv/installed  ## let a crowd rush at a running server (ARGS="--peop
 test: lint types imports  ## run every check and every test
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
+conformance: .venv/installed  ## put servers before other people's tools and clients (needs node and npm; EXAMPLES=20)
+	@$(BIN)/python -m conformance $(if $(EXAMPLES),--examples $(EXAMPLES))
+
 bench-quick: .venv/installed  ## measure beside two Node peers (needs wrk, node and npm)
 	@$(BIN)/python -m bench.quick
 
@@ -66,4 +69,4 @@ lock:  ## pin every dependency again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
-.PHONY: help install run simulate test bench-quick bench-lock bench-exports bench-rush soak lint types imports format schema settings lock
+.PHONY: help install run simulate test conformance bench-quick bench-lock bench-exports bench-rush soak lint types imports format schema settings lock

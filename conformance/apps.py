@@ -1,0 +1,117 @@
+"""The app as a process of its own, in either profile, which ends and comes back where it was."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from bench.soak.servers import free_port
+from slotlock.api.embedded import Servers
+
+PROJECT = Path(__file__).parent.parent
+SECRET = secrets.token_hex(32)
+ADMIN_EMAIL, ADMIN_PASSWORD = "admin@slotlock.test", secrets.token_hex(16)
+READY_WITHIN_S = 60.0
+STOP_WITHIN_S = 45.0
+DEVELOPMENT, PRODUCTION = "dev", "serve"
+
+
+class AppError(Exception):
+    """The app does not start; the text says why."""
+
+
+def database_url(servers: Servers, name: str) -> str:
+    """The address of a database of its own."""
+    return servers.mongo_url.replace("/?", f"/{name}?", 1)
+
+
+@dataclass(slots=True)
+class App:
+    """One app on one port, over all its lives; `profile` is the command that starts it."""
+
+    profile: str
+    environment: Mapping[str, str]
+    log_file: Path
+    port: int = field(default_factory=free_port)
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where its GraphQL is."""
+        return f"http://127.0.0.1:{self.port}/graphql"
+
+    @property
+    def socket_url(self) -> str:
+        """Where its WebSockets are."""
+        return f"ws://127.0.0.1:{self.port}/graphql"
+
+    def start(self) -> None:
+        """Begin a life, and wait until it serves. Errors: AppError."""
+        own = {key: value for key, value in os.environ.items() if not key.startswith("SLOTLOCK_")}
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                (sys.executable, "-m", "slotlock", self.profile),
+                cwd=PROJECT,
+                env={**own, **self.environment, "PORT": str(self.port)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + READY_WITHIN_S
+        while not self._ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                said = self.log_file.read_text(errors="replace").strip().splitlines()[-5:]
+                raise AppError(f"slotlock {self.profile} does not start: {' | '.join(said)}")
+            time.sleep(0.05)
+
+    def _ready(self) -> bool:
+        with suppress(httpx.TransportError):
+            ready = httpx.get(f"http://127.0.0.1:{self.port}/readyz", trust_env=False)
+            return ready.status_code == 200
+        return False
+
+    def kill(self) -> None:
+        """SIGKILL: every socket breaks, nobody is told."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM: it ends in order."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(STOP_WITHIN_S)
+        self._process.kill()
+        self._process.wait()
+
+
+@contextmanager
+def running(profile: str, servers: Servers, own: str, folder: Path) -> Iterator[App]:
+    """A running app on a database of its own, ended on leaving. Errors: AppError."""
+    environment = {
+        "SLOTLOCK_MONGO_URL": database_url(servers, own),
+        "SLOTLOCK_REDIS_URL": servers.redis_url,
+        "SLOTLOCK_SECRET_KEY": SECRET,
+        "SLOTLOCK_ADMIN_EMAIL": ADMIN_EMAIL,
+        "SLOTLOCK_ADMIN_PASSWORD": ADMIN_PASSWORD,
+        "SLOTLOCK_DATA_DIR": str(folder / own),
+        "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
+    }
+    app = App(profile, environment, folder / f"{own}.log")
+    try:
+        app.start()
+        yield app
+    finally:
+        app.kill()

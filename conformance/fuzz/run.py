@@ -1,0 +1,115 @@
+"""Starting schemathesis, once for each who asks, and what its runs come to."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from conformance.apps import PROJECT, App
+from conformance.fuzz.people import admin_token, member_tokens
+from conformance.fuzz.subscriptions import fuzz_subscriptions
+from conformance.schema import COMMITTED
+from conformance.table import Row
+
+SPARE_PEOPLE = 20
+ENDING = ("logout", "endSession", "endOtherSessions", "changePassword")
+# Left to itself it asks for any 32-bit number of nodes, of which a hundred are served.
+CONFIG = """\
+[dictionaries.sizes]
+values = [1, 2, 100]
+[parameters]
+"*.*.first" = { dictionary = "sizes", probability = 0.8 }
+"""
+OPTIONS = (
+    *("--workers", "1", "--phases", "fuzzing", "--mode", "all", "--checks", "NoServerError"),
+    *("--continue-on-failure", "--no-shrink", "--no-color"),
+    *("--generation-database", "none", "--request-timeout", "60"),
+)
+KNOWN_CODES = (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Fuzzer:
+    """A run of schemathesis that was started, and where it writes."""
+
+    who: str
+    examples: int
+    process: subprocess.Popen[bytes]
+    report: Path
+    log: Path
+
+
+def fuzz(app: App, examples: int, folder: Path) -> list[Row]:
+    """Rows for who is signed in and for nobody, who ask at the same time, and for subscriptions."""
+    admin, spare = admin_token(app), member_tokens(app, SPARE_PEOPLE)
+    plans: dict[str, dict[str, Any]] = {
+        "signed in": {"token": admin, "spare": spare},
+        "not signed in": {"token": None, "spare": []},
+    }
+    fuzzers: list[Fuzzer] = []
+    try:
+        for who, plan in plans.items():
+            fuzzers.append(_start(app, examples, who, plan, folder))
+        subscriptions = fuzz_subscriptions(app, examples, admin)
+        return [*(_row(fuzzer) for fuzzer in fuzzers), subscriptions]
+    finally:
+        for fuzzer in fuzzers:
+            fuzzer.process.kill()
+
+
+def _start(app: App, examples: int, who: str, plan: dict[str, Any], folder: Path) -> Fuzzer:
+    home = folder / f"fuzz {who}"
+    home.mkdir()
+    ending = [f"Mutation.{name}" for name in ENDING]
+    (home / "plan.json").write_text(json.dumps({**plan, "ending": ending}))
+    (home / "schemathesis.toml").write_text(CONFIG)
+    command = [sys.executable, "-m", "schemathesis.cli", "run", str(COMMITTED), "--url", app.url]
+    with (home / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--max-examples", str(examples), *OPTIONS],
+            cwd=home,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(PROJECT),
+                "SCHEMATHESIS_HOOKS": "conformance.fuzz.hooks",
+                "FUZZ_PLAN": str(home / "plan.json"),
+                "FUZZ_REPORT": str(home / "report.json"),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    return Fuzzer(who, examples, process, home / "report.json", home / "log")
+
+
+def _row(fuzzer: Fuzzer) -> Row:
+    code = fuzzer.process.wait()
+    name = f"schemathesis, {fuzzer.who}"
+    report: dict[str, Any] = {"sent": {}, "executed": {}, "failures": {}}
+    with suppress(OSError, ValueError):
+        report = json.loads(fuzzer.report.read_text())
+    sent, failed = report["sent"], report["failures"]
+    failures = [
+        f"{field}: {problem} for {' '.join(document.split())}"
+        for field, told in failed.items()
+        for problem, document in told.items()
+    ]
+    failures += _unheard(fuzzer, code, failures)
+    note = (
+        f"{fuzzer.examples} examples a field, {sum(sent.values()):,} requests,"
+        f" {sum(report['executed'].values()):,} executed"
+    )
+    return Row(name, max(len(sent), len(failures)), tuple(failures), note)
+
+
+def _unheard(fuzzer: Fuzzer, code: int, failures: Sequence[str]) -> list[str]:
+    """What schemathesis complains of that our check did not see: it hangs up, it cannot go on."""
+    if code == 0 or (code in KNOWN_CODES and failures):
+        return []
+    said = fuzzer.log.read_text(errors="replace").strip().splitlines()[-15:]
+    return [f"it ended with {code}: {' | '.join(line for line in said if line)}"]

@@ -1,0 +1,27 @@
+// graphql-eslint's recommended rules for schemas over the file SCHEMA: prints {rules, failures}.
+import plugin from '@graphql-eslint/eslint-plugin'
+import { ESLint } from 'eslint'
+import { readFile } from 'node:fs/promises'
+
+const recommended = plugin.configs['flat/schema-recommended'].rules
+// ADR 0024: most of our types are values and outcomes, which have no identity; what has one is a Node.
+const { '@graphql-eslint/strict-id-in-types': _, ...rules } = recommended
+const schema = await readFile(process.env.SCHEMA, 'utf8')
+
+const eslint = new ESLint({
+  overrideConfigFile: true,
+  overrideConfig: {
+    files: ['**/*.graphql'],
+    languageOptions: {
+      parser: plugin.parser,
+      parserOptions: { graphQLConfig: { schema } },
+    },
+    plugins: { '@graphql-eslint': plugin },
+    rules,
+  },
+})
+const [result] = await eslint.lintText(schema, { filePath: 'schema.graphql' })
+const failures = result.messages.map(
+  ({ ruleId, line, message }) => `${ruleId}, line ${line}: ${message}`,
+)
+console.log(JSON.stringify({ rules: Object.keys(rules), failures }))

@@ -1,0 +1,40 @@
+// @urql/core as it comes: queries by GET while the address stays short, mutations by POST,
+// subscriptions over graphql-ws.
+import { Client, fetchExchange, subscriptionExchange } from '@urql/core'
+import { createClient } from 'graphql-ws'
+import WebSocket from 'ws'
+import { authorization, obey, persistent, socketUrl, url } from './wire.js'
+
+const socket = createClient({
+  ...persistent,
+  url: socketUrl,
+  webSocketImpl: WebSocket,
+  connectionParams: { authorization },
+})
+const client = new Client({
+  url,
+  requestPolicy: 'network-only',
+  fetchOptions: {
+    headers: { 'GraphQL-Require-Preflight': 'true', ...(authorization && { authorization }) },
+  },
+  exchanges: [
+    fetchExchange,
+    subscriptionExchange({
+      forwardSubscription: ({ query, variables }) => ({
+        subscribe: (sink) => ({ unsubscribe: socket.subscribe({ query, variables }, sink) }),
+      }),
+    }),
+  ],
+})
+const isMutation = (query) => query.trimStart().startsWith('mutation')
+
+obey({
+  ask: (query, variables) =>
+    (isMutation(query) ? client.mutation(query, variables) : client.query(query, variables)).toPromise(),
+  subscribe: (query, variables, sink) => {
+    const { unsubscribe } = client
+      .subscription(query, variables)
+      .subscribe(({ data, error }) => sink.next({ data, error }))
+    return unsubscribe
+  },
+})

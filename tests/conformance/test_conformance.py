@@ -1,0 +1,72 @@
+"""The checks see what is wrong; a table that says `ok` would prove nothing else."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import cop
+from conformance.fuzz.judging import judge
+from conformance.table import Row, table
+from slotlock.api.embedded import Servers
+from tests.support.processes import app_process, environment
+
+DEV = (sys.executable, "-m", "slotlock", "dev")
+
+
+def told(**answer: Any) -> bytes:
+    return json.dumps(answer).encode()
+
+
+def error(code: str) -> dict[str, Any]:
+    return {"message": "why", "extensions": {"code": code}}
+
+
+def test_the_table_names_every_failure_and_counts_the_rest_as_passed() -> None:
+    text = table([Row("one", 3), Row("two", 3, ("this", "that"))])
+    assert "3/3" in text
+    assert "1/3" in text
+    assert "this" in text
+    assert "that" in text
+    assert "1 of 2 checks FAIL" in text
+
+
+def test_a_check_that_looked_at_nothing_is_not_passed() -> None:
+    assert not Row("nothing", 0).good
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (500, told(data=None)),
+        (503, b""),
+        (200, b"<html>"),
+        (200, told(data={"me": None}, errors=[error("INTERNAL")])),
+        (200, told(errors=[error("BAD_USER_INPUT"), error("INTERNAL")])),
+        (200, told(errors=[{"message": "no code"}])),
+        (200, told(errors=[error("RATE_LIMITED")])),
+        (200, told(errors=[error("UNAUTHENTICATED")])),
+    ],
+)
+def test_an_answer_that_is_our_fault_fails_the_fuzzing(status: int, body: bytes) -> None:
+    assert judge(status, body, stays_signed_in=True).problem is not None
+
+
+def test_an_answer_to_what_nobody_may_ask_is_no_failure() -> None:
+    judged = judge(200, told(errors=[error("UNAUTHENTICATED")]), stays_signed_in=False)
+    assert judged.problem is None
+    assert not judged.executed
+
+
+def test_the_probes_see_what_the_development_profile_shows(
+    servers: Servers, tmp_path: Path
+) -> None:
+    settings = {**environment(servers, "probed"), "SLOTLOCK_DATA_DIR": str(tmp_path / "data")}
+    with app_process(settings, tmp_path, DEV) as app:
+        found = cop.findings(app.url + "/graphql")
+    assert {"introspection", "detect_graphiql", "get_method_support", "field_suggestions"} <= set(
+        found
+    )
+    assert "batch_query" not in found
