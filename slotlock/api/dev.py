@@ -48,6 +48,7 @@ def _welcome(settings: Settings, email: str, password: str) -> None:
         f"  organiser's sign-in   {email}  {password}\n"
         f"  data                  {settings.data_dir}\n"
         f"  MongoDB               {settings.mongo_url}\n"
+        f"  Redis                 {settings.redis_url}\n"
         "Stop it with Ctrl-C.\n",
         flush=True,
     )

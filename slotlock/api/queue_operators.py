@@ -9,6 +9,8 @@ from slotlock.stores.queue import Queue
 from slotlock.stores.redis import RedisAwayError, RedisLine, redis_client
 from slotlock.stores.set_aside import AsideEntry, SetAside
 
+NAMED_LIKE = "; `slotlock queue show` names what is, like 0/1795313120145-0"
+
 
 @asynccontextmanager
 async def _line(settings: Settings) -> AsyncIterator[RedisLine]:
@@ -40,9 +42,10 @@ async def replay(settings: Settings, name: str | None) -> str:
         aside = SetAside(line, settings.queue_partitions)
         chosen = [entry async for entry in aside.all() if name in (None, entry.name)]
         done = [entry.name for entry in chosen if await aside.replay(entry)]
+    empty = [f"{entry.name} holds no request: discard it" for entry in chosen if not entry.request]
     if name is not None and not done:
-        raise OperatorError(f"{name} is no request that is set aside")
-    return f"put back in line: {len(done)}"
+        raise OperatorError("".join(empty) or f"{name} is not set aside{NAMED_LIKE}")
+    return "\n".join([f"put back in line: {len(done)}", *empty])
 
 
 async def discard(settings: Settings, name: str) -> str:
@@ -52,7 +55,7 @@ async def discard(settings: Settings, name: str) -> str:
         for entry in [entry async for entry in aside.all() if entry.name == name]:
             if await aside.discard(entry):
                 return f"discarded {name}"
-    raise OperatorError(f"{name} is not set aside")
+    raise OperatorError(f"{name} is not set aside{NAMED_LIKE}")
 
 
 def _described(entry: AsideEntry) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from slotlock.desk.desk import Desk
@@ -41,8 +42,10 @@ async def read_ticket(desk: Desk, ref: TicketRef) -> Ticket:
     except RedisAwayError:
         return await _kept(desk, ref) or Ticket(ref, TicketStatus.QUEUED)
     if standing is not None and standing.ref.question == ref.question:
-        # What is aside may have been answered: by other means, or before it came back.
-        return (standing.set_aside and await _kept(desk, ref)) or standing.ticket
+        # What is aside may have been answered: by other means, or before it came back. Asked for
+        # again after it was lost, it stands there as a later ticket: told under the id asked for.
+        standing_now = replace(standing.ticket, ref=ref)
+        return (standing.set_aside and await _kept(desk, ref)) or standing_now
     kept = await _kept(desk, ref)
     if kept is not None:
         return kept

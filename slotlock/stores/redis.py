@@ -136,7 +136,9 @@ class RedisLine:
 
     def _break(self, error: Exception) -> None:
         if self._probe is None and not self._closed:
-            log.warning("Redis is away (%s); bookings go on without its lock, slower", error)
+            log.warning(
+                "Redis is away (%s); bookings go on without its lock, the queue stands", error
+            )
             DEGRADED.set(1)
             self._probe = asyncio.create_task(self._wait_until_back())
 

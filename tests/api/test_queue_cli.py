@@ -134,7 +134,9 @@ async def test_what_is_no_request_is_shown_and_can_only_be_given_up(
     shown = await asked(hall, "show")
     (name,) = names_set_aside(shown)
     assert "it is no request of slotlock's" in shown
-    assert await asked(hall, "replay") == "put back in line: 0\n"
+    assert await asked(hall, "replay") == (
+        f"put back in line: 0\n{name} holds no request: discard it\n"
+    )
     await asked(hall, "replay", name, code=1)
     await asked(hall, "discard", name)
     assert names_set_aside(await asked(hall, "show")) == []

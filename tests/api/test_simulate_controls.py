@@ -97,4 +97,4 @@ def test_control_a_server_whose_clock_is_late_is_found(
     monkeypatch.setattr(rush, "STALLED_S", 0.5)
     run = without("", "--people", "2", "--slots", "1")
     assert {"oneFinalAnswer", "noneLeftOver"} == run.broken
-    assert "has no final answer; NotYetOpen was told last" in run.out
+    assert "has no final answer; told last: NotYetOpen" in run.out

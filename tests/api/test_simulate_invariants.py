@@ -82,6 +82,10 @@ CASES = {
         {"oneFinalAnswer"},
     ),
     "refused though a place is left": (evidence(told=(HAS_NOT,)), {"noneLeftOver"}),
+    "refused for another reason though a place is left": (
+        evidence(told=(ask(BEN, "NotEligible"),), capacity=2),
+        {"noneLeftOver"},
+    ),
     "left though enough asked": (evidence(told=(ask(BEN, "TimeConflict"),)), {"noneLeftOver"}),
     "live is late": (replace(SOUND, heard={BED.id: 1}), {"liveIsTrue"}),
     "live is silent": (replace(SOUND, heard={}), {"liveIsTrue"}),

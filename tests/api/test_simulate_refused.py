@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from slotlock.api.simulation import tickets
-from slotlock.api.simulation.http import LIMITED, failure
-from slotlock.api.simulation.plan import UnreachedError
+from slotlock.api.simulation.http import LIMITED
 from tests.support.processes import AppProcess, free_port
 from tests.support.simulating import Simulator, set_environment
 
@@ -35,7 +34,7 @@ def simulate(
         (("--places", "many"), "argument --places: a number from 1 to 1000"),
         (("--asks", "-1"), "argument --asks: a number from 1 to 500"),
         (("--asks", "5"), "argument --asks: at most as many as there are --slots"),
-        (("--by", "luck"), "argument --by: invalid By value: 'luck'"),
+        (("--by", "luck"), "argument --by: lock, wait or queue"),
         (("--seed", "x"), "argument --seed: a number from 0 to 4294967295"),
         (("--url", "127.0.0.1:8000"), "argument --url: an address like http://127.0.0.1:8000"),
         (("--plot", "rush.pdf"), "argument --plot: a file that ends in .svg or .png"),
@@ -116,15 +115,17 @@ def test_no_queue_where_people_should_queue(
 
 
 @contextmanager
-def limiting() -> Iterator[str]:
-    """A server that has had enough already, in a process of its own."""
+def answering(status: int, body: str = "") -> Iterator[str]:
+    """A server that has one answer to everything, in a process of its own."""
     script = (
         "import http.server\n"
-        "class Limiter(http.server.BaseHTTPRequestHandler):\n"
+        "class One(http.server.BaseHTTPRequestHandler):\n"
         "    def do_POST(self):\n"
-        "        self.send_response(429); self.end_headers()\n"
+        "        self.rfile.read(int(self.headers['content-length']))\n"
+        f"        self.send_response({status}); self.end_headers()\n"
+        f"        self.wfile.write({body.encode()!r})\n"
         "    def log_message(self, *_): pass\n"
-        "server = http.server.HTTPServer(('127.0.0.1', 0), Limiter)\n"
+        "server = http.server.HTTPServer(('127.0.0.1', 0), One)\n"
         "print(server.server_port, flush=True)\n"
         "server.serve_forever()\n"
     )
@@ -135,42 +136,35 @@ def limiting() -> Iterator[str]:
 
 
 def test_a_server_that_limits_rates(simulate: Simulator) -> None:
-    with limiting() as url:
+    with answering(429) as url:
         assert simulate.refused("--url", url) == f"slotlock: {LIMITED}"
     assert "SLOTLOCK_RATE_LIMITS=off" in LIMITED
 
 
-def test_errors_of_the_server_are_worth_another_try_and_limits_are_not() -> None:
-    def of(code: str) -> Exception:
-        return failure([{"message": "no", "extensions": {"code": code}}])
-
-    assert isinstance(of("INTERNAL"), UnreachedError)
-    assert str(of("RATE_LIMITED")) == LIMITED
-    assert str(of("FORBIDDEN")) == "the server refuses to answer: no (FORBIDDEN)"
-
-
-def python(script: str) -> subprocess.CompletedProcess[str]:
-    """A script in a process of its own, as only that has imported nothing yet."""
-    return subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
-
-
-def test_without_the_extra_it_says_what_to_install() -> None:
-    done = python(
-        "import sys; sys.modules['aiohttp'] = None\n"
-        "from slotlock.api.cli import main; sys.exit(main(['simulate']))"
-    )
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr == (
-        "slotlock: simulate needs what the extra brings: pip install 'slotlock[simulate]'\n"
-    )
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>",
+        "[]",
+        '{"data": {}}',
+        '{"data": [1]}',
+        '{"data": {"a": 1, "b": 2}}',
+        '{"data": {"login": null}}',
+        '{"data": {"login": "x"}}',
+        '{"data": {"login": {}}}',
+        '{"data": {"login": {"__typename": "Session"}}}',
+        '{"data": {"login": {"__typename": "InvalidCredentials"}}}',
+        '{"errors": "boom"}',
+        '{"errors": ["boom"]}',
+        '{"errors": {"message": "x"}}',
+        '{"errors": [{"message": "x", "extensions": null}]}',
+    ],
+)
+def test_a_server_that_answers_garbage(simulate: Simulator, body: str) -> None:
+    with answering(200, body) as url:
+        assert simulate.refused("--url", url).startswith(f"slotlock: {url}")
 
 
-def test_a_server_does_not_import_what_the_extra_brings() -> None:
-    done = python(
-        "import sys, slotlock.api.app, slotlock.api.cli\n"
-        "print({'aiohttp', 'matplotlib', 'slotlock.api.simulation.run'} & set(sys.modules))"
-    )
-    assert done.stdout == "set()\n", done.stderr
+def test_an_address_that_no_host_has(simulate: Simulator) -> None:
+    url = f"http://{'a' * 300}"
+    assert simulate.refused("--url", url).startswith(f"slotlock: {url} does not answer")

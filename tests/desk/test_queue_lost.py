@@ -96,6 +96,10 @@ async def test_who_was_in_line_is_told_lost_and_may_ask_again_under_the_same_key
     assert [(ticket["status"], ticket["place"]) for ticket in again] == [
         ("QUEUED", place) for place in (1, 2, 3, 4)
     ]
+    # The ids of before tell of the new tickets, and are still the ids that were asked for.
+    old = await line.look()
+    assert [ticket["id"] for ticket in old] == line.tickets
+    assert [ticket["status"] for ticket in old] == ["QUEUED"] * 4
     line.tickets = [ticket["id"] for ticket in again]
     line.let_locks_run_out()
     scene.worker()

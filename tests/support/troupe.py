@@ -17,7 +17,7 @@ from typing import cast
 
 import httpx
 
-from tests.support.processes import AppProcess, free_port, wait_until
+from tests.support.processes import READY_WITHIN_S, AppProcess, free_port, wait_until
 
 
 class Forked:
@@ -100,7 +100,7 @@ def _forked(
         return False
 
     try:
-        wait_until(is_ready, "the app is ready")
+        wait_until(is_ready, "the app is ready", READY_WITHIN_S)
         yield app
     finally:
         forked.kill()

@@ -19,6 +19,7 @@ from slotlock.api.simulation.plan import By, Organiser, Plan, SimulationError
 NEEDED = ("aiohttp", "matplotlib")
 BROKEN, NOT_CARRIED_THROUGH = 1, 2
 PICTURES = (".svg", ".png")
+WAYS = "lock, wait or queue"
 
 
 def add_command(commands: Any) -> None:
@@ -29,12 +30,23 @@ def add_command(commands: Any) -> None:
         description="Registers people, opens a campaign, lets them rush, and checks what came of "
         "it. Exit code 0: all invariants hold; 1: one is broken; 2: it was not carried through.",
     )
-    parser.add_argument("--url", type=_url, help="of the server; else that of the settings")
-    parser.add_argument("--people", type=_number(1, 20_000), default=8, metavar="N")
-    parser.add_argument("--slots", type=_number(1, 500), default=4, metavar="N")
-    parser.add_argument("--places", type=_number(1, 1_000), default=1, metavar="N", help="a slot")
-    parser.add_argument("--asks", type=_number(1, 500), default=1, metavar="N", help="a person")
-    parser.add_argument("--by", type=By, choices=list(By), default=By.LOCK, help="how they ask")
+    parser.add_argument("--url", type=_url, help="of the server; else by SLOTLOCK_HOST and PORT")
+    parser.add_argument(
+        "--people", type=_number(1, 20_000), default=8, metavar="N", help="default 8"
+    )
+    parser.add_argument("--slots", type=_number(1, 500), default=4, metavar="N", help="default 4")
+    parser.add_argument(
+        "--places", type=_number(1, 1_000), default=1, metavar="N", help="in each slot, default 1"
+    )
+    parser.add_argument(
+        "--asks",
+        type=_number(1, 500),
+        default=1,
+        metavar="N",
+        help="slots that each person asks for, default 1",
+    )
+    ways = f"how they ask: {WAYS}, default lock"
+    parser.add_argument("--by", type=_way, default=By.LOCK, metavar="WAY", help=ways)
     parser.add_argument("--json", type=_writable, metavar="FILE", help="write the results there")
     parser.add_argument(
         "--plot", type=_picture, metavar="FILE", help="draw places left and answers: .svg or .png"
@@ -130,10 +142,17 @@ def _number(least: int, most: int) -> Callable[[str], int]:
     return number
 
 
+def _way(text: str) -> By:
+    try:
+        return By(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(WAYS) from None
+
+
 def _url(text: str) -> str:
     if not text.startswith(("http://", "https://")) or not text.partition("://")[2].strip("/"):
         raise argparse.ArgumentTypeError("an address like http://127.0.0.1:8000")
-    return text.rstrip("/")
+    return text.rstrip("/").removesuffix("/graphql")
 
 
 def _writable(text: str) -> Path:

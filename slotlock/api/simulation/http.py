@@ -71,9 +71,10 @@ class Server:
             raise SimulationError(LIMITED)
         if status >= 500:
             raise UnreachedError(SERVER_ERROR, f"HTTP {status}")
-        if not isinstance(answer, dict) or not isinstance(answer.get("data"), dict):
+        data = answer.get("data") if isinstance(answer, dict) else None
+        if not isinstance(data, dict) or len(data) != 1:
             raise SimulationError(f"{self._address} does not speak GraphQL: HTTP {status}")
-        (field,) = answer["data"].values()
+        (field,) = data.values()
         return field
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from slotlock.api.simulation.ledger import BOOKED, SET_ASIDE, Ask, Slot
 from slotlock.api.simulation.truth import SlotTruth, Truth
 
+# Nobody has a reason to refuse whom the simulation sends but that no place is left.
+NOT_REFUSED = (BOOKED, SET_ASIDE, None)
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -77,7 +80,7 @@ def _one_final_answer(seen: Evidence) -> Iterator[str]:
     for ask in seen.asks:
         who = f"{ask.person.name} at {ask.slot.title}"
         if ask.outcome is None:
-            yield f"{who} has no final answer; {ask.last_told} was told last"
+            yield f"{who} has no final answer; told last: {ask.last_told}"
         elif ask.outcome == SET_ASIDE:
             yield f"{who} has a ticket that was set aside instead of an answer"
         if ask.finals_too_many:
@@ -94,13 +97,13 @@ def _one_final_answer(seen: Evidence) -> Iterator[str]:
 
 def _none_left_over(seen: Evidence) -> Iterator[str]:
     wanted = Counter(ask.slot.id for ask in seen.asks)
-    refused = Counter(ask.slot.id for ask in seen.asks if ask.outcome == "SlotFull")
+    refused = Counter(ask.slot.id for ask in seen.asks if ask.outcome not in NOT_REFUSED)
     for slot, truth in seen.each():
         left = truth.capacity - len(truth.roster)
         if left > 0 and (refused[slot.id] or wanted[slot.id] >= truth.capacity):
             yield (
                 f"{slot.title} has {left} of {truth.capacity} places left, though "
-                f"{wanted[slot.id]} asked and {refused[slot.id]} were told SlotFull"
+                f"{wanted[slot.id]} asked and {refused[slot.id]} were refused"
             )
 
 

@@ -1,6 +1,7 @@
 """A picture of the rush: places left and answers, from the opening to the last answer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -10,6 +11,8 @@ from slotlock.api.simulation.findings import Moment, Run, moments, ordered
 
 COLOURS = ("#1b7837", "#c0392b", "#7f8c8d", "#8e44ad", "#d68910")
 LEFT_COLOUR = "#1f4e9c"
+# The last answer is a step, too: it is seen only where something of it lies to its right.
+BEYOND_THE_END = 1.03
 
 
 def draw(run: Run, path: Path) -> None:
@@ -19,10 +22,11 @@ def draw(run: Run, path: Path) -> None:
     _draw_series(axes, moments(run), list(ordered(run.ledger.outcomes)))
     axes.set_xlabel("seconds since the opening")
     axes.set_ylabel("final answers so far, places left")
-    axes.set_xlim(0, max(run.seconds, 1e-3))
+    axes.set_xlim(0, max(run.seconds, 1e-3) * BEYOND_THE_END)
     axes.set_ylim(bottom=0)
     axes.set_title(
-        f"{plan.people:,} people, {plan.slots:,} slots, {plan.places:,} places each, by {plan.by}"
+        f"{plan.people:,} people, slots: {plan.slots:,}, places in each: {plan.places:,}, "
+        f"by {plan.by}"
     )
     axes.legend()
     axes.grid(alpha=0.3)
@@ -30,6 +34,7 @@ def draw(run: Run, path: Path) -> None:
 
 
 def _draw_series(axes: Axes, series: Sequence[Moment], outcomes: Sequence[str]) -> None:
+    series = [*series, replace(series[-1], seconds=max(series[-1].seconds, 1e-3) * BEYOND_THE_END)]
     seconds = [moment.seconds for moment in series]
     if outcomes:
         axes.stackplot(
@@ -46,5 +51,6 @@ def _draw_series(axes: Axes, series: Sequence[Moment], outcomes: Sequence[str]) 
         where="post",
         color=LEFT_COLOUR,
         linewidth=2,
+        clip_on=False,
         label="places left, as heard live",
     )

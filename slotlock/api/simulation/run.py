@@ -35,8 +35,14 @@ async def simulate(plan: Plan, organiser: Organiser) -> Run:
             server = await stack.enter_async_context(server_at(plan.url, connections))
             socket_of = await stack.enter_async_context(sockets_of(plan.url))
             return await Simulation(plan, organiser, server, socket_of).run()
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        # What is no slotlock may answer whatever it likes, and an address may be none.
+        told = f"{type(error).__name__}: {error}"
+        raise SimulationError(f"{plan.url} does not answer as slotlock does ({told})") from error
     except UnreachedError as error:
-        raise SimulationError(f"{plan.url} does not answer: {error}") from None
+        raise SimulationError(
+            f"{plan.url} does not answer: {error} (another address: --url, or PORT)"
+        ) from None
 
 
 class Simulation:

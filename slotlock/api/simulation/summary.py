@@ -24,7 +24,7 @@ def _table(run: Run) -> list[str]:
 
 
 def _figures(run: Run) -> list[str]:
-    ledger, seconds = run.ledger, max(run.seconds, 1e-9)
+    ledger, seconds = run.ledger, run.seconds or float("inf")  # without an answer there is no rate
     again = [f"{kind} {count:,}" for kind, count in run.retries.items() if count]
     cpu_ms = run.cpu_seconds * 1000 / max(run.requests, 1)
     tickets = sum(ask.ticket_id is not None for ask in ledger.asks)
