@@ -31,7 +31,10 @@ from slotlock.desk.desk import utc_now
 from slotlock.desk.sweeping import TURN_TTL_MS, sweeping
 from slotlock.domain.people import Role
 from slotlock.graphql.conversation import Conversation
+from slotlock.graphql.documents import Documents
+from slotlock.graphql.forgery import ASKED_FIRST
 from slotlock.graphql.http import HttpEndpoint
+from slotlock.graphql.schema import executable
 from slotlock.graphql.websocket import SocketEndpoint
 from slotlock.stores import mongo
 from slotlock.stores.locks import Locks
@@ -61,7 +64,7 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
         CORSMiddleware,
         allow_origins=list(settings.allowed_origins),
         allow_methods=["GET", "POST"],
-        allow_headers=["authorization", "content-type"],
+        allow_headers=["authorization", "content-type", *ASKED_FIRST],
         expose_headers=["Retry-After"],
         max_age=600,
     )
@@ -105,7 +108,12 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         if settings.queue_worker:
             await closing.enter_async_context(clerks(office))
         conversation = Conversation(
-            desk, auth, settings.public_reads, development, frozenset(settings.allowed_origins)
+            desk,
+            auth,
+            settings.public_reads,
+            development,
+            frozenset(settings.allowed_origins),
+            documents_for(settings, development=development),
         )
         closing.enter_context(farewell_before_stop(conversation))
         yield {
@@ -119,6 +127,12 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
             "line": office.line,
             "queue": desk.queue,
         }
+
+
+def documents_for(settings: Settings, *, development: bool) -> Documents:
+    """The documents that are taken: in production none that asks for the schema."""
+    wanted = settings.introspection
+    return Documents(executable, introspection=development if wanted is None else wanted)
 
 
 async def _create_admin(settings: Settings, auth: Auth) -> None:

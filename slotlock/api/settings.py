@@ -64,6 +64,11 @@ class Settings(BaseSettings):
         description="Origins of other sites' pages that may call the API and open sockets, "
         "separated by commas (`https://app.example.org`); `*` allows any.",
     )
+    introspection: bool | None = Field(
+        default=None,
+        description="Whether clients may ask for the schema (`__schema`, `__type`) and errors "
+        "suggest its names; not set: in `dev`, and not in `serve`.",
+    )
     data_dir: Path = Field(
         default=Path(".slotlock"),
         description="Where `dev` keeps its servers' data and its secrets.",

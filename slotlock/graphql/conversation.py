@@ -12,7 +12,6 @@ from slotlock.desk.desk import Desk
 from slotlock.graphql.context import Context, Identity
 from slotlock.graphql.documents import DocumentError, Documents, Operation
 from slotlock.graphql.errors import Code, failure
-from slotlock.graphql.schema import executable
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,7 @@ class Conversation:
     public_reads: bool
     development: bool
     allowed_origins: frozenset[str]
-    documents: Documents = field(default_factory=lambda: Documents(executable))
+    documents: Documents
     # When the process is about to stop: what streams wait for, and what sockets want called.
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     farewells: set[Callable[[], Awaitable[None]]] = field(default_factory=set)

@@ -1,6 +1,5 @@
 """Documents: parsed, measured and validated once for each distinct text."""
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,23 +9,31 @@ from graphql import (
     GraphQLError,
     GraphQLSchema,
     GraphQLSyntaxError,
+    NoSchemaIntrospectionCustomRule,
     OperationDefinitionNode,
     OperationType,
     parse,
+    specified_rules,
     validate,
 )
 
 from slotlock.graphql.errors import Code, failure
+from slotlock.graphql.lately import Lately
 from slotlock.graphql.limits import MAX_TEXT, MAX_TOKENS, excess
 
-MAX_REMEMBERED = 500
-MAX_VALIDATION_ERRORS = 10
+# What a text of 2,000 characters is parsed to can take 250 kB, so texts are not only counted.
+MAX_REMEMBERED, MAX_REMEMBERED_LENGTH = 500, 500_000
+# Apart from the others, so that nonsense drives out nothing that is asked for by everybody.
+MAX_REFUSED, MAX_REFUSED_LENGTH = 100, 100_000
+MAX_VALIDATION_ERRORS = 5
+
+Errors = list[dict[str, Any]]
 
 
 class DocumentError(Exception):
     """The request cannot be executed; `errors` are as the client gets them."""
 
-    def __init__(self, errors: list[dict[str, Any]]) -> None:
+    def __init__(self, errors: Errors) -> None:
         super().__init__(errors)
         self.errors = errors
 
@@ -40,32 +47,50 @@ class Operation:
     kind: OperationType
     # Response key and field name of each plain root field, for counting.
     roots: tuple[tuple[str, str], ...]
+    # Whether errors may suggest names of the schema.
+    suggestions: bool
 
 
 class Documents:
-    """The texts seen lately; the least recently used is forgotten first."""
+    """The texts seen lately, with what was made of them; the refused ones beside.
 
-    def __init__(self, schema: GraphQLSchema) -> None:
+    Without introspection no error suggests a name, which would be introspection by and by.
+    """
+
+    def __init__(self, schema: GraphQLSchema, *, introspection: bool) -> None:
         self._schema = schema
-        self._seen: OrderedDict[str, dict[str | None, Operation]] = OrderedDict()
+        self._introspection = introspection
+        self._rules = (
+            *specified_rules,
+            *(() if introspection else (NoSchemaIntrospectionCustomRule,)),
+        )
+        self._seen: Lately[dict[str | None, Operation]]
+        self._seen = Lately(MAX_REMEMBERED, MAX_REMEMBERED_LENGTH)
+        self._refused: Lately[Errors] = Lately(MAX_REFUSED, MAX_REFUSED_LENGTH)
 
     def operation(self, text: str, name: str | None) -> Operation:
         """The operation that a request means. Errors: DocumentError."""
-        operations = self._seen.get(text)
+        operations = self._seen.find(text)
         if operations is None:
-            operations = self._seen[text] = _operations(self._checked(text))
-            if len(self._seen) > MAX_REMEMBERED:
-                self._seen.popitem(last=False)
-        else:
-            self._seen.move_to_end(text)
+            operations = self._operations(text)
+            self._seen.keep(text, operations)
         return _named(operations, name)
 
+    def _operations(self, text: str) -> dict[str | None, Operation]:
+        if len(text) > MAX_TEXT or (not text.isascii() and len(text.encode()) > MAX_TEXT):
+            raise _too_large(f"A document has at most {MAX_TEXT} bytes.")
+        if errors := self._refused.find(text):
+            raise DocumentError(errors)
+        try:
+            return _operations(self._checked(text), suggestions=self._introspection)
+        except DocumentError as error:
+            self._refused.keep(text, error.errors)
+            raise
+
     def _checked(self, text: str) -> DocumentNode:
-        if len(text) > MAX_TEXT:
-            raise _too_large(f"A document has at most {MAX_TEXT} characters.")
         try:
             document = parse(text, max_tokens=MAX_TOKENS)
-            too_large = excess(document)
+            too_large = excess(self._schema, document)
         except GraphQLSyntaxError as error:
             if f"more than {MAX_TOKENS} tokens" in error.message:
                 raise _too_large(f"A document has at most {MAX_TOKENS} tokens.") from None
@@ -76,14 +101,23 @@ class Documents:
             raise _too_large("The document is nested too deeply.") from None
         if too_large:
             raise _too_large(too_large)
-        if errors := validate(self._schema, document, max_errors=MAX_VALIDATION_ERRORS):
+        if errors := self._invalid(document):
             raise DocumentError([_located(error, Code.VALIDATION_FAILED) for error in errors])
         return document
 
+    def _invalid(self, document: DocumentNode) -> list[GraphQLError]:
+        return validate(
+            self._schema,
+            document,
+            self._rules,
+            max_errors=MAX_VALIDATION_ERRORS,
+            hide_suggestions=not self._introspection,
+        )
 
-def _operations(document: DocumentNode) -> dict[str | None, Operation]:
+
+def _operations(document: DocumentNode, *, suggestions: bool) -> dict[str | None, Operation]:
     return {
-        name: Operation(document, name, node.operation, _roots(node))
+        name: Operation(document, name, node.operation, _roots(node), suggestions)
         for node in document.definitions
         if isinstance(node, OperationDefinitionNode)
         for name in [node.name.value if node.name else None]

@@ -72,8 +72,9 @@ async def answers(
                 async for event in source:
                     yield await _executed(operation, variables, context, event)
         except Exception as error:
-            # Raised by the source of events itself, so it belongs to no event.
-            shown = formatted(GraphQLError(str(error), original_error=error))
+            # Raised by the source of events itself, so it belongs to no event but to its field.
+            path = [key for key, _ in operation.roots]
+            shown = formatted(GraphQLError(str(error), path=path, original_error=error))
             answer = Answer({"errors": [shown]})
             count(operation, answer)
             yield answer
@@ -89,6 +90,7 @@ async def _executed(
         context_value=context,
         variable_values=variables,
         operation_name=operation.name,
+        hide_suggestions=not operation.suggestions,
     )
     return _answer(await result if isawaitable(result) else result)
 
@@ -107,6 +109,7 @@ async def _source(
         context_value=context,
         raw_variable_values=variables,
         operation_name=operation.name,
+        hide_suggestions=not operation.suggestions,
     )
     if isinstance(executor, list):
         return ExecutionResult(data=None, errors=executor)

@@ -15,11 +15,11 @@ from slotlock.graphql.documents import DocumentError
 from slotlock.graphql.errors import Code, failure, internal
 from slotlock.graphql.events import event_stream
 from slotlock.graphql.execution import Answer, count, run
+from slotlock.graphql.forgery import ASKED_FIRST, JSON, asked_first, is_json
 from slotlock.graphql.graphiql import graphiql_page
 from slotlock.stores.mongo import is_away
 
 MAX_BODY = 64 * 1024
-JSON = "application/json"
 GRAPHQL_JSON = "application/graphql-response+json"
 EVENTS = "text/event-stream"
 HTML = "text/html"
@@ -78,6 +78,8 @@ class HttpEndpoint:
         if media_type == HTML:
             return graphiql_page()
         get = request.method == "GET"
+        if get and not (self._conversation.development or asked_first(request.headers)):
+            raise HttpError(400, _ASK_FIRST)
         sent = _query_string(request) if get else _decoded(await _body(request))
         asked = read_request(self._conversation.documents, sent)
         if get and asked.operation.kind is OperationType.MUTATION:
@@ -103,6 +105,10 @@ class HttpEndpoint:
         return Response(orjson.dumps(answer.body), status, media_type=media_type)
 
 
+_ASK_FIRST = (
+    f"A query by GET needs a header that no page of another site can send: {', '.join(ASKED_FIRST)}"
+    f" with any value, `Content-Type: {JSON}`, or `Authorization: Bearer`."
+)
 _IN_DOCUMENT = {Code.PARSE_FAILED, Code.VALIDATION_FAILED}
 
 
@@ -120,9 +126,7 @@ def _query_string(request: Request) -> dict[str, Any]:
 
 
 async def _body(request: Request) -> bytes:
-    content_type, _, parameters = request.headers.get("content-type", "").partition(";")
-    # Only JSON: it makes a browser ask before another site's page can send it (CSRF).
-    if content_type.strip().lower() != JSON or "utf-16" in parameters.lower():
+    if not is_json(request.headers):
         raise HttpError(415, f"A request is {JSON}, in UTF-8.", {"Accept": JSON})
     body = bytearray()
     async for chunk in request.stream():

@@ -1,5 +1,6 @@
 """GraphQL over HTTP keeps to the specification, whatever it is sent."""
 
+import gzip
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -17,6 +18,8 @@ JSON = "application/json"
 GRAPHQL_JSON = "application/graphql-response+json"
 NAME = {"query": "{ __typename }"}
 ANSWER = {"data": {"__typename": "Query"}}
+# A header that makes browsers ask before they send another site's request.
+ASKED = {"GraphQL-Require-Preflight": "1"}
 # Refused by the parser, by validation and, for a variable, by the executor.
 UNREADABLE = {"query": "{"}
 INVALID = {"query": "{ nothing }"}
@@ -108,12 +111,13 @@ async def test_a_query_may_come_by_get(http: httpx.AsyncClient) -> None:
         "operationName": "A",
         "extensions": "{}",
     }
-    response = await http.get("/graphql", params=parameters)
+    response = await http.get("/graphql", params=parameters, headers=ASKED)
     assert response.json() == ANSWER
 
 
 async def test_a_mutation_never_comes_by_get(http: httpx.AsyncClient) -> None:
-    response = await http.get("/graphql", params={"query": "mutation { logout }"})
+    mutation = {"query": "mutation { logout }"}
+    response = await http.get("/graphql", params=mutation, headers=ASKED)
     assert (response.status_code, response.headers["allow"]) == (405, "POST")
     assert code_of(response) == "BAD_USER_INPUT"
 
@@ -128,13 +132,38 @@ async def test_other_methods_are_told_which_there_are(http: httpx.AsyncClient, m
 @pytest.mark.parametrize(
     "content_type",
     ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=b",
-     "application/graphql", "application/json; charset=utf-16"],
+     "application/graphql", "application/json; charset=utf-16", "application/json; charset=latin1",
+     "application/graphql+json", "text/plain; application/json", "application/json, text/plain"],
 )  # fmt: skip
 async def test_a_body_that_is_not_json_is_refused_by_its_content_type(
     http: httpx.AsyncClient, content_type: str
 ) -> None:
     headers = {"Content-Type": content_type} if content_type else {}
     response = await http.post("/graphql", content=json.dumps(NAME), headers=headers)
+    assert response.status_code == 415
+    assert code_of(response) == "BAD_USER_INPUT"
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json",
+        'Application/JSON ;Charset="UTF-8"',
+        "application/json; a=b; charset=utf-8",
+    ],
+)
+async def test_a_body_of_json_in_utf_8_is_taken_however_it_is_written(
+    http: httpx.AsyncClient, content_type: str
+) -> None:
+    headers = {"Content-Type": content_type}
+    response = await http.post("/graphql", content=json.dumps(NAME), headers=headers)
+    assert response.json() == ANSWER
+
+
+async def test_a_compressed_body_is_refused_by_its_encoding(http: httpx.AsyncClient) -> None:
+    headers = {"Content-Type": JSON, "Content-Encoding": "gzip"}
+    body = gzip.compress(json.dumps(NAME).encode())
+    response = await http.post("/graphql", content=body, headers=headers)
     assert response.status_code == 415
     assert code_of(response) == "BAD_USER_INPUT"
 
@@ -186,6 +215,11 @@ async def test_graphiql_is_there_for_browsers_in_development_only(
             assert "GraphiQL" in page.text
             program = await http.post(development.url + "/graphql", json=NAME, headers=browser)
             assert program.json() == ANSWER
-        page = await http.get(app.url + "/graphql", headers=browser)
+            plain = await http.get(development.url + "/graphql", params=NAME)
+            assert plain.json() == ANSWER
+            schema = {"query": "{ __schema { queryType { name } } }"}
+            asked = await http.post(development.url + "/graphql", json=schema)
+            assert asked.json() == {"data": {"__schema": {"queryType": {"name": "Query"}}}}
+        page = await http.get(app.url + "/graphql", headers={**browser, **ASKED})
         assert page.headers["content-type"] == JSON
         assert code_of(page) == "BAD_USER_INPUT"

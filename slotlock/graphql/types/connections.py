@@ -5,9 +5,10 @@ from typing import Annotated, Generic, Self, TypeVar
 import strawberry
 
 from slotlock.graphql.errors import Code, RefusedError
+from slotlock.graphql.list_sizes import MAX_ITEMS
 from slotlock.graphql.types.slots import Booking, Slot
 
-MAX_FIRST = 100
+MAX_FIRST = MAX_ITEMS
 DEFAULT_FIRST = 20
 
 First = Annotated[int, strawberry.argument(description="How many items at most, 1 to 100.")]

@@ -1,0 +1,147 @@
+"""In production the schema is not given away, and no other site's page makes a browser ask."""
+
+from typing import cast
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from slotlock.api.app import documents_for
+from slotlock.api.settings import Settings
+from slotlock.graphql.context import Context
+from slotlock.graphql.documents import DocumentError, Documents
+from slotlock.graphql.execution import answers
+from slotlock.graphql.forgery import ASKED_FIRST
+from slotlock.graphql.schema import executable
+from tests.support.client import Client, Json, http_client, socket
+from tests.support.processes import SECRET, AppProcess
+
+NAME = {"query": "{ __typename }"}
+SCHEMA = "{ __schema { queryType { name } } }"
+CREATE = "mutation($input: CreateSlotInput!) { createSlot(input: $input) { __typename } }"
+LIST = "query($filter: SlotsFilter) { slots(filter: $filter) { nodes { id } } }"
+
+
+async def errors_of(documents: Documents, text: str, variables: Json | None) -> list[Json]:
+    """Why a request is refused before anything is resolved."""
+    nobody = cast("Context", None)
+    try:
+        operation = documents.operation(text, None)
+        (answer,) = [each async for each in answers(operation, variables, nobody)]
+    except DocumentError as error:
+        return error.errors
+    return list(answer.body["errors"])
+
+
+@pytest.mark.parametrize("introspection", [False, True])
+@pytest.mark.parametrize(
+    ("text", "variables"),
+    [
+        pytest.param("{ slotz { nodes { id } } }", None, id="field"),
+        pytest.param("{ node(id: 1) { startTime } }", None, id="field of a type"),
+        pytest.param("{ slots(furst: 1) { nodes { id } } }", None, id="argument"),
+        pytest.param("{ __typename @skip(iff: true) }", None, id="argument of a directive"),
+        pytest.param("{ node(id: 1) { ... on Slott { id } } }", None, id="type"),
+        pytest.param("query($a: SlotFilter) { __typename }", None, id="type of a variable"),
+        pytest.param("{ slots(orderBy: START_ASK) { nodes { id } } }", None, id="enum value"),
+        pytest.param("{ slots(filter: {kin: X}) { nodes { id } } }", None, id="input field"),
+        pytest.param(LIST, {"filter": {"kin": "X"}}, id="input field in a variable"),
+        pytest.param(LIST, {"filter": {"kind": "COURS"}}, id="enum value in a variable"),
+        pytest.param(CREATE, {"input": {"titel": "x"}}, id="several in a variable"),
+        pytest.param(
+            "subscription($ids: [ID!]!) { slotAvailabilty(slotIds: $ids) { at } }",
+            {"ids": []},
+            id="field of a subscription",
+        ),
+    ],
+)
+async def test_names_are_suggested_only_where_the_schema_may_be_asked_for(
+    text: str, variables: Json | None, introspection: bool
+) -> None:
+    documents = Documents(executable, introspection=introspection)
+    errors = await errors_of(documents, text, variables)
+    assert ("Did you mean" in str(errors)) is introspection
+
+
+@pytest.mark.parametrize("query", [SCHEMA, '{ __type(name: "Slot") { name } }'])
+async def test_the_schema_is_not_told(app: AppProcess, query: str) -> None:
+    async with http_client() as http, socket(app) as opened:
+        code = await Client(http, app.url).error_code(query)
+        assert code == "GRAPHQL_VALIDATION_FAILED"
+        await opened.subscribe("1", query)
+        refused = await opened.receive()
+        assert refused["type"] == "error"
+        assert refused["payload"][0]["extensions"]["code"] == code
+        await opened.subscribe("1", NAME["query"])
+        assert await opened.next() == "Query"
+
+
+@pytest.mark.parametrize("development", [False, True])
+@pytest.mark.parametrize("wanted", [None, False, True])
+def test_the_setting_decides_about_introspection_and_else_the_profile(
+    wanted: bool | None, development: bool
+) -> None:
+    settings = Settings(introspection=wanted, secret_key=(SecretStr(SECRET),))
+    documents = documents_for(settings, development=development)
+    if development if wanted is None else wanted:
+        assert documents.operation(SCHEMA, None)
+    else:
+        with pytest.raises(DocumentError):
+            documents.operation(SCHEMA, None)
+
+
+async def by_get(app: AppProcess, query: str, headers: dict[str, str]) -> httpx.Response:
+    async with http_client() as http:
+        return await http.get(app.url + "/graphql", params={"query": query}, headers=headers)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Accept": "application/json"},
+        {"Accept": "text/event-stream"},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Authorization": "Basic eDp5"},  # browsers add it by themselves
+        dict.fromkeys(ASKED_FIRST, ""),
+    ],
+)
+@pytest.mark.parametrize("query", ["{ __typename }", "subscription { myBookings { what } }"])
+async def test_a_get_that_a_page_of_another_site_could_send_is_refused(
+    app: AppProcess, query: str, headers: dict[str, str]
+) -> None:
+    response = await by_get(app, query, headers)
+    assert response.status_code == 400
+    (error,) = response.json()["errors"]
+    assert error["extensions"]["code"] == "BAD_USER_INPUT"
+    assert all(name in error["message"] for name in ASKED_FIRST)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        *({name: "1"} for name in ASKED_FIRST),
+        {"Content-Type": "application/json"},
+        {"Authorization": "Bearer of.no.good"},
+    ],
+)
+async def test_a_get_that_no_page_of_another_site_can_send_is_answered(
+    app: AppProcess, headers: dict[str, str]
+) -> None:
+    response = await by_get(app, NAME["query"], headers)
+    assert response.json() == {"data": {"__typename": "Query"}}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"query": "{ __typename @aa@aa@aa@aa@aa@aa@aa@aa@aa@aa }"},
+        {"query": "{" + " ".join(f"nothing{n}" for n in range(15)) + "}"},
+        {"query": SCHEMA.replace("name", " ".join(f"nothing{n}" for n in range(50)))},
+    ],
+)
+async def test_of_many_errors_in_a_document_a_few_are_told(app: AppProcess, sent: Json) -> None:
+    async with http_client() as http:
+        response = await http.post(app.url + "/graphql", json=sent)
+    assert len(response.json()["errors"]) == 5 + 1  # the last says that there are more
