@@ -13,12 +13,14 @@ from slotlock.domain.refusals import FieldProblem, InvalidInput
 
 # Far enough for any plan, and never so far that adding an offset or a span leaves the calendar.
 FIRST_YEAR, LAST_YEAR = 1970, 2090
+# Among the files of some machines: the machine's own zone, and one for who has not chosen yet.
+NO_ZONES = {"localtime", "Factory"}
 UNKNOWN_ZONE = FieldProblem("timeZone", "A time zone is an IANA name, like Europe/Berlin.")
 
 
 @cache
 def _names() -> frozenset[str]:
-    return frozenset(available_timezones())
+    return frozenset(available_timezones() - NO_ZONES)
 
 
 def find_zone(name: str) -> ZoneInfo | None:

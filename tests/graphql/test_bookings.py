@@ -165,8 +165,11 @@ async def test_several_things_are_fetched_by_their_ids_at_once_in_their_order(
     booked = await ada.book(slot_id)
     adas, mine = booked["booking"]["user"]["id"], booked["booking"]["id"]
     nodes = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
-    asked = [mine, slot_id, NOWHERE, adas, "nonsense"]
+    asked = [mine, slot_id, NOWHERE, adas, "nonsense", slot_id, ""]
     answered = await ada.ask(nodes, ids=asked)
-    assert [node and node["id"] for node in answered] == [mine, slot_id, None, adas, None]
+    there = [mine, slot_id, None, adas, None, slot_id, None]
+    assert [node and node["id"] for node in answered] == there
+    assert await ada.ask(nodes, ids=[]) == []
+    assert len(await ada.ask(nodes, ids=[slot_id] * 100)) == 100
     assert (await ben.ask(nodes, ids=[adas])) == [None]
     assert await ada.error_code(nodes, ids=["x"] * 101) == "BAD_USER_INPUT"

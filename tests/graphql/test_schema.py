@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,16 @@ def test_everything_is_described() -> None:
         "@deprecated(reason:)",
     } <= set(everything)
     assert undescribed(executable) == []
+
+
+def test_descriptions_are_sentences_that_say_more_than_the_name() -> None:
+    values = {name for name, type_ in TYPES.items() if isinstance(type_, GraphQLEnumType)}
+    for name, text in descriptions(executable):
+        assert re.fullmatch(r"[A-Z0-9`].*[.!?]", text or "", re.DOTALL), (name, text)
+        said = re.sub(r"\b(the|an?|of|its|this)\b|[^a-z]", "", (text or "").lower())
+        own = re.split(r"[.(]", name.removesuffix(":)"))[-1].lower()
+        # Of a value like MONDAY there is no more to say.
+        assert said != own or name.partition(".")[0] in values, (name, text)
 
 
 @pytest.mark.parametrize("union", UNIONS, ids=lambda union: str(union.name))

@@ -37,7 +37,7 @@ class AuditEdit:
 @strawberry.type(description="One thing that happened.")
 class AuditEntry:
     at: datetime = field(description="When.")
-    what: Happening = field(description="What.")
+    what: Happening = field(description="What happened.")
     booking_id: strawberry.ID | None = field(
         description="The booking it happened to, for `node`; null for a turn in a waiting list."
     )

@@ -35,7 +35,7 @@ from slotlock.graphql.types.slots import Booking, Slot
 
 @strawberry.type(description="A hold is a booking for good. Confirming twice gives the same.")
 class BookingConfirmed:
-    booking: Booking = field(description="The booking.")
+    booking: Booking = field(description="The booking, which lasts now.")
     slot: Slot = field(description="The slot right after it.")
 
 

@@ -106,7 +106,7 @@ class HoldLimitReached(Refusal):
 
 @strawberry.type(description="It is a booking for good, which needs no more time.")
 class NotHeld(Refusal):
-    booking: Booking = field(description="The booking.")
+    booking: Booking = field(description="The booking that is no hold.")
 
     @classmethod
     def of(cls, outcome: refused.NotHeld, caller: Caller) -> Self:

@@ -28,7 +28,7 @@ from slotlock.graphql.types.slots import Slot
 
 @strawberry.type(description="The place is theirs, for good or as a hold.")
 class Booked:
-    booking: types.Booking = field(description="The booking.")
+    booking: types.Booking = field(description="The booking that was made.")
     slot: Slot = field(description="The slot right after it.")
 
     @classmethod

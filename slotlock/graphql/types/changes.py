@@ -15,7 +15,7 @@ from slotlock.graphql.types.people import User, load_user
 @strawberry.type(description="One thing that happened to a booking.")
 class BookingChange:
     at: datetime = field(description="When.")
-    what: Deed = field(description="What.")
+    what: Deed = field(description="What was done to it.")
     before: BookingStatus | None = field(description="The status before; null when it was made.")
     after: BookingStatus = field(description="The status after.")
     held_until: datetime | None = field(description="Of a hold, when it runs out after this.")

@@ -35,7 +35,7 @@ class SlotFigures:
     waiting: int = field(description="How many wait.")
     slot_id: strawberry.Private[SlotId]
 
-    @field(description="The slot.")
+    @field(description="The slot that is counted.")
     async def slot(self, info: Info) -> Slot | None:
         found = await info.context.slots.load(self.slot_id)
         return Slot.of(found, info.context.reader) if found else None
@@ -56,7 +56,7 @@ class SlotFigures:
     "groups they carried when it was made."
 )
 class GroupFigures:
-    group: str = field(description="The group.")
+    group: str = field(description="The group, by its name.")
     people: int = field(description="How many people carry it now and may take part.")
     booked: int = field(description="How many of its people have a place.")
     bookings: int = field(description="How many places its people have.")

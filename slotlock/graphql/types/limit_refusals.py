@@ -86,7 +86,7 @@ class NotEligible(Refusal):
 
 @strawberry.type(description="As many people of one group have a place in the slot as may.")
 class GroupFull(Refusal):
-    group: str = field(description="The group.")
+    group: str = field(description="The group of which enough have a place.")
     limit: int = field(description="How many of it may have a place.")
     slot: Slot = field(description="The slot that was asked for.")
 
