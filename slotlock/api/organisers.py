@@ -14,6 +14,7 @@ from slotlock.domain.people import Caller
 from slotlock.graphql.errors import SORRY, Code, logged
 from slotlock.stores.mongo import is_away
 
+MOST_TOLD = 100
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
 Respond = Callable[[Auth, Caller, Request], Awaitable[Response]]
@@ -41,7 +42,9 @@ class OrganisersEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        response = await answered(scope["path"], self._answer(Request(scope, receive)))
+        # Quoted: a path can hold line breaks, with which somebody could write lines of the log.
+        what = repr(scope["path"][:MOST_TOLD])
+        response = await answered(what, self._answer(Request(scope, receive)))
         if response is not None:
             await response(scope, receive, send)
 

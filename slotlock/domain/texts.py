@@ -4,12 +4,14 @@ import unicodedata
 
 # Control characters, surrogates, line and paragraph separators: none belongs in a one-line text.
 _FORBIDDEN = {"Cc", "Cs", "Zl", "Zp"}
+# Embeddings, overrides and isolates turn what follows round: a name could look like another's.
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def line_problem(text: str, longest: int) -> str | None:
     """What is wrong with this one-line text of at most `longest` characters, or None."""
     if len(text) > longest:
         return f"At most {longest} characters."
-    if any(unicodedata.category(character) in _FORBIDDEN for character in text):
+    if _TURNING.intersection(text) or any(unicodedata.category(c) in _FORBIDDEN for c in text):
         return "Control characters and line breaks are not allowed."
     return None

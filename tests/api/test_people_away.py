@@ -1,5 +1,6 @@
 """Pages of other sites may send files, and a MongoDB that hangs is told by the status."""
 
+import asyncio
 import secrets
 from collections.abc import Iterator
 
@@ -61,18 +62,24 @@ async def test_a_page_of_an_allowed_site_may_ask_and_read_every_answer(
 
 
 async def test_a_mongodb_that_hangs_is_a_503_and_the_file_can_be_sent_again(
-    organiser: Person, mongodb: OwnServer
+    office: AppProcess, organiser: Person, mongodb: OwnServer
 ) -> None:
+    _, colleague = await staffed(organiser.http, 0, office)
     body = class_of(f"{secrets.token_hex(8)}.test", 3)
     dry_run = await imported(organiser, body, "?dryRun=true")
     mongodb.pause()
     try:
-        for path in ("/people/import", "/people/invitations"):
-            headers = {**organiser.headers, **HEADERS}
-            url = organiser.url + path
-            response = await organiser.http.post(url, content=body, headers=headers)
+        headers, http = {**organiser.headers, **HEADERS}, organiser.http
+        for response in await asyncio.gather(
+            http.post(organiser.url + "/people/import", content=body, headers=headers),
+            http.post(organiser.url + "/people/invitations", headers=headers),
+            http.get(office.url + "/exports/%0Dforged", headers={**HEADERS, **colleague.headers}),
+        ):
             assert (response.status_code, response.json()["code"]) == (503, "INTERNAL")
             assert response.headers["access-control-allow-origin"] == ORIGIN
     finally:
         mongodb.resume()
     assert await imported(organiser, body) == {**dry_run, "dryRun": False}
+    # Nobody writes lines of the log by what they ask for.
+    assert r"'/exports/\rforged' failed" in office.log
+    assert "\nforged" not in office.log
