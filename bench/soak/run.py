@@ -61,6 +61,7 @@ async def _stage(seed: int, seconds: float, folder: Path) -> AsyncIterator[World
         "SLOTLOCK_MONGO_URL": mongo_url,
         "SLOTLOCK_REDIS_URL": valkey.url,
         "SLOTLOCK_SECRET_KEY": SECRET,
+        "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
     }
     running = [App(index, environment, folder / f"app{index}.log") for index in range(APPS)]
     worker = Worker(APPS, environment, folder / "worker.log")

@@ -22,7 +22,7 @@ from slotlock.api.people import import_endpoint, invitations_endpoint
 from slotlock.api.security_headers import SecurityHeaders
 from slotlock.api.server import end_with_parent, farewell_before_stop
 from slotlock.api.settings import Settings, read_settings
-from slotlock.api.wiring import boards, clerks, open_office
+from slotlock.api.wiring import boards, clerks, open_office, rates
 from slotlock.auth import accounts
 from slotlock.auth.auth import Auth
 from slotlock.auth.passwords import Passwords
@@ -114,6 +114,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
             development,
             frozenset(settings.allowed_origins),
             documents_for(settings, development=development),
+            rates(settings, office.line),
         )
         closing.enter_context(farewell_before_stop(conversation))
         yield {

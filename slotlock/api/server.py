@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from slotlock.api.proxies import believed
 from slotlock.api.settings import Settings, hand_on
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.http import MAX_BODY
@@ -140,6 +141,9 @@ def _config(settings: Settings, app: ASGIApp | str, **more: Any) -> uvicorn.Conf
         access_log=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
+        # Without networks of ours uvicorn would believe whoever is on this machine.
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=believed(settings.trusted_proxies),
         timeout_graceful_shutdown=settings.graceful_stop_s,
         log_config=LOGGING,
         **more,

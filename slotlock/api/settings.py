@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 from pymongo.errors import PyMongoError
 from pymongo.uri_parser import parse_uri
 
+from slotlock.api.limit_settings import LimitSettings, split
 from slotlock.auth.accounts import normalised, password_problem
 from slotlock.auth.tokens import MIN_SECRET_BYTES
 from slotlock.stores.queue import LONGEST_LINE, PARTITIONS
@@ -22,7 +23,7 @@ class SettingsError(Exception):
     """A setting is missing or wrong; the text names the variable and the reason, a line each."""
 
 
-class Settings(BaseSettings):
+class Settings(LimitSettings):
     """What can be set. An empty variable counts as one that is not set."""
 
     model_config = SettingsConfigDict(
@@ -115,9 +116,7 @@ class Settings(BaseSettings):
     @field_validator("secret_key", "allowed_origins", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        return value
+        return split(value)
 
     @field_validator("allowed_origins")
     @classmethod
@@ -214,7 +213,8 @@ def hand_on(settings: dict[str, str]) -> None:
 def settings_table() -> str:
     """All settings as a Markdown table."""
     rows = ["| variable | default | meaning |", "|---|---|---|"]
-    for name, field in Settings.model_fields.items():
+    fields = Settings.model_fields.items()
+    for name, field in sorted(fields, key=lambda item: item[0] in LimitSettings.model_fields):
         default = "" if field.default in (None, ()) else f"`{field.default}`"
         rows.append(f"| `{variable(name)}` | {default} | {field.description} |")
     return "\n".join(rows) + "\n"

@@ -13,6 +13,7 @@ from slotlock.desk.line import Lines
 from slotlock.desk.personal import PersonalBoard
 from slotlock.desk.ticket_board import TicketBoard
 from slotlock.desk.tickets import read_tickets
+from slotlock.graphql.rates import Rates
 from slotlock.stores import mongo
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.answers import Answers
@@ -20,6 +21,7 @@ from slotlock.stores.campaigns import Campaigns
 from slotlock.stores.locks import Locks
 from slotlock.stores.mongo import Database
 from slotlock.stores.queue import Queue
+from slotlock.stores.rate_limits import RateLimits
 from slotlock.stores.redis import RedisLine, redis_client
 from slotlock.stores.resources import Resources
 from slotlock.stores.slots import Slots
@@ -73,6 +75,16 @@ async def open_office(settings: Settings) -> AsyncIterator[Office]:
         await desk.locks.start()
         closing.push_async_callback(desk.locks.stop)
         yield Office(desk, database, line)
+
+
+def rates(settings: Settings, line: RedisLine) -> Rates:
+    """The rate limits that the settings want."""
+    return Rates(
+        RateLimits(line) if settings.rate_limits else None,
+        settings.rate_reads,
+        settings.rate_writes,
+        settings.rate_people_per_address,
+    )
 
 
 @asynccontextmanager

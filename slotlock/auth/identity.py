@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from slotlock.auth.auth import Auth, Known
 from slotlock.auth.tokens import BadTokenError
-from slotlock.domain.people import Caller
+from slotlock.domain.people import Caller, UserId
 
 # How long an ended session or a changed role may go unnoticed in another process.
 SESSION_SEEN_FOR = timedelta(seconds=5)
@@ -19,6 +19,17 @@ async def identify(auth: Auth, authorization: str | None) -> Caller | None:
     if scheme.lower() != "bearer" or not text.strip():
         raise BadTokenError("The authorization must be 'Bearer' and an access token.")
     return await _caller(auth, text.strip())
+
+
+def claimed(auth: Auth, authorization: str | None) -> UserId | None:
+    """Whose genuine token comes with a request; whether its session is open is not looked at."""
+    text = (authorization or "").partition(" ")[2].strip()
+    if known := auth.known.get(text):
+        return known.caller.user_id
+    try:
+        return auth.tokens.verify("access", text).user_id
+    except BadTokenError:
+        return None
 
 
 async def _caller(auth: Auth, text: str) -> Caller:

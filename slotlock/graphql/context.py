@@ -23,9 +23,18 @@ Identity = Caller | BadTokenError | None
 class Context:
     """One operation's surroundings; never shared between operations."""
 
-    def __init__(self, desk: Desk, auth: Auth, identity: Identity, *, public_reads: bool) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        auth: Auth,
+        identity: Identity,
+        address: str | None,
+        *,
+        public_reads: bool,
+    ) -> None:
         self.desk = desk
         self.auth = auth
+        self.address = address
         self._identity = identity
         self._public_reads = public_reads
         self.users: DataLoader[UserId, User | None] = DataLoader(self._load_users)

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slotlock.auth.auth import Auth
-from slotlock.auth.identity import identify
+from slotlock.auth.identity import claimed, identify
 from slotlock.auth.tokens import BadTokenError
 from slotlock.desk.desk import Desk
 from slotlock.graphql.context import Context, Identity
 from slotlock.graphql.documents import DocumentError, Documents, Operation
-from slotlock.graphql.errors import Code, failure
+from slotlock.graphql.errors import Code, RateLimitedError, failure
+from slotlock.graphql.execution import Answer, count
+from slotlock.graphql.rates import Rates
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Conversation:
     development: bool
     allowed_origins: frozenset[str]
     documents: Documents
+    rates: Rates
     # When the process is about to stop: what streams wait for, and what sockets want called.
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     farewells: set[Callable[[], Awaitable[None]]] = field(default_factory=set)
@@ -40,9 +43,25 @@ class Conversation:
         except BadTokenError as error:
             return error
 
-    def context(self, identity: Identity) -> Context:
+    async def admit(
+        self, operation: Operation, authorization: str | None, address: str | None
+    ) -> Identity:
+        """Who asks, found out while what they ask is counted. Errors: RateLimitedError."""
+        asked = self.rates.ask(operation.weights, claimed(self.auth, authorization), address)
+        try:
+            identity = await self.identity(authorization)
+        except Exception:
+            count(operation, Answer({"errors": [failure(Code.INTERNAL, "")]}))
+            raise
+        if wait_ms := await self.rates.wait_ms(asked):
+            limited = RateLimitedError(wait_ms)
+            count(operation, Answer({"errors": [limited.shown]}))
+            raise limited
+        return identity
+
+    def context(self, identity: Identity, address: str | None = None) -> Context:
         """Fresh surroundings for one operation."""
-        return Context(self.desk, self.auth, identity, public_reads=self.public_reads)
+        return Context(self.desk, self.auth, identity, address, public_reads=self.public_reads)
 
     def welcomes(self, origin: str | None, host: str | None) -> bool:
         """Whether a page of this origin may open a socket; programs that are no page have none."""

@@ -1,11 +1,13 @@
 """Documents: parsed, measured and validated once for each distinct text."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from graphql import (
     DocumentNode,
     FieldNode,
+    FragmentDefinitionNode,
     GraphQLError,
     GraphQLSchema,
     GraphQLSyntaxError,
@@ -18,6 +20,7 @@ from graphql import (
 )
 
 from slotlock.graphql.errors import Code, failure
+from slotlock.graphql.kinds import Kind, weights_of
 from slotlock.graphql.lately import Lately
 from slotlock.graphql.limits import MAX_TEXT, MAX_TOKENS, excess
 
@@ -49,6 +52,7 @@ class Operation:
     roots: tuple[tuple[str, str], ...]
     # Whether errors may suggest names of the schema.
     suggestions: bool
+    weights: Mapping[Kind, int]
 
 
 class Documents:
@@ -116,8 +120,20 @@ class Documents:
 
 
 def _operations(document: DocumentNode, *, suggestions: bool) -> dict[str | None, Operation]:
+    fragments = {
+        node.name.value: node
+        for node in document.definitions
+        if isinstance(node, FragmentDefinitionNode)
+    }
     return {
-        name: Operation(document, name, node.operation, _roots(node), suggestions)
+        name: Operation(
+            document,
+            name,
+            node.operation,
+            _roots(node),
+            suggestions=suggestions,
+            weights=weights_of(node, fragments),
+        )
         for node in document.definitions
         if isinstance(node, OperationDefinitionNode)
         for name in [node.name.value if node.name else None]

@@ -23,6 +23,7 @@ class Code(StrEnum):
     PARSE_FAILED = "GRAPHQL_PARSE_FAILED"
     VALIDATION_FAILED = "GRAPHQL_VALIDATION_FAILED"
     LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
+    RATE_LIMITED = "RATE_LIMITED"
     INTERNAL = "INTERNAL"
 
 
@@ -32,6 +33,21 @@ class RefusedError(Exception):
     def __init__(self, code: Code, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class RateLimitedError(Exception):
+    """There is no room for the operation before `retry_after_ms`."""
+
+    def __init__(self, retry_after_ms: int) -> None:
+        super().__init__(retry_after_ms)
+        self.retry_after_ms = retry_after_ms
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The error as it is sent."""
+        sent = failure(Code.RATE_LIMITED, "This is too much at once. Please ask again later.")
+        sent["extensions"]["retryAfterMs"] = self.retry_after_ms
+        return sent
 
 
 def failure(code: Code, message: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 import orjson
 
 from slotlock.domain.people import Caller
-from slotlock.graphql.context import Identity
+from slotlock.graphql.context import Context, Identity
 from slotlock.graphql.conversation import Conversation, GraphQLRequest
 from slotlock.graphql.execution import answers
 
@@ -16,10 +16,9 @@ KEEP_ALIVE_S = 12.0
 
 
 async def event_stream(
-    conversation: Conversation, asked: GraphQLRequest, identity: Identity
+    conversation: Conversation, asked: GraphQLRequest, identity: Identity, context: Context
 ) -> AsyncIterator[bytes]:
     """The events, until the operation is complete, the token ends or the process stops."""
-    context = conversation.context(identity)
     lasts = asyncio.get_running_loop().create_task(_lasts(conversation, identity))
     try:
         async with aclosing(answers(asked.operation, asked.variables, context)) as stream:

@@ -10,11 +10,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from slotlock.graphql.accept import preferred
+from slotlock.graphql.addresses import address_of
 from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
 from slotlock.graphql.documents import DocumentError
-from slotlock.graphql.errors import Code, failure, internal
+from slotlock.graphql.errors import Code, RateLimitedError, failure, internal
 from slotlock.graphql.events import event_stream
-from slotlock.graphql.execution import Answer, count, run
+from slotlock.graphql.execution import run
 from slotlock.graphql.forgery import ASKED_FIRST, JSON, asked_first, is_json
 from slotlock.graphql.graphiql import graphiql_page
 from slotlock.stores.mongo import is_away
@@ -57,6 +58,9 @@ class HttpEndpoint:
             # A client of plain JSON looks for errors in answers of 200 (GraphQL over HTTP, 6.4.1).
             legacy = media_type == JSON and error.errors[0]["extensions"]["code"] in _IN_DOCUMENT
             response = _refusal(200 if legacy else 400, error.errors, media_type)
+        except RateLimitedError as error:
+            response = _refusal(429, [error.shown], media_type)
+            response.headers["Retry-After"] = str(-(-error.retry_after_ms // 1000))
         except ClientDisconnect:
             return
         except Exception as error:
@@ -84,20 +88,18 @@ class HttpEndpoint:
         asked = read_request(self._conversation.documents, sent)
         if get and asked.operation.kind is OperationType.MUTATION:
             raise HttpError(405, "A mutation is sent by POST.", {"Allow": "POST"})
-        try:
-            identity = await self._conversation.identity(request.headers.get("authorization"))
-        except Exception:
-            count(asked.operation, Answer({"errors": [failure(Code.INTERNAL, "")]}))
-            raise
+        address, authorization = address_of(request.scope), request.headers.get("authorization")
+        identity = await self._conversation.admit(asked.operation, authorization, address)
+        context = self._conversation.context(identity, address)
         if media_type == EVENTS:
             return StreamingResponse(
-                event_stream(self._conversation, asked, identity),
+                event_stream(self._conversation, asked, identity, context),
                 media_type=EVENTS,
                 headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
             )
         if asked.operation.kind is OperationType.SUBSCRIPTION:
             raise HttpError(406, "A subscription needs a WebSocket, or text/event-stream.")
-        return await self._answer(asked, self._conversation.context(identity), media_type)
+        return await self._answer(asked, context, media_type)
 
     async def _answer(self, asked: GraphQLRequest, context: Any, media_type: str) -> Response:
         answer = await run(asked.operation, asked.variables, context)

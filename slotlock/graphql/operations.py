@@ -12,7 +12,7 @@ from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
 from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
 from slotlock.graphql.documents import DocumentError
-from slotlock.graphql.errors import internal
+from slotlock.graphql.errors import RateLimitedError, internal
 from slotlock.graphql.execution import answers
 
 MAX_OPERATIONS = 10
@@ -28,9 +28,14 @@ class Operations:
     """What a client has begun on its socket, each under an id of the client's."""
 
     def __init__(
-        self, conversation: Conversation, send: Send, reject: Callable[[str], Awaitable[None]]
+        self,
+        conversation: Conversation,
+        address: str | None,
+        send: Send,
+        reject: Callable[[str], Awaitable[None]],
     ) -> None:
         self._conversation = conversation
+        self._address = address
         self._send = send
         self._reject = reject
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -74,13 +79,15 @@ class Operations:
     ) -> None:
         try:
             asked = read_request(self._conversation.documents, payload)
-            identity = await self._conversation.identity(authorization)
+            identity = await self._conversation.admit(asked.operation, authorization, self._address)
             if isinstance(identity, BadTokenError):
                 await self._reject(str(identity))
                 return
             await self._answer(operation_id, asked, identity)
         except DocumentError as error:
             await self.send_errors(operation_id, error.errors)
+        except RateLimitedError as error:
+            await self.send_errors(operation_id, [error.shown])
         except ClosedError:
             pass
         except Exception as error:
@@ -94,7 +101,7 @@ class Operations:
     ) -> None:
         if asked.operation.kind is not OperationType.SUBSCRIPTION:
             self._unbroken.add(_this_task())
-        context = self._conversation.context(identity)
+        context = self._conversation.context(identity, self._address)
         async with aclosing(answers(asked.operation, asked.variables, context)) as stream:
             async for answer in stream:
                 if self._running.get(operation_id) is not _this_task():

@@ -14,6 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
+from slotlock.graphql.addresses import address_of
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.errors import Code, failure, logged
 from slotlock.graphql.operations import MAX_OPERATIONS, ClosedError, Operations
@@ -54,7 +55,8 @@ class Socket:
     def __init__(self, websocket: WebSocket, conversation: Conversation) -> None:
         self._websocket = websocket
         self._conversation = conversation
-        self._operations = Operations(conversation, self._send, self._reject)
+        address = address_of(websocket.scope)
+        self._operations = Operations(conversation, address, self._send, self._reject)
         self._authorization: str | None = None
         self._initialised = False
         self._acknowledged = False

@@ -37,11 +37,15 @@ class Batches(Generic[Item, Result]):
 
     async def do(self, item: Item) -> Result:
         """The item's result, from a run that begins after this call."""
+        return await self.begin(item)
+
+    def begin(self, item: Item) -> asyncio.Future[Result]:
+        """The same, in line already, whether or not its answer is awaited."""
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, answer))
         if self._running is None:
             self._running = asyncio.create_task(self._run_all())
-        return await answer
+        return answer
 
     async def _run_all(self) -> None:
         try:

@@ -1,0 +1,58 @@
+"""The settings that say how much is served: a part of those in `settings`, which reads them."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode
+
+from slotlock.api.proxies import network_problem
+
+
+class LimitSettings(BaseSettings):
+    """Limits, and whom they count."""
+
+    rate_limits: bool = Field(
+        default=True,
+        description="Whether rates are limited; `off` for benchmarks, simulations and closed "
+        "networks.",
+    )
+    rate_reads: int = Field(
+        default=1200,
+        ge=15,
+        description="How many root fields of queries a person may ask for in a minute.",
+    )
+    rate_writes: int = Field(
+        default=600,
+        ge=15,
+        description="How many root fields of mutations a person may ask for in a minute.",
+    )
+    rate_people_per_address: int = Field(
+        default=300,
+        ge=1,
+        description="How many people's rates an address may have: so many busy ones can share it.",
+    )
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Addresses or networks of the proxies in front, separated by commas "
+        "(`10.0.0.7,fd00::/8`): only they are believed when `X-Forwarded-For` names whom they ask "
+        "for.",
+    )
+
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _split_networks(cls, value: Any) -> Any:
+        return split(value)
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
+        for problem in filter(None, map(network_problem, networks)):
+            raise ValueError(problem)
+        return networks
+
+
+def split(value: Any) -> Any:
+    """The parts of a text that are separated by commas."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value

@@ -1,0 +1,60 @@
+"""What kind of thing an operation asks for, and how many of it."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+
+from graphql import (
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    InlineFragmentNode,
+    OperationDefinitionNode,
+    OperationType,
+    SelectionSetNode,
+)
+
+
+class Kind(StrEnum):
+    """The kinds of root fields that are counted apart."""
+
+    READ = "read"
+    WRITE = "write"
+    SUBSCRIBE = "subscribe"
+    SIGN_IN = "sign-in"
+
+
+_KINDS = {
+    OperationType.QUERY: Kind.READ,
+    OperationType.MUTATION: Kind.WRITE,
+    OperationType.SUBSCRIPTION: Kind.SUBSCRIBE,
+}
+# What people do who are not signed in, and what costs a password's hash.
+SIGN_INS = frozenset({"register", "login", "setPassword", "refreshSession", "changePassword"})
+
+
+def weights_of(
+    operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]
+) -> Mapping[Kind, int]:
+    """How many root fields of each kind a valid operation has, those in fragments included.
+
+    That a field may be left out, or is there twice and answered once, changes nothing: otherwise an
+    alias would be a way round.
+    """
+    return Counter(
+        Kind.SIGN_IN if name in SIGN_INS else _KINDS[operation.operation]
+        for name in _roots(operation.selection_set, fragments)
+    )
+
+
+def _roots(
+    selection_set: SelectionSetNode, fragments: Mapping[str, FragmentDefinitionNode]
+) -> Iterator[str]:
+    for node in selection_set.selections:
+        match node:
+            case FieldNode():
+                yield node.name.value
+            case InlineFragmentNode():
+                yield from _roots(node.selection_set, fragments)
+            case FragmentSpreadNode():
+                yield from _roots(fragments[node.name.value].selection_set, fragments)

@@ -1,0 +1,82 @@
+"""How much may be asked in a minute, by a person and by an address.
+
+An address may ask as much as many people, since a whole school can be behind one.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import Counter
+
+from slotlock.domain.people import UserId
+from slotlock.graphql.kinds import Kind
+from slotlock.stores.local_rates import LocalRates
+from slotlock.stores.rate_limits import Limit, RateLimits, Want
+from slotlock.stores.redis import RedisAwayError
+
+# A minute, of one person. Subscriptions begin again, ten a socket, when a connection comes back.
+SIGN_INS = 30
+SUBSCRIPTIONS = 200
+
+UNCHECKED = Counter(
+    "slotlock_rate_limit_unchecked_total", "Times that a rate was not looked at: Redis was away"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is wanted for one operation, and the answer of Redis."""
+
+    wants: Sequence[Want]
+    answer: asyncio.Future[int]
+
+
+class Rates:
+    """The limits of this deployment; without counts there are none."""
+
+    def __init__(
+        self, counts: RateLimits | None, reads: int, writes: int, people_per_address: int
+    ) -> None:
+        self._counts = counts
+        self._local = LocalRates()
+        most = {
+            Kind.READ: reads,
+            Kind.WRITE: writes,
+            Kind.SUBSCRIBE: SUBSCRIPTIONS,
+            Kind.SIGN_IN: SIGN_INS,
+        }
+        self._of_person = {kind: Limit(kind.value, n) for kind, n in most.items()}
+        self._of_address = {
+            kind: Limit(kind.value, n * people_per_address) for kind, n in most.items()
+        }
+
+    def ask(
+        self, weights: Mapping[Kind, int], person: UserId | None, address: str | None
+    ) -> Asked | None:
+        """Ask whether there is room for an operation; it is under way when this returns."""
+        if self._counts is None:
+            return None
+        wants = [
+            (f"{what}:{who}", limits[kind], weight)
+            for what, who, limits in (
+                ("person", person, self._of_person),
+                ("address", address, self._of_address),
+            )
+            if who is not None
+            for kind, weight in weights.items()
+        ]
+        return Asked(wants, self._counts.ask(wants)) if wants else None
+
+    async def wait_ms(self, asked: Asked | None) -> int:
+        """When there is room, in ms from now; 0: there is. While Redis is away there is.
+
+        Except for sign-ins, which this process then counts alone.
+        """
+        if asked is None:
+            return 0
+        try:
+            return await asked.answer
+        except RedisAwayError:
+            UNCHECKED.inc()
+            return self._local.ask([want for want in asked.wants if want[1].name == Kind.SIGN_IN])

@@ -1,0 +1,196 @@
+"""Rates are limited by person and by address, whichever way an operation comes."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from ipaddress import IPv4Address
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+
+from slotlock.api.embedded import Servers
+from slotlock.domain.people import Role
+from tests.support.client import Client, Json, http_client, socket
+from tests.support.limited import PEOPLE, READS, WRITES, limited_app, statuses
+from tests.support.people import auth_on, sign_in
+from tests.support.processes import AppProcess
+from tests.support.servers import OwnServer, own_server
+
+ONE = "{ __typename }"
+TEN = "{" + " ".join(f"a{n}: __typename" for n in range(10)) + "}"
+IN_FRAGMENTS = """{ ...Four ...Four ... on Query { ...Two } }
+fragment Four on Query { ...Two ...Two }
+fragment Two on Query { a: __typename b: __typename }"""
+CANCEL = 'mutation { cancelBooking(bookingId: "none") { __typename } }'
+LOGIN = """mutation { login(input: {email: "not an address", password: "wrong"}) { __typename } }"""
+EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}
+
+addresses = count(int(IPv4Address("198.51.100.1")))
+
+
+@pytest.fixture(scope="module")
+def limited(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """One process that limits rates narrowly."""
+    with limited_app(servers, "limited", tmp_path_factory.mktemp("limited")) as app:
+        yield app
+
+
+class From(Client):
+    """Somebody at an address, as the proxy tells."""
+
+    address = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Their identity and address."""
+        return {**super().headers, "X-Forwarded-For": self.address}
+
+    async def post(self, query: str, **headers: str) -> httpx.Response:
+        """The whole response."""
+        url, sent = self.url + "/graphql", {**self.headers, **headers}
+        return await self.http.post(url, json={"query": query}, headers=sent)
+
+    async def let_in(self, times: int, query: str = ONE) -> int:
+        """How often in so many times this was executed."""
+        answers = [await self.post(query) for _ in range(times)]
+        return sum(answer.status_code == 200 for answer in answers)
+
+
+def somewhere(http: httpx.AsyncClient, app: AppProcess, token: str | None = None) -> From:
+    """Somebody at an address that nobody had before."""
+    client = From(http, app.url, token)
+    client.address = str(IPv4Address(next(addresses)))
+    return client
+
+
+@pytest.fixture
+async def nobody(limited: AppProcess, http: httpx.AsyncClient) -> From:
+    return somewhere(http, limited)
+
+
+@pytest.fixture
+async def member(limited: AppProcess, http: httpx.AsyncClient) -> From:
+    async with auth_on(limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        return somewhere(http, limited, await sign_in(auth, Role.MEMBER))
+
+
+def assert_limited(error: Json) -> None:
+    """It is told when to ask again."""
+    assert error["extensions"]["code"] == "RATE_LIMITED"
+    assert 0 < error["extensions"]["retryAfterMs"] <= 120_000
+
+
+async def test_a_person_reads_so_much_a_minute_wherever_they_are(
+    member: From, http: httpx.AsyncClient
+) -> None:
+    elsewhere = From(http, member.url, member.token)
+    elsewhere.address = "198.51.100.250"
+    assert await member.let_in(READS // 2) == READS // 2
+    assert await elsewhere.let_in(READS) == READS - READS // 2
+
+
+async def test_who_is_refused_is_told_when_to_come_back(member: From) -> None:
+    await member.let_in(READS)
+    for accept in ("application/json", "application/graphql-response+json"):
+        refused = await member.post(ONE, Accept=accept)
+        assert refused.status_code == 429
+        assert refused.headers["content-type"] == accept
+        (error,) = refused.json()["errors"]
+        assert_limited(error)
+        seconds = int(refused.headers["retry-after"])
+        assert 0 <= seconds * 1000 - error["extensions"]["retryAfterMs"] < 1000
+
+
+async def test_an_event_stream_is_refused_before_it_begins(member: From) -> None:
+    await member.let_in(READS)
+    refused = await member.post(ONE, **EVENTS)
+    assert refused.status_code == 429
+    assert refused.headers["content-type"] == "application/json"
+    assert_limited(refused.json()["errors"][0])
+
+
+async def test_on_a_socket_the_operation_is_refused_and_the_socket_stays(
+    limited: AppProcess, member: From
+) -> None:
+    async with socket(limited, member.token) as opened:
+        await member.let_in(READS)
+        await opened.subscribe("1", ONE)
+        refused = await opened.receive()
+        assert (refused["id"], refused["type"]) == ("1", "error")
+        assert_limited(refused["payload"][0])
+        await opened.subscribe("2", CANCEL)
+        assert (await opened.receive())["type"] == "next"
+
+
+@pytest.mark.parametrize("query", [TEN, IN_FRAGMENTS])
+async def test_what_an_operation_asks_for_ten_times_counts_ten(member: From, query: str) -> None:
+    assert await member.let_in(READS, query) == READS // 10
+
+
+async def test_kinds_are_counted_apart(member: From) -> None:
+    assert await member.let_in(READS + 5) == READS
+    assert await member.let_in(WRITES + 5, CANCEL) == WRITES
+
+
+async def test_an_address_has_the_rates_of_so_many_people_whoever_they_are(nobody: From) -> None:
+    assert await nobody.let_in(PEOPLE * READS + 5) == PEOPLE * READS
+    nobody.token = "not a token"
+    assert (await nobody.post(ONE)).status_code == 429
+
+
+def test_control_a_trusted_proxy_is_believed(limited: AppProcess) -> None:
+    assert set(statuses(limited.url, {"X-Forwarded-For": "10.1.1.7, 203.0.113.*"})) == {200}
+    # What stands in front of the address that the proxy saw was sent by its client.
+    assert statuses(limited.url, {"X-Forwarded-For": "192.0.2.*, 203.0.113.250"})[-1] == 429
+
+
+async def test_one_who_asks_too_much_leaves_their_neighbours_room(
+    limited: AppProcess, member: From, http: httpx.AsyncClient
+) -> None:
+    await member.let_in(READS * PEOPLE)
+    neighbour = From(http, limited.url)
+    neighbour.address = member.address
+    assert await neighbour.let_in(1) == 1
+
+
+async def test_a_refusal_is_counted_by_its_code(limited: AppProcess, member: From) -> None:
+    await member.let_in(READS, "{ me { id } }")
+    assert (await member.post("{ me { id } }")).status_code == 429
+    text = (await member.http.get(limited.url + "/metrics")).text
+    assert 'slotlock_requests_total{operation="me",outcome="RATE_LIMITED"}' in text
+
+
+@pytest.fixture
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
+    with own_server(tmp_path_factory.mktemp("valkey") / "own", "valkey") as running:
+        yield running
+
+
+@pytest.fixture
+async def lonely(
+    servers: Servers, valkey: OwnServer, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[From]:
+    """Somebody at an app whose Redis was killed."""
+    own = replace(servers, redis_url=valkey.url)
+    with limited_app(own, "lonely", tmp_path_factory.mktemp("lonely")) as app:
+        valkey.kill()
+        async with http_client() as http:
+            yield somewhere(http, app)
+
+
+def unchecked(metrics: httpx.Response) -> float:
+    """How often a rate was not looked at."""
+    name = "\nslotlock_rate_limit_unchecked_total "
+    return float(metrics.text.partition(name)[2].split()[0])
+
+
+async def test_without_redis_all_may_read_and_sign_ins_are_counted_by_the_process(
+    lonely: From,
+) -> None:
+    assert await lonely.let_in(PEOPLE * READS + 5) == PEOPLE * READS + 5
+    assert unchecked(await lonely.http.get(lonely.url + "/metrics")) >= PEOPLE * READS
+    many = "mutation {" + " ".join(f"a{n}: {LOGIN[11:-1]}" for n in range(15)) + "}"
+    answers: list[Any] = [await lonely.post(many) for _ in range(PEOPLE * 30 // 15 + 1)]
+    assert [answer.status_code for answer in answers[:-1]] == [200] * (len(answers) - 1)
+    assert answers[-1].status_code == 429
