@@ -22,7 +22,7 @@ from slotlock.api.people import import_endpoint, invitations_endpoint
 from slotlock.api.security_headers import SecurityHeaders
 from slotlock.api.server import end_with_parent, farewell_before_stop
 from slotlock.api.settings import Settings, read_settings
-from slotlock.api.wiring import boards, clerks, open_office, rates
+from slotlock.api.wiring import boards, clerks, open_office, rates, throttle
 from slotlock.auth import accounts
 from slotlock.auth.auth import Auth
 from slotlock.auth.passwords import Passwords
@@ -99,7 +99,8 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         passwords = Passwords()
         closing.callback(passwords.close)
         keys = [key.get_secret_value() for key in settings.secret_key]
-        auth = Auth(desk.users, sessions, passwords, Tokens(keys), utc_now)
+        limits = throttle(settings, office.line)
+        auth = Auth(desk.users, sessions, passwords, Tokens(keys), utc_now, throttle=limits)
         await sessions.prepare()
         await _create_admin(settings, auth)
         await closing.enter_async_context(boards(desk))

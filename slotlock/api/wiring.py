@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from slotlock.api.settings import Settings
+from slotlock.auth.throttling import Throttle
 from slotlock.desk.admitting import TURN_TTL_MS, admitting
 from slotlock.desk.availability import AvailabilityBoard
 from slotlock.desk.desk import Desk, utc_now
@@ -18,6 +19,7 @@ from slotlock.stores import mongo
 from slotlock.stores.announcements import Announcements
 from slotlock.stores.answers import Answers
 from slotlock.stores.campaigns import Campaigns
+from slotlock.stores.familiar_addresses import FamiliarAddresses
 from slotlock.stores.locks import Locks
 from slotlock.stores.mongo import Database
 from slotlock.stores.queue import Queue
@@ -75,6 +77,14 @@ async def open_office(settings: Settings) -> AsyncIterator[Office]:
         await desk.locks.start()
         closing.push_async_callback(desk.locks.stop)
         yield Office(desk, database, line)
+
+
+def throttle(settings: Settings, line: RedisLine) -> Throttle:
+    """The limits on signing in that the settings want."""
+    if not settings.rate_limits:
+        return Throttle()
+    key = settings.secret_key[0].get_secret_value().encode()
+    return Throttle(RateLimits(line), FamiliarAddresses(line), key)
 
 
 def rates(settings: Settings, line: RedisLine) -> Rates:

@@ -38,7 +38,7 @@ class Banned:
 
 @dataclass(frozen=True, slots=True)
 class TooManyAttempts:
-    """More sign-ins are in line than can be served soon."""
+    """Attempts to sign in are throttled, or more are in line than can be served soon."""
 
     retry_after_ms: int
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from slotlock.auth.passwords import Passwords
+from slotlock.auth.throttling import Throttle
 from slotlock.auth.tokens import Tokens
 from slotlock.domain.people import Caller
 from slotlock.stores.sessions import Sessions
@@ -29,3 +30,4 @@ class Auth:
     tokens: Tokens
     now: Callable[[], datetime]
     known: dict[str, Known] = field(default_factory=dict)
+    throttle: Throttle = field(default_factory=Throttle)

@@ -1,5 +1,6 @@
 """Rates are limited by person and by address, whichever way an operation comes."""
 
+import secrets
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -159,6 +160,14 @@ async def test_a_refusal_is_counted_by_its_code(limited: AppProcess, member: Fro
     assert (await member.post("{ me { id } }")).status_code == 429
     text = (await member.http.get(limited.url + "/metrics")).text
     assert 'slotlock_requests_total{operation="me",outcome="RATE_LIMITED"}' in text
+
+
+async def test_aliases_are_no_way_round_the_throttle(nobody: From) -> None:
+    email = f"{secrets.token_hex(8)}@slotlock.test"
+    guess = f'login(input: {{email: "{email}", password: "wrong"}}) {{ __typename }}'
+    answer = await nobody.post("mutation {" + " ".join(f"a{n}: {guess}" for n in range(15)) + "}")
+    outcomes = [each["__typename"] for each in answer.json()["data"].values()]
+    assert outcomes == ["InvalidCredentials"] * 10 + ["TooManyAttempts"] * 5
 
 
 @pytest.fixture

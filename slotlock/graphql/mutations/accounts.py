@@ -6,6 +6,7 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.auth import accounts, inviting, sessions
+from slotlock.auth.signing_in import throttled
 from slotlock.domain.refusals import InvalidInput as Invalid
 from slotlock.graphql.context import Info
 from slotlock.graphql.scalars import EmailAddress
@@ -46,8 +47,12 @@ class AccountMutations:
         info: Info,
         input: Annotated[RegisterInput, argument(description="Who registers.")],  # noqa: A002
     ) -> RegisterResult:
-        outcome = await accounts.register(
-            info.context.auth, input.name, input.email, input.password
+        context = info.context
+        outcome = await throttled(
+            context.auth,
+            input.email,
+            context.address,
+            lambda: accounts.register(context.auth, input.name, input.email, input.password),
         )
         match outcome:
             case sessions.Session():
@@ -67,7 +72,13 @@ class AccountMutations:
         info: Info,
         input: Annotated[LoginInput, argument(description="Who signs in.")],  # noqa: A002
     ) -> LoginResult:
-        outcome = await accounts.login(info.context.auth, input.email, input.password)
+        context = info.context
+        outcome = await throttled(
+            context.auth,
+            input.email,
+            context.address,
+            lambda: accounts.login(context.auth, input.email, input.password),
+        )
         match outcome:
             case sessions.Session():
                 return Session.of(outcome)
@@ -90,7 +101,13 @@ class AccountMutations:
         token: Annotated[str, argument(description="What the invitation says.")],
         password: Annotated[str, argument(description="8 to 128 characters.")],
     ) -> SetPasswordResult:
-        outcome = await inviting.set_password(info.context.auth, token, password)
+        context = info.context
+        outcome = await throttled(
+            context.auth,
+            None,
+            context.address,
+            lambda: inviting.set_password(context.auth, token, password),
+        )
         match outcome:
             case sessions.Session():
                 return Session.of(outcome)

@@ -80,7 +80,10 @@ class InvalidInvitation(Refusal):
         )
 
 
-@strawberry.type(description="More people are signing in than can be served soon.")
+@strawberry.type(
+    description="Too many attempts to sign in: at this account, from this address, or of everybody "
+    "at once."
+)
 class TooManyAttempts(Refusal):
     retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
 
@@ -88,7 +91,7 @@ class TooManyAttempts(Refusal):
     def of(cls, outcome: TooMany) -> Self:
         return cls(
             code=RefusalCode.TOO_MANY_ATTEMPTS,
-            message="Too many people are signing in. Please try again in a moment.",
+            message="There were too many attempts to sign in. Please try again later.",
             retry_after_ms=outcome.retry_after_ms,
         )
 
