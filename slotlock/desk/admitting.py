@@ -130,8 +130,12 @@ async def _serve_line(
         try:
             done = await serve_batch(desk, slot_id, left, most)
             await partition.finish(slot_id, done)
-            left, most = left[len(done) :], LARGEST_BATCH
-            if not done:
+            left = left[len(done) :]
+            if done:
+                most = min(2 * most, LARGEST_BATCH)
+            elif most > 1:  # one of them may be kept from it for long: a page that others turn
+                most = max(min(most, len(left)) // 2, 1)
+            else:
                 await asyncio.sleep(AWAY_S)
         except RedisAwayError:
             raise

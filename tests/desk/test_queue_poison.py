@@ -1,5 +1,6 @@
 """What cannot be served is set aside, and whoever stands beside it is served."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from slotlock.api.embedded import Servers
+from tests.support.campaigns import campaign
 from tests.support.desk import wait_for
 from tests.support.poison import (
     POISON,
@@ -15,6 +17,7 @@ from tests.support.poison import (
     until_counted,
     with_a_poisoned_one,
 )
+from tests.support.processes import AppProcess
 from tests.support.queue_scenes import Hall, InLine, heard, open_hall, stand, watching
 from tests.support.stage import Scene, scene_on
 
@@ -102,3 +105,31 @@ async def test_control_served_together_for_ever_a_killer_takes_its_neighbours_wi
     assert await replaced_whenever_they_die(line, "holds-kill suspects") == 6
     await line.until("SET_ASIDE", *innocent(line))
     assert scene.live(line.slot_id) == set()
+
+
+async def with_a_page_that_is_turned(scene: Scene, front: AppProcess) -> InLine:
+    """People in line in a campaign that looks at their pages, with places for all."""
+    chosen = await campaign(scene.organiser(front), maxBookings=2)
+    slot_id = await scene.slot(front, capacity=4, campaignId=chosen)
+    line = InLine(scene, front, slot_id, [], [], [])
+    for person in scene.people(front, 4):
+        await line.arrive(person)
+    return line
+
+
+async def test_one_whose_page_others_turn_holds_up_nobody_behind_them(
+    scene: Scene, hall: Hall
+) -> None:
+    line = await with_a_page_that_is_turned(scene, hall.front)
+    scene.worker("page-turned")
+    await line.assert_served(*["Booked"] * 4)
+    await line.assert_in_order_of_arrival()
+
+
+async def test_control_served_as_one_batch_for_ever_all_wait_for_the_one_page(
+    scene: Scene, hall: Hall
+) -> None:
+    line = await with_a_page_that_is_turned(scene, hall.front)
+    _, tried = scene.paused_worker("retried", "page-turned smaller-batches")
+    await asyncio.to_thread(tried.wait_until_reached)
+    assert await line.told() == ["QUEUED"] * 4

@@ -35,6 +35,7 @@ from tests.support.variants import (
     campaigns,
     live,
     locking,
+    passing,
     queue,
     queueing,
     rules,
@@ -56,6 +57,8 @@ MORE = {
     **queue.GUARDS,
     **queueing.GUARDS,
     **queueing.MISHAPS,
+    **passing.GUARDS,
+    **passing.MISHAPS,
 }
 # Points that are reached in a part of the app of their own.
 PAUSABLE = {
