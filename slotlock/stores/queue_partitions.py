@@ -50,16 +50,21 @@ class Partition:
         """What was taken before and not seen off, the oldest first; a part of it if it is much."""
         client, stream = self._line.client, self._keys[0]
         listed = ("-", "+", LARGEST_READ, SERVER)
-        pending = await self._asked(lambda: client.xpending_range(stream, GROUP, *listed))
-        if not pending:
-            return []
-        # Each time that it is read counts as a delivery, that of this read included.
-        counts = {one["message_id"].decode(): one["times_delivered"] + 1 for one in pending}
-        most = 1 if max(counts.values()) > SUSPECT_AFTER else LARGEST_READ
-        found = await self._read("0", most)
-        if gone := [id_ for id_, fields in found if not fields]:
-            await self._asked(lambda: client.xack(stream, GROUP, *gone))
-        return [read_entry(id_, fields, counts.get(id_, 1)) for id_, fields in found if fields]
+        while pending := await self._asked(lambda: client.xpending_range(stream, GROUP, *listed)):
+            # Each time that it is read counts as a delivery, that of this read included.
+            counts = {one["message_id"].decode(): one["times_delivered"] + 1 for one in pending}
+            most = 1 if max(counts.values()) > SUSPECT_AFTER else LARGEST_READ
+            found = await self._read("0", most)
+            there = [read_entry(id_, fields, counts.get(id_, 1)) for id_, fields in found if fields]
+            if len(there) < len(found):
+                await self._gone([id_ for id_, fields in found if not fields])
+            if there or not found:
+                return there
+        return []
+
+    async def _gone(self, ids: Sequence[str]) -> None:
+        """See off what is no longer there, so that what was taken after it is not behind it."""
+        await self._asked(lambda: self._line.client.xack(self._keys[0], GROUP, *ids))
 
     async def take(self) -> list[Entry]:
         """The next requests in order of arrival, none when none came for a while."""

@@ -4,10 +4,13 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from slotlock.api.embedded import Servers
+from slotlock.stores.queue_partitions import SERVER, SUSPECT_AFTER
+from slotlock.stores.queue_scripts import GROUP, keys
 from tests.support.client import Json
 from tests.support.desk import wait_for
 from tests.support.queue_scenes import Hall, InLine, heard_the_end, open_hall, stand, watching
@@ -148,3 +151,19 @@ async def test_while_somebody_is_served_nobody_behind_them_is(scene: Scene, hall
     stage.go()
     await line.assert_served("Booked", "SlotFull")
     assert slow.process.poll() is None
+
+
+async def test_what_is_gone_from_the_line_hides_nobody_who_was_taken_after_it(
+    scene: Scene, hall: Hall
+) -> None:
+    line = await stand(scene, hall.front, size=3, places=1)
+    stream, redis = keys(line.partition)[0], scene.redis
+    found: Any = redis.xrange(stream, count=1)
+    redis.xgroup_create(stream, GROUP, "0")
+    redis.xreadgroup(GROUP, SERVER, {stream: ">"}, count=2)
+    for _ in range(SUSPECT_AFTER):  # as those who died did, so that they are taken one by one
+        redis.xreadgroup(GROUP, SERVER, {stream: "0"})
+    redis.xdel(stream, found[0][0])
+    scene.worker()
+    await line.until("ANSWERED", 1, 2)
+    assert await line.told() == ["LOST", "Booked", "SlotFull"]
