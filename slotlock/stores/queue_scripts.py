@@ -50,12 +50,11 @@ return same and known(same, ARGV[1])
 )
 
 _COME = """
+local time = redis.call('time')
+local ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local function come(slot)
   local known = redis.call('hexists', KEYS[2], 'i' .. slot) == 1
   if not known or redis.call('xlen', KEYS[1]) == 0 then
-    local time = redis.call('time')
-    local ms = time[1] * 1000 + math.floor(time[2] / 1000)
-    ms = string.format('%.0f', ms)
     redis.call('hset', KEYS[2], 'i' .. slot, ms, 'o' .. slot, ms)
   end
   return string.format('%.0f', redis.call('hincrby', KEYS[2], 'i' .. slot, 1))
@@ -63,6 +62,7 @@ end
 """
 
 # ARGV: k field, c field, question, most in line, slot, then the fields and values of the entry.
+# When it came is kept with it: ids go on from the highest, by a clock that was ahead for once.
 # Answers what is known of the request, how many have left, and under which k field; nil when full.
 ADD = (
     _COME
@@ -76,8 +76,9 @@ end
 if before then return before end
 if redis.call('xlen', KEYS[1]) >= tonumber(ARGV[4]) then return false end
 local number = come(ARGV[5])
-local id = redis.call('xadd', KEYS[1], '*', unpack(ARGV, 6))
-local ms = string.match(id, '^%d+')
+local fields = {unpack(ARGV, 6)}
+fields[#fields + 1], fields[#fields + 2] = 'ms', ms
+local id = redis.call('xadd', KEYS[1], '*', unpack(fields))
 local ticket = table.concat({'q', id, number, ARGV[3], ms}, ':')
 redis.call('hset', KEYS[2], ARGV[1], ticket, ARGV[2], ARGV[1])
 return known(ARGV[1], ARGV[5])

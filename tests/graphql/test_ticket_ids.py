@@ -11,6 +11,7 @@ from slotlock.desk.queueing import request_booking
 from slotlock.desk.tickets import find_ticket, read_ticket
 from slotlock.domain.tickets import KNOWN_FOR, Ticket, TicketStatus
 from slotlock.stores.ids import new_slot_id
+from slotlock.stores.queue_scripts import keys
 from slotlock.stores.writes import Changes
 from tests.domain.test_booking import slot
 from tests.support.client import socket
@@ -24,6 +25,7 @@ from tests.support.tickets import (
     QueueScene,
     line,
     own_part,
+    partition_of,
     serve_who_is_there,
 )
 
@@ -173,3 +175,18 @@ def test_a_ticket_is_known_for_a_day_and_then_it_is_none(house: House, answered:
     assert house.runner.run(find_ticket(desk, ticket.ref, ada)) == ticket
     house.clock.now = ticket.ref.asked_at + KNOWN_FOR
     assert house.runner.run(find_ticket(desk, ticket.ref, ada)) is None
+
+
+async def test_a_ticket_is_known_though_the_clock_of_redis_was_ahead_before(
+    line: QueueScene,
+) -> None:
+    app = line.app()
+    slot_id, ada = await line.slot(app), line.customer(app, 0)
+    stream, ahead = keys(partition_of(slot_id))[0], utc_now() + KNOWN_FOR
+    # Somebody came, and was served, while it was: the ids of the stream go on from theirs.
+    entry = line.redis.xadd(stream, {"x": "y"}, id=f"{ahead.timestamp() * 1000:.0f}-0")
+    line.redis.xdel(stream, entry)
+    ticket = await ada.stand(slot_id)
+    assert await ada.ticket(ticket["id"]) == {k: ticket[k] for k in ticket if k != "__typename"}
+    line.worker()
+    assert await ada.code(ticket["id"]) == "Booked"
