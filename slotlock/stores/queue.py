@@ -47,9 +47,10 @@ class QueuedRequest:
         """Where it keeps who stands in line for the same already."""
         return f"c{self.slot_id}{self.user_id}{self.asked_by}{int(self.hold)}"
 
-    def entry(self) -> list[str]:
-        """The fields and values of its entry in the stream."""
-        fields = {
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of its entry in the stream, besides when it was asked for."""
+        return {
             "slot": self.slot_id,
             "user": self.user_id,
             "by": self.asked_by,
@@ -57,7 +58,10 @@ class QueuedRequest:
             "key": self.key,
             "question": self.question,
         }
-        return [part for pair in fields.items() for part in pair]
+
+    def entry(self) -> list[str]:
+        """The fields and values of its entry, as Redis takes them."""
+        return [part for pair in self.fields.items() for part in pair]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from redis.exceptions import RedisError, ResponseError
@@ -21,6 +22,7 @@ BLOCK_MS = 500
 # What was taken so often and never seen off is taken alone: it may be what kills its servers.
 SUSPECT_AFTER = 3
 SERVER = "desk"
+MOST_FIELDS = 100
 
 _OID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{32,64}", re.ASCII)
@@ -118,7 +120,9 @@ class Partition:
         request = entry.request
         question = request.question[:QUESTION_CHARS] if request else ""
         ms = str(round(entry.asked_at.timestamp() * 1000))
-        kept = {**entry.fields, "ms": ms, "reason": reason}
+        # What it is worth to look at: Redis does not take all that a script could be given.
+        fields = request.fields if request else dict(islice(entry.fields.items(), MOST_FIELDS))
+        kept = {**fields, "ms": ms, "reason": reason}
         pairs = [part for pair in kept.items() for part in pair]
         slot_id = request.slot_id if request else ""
         named = (slot_id, *_named(entry), question, ms, *pairs)

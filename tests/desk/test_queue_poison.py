@@ -28,6 +28,7 @@ NO_REQUESTS: list[dict[Any, Any]] = [
     {"ms": "9" * 30},
     {"ms": "-1"},
     {"ms": "\u0663"},
+    {f"field {number}": "x" for number in range(5_000)},
 ]
 
 
