@@ -101,7 +101,8 @@ async def test_a_ticket_told_with_another_time_or_slot_tells_nothing_false(
     ticket = await ada.stand(slot_id)
     at = int(ticket["id"][-11:], 16)
     later, never = (f"{ticket['id'][:-11]}{ms:011x}" for ms in (at + 1000, at + 3_600_000))
-    assert (await ada.ticket(later))["id"] == ticket["id"]
+    asked = await ada.ticket(later)
+    assert (asked["id"], asked["status"], asked["place"]) == (later, "QUEUED", 1)
     assert await ada.ticket(never) is None
     line.worker()
     assert await ada.code(ticket["id"]) == "Booked"
