@@ -4,27 +4,23 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from conformance.apps import PROJECT, App
+from conformance.fuzz.config import config
 from conformance.fuzz.people import admin_token, member_tokens
+from conformance.fuzz.seeds import plant
 from conformance.fuzz.subscriptions import fuzz_subscriptions
 from conformance.schema import COMMITTED
 from conformance.table import Row
+from slotlock.graphql.schema import executable
 
 SPARE_PEOPLE = 20
 ENDING = ("logout", "endSession", "endOtherSessions", "changePassword")
-# Left to itself it asks for any 32-bit number of nodes, of which a hundred are served.
-CONFIG = """\
-[dictionaries.sizes]
-values = [1, 2, 100]
-[parameters]
-"*.*.first" = { dictionary = "sizes", probability = 0.8 }
-"""
 OPTIONS = (
     *("--workers", "1", "--phases", "fuzzing", "--mode", "all", "--checks", "NoServerError"),
     *("--continue-on-failure", "--no-shrink", "--no-color"),
@@ -47,6 +43,7 @@ class Fuzzer:
 def fuzz(app: App, examples: int, folder: Path) -> list[Row]:
     """Rows for who is signed in and for nobody, who ask at the same time, and for subscriptions."""
     admin, spare = admin_token(app), member_tokens(app, SPARE_PEOPLE)
+    settings = config(executable, *plant(app, admin))
     plans: dict[str, dict[str, Any]] = {
         "signed in": {"token": admin, "spare": spare},
         "not signed in": {"token": None, "spare": []},
@@ -54,7 +51,7 @@ def fuzz(app: App, examples: int, folder: Path) -> list[Row]:
     fuzzers: list[Fuzzer] = []
     try:
         for who, plan in plans.items():
-            fuzzers.append(_start(app, examples, who, plan, folder))
+            fuzzers.append(_start(app, examples, who, plan, _home(folder, who, settings)))
         subscriptions = fuzz_subscriptions(app, examples, admin)
         return [*(_row(fuzzer) for fuzzer in fuzzers), subscriptions]
     finally:
@@ -62,12 +59,16 @@ def fuzz(app: App, examples: int, folder: Path) -> list[Row]:
             fuzzer.process.kill()
 
 
-def _start(app: App, examples: int, who: str, plan: dict[str, Any], folder: Path) -> Fuzzer:
+def _home(folder: Path, who: str, settings: str) -> Path:
     home = folder / f"fuzz {who}"
     home.mkdir()
+    (home / "schemathesis.toml").write_text(settings)
+    return home
+
+
+def _start(app: App, examples: int, who: str, plan: dict[str, Any], home: Path) -> Fuzzer:
     ending = [f"Mutation.{name}" for name in ENDING]
     (home / "plan.json").write_text(json.dumps({**plan, "ending": ending}))
-    (home / "schemathesis.toml").write_text(CONFIG)
     command = [sys.executable, "-m", "schemathesis.cli", "run", str(COMMITTED), "--url", app.url]
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -94,17 +95,24 @@ def _row(fuzzer: Fuzzer) -> Row:
     with suppress(OSError, ValueError):
         report = json.loads(fuzzer.report.read_text())
     sent, failed = report["sent"], report["failures"]
-    failures = [
-        f"{field}: {problem} for {' '.join(document.split())}"
-        for field, told in failed.items()
-        for problem, document in told.items()
-    ]
+    fields = set(_root_fields())
+    failures = [f"{field}: {_in_a_line(told)}" for field, told in failed.items()]
+    failures += [f"{field}: it was never asked for" for field in sorted(fields - set(sent))]
     failures += _unheard(fuzzer, code, failures)
     note = (
         f"{fuzzer.examples} examples a field, {sum(sent.values()):,} requests,"
         f" {sum(report['executed'].values()):,} executed"
     )
-    return Row(name, max(len(sent), len(failures)), tuple(failures), note)
+    return Row(name, max(len(fields), len(failures)), tuple(failures), note)
+
+
+def _root_fields() -> Iterator[str]:
+    for root in (executable.query_type, executable.mutation_type):
+        yield from (f"{root.name}.{field}" for field in root.fields) if root else ()
+
+
+def _in_a_line(told: dict[str, str]) -> str:
+    return "; ".join(f"{problem} for {' '.join(sent.split())}" for problem, sent in told.items())
 
 
 def _unheard(fuzzer: Fuzzer, code: int, failures: Sequence[str]) -> list[str]:

@@ -1,0 +1,77 @@
+"""The configuration of schemathesis: which ids, cursors and sizes it tries besides its own."""
+
+import json
+from collections.abc import Iterator
+
+from graphql import (
+    GraphQLInputType,
+    GraphQLSchema,
+    get_nullable_type,
+    is_input_object_type,
+    is_list_type,
+)
+
+from conformance.fuzz.seeds import Seeds
+
+KINDS = {
+    "slotId": "slots",
+    "campaignId": "campaigns",
+    "seriesId": "series",
+    "bookingId": "bookings",
+    "teamId": "teams",
+    "userId": "people",
+    "by": "people",
+}
+FIELDS = {"slot": "slots", "campaign": "campaigns", "ticket": "tickets"}
+# Left to itself it makes any 32-bit number and any text, nearly all of which is refused at once.
+PLAIN: dict[str, list[str] | list[int]] = {
+    "first": [1, 2, 100],
+    "waitMs": [0, 1, 100],
+    "idempotencyKey": ["one", "two", "three"],
+}
+PLAIN_SHARE, SEEDED_SHARE = 0.8, 0.5
+
+
+def config(schema: GraphQLSchema, seeds: Seeds, cursors: dict[str, str]) -> str:
+    """The text of schemathesis.toml."""
+    everything = [seed for some in seeds.values() for seed in some]
+    values: dict[str, list[str] | list[int]] = {**seeds, "everything": [*everything]}
+    values |= PLAIN
+    values |= {f"cursor_{name}": [cursor] for name, cursor in cursors.items()}
+    bindings = [
+        _binding(f"*.*.{path}", name, PLAIN_SHARE)
+        for name in PLAIN
+        for path in (name, f"input.{name}")
+    ]
+    bindings += [_binding(f"*.{name}.after", f"cursor_{name}", SEEDED_SHARE) for name in cursors]
+    for field, path in _ids(schema):
+        kind = KINDS.get(path.rpartition(".")[2]) or FIELDS.get(field, "everything")
+        bindings.append(_binding(f"*.{field}.{path}", kind, SEEDED_SHARE))
+    dictionaries = [
+        f"[dictionaries.{name}]\nvalues = {json.dumps(some)}\n" for name, some in values.items()
+    ]
+    return "".join([*dictionaries, "[parameters]\n", *bindings])
+
+
+def _binding(path: str, dictionary: str, probability: float) -> str:
+    return f'"{path}" = {{ dictionary = "{dictionary}", probability = {probability} }}\n'
+
+
+def _ids(schema: GraphQLSchema) -> Iterator[tuple[str, str]]:
+    """Each root field that takes an id, and the path to it in its arguments."""
+    for root in (schema.query_type, schema.mutation_type):
+        for name, field in root.fields.items() if root else ():
+            for argument_name, argument in field.args.items():
+                for path in _paths(argument.type, argument_name):
+                    yield name, path
+
+
+def _paths(type_: GraphQLInputType, path: str) -> Iterator[str]:
+    plain = get_nullable_type(type_)
+    if is_list_type(plain):
+        yield from _paths(plain.of_type, f"{path}[*]")
+    elif is_input_object_type(plain):
+        for name, field in plain.fields.items():
+            yield from _paths(field.type, f"{path}.{name}")
+    elif str(plain) == "ID":
+        yield path
