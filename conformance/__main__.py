@@ -26,6 +26,7 @@ from slotlock.graphql.schema import executable
 
 NODE_HOME = Path(__file__).parent.parent / ".bench" / "conformance"
 EXAMPLES = 20
+_CANNOT_RUN = (CannotStart, InstallError, AppError, node.NodeError, schema.NoBaseError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for row in _rows(Path(folder), examples):
                 print(f"... {row.name}", file=sys.stderr, flush=True)
                 rows.append(row)
-    except (CannotStart, InstallError, AppError, node.NodeError) as error:
+    except _CANNOT_RUN as error:
         print(f"conformance: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -71,8 +72,10 @@ def _rows(folder: Path, examples: int) -> Iterator[Row]:
 def _of_the_schema() -> Iterator[Row]:
     everything = [name for name, _ in descriptions(executable)]
     yield Row("everything is described", len(everything), tuple(undescribed(executable)))
-    found = schema.changes(schema.COMMITTED.read_text(), schema.printed())
-    note = "; ".join(f"dangerous: {text}" for text in found.dangerous)
+    base = os.environ.get("BASE")
+    found = schema.changes(schema.committed(base), schema.printed())
+    against = f"against {base or schema.COMMITTED.name}"
+    note = "; ".join([against, *(f"dangerous: {text}" for text in found.dangerous)])
     yield Row("no breaking change", len(executable.type_map), found.breaking, note)
     told = node.run(NODE_HOME, "lint.js", {"SCHEMA": str(schema.COMMITTED)})
     yield Row("graphql-eslint, rules", len(told["rules"]), tuple(told["failures"]))

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,29 @@ class Changes:
 
     breaking: tuple[str, ...]
     dangerous: tuple[str, ...]
+
+
+class NoBaseError(Exception):
+    """There is no such commit, or no schema in it."""
+
+
+def committed(base: str | None) -> str:
+    """The schema to compare with: the file, or what it was in a commit. Errors: NoBaseError.
+
+    The file follows the code, as a test sees to; what a branch breaks shows beside where it began.
+    """
+    if not base:
+        return COMMITTED.read_text()
+    shown = subprocess.run(
+        ["git", "show", f"{base}:./{COMMITTED.name}"],
+        cwd=COMMITTED.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if shown.returncode != 0:
+        raise NoBaseError(f"no schema to compare with: {shown.stderr.strip()}")
+    return shown.stdout
 
 
 def changes(old: str, new: str) -> Changes:

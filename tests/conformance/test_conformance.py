@@ -2,15 +2,18 @@
 
 import json
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance import cop
+from conformance.fuzz.config import FIELDS, KINDS, config
 from conformance.fuzz.judging import judge
 from conformance.table import Row, table
 from slotlock.api.embedded import Servers
+from slotlock.graphql.schema import executable
 from tests.support.processes import app_process, environment
 
 DEV = (sys.executable, "-m", "slotlock", "dev")
@@ -58,6 +61,20 @@ def test_an_answer_to_what_nobody_may_ask_is_no_failure() -> None:
     judged = judge(200, told(errors=[error("UNAUTHENTICATED")]), stays_signed_in=False)
     assert judged.problem is None
     assert not judged.executed
+
+
+def test_every_argument_that_takes_an_id_is_given_some_that_are_there() -> None:
+    seeds = {name: [f"{name} 1"] for name in {*KINDS.values(), *FIELDS.values()}}
+    read = tomllib.loads(config(executable, seeds, {"slots": "a cursor"}))
+    assert {
+        "*.slot.id",
+        "*.bookSlots.input.claims[*].slotId",
+        "*.createSlotSeries.input.slot.campaignId",
+        "*.slots.after",
+    } <= set(read["parameters"])
+    assert {binding["dictionary"] for binding in read["parameters"].values()} <= set(
+        read["dictionaries"]
+    )
 
 
 def test_the_probes_see_what_the_development_profile_shows(

@@ -66,5 +66,10 @@ def test_what_is_only_added_or_deprecated_is_written_without_a_word(
     assert capsys.readouterr().out == ""
 
 
+def test_there_is_no_comparing_with_a_commit_that_is_not_there() -> None:
+    with pytest.raises(schema.NoBaseError):
+        schema.committed("no-such-commit")
+
+
 def test_the_code_breaks_no_client_of_the_committed_schema() -> None:
     assert schema.changes(schema.COMMITTED.read_text(), schema.printed()).breaking == ()
