@@ -1,5 +1,6 @@
 """Signed tokens (JWT, RFC 7519): one pinned algorithm, every claim required and checked."""
 
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +19,16 @@ REFRESH_LIFE = timedelta(days=30)
 # HS256 wants a key at least as long as its output (RFC 7518, 3.2).
 MIN_SECRET_BYTES = 32
 
+# Ours have some 400 characters.
+MAX_LENGTH = 2_048
+
 _REQUIRED = ["iss", "aud", "sub", "exp", "iat", "jti", "typ", "sid"]
 
+_USER_ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
+_RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
+
 Kind = Literal["access", "refresh"]
+NOT_VALID = "The token is not valid."
 
 
 class BadTokenError(Exception):
@@ -66,24 +74,38 @@ class Tokens:
 
     def verify(self, kind: Kind, text: str) -> Token:
         """What the token says. Errors: BadTokenError."""
+        if len(text) > MAX_LENGTH or not text.isascii():
+            raise BadTokenError(NOT_VALID)
         for key in self._keys:
             try:
-                claims = jwt.decode(
-                    text,
-                    key,
-                    algorithms=[ALGORITHM],
-                    issuer=ISSUER,
-                    audience=AUDIENCE,
-                    options={"require": _REQUIRED},
-                )
+                return _read(kind, text, key)
             except jwt.InvalidSignatureError:
                 continue
             except jwt.ExpiredSignatureError:
                 raise BadTokenError("The token has expired.") from None
-            except jwt.InvalidTokenError:
+            # What is signed by our own key and yet no token of ours is odd in ways that the library
+            # does not expect: times beyond the calendar, nesting without end.
+            except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):
                 break
-            if claims["typ"] != kind or not isinstance(claims["sid"], str):
-                break
-            expires_at = datetime.fromtimestamp(claims["exp"], UTC)
-            return Token(UserId(claims["sub"]), claims["sid"], claims["jti"], expires_at)
-        raise BadTokenError("The token is not valid.")
+        raise BadTokenError(NOT_VALID)
+
+
+def _read(kind: Kind, text: str, key: bytes) -> Token:
+    claims = jwt.decode(
+        text,
+        key,
+        algorithms=[ALGORITHM],
+        issuer=ISSUER,
+        audience=AUDIENCE,
+        options={"require": _REQUIRED},
+    )
+    user_id, session_id, token_id = claims["sub"], claims["sid"], claims["jti"]
+    if (
+        claims["typ"] != kind
+        or not _USER_ID.fullmatch(user_id)
+        or not isinstance(session_id, str)
+        or not _RANDOM_ID.fullmatch(session_id)
+        or not _RANDOM_ID.fullmatch(token_id)
+    ):
+        raise jwt.InvalidTokenError
+    return Token(UserId(user_id), session_id, token_id, datetime.fromtimestamp(claims["exp"], UTC))

@@ -30,7 +30,7 @@ async def client(app: AppProcess) -> AsyncIterator[Client]:
 def signed(secret: str, *, expired: bool) -> str:
     """A token that is whole, but of no session."""
     now = utc_now() - timedelta(hours=1 if expired else 0)
-    token = Token(UserId("0" * 24), "no session", new_token_id(), now + timedelta(minutes=15))
+    token = Token(UserId("0" * 24), "-" * 22, new_token_id(), now + timedelta(minutes=15))
     return Tokens([secret]).sign("access", token, now)
 
 

@@ -12,7 +12,7 @@ from slotlock.domain.people import UserId
 KEY = "the key that signs, of more than 32 bytes"
 OLD = "a key that used to sign, of more than 32 bytes"
 NOW = datetime.now(UTC).replace(microsecond=0)
-TOKEN = Token(UserId("0" * 24), "a session", "an id", NOW + timedelta(minutes=15))
+TOKEN = Token(UserId("0" * 24), "s" * 22, "i" * 22, NOW + timedelta(minutes=15))
 CLAIMS: dict[str, Any] = {
     "iss": ISSUER,
     "aud": AUDIENCE,
