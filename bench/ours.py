@@ -14,10 +14,13 @@ from slotlock.auth.tokens import Tokens
 from slotlock.desk.desk import utc_now
 from slotlock.domain.people import Role, User
 from slotlock.stores import mongo
+from slotlock.stores.batches import in_parts
 from slotlock.stores.sessions import Sessions
 from slotlock.stores.users import Users
 
 PROJECT = Path(__file__).parent.parent
+# Who waits too long in line for MongoDB is told that it is away.
+AT_ONCE = 50
 SECRET = secrets.token_hex(32)
 
 
@@ -44,11 +47,13 @@ async def _sign_in(mongo_url: str, people: int) -> list[str]:
     try:
         users, sessions = Users(database), Sessions(database)
         auth = Auth(users, sessions, passwords, Tokens([SECRET]), utc_now)
-        opened = await asyncio.gather(*(_open_session(auth) for _ in range(people)))
+        opened: list[str] = []
+        for some in in_parts(range(people), AT_ONCE):
+            opened += await asyncio.gather(*(_open_session(auth) for _ in some))
     finally:
         passwords.close()
         await client.close()
-    return list(opened)
+    return opened
 
 
 async def _open_session(auth: Auth) -> str:

@@ -13,7 +13,7 @@ from bench.soak.world import Person, Team, World
 from slotlock.auth.tokens import Token, Tokens, new_token_id
 from slotlock.domain.people import Role
 from slotlock.stores import mongo
-from slotlock.stores.sessions import Sessions
+from slotlock.stores.sessions import Sessions, SignIn
 from slotlock.stores.users import Users
 
 MEMBERS = 60
@@ -93,8 +93,10 @@ async def _sign_in(world: World) -> list[Person]:
             if user is None:
                 raise SoakError("the database is not new")
             await users.set_groups(user.id, [group_of(index)], None, now)
-            session = await sessions.open(user.id, role, new_token_id(), until)
-            token = tokens.sign("access", Token(user.id, session, new_token_id(), until), now)
+            opened = await sessions.open(SignIn(user.id, new_token_id(), now, until))
+            if opened is None:
+                raise SoakError("who was just added cannot sign in")
+            token = tokens.sign("access", Token(user.id, opened[0], new_token_id(), until), now)
             rng = world.rng(f"person {index}")
             organises = role is Role.ORGANIZER
             people.append(Person(index, str(user.id), email, token, organises, rng))

@@ -22,7 +22,7 @@ from slotlock.api.people import import_endpoint, invitations_endpoint
 from slotlock.api.security_headers import SecurityHeaders
 from slotlock.api.server import end_with_parent, farewell_before_stop
 from slotlock.api.settings import Settings, read_settings
-from slotlock.api.wiring import boards, clerks, open_office, rates, throttle
+from slotlock.api.wiring import boards, clerks, open_office, rates, streams, throttle
 from slotlock.auth import accounts
 from slotlock.auth.auth import Auth
 from slotlock.auth.passwords import Passwords
@@ -104,6 +104,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         await sessions.prepare()
         await _create_admin(settings, auth)
         await closing.enter_async_context(boards(desk))
+        await closing.enter_async_context(streams(office, auth))
         turns = Locks(office.line, ttl_ms=TURN_TTL_MS, measured=False)
         await closing.enter_async_context(sweeping(desk, turns))
         if settings.queue_worker:

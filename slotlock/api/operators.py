@@ -57,7 +57,7 @@ async def list_users(settings: Settings) -> list[str]:
 
 
 async def set_role(settings: Settings, email: str, role: Role) -> str:
-    """Give an account another role, within seconds in its open sessions. Errors: OperatorError."""
+    """Give an account another role, at once in its open sessions too. Errors: OperatorError."""
     async with open_accounts(settings) as auth:
         user = await accounts.set_role(auth, email, role)
         if user is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from slotlock.api.settings import Settings
+from slotlock.auth.auth import Auth
 from slotlock.auth.throttling import Throttle
 from slotlock.desk.admitting import TURN_TTL_MS, admitting
 from slotlock.desk.availability import AvailabilityBoard
@@ -25,7 +26,9 @@ from slotlock.stores.mongo import Database
 from slotlock.stores.queue import Queue
 from slotlock.stores.rate_limits import RateLimits
 from slotlock.stores.redis import RedisLine, redis_client
+from slotlock.stores.redis_clients import Client
 from slotlock.stores.resources import Resources
+from slotlock.stores.sign_outs import SignOuts
 from slotlock.stores.slots import Slots
 from slotlock.stores.teams import Teams
 from slotlock.stores.users import Users
@@ -38,6 +41,7 @@ class Office:
 
     desk: Desk
     database: Database
+    redis: Client
     line: RedisLine
 
 
@@ -76,7 +80,7 @@ async def open_office(settings: Settings) -> AsyncIterator[Office]:
         await line.check()
         await desk.locks.start()
         closing.push_async_callback(desk.locks.stop)
-        yield Office(desk, database, line)
+        yield Office(desk, database, redis, line)
 
 
 def throttle(settings: Settings, line: RedisLine) -> Throttle:
@@ -110,6 +114,19 @@ async def boards(desk: Desk) -> AsyncIterator[None]:
         desk.tickets.start(desk.announcements, desk.queue, partial(read_tickets, desk))
         closing.push_async_callback(desk.tickets.stop)
         yield
+
+
+@asynccontextmanager
+async def streams(office: Office, auth: Auth) -> AsyncIterator[None]:
+    """End the streams that are open in this process when their sessions end, wherever they do."""
+    sign_outs = SignOuts(office.redis, office.line, heard=auth.streams.look_at)
+    sign_outs.start()
+    auth.streams.start(auth.sessions, sign_outs.tell)
+    try:
+        yield
+    finally:
+        await auth.streams.stop()
+        await sign_outs.stop()
 
 
 @asynccontextmanager

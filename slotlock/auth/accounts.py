@@ -44,11 +44,11 @@ class TooManyAttempts:
 
 
 async def register(
-    auth: Auth, name: str, email: str, password: str
+    auth: Auth, name: str, email: str, password: str, agent: str | None = None
 ) -> Session | EmailTaken | InvalidInput | TooManyAttempts:
     """Create a member's account and sign in. Nobody registers as more than a member."""
     user = await create_user(auth, name, email, password, Role.MEMBER)
-    return await open_session(auth, user) if isinstance(user, User) else user
+    return await open_session(auth, user, agent=agent) if isinstance(user, User) else user
 
 
 async def create_user(
@@ -74,7 +74,7 @@ async def create_user(
 
 
 async def login(
-    auth: Auth, email: str, password: str
+    auth: Auth, email: str, password: str, agent: str | None = None
 ) -> Session | InvalidCredentials | Banned | TooManyAttempts:
     """Sign in. An unknown address costs and answers what a wrong password does.
 
@@ -92,15 +92,12 @@ async def login(
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     if not matched or user is None:
         return InvalidCredentials()
-    return Banned() if user.banned else await open_session(auth, user)
+    return Banned() if user.banned else await open_session(auth, user, password_hash, agent)
 
 
 async def set_role(auth: Auth, email: str, role: Role) -> User | None:
     """Give a person another role, in their open sessions too; None when nobody has the address."""
-    user = await auth.users.set_role(normalised(email) or "", role, None, auth.now())
-    if user is not None:
-        await auth.sessions.set_role(user.id, role)
-    return user
+    return await auth.users.set_role(normalised(email) or "", role, None, auth.now())
 
 
 def normalised(email: str) -> str | None:

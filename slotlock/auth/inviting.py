@@ -64,7 +64,7 @@ async def invite(
 
 
 async def set_password(
-    auth: Auth, token: str, password: str
+    auth: Auth, token: str, password: str, agent: str | None = None
 ) -> Session | InvalidInvitation | Banned | InvalidInput | TooManyAttempts:
     """Set a first password and sign in. A token is good once, however often it is sent at once."""
     if problem := password_problem(password):
@@ -80,7 +80,9 @@ async def set_password(
     except BusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     user = await auth.users.invitations.use(hash_, password_hash, now)
-    return await open_session(auth, user) if user else InvalidInvitation()
+    if user is None:
+        return InvalidInvitation()
+    return await open_session(auth, user, password_hash, agent)
 
 
 def _note(group: str | None, people: Sequence[User], by: UserId | None, now: datetime) -> Note:

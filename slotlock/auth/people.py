@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from slotlock.auth.auth import Auth
-from slotlock.auth.sessions import end_sessions_of
 from slotlock.domain.banning import BanRefusal, ban_refusal, reason_problem
 from slotlock.domain.groups import groups_problem, normalised
 from slotlock.domain.listing import Page
@@ -32,10 +31,7 @@ async def set_groups(
 async def ban(
     auth: Auth, caller: Caller, user_id: UserId, reason: str | None
 ) -> User | PersonNotFound | BanRefusal | InvalidInput:
-    """Keep a person out, and end their sessions. Their bookings stay.
-
-    Access tokens of theirs are refused here at once, and within 5 s in other processes.
-    """
+    """Keep a person out, and end their sessions and streams. Their bookings stay."""
     text = (reason or "").strip()
     if problem := reason_problem(text):
         return InvalidInput((FieldProblem("reason", problem),))
@@ -45,8 +41,7 @@ async def ban(
 
     outcome = await _decided(auth, caller, user_id, write)
     if isinstance(outcome, User):
-        # Those that were opened while the ban was written, and the tokens that are known here.
-        await end_sessions_of(auth, user_id)
+        auth.streams.changed(user_id)
     return outcome
 
 

@@ -12,6 +12,7 @@ from slotlock.auth.tokens import (
     new_token_id,
 )
 from slotlock.domain.people import Caller, User, UserId
+from slotlock.stores.sessions import SignIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +30,19 @@ class InvalidSession:
     """The refresh token is no good, or was used before and has ended its whole family."""
 
 
-async def open_session(auth: Auth, user: User) -> Session:
-    """Sign a person in."""
-    now = auth.now()
-    refresh_id = new_token_id()
-    session_id = await auth.sessions.open(user.id, user.role, refresh_id, now + REFRESH_LIFE)
-    # A new role reaches open sessions; one given since it was read above, while a password waited
-    # in line, came too early for this one.
-    found = (await auth.users.by_ids([user.id])).get(user.id, user)
-    if found.role is not user.role:
-        await auth.sessions.end(session_id)
-        return await open_session(auth, found)
-    if found.banned:  # likewise; it is as if the ban had come a moment after
-        await auth.sessions.end(session_id)
+async def open_session(
+    auth: Auth, user: User, password_hash: str | None = None, agent: str | None = None
+) -> Session:
+    """Sign a person in, who showed the password of this hash, from a client that calls itself so.
+
+    Whoever was banned or set another password meanwhile gets a session that is over: it is as if
+    that had come a moment after.
+    """
+    now, refresh_id = auth.now(), new_token_id()
+    opened = await auth.sessions.open(
+        SignIn(user.id, refresh_id, now, now + REFRESH_LIFE, agent, password_hash)
+    )
+    session_id, user = opened or (new_token_id(), user)
     return _session(auth, user, session_id, refresh_id, now)
 
 
@@ -58,34 +59,24 @@ async def refresh_session(auth: Auth, refresh_token: str) -> Session | InvalidSe
     now = auth.now()
     new_id = new_token_id()
     if not await auth.sessions.rotate(old.session_id, old.id, new_id, now + REFRESH_LIFE):
-        await end_session(auth, old.session_id)
+        await end_session(auth, old.user_id, old.session_id)
         return InvalidSession()
     user = (await auth.users.by_ids([old.user_id])).get(old.user_id)
     if user is None or user.banned:
-        await end_session(auth, old.session_id)
+        await end_session(auth, old.user_id, old.session_id)
         return InvalidSession()
     return _session(auth, user, old.session_id, new_id, now)
 
 
 async def logout(auth: Auth, caller: Caller) -> None:
     """End the session that this caller came with."""
-    await end_session(auth, caller.session_id)
+    await end_session(auth, caller.user_id, caller.session_id)
 
 
-async def end_session(auth: Auth, session_id: str) -> None:
-    """End a session: its refresh tokens at once, its access tokens here at once too."""
+async def end_session(auth: Auth, user_id: UserId, session_id: str) -> None:
+    """End a person's session: all its tokens are refused from now on, its streams end."""
     await auth.sessions.end(session_id)
-    for text, known in list(auth.known.items()):
-        if known.caller.session_id == session_id:
-            auth.known.pop(text, None)
-
-
-async def end_sessions_of(auth: Auth, user_id: UserId) -> None:
-    """End all sessions of a person: as `end_session` does."""
-    await auth.sessions.end_all(user_id)
-    for text, known in list(auth.known.items()):
-        if known.caller.user_id == user_id:
-            auth.known.pop(text, None)
+    auth.streams.changed(user_id)
 
 
 def _session(auth: Auth, user: User, session_id: str, refresh_id: str, now: datetime) -> Session:

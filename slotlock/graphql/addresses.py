@@ -3,10 +3,14 @@
 from functools import lru_cache
 from ipaddress import IPv6Address, IPv6Network, ip_address
 
+from starlette.requests import HTTPConnection
 from starlette.types import Scope
+
+from slotlock.graphql.context import Client
 
 # What one customer of a provider has of IPv6 at the least (RFC 6177).
 IPV6_PREFIX = 64
+MAX_AGENT = 200
 
 
 def address_of(scope: Scope) -> str | None:
@@ -17,6 +21,17 @@ def address_of(scope: Scope) -> str | None:
     """
     client = scope.get("client")
     return _counted(client[0]) if client else None
+
+
+def client_of(connection: HTTPConnection) -> Client:
+    """The program at the other end of a connection."""
+    agent = _shown(connection.headers.get("user-agent", "")[:MAX_AGENT])
+    return Client(address_of(connection.scope), agent or None)
+
+
+@lru_cache(maxsize=1_000)
+def _shown(agent: str) -> str:
+    return "".join(filter(str.isprintable, agent)).strip()
 
 
 @lru_cache(maxsize=10_000)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import strawberry
 from strawberry.dataloader import DataLoader
@@ -20,21 +21,26 @@ from slotlock.graphql.errors import Code, RefusedError
 Identity = Caller | BadTokenError | None
 
 
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The program that asks: where from, as it is counted, and what it calls itself."""
+
+    address: str | None = None
+    agent: str | None = None
+
+
+UNKNOWN = Client()
+
+
 class Context:
     """One operation's surroundings; never shared between operations."""
 
     def __init__(
-        self,
-        desk: Desk,
-        auth: Auth,
-        identity: Identity,
-        address: str | None,
-        *,
-        public_reads: bool,
+        self, desk: Desk, auth: Auth, identity: Identity, client: Client, *, public_reads: bool
     ) -> None:
         self.desk = desk
         self.auth = auth
-        self.address = address
+        self.client = client
         self._identity = identity
         self._public_reads = public_reads
         self.users: DataLoader[UserId, User | None] = DataLoader(self._load_users)

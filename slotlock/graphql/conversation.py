@@ -9,7 +9,7 @@ from slotlock.auth.auth import Auth
 from slotlock.auth.identity import claimed, identify
 from slotlock.auth.tokens import BadTokenError
 from slotlock.desk.desk import Desk
-from slotlock.graphql.context import Context, Identity
+from slotlock.graphql.context import UNKNOWN, Client, Context, Identity
 from slotlock.graphql.documents import DocumentError, Documents, Operation
 from slotlock.graphql.errors import Code, RateLimitedError, failure
 from slotlock.graphql.execution import Answer, count
@@ -44,10 +44,11 @@ class Conversation:
             return error
 
     async def admit(
-        self, operation: Operation, authorization: str | None, address: str | None
+        self, operation: Operation, authorization: str | None, client: Client
     ) -> Identity:
         """Who asks, found out while what they ask is counted. Errors: RateLimitedError."""
-        asked = self.rates.ask(operation.weights, claimed(self.auth, authorization), address)
+        whose = claimed(self.auth, authorization)
+        asked = self.rates.ask(operation.weights, whose, client.address)
         try:
             identity = await self.identity(authorization)
         except Exception:
@@ -59,9 +60,9 @@ class Conversation:
             raise limited
         return identity
 
-    def context(self, identity: Identity, address: str | None = None) -> Context:
+    def context(self, identity: Identity, client: Client = UNKNOWN) -> Context:
         """Fresh surroundings for one operation."""
-        return Context(self.desk, self.auth, identity, address, public_reads=self.public_reads)
+        return Context(self.desk, self.auth, identity, client, public_reads=self.public_reads)
 
     def welcomes(self, origin: str | None, host: str | None) -> bool:
         """Whether a page of this origin may open a socket; programs that are no page have none."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing, suppress
+from contextlib import ExitStack, aclosing, suppress
 
 import orjson
 
@@ -18,14 +18,17 @@ KEEP_ALIVE_S = 12.0
 async def event_stream(
     conversation: Conversation, asked: GraphQLRequest, identity: Identity, context: Context
 ) -> AsyncIterator[bytes]:
-    """The events, until the operation is complete, the token ends or the process stops."""
+    """The events, until the operation, the token or the session ends or the process stops."""
     lasts = asyncio.get_running_loop().create_task(_lasts(conversation, identity))
-    try:
+    with ExitStack() as ending:
+        ending.callback(lasts.cancel)
+        if isinstance(identity, Caller):
+            ending.callback(conversation.auth.streams.begin(identity, lasts.cancel))
         async with aclosing(answers(asked.operation, asked.variables, context)) as stream:
             following = aiter(stream)
             coming = asyncio.ensure_future(anext(following))
             try:
-                while True:
+                while not lasts.done():
                     await asyncio.wait(
                         (coming, lasts),
                         timeout=KEEP_ALIVE_S,
@@ -34,9 +37,7 @@ async def event_stream(
                     if coming.done():
                         yield b"event: next\ndata: " + orjson.dumps(coming.result().body) + b"\n\n"
                         coming = asyncio.ensure_future(anext(following))
-                    elif lasts.done():
-                        break
-                    else:
+                    elif not lasts.done():
                         yield b":\n\n"
             except StopAsyncIteration:
                 pass
@@ -45,8 +46,6 @@ async def event_stream(
                 with suppress(asyncio.CancelledError, StopAsyncIteration):
                     await coming
         yield b"event: complete\ndata:\n\n"
-    finally:
-        lasts.cancel()
 
 
 async def _lasts(conversation: Conversation, identity: Identity) -> None:

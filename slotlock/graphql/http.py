@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from slotlock.graphql.accept import preferred
-from slotlock.graphql.addresses import address_of
+from slotlock.graphql.addresses import client_of
 from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
 from slotlock.graphql.documents import DocumentError
 from slotlock.graphql.errors import Code, RateLimitedError, failure, internal
@@ -88,9 +88,9 @@ class HttpEndpoint:
         asked = read_request(self._conversation.documents, sent)
         if get and asked.operation.kind is OperationType.MUTATION:
             raise HttpError(405, "A mutation is sent by POST.", {"Allow": "POST"})
-        address, authorization = address_of(request.scope), request.headers.get("authorization")
-        identity = await self._conversation.admit(asked.operation, authorization, address)
-        context = self._conversation.context(identity, address)
+        client, authorization = client_of(request), request.headers.get("authorization")
+        identity = await self._conversation.admit(asked.operation, authorization, client)
+        context = self._conversation.context(identity, client)
         if media_type == EVENTS:
             return StreamingResponse(
                 event_stream(self._conversation, asked, identity, context),

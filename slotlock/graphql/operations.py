@@ -10,6 +10,7 @@ from graphql import OperationType
 
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
+from slotlock.graphql.context import Client
 from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
 from slotlock.graphql.documents import DocumentError
 from slotlock.graphql.errors import RateLimitedError, internal
@@ -30,12 +31,12 @@ class Operations:
     def __init__(
         self,
         conversation: Conversation,
-        address: str | None,
+        client: Client,
         send: Send,
         reject: Callable[[str], Awaitable[None]],
     ) -> None:
         self._conversation = conversation
-        self._address = address
+        self._client = client
         self._send = send
         self._reject = reject
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -79,7 +80,7 @@ class Operations:
     ) -> None:
         try:
             asked = read_request(self._conversation.documents, payload)
-            identity = await self._conversation.admit(asked.operation, authorization, self._address)
+            identity = await self._conversation.admit(asked.operation, authorization, self._client)
             if isinstance(identity, BadTokenError):
                 await self._reject(str(identity))
                 return
@@ -101,7 +102,7 @@ class Operations:
     ) -> None:
         if asked.operation.kind is not OperationType.SUBSCRIPTION:
             self._unbroken.add(_this_task())
-        context = self._conversation.context(identity, self._address)
+        context = self._conversation.context(identity, self._client)
         async with aclosing(answers(asked.operation, asked.variables, context)) as stream:
             async for answer in stream:
                 if self._running.get(operation_id) is not _this_task():

@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
-from slotlock.graphql.addresses import address_of
+from slotlock.graphql.addresses import client_of
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.errors import Code, failure, logged
 from slotlock.graphql.operations import MAX_OPERATIONS, ClosedError, Operations
@@ -55,13 +55,13 @@ class Socket:
     def __init__(self, websocket: WebSocket, conversation: Conversation) -> None:
         self._websocket = websocket
         self._conversation = conversation
-        address = address_of(websocket.scope)
-        self._operations = Operations(conversation, address, self._send, self._reject)
+        self._operations = Operations(conversation, client_of(websocket), self._send, self._reject)
         self._authorization: str | None = None
         self._initialised = False
         self._acknowledged = False
         self._closed = False
         self._timers: list[asyncio.TimerHandle] = []
+        self._forget: Callable[[], None] = lambda: None
 
     async def serve(self) -> None:
         """Read messages until the socket closes, then end every operation."""
@@ -134,6 +134,8 @@ class Socket:
         if isinstance(identity, Caller):
             left = identity.expires_at - self._conversation.auth.now()
             self._in_time(left.total_seconds(), self._close_expired)
+            streams = self._conversation.auth.streams
+            self._forget = streams.begin(identity, lambda: self._in_time(0, self._close_ended))
         await self._send({"type": "connection_ack"})
         self._acknowledged = True
 
@@ -175,6 +177,7 @@ class Socket:
     async def _end_all(self) -> None:
         self._closed = True
         self._conversation.farewells.discard(self._say_farewell)
+        self._forget()
         for timer in self._timers:
             timer.cancel()
         await self._operations.end()
@@ -189,6 +192,9 @@ class Socket:
 
     async def _close_expired(self) -> None:
         await self._reject("The token has expired.")
+
+    async def _close_ended(self) -> None:
+        await self._reject("The session has ended, or its person has another role.")
 
     async def _say_farewell(self) -> None:
         """Close because the process stops; what was begun is finished and answered first."""

@@ -35,6 +35,7 @@ class Bans:
             ban |= {"bannedAt": now, "bannedBy": ObjectId(by)}
 
         async def write(session: AsyncClientSession) -> User | None:
+            await sessions.take_turn(self._database, seen.id, session)
             update = {"$set": {"banned": True, **ban}}
             noting = Noting(Happening.BANNED, by, now)
             banned = await change_person(self._database, _as_seen(seen), update, noting, session)

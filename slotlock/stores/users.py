@@ -22,8 +22,10 @@ from slotlock.stores.gate import Gate, gated, listed
 from slotlock.stores.invitations import Invitations
 from slotlock.stores.mongo import PEOPLE_GATE, PEOPLE_LISTS_GATE, Database, Document
 from slotlock.stores.notes import keep, together
+from slotlock.stores.password_changes import PasswordChanges
 from slotlock.stores.people_changes import Noting, change_person
 from slotlock.stores.people_imports import PeopleImports
+from slotlock.stores.sessions import give_role
 from slotlock.stores.user_documents import SHOWN, user_of
 from slotlock.stores.waiting_groups import WaitingGroups
 
@@ -45,6 +47,7 @@ class Users:
         self.invitations = Invitations(database, self.gate, self.lists)
         self.bans = Bans(database, self.gate)
         self.calendars = CalendarAddresses(database, self.gate)
+        self.password_changes = PasswordChanges(database, self.gate)
 
     async def prepare(self) -> None:
         """Create the indexes that are missing, and the words of people from before there were."""
@@ -127,10 +130,20 @@ class Users:
     ) -> User | None:
         """The person in their new role, or None when nobody has this address.
 
-        An invitation that was made for the old role ends with it.
+        Their open sessions know it by the same write. An invitation that was made for the old role
+        ends with it.
         """
         update = {"$set": {"role": role.value}, "$unset": {"invitation": ""}}
-        return await self._change({"email": email}, update, Noting(Happening.ROLE_SET, by, now))
+        noting = Noting(Happening.ROLE_SET, by, now)
+
+        async def write(session: AsyncClientSession) -> User | None:
+            query = {"email": email}
+            changed = await change_person(self._database, query, update, noting, session)
+            if changed is not None:
+                await give_role(self._database, changed.id, role, session)
+            return changed
+
+        return await self._together(write)
 
     async def set_groups(
         self, user_id: UserId, groups: Sequence[str], by: UserId | None, now: datetime
@@ -153,11 +166,6 @@ class Users:
         if changed is not None:
             await self.waiting.soon([user_id], now)
         return changed
-
-    async def _change(self, query: Document, update: Document, noting: Noting) -> User | None:
-        return await self._together(
-            lambda session: change_person(self._database, query, update, noting, session)
-        )
 
     @gated
     async def _together(

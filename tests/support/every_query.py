@@ -35,7 +35,7 @@ from slotlock.stores.ids import (
 from slotlock.stores.mongo import Database
 from slotlock.stores.people_imports import Attempt
 from slotlock.stores.resources import Resources
-from slotlock.stores.sessions import Sessions
+from slotlock.stores.sessions import Sessions, SignIn
 from slotlock.stores.slots import Look, Slots
 from slotlock.stores.teams import Teams
 from slotlock.stores.user_documents import words_of
@@ -198,12 +198,18 @@ async def use_people(users: Users, sessions: Sessions) -> None:
     await users.set_role(email, Role.ADMIN, None, now)
     await users.set_groups(user.id, ["5a"], None, now)
     await users.waiting.finish(now + timedelta(minutes=1), now)
-    session_id = await sessions.open(user.id, user.role, "first", now + timedelta(days=1))
+    first = SignIn(user.id, "first", now, now + timedelta(days=1), "a browser", "hash")
+    opened = await sessions.open(first)
+    assert opened is not None
+    session_id, _ = opened
     assert await sessions.role_in(session_id)
+    assert await sessions.roles_in([session_id])
+    assert await sessions.open_ones(user.id, now)
     assert await sessions.rotate(session_id, "first", "second", now + timedelta(days=1))
-    await sessions.set_role(user.id, Role.ADMIN)
+    assert await users.password_changes.hash_of(user.id) == "hash"
+    assert await users.password_changes.change(user.id, session_id, "hash", "new") == 0
+    assert await sessions.end_others(user.id, session_id) == 0
     await sessions.end(session_id)
-    await sessions.end_all(user.id)
     assert (banned := await users.bans.ban(user, user.id, None, now)) is None  # an admin by now
     (user,) = (await users.by_ids([user.id])).values()
     assert (banned := await users.bans.ban(user, user.id, "Loud", now)) is not None

@@ -40,6 +40,7 @@ from tests.support.variants import (
     queueing,
     rules,
     series,
+    sessions,
     stock,
     writing,
 )
@@ -54,6 +55,7 @@ MORE = {
     **campaigns.GUARDS,
     **series.GUARDS,
     **live.GUARDS,
+    **sessions.GUARDS,
     **queue.GUARDS,
     **queueing.GUARDS,
     **queueing.MISHAPS,

@@ -47,12 +47,14 @@ class AccountMutations:
         info: Info,
         input: Annotated[RegisterInput, argument(description="Who registers.")],  # noqa: A002
     ) -> RegisterResult:
-        context = info.context
+        context, client = info.context, info.context.client
         outcome = await throttled(
             context.auth,
             input.email,
-            context.address,
-            lambda: accounts.register(context.auth, input.name, input.email, input.password),
+            client.address,
+            lambda: accounts.register(
+                context.auth, input.name, input.email, input.password, client.agent
+            ),
         )
         match outcome:
             case sessions.Session():
@@ -72,12 +74,12 @@ class AccountMutations:
         info: Info,
         input: Annotated[LoginInput, argument(description="Who signs in.")],  # noqa: A002
     ) -> LoginResult:
-        context = info.context
+        context, client = info.context, info.context.client
         outcome = await throttled(
             context.auth,
             input.email,
-            context.address,
-            lambda: accounts.login(context.auth, input.email, input.password),
+            client.address,
+            lambda: accounts.login(context.auth, input.email, input.password, client.agent),
         )
         match outcome:
             case sessions.Session():
@@ -101,12 +103,12 @@ class AccountMutations:
         token: Annotated[str, argument(description="What the invitation says.")],
         password: Annotated[str, argument(description="8 to 128 characters.")],
     ) -> SetPasswordResult:
-        context = info.context
+        context, client = info.context, info.context.client
         outcome = await throttled(
             context.auth,
             None,
-            context.address,
-            lambda: inviting.set_password(context.auth, token, password),
+            client.address,
+            lambda: inviting.set_password(context.auth, token, password, client.agent),
         )
         match outcome:
             case sessions.Session():
