@@ -17,11 +17,14 @@ from slotlock.domain.people import Caller
 from slotlock.graphql.addresses import client_of
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.errors import Code, failure, logged
+from slotlock.graphql.messages import is_id, is_object_or_null, is_request
 from slotlock.graphql.operations import MAX_OPERATIONS, ClosedError, Operations
 
 PROTOCOL = "graphql-transport-ws"
 INIT_WITHIN_S = 10.0
 
+# A control frame has 125 bytes, two of them the code (RFC 6455, 5.5).
+MAX_REASON = 123
 GOING_AWAY = 1001
 INTERNAL_ERROR = 1011
 BAD_REQUEST = 4400
@@ -102,13 +105,13 @@ class Socket:
         match message.get("type"):
             case "connection_init":
                 await self._initialise(message.get("payload"))
-            case "ping":
+            case "ping" if is_object_or_null(message.get("payload")):
                 await self._send({"type": "pong"})
-            case "pong":
+            case "pong" if is_object_or_null(message.get("payload")):
                 pass
             case "subscribe":
                 await self._subscribe(message.get("id"), message.get("payload"))
-            case "complete" if isinstance(message.get("id"), str):
+            case "complete" if is_id(message.get("id")):
                 self._operations.complete(message["id"])
             case _:
                 await self._close(BAD_REQUEST, "Unknown type of message, or a part is missing")
@@ -118,7 +121,7 @@ class Socket:
             await self._close(TOO_MANY_INITS, "Too many initialisation requests")
             return
         self._initialised = True
-        if payload is not None and not isinstance(payload, dict):
+        if not is_object_or_null(payload):
             await self._close(BAD_REQUEST, "The payload is an object or null")
             return
         given = {str(key).lower(): value for key, value in (payload or {}).items()}
@@ -142,12 +145,12 @@ class Socket:
     async def _subscribe(self, operation_id: object, payload: object) -> None:
         if not self._acknowledged:
             await self._close(UNAUTHORIZED, "Unauthorized")
-        elif not isinstance(operation_id, str) or not operation_id:
+        elif not is_id(operation_id):
             await self._close(BAD_REQUEST, "The id of an operation is a string")
-        elif not isinstance(payload, dict) or not isinstance(payload.get("query"), str):
-            await self._close(BAD_REQUEST, "The payload is an object with a query")
+        elif not is_request(payload):
+            await self._close(BAD_REQUEST, "The payload is a GraphQL request")
         elif operation_id in self._operations:
-            await self._close(DUPLICATE, f"Subscriber for {operation_id[:64]} already exists")
+            await self._close(DUPLICATE, f"Subscriber for {operation_id} already exists")
         elif self._operations.full:
             text = f"At most {MAX_OPERATIONS} operations at once on a socket."
             errors = [failure(Code.LIMIT_EXCEEDED, text)]
@@ -171,8 +174,9 @@ class Socket:
         if self._closed:
             return
         self._closed = True
+        fitting = reason.encode()[:MAX_REASON].decode(errors="ignore")
         with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):
-            await self._websocket.close(code, reason)
+            await self._websocket.close(code, fitting)
 
     async def _end_all(self) -> None:
         self._closed = True
