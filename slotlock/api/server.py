@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
+from slotlock.api import sockets
 from slotlock.api.proxies import believed
 from slotlock.api.settings import Settings, hand_on
 from slotlock.graphql.conversation import Conversation
@@ -136,8 +137,10 @@ def _config(settings: Settings, app: ASGIApp | str, **more: Any) -> uvicorn.Conf
     return uvicorn.Config(
         app,
         http="httptools",
-        ws="websockets-sansio",
+        ws=sockets.SocketProtocol,
         ws_max_size=MAX_BODY,
+        ws_ping_interval=sockets.PING_EVERY_S,
+        ws_ping_timeout=sockets.PONG_WITHIN_S,
         access_log=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,

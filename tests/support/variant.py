@@ -41,6 +41,7 @@ from tests.support.variants import (
     rules,
     series,
     sessions,
+    sockets,
     stock,
     writing,
 )
@@ -56,6 +57,8 @@ MORE = {
     **series.GUARDS,
     **live.GUARDS,
     **sessions.GUARDS,
+    **sockets.GUARDS,
+    **sockets.MISHAPS,
     **queue.GUARDS,
     **queueing.GUARDS,
     **queueing.MISHAPS,

@@ -1,0 +1,29 @@
+"""Guards against peers that do not listen, switched off; and pings that come soon."""
+
+import logging
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from slotlock.api import sockets
+
+MISSED = "a pong was missed"
+
+
+class _Patient(sockets.SocketProtocol):
+    def keepalive_timeout(self) -> None:
+        WebSocketsSansIOProtocol.keepalive_timeout(self)
+        logging.getLogger("slotlock").info(MISSED)
+
+
+def wait_for_the_deaf() -> None:
+    """Close a peer that answers no ping in order, once it has read what was sent."""
+    sockets.SocketProtocol = _Patient  # type: ignore[misc]
+
+
+def ping_soon() -> None:
+    """Pings within a test's patience."""
+    sockets.PING_EVERY_S = sockets.PONG_WITHIN_S = 0.7
+
+
+GUARDS = {"deaf": wait_for_the_deaf}
+MISHAPS = {"pings": ping_soon}
