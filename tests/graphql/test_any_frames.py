@@ -1,0 +1,107 @@
+"""Whatever frames arrive on a WebSocket: no traceback, no hang, and nothing is left behind.
+
+SLOTLOCK_CAMPAIGN says how many sockets are tried.
+"""
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.graphql.test_any_request import QUERIES, requests, unharmed, values
+from tests.graphql.test_lost_clients import subscriptions_open
+from tests.support.processes import AppProcess, wait_until
+from tests.support.raw import HANDSHAKE, connected, frame, message, read_all, read_until
+
+__all__ = ["unharmed"]
+
+EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "150"))
+INIT = message({"type": "connection_init"})
+BINARY, CLOSE, PING = 2, 8, 9
+
+ids = st.sampled_from(["1", "1", "2", "", "\N{SLOT MACHINE}" * 50]) | values
+messages = st.one_of(
+    st.builds(
+        lambda id_, payload: {"id": id_, "type": "subscribe", "payload": payload}, ids, requests
+    ),
+    st.builds(
+        lambda id_, query: {"id": id_, "type": "subscribe", "payload": {"query": query}},
+        st.sampled_from("123"),
+        st.sampled_from(QUERIES),
+    ),
+    st.builds(lambda id_: {"id": id_, "type": "complete"}, ids),
+    st.builds(
+        lambda kind, payload: {"type": kind, "payload": payload},
+        st.sampled_from(["connection_init", "ping", "pong", "next", "start", "connection_ack"]),
+        values,
+    ),
+    values,
+)
+frames = st.one_of(
+    messages.map(lambda content: frame(json.dumps(content).encode())),
+    messages.map(lambda content: frame(json.dumps(content).encode())),
+    st.binary(max_size=40).map(frame),
+    st.binary(max_size=40).map(lambda raw: frame(raw, BINARY)),
+    st.builds(frame, st.binary(max_size=130), st.integers(0, 15)),
+    st.sampled_from(
+        [frame(b"[" * 40_000), frame(b"x" * 70_000), frame(b"", CLOSE), frame(b"", PING)]
+    ),
+    st.binary(min_size=1, max_size=30),
+)
+
+
+@pytest.fixture
+def deserted(unharmed: AppProcess) -> Iterator[AppProcess]:
+    """The app, which is left by all who watched."""
+    yield unharmed
+    wait_until(lambda: subscriptions_open(unharmed) == 0, "nothing is left behind")
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(initialised=st.booleans(), sent=st.lists(frames, max_size=12), together=st.booleans())
+@pytest.mark.timeout(7200 if "SLOTLOCK_CAMPAIGN" in os.environ else 120)
+def test_any_frames_end_in_a_closed_socket(
+    deserted: AppProcess, initialised: bool, sent: list[bytes], together: bool
+) -> None:
+    every = [INIT, *sent] if initialised else sent
+    with connected(deserted) as peer:
+        peer.sendall(HANDSHAKE)
+        read_until(peer, b"\r\n\r\n")
+        with contextlib.suppress(OSError):  # the server has closed, and told why
+            for some in [b"".join(every)] if together else every:
+                peer.sendall(some)
+            peer.sendall(frame(b"", CLOSE))
+            peer.shutdown(socket.SHUT_WR)
+        read_all(peer)
+
+
+@pytest.mark.parametrize(
+    "handshake",
+    [
+        HANDSHAKE.replace(b"GET", b"POST"),
+        HANDSHAKE.replace(b"Host", b"X: " + b"x" * 20_000 + b"\r\nHost"),
+        HANDSHAKE.replace(b": 13", b": 8"),
+        HANDSHAKE.replace(b"==", b""),
+    ],
+)
+def test_what_can_be_no_handshake_is_told_so(unharmed: AppProcess, handshake: bytes) -> None:
+    with connected(unharmed) as peer:
+        peer.sendall(handshake)
+        assert read_all(peer).startswith(b"HTTP/1.1 4")
+
+
+def test_text_that_is_no_utf_8_closes_with_1007_and_blames_nobody(unharmed: AppProcess) -> None:
+    with connected(unharmed) as peer:
+        peer.sendall(HANDSHAKE)
+        read_until(peer, b"\r\n\r\n")
+        peer.sendall(frame(b"\xff"))
+        assert read_all(peer) == b"\x88\x02" + (1007).to_bytes(2)
