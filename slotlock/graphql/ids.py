@@ -20,6 +20,7 @@ _SERIES = re.compile(r"series_([0-9a-f]{24})", re.ASCII)
 _TICKET = re.compile(
     r"ticket_([0-9a-f]{24})([0-9a-f]{24})([0-9a-f]{32})([0-9a-f]{16})([0-9a-f]{11})", re.ASCII
 )
+_SESSION = re.compile(r"session_([0-9a-f]{24})([0-9a-f]{32})", re.ASCII)
 _TEAM = re.compile(r"team_([0-9a-f]{24})", re.ASCII)
 
 
@@ -64,6 +65,11 @@ def ticket_gid(ref: TicketRef) -> strawberry.ID:
     return strawberry.ID(f"ticket_{ref.slot_id}{ref.asked_by}{ref.key}{ref.question}{ms:011x}")
 
 
+def session_gid(user_id: UserId, key: str) -> strawberry.ID:
+    """The id of a session. It names the person, who alone may see it."""
+    return strawberry.ID(f"session_{user_id}{key}")
+
+
 def slot_id_of(gid: str) -> SlotId | None:
     """The slot that an id names, if it can name one."""
     match = _SLOT.fullmatch(gid)
@@ -86,6 +92,12 @@ def team_id_of(gid: str) -> TeamId | None:
     """The team that an id names, if it can name one."""
     match = _TEAM.fullmatch(gid)
     return TeamId(match[1]) if match else None
+
+
+def session_of(gid: str) -> tuple[UserId, str] | None:
+    """The person and the key of the session that an id names, if it can name one."""
+    match = _SESSION.fullmatch(gid)
+    return (UserId(match[1]), match[2]) if match else None
 
 
 def campaign_id_of(gid: str) -> CampaignId | None:

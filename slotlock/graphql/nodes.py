@@ -1,9 +1,11 @@
 """Fetching anything again by its id, as far as the caller may see it."""
 
+from slotlock.auth import own_sessions
 from slotlock.desk import campaigns, reading, teams, tickets
 from slotlock.graphql import ids
 from slotlock.graphql.context import Context
 from slotlock.graphql.types.campaigns import Campaign
+from slotlock.graphql.types.own_sessions import OpenSession
 from slotlock.graphql.types.people import Node, User
 from slotlock.graphql.types.slots import Booking, Slot
 from slotlock.graphql.types.teams import Team
@@ -34,4 +36,11 @@ async def load_node(context: Context, gid: str) -> Node | None:
     if ref := ids.ticket_of(gid):
         ticket = await tickets.find_ticket(context.desk, ref, context.caller)
         return Ticket.of(ticket, context.caller) if ticket else None
-    return None
+    return await _session(context, gid) if ids.session_of(gid) else None
+
+
+async def _session(context: Context, gid: str) -> OpenSession | None:
+    caller = context.caller
+    theirs = await own_sessions.list_sessions(context.auth, caller)
+    shown = (OpenSession.of(session, caller.user_id) for session in theirs)
+    return next((session for session in shown if session.id == gid), None)

@@ -13,6 +13,7 @@ from slotlock.graphql.mutations.accounts import AccountMutations
 from slotlock.graphql.mutations.booked import BookedMutations
 from slotlock.graphql.mutations.booking import BookingMutations
 from slotlock.graphql.mutations.campaigns import CampaignMutations
+from slotlock.graphql.mutations.own_sessions import OwnSessionMutations, OwnSessionQueries
 from slotlock.graphql.mutations.people import PeopleMutations
 from slotlock.graphql.mutations.queueing import QueueMutations, QueueQueries
 from slotlock.graphql.mutations.series import SeriesMutations
@@ -34,6 +35,7 @@ Query = merge_types(
         CampaignQueries,
         TeamQueries,
         PeopleQueries,
+        OwnSessionQueries,
         CalendarQueries,
         OrganiserQueries,
         AuditQueries,
@@ -44,6 +46,7 @@ Mutation = merge_types(
     "Mutation",
     (
         AccountMutations,
+        OwnSessionMutations,
         BookingMutations,
         QueueMutations,
         BookedMutations,

@@ -32,6 +32,7 @@ class RefusalCode(Enum):
     )
     TOO_MANY_ATTEMPTS = enum_value("TOO_MANY_ATTEMPTS", description="Try again later.")
     INVALID_SESSION = enum_value("INVALID_SESSION", description="Sign in again.")
+    SESSION_NOT_FOUND = enum_value("SESSION_NOT_FOUND", description="No such session of theirs.")
     TEAM_NOT_FOUND = enum_value("TEAM_NOT_FOUND", description="No such team.")
     TEAM_FULL = enum_value("TEAM_FULL", description="Nobody more can be invited.")
     ALREADY_MEMBER = enum_value("ALREADY_MEMBER", description="They are in the team.")
