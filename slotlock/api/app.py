@@ -15,6 +15,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from slotlock.api.calendars.endpoint import CalendarsEndpoint
+from slotlock.api.crowding import Crowding
 from slotlock.api.exports.building import Exports
 from slotlock.api.exports.endpoint import exports_endpoint
 from slotlock.api.health import healthz, metrics, readyz
@@ -30,6 +31,7 @@ from slotlock.auth.tokens import Tokens
 from slotlock.desk.desk import utc_now
 from slotlock.desk.sweeping import TURN_TTL_MS, sweeping
 from slotlock.domain.people import Role
+from slotlock.graphql.bounds import Bound
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.documents import Documents
 from slotlock.graphql.forgery import ASKED_FIRST
@@ -68,6 +70,9 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
         expose_headers=["Retry-After"],
         max_age=600,
     )
+    crowding = Middleware(
+        Crowding, most_requests=settings.max_requests, most_sockets=settings.max_sockets
+    )
     app = Starlette(
         routes=[
             Route("/graphql", _http),
@@ -81,7 +86,7 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
             Route("/metrics", metrics),
             Route("/", _welcome),
         ],
-        middleware=[cors] if settings.allowed_origins else [],
+        middleware=[cors, crowding] if settings.allowed_origins else [crowding],
         lifespan=lifespan,
         exception_handlers={404: _not_found, 405: _not_allowed},
     )
@@ -117,6 +122,8 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
             frozenset(settings.allowed_origins),
             documents_for(settings, development=development),
             rates(settings, office.line),
+            Bound(settings.streams_per_person),
+            Bound(settings.streams_per_address),
         )
         closing.enter_context(farewell_before_stop(conversation))
         yield {

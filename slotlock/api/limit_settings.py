@@ -31,6 +31,34 @@ class LimitSettings(BaseSettings):
         ge=1,
         description="How many people's rates an address may have: so many busy ones can share it.",
     )
+    max_requests: int = Field(
+        default=10_000,
+        ge=1,
+        description="How many requests may be under way in a process, those included that wait "
+        "their turn (`waitMs`) and event streams; further ones are told 503 at once.",
+    )
+    max_sockets: int = Field(
+        default=20_000, ge=1, description="How many WebSockets may be open in a process; then 503."
+    )
+    streams_per_person: int = Field(
+        default=20,
+        ge=1,
+        description="How many WebSockets and event streams a person may have open in a process.",
+    )
+    streams_per_address: int = Field(
+        default=10_000,
+        ge=1,
+        description="How many WebSockets and event streams an address may have open in a process.",
+    )
+    header_timeout_s: float = Field(
+        default=10,
+        gt=0,
+        description="How long a request's header may take, from its first byte or from the "
+        "beginning of the connection; then 408.",
+    )
+    body_timeout_s: float = Field(
+        default=30, gt=0, description="How long a request's body may take; then 408."
+    )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Addresses or networks of the proxies in front, separated by commas "

@@ -20,6 +20,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from slotlock.api import sockets
+from slotlock.api.deadlines import TimedConfig
 from slotlock.api.proxies import believed
 from slotlock.api.settings import Settings, hand_on
 from slotlock.graphql.conversation import Conversation
@@ -134,9 +135,10 @@ def serve_by_workers(settings: Settings, bound: socket.socket, factory: str, wor
 
 
 def _config(settings: Settings, app: ASGIApp | str, **more: Any) -> uvicorn.Config:
-    return uvicorn.Config(
+    return TimedConfig(
         app,
-        http="httptools",
+        settings.header_timeout_s,
+        settings.body_timeout_s,
         ws=sockets.SocketProtocol,
         ws_max_size=MAX_BODY,
         ws_ping_interval=sockets.PING_EVERY_S,

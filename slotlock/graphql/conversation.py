@@ -9,6 +9,7 @@ from slotlock.auth.auth import Auth
 from slotlock.auth.identity import claimed, identify
 from slotlock.auth.tokens import BadTokenError
 from slotlock.desk.desk import Desk
+from slotlock.graphql.bounds import Bound
 from slotlock.graphql.context import UNKNOWN, Client, Context, Identity
 from slotlock.graphql.documents import DocumentError, Documents, Operation
 from slotlock.graphql.errors import Code, RateLimitedError, failure
@@ -27,6 +28,8 @@ class Conversation:
     allowed_origins: frozenset[str]
     documents: Documents
     rates: Rates
+    streams_per_person: Bound
+    streams_per_address: Bound
     # When the process is about to stop: what streams wait for, and what sockets want called.
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     farewells: set[Callable[[], Awaitable[None]]] = field(default_factory=set)

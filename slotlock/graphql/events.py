@@ -1,23 +1,45 @@
 """Server-sent events (graphql-sse, distinct connections mode): answers as a stream."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import ExitStack, aclosing, suppress
+from typing import Any
 
 import orjson
 
 from slotlock.domain.people import Caller
 from slotlock.graphql.context import Context, Identity
 from slotlock.graphql.conversation import Conversation, GraphQLRequest
+from slotlock.graphql.errors import RateLimitedError
 from slotlock.graphql.execution import answers
 
 # Proxies give up on silence after 60 s or so.
 KEEP_ALIVE_S = 12.0
+COMPLETE = b"event: complete\ndata:\n\n"
+RETRY_AFTER_MS = 10_000
 
 
 async def event_stream(
     conversation: Conversation, asked: GraphQLRequest, identity: Identity, context: Context
 ) -> AsyncIterator[bytes]:
+    """The events, if there is room for one more stream of this person and from this address."""
+    person = identity.user_id if isinstance(identity, Caller) else None
+    with (
+        conversation.streams_per_person.room_for(person) as room,
+        conversation.streams_per_address.room_for(context.client.address) as room_there,
+    ):
+        if room and room_there:
+            async with aclosing(_events(conversation, asked, identity, context)) as events:
+                async for event in events:
+                    yield event
+        else:
+            failed = RateLimitedError(RETRY_AFTER_MS).shown
+            yield _next({"errors": [failed]}) + COMPLETE
+
+
+async def _events(
+    conversation: Conversation, asked: GraphQLRequest, identity: Identity, context: Context
+) -> AsyncGenerator[bytes, None]:
     """The events, until the operation, the token or the session ends or the process stops."""
     lasts = asyncio.get_running_loop().create_task(_lasts(conversation, identity))
     with ExitStack() as ending:
@@ -35,7 +57,7 @@ async def event_stream(
                         return_when=asyncio.FIRST_COMPLETED,
                     )
                     if coming.done():
-                        yield b"event: next\ndata: " + orjson.dumps(coming.result().body) + b"\n\n"
+                        yield _next(coming.result().body)
                         coming = asyncio.ensure_future(anext(following))
                     elif not lasts.done():
                         yield b":\n\n"
@@ -45,7 +67,11 @@ async def event_stream(
                 coming.cancel()
                 with suppress(asyncio.CancelledError, StopAsyncIteration):
                     await coming
-        yield b"event: complete\ndata:\n\n"
+        yield COMPLETE
+
+
+def _next(body: dict[str, Any]) -> bytes:
+    return b"event: next\ndata: " + orjson.dumps(body) + b"\n\n"
 
 
 async def _lasts(conversation: Conversation, identity: Identity) -> None:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
+from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
-from slotlock.graphql.addresses import client_of
+from slotlock.graphql.addresses import address_of, client_of
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.errors import Code, failure, logged
 from slotlock.graphql.messages import is_id, is_object_or_null, is_request
@@ -22,11 +23,13 @@ from slotlock.graphql.operations import MAX_OPERATIONS, ClosedError, Operations
 
 PROTOCOL = "graphql-transport-ws"
 INIT_WITHIN_S = 10.0
+RETRY_AFTER_S = 10
 
 # A control frame has 125 bytes, two of them the code (RFC 6455, 5.5).
 MAX_REASON = 123
 GOING_AWAY = 1001
 INTERNAL_ERROR = 1011
+TRY_AGAIN_LATER = 1013
 BAD_REQUEST = 4400
 UNAUTHORIZED = 4401
 FORBIDDEN = 4403
@@ -49,7 +52,13 @@ class SocketEndpoint:
         if not self._conversation.welcomes(headers.get("origin"), headers.get("host")):
             await websocket.close()  # before it is accepted: the handshake gets a 403
             return
-        await Socket(websocket, self._conversation).serve()
+        with self._conversation.streams_per_address.room_for(address_of(scope)) as room:
+            if room:
+                await Socket(websocket, self._conversation).serve()
+            else:
+                text = "Too many sockets are open from this address."
+                refusal = PlainTextResponse(text, 429, {"Retry-After": str(RETRY_AFTER_S)})
+                await websocket.send_denial_response(refusal)
 
 
 class Socket:
@@ -64,7 +73,8 @@ class Socket:
         self._acknowledged = False
         self._closed = False
         self._timers: list[asyncio.TimerHandle] = []
-        self._forget: Callable[[], None] = lambda: None
+        # What is undone when the socket ends, however it ends.
+        self._ending = contextlib.ExitStack()
 
     async def serve(self) -> None:
         """Read messages until the socket closes, then end every operation."""
@@ -134,13 +144,22 @@ class Socket:
         if isinstance(identity, BadTokenError):
             await self._reject(str(identity))
             return
-        if isinstance(identity, Caller):
-            left = identity.expires_at - self._conversation.auth.now()
-            self._in_time(left.total_seconds(), self._close_expired)
-            streams = self._conversation.auth.streams
-            self._forget = streams.begin(identity, lambda: self._in_time(0, self._close_ended))
+        if isinstance(identity, Caller) and not self._is_theirs(identity):
+            await self._close(TRY_AGAIN_LATER, "Too many sockets of this person are open")
+            return
         await self._send({"type": "connection_ack"})
         self._acknowledged = True
+
+    def _is_theirs(self, caller: Caller) -> bool:
+        """Let it last as long as its person's token and session, if they may have one more."""
+        room = self._conversation.streams_per_person.room_for(caller.user_id)
+        if not self._ending.enter_context(room):
+            return False
+        left = caller.expires_at - self._conversation.auth.now()
+        self._in_time(left.total_seconds(), self._close_expired)
+        streams = self._conversation.auth.streams
+        self._ending.callback(streams.begin(caller, lambda: self._in_time(0, self._close_ended)))
+        return True
 
     async def _subscribe(self, operation_id: object, payload: object) -> None:
         if not self._acknowledged:
@@ -180,8 +199,8 @@ class Socket:
 
     async def _end_all(self) -> None:
         self._closed = True
+        self._ending.close()
         self._conversation.farewells.discard(self._say_farewell)
-        self._forget()
         for timer in self._timers:
             timer.cancel()
         await self._operations.end()

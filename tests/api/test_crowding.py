@@ -1,0 +1,186 @@
+"""Past its limits the app says so at once, and goes on for everybody who is being served."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import httpx
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Subprotocol
+
+from slotlock.api.embedded import Servers
+from slotlock.domain.people import Role
+from tests.support.client import Json, socket
+from tests.support.people import auth_on, sign_in
+from tests.support.processes import AppProcess, app_process, environment
+
+REQUESTS, SOCKETS, A_PERSON, AN_ADDRESS = 4, 8, 2, 5
+EVENTS = {"Accept": "text/event-stream"}
+NEWS = {"query": "subscription { myBookings { at } }"}
+NAME = {"query": "{ __typename }"}
+
+
+@pytest.fixture(scope="module")
+def small(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """An app with little room."""
+    settings = {
+        **environment(servers, "small"),
+        "SLOTLOCK_MAX_REQUESTS": str(REQUESTS),
+        "SLOTLOCK_MAX_SOCKETS": str(SOCKETS),
+        "SLOTLOCK_STREAMS_PER_PERSON": str(A_PERSON),
+        "SLOTLOCK_STREAMS_PER_ADDRESS": str(AN_ADDRESS),
+        "SLOTLOCK_TRUSTED_PROXIES": "127.0.0.1",
+        "SLOTLOCK_ALLOWED_ORIGINS": "https://app.example.org",
+    }
+    with app_process(settings, tmp_path_factory.mktemp("small")) as app:
+        yield app
+
+
+@pytest.fixture
+async def people(small: AppProcess) -> list[str]:
+    """Tokens of people who were not here before."""
+    async with auth_on(small.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        return [await sign_in(auth, Role.MEMBER) for _ in range(SOCKETS)]
+
+
+def bearing(token: str, address: str = "198.51.100.1") -> dict[str, str]:
+    """Who asks and from where."""
+    return {"Authorization": f"Bearer {token}", "X-Forwarded-For": address}
+
+
+@asynccontextmanager
+async def listening(
+    http: httpx.AsyncClient, app: AppProcess, headers: dict[str, str]
+) -> AsyncIterator[httpx.Response]:
+    """An event stream that is open."""
+    url = app.url + "/graphql"
+    async with http.stream("POST", url, json=NEWS, headers={**headers, **EVENTS}) as response:
+        yield response
+
+
+@asynccontextmanager
+async def opened(app: AppProcess, address: str) -> AsyncIterator[ClientConnection]:
+    """A socket on which nothing was said yet."""
+    async with connect(
+        app.socket_url,
+        subprotocols=[Subprotocol("graphql-transport-ws")],
+        additional_headers={"X-Forwarded-For": address},
+        proxy=None,
+    ) as connection:
+        yield connection
+
+
+async def once_there_is_room(app: AppProcess, address: str) -> None:
+    """What was open is gone; it may take the app a moment to hear of it."""
+    async with asyncio.timeout(20):
+        while True:
+            with contextlib.suppress(InvalidStatus):
+                async with opened(app, address):
+                    return
+
+
+async def test_when_too_much_is_under_way_the_next_is_told_503_at_once_and_machines_are_answered(
+    small: AppProcess, http: httpx.AsyncClient, people: list[str]
+) -> None:
+    async with AsyncExitStack() as stack:
+        for token in people[:REQUESTS]:
+            response = await stack.enter_async_context(listening(http, small, bearing(token)))
+            assert response.status_code == 200
+        origin = {"Origin": "https://app.example.org"}
+        refused = await http.post(small.url + "/graphql", json=NAME, headers=origin)
+        assert refused.status_code == 503
+        assert refused.headers["retry-after"] == "2"
+        assert refused.headers["access-control-allow-origin"] == "https://app.example.org"
+        assert refused.headers["x-content-type-options"] == "nosniff"
+        assert refused.json()["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
+        for path in ("/healthz", "/readyz", "/metrics"):
+            told = await http.get(small.url + path)
+            assert told.status_code == 200
+        assert 'slotlock_turned_away_total{type="http"}' in told.text
+
+    async def asked() -> int:
+        return (await http.post(small.url + "/graphql", json=NAME)).status_code
+
+    async with asyncio.timeout(20):
+        while await asked() != 200:
+            await asyncio.sleep(0.02)
+
+
+async def test_further_sockets_are_refused_at_the_handshake_until_one_ends(
+    small: AppProcess,
+) -> None:
+    async with AsyncExitStack() as stack:
+        for number in range(SOCKETS):
+            await stack.enter_async_context(opened(small, f"198.51.100.{number}"))
+        with pytest.raises(InvalidStatus) as refused:
+            await stack.enter_async_context(opened(small, "198.51.100.99"))
+        assert refused.value.response.status_code == 503
+        assert refused.value.response.headers["retry-after"] == "2"
+    await once_there_is_room(small, "198.51.100.99")
+
+
+async def test_an_address_has_so_many_sockets_and_streams_however_they_end(
+    small: AppProcess, http: httpx.AsyncClient, people: list[str]
+) -> None:
+    here = "192.0.2.1"
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(listening(http, small, bearing(people[0], here)))
+        for _ in range(AN_ADDRESS - 1):
+            connection = await stack.enter_async_context(opened(small, here))
+        with pytest.raises(InvalidStatus) as refused:
+            await stack.enter_async_context(opened(small, here))
+        assert refused.value.response.status_code == 429
+        assert "retry-after" in refused.value.response.headers
+        async with opened(small, "192.0.2.2"):
+            pass
+        connection.transport.abort()
+        await once_there_is_room(small, here)
+
+
+async def closed_with(connection: ClientConnection, token: str) -> int | None:
+    """What the server says to a person: the code it closes with, None when it acknowledges."""
+    payload = f'{{"authorization": "Bearer {token}"}}'
+    try:
+        await connection.send(f'{{"type": "connection_init", "payload": {payload}}}')
+        async with asyncio.timeout(20):
+            await connection.recv()
+    except ConnectionClosed:
+        return connection.close_code
+    return None
+
+
+async def test_a_person_has_so_many_sockets_wherever_they_are(
+    small: AppProcess, people: list[str]
+) -> None:
+    token, other = people[0], people[1]
+    async with AsyncExitStack() as stack:
+        for number in range(A_PERSON):
+            connection = await stack.enter_async_context(opened(small, f"192.0.2.{number}"))
+            assert await closed_with(connection, token) is None
+        async with opened(small, "192.0.2.77") as further:
+            assert await closed_with(further, token) == 1013
+        async with opened(small, "192.0.2.77") as theirs:
+            assert await closed_with(theirs, other) is None
+    async with asyncio.timeout(20):
+        while True:
+            async with opened(small, "192.0.2.77") as again:
+                if await closed_with(again, token) is None:
+                    break
+
+
+async def test_a_stream_too_many_of_a_person_is_told_so_and_complete(
+    small: AppProcess, http: httpx.AsyncClient, people: list[str]
+) -> None:
+    async with (
+        socket(small, people[0]),
+        socket(small, people[0]),
+        listening(http, small, bearing(people[0])) as response,
+    ):
+        lines = [line async for line in response.aiter_lines()]
+    assert lines[0] == "event: next"
+    told: Json = httpx.Response(200, text=lines[1].removeprefix("data: ")).json()
+    assert told["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
+    assert "event: complete" in lines
