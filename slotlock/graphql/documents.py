@@ -1,5 +1,6 @@
 """Documents: parsed, measured and validated once for each distinct text."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,9 @@ MAX_REMEMBERED, MAX_REMEMBERED_LENGTH = 500, 500_000
 # Apart from the others, so that nonsense drives out nothing that is asked for by everybody.
 MAX_REFUSED, MAX_REFUSED_LENGTH = 100, 100_000
 MAX_VALIDATION_ERRORS = 5
+# Python refuses to read numbers of thousands of digits, with advice that is not for clients.
+MAX_DIGITS = 400
+_TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{MAX_DIGITS + 1}}}")
 
 Errors = list[dict[str, Any]]
 
@@ -83,6 +87,8 @@ class Documents:
     def _operations(self, text: str) -> dict[str | None, Operation]:
         if len(text) > MAX_TEXT or (not text.isascii() and len(text.encode()) > MAX_TEXT):
             raise _too_large(f"A document has at most {MAX_TEXT} bytes.")
+        if _TOO_MANY_DIGITS.search(text):
+            raise _too_large(f"A document has at most {MAX_DIGITS} digits in a row.")
         if errors := self._refused.find(text):
             raise DocumentError(errors)
         try:

@@ -50,6 +50,7 @@ def aliases_in_fragments(number: int) -> str:
         pytest.param(
             1_000, lambda n: "{ nodes(ids: [" + '"" ' * (n - 12) + "]) { id } }", id="tokens"
         ),
+        pytest.param(400, lambda n: "{ node(id: " + "1" * n + ") { id } }", id="digits in a row"),
         pytest.param(10, deep, id="depth"),
         pytest.param(
             15, lambda n: of_slots(" ".join(f"a{i}: title" for i in range(n))), id="aliases"

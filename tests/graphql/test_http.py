@@ -54,6 +54,10 @@ def code_of(response: httpx.Response) -> str:
         (f"{GRAPHQL_JSON};q=0.1, application/*", JSON),
         (f"{JSON};q=0.2, application/*;q=0.5", GRAPHQL_JSON),
         (f"text/event-stream;q=0.5, {JSON}", JSON),
+        (f"text/event-stream, {JSON}", JSON),
+        (f"text/event-stream, {GRAPHQL_JSON}", GRAPHQL_JSON),
+        ("text/event-stream, */*", JSON),
+        ("text/event-stream;q=0, */*;q=0.1", JSON),
         ("text/html, */*;q=0.1", JSON),
     ],
 )
