@@ -7,7 +7,7 @@ import pytest
 from slotlock.api.embedded import Servers
 from slotlock.api.proxies import believed
 from slotlock.graphql.addresses import address_of
-from tests.support.limited import limited_app, statuses
+from tests.support.limited import early_in_a_minute, limited_app, statuses
 from tests.support.processes import AppProcess
 
 
@@ -27,6 +27,7 @@ def suspicious(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> It
 def test_who_is_no_trusted_proxy_is_counted_as_who_they_are_whatever_they_say(
     suspicious: AppProcess,
 ) -> None:
+    early_in_a_minute()
     spoofed = {
         "X-Forwarded-For": "203.0.113.*, 192.0.2.1",
         "X-Real-IP": "203.0.113.*",

@@ -13,7 +13,7 @@ import pytest
 from slotlock.api.embedded import Servers
 from slotlock.domain.people import Role
 from tests.support.client import Client, Json, http_client, socket
-from tests.support.limited import PEOPLE, READS, WRITES, limited_app, statuses
+from tests.support.limited import PEOPLE, READS, WRITES, early_in_a_minute, limited_app, statuses
 from tests.support.people import auth_on, sign_in
 from tests.support.processes import AppProcess
 from tests.support.servers import OwnServer, own_server
@@ -35,6 +35,12 @@ def limited(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """One process that limits rates narrowly."""
     with limited_app(servers, "limited", tmp_path_factory.mktemp("limited")) as app:
         yield app
+
+
+@pytest.fixture(autouse=True)
+def early(limited: AppProcess) -> None:
+    """No test begins in one minute and ends in the next."""
+    early_in_a_minute()
 
 
 class From(Client):

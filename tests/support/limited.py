@@ -1,5 +1,6 @@
 """Apps that limit rates, so narrowly that a test reaches the limits."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import httpx
 
 from slotlock.api.embedded import Servers
-from tests.support.processes import AppProcess, app_process, environment
+from tests.support.processes import AppProcess, app_process, environment, wait_until
 
 READS, WRITES, PEOPLE = 20, 15, 2
 
@@ -43,3 +44,8 @@ def statuses(url: str, headers: dict[str, str]) -> list[int]:
             for n in range(PEOPLE * READS + 1)
         ]
     return [answer.status_code for answer in answers]
+
+
+def early_in_a_minute() -> None:
+    """Windows are minutes: what is counted exactly must not begin in one and end in the next."""
+    wait_until(lambda: time.time() % 60 < 55, "the next minute")
