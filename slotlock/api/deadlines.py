@@ -9,7 +9,9 @@ from typing import Any
 
 from starlette.types import ASGIApp
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from slotlock.api.header_limit import BoundedProtocol
 
 _TOO_SLOW = STATUS_LINE[408] + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -24,7 +26,7 @@ class TimedConfig(Config):
         self.seconds = {HEADER: header_s, BODY: body_s}
 
 
-class TimedProtocol(HttpToolsProtocol):
+class TimedProtocol(BoundedProtocol):
     """A connection, and what it waits for; only what does not come in one piece needs a timer."""
 
     config: TimedConfig

@@ -32,8 +32,9 @@ LOGGING: dict[str, Any] = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
-    # The driver tells of every lost connection; one line of ours a transition is enough.
-    "loggers": {"uvicorn.error": {"level": "WARNING"}, "pymongo": {"level": "ERROR"}},
+    # What is no HTTP is no news, and whoever sends it would fill the log. The driver tells of every
+    # lost connection; one line of ours a transition is enough.
+    "loggers": {"uvicorn.error": {"level": "ERROR"}, "pymongo": {"level": "ERROR"}},
 }
 PARENT_LOOK_S = 1.0
 # Longer than proxies and clients keep an idle connection (60 s at most as a rule): whoever closes

@@ -139,6 +139,7 @@ async def test_the_log_tells_no_secret_of_anybody_whatever_fails(
     ]
     assert own_app.stop() == 0
     assert "Traceback" in own_app.log
+    assert "Invalid HTTP" not in own_app.log
     settings = [SECRET, ADMIN_PASSWORD, own_app.environment["SLOTLOCK_MONGO_URL"]]
     assert [each for each in (*told, *settings) if each in own_app.log] == []
 

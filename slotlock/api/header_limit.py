@@ -1,0 +1,49 @@
+"""HTTP connections on which nobody sends headers without end: uvicorn would keep them all."""
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+MAX_HEADER = 64 * 1024
+# A byte of a body may come as a chunk of its own, of six.
+BYTES_A_BYTE = 6
+
+_TOO_LARGE = STATUS_LINE[431] + b"content-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """A connection that ends when more comes that is no body than a header may have.
+
+    That is a header, the trailers and extensions of a chunked body, or empty lines. What came in
+    one piece with another request is let through: it is in memory already.
+    """
+
+    _surplus = 0
+    # Bytes of the piece that came last, and how many of it may belong to an earlier request.
+    _piece = 0
+    _earlier = 0
+    _between = True
+
+    def data_received(self, data: bytes) -> None:
+        """Take what comes, and look what it was."""
+        self._piece = len(data)
+        self._earlier = 0 if self._between else self._piece
+        super().data_received(data)
+        self._surplus += self._piece
+        if self._surplus > MAX_HEADER and not self.transport.is_closing():
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.write(_TOO_LARGE)
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """A request begins in the piece that came last."""
+        super().on_message_begin()
+        self._surplus, self._earlier, self._between = -self._earlier, self._piece, False
+
+    def on_body(self, body: bytes) -> None:
+        """A part of a body, which is counted where it is read."""
+        self._surplus -= BYTES_A_BYTE * len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """A request is whole."""
+        super().on_message_complete()
+        self._between = True

@@ -1,0 +1,89 @@
+"""Nobody fills the memory of a process with what is no request."""
+
+import json
+import socket
+from collections.abc import Iterator
+from itertools import repeat
+
+import httpx
+import pytest
+
+from slotlock.api.header_limit import MAX_HEADER
+from tests.support.processes import AppProcess
+
+ASKED = json.dumps({"query": "{ __typename }"}).encode()
+START = b"POST /graphql HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+CHUNKED = START + b"Transfer-Encoding: chunked\r\n\r\n"
+UPGRADE = b"GET /graphql HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+PIECE = 8 * 1024
+# Far more than a process may keep, and than the buffers between it and us hold.
+ENOUGH = 64 * 1024 * 1024
+ENDLESS = {
+    "one header": (START + b"X: ", b"a"),
+    "one of a socket": (UPGRADE + b"X: ", b"a"),
+    "many headers": (START, b"x: a\r\n"),
+    "an address": (b"GET /", b"a"),
+    "a method": (b"", b"A"),
+    "empty lines": (b"", b"\r\n"),
+    "an extension of a chunk": (CHUNKED + b"1;", b"a"),
+    "a trailer": (CHUNKED + b"1\r\n{\r\n0\r\nX: ", b"a"),
+    "many trailers": (CHUNKED + b"1\r\n{\r\n0\r\n", b"x: a\r\n"),
+}
+
+
+def connect(app: AppProcess) -> socket.socket:
+    url = httpx.URL(app.url)
+    return socket.create_connection((url.host, url.port or 80), timeout=20)
+
+
+def resident(app: AppProcess) -> int:
+    """The bytes of memory that a process has."""
+    with open(f"/proc/{app.process.pid}/statm") as told:
+        return int(told.read().split()[1]) * 4096
+
+
+@pytest.fixture
+def light(app: AppProcess) -> Iterator[AppProcess]:
+    before = resident(app)
+    yield app
+    assert resident(app) - before < ENOUGH // 2
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_what_has_no_end_is_cut_off_and_not_kept(light: AppProcess, what: str) -> None:
+    start, more = ENDLESS[what]
+    piece = more * (PIECE // len(more))
+    with connect(light) as connection:
+        connection.sendall(start)
+        with pytest.raises(ConnectionError):  # noqa: PT012 - what is cut off is told by a later one
+            for _ in repeat(None, ENOUGH // len(piece)):
+                connection.sendall(piece)
+    assert httpx.get(f"{light.url}/healthz", trust_env=False).status_code == 200
+
+
+def test_who_sends_a_header_that_is_too_large_is_told(app: AppProcess) -> None:
+    with connect(app) as connection:
+        connection.sendall(START + b"X: " + b"a" * MAX_HEADER)
+        assert connection.recv(1_000).startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_large_header_and_a_body_in_the_smallest_chunks_are_taken(app: AppProcess) -> None:
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in b" " * 60_000 + ASKED)
+    with connect(app) as connection:
+        for _ in range(2):
+            connection.sendall(START + b"X: " + b"a" * 50_000 + b"\r\n")
+            connection.sendall(b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b'"Query"}}'):
+                answer += connection.recv(10_000) or pytest.fail(f"cut off after {answer!r}")
+            assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_many_requests_in_one_piece_are_all_answered(app: AppProcess) -> None:
+    one = START + b"Content-Length: %d\r\n\r\n" % len(ASKED) + ASKED
+    with connect(app) as connection:
+        connection.sendall(one * 1_000)
+        answers = b""
+        while answers.count(b'"Query"}}') < 1_000:
+            answers += connection.recv(100_000) or pytest.fail(f"cut off: {answers[-500:]!r}")
+    assert answers.count(b"HTTP/1.1 200 ") == 1_000
