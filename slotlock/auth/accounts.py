@@ -1,5 +1,6 @@
 """Accounts: register, sign in, and the roles that operators give."""
 
+import re
 from dataclasses import dataclass
 from unicodedata import normalize
 
@@ -14,6 +15,12 @@ from slotlock.domain.refusals import FieldProblem, InvalidInput
 # Names that the internet does not serve (.local, .test) are what a school's own network uses, and
 # emptying this list is the library's documented way to accept them.
 SPECIAL_USE_DOMAIN_NAMES.clear()
+
+# What is shown as nothing, of what the library lets through: two addresses would look the same
+# (Default_Ignorable_Code_Point in Unicode, and the blank pattern of Braille).
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
 
 # What the line of passwords in front of a newcomer takes to get shorter.
 BUSY_RETRY_AFTER_MS = 5_000
@@ -109,7 +116,8 @@ def normalised(email: str) -> str | None:
     except EmailNotValidError:
         return None
     # Lower case can be written in two ways again where upper case was not: J\u030c, \u01f0.
-    return normalize("NFC", valid.normalized.lower())
+    kept = normalize("NFC", valid.normalized.lower())
+    return None if _UNSEEN.search(kept) else kept
 
 
 def password_problem(password: str) -> str | None:

@@ -21,6 +21,7 @@ from slotlock.auth.sessions import (
 )
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Role, User
+from slotlock.domain.refusals import InvalidInput
 from tests.support.people import auth_on
 from tests.support.processes import database_url
 
@@ -149,3 +150,13 @@ async def test_of_many_who_register_one_address_at_once_one_gets_it(auth: Auth) 
     )
     assert sum(isinstance(outcome, Session) for outcome in outcomes) == 1
     assert outcomes.count(accounts.EmailTaken(email)) == 7
+
+
+async def test_a_password_too_long_to_be_anyones_costs_no_hash(
+    auth: Auth, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slotlock.auth.passwords._CONTEXT", None)
+    for long in ("x" * 129, "\U0001f511" * 129, "x" * 60_000):
+        assert await accounts.login(auth, user.email, long) == InvalidCredentials()
+        refused = await accounts.register(auth, "Eve", "eve@slotlock.test", long)
+        assert isinstance(refused, InvalidInput)
