@@ -17,6 +17,7 @@ from slotlock.domain.people import UserId
 from slotlock.domain.refusals import KeyReused, Locked
 from slotlock.domain.tickets import RequestLost
 from slotlock.stores.answers import Answers, KeptAnswer
+from slotlock.stores.queue import QUESTION_CHARS
 
 Outcome = TypeVar("Outcome")
 
@@ -50,6 +51,26 @@ class Slip:
     def key_id(self) -> str:
         """The id under which the answer is kept."""
         return key_id_of(self.user_id, self.key_hash)
+
+    @property
+    def question(self) -> str:
+        """The fingerprint as far as tickets and the queue know it."""
+        return self.fingerprint[:QUESTION_CHARS]
+
+    def asks_for(self, kept: KeptAnswer) -> bool:
+        """Whether what is kept under the key belongs to the same question."""
+        return self.fingerprint.startswith(kept.fingerprint)
+
+    def lost(self, now: datetime) -> KeptAnswer:
+        """The mark that this request was lost."""
+        return lost_mark(self.key_id, self.question, now)
+
+
+def lost_mark(key_id: str, question: str, now: datetime) -> KeptAnswer:
+    """What is kept under the key of a request that was lost: until the same question is asked
+    again, nobody is granted anything under this key.
+    """
+    return KeptAnswer(key_id, question, RequestLost(), now)
 
 
 def key_id_of(user_id: UserId, key_hash: str) -> str:
@@ -89,7 +110,7 @@ async def once(
         # does not.
         again = isinstance(kept, RequestLost) and slip.asked_at is None
         if again:
-            await desk.answers.forget_lost(slip.key_id)
+            await desk.answers.forget_lost(slip.key_id, slip.question)
         elif kept is not None:
             answer: Outcome | KeyReused = kept
             return answer
@@ -99,8 +120,7 @@ async def once(
             # Redis may have lost their order: then this is the answer to what the same key did.
             outcome = await _kept_meanwhile(desk, slip, outcome)
             if again:  # refused, it stays lost, unless something is kept by now
-                lost = KeptAnswer(slip.key_id, slip.fingerprint, RequestLost(), desk.now())
-                await desk.answers.keep(lost)
+                await desk.answers.keep(slip.lost(desk.now()))
         # Or a ticket of the same key was told meanwhile that its request is lost.
         lost_now = isinstance(outcome, RequestLost)
         return Locked(slot_id, RETRY_AFTER_MS) if lost_now else outcome
@@ -128,6 +148,4 @@ async def kept_answer(answers: Answers, slip: Slip) -> Any:
     kept = await answers.find(slip.key_id)
     if kept is None:
         return None
-    if kept.fingerprint == slip.fingerprint or isinstance(kept.outcome, RequestLost):
-        return kept.outcome
-    return KeyReused(slip.key)
+    return kept.outcome if slip.asks_for(kept) else KeyReused(slip.key)

@@ -11,10 +11,9 @@ from prometheus_client import Counter
 
 from slotlock.desk.act import decide_now
 from slotlock.desk.booking import Asking, Wish, allowed_parties, book_for
-from slotlock.desk.deciding import kept_under
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import Slip
-from slotlock.desk.tickets import answered
+from slotlock.desk.tickets import answered, standing_ticket
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.outcomes import Booked
 from slotlock.domain.people import Caller, UserId
@@ -26,7 +25,7 @@ from slotlock.domain.tickets import (
     TicketRef,
 )
 from slotlock.stores.answers import KeptAnswer
-from slotlock.stores.queue import QUESTION_CHARS, QueuedRequest, Standing
+from slotlock.stores.queue import QueuedRequest, Standing
 from slotlock.stores.redis import RedisAwayError
 
 # The spread keeps those refused together from returning so.
@@ -74,7 +73,7 @@ async def _asked(
     if elsewhere and not isinstance(outcome, Ticket | KeyReused):
         # It may stand in line all the same, by this send or an earlier one, and must not be granted
         # after it was refused.
-        await desk.answers.keep(kept_under(slip, RequestLost(), desk.now()))
+        await desk.answers.keep(slip.lost(desk.now()))
     return outcome
 
 
@@ -82,14 +81,13 @@ async def _before(
     desk: Desk, slip: Slip, slot_id: SlotId, kept: KeptAnswer | None
 ) -> Ticket | KeyReused | None:
     """The answered ticket of a key that was used before; one that is lost is asked again."""
+    if kept is not None and not slip.asks_for(kept):
+        return KeyReused(slip.key)
     if kept is None or isinstance(kept.outcome, RequestLost):
         return None
-    if kept.fingerprint != slip.fingerprint:
-        return KeyReused(slip.key)
-    question = slip.fingerprint[:QUESTION_CHARS]
     asked_at = kept.asked_at or kept.at
     return await answered(
-        desk, TicketRef(slot_id, slip.user_id, slip.key_hash, question, asked_at), kept
+        desk, TicketRef(slot_id, slip.user_id, slip.key_hash, slip.question, asked_at), kept
     )
 
 
@@ -106,15 +104,15 @@ async def _in_line(desk: Desk, asking: Asking, slip: Slip, *, lost: bool) -> Req
     if refusal is not None:
         # Whoever stands in line already is told where, and hears the answer there.
         standing = await desk.queue.find_claim(request)
-        return refusal if standing is None else _ticket(standing, slip)
+        return refusal if standing is None else await _ticket(desk, standing, slip)
     if lost:  # not sooner: whoever is refused now stays lost, and is granted by nobody
-        await desk.answers.forget_lost(slip.key_id)
+        await desk.answers.forget_lost(slip.key_id, slip.question)
     standing = await desk.queue.add(request)
+    if lost and (standing is None or not standing.is_for(slip.key_hash, slip.question)):
+        await desk.answers.keep(slip.lost(desk.now()))
     if standing is None:
-        if lost:
-            await desk.answers.keep(kept_under(slip, RequestLost(), desk.now()))
         return QueueFull(asking.slot_id, _retry_after())
-    return _ticket(standing, slip)
+    return await _ticket(desk, standing, slip)
 
 
 async def _refusal(desk: Desk, asking: Asking) -> PlaceRefusal | PartyRefusal | None:
@@ -127,11 +125,13 @@ async def _refusal(desk: Desk, asking: Asking) -> PlaceRefusal | PartyRefusal | 
     return refused
 
 
-def _ticket(standing: Standing, slip: Slip) -> Ticket | KeyReused:
-    ref = standing.ref
-    if ref.key == slip.key_hash and ref.question != slip.fingerprint[:QUESTION_CHARS]:
+async def _ticket(desk: Desk, standing: Standing, slip: Slip) -> Ticket | KeyReused:
+    if standing.is_for(slip.key_hash, slip.question):
+        return standing.ticket
+    if standing.ref.key == slip.key_hash:
         return KeyReused(slip.key)
-    return standing.ticket
+    # Under another key of theirs, which may have been answered by other means.
+    return await standing_ticket(desk, standing.ref, standing)
 
 
 async def _served_now(desk: Desk, asking: Asking, slip: Slip) -> RequestOutcome:

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from slotlock.desk.desk import Desk
-from slotlock.desk.once import key_id_of
+from slotlock.desk.once import key_id_of, lost_mark
 from slotlock.desk.telling import slots_missing, with_slots
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.refusals import KeyReused
 from slotlock.domain.settling import seen_at
 from slotlock.domain.tickets import RequestLost, Ticket, TicketRef, TicketStatus
 from slotlock.stores.answers import KeptAnswer
+from slotlock.stores.queue import Standing
 from slotlock.stores.redis import RedisAwayError
 from slotlock.stores.slots import Look
 
@@ -41,20 +42,25 @@ async def read_ticket(desk: Desk, ref: TicketRef) -> Ticket:
         standing = await desk.queue.find(ref.slot_id, ref.asked_by, ref.key)
     except RedisAwayError:
         return await _kept(desk, ref) or Ticket(ref, TicketStatus.QUEUED)
-    if standing is not None and standing.ref.question == ref.question:
-        # What is aside may have been answered: by other means, or before it came back. Asked for
-        # again after it was lost, it stands there as a later ticket: told under the id asked for.
-        standing_now = replace(standing.ticket, ref=ref)
-        return (standing.set_aside and await _kept(desk, ref)) or standing_now
+    if standing is not None and standing.is_for(ref.key, ref.question):
+        return await standing_ticket(desk, ref, standing)
     kept = await _kept(desk, ref)
     if kept is not None:
         return kept
-    lost = Ticket(ref, TicketStatus.LOST)
-    if standing is not None:  # its key was used again for something else, which is not lost
-        return lost
-    key_id = key_id_of(ref.asked_by, ref.key)
-    await desk.answers.keep(KeptAnswer(key_id, "", RequestLost(), desk.now()))
-    return await _kept(desk, ref) or lost
+    # Also where its key stands in line for something else, which that will not be granted.
+    mark = lost_mark(key_id_of(ref.asked_by, ref.key), ref.question, desk.now())
+    await desk.answers.keep(mark)
+    return await _kept(desk, ref) or Ticket(ref, TicketStatus.LOST)
+
+
+async def standing_ticket(desk: Desk, ref: TicketRef, standing: Standing) -> Ticket:
+    """The ticket of who stands in line, under the id asked for: after it was lost and asked for
+    again, a later one stands there.
+
+    It may have been answered all the same, by other means or before it came back into the line, and
+    what was answered stays so.
+    """
+    return await _kept(desk, ref) or replace(standing.ticket, ref=ref)
 
 
 async def _kept(desk: Desk, ref: TicketRef) -> Ticket | None:
@@ -64,10 +70,10 @@ async def _kept(desk: Desk, ref: TicketRef) -> Ticket | None:
 
 async def answered(desk: Desk, ref: TicketRef, kept: KeptAnswer) -> Ticket:
     """The ticket with the answer that is kept under its key."""
-    if isinstance(kept.outcome, RequestLost):
-        return Ticket(ref, TicketStatus.LOST)
     if not kept.fingerprint.startswith(ref.question):
         return Ticket(ref, TicketStatus.ANSWERED, outcome=KeyReused(""))
+    if isinstance(kept.outcome, RequestLost):
+        return Ticket(ref, TicketStatus.LOST)
     outcome = await told_again(desk, kept.outcome, ref.asked_by)
     return Ticket(ref, TicketStatus.ANSWERED, outcome=outcome)
 

@@ -3,7 +3,8 @@
     {_id: hash of the caller and the key, print: hash of what was asked, outcome, at, asked?}
 
 An answer is written in the transaction of what it answers, so that a key has one effect or none.
-`asked` is when a request that stood in line was asked for.
+`asked` is when a request that stood in line was asked for. Of one that was lost `print` is the
+beginning of the hash, which is all that its ticket knows.
 """
 
 from collections.abc import Sequence
@@ -74,9 +75,10 @@ class Answers:
                 raise
 
     @gated
-    async def forget_lost(self, key_id: str) -> None:
-        """Forget that the request under this key was lost."""
-        await self._answers.delete_one({"_id": key_id, "outcome._is": RequestLost.__name__})
+    async def forget_lost(self, key_id: str, question: str) -> None:
+        """Forget that the request under this key was lost, if that was what it asked for."""
+        mark = {"_id": key_id, "print": question, "outcome._is": RequestLost.__name__}
+        await self._answers.delete_one(mark)
 
     async def _read(self, key_ids: list[str]) -> list[KeptAnswer | Exception | None]:
         found: dict[str, KeptAnswer | Exception] = {}

@@ -73,6 +73,10 @@ class Standing:
     left: int
     set_aside: bool
 
+    def is_for(self, key: str, question: str) -> bool:
+        """Whether it is what was asked for under this key."""
+        return (self.ref.key, self.ref.question) == (key, question)
+
     @property
     def ticket(self) -> Ticket:
         """The ticket as it stands."""

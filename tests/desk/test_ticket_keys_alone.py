@@ -12,7 +12,6 @@ from slotlock.desk.booking import Asking, Wish, book_for
 from slotlock.desk.queueing import request_booking
 from slotlock.domain.outcomes import Booked
 from slotlock.domain.tickets import RequestLost, Ticket
-from slotlock.stores.answers import KeptAnswer
 from slotlock.stores.ids import new_slot_id
 from slotlock.stores.queue import Queue
 from slotlock.stores.redis import RedisLine, redis_client
@@ -62,7 +61,7 @@ def test_a_request_that_was_told_lost_is_granted_to_nobody_who_still_has_it(hous
         assert await desk.writes.commit(Changes((), new=(made,)))
         slip = Wish(key="k").slip(organiser, "book", slot_id, ada.user_id)
         assert slip is not None
-        await desk.answers.keep(KeptAnswer(slip.key_id, "", RequestLost(), MORNING))
+        await desk.answers.keep(slip.lost(MORNING))
         late = replace(slip, asked_at=MORNING)
         asking = Asking(organiser, slot_id, ada.user_id, hold=False, slip=late)
         granted = await book_for(desk, asking, 0.0)

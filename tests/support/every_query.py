@@ -124,7 +124,7 @@ async def use_answers(answers: Answers) -> None:
     kept, lost = (KeptAnswer(str(new_slot_id()), "print", RequestLost(), now) for _ in range(2))
     await answers.keep(kept)
     await answers.keep_all([kept, lost])
-    await answers.forget_lost(lost.key_id)
+    await answers.forget_lost(lost.key_id, lost.fingerprint)
     assert [await answers.find(each.key_id) for each in (kept, lost)] == [kept, None]
 
 

@@ -1,4 +1,4 @@
-"""One in line who cannot be served beside others, and who serves them without a guard for that."""
+"""One in line who cannot be served beside others; guards of that, and of what is told as final."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,18 @@ from bson import ObjectId
 
 from slotlock.desk import admitted
 from slotlock.desk.desk import Desk
+from slotlock.desk.once import Slip
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.people import UserId
+from slotlock.domain.tickets import RequestLost
+from slotlock.stores.answers import Answers, KeptAnswer
 from slotlock.stores.queue_partitions import Entry
 from slotlock.stores.writes import Changes, Writes
 from tests.support.variants import queueing
 from tests.support.variants.points import instead
 
 serve_batch, commit = admitted.serve_batch, Writes.commit
+asks_for = Slip.asks_for
 hot: list[UserId] = []
 
 
@@ -48,5 +52,19 @@ def page_turned() -> None:
     Writes.commit = _turned_meanwhile  # type: ignore[method-assign]
 
 
-GUARDS = {"smaller-batches": whole_batches}
+def _asks_for(self: Slip, kept: KeptAnswer) -> bool:
+    return isinstance(kept.outcome, RequestLost) or asks_for(self, kept)
+
+
+async def _forget_any(self: Answers, /, key_id: str, question: str) -> None:
+    await self._answers.delete_one({"_id": key_id, "outcome._is": RequestLost.__name__})
+
+
+def marks_of_no_question() -> None:
+    """That a request was lost is forgotten whatever is asked next under its key."""
+    Slip.asks_for = _asks_for  # type: ignore[method-assign]
+    Answers.forget_lost = _forget_any  # type: ignore[method-assign]
+
+
+GUARDS = {"smaller-batches": whole_batches, "lost-question": marks_of_no_question}
 MISHAPS = {"page-turned": page_turned}
