@@ -8,9 +8,11 @@ from typing import Any
 from slotlock.desk.desk import Desk
 from slotlock.desk.once import key_id_of, lost_mark
 from slotlock.desk.telling import slots_missing, with_slots
+from slotlock.domain.availability import visible
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.refusals import KeyReused
 from slotlock.domain.settling import seen_at
+from slotlock.domain.slots import Slot
 from slotlock.domain.tickets import RequestLost, Ticket, TicketRef, TicketStatus
 from slotlock.stores.answers import KeptAnswer
 from slotlock.stores.queue import Standing
@@ -79,11 +81,22 @@ async def answered(desk: Desk, ref: TicketRef, kept: KeptAnswer) -> Ticket:
 
 
 async def told_again(desk: Desk, outcome: Any, asked_by: UserId) -> Any:
-    """A kept answer with the slots, as they are now, that it was kept without."""
+    """A kept answer with the slots, as they are now, that it was kept without; SlotNotFound when
+    its reader may not see them any more.
+    """
     missing = slots_missing(outcome)
     if not missing:
         return outcome
     now = desk.now()
     looks = (Look(slot_id, now, [asked_by]) for slot_id in missing)
     found = await asyncio.gather(*map(desk.slots.look, looks))
-    return with_slots(outcome, {slot.id: seen_at(slot, now) for slot in found if slot is not None})
+    seen = [slot for slot in found if slot and await _is_seen(desk, slot, asked_by)]
+    return with_slots(outcome, {slot.id: seen_at(slot, now) for slot in seen})
+
+
+async def _is_seen(desk: Desk, slot: Slot, user_id: UserId) -> bool:
+    if visible(slot, None) or slot.booking_of(user_id):
+        return True
+    # Hidden since: for organisers, and who watches a ticket is known by their id alone.
+    user = (await desk.users.by_ids([user_id])).get(user_id)
+    return user is not None and user.role.organises

@@ -19,6 +19,11 @@ class Role(StrEnum):
     ORGANIZER = "organizer"
     ADMIN = "admin"
 
+    @property
+    def organises(self) -> bool:
+        """Whether whoever has it may create, change and look behind slots."""
+        return self in (Role.ORGANIZER, Role.ADMIN)
+
 
 @dataclass(frozen=True, slots=True)
 class User:
@@ -52,7 +57,7 @@ class Caller:
     @property
     def organises(self) -> bool:
         """Whether this person may create, change and look behind slots."""
-        return self.role in (Role.ORGANIZER, Role.ADMIN)
+        return self.role.organises
 
 
 @dataclass(frozen=True, slots=True)

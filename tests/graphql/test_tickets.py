@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.campaigns import campaign
+from tests.support.campaigns import campaign, unpublish
 from tests.support.client import Json, in_hours, socket
 from tests.support.desk import Person
 from tests.support.processes import AppProcess
@@ -158,3 +158,24 @@ async def test_for_how_long_somebody_would_wait_plays_no_part(line: QueueScene) 
 
 def _plain(ticket: Json) -> Json:
     return {name: value for name, value in ticket.items() if name != "__typename"}
+
+
+async def test_a_ticket_tells_nothing_of_a_slot_that_was_hidden_since_but_to_who_may_see_it(
+    line: QueueScene,
+) -> None:
+    app = line.app()
+    organiser = Customer(line.http, app.url, line.crowd.organiser)
+    chosen = await campaign(organiser)
+    slot_id = await line.slot(app, campaignId=chosen)
+    people = [*line.customers(app, 2), organiser]
+    key = {"idempotencyKey": "the key"}
+    tickets = [(await each.stand(slot_id, **key))["id"] for each in people]
+    line.worker()
+    asked = list(zip(people, tickets, strict=True))
+    assert [await each.code(ticket) for each, ticket in asked] == ["Booked", *["SLOT_FULL"] * 2]
+    await unpublish(organiser, chosen)
+    assert [await each.code(ticket) for each, ticket in asked] == [
+        "Booked", "SLOT_NOT_FOUND", "SLOT_FULL"
+    ]  # fmt: skip
+    assert (await people[1].wish(slot_id, **key))["code"] == "SLOT_NOT_FOUND"
+    assert (await people[1].request(slot_id, **key))["outcome"]["code"] == "SLOT_NOT_FOUND"
