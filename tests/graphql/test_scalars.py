@@ -29,7 +29,7 @@ USES = {
         "EmailAddress!",
     ),
 }
-NO_TEXTS = ["7", "-7", "1.5", "1e400", "9" * 5_000, "true", "UTC", "[]", "{a: 1}"]
+NO_TEXTS = ["7", "-7", "1.5", "1e400", "9" * 100, "true", "UTC", "[]", "{a: 1}"]
 GOOD = {
     "DateTime": ["2030-01-31T14:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"],
     "TimeZone": ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"],
