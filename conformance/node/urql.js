@@ -15,7 +15,7 @@ const client = new Client({
   url,
   requestPolicy: 'network-only',
   fetchOptions: {
-    headers: { 'GraphQL-Require-Preflight': 'true', ...(authorization && { authorization }) },
+    headers: { ...(authorization && { authorization }) },
   },
   exchanges: [
     fetchExchange,

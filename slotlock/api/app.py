@@ -34,7 +34,6 @@ from slotlock.domain.people import Role
 from slotlock.graphql.bounds import Bound
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.documents import Documents
-from slotlock.graphql.forgery import ASKED_FIRST
 from slotlock.graphql.http import HttpEndpoint
 from slotlock.graphql.schema import executable
 from slotlock.graphql.websocket import SocketEndpoint
@@ -66,7 +65,7 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
         CORSMiddleware,
         allow_origins=list(settings.allowed_origins),
         allow_methods=["GET", "POST"],
-        allow_headers=["authorization", "content-type", *ASKED_FIRST],
+        allow_headers=["authorization", "content-type"],
         expose_headers=["Retry-After"],
         max_age=600,
     )

@@ -15,6 +15,13 @@ def preferred(accept: str, offered: Sequence[str]) -> str | None:
     return offered[-index] if weight > 0 else None
 
 
+@lru_cache(maxsize=256)
+def names(accept: str, offered: Sequence[str]) -> bool:
+    """Whether the client asks for one of these types by its name, and not for whatever there is."""
+    ranges = dict(_range(text) for text in accept.split(",")[:MOST_RANGES])
+    return any(ranges.get(media_type, 0.0) > 0 for media_type in offered)
+
+
 def _range(text: str) -> tuple[str, float]:
     media_range, *parameters = (part.strip().lower() for part in text.split(";"))
     weight = 1.0

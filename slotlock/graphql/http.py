@@ -5,22 +5,23 @@ from typing import Any
 
 import orjson
 from graphql import OperationType
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from slotlock.graphql.accept import preferred
+from slotlock.graphql.accept import names, preferred
 from slotlock.graphql.addresses import client_of
 from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
 from slotlock.graphql.documents import DocumentError
 from slotlock.graphql.errors import Code, RateLimitedError, failure, internal
 from slotlock.graphql.events import event_stream
 from slotlock.graphql.execution import run
-from slotlock.graphql.forgery import ASKED_FIRST, JSON, asked_first, is_json
 from slotlock.graphql.graphiql import graphiql_page
 from slotlock.stores.mongo import is_away
 
 MAX_BODY = 64 * 1024
+JSON = "application/json"
 GRAPHQL_JSON = "application/graphql-response+json"
 EVENTS = "text/event-stream"
 HTML = "text/html"
@@ -70,10 +71,13 @@ class HttpEndpoint:
 
     def _media_type(self, request: Request) -> str:
         accept = ",".join(request.headers.getlist("accept")) or "*/*"
-        browser = self._conversation.development and request.method == "GET"
-        chosen = preferred(accept, OFFERED_TO_BROWSERS if browser else OFFERED)
+        get, development = request.method == "GET", self._conversation.development
+        chosen = preferred(accept, OFFERED_TO_BROWSERS if get and development else OFFERED)
         if chosen is None:
             raise HttpError(406, f"The answer can be {', '.join(OFFERED)}.")
+        # What follows a link or loads a picture takes whatever comes; a client says what it takes.
+        if get and not (development or names(accept, OFFERED)):
+            raise HttpError(406, f"Of a GET, `Accept` names the answer: {', '.join(OFFERED)}.")
         return chosen
 
     async def _respond(self, request: Request, media_type: str) -> Response:
@@ -82,8 +86,6 @@ class HttpEndpoint:
         if media_type == HTML:
             return graphiql_page()
         get = request.method == "GET"
-        if get and not (self._conversation.development or asked_first(request.headers)):
-            raise HttpError(400, _ASK_FIRST)
         sent = _query_string(request) if get else _decoded(await _body(request))
         asked = read_request(self._conversation.documents, sent)
         if get and asked.operation.kind is OperationType.MUTATION:
@@ -107,10 +109,6 @@ class HttpEndpoint:
         return Response(orjson.dumps(answer.body), status, media_type=media_type)
 
 
-_ASK_FIRST = (
-    f"A query by GET needs a header that no page of another site can send: {', '.join(ASKED_FIRST)}"
-    f" with any value, `Content-Type: {JSON}`, or `Authorization: Bearer`."
-)
 _IN_DOCUMENT = {Code.PARSE_FAILED, Code.VALIDATION_FAILED}
 
 
@@ -127,8 +125,24 @@ def _query_string(request: Request) -> dict[str, Any]:
     return sent
 
 
+def _is_json(headers: Headers) -> bool:
+    """Whether the body is said to be JSON in UTF-8, neither compressed nor a form's.
+
+    A browser asks before another site's page can send that (a preflight: CORS in the Fetch
+    standard), so that no such page makes it change anything.
+    """
+    content_type, *parameters = headers.get("content-type", "").lower().split(";")
+    parted = (parameter.partition("=") for parameter in parameters)
+    named = {name.strip(): value.strip(' "') for name, _, value in parted}
+    return (
+        content_type.strip() == JSON
+        and named.get("charset", "utf-8") == "utf-8"
+        and headers.get("content-encoding", "identity").lower() == "identity"
+    )
+
+
 async def _body(request: Request) -> bytes:
-    if not is_json(request.headers):
+    if not _is_json(request.headers):
         raise HttpError(415, f"A request is {JSON}, in UTF-8.", {"Accept": JSON})
     body = bytearray()
     async for chunk in request.stream():

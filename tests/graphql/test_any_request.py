@@ -87,7 +87,6 @@ headers = st.fixed_dictionaries(
         "Accept": st.sampled_from(ACCEPTS) | texts,
         "Authorization": st.sampled_from(AUTHORIZATIONS) | texts,
         "Content-Encoding": st.sampled_from([b"gzip", b"identity"]) | texts,
-        "GraphQL-Require-Preflight": texts,
     },
 )
 methods = st.sampled_from(["POST"] * 6 + ["GET", "GET", "PUT", "HEAD", "OPTIONS", "DELETE"])

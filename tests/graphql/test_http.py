@@ -18,8 +18,8 @@ JSON = "application/json"
 GRAPHQL_JSON = "application/graphql-response+json"
 NAME = {"query": "{ __typename }"}
 ANSWER = {"data": {"__typename": "Query"}}
-# A header that makes browsers ask before they send another site's request.
-ASKED = {"GraphQL-Require-Preflight": "1"}
+# What a client says by GET, and neither a link nor a picture does.
+NAMED = {"Accept": GRAPHQL_JSON}
 # Refused by the parser, by validation and, for a variable, by the executor.
 UNREADABLE = {"query": "{"}
 INVALID = {"query": "{ nothing }"}
@@ -115,13 +115,13 @@ async def test_a_query_may_come_by_get(http: httpx.AsyncClient) -> None:
         "operationName": "A",
         "extensions": "{}",
     }
-    response = await http.get("/graphql", params=parameters, headers=ASKED)
+    response = await http.get("/graphql", params=parameters, headers=NAMED)
     assert response.json() == ANSWER
 
 
 async def test_a_mutation_never_comes_by_get(http: httpx.AsyncClient) -> None:
     mutation = {"query": "mutation { logout }"}
-    response = await http.get("/graphql", params=mutation, headers=ASKED)
+    response = await http.get("/graphql", params=mutation, headers=NAMED)
     assert (response.status_code, response.headers["allow"]) == (405, "POST")
     assert code_of(response) == "BAD_USER_INPUT"
 
@@ -224,6 +224,6 @@ async def test_graphiql_is_there_for_browsers_in_development_only(
             schema = {"query": "{ __schema { queryType { name } } }"}
             asked = await http.post(development.url + "/graphql", json=schema)
             assert asked.json() == {"data": {"__schema": {"queryType": {"name": "Query"}}}}
-        page = await http.get(app.url + "/graphql", headers={**browser, **ASKED})
+        page = await http.get(app.url + "/graphql", headers=browser)
         assert page.headers["content-type"] == JSON
         assert code_of(page) == "BAD_USER_INPUT"
