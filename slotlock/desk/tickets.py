@@ -15,6 +15,7 @@ from slotlock.domain.settling import seen_at
 from slotlock.domain.slots import Slot
 from slotlock.domain.tickets import RequestLost, Ticket, TicketRef, TicketStatus
 from slotlock.stores.answers import KeptAnswer
+from slotlock.stores.mongo import is_away
 from slotlock.stores.queue import Standing
 from slotlock.stores.redis import RedisAwayError
 from slotlock.stores.slots import Look
@@ -60,9 +61,15 @@ async def standing_ticket(desk: Desk, ref: TicketRef, standing: Standing) -> Tic
     again, a later one stands there.
 
     It may have been answered all the same, by other means or before it came back into the line, and
-    what was answered stays so.
+    what was answered stays so. While MongoDB is away it is told where it stands.
     """
-    return await _kept(desk, ref) or replace(standing.ticket, ref=ref)
+    try:
+        kept = await _kept(desk, ref)
+    except Exception as error:
+        if not is_away(error):
+            raise
+        kept = None
+    return kept or replace(standing.ticket, ref=ref)
 
 
 async def _kept(desk: Desk, ref: TicketRef) -> Ticket | None:
