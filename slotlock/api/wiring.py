@@ -31,6 +31,7 @@ from slotlock.stores.resources import Resources
 from slotlock.stores.sign_outs import SignOuts
 from slotlock.stores.slots import Slots
 from slotlock.stores.teams import Teams
+from slotlock.stores.trials import Trials
 from slotlock.stores.users import Users
 from slotlock.stores.writes import Writes
 
@@ -65,6 +66,7 @@ async def open_office(settings: Settings) -> AsyncIterator[Office]:
             teams=Teams(database),
             campaigns=Campaigns(database),
             resources=Resources(database),
+            trials=Trials(database),
             locks=Locks(line),
             lines=Lines(),
             queue=Queue(line, settings.queue_partitions, settings.queue_length),

@@ -140,7 +140,9 @@ async def _serve_line(
         except RedisAwayError:
             raise
         except Exception as error:
-            if is_away(error):  # or fewer may be done in the time that all are not
+            # Where no write succeeds it is no request's own; or fewer may be done in the time that
+            # all are not.
+            if is_away(error) or not await desk.trials.succeed():
                 most = max(most // 2, 1)
                 await asyncio.sleep(AWAY_S)
             elif len(left) > 1:  # one of them, perhaps, and the others shall not suffer for it

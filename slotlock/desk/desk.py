@@ -16,6 +16,7 @@ from slotlock.stores.queue import Queue
 from slotlock.stores.resources import Resources
 from slotlock.stores.slots import Slots
 from slotlock.stores.teams import Teams
+from slotlock.stores.trials import Trials
 from slotlock.stores.users import Users
 from slotlock.stores.writes import Writes
 
@@ -38,6 +39,7 @@ class Desk:
     teams: Teams
     campaigns: Campaigns
     resources: Resources
+    trials: Trials
     locks: Locks
     lines: Lines
     queue: Queue

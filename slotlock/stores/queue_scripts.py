@@ -61,8 +61,8 @@ local function come(slot)
 end
 """
 
-# ARGV: k field, c field, question, most in line, slot, then the fields and values of the entry.
-# When it came is kept with it: ids go on from the highest, by a clock that was ahead for once.
+# ARGV: k field, c field, question, most in line and aside, slot, then the fields and values of the
+# entry. When it came is kept with it: ids go on from the highest, by a clock that was ahead once.
 # Answers what is known of the request, how many have left, and under which k field; nil when full.
 ADD = (
     _COME
@@ -74,7 +74,8 @@ if not before then
   before = same and known(same, ARGV[5])
 end
 if before then return before end
-if redis.call('xlen', KEYS[1]) >= tonumber(ARGV[4]) then return false end
+local kept = redis.call('xlen', KEYS[1]) + redis.call('xlen', KEYS[3])
+if kept >= tonumber(ARGV[4]) then return false end
 local number = come(ARGV[5])
 local fields = {unpack(ARGV, 6)}
 fields[#fields + 1], fields[#fields + 2] = 'ms', ms

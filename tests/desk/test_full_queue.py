@@ -1,7 +1,10 @@
 """A full line: whoever comes is told at once, and those who stand there keep their place."""
 
+from typing import Any
+
 import pytest
 
+from slotlock.stores.queue_scripts import keys
 from tests.support.client import Json
 from tests.support.tickets import QueueScene, line, partition_of
 
@@ -47,6 +50,18 @@ async def test_a_full_part_of_the_line_is_full_for_its_slots_only(
         other = await line.slot(app)
     told = await line.customer(app, LENGTH).request(other)
     assert told["__typename"] == ("QueueFull" if together else "Ticket")
+
+
+async def test_what_is_set_aside_takes_up_room_until_an_operator_decides(line: QueueScene) -> None:
+    app = line.counter(length=LENGTH)
+    slot_id = await line.slot(app, capacity=5)
+    customers = line.customers(app, LENGTH)
+    aside = keys(partition_of(slot_id))[2]
+    entries: list[Any] = [line.redis.xadd(aside, {"reason": "?"}) for _ in range(LENGTH - 1)]
+    await customers[0].stand(slot_id)
+    assert (await customers[1].request(slot_id))["__typename"] == "QueueFull"
+    line.redis.xdel(aside, *entries)
+    await customers[1].stand(slot_id)
 
 
 def _plain(ticket: Json) -> Json:

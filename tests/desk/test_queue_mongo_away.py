@@ -85,6 +85,7 @@ async def test_however_often_it_is_tried_while_mongodb_is_away_all_are_answered_
     await asyncio.to_thread(before.wait_until_reached)
     _, tried = scene.paused_worker("retried", "impatient")
     async with watching(line, 0) as watcher:
+        assert (await watcher.next())["status"] == "QUEUED"
         with away(mongo, harm):
             doomed.kill()
             line.let_locks_run_out()
@@ -95,6 +96,43 @@ async def test_however_often_it_is_tried_while_mongodb_is_away_all_are_answered_
     await says_of_mongodb(hall.front, "up")
     await line.assert_served(*TWO_OF_FOUR)
     assert scene.redis.xlen(keys(line.partition)[2]) == 0
+
+
+@contextmanager
+def closed_to_writes(scene: Scene) -> Iterator[None]:
+    """Let MongoDB refuse all writes for a while, as one that is full does."""
+    admin = scene.mongo.admin
+    admin.command({"setUserWriteBlockMode": 1, "global": True})
+    try:
+        yield
+    finally:
+        admin.command({"setUserWriteBlockMode": 1, "global": False})
+
+
+async def test_while_mongodb_refuses_all_writes_nobody_is_set_aside(
+    scene: Scene, hall: Hall
+) -> None:
+    line = await stand(scene, hall.front, size=4, places=2)
+    with closed_to_writes(scene):
+        _, tried = scene.paused_worker("retried", "impatient")
+        await asyncio.to_thread(tried.wait_until_reached)
+        assert await line.told() == ["QUEUED"] * 4
+    tried.go()
+    await line.assert_served(*TWO_OF_FOUR)
+    assert scene.redis.xlen(keys(line.partition)[2]) == 0
+
+
+async def test_who_alone_cannot_be_written_is_set_aside_by_a_mongodb_that_takes_other_writes(
+    scene: Scene, hall: Hall
+) -> None:
+    line = await stand(scene, hall.front, size=1, places=2)
+    database = scene.mongo.get_default_database()
+    database.command("collMod", "answers", validator={"never": True})
+    try:
+        scene.worker("impatient")
+        await line.until("SET_ASIDE")
+    finally:
+        database.command("collMod", "answers", validator={})
 
 
 @pytest.mark.parametrize("step", ["taken", "commit", "granted", "kept"])

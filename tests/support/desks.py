@@ -28,6 +28,7 @@ from slotlock.stores.redis import RedisLine, redis_client
 from slotlock.stores.resources import Resources
 from slotlock.stores.slots import Slots
 from slotlock.stores.teams import Teams
+from slotlock.stores.trials import Trials
 from slotlock.stores.users import Users
 from slotlock.stores.writes import Changes, Writes
 from tests.support.acts import MORNING
@@ -158,6 +159,7 @@ async def _open(closing: AsyncExitStack, mongo_url: str, redis_url: str, clock: 
         teams=Teams(database),
         campaigns=Campaigns(database),
         resources=Resources(database),
+        trials=Trials(database),
         locks=locks,
         lines=Lines(),
         queue=Queue(line),

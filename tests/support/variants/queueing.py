@@ -104,6 +104,10 @@ def holds_raise() -> None:
         return request_of(self, *arguments)
 
     Asking.request = raising  # type: ignore[method-assign,assignment]
+    _tried_again_soon()
+
+
+def _tried_again_soon() -> None:
     admitting.TRIED_AGAIN_S = (0.05,) * len(admitting.TRIED_AGAIN_S)  # type: ignore[assignment]
 
 
@@ -119,8 +123,11 @@ def holds_kill() -> None:
 
 
 def impatient() -> None:
-    """No guard: MongoDB is given up after half a second, so that many tries take little time."""
+    """No guard: MongoDB is given up after half a second, and requests that fail after less, so that
+    many tries take little time.
+    """
     mongo.SELECTION_TIMEOUT_MS = mongo.OPERATION_TIMEOUT_MS = 500
+    _tried_again_soon()
 
 
 MISHAPS = {"holds-raise": holds_raise, "holds-kill": holds_kill, "impatient": impatient}
