@@ -9,7 +9,8 @@ import pytest
 from slotlock.api.embedded import Servers, embedded_servers
 from tests.support.client import http_client
 from tests.support.people import Crowd, make_crowd
-from tests.support.processes import AppProcess, app_process, environment, what_went_wrong
+from tests.support.processes import AppProcess, environment, what_went_wrong
+from tests.support.troupe import forked_app
 
 
 @pytest.hookimpl(wrapper=True)
@@ -33,7 +34,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 @pytest.fixture(scope="session")
 def app(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
     """One process of the app, with a database of its own."""
-    with app_process(environment(servers, "one_app"), tmp_path_factory.mktemp("app")) as running:
+    with forked_app(environment(servers, "one_app"), tmp_path_factory.mktemp("app")) as running:
         yield running
 
 
@@ -44,7 +45,7 @@ def two_apps(
     """Two processes of the app on one database, as behind a load balancer."""
     shared = environment(servers, "two_apps")
     logs = tmp_path_factory.mktemp("two_apps")
-    with app_process(shared, logs / "a") as first, app_process(shared, logs / "b") as second:
+    with forked_app(shared, logs / "a") as first, forked_app(shared, logs / "b") as second:
         yield first, second
 
 

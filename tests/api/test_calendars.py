@@ -13,8 +13,9 @@ from tests.support.calendars import CREATE, MINE, REVOKE, events, get, read, sub
 from tests.support.client import Json, in_hours
 from tests.support.desk import Person, let_holds_run_out, staffed
 from tests.support.exports import campaign
-from tests.support.processes import AppProcess, app_process, environment
+from tests.support.processes import AppProcess, environment
 from tests.support.stage import slot_document
+from tests.support.troupe import forked_app
 
 Pair = tuple[AppProcess, AppProcess]
 Three = tuple[Person, Person, Person]
@@ -238,7 +239,7 @@ async def test_where_reading_is_not_public_calendars_are_for_those_signed_in(
     servers: Servers, http: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     settings = {**environment(servers, "closed"), "SLOTLOCK_PUBLIC_READS": "false"}
-    with app_process(settings, tmp_path) as app:
+    with forked_app(settings, tmp_path) as app:
         (ada,), _ = await staffed(http, 1, app)
         nobody = Person(http, app.url)
         for path in ("/calendars/published.ics", "/calendars/campaigns/campaign_1.ics"):
@@ -279,7 +280,7 @@ async def test_too_many_meetings_leave_out_what_is_farthest(
         for at in (datetime(2034, 1, 1, tzinfo=UTC) + timedelta(hours=n) for n in range(480))
     ]
     timetable = {"first": "2034-01-01", "last": "2034-01-01", "extra": extra}
-    with app_process(environment(servers, "many"), tmp_path) as app:
+    with forked_app(environment(servers, "many"), tmp_path) as app:
         _, organiser = await staffed(http, 0, app)
         for number in range(5):
             created = await organiser.ask(

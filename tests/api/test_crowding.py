@@ -15,7 +15,8 @@ from slotlock.api.embedded import Servers
 from slotlock.domain.people import Role
 from tests.support.client import Json, socket
 from tests.support.people import auth_on, sign_in
-from tests.support.processes import AppProcess, app_process, environment
+from tests.support.processes import AppProcess, environment
+from tests.support.troupe import forked_app
 
 REQUESTS, SOCKETS, A_PERSON, AN_ADDRESS = 4, 8, 2, 5
 EVENTS = {"Accept": "text/event-stream"}
@@ -35,7 +36,7 @@ def small(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "SLOTLOCK_TRUSTED_PROXIES": "127.0.0.1",
         "SLOTLOCK_ALLOWED_ORIGINS": "https://app.example.org",
     }
-    with app_process(settings, tmp_path_factory.mktemp("small")) as app:
+    with forked_app(settings, tmp_path_factory.mktemp("small")) as app:
         yield app
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from slotlock.api.embedded import Servers
 from tests.support.client import socket as graphql_socket
-from tests.support.processes import AppProcess, app_process, environment
+from tests.support.processes import AppProcess, environment
+from tests.support.troupe import forked_app
 
 ASKED = json.dumps({"query": "{ __typename }"}).encode()
 START = b"POST /graphql HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
@@ -30,7 +31,7 @@ def hasty(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "SLOTLOCK_HEADER_TIMEOUT_S": "0.6",
         "SLOTLOCK_BODY_TIMEOUT_S": "0.6",
     }
-    with app_process(settings, tmp_path_factory.mktemp("hasty")) as app:
+    with forked_app(settings, tmp_path_factory.mktemp("hasty")) as app:
         yield app
 
 

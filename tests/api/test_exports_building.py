@@ -23,7 +23,8 @@ from tests.support.exports import (
     many_slots,
     rows_of,
 )
-from tests.support.processes import AppProcess, app_process, environment, free_port, wait_until
+from tests.support.processes import AppProcess, environment, free_port, wait_until
+from tests.support.troupe import forked_app
 
 NOWHERE = "0" * 24
 
@@ -34,7 +35,7 @@ def own_app(servers: Servers, tmp_path: Path) -> Iterator[tuple[AppProcess, Path
     folder = tmp_path / "temporary"
     folder.mkdir()
     settings = {**environment(servers, "exports"), "TMPDIR": str(folder)}
-    with app_process(settings, tmp_path / "log") as app:
+    with forked_app(settings, tmp_path / "log") as app:
         yield app, folder
 
 

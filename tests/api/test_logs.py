@@ -29,6 +29,7 @@ from tests.support.processes import (
     environment,
     wait_until,
 )
+from tests.support.troupe import forked_app
 
 SESSION = "{ __typename ... on Session { accessToken refreshToken } }"
 REGISTER = "mutation($input: RegisterInput!) { register(input: $input) " + SESSION + " }"
@@ -43,7 +44,7 @@ SET_PASSWORD = (
 @pytest.fixture
 def own_app(servers: Servers, tmp_path: Path) -> Iterator[AppProcess]:
     """An app whose log is of this test alone."""
-    with app_process(environment(servers, f"logs_{secrets.token_hex(4)}"), tmp_path) as running:
+    with forked_app(environment(servers, f"logs_{secrets.token_hex(4)}"), tmp_path) as running:
         yield running
 
 

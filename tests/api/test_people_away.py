@@ -10,8 +10,9 @@ import pytest
 from slotlock.api.embedded import Servers
 from tests.support.desk import Person, staffed
 from tests.support.files import class_of, imported
-from tests.support.processes import AppProcess, app_process, environment
+from tests.support.processes import AppProcess, environment
 from tests.support.servers import OwnServer, own_server
+from tests.support.troupe import forked_app
 
 ORIGIN = "https://school.example.org"
 HEADERS = {"Content-Type": "text/csv", "Origin": ORIGIN}
@@ -31,7 +32,7 @@ def office(
     """An app on it that lets another site's pages in."""
     own = {"SLOTLOCK_MONGO_URL": mongodb.url, "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
     settings = {**environment(servers, "unused"), **own}
-    with app_process(settings, tmp_path_factory.mktemp("office")) as running:
+    with forked_app(settings, tmp_path_factory.mktemp("office")) as running:
         yield running
 
 

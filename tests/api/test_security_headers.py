@@ -15,7 +15,8 @@ from slotlock.graphql.graphiql import CDN, graphiql_page
 from tests.support.calendars import subscribe
 from tests.support.desk import Person, staffed
 from tests.support.exports import campaign
-from tests.support.processes import AppProcess, app_process, environment
+from tests.support.processes import AppProcess, environment
+from tests.support.troupe import forked_app
 
 ORIGIN = "https://app.example.org"
 ALWAYS = {name.decode(): value.decode() for name, value in HEADERS}
@@ -33,7 +34,7 @@ PATHS = (
 def office(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
     """An app that lets the pages of one other site in."""
     settings = {**environment(servers, "headers"), "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
-    with app_process(settings, tmp_path_factory.mktemp("headers")) as running:
+    with forked_app(settings, tmp_path_factory.mktemp("headers")) as running:
         yield running
 
 

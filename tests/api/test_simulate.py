@@ -16,6 +16,7 @@ from slotlock.api.simulation.ledger import Ledger
 from tests.support.processes import SERVE, AppProcess, app_process, environment
 from tests.support.simulating import Simulated, Simulator, set_environment
 from tests.support.tickets import own_part
+from tests.support.troupe import forked_app
 
 Capture = pytest.CaptureFixture[str]
 
@@ -65,7 +66,7 @@ def queueing_app(
 ) -> Iterator[AppProcess]:
     """A process whose queue nobody else serves."""
     settings = environment(own_part(servers), "queueing_app")
-    with app_process(settings, tmp_path_factory.mktemp("queueing_app")) as running:
+    with forked_app(settings, tmp_path_factory.mktemp("queueing_app")) as running:
         yield running
 
 

@@ -10,9 +10,10 @@ import pytest
 from slotlock.api.embedded import Servers
 from tests.support.desk import wait_for
 from tests.support.fleets import SHAPES, Fleet, behind_sentinel
-from tests.support.processes import AppProcess, app_process, environment
+from tests.support.processes import AppProcess, environment
 from tests.support.queue_scenes import heard_the_end, stand, watching
 from tests.support.stage import Scene, scene_on
+from tests.support.troupe import forked_app
 
 
 @asynccontextmanager
@@ -24,7 +25,7 @@ async def served_on(
     one_node = {"SLOTLOCK_REDIS_URL": f"redis://127.0.0.1:{fleet.nodes[0].port}/0"}
     async with scene_on(settings | one_node, home / "logs", people=6) as scene:
         settings["SLOTLOCK_REDIS_URL"] = fleet.url
-        with app_process(settings, home / "front") as front:
+        with forked_app(settings, home / "front") as front:
             yield replace(scene, environment=settings), front
 
 

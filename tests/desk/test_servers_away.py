@@ -13,9 +13,10 @@ from redis import Redis
 
 from tests.support.client import BOOK, Client, Json, http_client
 from tests.support.people import Crowd, make_crowd
-from tests.support.processes import SECRET, AppProcess, app_process, wait_until
+from tests.support.processes import SECRET, AppProcess, wait_until
 from tests.support.servers import OwnServer, own_server
 from tests.support.stage import assert_whole, lock_key, slot_document, variant
+from tests.support.troupe import forked_app
 from tests.support.volley import book_at_once
 
 
@@ -41,7 +42,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
             "SLOTLOCK_SECRET_KEY": SECRET,
         }
         first, second = (
-            stack.enter_context(app_process(settings, home / name)) for name in ("a", "b")
+            stack.enter_context(forked_app(settings, home / name)) for name in ("a", "b")
         )
         yield Town(mongo, valkey, (first, second))
 

@@ -8,7 +8,8 @@ import pytest
 from slotlock.api.embedded import Servers
 from slotlock.graphql.cursors import sealed
 from tests.support.lists import FIELDS, LISTS, Office, open_office
-from tests.support.processes import AppProcess, app_process, environment
+from tests.support.processes import AppProcess, environment
+from tests.support.troupe import forked_app
 
 SO_FAR = 4
 ID = "0123456789abcdef01234567"
@@ -78,7 +79,7 @@ EDGES: list[list[object]] = [
 @pytest.fixture(scope="module")
 def app(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
     """An app whose lists hold nothing of other tests."""
-    with app_process(environment(servers, "lists"), tmp_path_factory.mktemp("lists")) as running:
+    with forked_app(environment(servers, "lists"), tmp_path_factory.mktemp("lists")) as running:
         yield running
 
 

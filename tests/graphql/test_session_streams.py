@@ -16,9 +16,10 @@ from slotlock.auth.sessions import open_session
 from slotlock.domain.people import Role
 from tests.support.client import WATCH, Client, Socket, socket
 from tests.support.people import auth_on, somebody
-from tests.support.processes import AppProcess, app_process, database_url, environment
+from tests.support.processes import AppProcess, database_url, environment
 from tests.support.servers import own_server
 from tests.support.stage import variant
+from tests.support.troupe import forked_app
 
 Pair = tuple[AppProcess, AppProcess]
 
@@ -121,7 +122,7 @@ async def test_sockets_end_with_their_sessions_while_redis_is_away(
     with ExitStack() as stack:
         valkey = stack.enter_context(own_server(tmp_path / "valkey", "valkey"))
         settings = environment(servers, "streams_alone") | {"SLOTLOCK_REDIS_URL": valkey.url}
-        apps = [stack.enter_context(app_process(settings, tmp_path / name)) for name in "ab"]
+        apps = [stack.enter_context(forked_app(settings, tmp_path / name)) for name in "ab"]
         valkey.kill()
         async with auth_on(database_url(servers, "streams_alone")) as auth:
             for app in apps:

@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx
 
 from slotlock.api.embedded import Servers
-from tests.support.processes import AppProcess, app_process, environment, wait_until
+from tests.support.processes import AppProcess, environment, wait_until
+from tests.support.troupe import forked_app
 
 READS, WRITES, PEOPLE = 20, 15, 2
 
@@ -28,7 +29,7 @@ def limited_app(
         "SLOTLOCK_TRUSTED_PROXIES": "10.1.1.7,127.0.0.0/8",
         **more,
     }
-    with app_process(settings, directory) as app:
+    with forked_app(settings, directory) as app:
         yield app
 
 

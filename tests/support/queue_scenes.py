@@ -14,9 +14,10 @@ from slotlock.stores.queue import PARTITIONS
 from slotlock.stores.queue_scripts import keys
 from tests.support.client import Json, Socket, socket
 from tests.support.desk import Person, wait_for
-from tests.support.processes import AppProcess, app_process, environment
+from tests.support.processes import AppProcess, environment
 from tests.support.servers import OwnServer, own_server
 from tests.support.stage import Scene, assert_whole, lock_key
+from tests.support.troupe import forked_app
 
 TICKET = """fragment T on Ticket {
   id status place slotId
@@ -52,7 +53,7 @@ def open_hall(servers: Servers, home: Path, name: str, mongo_url: str = "") -> I
         }
         if mongo_url:
             settings["SLOTLOCK_MONGO_URL"] = mongo_url
-        with app_process(settings, home / "front") as front:
+        with forked_app(settings, home / "front") as front:
             yield Hall(valkey, front)
 
 
