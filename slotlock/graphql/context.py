@@ -8,6 +8,7 @@ import strawberry
 from strawberry.dataloader import DataLoader
 
 from slotlock.auth.auth import Auth
+from slotlock.auth.own_sessions import OwnSession, list_sessions
 from slotlock.auth.tokens import BadTokenError
 from slotlock.desk import reading
 from slotlock.desk.desk import Desk
@@ -46,6 +47,14 @@ class Context:
         self.users: DataLoader[UserId, User | None] = DataLoader(self._load_users)
         self.slots: DataLoader[SlotId, Slot | None] = DataLoader(self._load_slots)
         self.lines: DataLoader[SlotId, Sequence[WaitId]] = DataLoader(self._load_lines)
+        # Of the caller, the only one who sees any.
+        self.sessions: DataLoader[UserId, Sequence[OwnSession]] = DataLoader(self._load_sessions)
+
+    def afresh(self) -> "Context":
+        """The same for the next event of a subscription: what was loaded may have changed."""
+        return Context(
+            self.desk, self.auth, self._identity, self.client, public_reads=self._public_reads
+        )
 
     @property
     def caller(self) -> Caller:
@@ -76,6 +85,9 @@ class Context:
     async def _load_slots(self, slot_ids: list[SlotId]) -> Sequence[Slot | None]:
         found = await reading.find_slots(self.desk, slot_ids, self.reader)
         return [found.get(slot_id) for slot_id in slot_ids]
+
+    async def _load_sessions(self, user_ids: list[UserId]) -> Sequence[Sequence[OwnSession]]:
+        return [await list_sessions(self.auth, self.caller) for _ in user_ids]
 
     async def _load_users(self, user_ids: list[UserId]) -> Sequence[User | None]:
         found = await self.desk.users.by_ids(user_ids)

@@ -14,7 +14,8 @@ from slotlock.graphql.context import UNKNOWN, Client, Context, Identity
 from slotlock.graphql.documents import DocumentError, Documents, Operation
 from slotlock.graphql.errors import Code, RateLimitedError, failure
 from slotlock.graphql.execution import Answer, count
-from slotlock.graphql.rates import Rates
+from slotlock.graphql.kinds import Kind
+from slotlock.graphql.rates import Asked, Rates
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,14 @@ class Conversation:
     # When the process is about to stop: what streams wait for, and what sockets want called.
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     farewells: set[Callable[[], Awaitable[None]]] = field(default_factory=set)
+    # Queries and mutations that answer in streams of events, until they are done.
+    unbroken: set[asyncio.Future[Answer]] = field(default_factory=set)
 
     async def stop(self) -> None:
         """End every stream and close every socket."""
         self.stopping.set()
         await asyncio.gather(*(farewell() for farewell in list(self.farewells)))
+        await asyncio.gather(*self.unbroken, return_exceptions=True)
 
     async def identity(self, authorization: str | None) -> Identity:
         """Who asks, or why that cannot be told."""
@@ -45,6 +49,22 @@ class Conversation:
             return await identify(self.auth, authorization)
         except BadTokenError as error:
             return error
+
+    async def read(
+        self, sent: object, authorization: str | None, client: Client
+    ) -> "GraphQLRequest":
+        """The request in a decoded body or message. Errors: DocumentError, RateLimitedError."""
+        wanted = _wanted(sent)
+        if not self.documents.remembers(wanted.text):
+            whose = claimed(self.auth, authorization)
+            weights = {Kind.DOCUMENT: 1 + len(wanted.text) // 1000}
+            await self._allow(self.rates.ask(weights, whose, client.address))
+        operation = self.documents.operation(wanted.text, wanted.operation_name)
+        return GraphQLRequest(operation, wanted.variables)
+
+    async def _allow(self, asked: Asked | None) -> None:
+        if wait_ms := await self.rates.wait_ms(asked):
+            raise RateLimitedError(wait_ms)
 
     async def admit(
         self, operation: Operation, authorization: str | None, client: Client
@@ -57,10 +77,11 @@ class Conversation:
         except Exception:
             count(operation, Answer({"errors": [failure(Code.INTERNAL, "")]}))
             raise
-        if wait_ms := await self.rates.wait_ms(asked):
-            limited = RateLimitedError(wait_ms)
+        try:
+            await self._allow(asked)
+        except RateLimitedError as limited:
             count(operation, Answer({"errors": [limited.shown]}))
-            raise limited
+            raise
         return identity
 
     def context(self, identity: Identity, client: Client = UNKNOWN) -> Context:
@@ -83,8 +104,14 @@ class GraphQLRequest:
     variables: dict[str, Any] | None
 
 
-def read_request(documents: Documents, sent: object) -> GraphQLRequest:
-    """The request in a decoded body or message payload. Errors: DocumentError."""
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    text: str
+    operation_name: str | None
+    variables: dict[str, Any] | None
+
+
+def _wanted(sent: object) -> _Wanted:
     if isinstance(sent, list):
         raise _bad("Batches are not supported: send one request at a time.")
     if not isinstance(sent, dict):
@@ -99,7 +126,7 @@ def read_request(documents: Documents, sent: object) -> GraphQLRequest:
         raise _bad("`extensions` is an object or null.")
     if name is not None and not isinstance(name, str):
         raise _bad("`operationName` is a string or null.")
-    return GraphQLRequest(documents.operation(query, name or None), variables)
+    return _Wanted(query, name or None, variables)
 
 
 def _bad(message: str) -> DocumentError:

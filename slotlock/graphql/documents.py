@@ -24,6 +24,7 @@ from slotlock.graphql.errors import Code, failure
 from slotlock.graphql.kinds import Kind, weights_of
 from slotlock.graphql.lately import Lately
 from slotlock.graphql.limits import MAX_TEXT, MAX_TOKENS, excess
+from slotlock.graphql.overlaps import overlap
 
 # What a text of 2,000 characters is parsed to can take 250 kB, so texts are not only counted.
 MAX_REMEMBERED, MAX_REMEMBERED_LENGTH = 500, 500_000
@@ -76,6 +77,10 @@ class Documents:
         self._seen = Lately(MAX_REMEMBERED, MAX_REMEMBERED_LENGTH)
         self._refused: Lately[Errors] = Lately(MAX_REFUSED, MAX_REFUSED_LENGTH)
 
+    def remembers(self, text: str) -> bool:
+        """Whether to read this text costs nothing."""
+        return text in self._seen or text in self._refused
+
     def operation(self, text: str, name: str | None) -> Operation:
         """The operation that a request means. Errors: DocumentError."""
         operations = self._seen.find(text)
@@ -100,7 +105,7 @@ class Documents:
     def _checked(self, text: str) -> DocumentNode:
         try:
             document = parse(text, max_tokens=MAX_TOKENS)
-            too_large = excess(self._schema, document)
+            too_large = excess(self._schema, document) or overlap(document)
         except GraphQLSyntaxError as error:
             if f"more than {MAX_TOKENS} tokens" in error.message:
                 raise _too_large(f"A document has at most {MAX_TOKENS} tokens.") from None

@@ -6,12 +6,13 @@ from contextlib import ExitStack, aclosing, suppress
 from typing import Any
 
 import orjson
+from graphql import OperationType
 
 from slotlock.domain.people import Caller
 from slotlock.graphql.context import Context, Identity
 from slotlock.graphql.conversation import Conversation, GraphQLRequest
 from slotlock.graphql.errors import RateLimitedError
-from slotlock.graphql.execution import answers
+from slotlock.graphql.execution import answers, run
 
 # Proxies give up on silence after 60 s or so.
 KEEP_ALIVE_S = 12.0
@@ -29,7 +30,13 @@ async def event_stream(
         conversation.streams_per_address.room_for(context.client.address) as room_there,
     ):
         if room and room_there:
-            async with aclosing(_events(conversation, asked, identity, context)) as events:
+            subscribes = asked.operation.kind is OperationType.SUBSCRIPTION
+            events = (
+                _events(conversation, asked, identity, context)
+                if subscribes
+                else _answered(conversation, asked, context)
+            )
+            async with aclosing(events):
                 async for event in events:
                     yield event
         else:
@@ -37,10 +44,22 @@ async def event_stream(
             yield _next({"errors": [failed]}) + COMPLETE
 
 
+async def _answered(
+    conversation: Conversation, asked: GraphQLRequest, context: Context
+) -> AsyncGenerator[bytes, None]:
+    """The one answer. What was begun is finished, whether or not anyone still listens."""
+    answering = asyncio.ensure_future(run(asked.operation, asked.variables, context))
+    conversation.unbroken.add(answering)
+    answering.add_done_callback(conversation.unbroken.discard)
+    while not (await asyncio.wait((answering,), timeout=KEEP_ALIVE_S))[0]:
+        yield b":\n\n"
+    yield _next(answering.result().body) + COMPLETE
+
+
 async def _events(
     conversation: Conversation, asked: GraphQLRequest, identity: Identity, context: Context
 ) -> AsyncGenerator[bytes, None]:
-    """The events, until the operation, the token or the session ends or the process stops."""
+    """A subscription's events, until it, the token or the session ends or the process stops."""
     lasts = asyncio.get_running_loop().create_task(_lasts(conversation, identity))
     with ExitStack() as ending:
         ending.callback(lasts.cancel)

@@ -70,7 +70,7 @@ async def answers(
         try:
             async with aclosing(source):
                 async for event in source:
-                    yield await _executed(operation, variables, context, event)
+                    yield await _executed(operation, variables, context.afresh(), event)
         except Exception as error:
             # Raised by the source of events itself, so it belongs to no event but to its field.
             path = [key for key, _ in operation.roots]

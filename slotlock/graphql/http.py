@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from slotlock.graphql.accept import names, preferred
 from slotlock.graphql.addresses import client_of
-from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
+from slotlock.graphql.conversation import Conversation, GraphQLRequest
 from slotlock.graphql.documents import DocumentError
 from slotlock.graphql.errors import Code, RateLimitedError, failure, internal
 from slotlock.graphql.events import event_stream
@@ -25,6 +25,7 @@ JSON = "application/json"
 GRAPHQL_JSON = "application/graphql-response+json"
 EVENTS = "text/event-stream"
 HTML = "text/html"
+MOST_ACCEPT = 1_000
 OFFERED = (JSON, GRAPHQL_JSON, EVENTS)
 OFFERED_TO_BROWSERS = (*OFFERED, HTML)
 
@@ -70,7 +71,8 @@ class HttpEndpoint:
         await response(scope, receive, send)
 
     def _media_type(self, request: Request) -> str:
-        accept = ",".join(request.headers.getlist("accept")) or "*/*"
+        # Cut, as what was made of it is remembered: browsers send some 150 characters.
+        accept = ",".join(request.headers.getlist("accept"))[:MOST_ACCEPT] or "*/*"
         get, development = request.method == "GET", self._conversation.development
         chosen = preferred(accept, OFFERED_TO_BROWSERS if get and development else OFFERED)
         if chosen is None:
@@ -87,10 +89,10 @@ class HttpEndpoint:
             return graphiql_page()
         get = request.method == "GET"
         sent = _query_string(request) if get else _decoded(await _body(request))
-        asked = read_request(self._conversation.documents, sent)
+        client, authorization = client_of(request), request.headers.get("authorization")
+        asked = await self._conversation.read(sent, authorization, client)
         if get and asked.operation.kind is OperationType.MUTATION:
             raise HttpError(405, "A mutation is sent by POST.", {"Allow": "POST"})
-        client, authorization = client_of(request), request.headers.get("authorization")
         identity = await self._conversation.admit(asked.operation, authorization, client)
         context = self._conversation.context(identity, client)
         if media_type == EVENTS:

@@ -16,12 +16,13 @@ from graphql import (
 
 
 class Kind(StrEnum):
-    """The kinds of root fields that are counted apart."""
+    """The kinds of root fields that are counted apart, and documents that were not seen lately."""
 
     READ = "read"
     WRITE = "write"
     SUBSCRIBE = "subscribe"
     SIGN_IN = "sign-in"
+    DOCUMENT = "document"
 
 
 _KINDS = {

@@ -15,6 +15,9 @@ class Lately(Generic[Made]):
         self._made: OrderedDict[str, Made] = OrderedDict()
         self._characters = 0
 
+    def __contains__(self, text: str) -> bool:
+        return text in self._made
+
     def find(self, text: str) -> Made | None:
         """What was made of a text, if that is still known."""
         made = self._made.get(text)

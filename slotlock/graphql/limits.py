@@ -5,7 +5,7 @@ the wire, not what it expands to. This runs before validation, whose cost is not
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphql import (
     DocumentNode,
@@ -104,7 +104,7 @@ class _Measure:
                 yield self._operation(node)
         # What no operation uses is refused by validation, at a price.
         for name in self._fragments.keys() - self._measured.keys():
-            yield self._fragment(name)
+            yield replace(self._fragment(name), roots=0)
 
     def _operation(self, node: OperationDefinitionNode) -> Size:
         size = _directives(node, *(node.variable_definitions or ()))

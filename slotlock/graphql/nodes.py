@@ -1,6 +1,5 @@
 """Fetching anything again by its id, as far as the caller may see it."""
 
-from slotlock.auth import own_sessions
 from slotlock.desk import campaigns, reading, teams, tickets
 from slotlock.graphql import ids
 from slotlock.graphql.context import Context
@@ -41,6 +40,6 @@ async def load_node(context: Context, gid: str) -> Node | None:
 
 async def _session(context: Context, gid: str) -> OpenSession | None:
     caller = context.caller
-    theirs = await own_sessions.list_sessions(context.auth, caller)
+    theirs = await context.sessions.load(caller.user_id)
     shown = (OpenSession.of(session, caller.user_id) for session in theirs)
     return next((session for session in shown if session.id == gid), None)

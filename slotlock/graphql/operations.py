@@ -11,7 +11,7 @@ from graphql import OperationType
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
 from slotlock.graphql.context import Client
-from slotlock.graphql.conversation import Conversation, GraphQLRequest, read_request
+from slotlock.graphql.conversation import Conversation, GraphQLRequest
 from slotlock.graphql.documents import DocumentError
 from slotlock.graphql.errors import RateLimitedError, internal
 from slotlock.graphql.execution import answers
@@ -79,7 +79,7 @@ class Operations:
         self, operation_id: str, payload: dict[str, Any], authorization: str | None
     ) -> None:
         try:
-            asked = read_request(self._conversation.documents, payload)
+            asked = await self._conversation.read(payload, authorization, self._client)
             identity = await self._conversation.admit(asked.operation, authorization, self._client)
             if isinstance(identity, BadTokenError):
                 await self._reject(str(identity))

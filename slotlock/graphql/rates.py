@@ -18,6 +18,8 @@ from slotlock.stores.redis import RedisAwayError
 # A minute, of one person. Subscriptions begin again, ten a socket, when a connection comes back.
 SIGN_INS = 30
 SUBSCRIPTIONS = 200
+# Kilobytes of documents that were not seen lately. A client has few; each costs up to 10 ms a kB.
+DOCUMENTS, DOCUMENTS_PER_ADDRESS = 300, 6_000
 
 UNCHECKED = Counter(
     "slotlock_rate_limit_unchecked_total", "Times that a rate was not looked at: Redis was away"
@@ -45,11 +47,14 @@ class Rates:
             Kind.WRITE: writes,
             Kind.SUBSCRIBE: SUBSCRIPTIONS,
             Kind.SIGN_IN: SIGN_INS,
+            Kind.DOCUMENT: DOCUMENTS,
         }
         self._of_person = {kind: Limit(kind.value, n) for kind, n in most.items()}
         self._of_address = {
             kind: Limit(kind.value, n * people_per_address) for kind, n in most.items()
         }
+        # Reading them is the one thing that a person can make dear: not so often as for many.
+        self._of_address[Kind.DOCUMENT] = Limit(Kind.DOCUMENT.value, DOCUMENTS_PER_ADDRESS)
 
     def ask(
         self, weights: Mapping[Kind, int], person: UserId | None, address: str | None

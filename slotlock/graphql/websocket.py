@@ -73,6 +73,7 @@ class Socket:
         self._acknowledged = False
         self._closed = False
         self._timers: list[asyncio.TimerHandle] = []
+        self._closing: set[asyncio.Task[None]] = set()
         # What is undone when the socket ends, however it ends.
         self._ending = contextlib.ExitStack()
 
@@ -207,7 +208,13 @@ class Socket:
 
     def _in_time(self, seconds: float, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
         loop = asyncio.get_running_loop()
-        self._timers.append(loop.call_later(seconds, lambda: loop.create_task(act())))
+
+        def begin() -> None:
+            task = loop.create_task(act())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+        self._timers.append(loop.call_later(seconds, begin))
 
     async def _close_uninitialised(self) -> None:
         if not self._initialised:

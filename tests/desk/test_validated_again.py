@@ -85,7 +85,7 @@ CHANGES: dict[str, tuple[Callable[[Desk], Awaitable[None]], str]] = {
     "the slot is called off": (called_off, "SLOT_CANCELLED"),
     "the campaign closes": (closed, "CLOSED"),
     "the opening is put off": (put_off, "NOT_YET_OPEN"),
-    "the campaign is unpublished": (unpublished, "CLOSED"),
+    "the campaign is unpublished": (unpublished, "SLOT_NOT_FOUND"),
     "the person leaves the group": (out_of_the_group, "NOT_ELIGIBLE"),
     "something else clashes": (clashing, "TIME_CONFLICT"),
     "they have as many as may be": (as_many_as_may_be, "LIMIT_REACHED"),

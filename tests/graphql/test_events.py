@@ -5,11 +5,15 @@ from collections.abc import AsyncIterator
 import httpx
 import orjson
 import pytest
+from redis import Redis
 
+from slotlock.api.embedded import Servers
 from slotlock.domain.people import Role
 from tests.support.client import CREATE, WATCH, Client, Json, http_client, slot_fields
+from tests.support.offices import until
 from tests.support.people import auth_on, sign_in
 from tests.support.processes import AppProcess, wait_until
+from tests.support.stage import lock_key
 
 EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}
 
@@ -116,3 +120,26 @@ async def test_a_mutation_is_answered_by_events_too(organiser: Client) -> None:
     name, created = await event(lines)
     assert (name, created["data"]["createSlot"]["__typename"]) == ("next", "Slot")
     assert await event(lines) == ("complete", {})
+
+
+async def test_an_act_that_was_begun_is_answered_though_its_session_ends_meanwhile(
+    organiser: Client, servers: Servers
+) -> None:
+    slot = await organiser.create_slot()
+    lock = lock_key(slot["id"])
+    book = "mutation($id: ID!) { bookSlot(input: {slotId: $id, waitMs: 20000}) { __typename } }"
+    sent = {"query": book, "variables": {"id": slot["id"]}}
+    url, headers = organiser.url + "/graphql", {**organiser.headers, **EVENTS}
+    with Redis.from_url(servers.redis_url) as redis:
+        redis.set(lock, "somebody-else:1", px=60_000)
+        async with organiser.http.stream("POST", url, json=sent, headers=headers) as response:
+
+            async def waits() -> bool:
+                return bool(redis.exists(lock.replace(":lock", ":line")))
+
+            await until(waits, "it waits")
+            assert await organiser.ask("mutation { logout }") is True
+            redis.delete(lock)
+            name, answer = await event(response.aiter_lines())
+    assert name == "next"
+    assert answer == {"data": {"bookSlot": {"__typename": "Booked"}}}

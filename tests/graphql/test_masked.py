@@ -12,7 +12,8 @@ from slotlock.api.embedded import Servers
 from slotlock.api.settings import Settings
 from slotlock.desk.availability import Watch
 from slotlock.domain.availability import Availability
-from slotlock.graphql.conversation import Conversation, read_request
+from slotlock.graphql.context import UNKNOWN
+from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.execution import answers
 from slotlock.stores.ids import new_slot_id
 from slotlock.stores.writes import Changes
@@ -53,7 +54,7 @@ async def test_a_source_of_events_that_fails_is_masked(
         slot_id = new_slot_id()
         assert await conversation.desk.writes.commit(Changes((), new=(slot(5, id=slot_id),)))
         sent = {"query": WATCH, "variables": {"slots": [f"slot_{slot_id}"]}}
-        asked = read_request(conversation.documents, sent)
+        asked = await conversation.read(sent, None, UNKNOWN)
         stream = answers(asked.operation, asked.variables, conversation.context(None))
         with caplog.at_level(logging.ERROR):
             first, last = [answer async for answer in stream]

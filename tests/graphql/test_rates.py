@@ -12,6 +12,7 @@ import pytest
 
 from slotlock.api.embedded import Servers
 from slotlock.domain.people import Role
+from slotlock.graphql.rates import DOCUMENTS_PER_ADDRESS
 from tests.support.client import Client, Json, http_client, socket
 from tests.support.limited import PEOPLE, READS, WRITES, early_in_a_minute, limited_app, statuses
 from tests.support.people import auth_on, sign_in
@@ -209,3 +210,22 @@ async def test_without_redis_all_may_read_and_sign_ins_are_counted_by_the_proces
     answers: list[Any] = [await lonely.post(many) for _ in range(PEOPLE * 30 // 15 + 1)]
     assert [answer.status_code for answer in answers[:-1]] == [200] * (len(answers) - 1)
     assert answers[-1].status_code == 429
+
+
+async def test_documents_that_were_not_seen_lately_are_counted_by_their_length(
+    limited: AppProcess,
+) -> None:
+    async with http_client() as http:
+        nobody = From(http, limited.url)
+        nobody.address = str(IPv4Address(next(addresses)))
+        large = [f"{{ nothing{n} }} #".ljust(19_999) for n in range(DOCUMENTS_PER_ADDRESS // 20)]
+        for text in large:
+            assert (await nobody.post(text)).json()["errors"][0]["extensions"]["code"] in (
+                "GRAPHQL_VALIDATION_FAILED"
+            )
+        refused = await nobody.post("{ nothing }")
+        assert refused.status_code == 429
+        assert refused.json()["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
+        # Both are remembered: what is known costs nothing, whether it is good or not.
+        assert (await nobody.post(large[-1])).status_code == 200
+        assert (await nobody.post(ONE)).status_code == 200
