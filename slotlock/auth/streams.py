@@ -72,7 +72,8 @@ class Streams:
         heal_at = loop.time() + HEAL_EVERY_S
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), max(heal_at - loop.time(), 0))
+                async with asyncio.timeout_at(heal_at):
+                    await self._wake.wait()
             self._wake.clear()
             whose, self._changed = self._changed, set()
             if loop.time() >= heal_at:
