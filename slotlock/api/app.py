@@ -126,7 +126,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         )
         closing.enter_context(farewell_before_stop(conversation))
         yield {
-            "http": HttpEndpoint(conversation),
+            "http": HttpEndpoint(conversation, settings.max_body),
             "socket": SocketEndpoint(conversation),
             "people_import": import_endpoint(auth),
             "people_invitations": invitations_endpoint(auth),

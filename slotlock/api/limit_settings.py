@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode
 
 from slotlock.api.proxies import network_problem
@@ -14,7 +14,7 @@ class LimitSettings(BaseSettings):
     rate_limits: bool = Field(
         default=True,
         description="Whether rates are limited; `off` for benchmarks, simulations and closed "
-        "networks.",
+        "networks. Passwords are guarded all the same.",
     )
     rate_reads: int = Field(
         default=1200,
@@ -35,10 +35,12 @@ class LimitSettings(BaseSettings):
         default=10_000,
         ge=1,
         description="How many requests may be under way in a process, those included that wait "
-        "their turn (`waitMs`) and event streams; further ones are told 503 at once.",
+        "their turn (`waitMs`) but no event streams; further ones are told 503 at once.",
     )
     max_sockets: int = Field(
-        default=20_000, ge=1, description="How many WebSockets may be open in a process; then 503."
+        default=20_000,
+        ge=2,
+        description="How many WebSockets and event streams may be open in a process; then 503.",
     )
     streams_per_person: int = Field(
         default=20,
@@ -46,9 +48,16 @@ class LimitSettings(BaseSettings):
         description="How many WebSockets and event streams a person may have open in a process.",
     )
     streams_per_address: int = Field(
-        default=10_000,
+        default=5_000,
         ge=1,
-        description="How many WebSockets and event streams an address may have open in a process.",
+        description="How many WebSockets and event streams an address may have open in a process: "
+        "fewer than `SLOTLOCK_MAX_SOCKETS`, so that one address leaves room for others.",
+    )
+    max_body: int = Field(
+        default=64 * 1024,
+        ge=1024,
+        le=10_000_000,
+        description="How many bytes a request to `/graphql` and a message of a WebSocket may have.",
     )
     header_timeout_s: float = Field(
         default=10,
@@ -65,6 +74,15 @@ class LimitSettings(BaseSettings):
         "(`10.0.0.7,fd00::/8`): only they are believed when `X-Forwarded-For` names whom they ask "
         "for.",
     )
+
+    @field_validator("streams_per_address")
+    @classmethod
+    def _leaves_room(cls, streams: int, info: ValidationInfo) -> int:
+        # A wrong maximum is not in `data` and has a line of its own.
+        most = info.data.get("max_sockets")
+        if most is not None and streams >= most:
+            raise ValueError(f"{streams} is not less than SLOTLOCK_MAX_SOCKETS, which is {most}")
+        return streams
 
     @field_validator("trusted_proxies", mode="before")
     @classmethod

@@ -24,7 +24,6 @@ from slotlock.api.deadlines import TimedConfig
 from slotlock.api.proxies import believed
 from slotlock.api.settings import Settings, hand_on
 from slotlock.graphql.conversation import Conversation
-from slotlock.graphql.http import MAX_BODY
 
 LOGGING: dict[str, Any] = {
     "version": 1,
@@ -141,7 +140,7 @@ def _config(settings: Settings, app: ASGIApp | str, **more: Any) -> uvicorn.Conf
         settings.header_timeout_s,
         settings.body_timeout_s,
         ws=sockets.SocketProtocol,
-        ws_max_size=MAX_BODY,
+        ws_max_size=settings.max_body,
         ws_ping_interval=sockets.PING_EVERY_S,
         ws_ping_timeout=sockets.PONG_WITHIN_S,
         access_log=False,

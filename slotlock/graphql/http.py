@@ -20,7 +20,6 @@ from slotlock.graphql.execution import run
 from slotlock.graphql.graphiql import graphiql_page
 from slotlock.stores.mongo import is_away
 
-MAX_BODY = 64 * 1024
 JSON = "application/json"
 GRAPHQL_JSON = "application/graphql-response+json"
 EVENTS = "text/event-stream"
@@ -41,10 +40,11 @@ class HttpError(Exception):
 
 
 class HttpEndpoint:
-    """The ASGI application at /graphql for HTTP."""
+    """The ASGI application at /graphql for HTTP. A body has at most so many bytes."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, max_body: int) -> None:
         self._conversation = conversation
+        self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Whatever it holds, the answer is well-formed."""
@@ -88,7 +88,7 @@ class HttpEndpoint:
         if media_type == HTML:
             return graphiql_page()
         get = request.method == "GET"
-        sent = _query_string(request) if get else _decoded(await _body(request))
+        sent = _query_string(request) if get else _decoded(await _body(request, self._max_body))
         client, authorization = client_of(request), request.headers.get("authorization")
         asked = await self._conversation.read(sent, authorization, client)
         if get and asked.operation.kind is OperationType.MUTATION:
@@ -143,16 +143,14 @@ def _is_json(headers: Headers) -> bool:
     )
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, most: int) -> bytes:
     if not _is_json(request.headers):
         raise HttpError(415, f"A request is {JSON}, in UTF-8.", {"Accept": JSON})
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MAX_BODY:
-            raise HttpError(
-                413, f"A request has at most {MAX_BODY} bytes.", {"Connection": "close"}
-            )
+        if len(body) > most:
+            raise HttpError(413, f"A request has at most {most} bytes.", {"Connection": "close"})
     return bytes(body)
 
 

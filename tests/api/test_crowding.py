@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -19,6 +20,7 @@ from tests.support.processes import AppProcess, environment
 from tests.support.troupe import forked_app
 
 REQUESTS, SOCKETS, A_PERSON, AN_ADDRESS = 4, 8, 2, 5
+A_BODY = 2_000
 EVENTS = {"Accept": "text/event-stream"}
 NEWS = {"query": "subscription { myBookings { at } }"}
 NAME = {"query": "{ __typename }"}
@@ -33,6 +35,7 @@ def small(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "SLOTLOCK_MAX_SOCKETS": str(SOCKETS),
         "SLOTLOCK_STREAMS_PER_PERSON": str(A_PERSON),
         "SLOTLOCK_STREAMS_PER_ADDRESS": str(AN_ADDRESS),
+        "SLOTLOCK_MAX_BODY": str(A_BODY),
         "SLOTLOCK_TRUSTED_PROXIES": "127.0.0.1",
         "SLOTLOCK_ALLOWED_ORIGINS": "https://app.example.org",
     }
@@ -83,15 +86,34 @@ async def once_there_is_room(app: AppProcess, address: str) -> None:
                     return
 
 
+@asynccontextmanager
+async def half_asked(app: AppProcess) -> AsyncIterator[None]:
+    """A request that is under way: its body is still to come."""
+    url = httpx.URL(app.url)
+    _, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(
+        b"POST /graphql HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 100\r\n\r\n{"
+    )
+    await writer.drain()
+    yield
+    writer.transport.abort()
+
+
 async def test_when_too_much_is_under_way_the_next_is_told_503_at_once_and_machines_are_answered(
-    small: AppProcess, http: httpx.AsyncClient, people: list[str]
+    small: AppProcess, http: httpx.AsyncClient
 ) -> None:
     async with AsyncExitStack() as stack:
-        for token in people[:REQUESTS]:
-            response = await stack.enter_async_context(listening(http, small, bearing(token)))
-            assert response.status_code == 200
+        for _ in range(REQUESTS):
+            await stack.enter_async_context(half_asked(small))
         origin = {"Origin": "https://app.example.org"}
-        refused = await http.post(small.url + "/graphql", json=NAME, headers=origin)
+
+        async def ask() -> httpx.Response:
+            return await http.post(small.url + "/graphql", json=NAME, headers=origin)
+
+        async with asyncio.timeout(20):
+            while (refused := await ask()).status_code == 200:
+                pass
         assert refused.status_code == 503
         assert refused.headers["retry-after"] == "2"
         assert refused.headers["access-control-allow-origin"] == "https://app.example.org"
@@ -108,6 +130,25 @@ async def test_when_too_much_is_under_way_the_next_is_told_503_at_once_and_machi
     async with asyncio.timeout(20):
         while await asked() != 200:
             await asyncio.sleep(0.02)
+
+
+async def test_event_streams_take_the_room_of_sockets_and_leave_that_of_requests(
+    small: AppProcess, http: httpx.AsyncClient, people: list[str]
+) -> None:
+    async with AsyncExitStack() as stack:
+        for number, token in enumerate(people):
+            theirs = bearing(token, f"203.0.113.{number}")
+            response = await stack.enter_async_context(listening(http, small, theirs))
+            assert response.status_code == 200
+        assert (await http.post(small.url + "/graphql", json=NAME)).status_code == 200
+        further = bearing(people[0], "203.0.113.99")
+        refused = await http.post(small.url + "/graphql", json=NEWS, headers={**further, **EVENTS})
+        assert refused.status_code == 503
+        assert refused.headers["retry-after"] == "2"
+        assert refused.json()["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
+        with pytest.raises(InvalidStatus):
+            await stack.enter_async_context(opened(small, "203.0.113.99"))
+    await once_there_is_room(small, "203.0.113.99")
 
 
 async def test_further_sockets_are_refused_at_the_handshake_until_one_ends(
@@ -185,3 +226,22 @@ async def test_a_stream_too_many_of_a_person_is_told_so_and_complete(
     told: Json = httpx.Response(200, text=lines[1].removeprefix("data: ")).json()
     assert told["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
     assert "event: complete" in lines
+
+
+async def test_a_request_and_a_message_have_as_many_bytes_as_is_set(
+    small: AppProcess, http: httpx.AsyncClient
+) -> None:
+    async def asked(size: int) -> int:
+        body = json.dumps(NAME).encode().ljust(size)
+        headers = {"Content-Type": "application/json"}
+        return (await http.post(small.url + "/graphql", content=body, headers=headers)).status_code
+
+    assert [await asked(A_BODY), await asked(A_BODY + 1)] == [200, 413]
+    init = json.dumps({"type": "connection_init"})
+    async with opened(small, "192.0.2.88") as connection:
+        await connection.send(init.ljust(A_BODY))
+        assert json.loads(await connection.recv()) == {"type": "connection_ack"}
+        await connection.send(init.ljust(A_BODY + 1))
+        with pytest.raises(ConnectionClosed):
+            await connection.recv()
+        assert connection.close_code == 1009

@@ -197,3 +197,12 @@ async def test_nobody_in_particular_is_nobody(client: Client) -> None:
     assert await client.ask(ME) is None
     assert await client.error_code(LOGOUT) == "UNAUTHENTICATED"
     assert await client.error_code("{ myBookings { nodes { id } } }") == "UNAUTHENTICATED"
+
+
+async def test_passwords_are_guarded_where_rates_are_not_limited(
+    app: AppProcess, client: Client
+) -> None:
+    assert app.environment["SLOTLOCK_RATE_LIMITS"] == "off"
+    email = new_address()
+    guesses = [(await login(client, email, "wrong"))["__typename"] for _ in range(11)]
+    assert guesses == ["InvalidCredentials"] * 10 + ["TooManyAttempts"]
