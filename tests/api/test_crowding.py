@@ -5,6 +5,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -17,7 +18,7 @@ from slotlock.domain.people import Role
 from tests.support.client import Json, socket
 from tests.support.people import auth_on, sign_in
 from tests.support.processes import AppProcess, environment
-from tests.support.troupe import forked_app
+from tests.support.stage import variant
 
 REQUESTS, SOCKETS, A_PERSON, AN_ADDRESS = 4, 8, 2, 5
 A_BODY = 2_000
@@ -26,9 +27,9 @@ NEWS = {"query": "subscription { myBookings { at } }"}
 NAME = {"query": "{ __typename }"}
 
 
-@pytest.fixture(scope="module")
-def small(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """An app with little room."""
+@pytest.fixture
+def small(servers: Servers, logs: Path) -> Iterator[AppProcess]:
+    """An app with little room, all of it free: a test's own, since what ended leaves it later."""
     settings = {
         **environment(servers, "small"),
         "SLOTLOCK_MAX_REQUESTS": str(REQUESTS),
@@ -39,7 +40,7 @@ def small(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         "SLOTLOCK_TRUSTED_PROXIES": "127.0.0.1",
         "SLOTLOCK_ALLOWED_ORIGINS": "https://app.example.org",
     }
-    with forked_app(settings, tmp_path_factory.mktemp("small")) as app:
+    with variant(settings, logs) as app:
         yield app
 
 

@@ -80,7 +80,7 @@ async def test_a_token_is_refused_everywhere_from_the_moment_its_end_was_answere
     assert await taken_elsewhere(http, auth, *two_apps, end) == 0
 
 
-async def test_control_a_process_that_trusts_for_seconds_takes_tokens_of_ended_sessions(
+async def test_control_a_process_that_trusts_for_a_time_takes_tokens_of_ended_sessions(
     two_apps: Pair, http: httpx.AsyncClient, auth: Auth, logs: Path
 ) -> None:
     with variant(two_apps[0].environment, logs, off="openness") as trusting:

@@ -14,9 +14,10 @@ from slotlock.api.embedded import Servers
 from slotlock.auth.auth import Auth
 from slotlock.auth.sessions import open_session
 from slotlock.domain.people import Role
+from slotlock.stores.sign_outs import CHANNEL
 from tests.support.client import WATCH, Client, Socket, socket
 from tests.support.people import auth_on, somebody
-from tests.support.processes import AppProcess, database_url, environment
+from tests.support.processes import AppProcess, database_url, environment, wait_until
 from tests.support.servers import own_server
 from tests.support.stage import variant
 from tests.support.troupe import forked_app
@@ -38,6 +39,12 @@ async def slot_id(two_apps: Pair, http: httpx.AsyncClient, auth: Auth) -> str:
     session = await open_session(auth, await somebody(auth, Role.ORGANIZER))
     slot = await Client(http, two_apps[0].url, session.access_token).create_slot()
     return str(slot["id"])
+
+
+def listeners(redis: Redis) -> int:
+    """How many processes hear who is signed out."""
+    ((_, number),) = redis.pubsub_numsub(CHANNEL)
+    return int(number)
 
 
 async def end_of(opened: Socket) -> tuple[int, str]:
@@ -110,10 +117,13 @@ async def test_who_got_another_role_opens_their_socket_anew(two_apps: Pair, auth
 async def test_the_announcement_alone_ends_a_socket_elsewhere_also_after_a_flush(
     two_apps: Pair, http: httpx.AsyncClient, auth: Auth, logs: Path
 ) -> None:
-    with variant(two_apps[0].environment, logs, off="stream-healing") as app:
-        with Redis.from_url(app.environment["SLOTLOCK_REDIS_URL"]) as redis:
+    with Redis.from_url(two_apps[0].environment["SLOTLOCK_REDIS_URL"]) as redis:
+        before = listeners(redis)
+        with variant(two_apps[0].environment, logs, off="stream-healing") as app:
+            # It serves before it listens, and heals nothing that it missed.
+            wait_until(lambda: listeners(redis) > before, "the app hears who is signed out")
             redis.flushall()
-        assert await closed_after_logout(http, auth, two_apps[0].url, app) == 4403
+            assert await closed_after_logout(http, auth, two_apps[0].url, app) == 4403
 
 
 async def test_sockets_end_with_their_sessions_while_redis_is_away(

@@ -151,7 +151,8 @@ class Socket:
 async def socket(app: AppProcess, token: str | None = None) -> AsyncIterator[Socket]:
     """An acknowledged socket."""
     protocols = [Subprotocol("graphql-transport-ws")]
-    async with connect(app.socket_url, subprotocols=protocols, proxy=None) as connection:
+    url = app.socket_url
+    async with connect(url, subprotocols=protocols, proxy=None, open_timeout=30) as connection:
         opened = Socket(connection)
         payload = {"authorization": f"Bearer {token}"} if token else None
         await opened.send({"type": "connection_init", "payload": payload})

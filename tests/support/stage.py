@@ -22,7 +22,7 @@ from redis import Redis
 from tests.support.client import http_client
 from tests.support.desk import Person
 from tests.support.people import Crowd, make_crowd
-from tests.support.processes import AppProcess
+from tests.support.processes import AppProcess, wait_until
 from tests.support.troupe import forked_app, forked_worker
 
 Start = Callable[[Mapping[str, str], Path], AbstractContextManager[AppProcess]]
@@ -37,7 +37,9 @@ class Stage:
 
     def wait_until_reached(self) -> None:
         """Wait until the act is at its point."""
-        assert self.redis.blpop([f"{self.name}:reached"], 30), "the act never got there"
+        # Not BLPOP: a client of Redis gives up by itself, after 5 s unless it is told otherwise.
+        reached = f"{self.name}:reached"
+        wait_until(lambda: self.redis.lpop(reached) is not None, "the act got there", 30)
 
     def go(self) -> None:
         """Let the act go on."""

@@ -21,8 +21,8 @@ def wait_for_the_deaf() -> None:
 
 
 def ping_soon() -> None:
-    """Pings within a test's patience."""
-    sockets.PING_EVERY_S = sockets.PONG_WITHIN_S = 0.7
+    """Pings within a test's patience, and time to begin something before they count."""
+    sockets.PING_EVERY_S, sockets.PONG_WITHIN_S = 0.5, 3.0
 
 
 GUARDS = {"deaf": wait_for_the_deaf}
