@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from conformance import cop
+from conformance.__main__ import audited
 from conformance.fuzz.config import FIELDS, KINDS, config
 from conformance.fuzz.judging import judge
+from conformance.fuzz.run import ENDING
 from conformance.table import Row, table
 from slotlock.api.embedded import Servers
 from slotlock.graphql.schema import executable
@@ -75,6 +77,16 @@ def test_every_argument_that_takes_an_id_is_given_some_that_are_there() -> None:
     assert {binding["dictionary"] for binding in read["parameters"].values()} <= set(
         read["dictionaries"]
     )
+
+
+def test_whom_the_fuzzing_signs_out_it_knows_by_fields_of_the_schema() -> None:
+    assert executable.mutation_type is not None
+    assert set(ENDING) <= set(executable.mutation_type.fields)
+
+
+@pytest.mark.parametrize(("total", "good"), [(61, True), (60, False), (0, False)])
+def test_fewer_audits_than_there_are_are_no_pass(total: int, good: bool) -> None:
+    assert audited({"total": total, "failures": []}).good is good
 
 
 def test_the_probes_see_what_the_development_profile_shows(

@@ -15,6 +15,7 @@ from graphql import (
 from conformance.described import descriptions, own_types, undescribed
 from slotlock.api.cli import main
 from slotlock.graphql.errors import Code
+from slotlock.graphql.kinds import SIGN_INS
 from slotlock.graphql.schema import executable
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +73,11 @@ def test_every_mutation_that_can_be_refused_answers_with_a_union() -> None:
     }
     calendars = {"createCalendarAddress", "revokeCalendarAddress"}
     assert plain == {"logout", "endOtherSessions"} | calendars
+
+
+def test_what_is_counted_as_signing_in_are_mutations() -> None:
+    assert executable.mutation_type is not None
+    assert set(executable.mutation_type.fields) >= SIGN_INS
 
 
 def test_every_refusal_has_a_code_of_its_own_name() -> None:
