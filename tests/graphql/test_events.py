@@ -40,6 +40,20 @@ async def event(lines: AsyncIterator[str]) -> tuple[str, Json]:
     return name, orjson.loads(data or "{}")
 
 
+async def test_a_document_past_a_limit_is_refused_as_it_is_without_events(
+    organiser: Client,
+) -> None:
+    deep = {
+        "query": "{ slots { nodes {" + " myBooking { slot {" * 5 + " id " + "} }" * 5 + " } } }"
+    }
+    url = organiser.url + "/graphql"
+    refused = await organiser.http.post(url, json=deep, headers=EVENTS)
+    plain = await organiser.http.post(url, json=deep)
+    assert (refused.status_code, refused.headers["content-type"]) == (400, "application/json")
+    assert refused.json()["errors"][0]["extensions"]["code"] == "LIMIT_EXCEEDED"
+    assert (refused.status_code, refused.content) == (plain.status_code, plain.content)
+
+
 async def test_a_query_is_one_event_and_the_end(organiser: Client) -> None:
     response = await organiser.http.post(
         organiser.url + "/graphql", json={"query": "{ __typename }"}, headers=EVENTS

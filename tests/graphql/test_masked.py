@@ -1,27 +1,33 @@
 """What fails on our side is told by an id that the log knows, and by nothing else."""
 
 import logging
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import AsyncExitStack, closing
 
 import pytest
+from bson import ObjectId
 from pydantic import SecretStr
+from pymongo import MongoClient
 
 from slotlock.api.app import open_rooms
 from slotlock.api.embedded import Servers
 from slotlock.api.settings import Settings
 from slotlock.desk.availability import Watch
 from slotlock.domain.availability import Availability
+from slotlock.domain.people import Role
 from slotlock.graphql.context import UNKNOWN
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.execution import answers
 from slotlock.stores.ids import new_slot_id
 from slotlock.stores.writes import Changes
 from tests.domain.test_booking import slot
-from tests.support.client import WATCH
-from tests.support.processes import SECRET, database_url
+from tests.support.client import WATCH, Client, Json, Socket, http_client, socket
+from tests.support.people import auth_on, sign_in
+from tests.support.processes import SECRET, AppProcess, database_url, environment
+from tests.support.stage import variant
 
 DETAIL = "a detail of ours"
+SLOT = "query($id: ID!) { slot(id: $id) { id } }"
 
 
 def broken(error: Exception) -> object:
@@ -65,3 +71,71 @@ async def test_a_source_of_events_that_fails_is_masked(
     assert DETAIL not in str(told)
     assert told["extensions"]["errorId"] in caplog.text
     assert DETAIL in caplog.text
+
+
+@pytest.fixture(scope="module")
+def failing(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """An app whose documents these tests may spoil."""
+    with variant(environment(servers, "failing"), tmp_path_factory.mktemp("failing")) as app:
+        yield app
+
+
+@pytest.fixture
+async def organiser(failing: AppProcess) -> AsyncIterator[Client]:
+    async with auth_on(failing.environment["SLOTLOCK_MONGO_URL"]) as auth, http_client() as http:
+        yield Client(http, failing.url, await sign_in(auth, Role.ORGANIZER))
+
+
+@pytest.fixture(params=["http", "websocket"])
+async def asking(
+    request: pytest.FixtureRequest, failing: AppProcess, organiser: Client
+) -> AsyncIterator[Client | Socket]:
+    """The organiser, by either transport."""
+    if request.param == "http":
+        yield organiser
+    else:
+        async with socket(failing, organiser.token) as opened:
+            yield opened
+
+
+def spoil(app: AppProcess, collection: str, query: Json, update: Json) -> None:
+    """Let documents be such that whoever reads them fails."""
+    with closing(MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"])) as client:
+        client.get_default_database()[collection].update_many(query, update)
+
+
+async def error_told(asking: Client | Socket, query: str, **variables: object) -> Json:
+    """The only error of an answer, or of an operation that was not executed."""
+    if isinstance(asking, Client):
+        (error,) = (await asking.send(query, **variables))["errors"]
+    else:
+        await asking.subscribe("1", query, **variables)
+        payload = (await asking.receive())["payload"]
+        (error,) = payload if isinstance(payload, list) else payload["errors"]
+    assert error["extensions"]["code"] == "INTERNAL"
+    told: Json = error
+    return told
+
+
+async def test_a_field_that_fails_is_told_by_an_id_that_the_log_knows(
+    failing: AppProcess, organiser: Client, asking: Client | Socket
+) -> None:
+    slot_id = (await organiser.create_slot())["id"]
+    spoil(failing, "slots", {"_id": ObjectId(slot_id[-24:])}, {"$unset": {"capacity": 1}})
+    error = await error_told(asking, SLOT, id=slot_id)
+    assert error["path"] == ["slot"]
+    assert "capacity" not in str(error)
+    assert f"error {error['extensions']['errorId']}: a field failed" in failing.log
+    assert "KeyError: 'capacity'" in failing.log
+
+
+async def test_what_fails_outside_the_fields_is_told_by_an_id_that_the_log_knows(
+    failing: AppProcess, asking: Client | Socket
+) -> None:
+    spoil(failing, "sessions", {}, {"$set": {"role": DETAIL}})
+    error = await error_told(asking, "{ __typename }")
+    assert "path" not in error
+    assert DETAIL not in str(error)
+    (line,) = (each for each in failing.log.splitlines() if error["extensions"]["errorId"] in each)
+    assert "failed outside its" in line
+    assert DETAIL in failing.log.partition(line)[2]

@@ -7,10 +7,12 @@ from websockets.exceptions import ConnectionClosed
 
 from slotlock.domain.people import Role
 from tests.support.client import BOOK, WATCH, Client, Json, http_client, socket
+from tests.support.desk import UPDATE
 from tests.support.people import auth_on, sign_in
 from tests.support.processes import AppProcess
 
 NAME = "{ __typename }"
+LOADED = "query($id: ID!) { node(id: $id) { ... on Slot { title } } }"
 PING = {"type": "ping"}
 PONG = {"type": "pong"}
 
@@ -70,6 +72,19 @@ async def test_queries_and_mutations_go_over_the_socket_and_end(
         await opened.subscribe("1", BOOK, slot=slot["id"])
         assert (await opened.next())["__typename"] == "Booked"
         assert await opened.receive() == {"id": "1", "type": "complete"}
+
+
+async def test_each_operation_on_a_socket_sees_what_changed_since_the_one_before(
+    app: AppProcess, organiser: Client
+) -> None:
+    slot_id = (await organiser.create_slot())["id"]
+    async with socket(app, organiser.token) as opened:
+        for title in ("Before", "After"):
+            renamed = {"slotId": slot_id, "title": title}
+            assert (await organiser.ask(UPDATE, input=renamed))["__typename"] == "Slot"
+            await opened.subscribe("1", LOADED, id=slot_id)
+            assert await opened.next() == {"title": title}
+            assert await opened.receive() == {"id": "1", "type": "complete"}
 
 
 async def test_an_id_is_free_again_once_its_subscription_is_completed(
