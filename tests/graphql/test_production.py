@@ -1,4 +1,4 @@
-"""In production the schema is not given away, and no other site's page makes a browser ask."""
+"""In production the schema is not given away, and no link or picture makes the server work."""
 
 from typing import cast
 
