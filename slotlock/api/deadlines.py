@@ -1,10 +1,13 @@
-"""HTTP connections that are not kept waiting: a request that is sent too slowly is given up.
+"""HTTP connections that are not kept waiting: who sends or reads too slowly is given up.
 
-uvicorn waits for ever for the rest of a header or a body, and whoever holds many such connections
-holds the server (slowloris).
+uvicorn waits for ever for the rest of a header or a body, and until its answer is read; whoever
+holds many such connections holds the server (slowloris).
 """
 
 import asyncio
+import sys
+from array import array
+from contextlib import suppress
 from typing import Any
 
 from starlette.types import ASGIApp
@@ -13,17 +16,28 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from slotlock.api.header_limit import BoundedProtocol
 
+if sys.platform != "win32":
+    import fcntl
+    import termios
+
 _TOO_SLOW = STATUS_LINE[408] + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 HEADER, BODY = "header", "body"
+# A large body may take a second more for as many bytes that came of it.
+BYTES_A_SECOND = 16 * 1024
+# So much of an answer is read in time by whoever reads at all.
+LEAST_READ = 16 * 1024
 
 
 class TimedConfig(Config):
-    """Says besides how many seconds a whole header and a whole body may take."""
+    """Says besides how many seconds a header, a body, and reading on in an answer may take."""
 
-    def __init__(self, app: ASGIApp | str, header_s: float, body_s: float, **more: Any) -> None:
+    def __init__(
+        self, app: ASGIApp | str, header_s: float, body_s: float, unread_s: float, **more: Any
+    ) -> None:
         super().__init__(app, http=TimedProtocol, **more)
         self.seconds = {HEADER: header_s, BODY: body_s}
+        self.unread_s = unread_s
 
 
 class TimedProtocol(BoundedProtocol):
@@ -36,6 +50,9 @@ class TimedProtocol(BoundedProtocol):
     _upgraded = False
     _timed: tuple[int, str] | None = None
     _timer: asyncio.TimerHandle | None = None
+    # Bytes of a body for which no time was given yet.
+    _received = 0
+    _reader: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
@@ -55,7 +72,12 @@ class TimedProtocol(BoundedProtocol):
     def on_headers_complete(self) -> None:
         """A header is whole; its body follows."""
         super().on_headers_complete()
-        self._coming = BODY
+        self._coming, self._received = BODY, 0
+
+    def on_body(self, body: bytes) -> None:
+        """A part of a body."""
+        self._received += len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """A request is whole."""
@@ -65,12 +87,24 @@ class TimedProtocol(BoundedProtocol):
     def handle_websocket_upgrade(self) -> None:
         """From here on the connection is a socket's, which has deadlines of its own."""
         self._upgraded = True
+        self._stop_waiting_for_reader()
         super().handle_websocket_upgrade()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing comes any more."""
         self._stop_waiting()
+        self._stop_waiting_for_reader()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """More is unread than is kept for anybody: somebody has to read on."""
+        super().pause_writing()
+        self._wait_for_reader()
+
+    def resume_writing(self) -> None:
+        """It was read."""
+        self._stop_waiting_for_reader()
+        super().resume_writing()
 
     @property
     def _answering(self) -> bool:
@@ -100,6 +134,10 @@ class TimedProtocol(BoundedProtocol):
             self._timer = None
 
     def _too_slow(self) -> None:
+        if self._received and self._coming == BODY and self._answering:
+            earned_s, self._received = self._received / BYTES_A_SECOND, 0
+            self._timer = self.loop.call_later(earned_s, self._too_slow)
+            return
         self._stop_waiting()
         if self.flow.read_paused or (self._answering and self._coming != BODY):
             self._wait()  # it is for us to read on, or to answer what came before
@@ -115,3 +153,31 @@ class TimedProtocol(BoundedProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
+
+    def _wait_for_reader(self) -> None:
+        self._reader = self.loop.call_later(
+            self.config.unread_s, self._look_at_reader, self._unread()
+        )
+
+    def _stop_waiting_for_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+            self._reader = None
+
+    def _look_at_reader(self, before: int) -> None:
+        if before - self._unread() < LEAST_READ:
+            self.transport.abort()  # to close is to wait until the rest is read
+        else:
+            self._wait_for_reader()
+
+    def _unread(self) -> int:
+        """The bytes that the client has not taken, here and in the system's queue.
+
+        That queue is filled again only when much of it is gone: what we keep ourselves would stand
+        still for minutes before somebody who reads slowly.
+        """
+        queued = array("i", [0])
+        if sys.platform != "win32":  # which does not tell
+            with suppress(OSError):
+                fcntl.ioctl(self.transport.get_extra_info("socket"), termios.TIOCOUTQ, queued)
+        return self.transport.get_write_buffer_size() + queued[0]

@@ -66,7 +66,16 @@ class LimitSettings(BaseSettings):
         "beginning of the connection; then 408.",
     )
     body_timeout_s: float = Field(
-        default=30, gt=0, description="How long a request's body may take; then 408."
+        default=30,
+        gt=0,
+        description="How long a request's body may take, with a second more for each 16 kB that "
+        "came; then 408.",
+    )
+    unread_timeout_s: float = Field(
+        default=30,
+        gt=0,
+        description="How long an answer may be left unread, that is less than 16 kB of it be read; "
+        "then the connection is cut.",
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),

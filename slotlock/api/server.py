@@ -139,6 +139,7 @@ def _config(settings: Settings, app: ASGIApp | str, **more: Any) -> uvicorn.Conf
         app,
         settings.header_timeout_s,
         settings.body_timeout_s,
+        settings.unread_timeout_s,
         ws=sockets.SocketProtocol,
         ws_max_size=settings.max_body,
         ws_ping_interval=sockets.PING_EVERY_S,

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import time
 from collections.abc import Iterator
 from itertools import repeat
 
@@ -96,6 +97,16 @@ def test_a_body_that_does_not_end_is_a_408(
     with connected(hasty) as connection:
         connection.sendall(START + length + b"\r\n\r\n")
         assert rest(connection, trickle).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_large_body_may_come_slowly_as_long_as_it_comes(hasty: AppProcess) -> None:
+    body, piece = ASKED.ljust(64 * 1024), 16 * 1024
+    with connected(hasty) as connection:
+        connection.sendall(START + b"Content-Length: %d\r\n\r\n" % len(body))
+        for begin in range(0, len(body), piece):
+            time.sleep(0.4)  # in the end they are more than twice of what a small one may take
+            connection.sendall(body[begin : begin + piece])
+        assert answer(connection).startswith(b"HTTP/1.1 200 ")
 
 
 def test_the_next_request_of_a_connection_has_as_long(hasty: AppProcess) -> None:
