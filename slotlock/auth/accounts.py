@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from unicodedata import normalize
 
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
 
@@ -11,6 +10,7 @@ from slotlock.auth.passwords import MAX_LENGTH, MIN_LENGTH, BusyError
 from slotlock.auth.sessions import Session, open_session
 from slotlock.domain.people import Role, User, name_problem
 from slotlock.domain.refusals import FieldProblem, InvalidInput
+from slotlock.domain.texts import LONGEST_COMPOSED, composed
 
 # Names that the internet does not serve (.local, .test) are what a school's own network uses, and
 # emptying this list is the library's documented way to accept them.
@@ -109,6 +109,8 @@ async def set_role(auth: Auth, email: str, role: Role) -> User | None:
 
 def normalised(email: str) -> str | None:
     """The address as it is kept, lower-case and in Unicode NFC; None when it is none."""
+    if len(email) > LONGEST_COMPOSED:
+        return None
     try:
         valid = validate_email(
             email.strip(" "), check_deliverability=False, globally_deliverable=False
@@ -116,7 +118,7 @@ def normalised(email: str) -> str | None:
     except EmailNotValidError:
         return None
     # Lower case can be written in two ways again where upper case was not: J\u030c, \u01f0.
-    kept = normalize("NFC", valid.normalized.lower())
+    kept = composed(valid.normalized.lower())
     return None if _UNSEEN.search(kept) else kept
 
 

@@ -1,9 +1,8 @@
 """Groups: the tags that people carry, such as a grade and a class, and what asks for them."""
 
 from collections.abc import Iterable
-from unicodedata import normalize
 
-from slotlock.domain.texts import line_problem
+from slotlock.domain.texts import composed, line_problem
 
 MAX_GROUPS = 20
 MAX_GROUP = 50
@@ -18,7 +17,7 @@ def normalised(groups: Iterable[str]) -> tuple[str, ...]:
 
 def tidied(group: str) -> str:
     """A name in the one way it is kept, so that the same name is the same group (or resource)."""
-    return normalize("NFC", group.strip())
+    return composed(group.strip())
 
 
 def groups_problem(groups: tuple[str, ...]) -> str | None:

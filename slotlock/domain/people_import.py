@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
-from unicodedata import normalize
 
 from slotlock.domain.groups import groups_problem
 from slotlock.domain.groups import normalised as normalised_groups
 from slotlock.domain.people import name_problem
+from slotlock.domain.texts import composed
 
 # So many are written within the 5 s that MongoDB is told to give a transaction.
 MAX_PEOPLE = 10_000
@@ -173,7 +173,7 @@ class _Rows:
         return email
 
     def _name(self, line: int, cell: str) -> str:
-        name = normalize("NFC", cell.strip())
+        name = composed(cell.strip())
         if problem := name_problem(name):
             self._problems.add(line, NAME, problem)
         return name

@@ -7,6 +7,14 @@ _FORBIDDEN = {"Cc", "Cs", "Zl", "Zp"}
 # Embeddings, overrides and isolates turn what follows round: a name could look like another's.
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
+# What it costs to compose a text grows with the square of the marks in a row: 2 s at 30,000.
+LONGEST_COMPOSED = 1_000
+
+
+def composed(text: str) -> str:
+    """The text in Unicode NFC. One that is longer than anything here may be stays as it is."""
+    return text if len(text) > LONGEST_COMPOSED else unicodedata.normalize("NFC", text)
+
 
 def line_problem(text: str, longest: int) -> str | None:
     """What is wrong with this one-line text of at most `longest` characters, or None."""

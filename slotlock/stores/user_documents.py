@@ -10,11 +10,11 @@ finds both those who are something (`true`) and those who are not (`null`), in o
 """
 
 from datetime import datetime
-from unicodedata import normalize
 
 from bson import ObjectId
 
 from slotlock.domain.people import Role, User, UserId
+from slotlock.domain.texts import composed
 from slotlock.stores.mongo import Document
 from slotlock.stores.slot_documents import words
 
@@ -74,4 +74,4 @@ def words_of(name: str, email: str) -> list[str]:
 
 def searched(text: str) -> list[str]:
     """The words of a text, in the one way they are kept."""
-    return words(normalize("NFC", text))
+    return words(composed(text))

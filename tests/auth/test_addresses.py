@@ -37,6 +37,7 @@ NONE = [
     "a.@x.test", ".a@x.test", "a..b@x.test", "a@x..test", '"a"@x.test', '"a b"@x.test',
     "a(c)@x.test", "<a@x.test>", "A <a@x.test>", "a@[127.0.0.1]", "a@x.test,b@x.test",
     "a@x.test\r\nBcc: b@x.test", "a@" + "x" * 300 + ".test",
+    "a" + "\u0301" * 15_000 + "\u0316" * 15_000 + "@x.test",
 ]  # fmt: skip
 
 

@@ -1,0 +1,32 @@
+"""Texts are composed only as far as what it costs is bounded."""
+
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+
+from slotlock.auth.accounts import normalised
+from slotlock.domain.groups import tidied
+from slotlock.domain.texts import LONGEST_COMPOSED, composed
+
+MARKS = "a" + "\u0301" * 15_000 + "\u0316" * 15_000
+
+
+def test_a_text_is_composed() -> None:
+    assert composed("Zoe\u0308") == "Zo\u00eb"
+
+
+@pytest.mark.parametrize("read", [composed, tidied, normalised])
+def test_no_text_is_composed_that_is_longer_than_anything_may_be(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object]
+) -> None:
+    lengths: list[int] = []
+
+    def normalize(form: str, text: str) -> str:
+        lengths.append(len(text))
+        return text
+
+    monkeypatch.setattr(unicodedata, "normalize", normalize)
+    read(MARKS)
+    read(f"{MARKS}@x.test")
+    assert max(lengths, default=0) <= LONGEST_COMPOSED
