@@ -24,7 +24,7 @@ simulate: .venv/installed  ## let a crowd rush at a running server (ARGS="--peop
 test: lint types imports  ## run every check and every test
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-conformance: .venv/installed  ## put servers before other people's tools and clients (needs node and npm; EXAMPLES=20 BASE=main)
+conformance: .venv/installed  ## put servers before other people's tools and clients (needs node and npm; EXAMPLES=200 BASE=main)
 	@BASE=$(BASE) $(BIN)/python -m conformance $(if $(EXAMPLES),--examples $(EXAMPLES))
 
 bench-quick: .venv/installed  ## measure beside two Node peers (needs wrk, node and npm)

@@ -26,7 +26,7 @@ from slotlock.api.embedded import CannotStart, embedded_servers
 from slotlock.graphql.schema import executable
 
 NODE_HOME = Path(__file__).parent.parent / ".bench" / "conformance"
-EXAMPLES = 20
+EXAMPLES = 200
 # Those of the version that is pinned: fewer would be no pass.
 AUDITS = 61
 _CANNOT_RUN = (CannotStart, InstallError, AppError, node.NodeError, schema.NoBaseError)
