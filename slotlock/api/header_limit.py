@@ -1,6 +1,8 @@
 """HTTP connections on which nobody sends headers without end: uvicorn would keep them all."""
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from slotlock.api.upgrades import PlainProtocol
 
 MAX_HEADER = 64 * 1024
 # A byte of a body may come as a chunk of its own, of six.
@@ -9,7 +11,7 @@ BYTES_A_BYTE = 6
 _TOO_LARGE = STATUS_LINE[431] + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(PlainProtocol):
     """A connection that ends when more comes that is no body than a header may have.
 
     That is a header, the trailers and extensions of a chunked body, or empty lines. What came in
@@ -39,8 +41,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._surplus, self._earlier, self._between = -self._earlier, self._piece, False
 
     def on_body(self, body: bytes) -> None:
-        """A part of a body, which is counted where it is read."""
-        self._surplus -= BYTES_A_BYTE * len(body)
+        """A part of a body, which is counted where it is read.
+
+        It excuses no more than what came in its piece: no trailers, however large it was.
+        """
+        self._surplus = max(self._surplus - BYTES_A_BYTE * len(body), -self._piece)
         super().on_body(body)
 
     def on_message_complete(self) -> None:

@@ -61,6 +61,18 @@ def test_what_has_no_end_is_cut_off_and_not_kept(light: AppProcess, what: str) -
     assert httpx.get(f"{light.url}/healthz", trust_env=False).status_code == 200
 
 
+def test_a_large_body_earns_no_trailers(light: AppProcess) -> None:
+    chunk, trailers = b"c8000\r\n%s\r\n" % (b" " * 0xC8000), b"x: a\r\n" * 2_000
+    with connect(light) as connection:
+        connection.sendall(CHUNKED.replace(b"/graphql", b"/none"))
+        for _ in range(25):
+            connection.sendall(chunk)
+        with pytest.raises(ConnectionError):  # noqa: PT012 - what is cut off is told by a later one
+            connection.sendall(b"0\r\n")
+            for _ in repeat(None, ENOUGH // len(trailers)):
+                connection.sendall(trailers)
+
+
 def test_who_sends_a_header_that_is_too_large_is_told(app: AppProcess) -> None:
     with connect(app) as connection:
         connection.sendall(START + b"X: " + b"a" * MAX_HEADER)
