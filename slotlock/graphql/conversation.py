@@ -31,6 +31,8 @@ class Conversation:
     rates: Rates
     streams_per_person: Bound
     streams_per_address: Bound
+    # One new document at a time, and others have a turn before each: to read one takes long.
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     # When the process is about to stop: what streams wait for, and what sockets want called.
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     farewells: set[Callable[[], Awaitable[None]]] = field(default_factory=set)
@@ -59,6 +61,12 @@ class Conversation:
             whose = claimed(self.auth, authorization)
             weights = {Kind.DOCUMENT: 1 + len(wanted.text) // 1000}
             await self._allow(self.rates.ask(weights, whose, client.address))
+            async with self.reading:
+                await asyncio.sleep(0)
+                return self._request(wanted)
+        return self._request(wanted)
+
+    def _request(self, wanted: "_Wanted") -> "GraphQLRequest":
         operation = self.documents.operation(wanted.text, wanted.operation_name)
         return GraphQLRequest(operation, wanted.variables)
 

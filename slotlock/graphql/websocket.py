@@ -5,7 +5,7 @@ https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import orjson
@@ -24,6 +24,8 @@ from slotlock.graphql.operations import MAX_OPERATIONS, ClosedError, Operations
 PROTOCOL = "graphql-transport-ws"
 INIT_WITHIN_S = 10.0
 RETRY_AFTER_S = 10
+# How long a process that stops waits until a client reads what is sent to it.
+UNREAD_AT_STOP_S = 3.0
 
 # A control frame has 125 bytes, two of them the code (RFC 6455, 5.5).
 MAX_REASON = 123
@@ -43,18 +45,18 @@ class SocketEndpoint:
     """The ASGI application at /graphql for WebSockets."""
 
     def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+        self.conversation = conversation
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one socket until it closes."""
         websocket = WebSocket(scope, receive, send)
         headers = websocket.headers
-        if not self._conversation.welcomes(headers.get("origin"), headers.get("host")):
+        if not self.conversation.welcomes(headers.get("origin"), headers.get("host")):
             await websocket.close()  # before it is accepted: the handshake gets a 403
             return
-        with self._conversation.streams_per_address.room_for(address_of(scope)) as room:
+        with self.conversation.streams_per_address.room_for(address_of(scope)) as room:
             if room:
-                await Socket(websocket, self._conversation).serve()
+                await Socket(websocket, self.conversation).serve()
             else:
                 text = "Too many sockets are open from this address."
                 refusal = PlainTextResponse(text, 429, {"Retry-After": str(RETRY_AFTER_S)})
@@ -72,6 +74,8 @@ class Socket:
         self._initialised = False
         self._acknowledged = False
         self._closed = False
+        # What is being sent: each waits until the client reads, or for as long as is left.
+        self._sending: set[asyncio.Timeout] = set()
         self._timers: list[asyncio.TimerHandle] = []
         self._closing: set[asyncio.Task[None]] = set()
         # What is undone when the socket ends, however it ends.
@@ -91,6 +95,7 @@ class Socket:
         try:
             while not self._closed:
                 await self._handle(await self._read())
+                await asyncio.sleep(0)  # many messages can come in one piece: others have a turn
         except (ClosedError, WebSocketDisconnect):
             pass
         except Exception as error:
@@ -183,7 +188,7 @@ class Socket:
         if self._closed:
             raise ClosedError
         try:
-            await self._websocket.send_text(orjson.dumps(message).decode())
+            await self._sent(self._websocket.send_text(orjson.dumps(message).decode()))
         except (WebSocketDisconnect, RuntimeError, OSError):
             raise ClosedError from None
 
@@ -196,7 +201,17 @@ class Socket:
         self._closed = True
         fitting = reason.encode()[:MAX_REASON].decode(errors="ignore")
         with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):
-            await self._websocket.close(code, fitting)
+            await self._sent(self._websocket.close(code, fitting))
+
+    async def _sent(self, sending: Awaitable[None]) -> None:
+        """Wait until it is sent; once the process stops, not for long. Errors: TimeoutError."""
+        stopping = self._conversation.stopping.is_set()
+        async with asyncio.timeout(UNREAD_AT_STOP_S if stopping else None) as limit:
+            self._sending.add(limit)
+            try:
+                await sending
+            finally:
+                self._sending.discard(limit)
 
     async def _end_all(self) -> None:
         self._closed = True
@@ -228,5 +243,9 @@ class Socket:
 
     async def _say_farewell(self) -> None:
         """Close because the process stops; what was begun is finished and answered first."""
+        by = asyncio.get_running_loop().time() + UNREAD_AT_STOP_S
+        for limit in self._sending:
+            if limit.when() is None:
+                limit.reschedule(by)
         await self._operations.finish()
         await self._close(GOING_AWAY, "The server is stopping")
