@@ -78,7 +78,9 @@ for a = 3 * #KEYS + 1, #ARGV, 2 do
   first = last + 1
 end
 for key, c in pairs(counts) do
-  if c.changed then
+  if c.changed and c.now == 0 and c.before == 0 then
+    redis.call('del', key)
+  elseif c.changed then
     local value = string.format('%.0f %.0f %.0f', now - now % c.ms, c.now, c.before)
     redis.call('set', key, value, 'PX', 2 * c.ms)
   end

@@ -166,3 +166,13 @@ async def test_every_count_ends_by_itself_and_redis_may_lose_it(
         assert 0 < await offices[0].line.send("PTTL", key) <= 2 * 3600 * 1000
     fleet.flush()
     assert await counts.ask([(HERE, HOURLY, 5)]) == 0
+
+
+async def test_what_is_given_back_wholly_leaves_nothing_in_redis(
+    offices: Offices, fleet: Fleet
+) -> None:
+    counts, kept = RateLimits(offices[0].line), rate_limits.key_of(HERE, WIDE)
+    fleet.flush()
+    assert await counts.ask([(HERE, HOURLY, 2), (HERE, WIDE, 2)]) == 0
+    assert await counts.ask([(HERE, HOURLY, 2), (HERE, WIDE, 1)], Verb.GIVE_BACK) == 0
+    assert {key for key in fleet.all_keys() if "{rate}" in key} == {kept}
