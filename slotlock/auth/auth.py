@@ -14,7 +14,10 @@ from slotlock.stores.users import Users
 
 @dataclass(frozen=True, slots=True)
 class Auth:
-    """Accounts, sessions, the keys that sign, the tokens verified lately, and open streams."""
+    """Accounts, sessions, the keys that sign, the throttle, and open streams.
+
+    `known`: tokens verified lately. `ended`: ids of sessions that were found to have ended.
+    """
 
     users: Users
     sessions: Sessions
@@ -22,5 +25,6 @@ class Auth:
     tokens: Tokens
     now: Callable[[], datetime]
     known: dict[str, Token] = field(default_factory=dict)
+    ended: dict[str, None] = field(default_factory=dict)
     throttle: Throttle = field(default_factory=Throttle)
     streams: Streams = field(default_factory=Streams)

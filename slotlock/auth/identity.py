@@ -1,10 +1,14 @@
 """From the header of a request to the person behind it."""
 
+from typing import TypeVar
+
 from slotlock.auth.auth import Auth
 from slotlock.auth.tokens import BadTokenError, Token
 from slotlock.domain.people import Caller, UserId
 
 MOST_KNOWN = 20_000
+
+Known = TypeVar("Known")
 
 
 async def identify(auth: Auth, authorization: str | None) -> Caller | None:
@@ -20,17 +24,23 @@ async def identify(auth: Auth, authorization: str | None) -> Caller | None:
     token = _verified(auth, text.strip())
     role = await auth.sessions.role_in(token.session_id)
     if role is None:
+        _remember(auth.ended, token.session_id, None)
         raise BadTokenError("The session has ended.")
     return Caller(token.user_id, role, token.session_id, token.expires_at)
 
 
 def claimed(auth: Auth, authorization: str | None) -> UserId | None:
-    """Whose genuine token comes with a request; whether its session is open is not looked at."""
+    """Whose genuine token comes with a request; whether its session is open is not looked at.
+
+    But one that was found to have ended speaks for nobody again: who stole it must not use up what
+    its person may.
+    """
     text = (authorization or "").partition(" ")[2].strip()
     try:
-        return _verified(auth, text).user_id
+        token = _verified(auth, text)
     except BadTokenError:
         return None
+    return None if token.session_id in auth.ended else token.user_id
 
 
 def _verified(auth: Auth, text: str) -> Token:
@@ -38,10 +48,15 @@ def _verified(auth: Auth, text: str) -> Token:
     token = auth.known.get(text)
     if token is None:
         token = auth.tokens.verify("access", text)
-        if len(auth.known) >= MOST_KNOWN:
-            auth.known.pop(next(iter(auth.known)))
-        auth.known[text] = token
+        _remember(auth.known, text, token)
     elif token.expires_at <= auth.now():
         auth.known.pop(text, None)
         raise BadTokenError("The token has expired.")
     return token
+
+
+def _remember(kept: dict[str, Known], key: str, value: Known) -> None:
+    # What came first goes first.
+    if len(kept) >= MOST_KNOWN and key not in kept:
+        kept.pop(next(iter(kept)))
+    kept[key] = value

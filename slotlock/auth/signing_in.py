@@ -5,7 +5,6 @@ from typing import TypeVar
 
 from slotlock.auth.accounts import EmailTaken, InvalidCredentials, TooManyAttempts, normalised
 from slotlock.auth.auth import Auth
-from slotlock.auth.inviting import InvalidInvitation
 from slotlock.domain.refusals import InvalidInput
 
 Outcome = TypeVar("Outcome")
@@ -27,7 +26,7 @@ async def throttled(
         await auth.throttle.withdrawn(attempt)
         raise
     match outcome:
-        case InvalidCredentials() | EmailTaken() | InvalidInvitation():
+        case InvalidCredentials() | EmailTaken():
             await auth.throttle.failed(attempt)
         case TooManyAttempts() | InvalidInput():
             await auth.throttle.withdrawn(attempt)

@@ -62,7 +62,8 @@ class Throttle:
         wants = [] if email is None else [(f"sign-in:{here}", HERE, 1)]
         if email is not None and not familiar:
             wants += [(f"sign-in:{account}", limit, 1) for limit in ANYWHERE]
-        wait_ms = wait_ms or await self._ask(wants, Verb.ADD)
+        # Where the person is at home others may be, too, and must not keep them out.
+        wait_ms = (0 if familiar else wait_ms) or await self._ask(wants, Verb.ADD)
         return Attempt(wait_ms, wants, account, address, here)
 
     async def failed(self, attempt: Attempt) -> None:

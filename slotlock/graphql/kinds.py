@@ -22,6 +22,8 @@ class Kind(StrEnum):
     WRITE = "write"
     SUBSCRIBE = "subscribe"
     SIGN_IN = "sign-in"
+    REDEEM = "redeem"
+    LEAVE = "leave"
     DOCUMENT = "document"
 
 
@@ -30,8 +32,19 @@ _KINDS = {
     OperationType.MUTATION: Kind.WRITE,
     OperationType.SUBSCRIPTION: Kind.SUBSCRIBE,
 }
-# What people do who are not signed in, and what costs a password's hash.
-SIGN_INS = frozenset({"register", "login", "setPassword", "refreshSession", "changePassword"})
+# Those whose names say more than that they are mutations: signing in by a password; bringing a
+# token that nobody guesses, which is quickly refused and must not use up the former; ending
+# sessions, which has to be possible whatever else they are used for.
+SPECIAL = {
+    "register": Kind.SIGN_IN,
+    "login": Kind.SIGN_IN,
+    "setPassword": Kind.REDEEM,
+    "refreshSession": Kind.REDEEM,
+    "logout": Kind.LEAVE,
+    "endSession": Kind.LEAVE,
+    "endOtherSessions": Kind.LEAVE,
+    "changePassword": Kind.LEAVE,
+}
 
 
 def weights_of(
@@ -43,7 +56,7 @@ def weights_of(
     alias would be a way round.
     """
     return Counter(
-        Kind.SIGN_IN if name in SIGN_INS else _KINDS[operation.operation]
+        SPECIAL.get(name, _KINDS[operation.operation])
         for name in _roots(operation.selection_set, fragments)
     )
 

@@ -16,10 +16,12 @@ from slotlock.stores.rate_limits import Limit, RateLimits, Want
 from slotlock.stores.redis import RedisAwayError
 
 # A minute, of one person. Subscriptions begin again, ten a socket, when a connection comes back.
-SIGN_INS = 30
+SIGN_INS = 30  # and as many of the other kinds that Redis need not be there for
 SUBSCRIPTIONS = 200
 # Kilobytes of documents that were not seen lately. A client has few; each costs up to 10 ms a kB.
 DOCUMENTS, DOCUMENTS_PER_ADDRESS = 300, 6_000
+# What is counted without Redis: people do these who are not signed in, or they cost a hash.
+ALWAYS = frozenset({Kind.SIGN_IN, Kind.REDEEM, Kind.LEAVE})
 
 UNCHECKED = Counter(
     "slotlock_rate_limit_unchecked_total", "Times that a rate was not looked at: Redis was away"
@@ -46,10 +48,13 @@ class Rates:
             Kind.READ: reads,
             Kind.WRITE: writes,
             Kind.SUBSCRIBE: SUBSCRIPTIONS,
-            Kind.SIGN_IN: SIGN_INS,
+            **dict.fromkeys(ALWAYS, SIGN_INS),
             Kind.DOCUMENT: DOCUMENTS,
         }
-        self._of_person = {kind: Limit(kind.value, n) for kind, n in most.items()}
+        # A thief elsewhere must not keep a person from ending the session that was stolen.
+        self._of_person: dict[Kind, Limit] = {
+            kind: Limit(kind.value, n) for kind, n in most.items() if kind is not Kind.LEAVE
+        }
         self._of_address = {
             kind: Limit(kind.value, n * people_per_address) for kind, n in most.items()
         }
@@ -70,20 +75,21 @@ class Rates:
             )
             if who is not None
             for kind, weight in weights.items()
+            if kind in limits
         ]
         return Asked(wants, self._counts.ask(wants)) if wants else None
 
     async def wait_ms(self, asked: Asked | None) -> int:
         """When there is room, in ms from now; 0: there is. While Redis is away there is.
 
-        Except for sign-ins, which this process then counts alone.
+        Except for sign-ins and their like, which this process then counts alone.
         """
         if asked is None:
             return 0
         try:
             return await asked.answer
         except RedisAwayError:
-            sign_ins = [want for want in asked.wants if want[1].name == Kind.SIGN_IN]
-            if len(sign_ins) < len(asked.wants):
+            always = [want for want in asked.wants if want[1].name in ALWAYS]
+            if len(always) < len(asked.wants):
                 UNCHECKED.inc()
-            return self._local.ask(sign_ins)
+            return self._local.ask(always)

@@ -13,7 +13,6 @@ from slotlock.api.embedded import Servers
 from slotlock.auth import accounts
 from slotlock.auth.accounts import EmailTaken, InvalidCredentials, TooManyAttempts
 from slotlock.auth.auth import Auth
-from slotlock.auth.inviting import InvalidInvitation, set_password
 from slotlock.auth.sessions import Session
 from slotlock.auth.signing_in import throttled
 from slotlock.auth.throttling import ANYWHERE, FAILURES, HERE, Throttle
@@ -159,6 +158,20 @@ async def test_an_address_that_fails_at_thousands_of_accounts_has_to_wait(
     assert isinstance(await door.try_once(email, new_address(), PASSWORD), Session)
 
 
+async def test_an_address_that_fails_keeps_nobody_out_who_signed_in_there_before(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slotlock.auth.throttling.FAILURES", replace(FAILURES, most=3))
+    email, school = await door.person(), new_address()
+    assert isinstance(await door.try_once(email, school, PASSWORD), Session)
+    for number in range(3):
+        await door.try_once(f"{number}@slotlock.test", school)
+    assert isinstance(await door.try_once(await door.person(), school, PASSWORD), TooManyAttempts)
+    assert isinstance(await door.try_once(email, school, PASSWORD), Session)
+    assert await door.fail(HERE.most, email, school) == [InvalidCredentials()] * HERE.most
+    assert isinstance(await door.try_once(email, school, PASSWORD), TooManyAttempts)
+
+
 async def test_finding_out_who_has_an_account_counts_as_failing(door: Door) -> None:
     email, here = await door.person(), new_address()
 
@@ -167,20 +180,6 @@ async def test_finding_out_who_has_an_account_counts_as_failing(door: Door) -> N
 
     outcomes = [await throttled(door.auth, email, here, register) for _ in range(HERE.most + 1)]
     assert outcomes[:-1] == [EmailTaken(email)] * HERE.most
-    assert isinstance(outcomes[-1], TooManyAttempts)
-
-
-async def test_guessing_invitations_counts_at_the_address(
-    door: Door, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("slotlock.auth.throttling.FAILURES", replace(FAILURES, most=3))
-    here = new_address()
-
-    async def guess() -> object:
-        return await set_password(door.auth, secrets.token_hex(32), PASSWORD)
-
-    outcomes = [await throttled(door.auth, None, here, guess) for _ in range(4)]
-    assert outcomes[:-1] == [InvalidInvitation()] * 3
     assert isinstance(outcomes[-1], TooManyAttempts)
 
 

@@ -3,8 +3,6 @@
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
-from ipaddress import IPv4Address
-from itertools import count
 from typing import Any
 
 import httpx
@@ -13,8 +11,20 @@ import pytest
 from slotlock.api.embedded import Servers
 from slotlock.domain.people import Role
 from slotlock.graphql.rates import DOCUMENTS_PER_ADDRESS
-from tests.support.client import Client, Json, http_client, socket
-from tests.support.limited import PEOPLE, READS, WRITES, early_in_a_minute, limited_app, statuses
+from tests.support.client import Json, http_client, socket
+from tests.support.limited import (
+    CANCEL,
+    LOGIN,
+    PEOPLE,
+    READS,
+    WRITES,
+    From,
+    early_in_a_minute,
+    limited_app,
+    new_address,
+    somewhere,
+    statuses,
+)
 from tests.support.people import auth_on, sign_in
 from tests.support.processes import AppProcess
 from tests.support.servers import OwnServer, own_server
@@ -24,11 +34,7 @@ TEN = "{" + " ".join(f"a{n}: __typename" for n in range(10)) + "}"
 IN_FRAGMENTS = """{ ...Four ...Four ... on Query { ...Two } }
 fragment Four on Query { ...Two ...Two }
 fragment Two on Query { a: __typename b: __typename }"""
-CANCEL = 'mutation { cancelBooking(bookingId: "none") { __typename } }'
-LOGIN = """mutation { login(input: {email: "not an address", password: "wrong"}) { __typename } }"""
 EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}
-
-addresses = count(int(IPv4Address("198.51.100.1")))
 
 
 @pytest.fixture(scope="module")
@@ -42,34 +48,6 @@ def limited(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def early(limited: AppProcess) -> None:
     """No test begins in one minute and ends in the next."""
     early_in_a_minute()
-
-
-class From(Client):
-    """Somebody at an address, as the proxy tells."""
-
-    address = ""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Their identity and address."""
-        return {**super().headers, "X-Forwarded-For": self.address}
-
-    async def post(self, query: str, **headers: str) -> httpx.Response:
-        """The whole response."""
-        url, sent = self.url + "/graphql", {**self.headers, **headers}
-        return await self.http.post(url, json={"query": query}, headers=sent)
-
-    async def let_in(self, times: int, query: str = ONE) -> int:
-        """How often in so many times this was executed."""
-        answers = [await self.post(query) for _ in range(times)]
-        return sum(answer.status_code == 200 for answer in answers)
-
-
-def somewhere(http: httpx.AsyncClient, app: AppProcess, token: str | None = None) -> From:
-    """Somebody at an address that nobody had before."""
-    client = From(http, app.url, token)
-    client.address = str(IPv4Address(next(addresses)))
-    return client
 
 
 @pytest.fixture
@@ -220,7 +198,7 @@ async def test_documents_that_were_not_seen_lately_are_counted_by_their_length(
 ) -> None:
     async with http_client() as http:
         nobody = From(http, limited.url)
-        nobody.address = str(IPv4Address(next(addresses)))
+        nobody.address = new_address()
         large = [f"{{ nothing{n} }} #".ljust(19_999) for n in range(DOCUMENTS_PER_ADDRESS // 20)]
         for text in large:
             assert (await nobody.post(text)).json()["errors"][0]["extensions"]["code"] in (

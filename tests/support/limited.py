@@ -3,15 +3,22 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import IPv4Address
+from itertools import count
 from pathlib import Path
 
 import httpx
 
 from slotlock.api.embedded import Servers
+from tests.support.client import Client
 from tests.support.processes import AppProcess, environment, wait_until
 from tests.support.troupe import forked_app
 
 READS, WRITES, PEOPLE = 20, 15, 2
+CANCEL = 'mutation { cancelBooking(bookingId: "none") { __typename } }'
+LOGIN = """mutation { login(input: {email: "not an address", password: "wrong"}) { __typename } }"""
+
+addresses = count(int(IPv4Address("198.51.100.1")))
 
 
 @contextmanager
@@ -50,3 +57,36 @@ def statuses(url: str, headers: dict[str, str]) -> list[int]:
 def early_in_a_minute() -> None:
     """Windows are minutes: what is counted exactly must not begin in one and end in the next."""
     wait_until(lambda: time.time() % 60 < 40, "the next minute", within_s=30)
+
+
+def new_address() -> str:
+    """An address that nobody had before."""
+    return str(IPv4Address(next(addresses)))
+
+
+class From(Client):
+    """Somebody at an address, as the proxy tells."""
+
+    address = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Their identity and address."""
+        return {**super().headers, "X-Forwarded-For": self.address}
+
+    async def post(self, query: str, **headers: str) -> httpx.Response:
+        """The whole response."""
+        url, sent = self.url + "/graphql", {**self.headers, **headers}
+        return await self.http.post(url, json={"query": query}, headers=sent)
+
+    async def let_in(self, times: int, query: str = "{ __typename }") -> int:
+        """How often in so many times this was executed."""
+        answers = [await self.post(query) for _ in range(times)]
+        return sum(answer.status_code == 200 for answer in answers)
+
+
+def somewhere(http: httpx.AsyncClient, app: AppProcess, token: str | None = None) -> From:
+    """Somebody at an address that nobody had before."""
+    client = From(http, app.url, token)
+    client.address = new_address()
+    return client

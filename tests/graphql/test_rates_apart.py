@@ -1,0 +1,100 @@
+"""Nobody can use up what a neighbour signs in with, or what a person ends a stolen session with."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from slotlock.api.embedded import Servers
+from slotlock.auth.sessions import open_session
+from slotlock.auth.throttling import FAILURES
+from slotlock.graphql.rates import SIGN_INS
+from slotlock.stores.rate_limits import key_of
+from slotlock.stores.redis import RedisLine, redis_client
+from tests.support.limited import (
+    CANCEL,
+    LOGIN,
+    PEOPLE,
+    WRITES,
+    From,
+    early_in_a_minute,
+    limited_app,
+    somewhere,
+)
+from tests.support.people import auth_on, somebody
+from tests.support.processes import AppProcess
+
+# They are refused as quickly as can be.
+GUESSES = {
+    "refreshSession": 'refreshSession(refreshToken: "x") { __typename }',
+    "setPassword": 'setPassword(token: "x", password: "12345678") { __typename }',
+}
+
+
+@pytest.fixture(scope="module")
+def limited(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """One process that limits rates narrowly."""
+    with limited_app(servers, "apart", tmp_path_factory.mktemp("apart")) as app:
+        yield app
+
+
+@pytest.fixture(autouse=True)
+def early(limited: AppProcess) -> None:
+    """No test begins in one minute and ends in the next."""
+    early_in_a_minute()
+
+
+@pytest.fixture
+async def nobody(limited: AppProcess, http: httpx.AsyncClient) -> From:
+    return somewhere(http, limited)
+
+
+@pytest.fixture
+async def pair(limited: AppProcess, http: httpx.AsyncClient) -> tuple[From, From]:
+    """Two open sessions of one person, at two addresses."""
+    async with auth_on(limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        user = await somebody(auth)
+        one, other = [(await open_session(auth, user)).access_token for _ in range(2)]
+    return somewhere(http, limited, one), somewhere(http, limited, other)
+
+
+def fifteen(act: str) -> str:
+    """A mutation that does it so often."""
+    return "mutation {" + " ".join(f"a{n}: {act}" for n in range(15)) + "}"
+
+
+async def failures(servers: Servers, address: str) -> int:
+    """How many failures to sign in are counted at an address."""
+    line = RedisLine(redis_client(servers.redis_url))
+    kept = await line.send("GET", key_of(f"address:{address}", FAILURES))
+    await line.close()
+    return int(kept.split()[1]) if kept else 0
+
+
+@pytest.mark.parametrize("act", GUESSES)
+async def test_who_brings_tokens_that_are_no_good_keeps_no_neighbour_from_signing_in(
+    nobody: From, servers: Servers, act: str
+) -> None:
+    assert await nobody.let_in(SIGN_INS, fifteen(GUESSES[act])) == PEOPLE * SIGN_INS // 15
+    assert await nobody.let_in(1, LOGIN) == 1
+    assert await failures(servers, nobody.address) == 1  # that of signing in
+
+
+async def test_who_has_a_token_of_an_ended_session_uses_up_nothing_of_its_person(
+    pair: tuple[From, From],
+) -> None:
+    thief, person = pair
+    assert "errors" not in (await person.post("mutation { endOtherSessions }")).json()
+    await thief.let_in(1, CANCEL)  # which finds out that it has ended
+    assert await thief.let_in(WRITES, CANCEL) == WRITES
+    assert await person.let_in(WRITES, CANCEL) == WRITES - 1
+
+
+async def test_who_stole_a_session_keeps_its_person_from_ending_it_by_no_rate(
+    pair: tuple[From, From],
+) -> None:
+    thief, person = pair
+    ending = fifteen('endSession(id: "x") { __typename }')
+    assert await thief.let_in(SIGN_INS, ending) == PEOPLE * SIGN_INS // 15
+    assert await thief.let_in(WRITES + 1, CANCEL) == WRITES
+    assert await person.let_in(1, "mutation { endOtherSessions }") == 1
