@@ -67,7 +67,7 @@ async def _invite(auth: Auth, organiser: Caller, request: Request) -> Response:
         if problem := group_problem(given):
             raise HttpRefusal(400, Code.BAD_USER_INPUT, f"`group`: {problem}")
         (group,) = normalised([given])
-    lines = invitation_lines(invite(auth, group, invited_roles(organiser), organiser.user_id))
+    lines = invitation_lines(invite(auth, group, invited_roles(organiser), organiser))
     # The first are made before the status is sent, so that a MongoDB that is away is told by it.
     first = [await anext(lines), await anext(lines, "")]
     return StreamingResponse(

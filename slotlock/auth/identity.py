@@ -43,6 +43,11 @@ def claimed(auth: Auth, authorization: str | None) -> UserId | None:
     return None if token.session_id in auth.ended else token.user_id
 
 
+async def still_holds(auth: Auth, caller: Caller) -> bool:
+    """Whether the caller's session is open and their role as it was, for what takes long."""
+    return await auth.sessions.role_in(caller.session_id) is caller.role
+
+
 def _verified(auth: Auth, text: str) -> Token:
     """What the token says; only that it was signed by us and until when is remembered."""
     token = auth.known.get(text)

@@ -13,11 +13,12 @@ from slotlock.auth.accounts import (
 )
 from slotlock.auth.auth import Auth
 from slotlock.auth.hashes import hash_of
+from slotlock.auth.identity import still_holds
 from slotlock.auth.passwords import BusyError
 from slotlock.auth.sessions import Session, open_session
 from slotlock.domain.audit import Edit, Happening
 from slotlock.domain.notes import Note
-from slotlock.domain.people import Role, User, UserId
+from slotlock.domain.people import Caller, Role, User, UserId
 from slotlock.domain.refusals import FieldProblem, InvalidInput
 
 INVITATION_LIFE = timedelta(days=14)
@@ -41,21 +42,25 @@ class InvalidInvitation:
 
 
 async def invite(
-    auth: Auth, group: str | None, roles: Sequence[Role], by: UserId | None = None
+    auth: Auth, group: str | None, roles: Sequence[Role], by: Caller | None = None
 ) -> AsyncIterator[Invitation]:
     """New invitations, by address, for everybody of these roles who never set a password.
 
     Earlier invitations of theirs end. The people are read and written some at a time, so that it
-    costs no more memory for many than for few. `by` is None for the command line.
+    costs no more memory for many than for few. `by` is None for the command line. There are no more
+    when their session has ended meanwhile, or their role is another: who reads slowly could go on
+    for long.
     """
     after = None
     while people := await auth.users.invitations.invitable(group, roles, BATCH, after):
+        if by is not None and not await still_holds(auth, by):
+            return
         now = auth.now()
         until = now + INVITATION_LIFE
         # In hexadecimal, which no spreadsheet takes for a formula.
         tokens = {person.id: secrets.token_hex(TOKEN_BYTES) for person in people}
         hashes = {user_id: hash_of(token) for user_id, token in tokens.items()}
-        note = _note(group, people, by, now)
+        note = _note(group, people, by.user_id if by else None, now)
         invited = await auth.users.invitations.keep(hashes, roles, until, note)
         for person in people:
             if person.id in invited:

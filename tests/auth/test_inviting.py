@@ -16,14 +16,14 @@ from slotlock.auth.auth import Auth
 from slotlock.auth.hashes import hash_of
 from slotlock.auth.identity import identify
 from slotlock.auth.importing import import_people
-from slotlock.auth.inviting import INVITATION_LIFE, InvalidInvitation, invite, set_password
-from slotlock.auth.sessions import Session
+from slotlock.auth.inviting import BATCH, INVITATION_LIFE, InvalidInvitation, invite, set_password
+from slotlock.auth.sessions import Session, end_session
 from slotlock.desk.desk import utc_now
 from slotlock.domain.people import Caller, Role, UserId
 from slotlock.domain.refusals import InvalidInput
 from slotlock.stores.mongo import Document
 from tests.support.files import class_of, csv, people_of
-from tests.support.people import auth_on
+from tests.support.people import auth_on, sign_in
 from tests.support.processes import database_url
 
 PASSWORD = "correct horse battery"
@@ -213,3 +213,23 @@ async def test_more_people_than_are_read_at_once_are_all_invited(auth: Auth) -> 
     made = await tokens(auth, school)
     assert len(made) == len(set(made.values())) == 1_201
     assert set(await tokens(auth, f"no {school}")) == set()
+
+
+@pytest.mark.parametrize("what", ["session", "role"])
+async def test_no_more_are_invited_for_an_organiser_who_no_longer_is(auth: Auth, what: str) -> None:
+    school = f"{secrets.token_hex(8)}.test"
+    await import_people(auth, class_of(school, BATCH + 1, school), dry_run=False)
+    organiser = await identify(auth, f"Bearer {await sign_in(auth, Role.ORGANIZER)}")
+    assert organiser is not None
+    made = invite(auth, school, (Role.MEMBER,), organiser)
+    first = await anext(made)
+    if what == "session":
+        await end_session(auth, organiser.user_id, organiser.session_id)
+    else:
+        await auth.users.set_role(await email_of(auth, organiser), Role.MEMBER, None, utc_now())
+    assert len({first.token} | {each.token async for each in made}) == BATCH
+
+
+async def email_of(auth: Auth, caller: Caller) -> str:
+    """The address of who asks."""
+    return (await auth.users.by_ids([caller.user_id]))[caller.user_id].email
