@@ -2,13 +2,18 @@
 
 import asyncio
 
+from uvicorn._types import ASGIReceiveEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
 from websockets.protocol import OPEN
 
 # How often the server pings, and how long the answer may take.
 PING_EVERY_S = 20.0
 PONG_WITHIN_S = 20.0
+# A message may come in so many frames: some may be empty, and each costs more than it holds.
+MOST_FRAMES = 1_000
 INVALID_UTF8 = 1007
+TOO_BIG = 1009
 NO_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -22,13 +27,36 @@ class SocketProtocol(WebSocketsSansIOProtocol):
             self.transport.write(NO_HANDSHAKE)
             self.transport.close()
 
+    def pause_writing(self) -> None:
+        """Read nothing either from a peer that does not read: each ping would be answered."""
+        super().pause_writing()
+        self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """The peer has read; read on, unless the application has something to read yet."""
+        super().resume_writing()
+        if not self.read_paused:
+            self.transport.resume_reading()
+
+    async def receive(self) -> ASGIReceiveEvent:
+        """Give what came to the application; uvicorn then reads on, whether or not it may."""
+        message = await super().receive()
+        if not self.writable.is_set():
+            self.transport.pause_reading()
+        return message
+
+    def handle_cont(self, event: Frame) -> None:
+        """Take a further frame of a message, if it has not too many."""
+        if len(self.frames) >= MOST_FRAMES:
+            self._refuse(TOO_BIG)
+        else:
+            super().handle_cont(event)
+
     def send_receive_event_to_app(self) -> None:
         """Close for text that is none, as uvicorn does, but without a traceback in the log."""
         if self.curr_msg_data_type == "text" and not _is_utf8(b"".join(self.frames)):
             self.frames = []
-            if self.conn.state is OPEN:
-                self.conn.send_close(INVALID_UTF8)
-                self.handle_parser_exception()
+            self._refuse(INVALID_UTF8)
         else:
             super().send_receive_event_to_app()
 
@@ -41,6 +69,11 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         """Nobody speaks to the peer any more: what it has not read in time is not waited for."""
         super().on_task_complete(task)
         self.loop.call_later(self.close_timeout, self.transport.abort)
+
+    def _refuse(self, code: int) -> None:
+        if self.conn.state is OPEN:
+            self.conn.send_close(code)
+            self.handle_parser_exception()
 
 
 def _is_utf8(text: bytes) -> bool:

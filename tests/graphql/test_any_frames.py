@@ -13,16 +13,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from slotlock.api.sockets import MOST_FRAMES
 from tests.graphql.test_any_request import QUERIES, requests, unharmed, values
 from tests.graphql.test_lost_clients import subscriptions_open
 from tests.support.processes import AppProcess, wait_until
-from tests.support.raw import HANDSHAKE, connected, frame, message, read_all, read_until
+from tests.support.raw import (
+    HANDSHAKE,
+    connected,
+    frame,
+    initialised,
+    message,
+    read_all,
+    read_until,
+)
 
 __all__ = ["unharmed"]
 
 EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "150"))
 INIT = message({"type": "connection_init"})
 BINARY, CLOSE, PING = 2, 8, 9
+# Far more than the buffers between a server and its peer hold.
+ENOUGH = 64 * 1024 * 1024
 
 ids = st.sampled_from(["1", "1", "2", "", "\N{SLOT MACHINE}" * 50]) | values
 messages = st.one_of(
@@ -105,3 +116,27 @@ def test_text_that_is_no_utf_8_closes_with_1007_and_blames_nobody(unharmed: AppP
         read_until(peer, b"\r\n\r\n")
         peer.sendall(frame(b"\xff"))
         assert read_all(peer) == b"\x88\x02" + (1007).to_bytes(2)
+
+
+def test_a_message_in_endless_frames_closes_with_1009(unharmed: AppProcess) -> None:
+    begin, further = b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)
+    with connected(unharmed) as peer:
+        peer.sendall(HANDSHAKE)
+        read_until(peer, b"\r\n\r\n")
+        peer.sendall(begin + further * MOST_FRAMES)
+        assert read_all(peer) == b"\x88\x02" + (1009).to_bytes(2)
+
+
+def test_who_reads_no_pongs_is_not_listened_to_until_they_do(unharmed: AppProcess) -> None:
+    pings = frame(b"x" * 125, PING) * 500
+    with connected(unharmed, buffer=4096) as peer:
+        initialised(peer)
+        sent = 0
+        peer.settimeout(1)
+        with pytest.raises(TimeoutError):  # noqa: PT012 - what is not read is told by a later one
+            for _ in range(ENOUGH // len(pings)):
+                sent += peer.send(pings)
+        peer.settimeout(20)
+        heard = 0
+        while heard < sent // 2:
+            heard += len(peer.recv(65_536)) or pytest.fail("the server closed")
