@@ -12,7 +12,8 @@ from typing import Any
 
 from starlette.types import ASGIApp
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from slotlock.api.header_limit import BoundedProtocol
 
@@ -53,6 +54,8 @@ class TimedProtocol(BoundedProtocol):
     # Bytes of a body for which no time was given yet.
     _received = 0
     _reader: asyncio.TimerHandle | None = None
+    # The request being answered: `cycle` is the one that came last.
+    _answered: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
@@ -95,6 +98,13 @@ class TimedProtocol(BoundedProtocol):
         self._stop_waiting()
         self._stop_waiting_for_reader()
         super().connection_lost(exc)
+        if self._answered is not None:
+            self._answered.disconnected = True
+            self._answered.message_event.set()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
         """More is unread than is kept for anybody: somebody has to read on."""

@@ -1,7 +1,7 @@
 """Server-sent events (graphql-sse, distinct connections mode): answers as a stream."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import ExitStack, aclosing, suppress
 from typing import Any
 
@@ -22,7 +22,7 @@ RETRY_AFTER_MS = 10_000
 
 async def event_stream(
     conversation: Conversation, asked: GraphQLRequest, identity: Identity, context: Context
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """The events, if there is room for one more stream of this person and from this address."""
     person = identity.user_id if isinstance(identity, Caller) else None
     with (

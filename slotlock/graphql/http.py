@@ -1,6 +1,7 @@
 """GraphQL over HTTP, and over server-sent events for clients that prefer those."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from typing import Any
 
 import orjson
@@ -96,11 +97,7 @@ class HttpEndpoint:
         identity = await self._conversation.admit(asked.operation, authorization, client)
         context = self._conversation.context(identity, client)
         if media_type == EVENTS:
-            return StreamingResponse(
-                event_stream(self._conversation, asked, identity, context),
-                media_type=EVENTS,
-                headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-            )
+            return _Events(event_stream(self._conversation, asked, identity, context))
         if asked.operation.kind is OperationType.SUBSCRIPTION:
             raise HttpError(406, "A subscription needs a WebSocket, or text/event-stream.")
         return await self._answer(asked, context, media_type)
@@ -109,6 +106,19 @@ class HttpEndpoint:
         answer = await run(asked.operation, asked.variables, context)
         status = 400 if answer.refused and media_type == GRAPHQL_JSON else 200
         return Response(orjson.dumps(answer.body), status, media_type=media_type)
+
+
+class _Events(StreamingResponse):
+    """Events that end with whoever listens, not when the rest is collected as garbage."""
+
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(events, media_type=EVENTS, headers=headers)
+        self._events = events
+
+    async def stream_response(self, send: Send) -> None:
+        async with aclosing(self._events):
+            await super().stream_response(send)
 
 
 _IN_DOCUMENT = {Code.PARSE_FAILED, Code.VALIDATION_FAILED}

@@ -1,10 +1,11 @@
 """Who leaves an answer unread keeps no place in a process; who reads slowly is waited for."""
 
+import asyncio
 import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 from slotlock.api.crowding import Crowding
 from slotlock.api.deadlines import TimedConfig
 from tests.support.processes import wait_until
+from tests.support.raw import read_until, reset
 
 UNREAD_S = 1.0
 # What systems keep between a server and a client.
@@ -23,10 +25,13 @@ HEADERS = [(b"content-length", str(LARGE).encode())]
 
 
 async def answers(scope: Scope, receive: Receive, send: Send) -> None:
-    """A large answer, whole or in parts; or a small one."""
+    """A large answer, whole or in parts; a small one; or one that lasts as long as its reader."""
     if scope["path"] == "/small":
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"small"})
+        return
+    if scope["path"] == "/lasting":
+        await last(receive, send)
         return
     parts = {"/whole": 1, "/parts": 64}[scope["path"]]
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
@@ -34,6 +39,16 @@ async def answers(scope: Scope, receive: Receive, send: Send) -> None:
         more = part + 1 < parts
         body = b"x" * (LARGE // parts)
         await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+async def last(receive: Receive, send: Send) -> None:
+    """An answer that goes on until the client is gone."""
+    await receive()
+    gone = asyncio.ensure_future(receive())
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    while not gone.done():
+        await send({"type": "http.response.body", "body": b"x", "more_body": True})
+        await asyncio.wait((gone,), timeout=0.02)
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +115,21 @@ def test_who_reads_slowly_but_steadily_is_waited_for(address: tuple[str, int], p
         begun = time.monotonic()
         assert read(connection, pause_s=0.06) >= LARGE
         assert time.monotonic() - begun > 2 * UNREAD_S
+
+
+@pytest.mark.parametrize("end", [reset, socket.socket.close])
+@pytest.mark.parametrize("behind", ["", "/small"])
+def test_who_is_gone_is_told_nothing_more_even_if_they_had_asked_for_more(
+    address: tuple[str, int],
+    behind: str,
+    end: Callable[[socket.socket], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with asked(address, "/lasting") as connection:
+        read_until(connection, b"x")
+        if behind:
+            connection.sendall(b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n" % behind.encode())
+        wait_until(lambda: small(address) == 503, "the place to be taken")
+        end(connection)
+        wait_until(lambda: small(address) == 200, "the place to be free again")
+    assert "Exception in ASGI application" not in caplog.text

@@ -21,6 +21,7 @@ from tests.support.stage import variant
 from tests.support.variants.sockets import MISSED
 
 NEWS = "subscription { myBookings { what } }"
+CHANGE = "mutation($input: UpdateSlotInput!) { updateSlot(input: $input) { __typename } }"
 LONG = "{" + " ".join(f"a{n}: title" for n in range(13)) + "}"
 MUCH = f"query($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on Slot {LONG} }} }}"
 
@@ -91,6 +92,24 @@ async def test_nothing_is_left_of_a_client_that_ends_abruptly(
             end(peer)
         wait_until(lambda: subscriptions_open(app) == 0, "the subscriptions ended")
         wait_until(lambda: listened_to(app, slot) + listened_to(app, me) == 0, "nobody listens")
+
+
+async def test_nothing_is_left_of_one_that_had_asked_for_more_once_there_is_news(
+    app: AppProcess, organiser: Client
+) -> None:
+    slot = (await organiser.create_slot())["id"]
+    assert organiser.token
+    with connected(app) as peer:
+        over_events(peer, organiser.token, slot)
+        peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: slotlock\r\n\r\n")
+        wait_until(lambda: subscriptions_open(app) == 1, "it watches")
+        reset(peer)
+    for capacity in range(50, 100):
+        change = {"slotId": slot, "capacity": capacity}
+        await organiser.ask(CHANGE, input=change)
+        if subscriptions_open(app) == 0:
+            return
+    pytest.fail("it is watched for on and on")
 
 
 async def test_a_client_that_answers_no_ping_is_cut(
