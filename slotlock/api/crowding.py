@@ -3,6 +3,7 @@
 Pure ASGI: what is under way is what has begun and not ended, however it ends.
 """
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -55,15 +56,45 @@ class _Room:
             self._taken -= 1
 
 
+class _Coming:
+    """So many requests whose bodies are not whole; for one more, the eldest is given up.
+
+    Bodies of the honest come soon. To refuse the newest would let whoever holds on shut all out.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: dict[asyncio.Timeout, None] = {}
+
+    @contextmanager
+    def place(self, limit: asyncio.Timeout) -> Iterator[None]:
+        """Have a place in it, until this limit is made to pass."""
+        if len(self._waiting) >= self._most:
+            eldest = next(iter(self._waiting))
+            del self._waiting[eldest]
+            _give_up(eldest)
+        self._waiting[limit] = None
+        try:
+            yield
+        finally:
+            self._waiting.pop(limit, None)
+
+
+def _give_up(limit: asyncio.Timeout) -> None:
+    limit.reschedule(asyncio.get_running_loop().time())
+
+
 class Crowding:
     """Lets so many requests and sockets be under way at once; further ones are told 503.
 
+    A request is under way once its body is whole, and so many more may be on their way here.
     An event stream lasts as a socket does, and has a place among those from its first line on.
     """
 
     def __init__(self, app: ASGIApp, most_requests: int, most_sockets: int) -> None:
         self._app = app
         self._requests, self._sockets = _Room(most_requests), _Room(most_sockets)
+        self._coming = _Coming(most_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or socket, or turn it away."""
@@ -86,16 +117,60 @@ class Crowding:
             await send({"type": f"{prefix}http.response.body", "body": BODY})
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            with ExitStack() as place:
+                place.enter_context(self._requests.place())
+                await self._app(scope, receive, self._sending(place, send))
+            return
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                await self._with_body(scope, receive, send, limit)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise _NoRoomError from None
+
+    async def _with_body(
+        self, scope: Scope, receive: Receive, send: Send, limit: asyncio.Timeout
+    ) -> None:
+        whole = False
         with ExitStack() as place:
-            place.enter_context(self._requests.place())
+            place.enter_context(self._coming.place(limit))
 
-            async def send_from_its_place(message: Message) -> None:
-                if message["type"] == "http.response.start" and _begins_a_stream(message):
+            def begin() -> None:
+                nonlocal whole
+                if not whole:
+                    whole = True
                     place.close()
-                    place.enter_context(self._sockets.place())
-                await send(message)
+                    place.enter_context(self._requests.place())
 
-            await self._app(scope, receive, send_from_its_place)
+            async def receive_to_the_end() -> Message:
+                message = await receive()
+                if not message.get("more_body"):
+                    try:
+                        begin()
+                    except _NoRoomError:  # the application would take it for a failure of its own
+                        _give_up(limit)
+                        await asyncio.get_running_loop().create_future()
+                return message
+
+            sending = self._sending(place, send)
+
+            async def send_even_early(message: Message) -> None:
+                begin()
+                await sending(message)
+
+            await self._app(scope, receive_to_the_end, send_even_early)
+
+    def _sending(self, place: ExitStack, send: Send) -> Send:
+        async def send_from_its_place(message: Message) -> None:
+            if message["type"] == "http.response.start" and _begins_a_stream(message):
+                place.close()
+                place.enter_context(self._sockets.place())
+            await send(message)
+
+        return send_from_its_place
 
 
 def _begins_a_stream(start: Message) -> bool:

@@ -11,7 +11,7 @@ from slotlock.auth.auth import Auth
 from slotlock.auth.identity import identify
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
-from slotlock.graphql.errors import SORRY, Code, logged
+from slotlock.graphql.errors import SORRY, TRY_AGAIN, Code, logged
 from slotlock.stores.mongo import is_away
 
 MOST_TOLD = 100
@@ -75,8 +75,10 @@ async def answered(what: str, answer: Awaitable[Response]) -> Response | None:
         return None
     except Exception as error:
         error_id = logged(f"{what} failed", error)
-        status = 503 if is_away(error) else 500
-        return refused(status, Code.INTERNAL, SORRY, errorId=error_id)
+        away = is_away(error)
+        response = refused(503 if away else 500, Code.INTERNAL, SORRY, errorId=error_id)
+        response.headers.update(TRY_AGAIN if away else {})
+        return response
 
 
 async def caller_of(auth: Auth, request: Request) -> Caller | None:

@@ -10,6 +10,8 @@ from graphql import GraphQLError
 from slotlock.stores.mongo import is_away
 
 SORRY = "Something went wrong on our side. Please try again."
+# Of a 503: how many seconds until it is worth asking again.
+TRY_AGAIN = {"Retry-After": "5"}
 
 log = logging.getLogger("slotlock.graphql")
 

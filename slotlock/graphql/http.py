@@ -15,7 +15,7 @@ from slotlock.graphql.accept import names, preferred
 from slotlock.graphql.addresses import client_of
 from slotlock.graphql.conversation import Conversation, GraphQLRequest
 from slotlock.graphql.documents import DocumentError
-from slotlock.graphql.errors import Code, RateLimitedError, failure, internal
+from slotlock.graphql.errors import TRY_AGAIN, Code, RateLimitedError, failure, internal
 from slotlock.graphql.events import event_stream
 from slotlock.graphql.execution import run
 from slotlock.graphql.graphiql import graphiql_page
@@ -68,7 +68,9 @@ class HttpEndpoint:
             return
         except Exception as error:
             failed = internal("a request failed outside its operation", error)
-            response = _refusal(503 if is_away(error) else 500, [failed])
+            away = is_away(error)
+            response = _refusal(503 if away else 500, [failed])
+            response.headers.update(TRY_AGAIN if away else {})
         await response(scope, receive, send)
 
     def _media_type(self, request: Request) -> str:

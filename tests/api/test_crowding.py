@@ -9,21 +9,25 @@ from pathlib import Path
 
 import httpx
 import pytest
+from redis import Redis
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
 from slotlock.api.embedded import Servers
 from slotlock.domain.people import Role
-from tests.support.client import Json, socket
+from tests.support.client import Client, Json, socket
 from tests.support.people import auth_on, sign_in
 from tests.support.processes import AppProcess, environment
-from tests.support.stage import variant
+from tests.support.stage import lock_key, variant
 
 REQUESTS, SOCKETS, A_PERSON, AN_ADDRESS = 4, 8, 2, 5
 A_BODY = 2_000
 EVENTS = {"Accept": "text/event-stream"}
 NEWS = {"query": "subscription { myBookings { at } }"}
+BOOK_PATIENTLY = """mutation Book($slot: ID!) {
+  bookSlot(input: {slotId: $slot, waitMs: 20000}) { __typename }
+}"""
 NAME = {"query": "{ __typename }"}
 
 
@@ -88,25 +92,54 @@ async def once_there_is_room(app: AppProcess, address: str) -> None:
 
 
 @asynccontextmanager
-async def half_asked(app: AppProcess) -> AsyncIterator[None]:
-    """A request that is under way: its body is still to come."""
+async def half_asked(app: AppProcess) -> AsyncIterator[asyncio.StreamReader]:
+    """A request whose body is still to come, and its answer."""
     url = httpx.URL(app.url)
-    _, writer = await asyncio.open_connection(url.host, url.port)
+    reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(
         b"POST /graphql HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
         b"Content-Length: 100\r\n\r\n{"
     )
     await writer.drain()
-    yield
+    yield reader
     writer.transport.abort()
 
 
-async def test_when_too_much_is_under_way_the_next_is_told_503_at_once_and_machines_are_answered(
+@asynccontextmanager
+async def waiting(
+    app: AppProcess, http: httpx.AsyncClient, people: list[str]
+) -> AsyncIterator[None]:
+    """A request of each of them that is under way: it waits for a lock that others keep."""
+    async with auth_on(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        organiser = Client(http, app.url, await sign_in(auth, Role.ADMIN))
+    slot_id = (await organiser.create_slot())["id"]
+    lock = lock_key(slot_id)
+    with Redis.from_url(app.environment["SLOTLOCK_REDIS_URL"]) as redis:
+        assert redis.set(lock, "somebody-else:1")
+        body = {"query": BOOK_PATIENTLY, "variables": {"slot": slot_id}}
+        asked = [
+            asyncio.create_task(http.post(app.url + "/graphql", json=body, headers=bearing(token)))
+            for token in people
+        ]
+        yield
+        redis.delete(lock)
+        await asyncio.gather(*asked)
+
+
+async def test_bodies_that_do_not_come_take_no_place_from_requests_and_the_eldest_are_given_up(
     small: AppProcess, http: httpx.AsyncClient
 ) -> None:
     async with AsyncExitStack() as stack:
-        for _ in range(REQUESTS):
-            await stack.enter_async_context(half_asked(small))
+        readers = [await stack.enter_async_context(half_asked(small)) for _ in range(REQUESTS + 1)]
+        async with asyncio.timeout(20):
+            assert b"503" in await readers[0].readline()
+        assert (await http.post(small.url + "/graphql", json=NAME)).status_code == 200
+
+
+async def test_when_too_much_is_under_way_the_next_is_told_503_at_once_and_machines_are_answered(
+    small: AppProcess, http: httpx.AsyncClient, people: list[str]
+) -> None:
+    async with waiting(small, http, people[:REQUESTS]):
         origin = {"Origin": "https://app.example.org"}
 
         async def ask() -> httpx.Response:

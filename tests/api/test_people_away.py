@@ -75,9 +75,15 @@ async def test_a_mongodb_that_hangs_is_a_503_and_the_file_can_be_sent_again(
             http.post(organiser.url + "/people/import", content=body, headers=headers),
             http.post(organiser.url + "/people/invitations", headers=headers),
             http.get(office.url + "/exports/%0Dforged", headers={**HEADERS, **colleague.headers}),
+            http.get(office.url + "/calendars/published.ics", headers=HEADERS),
         ):
             assert (response.status_code, response.json()["code"]) == (503, "INTERNAL")
+            assert int(response.headers["retry-after"]) > 0
             assert response.headers["access-control-allow-origin"] == ORIGIN
+        name = {"query": "{ __typename }"}
+        response = await http.post(office.url + "/graphql", json=name, headers=organiser.headers)
+        assert response.status_code == 503
+        assert int(response.headers["retry-after"]) > 0
     finally:
         mongodb.resume()
     assert await imported(organiser, body) == {**dry_run, "dryRun": False}

@@ -16,7 +16,7 @@ from slotlock.desk import campaigns, reading
 from slotlock.desk.desk import Desk
 from slotlock.domain.people import Caller
 from slotlock.graphql import ids
-from slotlock.graphql.errors import SORRY, Code
+from slotlock.graphql.errors import SORRY, TRY_AGAIN, Code
 
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
@@ -43,7 +43,7 @@ def exports_endpoint(auth: Auth, desk: Desk, exports: Exports) -> OrganisersEndp
                 again = {"Retry-After": str(outcome.retry_after_s)}
                 raise HttpRefusal(503, "EXPORT_BUSY", text, again)
             case NotBuilt():
-                raise HttpRefusal(503, Code.INTERNAL, SORRY)
+                raise HttpRefusal(503, Code.INTERNAL, SORRY, TRY_AGAIN)
             case _:
                 assert_never(outcome)
 
