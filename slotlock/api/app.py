@@ -36,7 +36,7 @@ from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.documents import Documents
 from slotlock.graphql.http import HttpEndpoint
 from slotlock.graphql.schema import executable
-from slotlock.graphql.websocket import SocketEndpoint
+from slotlock.graphql.socket_endpoint import SocketEndpoint
 from slotlock.stores import mongo
 from slotlock.stores.locks import Locks
 from slotlock.stores.sessions import Sessions

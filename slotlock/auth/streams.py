@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from slotlock.domain.people import Caller, UserId
 from slotlock.stores.mongo import is_away
 from slotlock.stores.sessions import Sessions
+from slotlock.stores.waking import Wake
 
 log = logging.getLogger("slotlock.streams")
 
@@ -26,7 +27,7 @@ class Streams:
     def __init__(self) -> None:
         self._open: dict[UserId, dict[End, Caller]] = {}
         self._changed: set[UserId] = set()
-        self._wake = asyncio.Event()
+        self._wake = Wake(HEAL_EVERY_S)
         self._tell: Callable[[UserId], object] | None = None
         self._looking: asyncio.Task[None] | None = None
 
@@ -68,16 +69,10 @@ class Streams:
             self._open.pop(user_id, None)
 
     async def _look_for_ever(self, sessions: Sessions) -> None:
-        loop = asyncio.get_running_loop()
-        heal_at = loop.time() + HEAL_EVERY_S
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(heal_at):
-                    await self._wake.wait()
-            self._wake.clear()
+            all_of_them = await self._wake.wait()
             whose, self._changed = self._changed, set()
-            if loop.time() >= heal_at:
-                heal_at = loop.time() + HEAL_EVERY_S
+            if all_of_them:
                 whose = set(self._open)
             try:
                 await self._look(sessions, whose)

@@ -25,6 +25,7 @@ from slotlock.stores.announcements import Announcements
 from slotlock.stores.batches import in_parts
 from slotlock.stores.mongo import is_away
 from slotlock.stores.slots import Look, Slots
+from slotlock.stores.waking import Wake
 
 log = logging.getLogger("slotlock.personal")
 
@@ -44,7 +45,7 @@ class PersonalBoard:
         self._poked: dict[UserId, set[BookingRef]] = {}
         # Of the slots in which those who watch have bookings, as they were at the last heal.
         self._versions: dict[SlotId, int] = {}
-        self._wake = asyncio.Event()
+        self._wake = Wake(HEAL_EVERY_S)
         self._announcements: Announcements | None = None
         self._looking: asyncio.Task[None] | None = None
 
@@ -90,15 +91,8 @@ class PersonalBoard:
                 await self._announcements.unwatch_person(watch.user_id)
 
     async def _look_for_ever(self) -> None:
-        loop = asyncio.get_running_loop()
-        heal_at = loop.time() + HEAL_EVERY_S
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(heal_at):
-                    await self._wake.wait()
-            self._wake.clear()
-            if loop.time() >= heal_at:
-                heal_at = loop.time() + HEAL_EVERY_S
+            if await self._wake.wait():
                 await self._try(self._heal)
             await self._try(self._look)
 

@@ -19,6 +19,7 @@ from slotlock.stores.batches import in_parts
 from slotlock.stores.mongo import is_away
 from slotlock.stores.queue import Queue
 from slotlock.stores.redis import RedisAwayError
+from slotlock.stores.waking import Wake
 
 log = logging.getLogger("slotlock.queue")
 
@@ -74,7 +75,7 @@ class TicketBoard:
         # Everybody, whoever was told their place the longest ago in front.
         self._in_turn: dict[TicketWatch, None] = {}
         self._due: set[TicketWatch] = set()
-        self._wake = asyncio.Event()
+        self._wake = Wake(HEAL_EVERY_S)
         self._looking: asyncio.Task[None] | None = None
 
     def start(self, announcements: Announcements, queue: Queue, read: Read) -> None:
@@ -124,16 +125,10 @@ class TicketBoard:
             await self._announcements.unwatch_line(watch.ref.slot_id)
 
     async def _look_for_ever(self) -> None:
-        loop = asyncio.get_running_loop()
-        heal_at = loop.time() + HEAL_EVERY_S
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(heal_at):
-                    await self._wake.wait()
-            self._wake.clear()
+            heals = await self._wake.wait()
             try:
-                if loop.time() >= heal_at:
-                    heal_at = loop.time() + HEAL_EVERY_S
+                if heals:
                     await self._heal()
                 await self._look()
             except Exception as error:

@@ -9,13 +9,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import orjson
-from starlette.responses import PlainTextResponse
-from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
-from slotlock.graphql.addresses import address_of, client_of
+from slotlock.graphql.addresses import client_of
 from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.errors import Code, failure, logged
 from slotlock.graphql.messages import is_id, is_object_or_null, is_request
@@ -23,7 +21,6 @@ from slotlock.graphql.operations import MAX_OPERATIONS, ClosedError, Operations
 
 PROTOCOL = "graphql-transport-ws"
 INIT_WITHIN_S = 10.0
-RETRY_AFTER_S = 10
 # How long a process that stops waits until a client reads what is sent to it.
 UNREAD_AT_STOP_S = 3.0
 
@@ -39,28 +36,6 @@ BAD_SUBPROTOCOL = 4406
 INIT_TIMEOUT = 4408
 DUPLICATE = 4409
 TOO_MANY_INITS = 4429
-
-
-class SocketEndpoint:
-    """The ASGI application at /graphql for WebSockets."""
-
-    def __init__(self, conversation: Conversation) -> None:
-        self.conversation = conversation
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one socket until it closes."""
-        websocket = WebSocket(scope, receive, send)
-        headers = websocket.headers
-        if not self.conversation.welcomes(headers.get("origin"), headers.get("host")):
-            await websocket.close()  # before it is accepted: the handshake gets a 403
-            return
-        with self.conversation.streams_per_address.room_for(address_of(scope)) as room:
-            if room:
-                await Socket(websocket, self.conversation).serve()
-            else:
-                text = "Too many sockets are open from this address."
-                refusal = PlainTextResponse(text, 429, {"Retry-After": str(RETRY_AFTER_S)})
-                await websocket.send_denial_response(refusal)
 
 
 class Socket:

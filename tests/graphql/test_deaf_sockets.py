@@ -15,7 +15,8 @@ from slotlock.api.embedded import Servers
 from slotlock.api.settings import Settings
 from slotlock.graphql import documents as documents_room
 from slotlock.graphql import websocket
-from slotlock.graphql.websocket import PROTOCOL, SocketEndpoint
+from slotlock.graphql.socket_endpoint import SocketEndpoint
+from slotlock.graphql.websocket import PROTOCOL
 from tests.support.client import Json
 from tests.support.processes import SECRET, database_url
 
