@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from bson import ObjectId
 from pymongo import ReturnDocument
@@ -99,6 +100,7 @@ class Sessions:
 
     def __init__(self, database: Database) -> None:
         self.gate = Gate(PEOPLE_GATE)
+        self._watching = Gate(1)
         self._database = database
         self._sessions = database["sessions"]
         self._roles = Batches(self._read_roles)
@@ -149,7 +151,7 @@ class Sessions:
         """The roles in those of the sessions that are open; requests need not wait for this."""
         found: dict[str, Role] = {}
         for some in in_parts(session_ids):
-            found |= await self._find_roles(some)
+            found |= await self._watching.carry(partial(self._find_roles, some))
         return found
 
     async def _read_roles(self, session_ids: list[str]) -> list[Role | None]:

@@ -22,6 +22,7 @@ from slotlock.stores.mongo import Database, Document
 log = logging.getLogger("slotlock")
 
 TRIES = 20
+MOST_MARKS = 10
 # A slot that a dead process's transaction keeps is left to the sweeper.
 WITHIN_S = 2.0
 _ASKING = {"$or": [{"campaign": {"$exists": True}}, {"groupLimits.0": {"$exists": True}}]}
@@ -57,10 +58,19 @@ class WaitingGroups:
 
     async def finish(self, before: datetime, now: datetime) -> None:
         """Do what was marked before then once more, when all that was on its way is written."""
-        async for mark in self._marks.find({"at": {"$lt": before}}, sort=[("at", 1)], limit=10):
+        for mark in await self._marked(before):
             with timeout(WITHIN_S):
                 if await self._regroup(mark["users"], now):
-                    await self._marks.delete_one({"_id": mark["_id"]})
+                    await self._unmark(mark)
+
+    @gated
+    async def _marked(self, before: datetime) -> list[Document]:
+        found = self._marks.find({"at": {"$lt": before}}, sort=[("at", 1)], limit=MOST_MARKS)
+        return await found.to_list()
+
+    @gated
+    async def _unmark(self, mark: Document) -> None:
+        await self._marks.delete_one({"_id": mark["_id"]})
 
     @gated
     async def _regroup(self, user_ids: Sequence[ObjectId], now: datetime) -> bool:

@@ -1,8 +1,11 @@
 """Callers who leave at any moment, and more of them than there are connections, harm nobody."""
 
 import asyncio
+import gc
 import random
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any
 
 import httpx
 import pytest
@@ -14,7 +17,9 @@ from slotlock.stores import gate, mongo
 from slotlock.stores.gate import Gate, GateTimeoutError
 from slotlock.stores.ids import new_slot_id
 from slotlock.stores.mongo import Database
+from slotlock.stores.sessions import Sessions
 from slotlock.stores.slots import Slots
+from slotlock.stores.waiting_groups import WaitingGroups
 from tests.domain.test_booking import slot
 from tests.support.client import Client
 from tests.support.kept import keep
@@ -93,6 +98,56 @@ async def test_whoever_would_wait_too_long_is_told_so_and_the_gate_stays_whole(
     done.set()
     assert await first
     assert await narrow.carry(done.wait)
+
+
+# In how many rounds of the loop a question is sent, and more.
+ROUNDS = 30
+
+
+async def ended_when_cancelled(ask: Callable[[], Coroutine[Any, Any, object]]) -> list[bool]:
+    """Whether a caller who is cancelled in each of the first rounds of the loop does end so."""
+    told = []
+    for rounds in range(1, ROUNDS):
+        asking = asyncio.create_task(ask())
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        if not asking.cancel():
+            break  # it was answered by then
+        await asyncio.wait([asking])
+        told.append(asking.cancelled())
+    return told
+
+
+@pytest.mark.parametrize("whose", ["sweeper", "streams"])
+async def test_what_asks_in_the_background_ends_whenever_it_is_cancelled(
+    database: Database, whose: str
+) -> None:
+    groups, sessions = WaitingGroups(database), Sessions(database)
+    asks: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        "sweeper": lambda: groups.finish(utc_now(), utc_now()),
+        "streams": lambda: sessions.roles_in(["nobody's"]),
+    }
+    await asks[whose]()  # from now on there is a connection
+    told = await ended_when_cancelled(asks[whose])
+    assert told
+    assert all(told)
+
+
+# PyMongo leaves the connections behind on which it was cancelled.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_control_without_the_gate_a_cancel_is_lost_while_a_question_is_sent(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def let_in(self: Gate, operation: Callable[[], Awaitable[object]]) -> object:
+        return await operation()
+
+    monkeypatch.setattr(Gate, "carry", let_in)
+    groups = WaitingGroups(database)
+    await groups.finish(utc_now(), utc_now())
+    told = await ended_when_cancelled(lambda: groups.finish(utc_now(), utc_now()))
+    gc.collect()
+    assert not all(told) or sys.version_info >= (3, 12)  # where `asyncio.wait_for` loses none
 
 
 async def test_event_streams_dropped_at_any_moment_leave_the_app_as_it_was(
