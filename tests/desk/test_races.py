@@ -14,7 +14,7 @@ from tests.support.client import Client, Json, http_client
 from tests.support.people import Crowd
 from tests.support.processes import AppProcess
 from tests.support.stage import assert_whole, lock_key, slot_document, variant
-from tests.support.volley import book_at_once
+from tests.support.volley import MOST_LUCK, book_at_once
 
 Pair = tuple[AppProcess, AppProcess]
 
@@ -104,7 +104,10 @@ async def test_control_without_lock_and_version_a_place_goes_to_several_people(
     without: Without, crowd: Crowd, capacity: int
 ) -> None:
     apps = without("lock version")
-    slot_id, outcomes = await rush(apps, crowd, capacity)
+    for _ in range(MOST_LUCK):
+        slot_id, outcomes = await rush(apps, crowd, capacity)
+        if counted(outcomes)["Booked"] > capacity:
+            break
     assert counted(outcomes)["Booked"] > capacity
     document = slot_document(apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
     assert document["remaining"] < 0

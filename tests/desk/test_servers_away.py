@@ -17,7 +17,7 @@ from tests.support.processes import SECRET, AppProcess, wait_until
 from tests.support.servers import OwnServer, own_server
 from tests.support.stage import assert_whole, lock_key, slot_document, variant
 from tests.support.troupe import forked_app
-from tests.support.volley import book_at_once
+from tests.support.volley import MOST_LUCK, book_at_once
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,10 @@ async def test_control_without_the_version_a_rush_without_redis_oversells(
         variant(environment, logs / "b", off="lock version") as second,
     ):
         town.valkey.kill()
-        slot_id, _ = await rush(town, (first, second), size=50, capacity=10)
+        for _ in range(MOST_LUCK):
+            slot_id, _ = await rush(town, (first, second), size=50, capacity=10)
+            if slot_document(town.mongo.url, slot_id)["remaining"] < 0:
+                break
     assert slot_document(town.mongo.url, slot_id)["remaining"] < 0
 
 

@@ -22,7 +22,7 @@ from tests.support.teams import (
     people,
     team_document,
 )
-from tests.support.volley import volley
+from tests.support.volley import MOST_LUCK, volley
 
 Pair = tuple[AppProcess, AppProcess]
 Act = tuple[Person, str, dict[str, Any]]
@@ -79,18 +79,22 @@ async def test_when_all_leave_at_once_nothing_is_left_of_the_team(
 async def test_control_without_the_version_some_who_left_at_once_are_still_in(
     two_apps: Pair, http: httpx.AsyncClient, logs: Path
 ) -> None:
-    members = await people(two_apps[0], http, 12)
-    team_id = await team_of(members)
     environment = two_apps[0].environment
+    left_over = []
     with ExitStack() as stack:
         first, second = (
             stack.enter_context(variant(environment, logs / name, off="team-version"))
             for name in "ab"
         )
-        acts = [(each, LEAVE, {"team": team_id}) for each in members]
-        outcomes = await at_once((first, second), acts)
-    assert counted(outcomes) == {"TeamLeft": 12}
-    assert team_document(environment, team_id) is not None
+        for _ in range(MOST_LUCK):
+            members = await people(two_apps[0], http, 12)
+            team_id = await team_of(members)
+            acts = [(each, LEAVE, {"team": team_id}) for each in members]
+            assert counted(await at_once((first, second), acts)) == {"TeamLeft": 12}
+            left_over.append(team_document(environment, team_id))
+            if left_over[-1] is not None:
+                break
+    assert left_over[-1] is not None
 
 
 async def test_of_two_who_are_invited_to_the_last_seat_at_once_exactly_one_is(
