@@ -1,10 +1,8 @@
 """The app as a process of its own, in either profile, which ends and comes back where it was."""
 
-import os
 import secrets
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,10 +11,10 @@ from pathlib import Path
 
 import httpx
 
+from bench.launching import graphql_url, launch
 from bench.soak.servers import free_port
 from slotlock.api.embedded import Servers
 
-PROJECT = Path(__file__).parent.parent
 SECRET = secrets.token_hex(32)
 ADMIN_EMAIL, ADMIN_PASSWORD = "admin@slotlock.test", secrets.token_hex(16)
 READY_WITHIN_S = 60.0
@@ -46,26 +44,16 @@ class App:
     @property
     def url(self) -> str:
         """Where its GraphQL is."""
-        return f"http://127.0.0.1:{self.port}/graphql"
+        return graphql_url(self.port)
 
     @property
     def socket_url(self) -> str:
         """Where its WebSockets are."""
-        return f"ws://127.0.0.1:{self.port}/graphql"
+        return graphql_url(self.port, "ws")
 
     def start(self) -> None:
         """Begin a life, and wait until it serves. Errors: AppError."""
-        own = {key: value for key, value in os.environ.items() if not key.startswith("SLOTLOCK_")}
-        with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                (sys.executable, "-m", "slotlock", self.profile),
-                cwd=PROJECT,
-                env={**own, **self.environment, "PORT": str(self.port)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self._process = launch(self.profile, self.environment, self.port, self.log_file)
         deadline = time.monotonic() + READY_WITHIN_S
         while not self._ready():
             if self._process.poll() is not None or time.monotonic() > deadline:

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,11 +13,11 @@ from typing import ClassVar
 
 import httpx
 
+from bench.launching import graphql_url, launch
 from bench.soak.servers import SoakError, free_port
 
 START_WITHIN_S = 90.0
 STOP_WITHIN_S = 45.0
-PROJECT = Path(__file__).parent.parent.parent
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
@@ -57,12 +56,12 @@ class App:
     @property
     def url(self) -> str:
         """Where its GraphQL is."""
-        return f"http://127.0.0.1:{self.port}/graphql"
+        return graphql_url(self.port)
 
     @property
     def socket_url(self) -> str:
         """Where its WebSockets are."""
-        return f"ws://127.0.0.1:{self.port}/graphql"
+        return graphql_url(self.port, "ws")
 
     async def start(self) -> None:
         """Begin a life, again and again while MongoDB or Valkey are away. Errors: SoakError."""
@@ -80,17 +79,7 @@ class App:
 
     def _launch(self) -> None:
         self._said = self.log_file.stat().st_size if self.log_file.exists() else 0
-        own = {name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK")}
-        with self.log_file.open("ab") as log:
-            self.process = subprocess.Popen(
-                (sys.executable, "-m", "slotlock", self.command),
-                cwd=PROJECT,
-                env={**own, **self.environment, "PORT": str(self.port)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self.process = launch(self.command, self.environment, self.port, self.log_file)
 
     async def _ready(self) -> bool:
         url = f"http://127.0.0.1:{self.port}/readyz"

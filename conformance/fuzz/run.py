@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conformance.apps import PROJECT, App
+from bench.launching import PROJECT
+from conformance.apps import App
 from conformance.fuzz.config import config
 from conformance.fuzz.people import admin_token, member_tokens
 from conformance.fuzz.seeds import plant
