@@ -5,7 +5,6 @@ from graphql import GraphQLSchema
 from strawberry.schema.config import StrawberryConfig
 from strawberry.tools import merge_types
 
-import slotlock.graphql.types.enums  # noqa: F401  (describes the domain's enums before their use)
 from slotlock.graphql.audit_queries import AuditQueries
 from slotlock.graphql.calendar_addresses import CalendarMutations, CalendarQueries
 from slotlock.graphql.campaign_queries import CampaignQueries

@@ -3,6 +3,8 @@
 import contextlib
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,11 @@ def printed() -> str:
 
 def test_the_committed_schema_is_the_printed_one() -> None:
     assert (ROOT / "schema.graphql").read_text() == printed(), "run `make schema`"
+
+
+def test_the_schema_is_the_same_whichever_type_is_imported_first() -> None:
+    first = "import slotlock.graphql.types.limit_refusals, slotlock.graphql.schema"
+    subprocess.run((sys.executable, "-c", first), cwd=ROOT, check=True)
 
 
 def test_everything_is_described() -> None:
