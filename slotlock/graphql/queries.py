@@ -2,7 +2,7 @@
 
 import asyncio
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, cast
 
 import strawberry
 from strawberry import argument, field
@@ -188,15 +188,30 @@ class Query:
         items = [(_ended_cursor(HISTORY, b), Booking.of(b, slot, organiser)) for b in seen[1].items]
         return BookingConnection.of(items, more=seen[1].more, after=after)
 
-    @field(description="Anything by its id.")
+    @field(
+        description="Anything by its id; null when there is none that the caller may see. What "
+        "nobody sees without identity is UNAUTHENTICATED for who has none."
+    )
     async def node(self, info: Info, id: IdArgument) -> Node | None:  # noqa: A002
         return await load_node(info.context, id)
 
-    @field(description="Several things by their ids, each null that there is not.")
+    @field(
+        description="Several things by their ids, each as `node` answers it; one that is refused "
+        "is null with an error of its own, and the others are answered."
+    )
     async def nodes(self, info: Info, ids: IdsArgument) -> list[Node | None]:
         if len(ids) > MAX_FIRST:
             raise RefusedError(Code.BAD_USER_INPUT, f"At most {MAX_FIRST} ids at once.")
-        return await asyncio.gather(*(load_node(info.context, gid) for gid in ids))
+        found = await asyncio.gather(*(_node_or_refusal(info.context, gid) for gid in ids))
+        # The executor makes null and an error of an exception in a list.
+        return cast("list[Node | None]", found)
+
+
+async def _node_or_refusal(context: Context, gid: str) -> Node | RefusedError | None:
+    try:
+        return await load_node(context, gid)
+    except RefusedError as refusal:
+        return refusal
 
 
 def _cursor(of: str, slot: DomainSlot) -> str:

@@ -1,0 +1,95 @@
+"""Several things by their ids: each is answered or refused by itself."""
+
+from typing import cast
+
+import httpx
+import pytest
+from graphql import GraphQLInterfaceType
+
+from slotlock.graphql.schema import executable
+from tests.support.client import Client, Json
+from tests.support.desk import Person, staffed
+from tests.support.exports import campaign
+from tests.support.processes import AppProcess
+from tests.support.tickets import REQUEST
+
+NODE = "query($id: ID!) { node(id: $id) { __typename id } }"
+NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }"
+PUBLIC, OWN = ("Slot", "Campaign"), ("Booking", "User", "Team", "Ticket", "OpenSession")
+MALFORMED = ("", "slot_", "waiting_" + "0" * 48, "\u0000")
+
+
+@pytest.fixture
+async def people(app: AppProcess, http: httpx.AsyncClient) -> tuple[Person, Person, Person]:
+    """Somebody with one of everything, somebody else, and an organiser."""
+    (ada, eve), organiser = await staffed(http, 2, app)
+    return ada, eve, organiser
+
+
+@pytest.fixture
+async def ids(people: tuple[Person, Person, Person]) -> Json:
+    """One of everything that has an id, by its type."""
+    ada, _, organiser = people
+    slots = [await organiser.slot() for _ in range(2)]
+    ticket = await ada.ask(REQUEST, input={"slotId": slots[1]})
+    return {
+        "Slot": slots[0],
+        "Booking": (await ada.wish(slots[0]))["booking"]["id"],
+        "User": await ada.id(),
+        "Campaign": await campaign(organiser),
+        "Team": await ada.team_up(),
+        "Ticket": ticket["id"],
+        "OpenSession": (await ada.ask("{ mySessions { id } }"))[0]["id"],
+    }
+
+
+async def told(who: Client, gids: list[str]) -> list[Json | str | None]:
+    """What each id is answered with: the thing, null, or the code of the error in its place."""
+    answer = await who.send(NODES, ids=gids)
+    found: list[Json | str | None] = answer["data"]["nodes"]
+    for error in answer.get("errors", []):
+        field, place = error["path"]
+        assert (field, found[place]) == ("nodes", None)
+        found[place] = error["extensions"]["code"]
+    return found
+
+
+async def test_who_has_one_of_everything_is_told_all_in_order(
+    people: tuple[Person, Person, Person], ids: Json
+) -> None:
+    kinds = executable.get_possible_types(cast("GraphQLInterfaceType", executable.type_map["Node"]))
+    assert {*ids} == {*PUBLIC, *OWN} == {kind.name for kind in kinds}
+    shown = [{"__typename": kind, "id": gid} for kind, gid in ids.items()]
+    assert await told(people[0], [*MALFORMED, *ids.values()]) == [None] * len(MALFORMED) + shown
+    assert await told(people[0], [*reversed(ids.values())]) == [*reversed(shown)]
+
+
+async def test_what_is_not_ones_own_is_null_without_an_error(
+    people: tuple[Person, Person, Person], ids: Json
+) -> None:
+    found = await told(people[1], [*ids.values()])
+    assert [kind for kind, node in zip(ids, found, strict=True) if node] == [*PUBLIC]
+    assert not any(isinstance(node, str) for node in found)
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_visitor_is_told_what_is_public_and_for_each_of_the_others_to_sign_in(
+    app: AppProcess, http: httpx.AsyncClient, ids: Json, there: bool
+) -> None:
+    nobody = Client(http, app.url)
+    # Whether there is such a thing makes no difference.
+    asked = ids if there else ids | {kind: ids[kind][:-12] + "0" * 12 for kind in OWN}
+    found = await told(nobody, [*asked.values(), *MALFORMED])
+    for kind, gid, node in zip(asked, asked.values(), found, strict=False):
+        assert node == ({"__typename": kind, "id": gid} if kind in PUBLIC else "UNAUTHENTICATED")
+        alone = await nobody.send(NODE, id=gid)
+        code = alone["errors"][0]["extensions"]["code"] if "errors" in alone else None
+        assert (alone["data"]["node"] or code) == node
+    assert found[len(asked) :] == [None] * len(MALFORMED)
+
+
+async def test_a_token_that_is_no_good_is_told_so_for_each(
+    app: AppProcess, http: httpx.AsyncClient, ids: Json
+) -> None:
+    stranger = Client(http, app.url, "no.such.token")
+    assert await told(stranger, [*ids.values()]) == ["UNAUTHENTICATED"] * len(ids)
