@@ -10,8 +10,9 @@ from graphql import GraphQLError
 from slotlock.stores.mongo import is_away
 
 SORRY = "Something went wrong on our side. Please try again."
-# Of a 503: how many seconds until it is worth asking again.
-TRY_AGAIN = {"Retry-After": "5"}
+# While MongoDB is away: how many seconds until it is worth asking again.
+TRY_AGAIN_S = 5
+TRY_AGAIN = {"Retry-After": str(TRY_AGAIN_S)}
 
 log = logging.getLogger("slotlock.graphql")
 
@@ -68,10 +69,8 @@ def formatted(error: GraphQLError) -> dict[str, Any]:
     # both speak of what the caller sent.
     if original is None or (isinstance(original, ValueError) and error.path is None):
         return _sent(error, Code.BAD_USER_INPUT, error.message)
-    error_id = logged(f"a field failed at {error.path}", original)
     sent = _sent(error, Code.INTERNAL, SORRY)
-    sent["extensions"]["errorId"] = error_id
-    return sent
+    return _told(sent, f"a field failed at {error.path}", original)
 
 
 def logged(what: str, error: BaseException) -> str:
@@ -86,8 +85,13 @@ def logged(what: str, error: BaseException) -> str:
 
 def internal(what: str, error: BaseException) -> dict[str, Any]:
     """A failure that is ours and has no place in a document, logged and as it is sent."""
-    sent = failure(Code.INTERNAL, SORRY)
+    return _told(failure(Code.INTERNAL, SORRY), what, error)
+
+
+def _told(sent: dict[str, Any], what: str, error: BaseException) -> dict[str, Any]:
     sent["extensions"]["errorId"] = logged(what, error)
+    if is_away(error):
+        sent["extensions"]["retryAfterMs"] = TRY_AGAIN_S * 1000
     return sent
 
 

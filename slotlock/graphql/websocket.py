@@ -18,6 +18,7 @@ from slotlock.graphql.conversation import Conversation
 from slotlock.graphql.errors import Code, failure, logged
 from slotlock.graphql.messages import is_id, is_object_or_null, is_request
 from slotlock.graphql.operations import MAX_OPERATIONS, ClosedError, Operations
+from slotlock.stores.mongo import is_away
 
 PROTOCOL = "graphql-transport-ws"
 INIT_WITHIN_S = 10.0
@@ -75,7 +76,9 @@ class Socket:
             pass
         except Exception as error:
             logged("a socket failed", error)
-            await self._close(INTERNAL_ERROR, "Something went wrong on our side")
+            # 1011 makes clients give up for good, and MongoDB will be back.
+            code = TRY_AGAIN_LATER if is_away(error) else INTERNAL_ERROR
+            await self._close(code, "Something went wrong on our side")
         finally:
             await self._end_all()
 

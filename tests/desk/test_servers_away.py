@@ -10,8 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 from redis import Redis
+from websockets.exceptions import ConnectionClosed
 
-from tests.support.client import BOOK, Client, Json, http_client
+from tests.support.client import BOOK, Client, Json, Socket, http_client, socket
 from tests.support.people import Crowd, make_crowd
 from tests.support.processes import SECRET, AppProcess, wait_until
 from tests.support.servers import OwnServer, own_server
@@ -183,19 +184,46 @@ async def test_redis_killed_and_flushed_in_the_middle_of_a_rush_costs_no_place(t
     assert_whole(slot_document(town.mongo.url, slot_id), 20)
 
 
+async def assert_told_when_to_ask_again(
+    app: AppProcess, ada: Client, opened: Socket, slot_id: str
+) -> None:
+    """What was not begun is answered alike over HTTP and a socket; no socket is given up."""
+    sent, url = {"query": BOOK, "variables": {"slot": slot_id}}, ada.url + "/graphql"
+    await opened.subscribe("1", BOOK, slot=slot_id)
+    response, message, visitor, refused = await asyncio.gather(
+        ada.http.post(url, json=sent, headers=ada.headers),
+        opened.receive(),
+        Client(ada.http, ada.url).send("{ slots { nodes { id } } }"),
+        closed_with(app, ada.token),
+    )
+    assert (response.status_code, response.headers["retry-after"]) == (503, "5")
+    assert (message["id"], message["type"]) == ("1", "error")
+    for (error,) in (response.json()["errors"], message["payload"], visitor["errors"]):
+        assert "mongo" not in error["message"].lower()
+        assert error["extensions"].pop("errorId") in app.log
+        assert error["extensions"] == {"code": "INTERNAL", "retryAfterMs": 5_000}
+    assert refused == 1013  # after which clients come again; after 1011 they do not
+    assert "Traceback" not in app.log
+
+
+async def closed_with(app: AppProcess, token: str | None) -> int | None:
+    """How a socket ends for somebody who cannot be known now."""
+    with pytest.raises(ConnectionClosed) as closed:
+        async with socket(app, token):
+            pass
+    return closed.value.rcvd.code if closed.value.rcvd else None
+
+
 @pytest.mark.parametrize("harm", ["kill", "pause"])
 async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_done(
     town: Town, harm: str
 ) -> None:
     crowd = await make_crowd(town.apps[0].environment, 2)
     slot_id = await new_slot(town, crowd, 2)
-    getattr(town.mongo, harm)()
-    async with http_client() as http:
+    async with http_client() as http, socket(town.apps[0], crowd.members[0]) as opened:
         ada = Client(http, town.apps[0].url, crowd.members[0])
-        answer = await ada.send(BOOK, slot=slot_id)
-        (error,) = answer["errors"]
-        assert error["extensions"]["code"] == "INTERNAL"
-        assert "mongo" not in error["message"].lower()
+        getattr(town.mongo, harm)()
+        await assert_told_when_to_ask_again(town.apps[0], ada, opened, slot_id)
         assert readiness(town.apps[0]) == (503, "away", "up")
         assert status(town.apps[0].url, "/healthz") == 200
         if harm == "kill":
@@ -203,6 +231,8 @@ async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_
         else:
             town.mongo.resume()
         wait_until(lambda: status(town.apps[0].url) == 200, "work resumes by itself")
+        await opened.subscribe("1", "{ me { __typename } }")
+        assert await opened.next() == {"__typename": "User"}
         outcome = await ada.book(slot_id)
         while outcome["__typename"] == "Locked":  # the act that failed may still hold the lock
             outcome = await ada.book(slot_id)
