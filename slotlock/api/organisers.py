@@ -49,18 +49,11 @@ class OrganisersEndpoint:
             await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        return await self._respond(self._auth, await self._organiser(request), request)
-
-    async def _organiser(self, request: Request) -> Caller:
         if request.method != self._method:
             text = f"This takes {self._method}."
             raise HttpRefusal(405, Code.BAD_USER_INPUT, text, {"Allow": self._method})
-        caller = await caller_of(self._auth, request)
-        if caller is None:
-            raise HttpRefusal(401, Code.UNAUTHENTICATED, "Please sign in first.", CHALLENGE)
-        if not caller.organises:
-            raise HttpRefusal(403, Code.FORBIDDEN, "Only organisers may do this.")
-        return caller
+        organiser = await organiser_of(self._auth, request)
+        return await self._respond(self._auth, organiser, request)
 
 
 async def answered(what: str, answer: Awaitable[Response]) -> Response | None:
@@ -79,6 +72,16 @@ async def answered(what: str, answer: Awaitable[Response]) -> Response | None:
         response = refused(503 if away else 500, Code.INTERNAL, SORRY, errorId=error_id)
         response.headers.update(TRY_AGAIN if away else {})
         return response
+
+
+async def organiser_of(auth: Auth, request: Request) -> Caller:
+    """The organiser who asks, as of now. Errors: HttpRefusal."""
+    caller = await caller_of(auth, request)
+    if caller is None:
+        raise HttpRefusal(401, Code.UNAUTHENTICATED, "Please sign in first.", CHALLENGE)
+    if not caller.organises:
+        raise HttpRefusal(403, Code.FORBIDDEN, "Only organisers may do this.")
+    return caller
 
 
 async def caller_of(auth: Auth, request: Request) -> Caller | None:

@@ -8,7 +8,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from slotlock.api.csv_lines import csv_line
-from slotlock.api.organisers import HttpRefusal, OrganisersEndpoint, body_of, parameters, refused
+from slotlock.api.organisers import (
+    HttpRefusal,
+    OrganisersEndpoint,
+    body_of,
+    organiser_of,
+    parameters,
+    refused,
+)
 from slotlock.auth.auth import Auth
 from slotlock.auth.importing import import_people
 from slotlock.auth.inviting import Invitation, invite
@@ -39,6 +46,8 @@ async def _import(auth: Auth, organiser: Caller, request: Request) -> Response:
     if dry_run not in ("true", "false"):
         raise HttpRefusal(400, Code.BAD_USER_INPUT, "`dryRun` is true or false.")
     body = await body_of(request, CSV, MAX_BYTES)
+    # It can be minutes on its way, in which a session ends or a role is taken away.
+    organiser = await organiser_of(auth, request)
     outcome = await import_people(auth, body, dry_run=dry_run == "true", by=organiser.user_id)
     match outcome:
         case Imported():

@@ -1,10 +1,11 @@
 """From the header of a request to the person behind it."""
 
+from dataclasses import replace
 from typing import TypeVar
 
 from slotlock.auth.auth import Auth
-from slotlock.auth.tokens import BadTokenError, Token
-from slotlock.domain.people import Caller, UserId
+from slotlock.auth.tokens import EXPIRED, BadTokenError, Token
+from slotlock.domain.people import Caller, Role, UserId
 
 MOST_KNOWN = 20_000
 
@@ -22,11 +23,15 @@ async def identify(auth: Auth, authorization: str | None) -> Caller | None:
     if scheme.lower() != "bearer" or not text.strip():
         raise BadTokenError("The authorization must be 'Bearer' and an access token.")
     token = _verified(auth, text.strip())
-    role = await auth.sessions.role_in(token.session_id)
-    if role is None:
-        _remember(auth.ended, token.session_id, None)
-        raise BadTokenError("The session has ended.")
+    role = await _role_in(auth, token.session_id)
     return Caller(token.user_id, role, token.session_id, token.expires_at)
+
+
+async def identify_again(auth: Auth, caller: Caller) -> Caller:
+    """The caller as of now, with the role they have by now. Errors: BadTokenError."""
+    if caller.expires_at <= auth.now():
+        raise BadTokenError(EXPIRED)
+    return replace(caller, role=await _role_in(auth, caller.session_id))
 
 
 def claimed(auth: Auth, authorization: str | None) -> UserId | None:
@@ -56,8 +61,16 @@ def _verified(auth: Auth, text: str) -> Token:
         _remember(auth.known, text, token)
     elif token.expires_at <= auth.now():
         auth.known.pop(text, None)
-        raise BadTokenError("The token has expired.")
+        raise BadTokenError(EXPIRED)
     return token
+
+
+async def _role_in(auth: Auth, session_id: str) -> Role:
+    role = await auth.sessions.role_in(session_id)
+    if role is None:
+        _remember(auth.ended, session_id, None)
+        raise BadTokenError("The session has ended.")
+    return role
 
 
 def _remember(kept: dict[str, Known], key: str, value: Known) -> None:

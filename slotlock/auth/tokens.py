@@ -29,6 +29,7 @@ _RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 
 Kind = Literal["access", "refresh"]
 NOT_VALID = "The token is not valid."
+EXPIRED = "The token has expired."
 
 
 class BadTokenError(Exception):
@@ -82,7 +83,7 @@ class Tokens:
             except jwt.InvalidSignatureError:
                 continue
             except jwt.ExpiredSignatureError:
-                raise BadTokenError("The token has expired.") from None
+                raise BadTokenError(EXPIRED) from None
             # What is signed by our own key and yet no token of ours is odd in ways that the library
             # does not expect: times beyond the calendar, nesting without end.
             except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):

@@ -8,6 +8,7 @@ import strawberry
 from strawberry.dataloader import DataLoader
 
 from slotlock.auth.auth import Auth
+from slotlock.auth.identity import identify_again
 from slotlock.auth.own_sessions import OwnSession, list_sessions
 from slotlock.auth.tokens import BadTokenError
 from slotlock.desk import reading
@@ -55,6 +56,18 @@ class Context:
         return Context(
             self.desk, self.auth, self._identity, self.client, public_reads=self._public_reads
         )
+
+    async def look_again(self) -> None:
+        """Find out anew who asks, and forget what was loaded: either may have changed."""
+        if isinstance(self._identity, Caller):
+            try:
+                self._identity = await identify_again(self.auth, self._identity)
+            except BadTokenError as error:
+                self._identity = error
+        self.users.clear_all()
+        self.slots.clear_all()
+        self.lines.clear_all()
+        self.sessions.clear_all()
 
     @property
     def caller(self) -> Caller:

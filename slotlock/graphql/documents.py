@@ -59,6 +59,11 @@ class Operation:
     suggestions: bool
     weights: Mapping[Kind, int]
 
+    @property
+    def changes_several(self) -> bool:
+        """Whether it is a mutation of more than one root field."""
+        return self.kind is OperationType.MUTATION and sum(self.weights.values()) > 1
+
 
 class Documents:
     """The texts seen lately, with what was made of them; the refused ones beside.

@@ -10,6 +10,7 @@ from graphql import (
     ExecutionResult,
     Executor,
     GraphQLError,
+    MiddlewareManager,
     OperationType,
     create_source_event_stream,
     execute,
@@ -19,6 +20,7 @@ from prometheus_client import Counter, Gauge
 from slotlock.graphql.context import Context
 from slotlock.graphql.documents import Operation
 from slotlock.graphql.errors import formatted
+from slotlock.graphql.in_turn import InTurn
 from slotlock.graphql.schema import executable
 
 REQUESTS = Counter(
@@ -90,6 +92,7 @@ async def _executed(
         context_value=context,
         variable_values=variables,
         operation_name=operation.name,
+        middleware=MiddlewareManager(InTurn()) if operation.changes_several else None,
         hide_suggestions=not operation.suggestions,
     )
     return _answer(await result if isawaitable(result) else result)

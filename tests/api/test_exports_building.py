@@ -1,7 +1,9 @@
 """Building files: one at a time, beside the server, and nothing of it is left behind."""
 
 import asyncio
+import os
 import resource
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +41,12 @@ def own_app(servers: Servers, tmp_path: Path) -> Iterator[tuple[AppProcess, Path
         yield app, folder
 
 
+def builders_of(app: AppProcess) -> list[int]:
+    """The children that run by now; one that is stopped before that would stop its parent, too."""
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children_of(app)}
+    return [pid for pid, command in commands.items() if b"exports.child" in command]
+
+
 async def full_campaign(app: AppProcess, organiser: Person, slots: int, bookings: int) -> str:
     """The id of a campaign with so many slots."""
     campaign_id = await campaign(organiser)
@@ -67,6 +75,24 @@ async def test_a_file_leaves_nothing_behind_and_who_leaves_stops_it(
         await exported(organiser, f"campaigns/{small}.{form}")
     assert (files_left_in(folder), children_of(app)) == ([], [])
     assert " ERROR " not in app.log
+
+
+async def test_a_file_that_took_long_is_for_who_is_still_signed_in_when_it_is_whole(
+    own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
+) -> None:
+    app, folder = own_app
+    _, organiser = await staffed(http, 0, app)
+    campaign_id = await full_campaign(app, organiser, 2, 5)
+    url = f"{app.url}/exports/campaigns/{campaign_id}.csv"
+    asking = asyncio.create_task(http.get(url, headers=organiser.headers))
+    await asyncio.to_thread(wait_until, lambda: builders_of(app) != [], "it is being built")
+    (builder,) = builders_of(app)
+    os.kill(builder, signal.SIGSTOP)
+    assert await organiser.ask("mutation { logout }") is True
+    os.kill(builder, signal.SIGCONT)
+    response = await asking
+    assert (response.status_code, response.json()["code"]) == (401, "UNAUTHENTICATED")
+    assert files_left_in(folder) == []
 
 
 async def test_a_server_that_is_killed_takes_what_it_builds_with_it(

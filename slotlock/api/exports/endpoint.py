@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.exports.building import BuildingOthers, Built, Exports, NotBuilt
-from slotlock.api.organisers import HttpRefusal, OrganisersEndpoint
+from slotlock.api.organisers import HttpRefusal, OrganisersEndpoint, organiser_of
 from slotlock.auth.auth import Auth
 from slotlock.desk import campaigns, reading
 from slotlock.desk.desk import Desk
@@ -31,12 +31,13 @@ Result = TypeVar("Result")
 def exports_endpoint(auth: Auth, desk: Desk, exports: Exports) -> OrganisersEndpoint:
     """The endpoint of everything under `/exports/`."""
 
-    async def respond(_: Auth, organiser: Caller, request: Request) -> Response:
+    async def respond(auth: Auth, organiser: Caller, request: Request) -> Response:
         kind, gid, form = await _wanted(desk, organiser, request.path_params["path"])
         id_ = gid.removeprefix(f"{kind}_")
         outcome = await _unless_left(request, exports.build(kind, id_, form))
         match outcome:
             case Built():
+                await _still_theirs(auth, request, outcome)
                 return _FileResponse(outcome, f"{gid}.{form}", MEDIA_TYPES[form])
             case BuildingOthers():
                 text = "Other files are being written. Please try again."
@@ -62,6 +63,15 @@ async def _wanted(desk: Desk, organiser: Caller, path: str) -> tuple[str, str, s
     if kind == "campaign" and campaign_id and await campaigns.find(desk, campaign_id, organiser):
         return kind, gid, form
     raise HttpRefusal(404, "NOT_FOUND", f"There is no such {kind}.")
+
+
+async def _still_theirs(auth: Auth, request: Request, built: Built) -> None:
+    """Look again at who asks, since a file can take minutes. Errors: HttpRefusal."""
+    try:
+        await organiser_of(auth, request)
+    except BaseException:
+        built.file.close()
+        raise
 
 
 async def _unless_left(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
