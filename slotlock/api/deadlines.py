@@ -13,15 +13,14 @@ from typing import Any
 from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn._types import ASGI3Application
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from slotlock.api.header_limit import BoundedProtocol
+from slotlock.api.refusals import refusal
 
 if sys.platform != "win32":
     import fcntl
     import termios
-
-_TOO_SLOW = STATUS_LINE[408] + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 HEADER, BODY = "header", "body"
 # A large body may take a second more for as many bytes that came of it.
@@ -158,7 +157,7 @@ class TimedProtocol(BoundedProtocol):
         answered = self._coming == BODY and (not self._answering or self.cycle.response_started)
         # A browser may open a connection for later: it takes no answer to what it never asked.
         if self._number and self._coming and not answered:
-            self.transport.write(_TOO_SLOW)
+            self.transport.write(refusal(408))
         if self._answering:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

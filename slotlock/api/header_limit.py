@@ -1,14 +1,11 @@
 """HTTP connections on which nobody sends headers without end: uvicorn would keep them all."""
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
-
+from slotlock.api.refusals import refusal
 from slotlock.api.upgrades import PlainProtocol
 
 MAX_HEADER = 64 * 1024
 # A byte of a body may come as a chunk of its own, of six.
 BYTES_A_BYTE = 6
-
-_TOO_LARGE = STATUS_LINE[431] + b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class BoundedProtocol(PlainProtocol):
@@ -32,7 +29,7 @@ class BoundedProtocol(PlainProtocol):
         self._surplus += self._piece
         if self._surplus > MAX_HEADER and not self.transport.is_closing():
             if self.cycle is None or self.cycle.response_complete:
-                self.transport.write(_TOO_LARGE)
+                self.transport.write(refusal(431))
             self.transport.close()
 
     def on_message_begin(self) -> None:

@@ -18,22 +18,25 @@ HEADERS = (
     # Most answers are somebody's; what may be kept says so itself.
     (b"cache-control", b"no-store"),
 )
+# Of a request, and of a handshake that is refused.
+_STARTS = {"http.response.start", "websocket.http.response.start"}
 
 
 class SecurityHeaders:
-    """Around the whole application, so that what fails inside of it gets them, too."""
+    """Around the whole application, so that what fails inside of it gets them, too.
+
+    What is refused before it is asked, or by closing a handshake, gets them from `refusals` and
+    `sockets`.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; an answer's own headers stand."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
 
         async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"] in _STARTS:
                 own = message.get("headers", ())
                 named = {name for name, _ in own}
                 message["headers"] = [*own, *(each for each in HEADERS if each[0] not in named)]

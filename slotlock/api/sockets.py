@@ -1,11 +1,18 @@
 """WebSockets under uvicorn, for peers that are silent, deaf or talk nonsense."""
 
 import asyncio
+from http import HTTPStatus
+from typing import Any
 
-from uvicorn._types import ASGIReceiveEvent
+from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
+from websockets.http11 import Response
 from websockets.protocol import OPEN
+from websockets.server import ServerProtocol
+
+from slotlock.api.refusals import refusal
+from slotlock.api.security_headers import HEADERS
 
 # How often the server pings, and how long the answer may take.
 PING_EVERY_S = 20.0
@@ -14,17 +21,34 @@ PONG_WITHIN_S = 20.0
 MOST_FRAMES = 1_000
 INVALID_UTF8 = 1007
 TOO_BIG = 1009
-NO_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+class _Handshake(ServerProtocol):
+    """Whoever is refused here is told what every answer tells."""
+
+    def reject(self, status: HTTPStatus | int, text: str) -> Response:
+        response = super().reject(status, text)
+        for name, value in HEADERS:
+            response.headers[name.decode()] = value.decode()
+        return response
 
 
 class SocketProtocol(WebSocketsSansIOProtocol):
     """uvicorn's protocol, which would wait for some peers for ever."""
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.conn = _Handshake(
+            extensions=self.conn.available_extensions,
+            max_size=self.config.ws_max_size,
+            logger=self.conn.logger,
+        )
+
     def data_received(self, data: bytes) -> None:
         """Refuse what can be no handshake; uvicorn leaves it unanswered and open."""
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
-            self.transport.write(NO_HANDSHAKE)
+            self.transport.write(refusal(400))
             self.transport.close()
 
     def pause_writing(self) -> None:
@@ -44,6 +68,12 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         if not self.writable.is_set():
             self.transport.pause_reading()
         return message
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send it. A handshake that was refused is done: uvicorn would log an error for each."""
+        await super().send(message)
+        if self.initial_response is not None and self.close_sent:
+            self.handshake_complete = True
 
     def handle_cont(self, event: Frame) -> None:
         """Take a further frame of a message, if it has not too many."""

@@ -9,6 +9,8 @@ from typing import Any
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from slotlock.api.refusals import refusal
+
 
 class _Parser(HttpRequestParser):
     """Reads on where a request that asks for an upgrade gets none."""
@@ -43,6 +45,11 @@ class PlainProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.parser = _Parser(self)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, as uvicorn does."""
+        self.transport.write(refusal(400, msg))
+        self.transport.close()
 
     def ignores_upgrade(self) -> bool:
         """Whether the request that was read last asks for an upgrade that it does not get."""

@@ -1,0 +1,84 @@
+"""Whoever is refused before the application is asked gets the headers of its answers, too."""
+
+from collections.abc import Iterator
+from email import message_from_bytes
+
+import pytest
+
+from slotlock.api.embedded import Servers
+from slotlock.api.header_limit import MAX_HEADER
+from slotlock.api.security_headers import HEADERS
+from tests.support.processes import AppProcess, environment
+from tests.support.raw import HANDSHAKE, connected, read_all, read_until
+from tests.support.troupe import forked_app
+
+ALWAYS = {(name.decode(), value.decode()) for name, value in HEADERS}
+START = b"POST /graphql HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+WANTS_SOCKET = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+KEY, VERSION = b"Sec-WebSocket-Key: ", b"Sec-WebSocket-Version: "
+REFUSED = {
+    "no HTTP": (b"nonsense\r\n\r\n", 400),
+    "a tunnel": (b"CONNECT here:80 HTTP/1.1\r\nHost: here:80\r\n\r\n", 400),
+    "a header that is too large": (START + b"X: " + b"a" * MAX_HEADER, 431),
+    "a header that does not end": (START, 408),
+    "a body that does not come": (START + b"Content-Length: 9\r\n\r\n", 408),
+    "a socket by POST": (START + WANTS_SOCKET + b"\r\n", 405),
+    "a socket with too many headers": (HANDSHAKE.replace(KEY, b"X: y\r\n" * 200 + KEY), 400),
+    "a socket without a key": (HANDSHAKE.replace(KEY, b"X: "), 400),
+    "a socket of another version": (HANDSHAKE.replace(VERSION, VERSION + b"1"), 400),
+    "a socket that is nowhere": (HANDSHAKE.replace(b"/graphql", b"/nothing"), 403),
+    "a socket of another site": (
+        HANDSHAKE.replace(b"\r\n\r\n", b"\r\nOrigin: https://evil.example.org\r\n\r\n"),
+        403,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def strict(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """An app that waits for little and has room for two sockets, one an address."""
+    settings = {
+        **environment(servers, "strict"),
+        "SLOTLOCK_HEADER_TIMEOUT_S": "2",  # the others are begun and read in time
+        "SLOTLOCK_BODY_TIMEOUT_S": "0.6",
+        "SLOTLOCK_MAX_SOCKETS": "2",
+        "SLOTLOCK_STREAMS_PER_ADDRESS": "1",
+        "SLOTLOCK_TRUSTED_PROXIES": "127.0.0.1",
+    }
+    with forked_app(settings, tmp_path_factory.mktemp("strict")) as running:
+        yield running
+
+
+def refused(app: AppProcess, sent: bytes) -> int:
+    """The status of the only answer, which has each of the headers once."""
+    with connected(app) as peer:
+        peer.sendall(sent)
+        told = read_all(peer)
+    assert told.count(b"HTTP/1.1 ") == 1, told
+    status, _, rest = told.partition(b"\r\n")
+    headers = message_from_bytes(rest).items()
+    names = {name for name, _ in ALWAYS}
+    assert sorted((n.lower(), v) for n, v in headers if n.lower() in names) == sorted(ALWAYS)
+    return int(status.split()[1])
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_refused_early_is_told_what_every_answer_tells(
+    strict: AppProcess, what: str
+) -> None:
+    sent, status = REFUSED[what]
+    assert refused(strict, sent) == status
+
+
+def test_sockets_for_which_there_is_no_room_are_told_so_too(strict: AppProcess) -> None:
+    def of(address: bytes) -> bytes:
+        return HANDSHAKE.replace(b"\r\n\r\n", b"\r\nX-Forwarded-For: " + address + b"\r\n\r\n")
+
+    with connected(strict) as one, connected(strict) as another:
+        one.sendall(of(b"192.0.2.1"))
+        assert read_until(one, b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
+        assert refused(strict, of(b"192.0.2.1")) == 429
+        another.sendall(of(b"192.0.2.2"))
+        assert read_until(another, b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
+        assert refused(strict, of(b"192.0.2.3")) == 503
+    assert "ERROR" not in strict.log
