@@ -12,6 +12,8 @@ from tests.support.people import Crowd, make_crowd
 from tests.support.processes import AppProcess, environment, what_went_wrong
 from tests.support.troupe import forked_app
 
+pytest_plugins = ["tests.support.limited"]
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(

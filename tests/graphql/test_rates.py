@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from slotlock.api.embedded import Servers
-from slotlock.domain.people import Role
 from slotlock.graphql.rates import DOCUMENTS_PER_ADDRESS
 from tests.support.client import Json, http_client, socket
 from tests.support.limited import (
@@ -19,13 +18,11 @@ from tests.support.limited import (
     READS,
     WRITES,
     From,
-    early_in_a_minute,
     limited_app,
     new_address,
     somewhere,
     statuses,
 )
-from tests.support.people import auth_on, sign_in
 from tests.support.processes import AppProcess
 from tests.support.servers import OwnServer, own_server
 
@@ -36,29 +33,7 @@ fragment Four on Query { ...Two ...Two }
 fragment Two on Query { a: __typename b: __typename }"""
 EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}
 
-
-@pytest.fixture(scope="module")
-def limited(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """One process that limits rates narrowly."""
-    with limited_app(servers, "limited", tmp_path_factory.mktemp("limited")) as app:
-        yield app
-
-
-@pytest.fixture(autouse=True)
-def early(limited: AppProcess) -> None:
-    """No test begins in one minute and ends in the next."""
-    early_in_a_minute()
-
-
-@pytest.fixture
-async def nobody(limited: AppProcess, http: httpx.AsyncClient) -> From:
-    return somewhere(http, limited)
-
-
-@pytest.fixture
-async def member(limited: AppProcess, http: httpx.AsyncClient) -> From:
-    async with auth_on(limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        return somewhere(http, limited, await sign_in(auth, Role.MEMBER))
+pytestmark = pytest.mark.usefixtures("early")
 
 
 def assert_limited(error: Json) -> None:

@@ -1,7 +1,5 @@
 """Nobody can use up what a neighbour signs in with, or what a person ends a stolen session with."""
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 
@@ -17,8 +15,6 @@ from tests.support.limited import (
     PEOPLE,
     WRITES,
     From,
-    early_in_a_minute,
-    limited_app,
     somewhere,
 )
 from tests.support.people import auth_on, somebody
@@ -30,23 +26,7 @@ GUESSES = {
     "setPassword": 'setPassword(token: "x", password: "12345678") { __typename }',
 }
 
-
-@pytest.fixture(scope="module")
-def limited(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """One process that limits rates narrowly."""
-    with limited_app(servers, "apart", tmp_path_factory.mktemp("apart")) as app:
-        yield app
-
-
-@pytest.fixture(autouse=True)
-def early(limited: AppProcess) -> None:
-    """No test begins in one minute and ends in the next."""
-    early_in_a_minute()
-
-
-@pytest.fixture
-async def nobody(limited: AppProcess, http: httpx.AsyncClient) -> From:
-    return somewhere(http, limited)
+pytestmark = pytest.mark.usefixtures("early")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Apps that limit rates, so narrowly that a test reaches the limits."""
+"""Apps that limit rates, so narrowly that a test reaches the limits, and who asks them."""
 
 import time
 from collections.abc import Iterator
@@ -8,9 +8,12 @@ from itertools import count
 from pathlib import Path
 
 import httpx
+import pytest
 
 from slotlock.api.embedded import Servers
+from slotlock.domain.people import Role
 from tests.support.client import Client
+from tests.support.people import auth_on, sign_in
 from tests.support.processes import AppProcess, environment, wait_until
 from tests.support.troupe import forked_app
 
@@ -90,3 +93,29 @@ def somewhere(http: httpx.AsyncClient, app: AppProcess, token: str | None = None
     client = From(http, app.url, token)
     client.address = new_address()
     return client
+
+
+@pytest.fixture(scope="session")
+def limited(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """One process that limits rates narrowly; every test comes as others from elsewhere."""
+    with limited_app(servers, "limited", tmp_path_factory.mktemp("limited")) as app:
+        yield app
+
+
+@pytest.fixture
+def early(limited: AppProcess) -> None:
+    """The test does not begin in one minute and end in the next."""
+    early_in_a_minute()
+
+
+@pytest.fixture
+async def nobody(limited: AppProcess, http: httpx.AsyncClient) -> From:
+    """Nobody in particular, at an address of their own."""
+    return somewhere(http, limited)
+
+
+@pytest.fixture
+async def member(limited: AppProcess, http: httpx.AsyncClient) -> From:
+    """A person at an address of their own."""
+    async with auth_on(limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        return somewhere(http, limited, await sign_in(auth, Role.MEMBER))
