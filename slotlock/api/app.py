@@ -103,8 +103,8 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         passwords = Passwords()
         closing.callback(passwords.close)
         keys = [key.get_secret_value() for key in settings.secret_key]
-        limits = throttle(settings, office.line)
-        auth = Auth(desk.users, sessions, passwords, Tokens(keys), utc_now, throttle=limits)
+        guard, limits = throttle(settings, office.line), rates(settings, office.line)
+        auth = Auth(desk.users, sessions, passwords, Tokens(keys), utc_now, throttle=guard)
         await sessions.prepare()
         await _create_admin(settings, auth)
         await closing.enter_async_context(boards(desk))
@@ -120,7 +120,7 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
             development,
             frozenset(settings.allowed_origins),
             documents_for(settings, development=development),
-            rates(settings, office.line),
+            limits,
             Bound(settings.streams_per_person),
             Bound(settings.streams_per_address),
         )
@@ -128,10 +128,12 @@ async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[
         yield {
             "http": HttpEndpoint(conversation, settings.max_body),
             "socket": SocketEndpoint(conversation),
-            "people_import": import_endpoint(auth),
-            "people_invitations": invitations_endpoint(auth),
-            "exports": exports_endpoint(auth, desk, Exports(settings.mongo_url or "", utc_now)),
-            "calendars": CalendarsEndpoint(desk, auth, public_reads=settings.public_reads),
+            "people_import": import_endpoint(auth, limits),
+            "people_invitations": invitations_endpoint(auth, limits),
+            "exports": exports_endpoint(
+                auth, limits, desk, Exports(settings.mongo_url or "", utc_now)
+            ),
+            "calendars": CalendarsEndpoint(desk, auth, limits, public_reads=settings.public_reads),
             "probe": mongo.Probe(office.database),
             "line": office.line,
             "queue": desk.queue,

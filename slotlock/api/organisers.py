@@ -8,10 +8,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from slotlock.auth.auth import Auth
-from slotlock.auth.identity import identify
+from slotlock.auth.identity import claimed, identify
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller
-from slotlock.graphql.errors import SORRY, TRY_AGAIN, Code, logged
+from slotlock.graphql.addresses import address_of
+from slotlock.graphql.errors import SORRY, TOO_MUCH, TRY_AGAIN, Code, RateLimitedError, logged
+from slotlock.graphql.kinds import Kind
+from slotlock.graphql.rates import Rates
 from slotlock.stores.mongo import is_away
 
 MOST_TOLD = 100
@@ -35,8 +38,9 @@ class HttpRefusal(Exception):  # noqa: N818 - the fact, as the client reads it
 class OrganisersEndpoint:
     """The ASGI application behind one address, which organisers ask with one method."""
 
-    def __init__(self, auth: Auth, respond: Respond, method: str = "POST") -> None:
+    def __init__(self, auth: Auth, rates: Rates, respond: Respond, method: str = "POST") -> None:
         self._auth = auth
+        self._rates = rates
         self._respond = respond
         self._method = method
 
@@ -49,6 +53,7 @@ class OrganisersEndpoint:
             await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
+        await counted(self._auth, self._rates, request, {Kind.FILE: 1})
         if request.method != self._method:
             text = f"This takes {self._method}."
             raise HttpRefusal(405, Code.BAD_USER_INPUT, text, {"Allow": self._method})
@@ -63,6 +68,10 @@ async def answered(what: str, answer: Awaitable[Response]) -> Response | None:
     except HttpRefusal as refusal:
         response = refused(refusal.status, refusal.code, str(refusal))
         response.headers.update(refusal.headers or {})
+        return response
+    except RateLimitedError as error:
+        response = refused(429, Code.RATE_LIMITED, TOO_MUCH, retryAfterMs=error.retry_after_ms)
+        response.headers.update(error.headers)
         return response
     except ClientDisconnect:
         return None
@@ -82,6 +91,12 @@ async def organiser_of(auth: Auth, request: Request) -> Caller:
     if not caller.organises:
         raise HttpRefusal(403, Code.FORBIDDEN, "Only organisers may do this.")
     return caller
+
+
+async def counted(auth: Auth, rates: Rates, request: Request, weights: Mapping[Kind, int]) -> None:
+    """Count a request, whatever comes of it, as one to `/graphql` is. Errors: RateLimitedError."""
+    whose = claimed(auth, request.headers.get("authorization"))
+    await rates.allow(rates.ask(weights, whose, address_of(request.scope)))
 
 
 async def caller_of(auth: Auth, request: Request) -> Caller | None:

@@ -25,20 +25,21 @@ from slotlock.domain.people import Caller
 from slotlock.domain.people_import import MAX_BYTES, BadFile
 from slotlock.domain.people_plan import ImportBusy, Imported, TooMuchAtOnce
 from slotlock.graphql.errors import Code
+from slotlock.graphql.rates import Rates
 from slotlock.graphql.scalars import format_time
 
 CSV = "text/csv"
 HEADER = ("email", "name", "token", "expires_at")
 
 
-def import_endpoint(auth: Auth) -> OrganisersEndpoint:
+def import_endpoint(auth: Auth, rates: Rates) -> OrganisersEndpoint:
     """`POST /people/import`: a file of people."""
-    return OrganisersEndpoint(auth, _import)
+    return OrganisersEndpoint(auth, rates, _import)
 
 
-def invitations_endpoint(auth: Auth) -> OrganisersEndpoint:
+def invitations_endpoint(auth: Auth, rates: Rates) -> OrganisersEndpoint:
     """`POST /people/invitations`: new invitations for all who never set a password."""
-    return OrganisersEndpoint(auth, _invite)
+    return OrganisersEndpoint(auth, rates, _invite)
 
 
 async def _import(auth: Auth, organiser: Caller, request: Request) -> Response:

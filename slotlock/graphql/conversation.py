@@ -15,7 +15,7 @@ from slotlock.graphql.documents import DocumentError, Documents, Operation
 from slotlock.graphql.errors import Code, RateLimitedError, failure
 from slotlock.graphql.execution import Answer, count
 from slotlock.graphql.kinds import Kind
-from slotlock.graphql.rates import Asked, Rates
+from slotlock.graphql.rates import Rates
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Conversation:
         if not self.documents.remembers(wanted.text):
             whose = claimed(self.auth, authorization)
             weights = {Kind.DOCUMENT: 1 + len(wanted.text) // 1000}
-            await self._allow(self.rates.ask(weights, whose, client.address))
+            await self.rates.allow(self.rates.ask(weights, whose, client.address))
             async with self.reading:
                 await asyncio.sleep(0)
                 return self._request(wanted)
@@ -69,10 +69,6 @@ class Conversation:
     def _request(self, wanted: "_Wanted") -> "GraphQLRequest":
         operation = self.documents.operation(wanted.text, wanted.operation_name)
         return GraphQLRequest(operation, wanted.variables)
-
-    async def _allow(self, asked: Asked | None) -> None:
-        if wait_ms := await self.rates.wait_ms(asked):
-            raise RateLimitedError(wait_ms)
 
     async def admit(
         self, operation: Operation, authorization: str | None, client: Client
@@ -86,7 +82,7 @@ class Conversation:
             count(operation, Answer({"errors": [failure(Code.INTERNAL, "")]}))
             raise
         try:
-            await self._allow(asked)
+            await self.rates.allow(asked)
         except RateLimitedError as limited:
             count(operation, Answer({"errors": [limited.shown]}))
             raise

@@ -13,6 +13,7 @@ SORRY = "Something went wrong on our side. Please try again."
 # While MongoDB is away: how many seconds until it is worth asking again.
 TRY_AGAIN_S = 5
 TRY_AGAIN = {"Retry-After": str(TRY_AGAIN_S)}
+TOO_MUCH = "This is too much at once. Please ask again later."
 
 log = logging.getLogger("slotlock.graphql")
 
@@ -46,9 +47,14 @@ class RateLimitedError(Exception):
         self.retry_after_ms = retry_after_ms
 
     @property
+    def headers(self) -> dict[str, str]:
+        """What an answer of 429 says of it, in whole seconds."""
+        return {"Retry-After": str(-(-self.retry_after_ms // 1000))}
+
+    @property
     def shown(self) -> dict[str, Any]:
         """The error as it is sent."""
-        sent = failure(Code.RATE_LIMITED, "This is too much at once. Please ask again later.")
+        sent = failure(Code.RATE_LIMITED, TOO_MUCH)
         sent["extensions"]["retryAfterMs"] = self.retry_after_ms
         return sent
 

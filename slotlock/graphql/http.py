@@ -63,7 +63,7 @@ class HttpEndpoint:
             response = _refusal(200 if legacy else 400, error.errors, media_type)
         except RateLimitedError as error:
             response = _refusal(429, [error.shown], media_type)
-            response.headers["Retry-After"] = str(-(-error.retry_after_ms // 1000))
+            response.headers.update(error.headers)
         except ClientDisconnect:
             return
         except Exception as error:

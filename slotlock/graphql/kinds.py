@@ -16,7 +16,10 @@ from graphql import (
 
 
 class Kind(StrEnum):
-    """The kinds of root fields that are counted apart, and documents that were not seen lately."""
+    """The kinds of root fields that are counted apart, documents that were not seen lately, files.
+
+    Files are those that organisers send and fetch outside of GraphQL.
+    """
 
     READ = "read"
     WRITE = "write"
@@ -25,6 +28,7 @@ class Kind(StrEnum):
     REDEEM = "redeem"
     LEAVE = "leave"
     DOCUMENT = "document"
+    FILE = "file"
 
 
 _KINDS = {

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from prometheus_client import Counter
 
 from slotlock.domain.people import UserId
+from slotlock.graphql.errors import RateLimitedError
 from slotlock.graphql.kinds import Kind
 from slotlock.stores.local_rates import LocalRates
 from slotlock.stores.rate_limits import Limit, RateLimits, Want
@@ -20,6 +21,8 @@ SIGN_INS = 30  # and as many of the other kinds that Redis need not be there for
 SUBSCRIPTIONS = 200
 # Kilobytes of documents that were not seen lately. A client has few; each costs up to 10 ms a kB.
 DOCUMENTS, DOCUMENTS_PER_ADDRESS = 300, 6_000
+# Whatever is in them: some are there at once, others keep a process busy for seconds.
+FILES = 60
 # What is counted without Redis: people do these who are not signed in, or they cost a hash.
 ALWAYS = frozenset({Kind.SIGN_IN, Kind.REDEEM, Kind.LEAVE})
 
@@ -50,13 +53,17 @@ class Rates:
             Kind.SUBSCRIBE: SUBSCRIPTIONS,
             **dict.fromkeys(ALWAYS, SIGN_INS),
             Kind.DOCUMENT: DOCUMENTS,
+            Kind.FILE: FILES,
         }
         # A thief elsewhere must not keep a person from ending the session that was stolen.
         self._of_person: dict[Kind, Limit] = {
             kind: Limit(kind.value, n) for kind, n in most.items() if kind is not Kind.LEAVE
         }
-        self._of_address = {
-            kind: Limit(kind.value, n * people_per_address) for kind, n in most.items()
+        # Files are organisers': nobody else can use up what their address may.
+        self._of_address: dict[Kind, Limit] = {
+            kind: Limit(kind.value, n * people_per_address)
+            for kind, n in most.items()
+            if kind is not Kind.FILE
         }
         # Reading them is the one thing that a person can make dear: not so often as for many.
         self._of_address[Kind.DOCUMENT] = Limit(Kind.DOCUMENT.value, DOCUMENTS_PER_ADDRESS)
@@ -79,13 +86,16 @@ class Rates:
         ]
         return Asked(wants, self._counts.ask(wants)) if wants else None
 
-    async def wait_ms(self, asked: Asked | None) -> int:
+    async def allow(self, asked: Asked | None) -> None:
+        """Wait until it is known that there is room. Errors: RateLimitedError."""
+        if asked is not None and (wait_ms := await self._wait_ms(asked)):
+            raise RateLimitedError(wait_ms)
+
+    async def _wait_ms(self, asked: Asked) -> int:
         """When there is room, in ms from now; 0: there is. While Redis is away there is.
 
         Except for sign-ins and their like, which this process then counts alone.
         """
-        if asked is None:
-            return 0
         try:
             return await asked.answer
         except RedisAwayError:

@@ -28,6 +28,7 @@ from slotlock.domain.people_plan import (
     ImportPlan,
     TooMuchAtOnce,
 )
+from slotlock.graphql.rates import Rates
 from slotlock.stores import people_imports
 from slotlock.stores.people_imports import Attempt, PeopleImports, SeenPeople
 from tests.support.files import class_of, csv, people_of
@@ -243,7 +244,8 @@ async def test_too_much_is_answered_with_413_and_what_to_do(
         "Authorization": f"Bearer {await sign_in(auth, Role.ORGANIZER)}",
         "Content-Type": "text/csv",
     }
-    app = Starlette(routes=[Route("/people/import", people.import_endpoint(auth))])
+    endpoint = people.import_endpoint(auth, Rates(None, 1, 1, 1))
+    app = Starlette(routes=[Route("/people/import", endpoint)])
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://slotlock.test") as http:
         body = csv(school, {"ada": "Ada"})

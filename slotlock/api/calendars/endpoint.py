@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.calendars.ical import written
-from slotlock.api.organisers import CHALLENGE, HttpRefusal, answered, caller_of
+from slotlock.api.organisers import CHALLENGE, HttpRefusal, answered, caller_of, counted
 from slotlock.auth import calendar_addresses
 from slotlock.auth.auth import Auth
 from slotlock.desk import calendars, campaigns
@@ -17,8 +17,12 @@ from slotlock.desk.desk import Desk
 from slotlock.domain.people import Caller
 from slotlock.graphql import ids
 from slotlock.graphql.errors import Code
+from slotlock.graphql.kinds import Kind
+from slotlock.graphql.rates import Rates
 
 MAX_AGE = timedelta(minutes=5)
+# As many reads: what one costs that has some hundred events.
+WEIGHT = 10
 _PRIVATE = re.compile(r"private/([^/]{1,100})\.ics")
 _CAMPAIGN = re.compile(r"campaigns/([^/]{1,100})\.ics")
 
@@ -26,7 +30,8 @@ _CAMPAIGN = re.compile(r"campaigns/([^/]{1,100})\.ics")
 class CalendarsEndpoint:
     """The ASGI application behind `/calendars/`."""
 
-    def __init__(self, desk: Desk, auth: Auth, *, public_reads: bool) -> None:
+    def __init__(self, desk: Desk, auth: Auth, rates: Rates, *, public_reads: bool) -> None:
+        self._rates = rates
         self._desk = desk
         self._auth = auth
         self._public_reads = public_reads
@@ -39,6 +44,7 @@ class CalendarsEndpoint:
             await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
+        await counted(self._auth, self._rates, request, {Kind.READ: WEIGHT})
         if request.method not in ("GET", "HEAD"):
             allow = {"Allow": "GET, HEAD"}
             raise HttpRefusal(405, Code.BAD_USER_INPUT, "This takes GET and HEAD.", allow)

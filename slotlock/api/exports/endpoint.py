@@ -17,6 +17,7 @@ from slotlock.desk.desk import Desk
 from slotlock.domain.people import Caller
 from slotlock.graphql import ids
 from slotlock.graphql.errors import SORRY, TRY_AGAIN, Code
+from slotlock.graphql.rates import Rates
 
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
@@ -28,7 +29,7 @@ _PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx)")
 Result = TypeVar("Result")
 
 
-def exports_endpoint(auth: Auth, desk: Desk, exports: Exports) -> OrganisersEndpoint:
+def exports_endpoint(auth: Auth, rates: Rates, desk: Desk, exports: Exports) -> OrganisersEndpoint:
     """The endpoint of everything under `/exports/`."""
 
     async def respond(auth: Auth, organiser: Caller, request: Request) -> Response:
@@ -48,7 +49,7 @@ def exports_endpoint(auth: Auth, desk: Desk, exports: Exports) -> OrganisersEndp
             case _:
                 assert_never(outcome)
 
-    return OrganisersEndpoint(auth, respond, method="GET")
+    return OrganisersEndpoint(auth, rates, respond, method="GET")
 
 
 async def _wanted(desk: Desk, organiser: Caller, path: str) -> tuple[str, str, str]:
