@@ -35,7 +35,12 @@ class EmailTaken:
 
 @dataclass(frozen=True, slots=True)
 class InvalidCredentials:
-    """No account has this address and this password; which of the two is wrong is not told."""
+    """No account has this address and this password; which of the two is wrong is not told.
+
+    `guessed` is false for a password that can be nobody's.
+    """
+
+    guessed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +92,13 @@ async def login(
 
     So does the address of somebody who never set a password. A ban is told only to its person.
     """
+    if len(password) > MAX_LENGTH:  # not worth hashing, whoever asks
+        return InvalidCredentials(guessed=False)
     address = normalised(email)
     account = await auth.users.with_password(address or "")
     user, password_hash = account or (None, None)
     try:
-        # A password too long to be anyone's is not worth hashing, whoever asks.
-        matched = len(password) <= MAX_LENGTH and await auth.passwords.matches(
-            password, password_hash
-        )
+        matched = await auth.passwords.matches(password, password_hash)
     except BusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     if not matched or user is None:

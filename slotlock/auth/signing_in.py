@@ -25,11 +25,18 @@ async def throttled(
     except BaseException:
         await auth.throttle.withdrawn(attempt)
         raise
-    match outcome:
-        case InvalidCredentials() | EmailTaken():
-            await auth.throttle.failed(attempt)
-        case TooManyAttempts() | InvalidInput():
-            await auth.throttle.withdrawn(attempt)
-        case _:
-            auth.throttle.succeeded(attempt)
+    if came_to_nothing(outcome):
+        await auth.throttle.withdrawn(attempt)
+    elif isinstance(outcome, InvalidCredentials | EmailTaken):
+        await auth.throttle.failed(attempt)
+    else:
+        auth.throttle.succeeded(attempt)
     return outcome
+
+
+def came_to_nothing(outcome: object) -> bool:
+    """Whether it was refused before a password was hashed."""
+    match outcome:
+        case TooManyAttempts() | InvalidInput() | InvalidCredentials(guessed=False):
+            return True
+    return False

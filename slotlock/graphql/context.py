@@ -17,6 +17,8 @@ from slotlock.domain.bookings import SlotId, WaitId
 from slotlock.domain.people import Caller, User, UserId
 from slotlock.domain.slots import Slot
 from slotlock.graphql.errors import Code, RefusedError
+from slotlock.graphql.kinds import Kind
+from slotlock.graphql.rates import Rates
 
 # A caller, nobody in particular, or somebody whose token is no good. The last is told only to
 # those who need to know who asks, so that an old token does not keep a client from refreshing it.
@@ -38,10 +40,18 @@ class Context:
     """One operation's surroundings; never shared between operations."""
 
     def __init__(
-        self, desk: Desk, auth: Auth, identity: Identity, client: Client, *, public_reads: bool
+        self,
+        desk: Desk,
+        auth: Auth,
+        rates: Rates,
+        identity: Identity,
+        client: Client,
+        *,
+        public_reads: bool,
     ) -> None:
         self.desk = desk
         self.auth = auth
+        self._rates = rates
         self.client = client
         self._identity = identity
         self._public_reads = public_reads
@@ -54,7 +64,12 @@ class Context:
     def afresh(self) -> "Context":
         """The same for the next event of a subscription: what was loaded may have changed."""
         return Context(
-            self.desk, self.auth, self._identity, self.client, public_reads=self._public_reads
+            self.desk,
+            self.auth,
+            self._rates,
+            self._identity,
+            self.client,
+            public_reads=self._public_reads,
         )
 
     async def look_again(self) -> None:
@@ -68,6 +83,11 @@ class Context:
         self.slots.clear_all()
         self.lines.clear_all()
         self.sessions.clear_all()
+
+    async def give_back(self, kind: Kind) -> None:
+        """Take one that came to nothing out of the rates again."""
+        person = self._identity.user_id if isinstance(self._identity, Caller) else None
+        await self._rates.give_back(kind, person, self.client.address)
 
     @property
     def caller(self) -> Caller:

@@ -90,7 +90,9 @@ class Conversation:
 
     def context(self, identity: Identity, client: Client = UNKNOWN) -> Context:
         """Fresh surroundings for one operation."""
-        return Context(self.desk, self.auth, identity, client, public_reads=self.public_reads)
+        return Context(
+            self.desk, self.auth, self.rates, identity, client, public_reads=self.public_reads
+        )
 
     def welcomes(self, origin: str | None, host: str | None) -> bool:
         """Whether a page of this origin may open a socket; programs that are no page have none."""

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     WRITE = "write"
     SUBSCRIBE = "subscribe"
     SIGN_IN = "sign-in"
+    ATTEMPT = "attempt"
     REDEEM = "redeem"
     LEAVE = "leave"
     DOCUMENT = "document"
@@ -32,22 +33,23 @@ class Kind(StrEnum):
 
 
 _KINDS = {
-    OperationType.QUERY: Kind.READ,
-    OperationType.MUTATION: Kind.WRITE,
-    OperationType.SUBSCRIPTION: Kind.SUBSCRIBE,
+    OperationType.QUERY: (Kind.READ,),
+    OperationType.MUTATION: (Kind.WRITE,),
+    OperationType.SUBSCRIPTION: (Kind.SUBSCRIBE,),
 }
-# Those whose names say more than that they are mutations: signing in by a password; bringing a
-# token that nobody guesses, which is quickly refused and must not use up the former; ending
-# sessions, which has to be possible whatever else they are used for.
+# Those whose names say more than that they are mutations: signing in by a password, of which the
+# dear kind is given back when none was hashed; bringing a token that nobody guesses, which is
+# quickly refused and must not use up the former; ending sessions, which has to be possible whatever
+# else they are used for.
 SPECIAL = {
-    "register": Kind.SIGN_IN,
-    "login": Kind.SIGN_IN,
-    "setPassword": Kind.REDEEM,
-    "refreshSession": Kind.REDEEM,
-    "logout": Kind.LEAVE,
-    "endSession": Kind.LEAVE,
-    "endOtherSessions": Kind.LEAVE,
-    "changePassword": Kind.LEAVE,
+    "register": (Kind.SIGN_IN, Kind.ATTEMPT),
+    "login": (Kind.SIGN_IN, Kind.ATTEMPT),
+    "setPassword": (Kind.REDEEM,),
+    "refreshSession": (Kind.REDEEM,),
+    "logout": (Kind.LEAVE,),
+    "endSession": (Kind.LEAVE,),
+    "endOtherSessions": (Kind.LEAVE,),
+    "changePassword": (Kind.LEAVE,),
 }
 
 
@@ -60,8 +62,9 @@ def weights_of(
     alias would be a way round.
     """
     return Counter(
-        SPECIAL.get(name, _KINDS[operation.operation])
+        kind
         for name in _roots(operation.selection_set, fragments)
+        for kind in SPECIAL.get(name, _KINDS[operation.operation])
     )
 
 

@@ -13,18 +13,19 @@ from slotlock.domain.people import UserId
 from slotlock.graphql.errors import RateLimitedError
 from slotlock.graphql.kinds import Kind
 from slotlock.stores.local_rates import LocalRates
-from slotlock.stores.rate_limits import Limit, RateLimits, Want
+from slotlock.stores.rate_limits import Limit, RateLimits, Verb, Want
 from slotlock.stores.redis import RedisAwayError
 
 # A minute, of one person. Subscriptions begin again, ten a socket, when a connection comes back.
-SIGN_INS = 30  # and as many of the other kinds that Redis need not be there for
+SIGN_INS = 30  # each hashes a password; and as many acts that end sessions
+ATTEMPTS = 600  # to sign in, whether or not a password is hashed; and as many tokens
 SUBSCRIPTIONS = 200
 # Kilobytes of documents that were not seen lately. A client has few; each costs up to 10 ms a kB.
 DOCUMENTS, DOCUMENTS_PER_ADDRESS = 300, 6_000
 # Whatever is in them: some are there at once, others keep a process busy for seconds.
 FILES = 60
 # What is counted without Redis: people do these who are not signed in, or they cost a hash.
-ALWAYS = frozenset({Kind.SIGN_IN, Kind.REDEEM, Kind.LEAVE})
+ALWAYS = frozenset({Kind.SIGN_IN, Kind.ATTEMPT, Kind.REDEEM, Kind.LEAVE})
 
 UNCHECKED = Counter(
     "slotlock_rate_limit_unchecked_total", "Times that a rate was not looked at: Redis was away"
@@ -47,11 +48,12 @@ class Rates:
     ) -> None:
         self._counts = counts
         self._local = LocalRates()
-        most = {
+        most: dict[Kind, int] = {
             Kind.READ: reads,
             Kind.WRITE: writes,
             Kind.SUBSCRIBE: SUBSCRIPTIONS,
-            **dict.fromkeys(ALWAYS, SIGN_INS),
+            **dict.fromkeys((Kind.SIGN_IN, Kind.LEAVE), SIGN_INS),
+            **dict.fromkeys((Kind.ATTEMPT, Kind.REDEEM), ATTEMPTS),
             Kind.DOCUMENT: DOCUMENTS,
             Kind.FILE: FILES,
         }
@@ -74,7 +76,13 @@ class Rates:
         """Ask whether there is room for an operation; it is under way when this returns."""
         if self._counts is None:
             return None
-        wants = [
+        wants = self._wants(weights, person, address)
+        return Asked(wants, self._counts.ask(wants)) if wants else None
+
+    def _wants(
+        self, weights: Mapping[Kind, int], person: UserId | None, address: str | None
+    ) -> Sequence[Want]:
+        return [
             (f"{what}:{who}", limits[kind], weight)
             for what, who, limits in (
                 ("person", person, self._of_person),
@@ -84,7 +92,16 @@ class Rates:
             for kind, weight in weights.items()
             if kind in limits
         ]
-        return Asked(wants, self._counts.ask(wants)) if wants else None
+
+    async def give_back(self, kind: Kind, person: UserId | None, address: str | None) -> None:
+        """Count one less: it was refused before it cost what others of its kind do."""
+        wants = self._wants({kind: 1}, person, address)
+        if self._counts is None or not wants:
+            return
+        try:
+            await self._counts.ask(wants, Verb.GIVE_BACK)
+        except RedisAwayError:
+            self._local.ask(wants, Verb.GIVE_BACK)
 
     async def allow(self, asked: Asked | None) -> None:
         """Wait until it is known that there is room. Errors: RateLimitedError."""

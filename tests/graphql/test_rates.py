@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from slotlock.api.embedded import Servers
-from slotlock.graphql.rates import DOCUMENTS_PER_ADDRESS
+from slotlock.graphql.rates import DOCUMENTS_PER_ADDRESS, SIGN_INS
 from tests.support.client import Json, http_client, socket
 from tests.support.limited import (
     CANCEL,
@@ -18,6 +18,7 @@ from tests.support.limited import (
     READS,
     WRITES,
     From,
+    early_in_a_minute,
     limited_app,
     new_address,
     somewhere,
@@ -159,10 +160,13 @@ async def test_without_redis_all_may_read_and_sign_ins_are_counted_by_the_proces
 ) -> None:
     assert await lonely.let_in(PEOPLE * READS + 5) == PEOPLE * READS + 5
     assert unchecked(await lonely.http.get(lonely.url + "/metrics")) >= PEOPLE * READS
+    short = 'register(input: {name: "A", email: "a@b.example", password: "short"}) { __typename }'
+    more = PEOPLE * SIGN_INS + 1
+    assert await lonely.let_in(more, f"mutation {{ {short} }}") == more
     many = "mutation {" + " ".join(f"a{n}: {LOGIN[11:-1]}" for n in range(15)) + "}"
     answers: list[Any] = [await lonely.post(many)]  # whose text nobody counted
     before = unchecked(await lonely.http.get(lonely.url + "/metrics"))
-    answers += [await lonely.post(many) for _ in range(PEOPLE * 30 // 15)]
+    answers += [await lonely.post(many) for _ in range(PEOPLE * SIGN_INS // 15)]
     assert [answer.status_code for answer in answers[:-1]] == [200] * (len(answers) - 1)
     assert answers[-1].status_code == 429
     assert unchecked(await lonely.http.get(lonely.url + "/metrics")) == before
@@ -171,6 +175,7 @@ async def test_without_redis_all_may_read_and_sign_ins_are_counted_by_the_proces
 async def test_documents_that_were_not_seen_lately_are_counted_by_their_length(
     limited: AppProcess,
 ) -> None:
+    early_in_a_minute(20)  # it takes longer than others
     async with http_client() as http:
         nobody = From(http, limited.url)
         nobody.address = new_address()

@@ -6,7 +6,7 @@ import pytest
 from slotlock.api.embedded import Servers
 from slotlock.auth.sessions import open_session
 from slotlock.auth.throttling import FAILURES
-from slotlock.graphql.rates import SIGN_INS
+from slotlock.graphql.rates import ATTEMPTS, SIGN_INS
 from slotlock.stores.rate_limits import key_of
 from slotlock.stores.redis import RedisLine, redis_client
 from tests.support.limited import (
@@ -24,6 +24,21 @@ from tests.support.processes import AppProcess
 GUESSES = {
     "refreshSession": 'refreshSession(refreshToken: "x") { __typename }',
     "setPassword": 'setPassword(token: "x", password: "12345678") { __typename }',
+}
+# A field that is refused, and how many of its guesses are made all the same.
+NO_HASH = {
+    "a short one": (
+        'register(input: {name: "A", email: "a@b.example", password: "short"}) { __typename }',
+        0,
+    ),
+    "one too long": (
+        f'login(input: {{email: "a@b.example", password: "{"x" * 129}"}}) {{ __typename }}',
+        0,
+    ),
+    "one too many": (
+        'login(input: {email: "guessed@b.example", password: "wrong"}) { __typename }',
+        10,
+    ),
 }
 
 pytestmark = pytest.mark.usefixtures("early")
@@ -55,9 +70,34 @@ async def failures(servers: Servers, address: str) -> int:
 async def test_who_brings_tokens_that_are_no_good_keeps_no_neighbour_from_signing_in(
     nobody: From, servers: Servers, act: str
 ) -> None:
-    assert await nobody.let_in(SIGN_INS, fifteen(GUESSES[act])) == PEOPLE * SIGN_INS // 15
+    most = PEOPLE * ATTEMPTS // 15
+    assert await nobody.let_in(most + 1, fifteen(GUESSES[act])) == most
     assert await nobody.let_in(1, LOGIN) == 1
     assert await failures(servers, nobody.address) == 1  # that of signing in
+
+
+@pytest.mark.parametrize("act", NO_HASH)
+async def test_who_is_refused_before_a_password_is_hashed_keeps_no_neighbour_from_signing_in(
+    nobody: From, servers: Servers, act: str
+) -> None:
+    field, guesses = NO_HASH[act]
+    often = 2 * PEOPLE * SIGN_INS // 15
+    assert await nobody.let_in(often, fifteen(field)) == often
+    assert await nobody.let_in(1, LOGIN) == 1
+    assert await failures(servers, nobody.address) == guesses + 1
+
+
+async def test_control_who_has_passwords_hashed_uses_up_what_an_address_signs_in_with(
+    nobody: From,
+) -> None:
+    most = PEOPLE * SIGN_INS // 15
+    assert await nobody.let_in(most + 1, fifteen(LOGIN[11:-2])) == most
+    assert await nobody.let_in(1, LOGIN) == 0
+
+
+async def test_an_address_has_so_many_attempts_even_if_no_password_is_hashed(nobody: From) -> None:
+    most = PEOPLE * ATTEMPTS // 15
+    assert await nobody.let_in(most + 1, fifteen(NO_HASH["a short one"][0])) == most
 
 
 async def test_who_has_a_token_of_an_ended_session_uses_up_nothing_of_its_person(

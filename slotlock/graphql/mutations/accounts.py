@@ -1,14 +1,16 @@
 """Registering, signing in, staying signed in and leaving."""
 
-from typing import Annotated, assert_never
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar, assert_never
 
 import strawberry
 from strawberry import argument, field
 
 from slotlock.auth import accounts, inviting, sessions
-from slotlock.auth.signing_in import throttled
+from slotlock.auth.signing_in import came_to_nothing, throttled
 from slotlock.domain.refusals import InvalidInput as Invalid
-from slotlock.graphql.context import Info
+from slotlock.graphql.context import Context, Info
+from slotlock.graphql.kinds import Kind
 from slotlock.graphql.scalars import EmailAddress
 from slotlock.graphql.types.refusals import InvalidInput
 from slotlock.graphql.types.sessions import (
@@ -24,6 +26,18 @@ from slotlock.graphql.types.sessions import (
     SetPasswordResult,
     TooManyAttempts,
 )
+
+Outcome = TypeVar("Outcome")
+
+
+async def _signing_in(
+    context: Context, email: str, act: Callable[[], Awaitable[Outcome]]
+) -> Outcome | accounts.TooManyAttempts:
+    """What comes of the act. What cost nothing must not use up what neighbours sign in with."""
+    outcome = await throttled(context.auth, email, context.client.address, act)
+    if came_to_nothing(outcome):
+        await context.give_back(Kind.SIGN_IN)
+    return outcome
 
 
 @strawberry.input(description="Who registers.")
@@ -47,14 +61,11 @@ class AccountMutations:
         info: Info,
         input: Annotated[RegisterInput, argument(description="Who registers.")],  # noqa: A002
     ) -> RegisterResult:
-        context, client = info.context, info.context.client
-        outcome = await throttled(
-            context.auth,
+        auth, client = info.context.auth, info.context.client
+        outcome = await _signing_in(
+            info.context,
             input.email,
-            client.address,
-            lambda: accounts.register(
-                context.auth, input.name, input.email, input.password, client.agent
-            ),
+            lambda: accounts.register(auth, input.name, input.email, input.password, client.agent),
         )
         match outcome:
             case sessions.Session():
@@ -74,12 +85,11 @@ class AccountMutations:
         info: Info,
         input: Annotated[LoginInput, argument(description="Who signs in.")],  # noqa: A002
     ) -> LoginResult:
-        context, client = info.context, info.context.client
-        outcome = await throttled(
-            context.auth,
+        auth, client = info.context.auth, info.context.client
+        outcome = await _signing_in(
+            info.context,
             input.email,
-            client.address,
-            lambda: accounts.login(context.auth, input.email, input.password, client.agent),
+            lambda: accounts.login(auth, input.email, input.password, client.agent),
         )
         match outcome:
             case sessions.Session():
