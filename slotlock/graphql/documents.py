@@ -61,7 +61,7 @@ class Operation:
 
     @property
     def changes_several(self) -> bool:
-        """Whether it is a mutation of more than one root field."""
+        """Whether it is a mutation that may have more than one root field."""
         return self.kind is OperationType.MUTATION and sum(self.weights.values()) > 1
 
 
