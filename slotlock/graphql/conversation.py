@@ -16,6 +16,7 @@ from slotlock.graphql.errors import Code, RateLimitedError, failure
 from slotlock.graphql.execution import Answer, count
 from slotlock.graphql.kinds import Kind
 from slotlock.graphql.rates import Rates
+from slotlock.graphql.variables import MAX_VALUES, too_many
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,9 @@ def _wanted(sent: object) -> _Wanted:
         raise _bad("`query` is needed: the text of a GraphQL document.")
     if variables is not None and not isinstance(variables, dict):
         raise _bad("`variables` is an object or null.")
+    if too_many(variables):
+        text = f"Variables hold at most {MAX_VALUES} values, those in lists and objects included."
+        raise DocumentError([failure(Code.LIMIT_EXCEEDED, text)])
     if extensions is not None and not isinstance(extensions, dict):
         raise _bad("`extensions` is an object or null.")
     if name is not None and not isinstance(name, str):
