@@ -19,6 +19,8 @@ PING_EVERY_S = 20.0
 PONG_WITHIN_S = 20.0
 # A message may come in so many frames: some may be empty, and each costs more than it holds.
 MOST_FRAMES = 1_000
+# So much is taken before others have a turn: it may be hundreds of frames.
+PIECE = 4 * 1024
 INVALID_UTF8 = 1007
 TOO_BIG = 1009
 
@@ -36,6 +38,9 @@ class _Handshake(ServerProtocol):
 class SocketProtocol(WebSocketsSansIOProtocol):
     """uvicorn's protocol, which would wait for some peers for ever."""
 
+    # What came and was not taken yet.
+    _rest = b""
+
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.conn = _Handshake(
@@ -45,28 +50,55 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         )
 
     def data_received(self, data: bytes) -> None:
-        """Refuse what can be no handshake; uvicorn leaves it unanswered and open."""
+        """Take a handshake, or begin to take what follows."""
+        if not self.handshake_initiated:
+            self._take_handshake(data)
+            return
+        waiting, self._rest = bool(self._rest), self._rest + data
+        if waiting:
+            self._read_on_or_not()
+        else:
+            self._take_piece()
+
+    def _take_handshake(self, data: bytes) -> None:
         super().data_received(data)
+        # uvicorn leaves what can be none unanswered and open.
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
             self.transport.write(refusal(400))
             self.transport.close()
 
+    def _take_piece(self) -> None:
+        if self.transport.is_closing():
+            return
+        piece, self._rest = self._rest[:PIECE], self._rest[PIECE:]
+        super().data_received(piece)
+        if self._rest and not self.transport.is_closing():
+            self.loop.call_soon(self._take_piece)
+        self._read_on_or_not()
+
+    def _read_on_or_not(self) -> None:
+        """Read from a peer that reads (else each ping would be answered) what can be taken."""
+        if self.transport.is_closing():
+            return
+        if self._rest or self.read_paused or not self.writable.is_set():
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
     def pause_writing(self) -> None:
-        """Read nothing either from a peer that does not read: each ping would be answered."""
+        """The peer does not read."""
         super().pause_writing()
-        self.transport.pause_reading()
+        self._read_on_or_not()
 
     def resume_writing(self) -> None:
-        """The peer has read; read on, unless the application has something to read yet."""
+        """The peer has read."""
         super().resume_writing()
-        if not self.read_paused:
-            self.transport.resume_reading()
+        self._read_on_or_not()
 
     async def receive(self) -> ASGIReceiveEvent:
         """Give what came to the application; uvicorn then reads on, whether or not it may."""
         message = await super().receive()
-        if not self.writable.is_set():
-            self.transport.pause_reading()
+        self._read_on_or_not()
         return message
 
     async def send(self, message: ASGISendEvent) -> None:
