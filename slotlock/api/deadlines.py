@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from slotlock.api.header_limit import BoundedProtocol
 from slotlock.api.refusals import refusal
+from slotlock.graphql.websocket import UNREAD_AT_STOP_S
 
 if sys.platform != "win32":
     import fcntl
@@ -53,6 +54,7 @@ class TimedProtocol(BoundedProtocol):
     # Bytes of a body for which no time was given yet.
     _received = 0
     _reader: asyncio.TimerHandle | None = None
+    _stopping = False
     # The request being answered: `cycle` is the one that came last.
     _answered: RequestResponseCycle | None = None
 
@@ -112,8 +114,16 @@ class TimedProtocol(BoundedProtocol):
 
     def resume_writing(self) -> None:
         """It was read."""
-        self._stop_waiting_for_reader()
+        if not self._stopping:
+            self._stop_waiting_for_reader()
         super().resume_writing()
+
+    def shutdown(self) -> None:
+        """The server stops: the rest of the answer has to be read on soon, however little it is."""
+        super().shutdown()
+        if not self._stopping:
+            self._stopping = True
+            self._wait_for_reader()
 
     @property
     def _answering(self) -> bool:
@@ -164,9 +174,9 @@ class TimedProtocol(BoundedProtocol):
         self.transport.close()
 
     def _wait_for_reader(self) -> None:
-        self._reader = self.loop.call_later(
-            self.config.unread_s, self._look_at_reader, self._unread()
-        )
+        self._stop_waiting_for_reader()
+        seconds = UNREAD_AT_STOP_S if self._stopping else self.config.unread_s
+        self._reader = self.loop.call_later(seconds, self._look_at_reader, self._unread())
 
     def _stop_waiting_for_reader(self) -> None:
         if self._reader is not None:
@@ -174,7 +184,9 @@ class TimedProtocol(BoundedProtocol):
             self._reader = None
 
     def _look_at_reader(self, before: int) -> None:
-        if before - self._unread() < LEAST_READ:
+        read = before - self._unread()
+        # In the shorter time anything counts, and what was begun may have nothing to read yet.
+        if (read <= 0 < before) if self._stopping else read < LEAST_READ:
             self.transport.abort()  # to close is to wait until the rest is read
         else:
             self._wait_for_reader()

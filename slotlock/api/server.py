@@ -63,6 +63,12 @@ class _Server(uvicorn.Server):
 class _Supervisor(Multiprocess):
     _workers: frozenset[int | None] = frozenset()
 
+    def terminate_all(self) -> None:
+        # As long as one process has it open, the system takes connections that nobody will serve.
+        for bound in self.sockets:
+            bound.close()
+        super().terminate_all()
+
     def keep_subprocess_alive(self) -> None:
         super().keep_subprocess_alive()
         workers = frozenset(process.pid for process in self.processes)
@@ -169,7 +175,8 @@ async def end_with_parent() -> None:
 def farewell_before_stop(conversation: Conversation) -> Iterator[None]:
     """Let the conversation end its streams before the server acts on a signal to stop.
 
-    uvicorn would cut every socket with 1012 at once. A second signal goes straight to it.
+    uvicorn would cut every socket with 1012 at once. A second signal goes straight to it. New
+    connections are refused from the first on, as is usual: another process can serve them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals come to the main thread; whoever runs us elsewhere stops us otherwise
@@ -179,6 +186,9 @@ def farewell_before_stop(conversation: Conversation) -> Iterator[None]:
     servers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
 
     async def stop(number: int) -> None:
+        server = getattr(servers[signal.Signals(number)], "__self__", None)
+        if isinstance(server, uvicorn.Server):
+            _take_leave(server)
         await conversation.stop()
         _pass_on(servers[signal.Signals(number)], number, None)
 
@@ -195,6 +205,17 @@ def farewell_before_stop(conversation: Conversation) -> Iterator[None]:
     finally:
         for number, server in servers.items():
             signal.signal(number, server)
+
+
+def _take_leave(server: uvicorn.Server) -> None:
+    """Take no connection any more, and tell those that are there that they have to end."""
+    for listener in server.servers:
+        listener.close()
+    for connection in list(server.server_state.connections):
+        if isinstance(connection, sockets.SocketProtocol):
+            connection.hurry()
+        else:
+            connection.shutdown()
 
 
 def _pass_on(server: Any, number: int, frame: FrameType | None) -> None:

@@ -14,6 +14,8 @@ from websockets.server import ServerProtocol
 from slotlock.api.refusals import refusal
 from slotlock.api.security_headers import HEADERS
 
+from slotlock.graphql.websocket import UNREAD_AT_STOP_S
+
 # How often the server pings, and how long the answer may take.
 PING_EVERY_S = 20.0
 PONG_WITHIN_S = 20.0
@@ -131,6 +133,18 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         """Nobody speaks to the peer any more: what it has not read in time is not waited for."""
         super().on_task_complete(task)
         self.loop.call_later(self.close_timeout, self.transport.abort)
+
+    def hurry(self) -> None:
+        """The server is about to stop: what is unread when a socket is closed is not long kept."""
+        self.close_timeout = UNREAD_AT_STOP_S
+        if self.close_sent or self.transport.is_closing():
+            self.loop.call_later(self.close_timeout, self.transport.abort)
+
+    def shutdown(self) -> None:
+        """End with the server; who had time to read the farewell and did not is cut."""
+        super().shutdown()
+        if not self.writable.is_set():
+            self.transport.abort()
 
     def _refuse(self, code: int) -> None:
         if self.conn.state is OPEN:

@@ -184,12 +184,16 @@ class Socket:
     async def _sent(self, sending: Awaitable[None]) -> None:
         """Wait until it is sent; once the process stops, not for long. Errors: TimeoutError."""
         stopping = self._conversation.stopping.is_set()
-        async with asyncio.timeout(UNREAD_AT_STOP_S if stopping else None) as limit:
-            self._sending.add(limit)
-            try:
-                await sending
-            finally:
-                self._sending.discard(limit)
+        try:
+            async with asyncio.timeout(UNREAD_AT_STOP_S if stopping else None) as limit:
+                self._sending.add(limit)
+                try:
+                    await sending
+                finally:
+                    self._sending.discard(limit)
+        except TimeoutError:
+            self._closed = True  # the rest is not worth as long a wait again
+            raise
 
     async def _end_all(self) -> None:
         self._closed = True

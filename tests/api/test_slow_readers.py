@@ -12,6 +12,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from slotlock.api import deadlines
 from slotlock.api.crowding import Crowding
 from slotlock.api.deadlines import TimedConfig
 from tests.support.processes import wait_until
@@ -54,18 +55,26 @@ async def last(receive: Receive, send: Send) -> None:
 @pytest.fixture(scope="module")
 def address() -> Iterator[tuple[str, int]]:
     """A server with room for one request, that does not wait for readers for long."""
+    with serving(UNREAD_S) as (_, bound):
+        yield bound
+
+
+@contextlib.contextmanager
+def serving(unread_s: float) -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
+    """A server that waits so long for readers, and where it is; at the end it stops by itself."""
     app = Crowding(answers, most_requests=1, most_sockets=1)
-    config = TimedConfig(app, 10, 10, UNREAD_S, lifespan="off", log_config=None)
+    config = TimedConfig(app, 10, 10, unread_s, lifespan="off", log_config=None)
     server = uvicorn.Server(config)
     with socket.socket() as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, QUEUE)
         bound.bind(("127.0.0.1", 0))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         wait_until(lambda: server.started, "the server")
-        yield bound.getsockname()
+        yield server, bound.getsockname()
         server.should_exit = True
         thread.join(20)
+        assert not thread.is_alive()
 
 
 @contextlib.contextmanager
@@ -133,3 +142,23 @@ def test_who_is_gone_is_told_nothing_more_even_if_they_had_asked_for_more(
         end(connection)
         wait_until(lambda: small(address) == 200, "the place to be free again")
     assert "Exception in ASGI application" not in caplog.text
+
+
+@pytest.mark.parametrize("path", ["/whole", "/parts"])
+def test_who_reads_nothing_holds_up_no_stop(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "UNREAD_AT_STOP_S", 0.5)
+    with contextlib.ExitStack() as stack, serving(unread_s=1_000) as (_, bound):
+        stack.enter_context(asked(bound, path)).recv(1)
+
+
+@pytest.mark.parametrize("path", ["/whole", "/parts"])
+def test_who_reads_slowly_but_steadily_is_waited_for_by_a_stop(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deadlines, "UNREAD_AT_STOP_S", UNREAD_S)
+    with serving(unread_s=1_000) as (server, bound), asked(bound, path) as connection:
+        connection.recv(1)
+        server.should_exit = True
+        begun = time.monotonic()
+        assert read(connection, pause_s=0.06) + 1 >= LARGE
+        assert time.monotonic() - begun > 1.5 * UNREAD_S

@@ -1,9 +1,11 @@
 """Stopping loses nothing: what is under way finishes, sockets are told, no lock stays."""
 
 import asyncio
-import sys
+import json
+import socket as sockets
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -13,10 +15,21 @@ from websockets.exceptions import ConnectionClosed
 from slotlock.api.embedded import Servers
 from tests.support.client import BOOK, WATCH, Client, http_client, socket
 from tests.support.people import Crowd
-from tests.support.processes import AppProcess, app_process, wait_until
+from tests.support.processes import SERVE, AppProcess, app_process, wait_until
+from tests.support.raw import connected, frame, initialised, read_all, read_until
 from tests.support.stage import Stage, assert_whole, lock_key, slot_document, variant
 
 Pair = tuple[AppProcess, AppProcess]
+
+WORKERS = (*SERVE, "--workers", "2")
+ASKED = json.dumps({"query": "{ __typename }"}).encode()
+# The server says when it waits for the body.
+BEGUN = (
+    b"POST /graphql HTTP/1.1\r\nHost: slotlock\r\nContent-Type: application/json\r\n"
+    b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(ASKED)
+)
+IDLE = b"GET / HTTP/1.1\r\nHost: slotlock\r\n\r\n"
+PING = 9
 
 
 @pytest.fixture
@@ -71,6 +84,50 @@ async def test_a_booking_under_way_finishes_when_the_app_is_stopped(
     assert not redis.exists(lock_key(slot_id))
 
 
+async def test_while_a_stop_finishes_what_is_under_way_nobody_new_is_let_in(
+    two_apps: Pair, crowd: Crowd, redis: Redis, logs: Path
+) -> None:
+    stage = Stage(redis)
+    async with http_client() as http:
+        organiser = Client(http, two_apps[0].url, crowd.organiser)
+        slot_id = (await organiser.create_slot(capacity=1))["id"]
+    with (
+        variant(two_apps[0].environment, logs, pause="commit", stage=stage) as app,
+        connected(app) as begun,
+        connected(app) as idle,
+    ):
+        async with socket(app, crowd.members[0]) as opened:
+            begin(begun)
+            idle.sendall(IDLE)
+            read_until(idle, b"}")
+            await opened.subscribe("1", BOOK, slot=slot_id)
+            await asyncio.to_thread(stage.wait_until_reached)
+            stopping = asyncio.create_task(asyncio.to_thread(app.stop))
+            await asyncio.to_thread(wait_until, lambda: refuses(app), "nobody is let in any more")
+            assert read_all(idle) == b""
+            assert_answered_and_closed(begun)
+            stage.go()
+            assert (await opened.next())["__typename"] == "Booked"
+        assert await stopping == 0
+
+
+async def test_workers_that_stop_let_nobody_in_either(two_apps: Pair, logs: Path) -> None:
+    with app_process(two_apps[0].environment, logs, WORKERS) as app, connected(app) as begun:
+        begin(begun)
+        stopping = asyncio.create_task(asyncio.to_thread(app.stop))
+        await asyncio.to_thread(wait_until, lambda: refuses(app), "nobody is let in any more")
+        assert_answered_and_closed(begun)
+        assert await stopping == 0
+
+
+async def test_a_socket_that_reads_nothing_holds_up_no_stop(two_apps: Pair, logs: Path) -> None:
+    # Without a bound of its own a stop would last for minutes.
+    settings = {**two_apps[0].environment, "SLOTLOCK_GRACEFUL_STOP_S": "600"}
+    with variant(settings, logs, off="unhurried") as app, connected(app, buffer=4096) as deaf:
+        await asyncio.to_thread(leave_all_unread, deaf)
+        assert await asyncio.to_thread(app.stop) == 0
+
+
 async def test_an_event_stream_ends_with_the_app(two_apps: Pair, crowd: Crowd, logs: Path) -> None:
     with app_process(two_apps[0].environment, logs) as app:
         async with http_client() as http:
@@ -87,8 +144,7 @@ async def test_an_event_stream_ends_with_the_app(two_apps: Pair, crowd: Crowd, l
 
 
 async def test_workers_stop_together(two_apps: Pair, logs: Path) -> None:
-    command = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
-    with app_process(two_apps[0].environment, logs, command) as app:
+    with app_process(two_apps[0].environment, logs, WORKERS) as app:
         assert await asyncio.to_thread(app.stop) == 0
         wait_until(lambda: not _answers(app), "no worker answers any more")
 
@@ -96,11 +152,51 @@ async def test_workers_stop_together(two_apps: Pair, logs: Path) -> None:
 async def test_workers_end_when_the_process_that_started_them_is_killed(
     two_apps: Pair, logs: Path
 ) -> None:
-    command = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
-    with app_process(two_apps[0].environment, logs, command) as app:
+    with app_process(two_apps[0].environment, logs, WORKERS) as app:
         assert "with 2 workers" in app.log
         app.kill()
         wait_until(lambda: not _answers(app), "no worker answers any more")
+
+
+def begin(connection: sockets.socket) -> None:
+    """Begin a request that waits for its body."""
+    connection.sendall(BEGUN)
+    read_until(connection, b"100 Continue\r\n\r\n")
+
+
+def assert_answered_and_closed(connection: sockets.socket) -> None:
+    """Send the body; the answer comes whole and says that it is the last one."""
+    connection.sendall(ASKED)
+    head, _, body = read_all(connection).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in head.lower()
+    assert json.loads(body) == {"data": {"__typename": "Query"}}
+
+
+def refuses(app: AppProcess) -> bool:
+    """Whether it takes no new connection."""
+    address = urlsplit(app.url)
+    assert address.hostname is not None
+    assert address.port is not None
+    try:
+        sockets.create_connection((address.hostname, address.port), 1).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def leave_all_unread(peer: sockets.socket) -> None:
+    """Have so much told on a socket that the server can send no more, and read none of it."""
+    pings = frame(b"x" * 125, PING) * 100
+    initialised(peer)
+    peer.settimeout(1)
+    rest = b""
+    try:
+        while True:
+            rest = rest or pings
+            rest = rest[peer.send(rest) :]
+    except TimeoutError:
+        peer.settimeout(20)
 
 
 def _answers(app: AppProcess) -> bool:

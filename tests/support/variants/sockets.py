@@ -1,6 +1,7 @@
 """Guards against peers that do not listen, switched off; and pings that come soon."""
 
 import logging
+from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -25,5 +26,16 @@ def ping_soon() -> None:
     sockets.PING_EVERY_S, sockets.PONG_WITHIN_S = 0.5, 3.0
 
 
+class _Unhurried(sockets.SocketProtocol):
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.close_timeout = 600.0
+
+
+def close_without_hurry() -> None:
+    """Only a stop is in a hurry; who reads nothing is waited for as long as a test lasts."""
+    sockets.SocketProtocol = _Unhurried  # type: ignore[misc]
+
+
 GUARDS = {"deaf": wait_for_the_deaf}
-MISHAPS = {"pings": ping_soon}
+MISHAPS = {"pings": ping_soon, "unhurried": close_without_hurry}
