@@ -13,7 +13,6 @@ from websockets.server import ServerProtocol
 
 from slotlock.api.refusals import refusal
 from slotlock.api.security_headers import HEADERS
-
 from slotlock.graphql.websocket import UNREAD_AT_STOP_S
 
 # How often the server pings, and how long the answer may take.
