@@ -1,10 +1,12 @@
 """Real servers and real processes for every test that needs them."""
 
 from collections.abc import AsyncIterator, Generator, Iterator
+from functools import cache
 from pathlib import Path
 
 import httpx
 import pytest
+from httpx._transports import default as transports
 
 from slotlock.api.embedded import Servers, embedded_servers
 from tests.support.client import http_client
@@ -13,6 +15,9 @@ from tests.support.processes import AppProcess, environment, what_went_wrong
 from tests.support.troupe import forked_app
 
 pytest_plugins = ["tests.support.limited"]
+
+# Each client would read the certificates of the whole world first, for 18 ms; nothing here is TLS.
+transports.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
 from passlib.context import CryptContext
@@ -29,14 +30,20 @@ class BusyError(Exception):
     """Too many passwords are in line already."""
 
 
+@cache
+def _nobodys_hash() -> str:
+    """Checking an unknown address against this costs what checking a known one costs."""
+    made: str = _CONTEXT.hash(os.urandom(16).hex())
+    return made
+
+
 class Passwords:
     """Hashes and checks passwords on a few threads; each takes its time by design."""
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = ThreadPoolExecutor(threads or os.cpu_count() or 1, "password")
         self._in_line = 0
-        # Checking an unknown address against this costs what checking a known one costs.
-        self._nobody = _CONTEXT.hash(os.urandom(16).hex())
+        self._nobodys = _nobodys_hash()
 
     async def hash(self, password: str) -> str:
         """The password's hash. Errors: BusyError."""
@@ -44,7 +51,7 @@ class Passwords:
 
     async def matches(self, password: str, password_hash: str | None) -> bool:
         """Whether the hash is this password's; for None the same work, and False."""
-        matched = await self._in_turn(_CONTEXT.verify, password, password_hash or self._nobody)
+        matched = await self._in_turn(_CONTEXT.verify, password, password_hash or self._nobodys)
         return matched and password_hash is not None
 
     async def _in_turn(self, work: Callable[..., Result], *arguments: str) -> Result:

@@ -144,8 +144,10 @@ def _play(environment: dict[str, str], log_file: str, serve: Callable[[], int]) 
 
 def main() -> None:
     """Fork whatever is asked for, until nobody asks any more."""
+    from slotlock.auth.passwords import Passwords
     from tests.support import variant
 
+    Passwords().close()  # each would hash what they can share
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever ends is gone at once
     for line in sys.stdin:
         pid = os.fork()
