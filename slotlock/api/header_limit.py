@@ -4,8 +4,13 @@ from slotlock.api.refusals import refusal
 from slotlock.api.upgrades import PlainProtocol
 
 MAX_HEADER = 64 * 1024
+TOO_LARGE = f"A header has at most {MAX_HEADER} bytes."
 # A byte of a body may come as a chunk of its own, of six.
 BYTES_A_BYTE = 6
+
+
+class _HeaderTooLargeError(Exception):
+    """A header is whole, and larger than it may be."""
 
 
 class BoundedProtocol(PlainProtocol):
@@ -20,6 +25,7 @@ class BoundedProtocol(PlainProtocol):
     _piece = 0
     _earlier = 0
     _between = True
+    _too_large = False
 
     def data_received(self, data: bytes) -> None:
         """Take what comes, and look what it was."""
@@ -28,14 +34,33 @@ class BoundedProtocol(PlainProtocol):
         super().data_received(data)
         self._surplus += self._piece
         if self._surplus > MAX_HEADER and not self.transport.is_closing():
-            if self.cycle is None or self.cycle.response_complete:
-                self.transport.write(refusal(431))
-            self.transport.close()
+            self._refuse()
+
+    def _refuse(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(refusal(431, TOO_LARGE))
+        self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what the parser stopped at."""
+        if self._too_large:
+            self._refuse()
+        else:
+            super().send_400_response(msg)
 
     def on_message_begin(self) -> None:
         """A request begins in the piece that came last."""
         super().on_message_begin()
         self._surplus, self._earlier, self._between = -self._earlier, self._piece, False
+
+    def on_headers_complete(self) -> None:
+        """A header is whole: nothing is begun that cannot be answered."""
+        fields = sum(len(name) + len(value) + 4 for name, value in self.headers)
+        self._too_large = len(self.url) + fields > MAX_HEADER
+        if self._too_large:
+            raise _HeaderTooLargeError
+        self._surplus = -self._piece
+        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """A part of a body, which is counted where it is read.
