@@ -167,7 +167,7 @@ class TimedProtocol(BoundedProtocol):
         answered = self._coming == BODY and (not self._answering or self.cycle.response_started)
         # A browser may open a connection for later: it takes no answer to what it never asked.
         if self._number and self._coming and not answered:
-            self.transport.write(refusal(408))
+            self.transport.write(refusal(408, "The request took too long to come."))
         if self._answering:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

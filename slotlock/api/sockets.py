@@ -65,7 +65,7 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         super().data_received(data)
         # uvicorn leaves what can be none unanswered and open.
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
-            self.transport.write(refusal(400))
+            self.transport.write(refusal(400, "This is no handshake of a WebSocket."))
             self.transport.close()
 
     def _take_piece(self) -> None:

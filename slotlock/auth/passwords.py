@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -37,6 +38,11 @@ def _nobodys_hash() -> str:
     return made
 
 
+def _normalised(password: str) -> str:
+    # One keyboard sends an accent by itself and another with its letter (NIST SP 800-63B, 3.1.1.2).
+    return unicodedata.normalize("NFKC", password)
+
+
 class Passwords:
     """Hashes and checks passwords on a few threads; each takes its time by design."""
 
@@ -47,11 +53,12 @@ class Passwords:
 
     async def hash(self, password: str) -> str:
         """The password's hash. Errors: BusyError."""
-        return await self._in_turn(_CONTEXT.hash, password)
+        return await self._in_turn(_CONTEXT.hash, _normalised(password))
 
     async def matches(self, password: str, password_hash: str | None) -> bool:
         """Whether the hash is this password's; for None the same work, and False."""
-        matched = await self._in_turn(_CONTEXT.verify, password, password_hash or self._nobodys)
+        hashed = password_hash or self._nobodys
+        matched = await self._in_turn(_CONTEXT.verify, _normalised(password), hashed)
         return matched and password_hash is not None
 
     async def _in_turn(self, work: Callable[..., Result], *arguments: str) -> Result:

@@ -86,7 +86,7 @@ class Tokens:
                 raise BadTokenError(EXPIRED) from None
             # What is signed by our own key and yet no token of ours is odd in ways that the library
             # does not expect: times beyond the calendar, nesting without end.
-            except (jwt.InvalidTokenError, ValueError, OverflowError, RecursionError):
+            except (jwt.InvalidTokenError, TypeError, ValueError, OverflowError, RecursionError):
                 break
         raise BadTokenError(NOT_VALID)
 

@@ -87,10 +87,17 @@ async def find_booking(
         return None
     slot = seen_at(slot, now)
     ran_out = next((b for b in slot.ended if b.id == booking_id), None)
-    booking = slot.booking(booking_id) or ran_out or await desk.slots.past.find(booking_id)
-    if booking is None or booking.slot_id != slot_id:
+    booking = slot.booking(booking_id) or ran_out
+    if not _may_see(viewer, booking):
+        # Asked for others' too: how long it takes shall not tell that there is one.
+        booking = await desk.slots.past.find(booking_id)
+    if booking is None or booking.slot_id != slot_id or not _may_see(viewer, booking):
         return None
-    return (booking, slot) if viewer.organises or booking.user_id == viewer.user_id else None
+    return booking, slot
+
+
+def _may_see(viewer: Caller, booking: Booking | None) -> bool:
+    return booking is not None and (viewer.organises or booking.user_id == viewer.user_id)
 
 
 async def ended_bookings(

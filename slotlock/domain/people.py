@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
-from slotlock.domain.texts import line_problem
+from slotlock.domain.texts import is_blank, line_problem
 
 UserId = NewType("UserId", str)
 
@@ -72,4 +72,4 @@ class PeopleFilter:
 
 def name_problem(name: str) -> str | None:
     """What is wrong with a person's name, or None."""
-    return line_problem(name, MAX_NAME) or (None if name.strip() else "A name is needed.")
+    return line_problem(name, MAX_NAME) or ("A name is needed." if is_blank(name) else None)

@@ -20,7 +20,7 @@ from graphql import (
     validate,
 )
 
-from slotlock.graphql.errors import Code, failure
+from slotlock.graphql.errors import Code, failure, without_values
 from slotlock.graphql.kinds import Kind, weights_of
 from slotlock.graphql.lately import Lately
 from slotlock.graphql.limits import MAX_TEXT, MAX_TOKENS, excess
@@ -30,9 +30,13 @@ from slotlock.graphql.overlaps import overlap
 MAX_REMEMBERED, MAX_REMEMBERED_LENGTH = 500, 500_000
 # Apart from the others, so that nonsense drives out nothing that is asked for by everybody.
 MAX_REFUSED, MAX_REFUSED_LENGTH = 100, 100_000
-MAX_VALIDATION_ERRORS = 5
+# Of a text that does not validate, and of variables that are no values of their types.
+MAX_ERRORS = 5
+# Each error counts the lines before it. More than there may be tokens is of no use.
+MAX_LINE_ENDS = 2_000
 # Python refuses to read numbers of thousands of digits, with advice that is not for clients.
 MAX_DIGITS = 400
+_UNASKED = re.compile(r" Did you mean '[^']*'\?\Z")
 _TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{MAX_DIGITS + 1}}}")
 
 Errors = list[dict[str, Any]]
@@ -99,6 +103,8 @@ class Documents:
             raise _too_large(f"A document has at most {MAX_TEXT} bytes.")
         if _TOO_MANY_DIGITS.search(text):
             raise _too_large(f"A document has at most {MAX_DIGITS} digits in a row.")
+        if text.count("\n") + text.count("\r") > MAX_LINE_ENDS:
+            raise _too_large(f"A document has at most {MAX_LINE_ENDS} line ends.")
         if errors := self._refused.find(text):
             raise DocumentError(errors)
         try:
@@ -122,15 +128,21 @@ class Documents:
         if too_large:
             raise _too_large(too_large)
         if errors := self._invalid(document):
-            raise DocumentError([_located(error, Code.VALIDATION_FAILED) for error in errors])
+            raise DocumentError([self._shown(error) for error in errors])
         return document
+
+    def _shown(self, error: GraphQLError) -> dict[str, Any]:
+        shown = _located(error, Code.VALIDATION_FAILED)
+        message = without_values(error.message)
+        # One of the rules suggests something whatever it is told.
+        return {**shown, "message": message if self._introspection else _UNASKED.sub("", message)}
 
     def _invalid(self, document: DocumentNode) -> list[GraphQLError]:
         return validate(
             self._schema,
             document,
             self._rules,
-            max_errors=MAX_VALIDATION_ERRORS,
+            max_errors=MAX_ERRORS,
             hide_suggestions=not self._introspection,
         )
 

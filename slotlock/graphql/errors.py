@@ -1,6 +1,7 @@
 """Failures as clients see them: a code to act on, a sentence to read, nothing internal."""
 
 import logging
+import re
 import secrets
 from enum import StrEnum
 from typing import Any
@@ -14,6 +15,9 @@ SORRY = "Something went wrong on our side. Please try again."
 TRY_AGAIN_S = 5
 TRY_AGAIN = {"Retry-After": str(TRY_AGAIN_S)}
 TOO_MUCH = "This is too much at once. Please ask again later."
+
+_FOUND = re.compile(r"(?:, found|(\?) Found): .*", re.DOTALL)
+_VALUE = re.compile(r"( cannot represent (?:a )?[a-z0-9 -]*value): .*", re.DOTALL)
 
 log = logging.getLogger("slotlock.graphql")
 
@@ -74,9 +78,14 @@ def formatted(error: GraphQLError) -> dict[str, Any]:
     # Without an original the executor itself objects, and a ValueError comes from a scalar of ours:
     # both speak of what the caller sent.
     if original is None or (isinstance(original, ValueError) and error.path is None):
-        return _sent(error, Code.BAD_USER_INPUT, error.message)
+        return _sent(error, Code.BAD_USER_INPUT, without_values(error.message))
     sent = _sent(error, Code.INTERNAL, SORRY)
     return _told(sent, f"a field failed at {error.path}", original)
+
+
+def without_values(message: str) -> str:
+    """A message of graphql-core, which repeats what was sent whole, passwords included."""
+    return _VALUE.sub(r"\1.", _FOUND.sub(lambda cut: cut[1] or ".", message))
 
 
 def logged(what: str, error: BaseException) -> str:

@@ -18,7 +18,7 @@ from graphql import (
 from prometheus_client import Counter, Gauge
 
 from slotlock.graphql.context import Context
-from slotlock.graphql.documents import Operation
+from slotlock.graphql.documents import MAX_ERRORS, Operation
 from slotlock.graphql.errors import formatted
 from slotlock.graphql.in_turn import InTurn
 from slotlock.graphql.schema import executable
@@ -94,6 +94,7 @@ async def _executed(
         operation_name=operation.name,
         middleware=MiddlewareManager(InTurn()) if operation.changes_several else None,
         hide_suggestions=not operation.suggestions,
+        max_coercion_errors=MAX_ERRORS,
     )
     return _answer(await result if isawaitable(result) else result)
 
@@ -113,6 +114,7 @@ async def _source(
         raw_variable_values=variables,
         operation_name=operation.name,
         hide_suggestions=not operation.suggestions,
+        max_coercion_errors=MAX_ERRORS,
     )
     if isinstance(executor, list):
         return ExecutionResult(data=None, errors=executor)

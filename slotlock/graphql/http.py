@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
+from urllib.parse import parse_qsl
 
 import orjson
 from graphql import OperationType
@@ -55,7 +56,7 @@ class HttpEndpoint:
             media_type = self._media_type(request)
             response = await self._respond(request, media_type)
         except HttpError as error:
-            response = _refusal(error.status, [failure(error.code, str(error))])
+            response = _refusal(error.status, [failure(error.code, str(error))], media_type)
             response.headers.update(error.headers or {})
         except DocumentError as error:
             # A client of plain JSON looks for errors in answers of 200 (GraphQL over HTTP, 6.4.1).
@@ -91,7 +92,11 @@ class HttpEndpoint:
         if media_type == HTML:
             return graphiql_page()
         get = request.method == "GET"
-        sent = _query_string(request) if get else _decoded(await _body(request, self._max_body))
+        sent = (
+            _parameters(request.scope["query_string"])
+            if get
+            else _decoded(await _body(request, self._max_body))
+        )
         client, authorization = client_of(request), request.headers.get("authorization")
         asked = await self._conversation.read(sent, authorization, client)
         if get and asked.operation.kind is OperationType.MUTATION:
@@ -101,7 +106,7 @@ class HttpEndpoint:
         if media_type == EVENTS:
             return _Events(event_stream(self._conversation, asked, identity, context))
         if asked.operation.kind is OperationType.SUBSCRIPTION:
-            raise HttpError(406, "A subscription needs a WebSocket, or text/event-stream.")
+            raise HttpError(406, f"A subscription needs a WebSocket, or to prefer {EVENTS}.")
         return await self._answer(asked, context, media_type)
 
     async def _answer(self, asked: GraphQLRequest, context: Any, media_type: str) -> Response:
@@ -131,11 +136,16 @@ def _refusal(status: int, errors: list[dict[str, Any]], media_type: str = JSON) 
     return Response(orjson.dumps({"errors": errors}), status, media_type=shown)
 
 
-def _query_string(request: Request) -> dict[str, Any]:
-    sent: dict[str, Any] = dict(request.query_params)
+def _parameters(query: bytes) -> dict[str, Any]:
+    try:
+        sent: dict[str, Any] = dict(
+            parse_qsl(query.decode(), keep_blank_values=True, errors="strict")
+        )
+    except ValueError:
+        raise HttpError(400, "The parameters are not in UTF-8.") from None
     for name in ("variables", "extensions"):
         if sent.get(name):
-            sent[name] = _decoded(sent[name].encode())
+            sent[name] = _decoded(sent[name].encode(), f"`{name}` is")
     return sent
 
 
@@ -158,16 +168,20 @@ def _is_json(headers: Headers) -> bool:
 async def _body(request: Request, most: int) -> bytes:
     if not _is_json(request.headers):
         raise HttpError(415, f"A request is {JSON}, in UTF-8.", {"Accept": JSON})
+    too_large = HttpError(413, f"A request has at most {most} bytes.", {"Connection": "close"})
+    if int(request.headers.get("content-length", 0)) > most:
+        raise too_large
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > most:
-            raise HttpError(413, f"A request has at most {most} bytes.", {"Connection": "close"})
+            raise too_large
     return bytes(body)
 
 
-def _decoded(text: bytes) -> object:
+def _decoded(text: bytes, what: str = "The body is") -> object:
     try:
         return orjson.loads(text)
     except (orjson.JSONDecodeError, RecursionError):
-        raise HttpError(400, "This is not JSON in UTF-8.") from None
+        reason = "not JSON in UTF-8, or nested too deeply, or has too large a number"
+        raise HttpError(400, f"{what} {reason}.") from None

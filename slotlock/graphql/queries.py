@@ -196,15 +196,17 @@ class Query:
         return await load_node(info.context, id)
 
     @field(
-        description="Several things by their ids, each as `node` answers it; one that is refused "
-        "is null with an error of its own, and the others are answered."
+        description="Several things by their ids, each as `node` answers it; those that are "
+        "refused are null, the first of them with an error, and the others are answered."
     )
     async def nodes(self, info: Info, ids: IdsArgument) -> list[Node | None]:
         if len(ids) > MAX_FIRST:
             raise RefusedError(Code.BAD_USER_INPUT, f"At most {MAX_FIRST} ids at once.")
         found = await asyncio.gather(*(_node_or_refusal(info.context, gid) for gid in ids))
+        refused = next((each for each in found if isinstance(each, RefusedError)), None)
+        shown = [None if isinstance(n, RefusedError) and n is not refused else n for n in found]
         # The executor makes null and an error of an exception in a list.
-        return cast("list[Node | None]", found)
+        return cast("list[Node | None]", shown)
 
 
 async def _node_or_refusal(context: Context, gid: str) -> Node | RefusedError | None:

@@ -22,7 +22,8 @@ class SocketEndpoint:
         websocket = WebSocket(scope, receive, send)
         headers = websocket.headers
         if not self.conversation.welcomes(headers.get("origin"), headers.get("host")):
-            await websocket.close()  # before it is accepted: the handshake gets a 403
+            text = "Pages of this origin may open no socket (SLOTLOCK_ALLOWED_ORIGINS)."
+            await websocket.send_denial_response(PlainTextResponse(text, 403))
             return
         with self.conversation.streams_per_address.room_for(address_of(scope)) as room:
             if room:

@@ -32,6 +32,16 @@ async def test_only_the_password_itself_matches(passwords: Passwords) -> None:
         assert not await passwords.matches(other, password_hash)
 
 
+@pytest.mark.parametrize(
+    ("sent", "kept"), [("cafe\u0301 noir", "caf\u00e9 noir"), ("\uff41" * 8, "a" * 8)]
+)
+async def test_a_password_is_the_same_however_a_keyboard_sends_it(
+    passwords: Passwords, sent: str, kept: str
+) -> None:
+    assert await passwords.matches(sent, await passwords.hash(kept))
+    assert await passwords.matches(kept, await passwords.hash(sent))
+
+
 @pytest.mark.parametrize("password", ["\u0000" * 8, "nul\u0000byte", "\U0001f511" * 128, " " * 8])
 async def test_every_character_counts(passwords: Passwords, password: str) -> None:
     password_hash = await passwords.hash(password)

@@ -107,7 +107,8 @@ async def test_what_is_no_address_is_refused(client: Client, email: str) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["", "x" * 101, "two\nlines", "\u0000", "\u2028", "\u202eadA", "\u2067Ada\u2069"]
+    "name",
+    ["", "x" * 101, "two\nlines", "\u0000", "\u2028", "\u202eadA", "\u2067Ada\u2069", "\u3164"],
 )
 async def test_a_name_is_one_line_of_at_most_100_characters(client: Client, name: str) -> None:
     refused = await register(client, name=name)

@@ -100,6 +100,8 @@ def aliases_in_fragments(number: int) -> str:
             id="values",
         ),
         pytest.param(400, lambda n: of_slots(wide(n - 2)), id="fields"),
+        pytest.param(2_000, lambda n: "\n" * n + "{ __typename }", id="line ends"),
+        pytest.param(2_000, lambda n: "\r" * n + "{ __typename }", id="other line ends"),
         pytest.param(
             400,
             lambda n: (

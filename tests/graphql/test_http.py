@@ -1,9 +1,11 @@
 """GraphQL over HTTP keeps to the specification, whatever it is sent."""
 
+import asyncio
 import gzip
 import json
 import sys
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +172,50 @@ async def test_a_compressed_body_is_refused_by_its_encoding(http: httpx.AsyncCli
     response = await http.post("/graphql", content=body, headers=headers)
     assert response.status_code == 415
     assert code_of(response) == "BAD_USER_INPUT"
+
+
+async def test_a_body_that_is_said_to_be_too_large_is_not_waited_for(app: AppProcess) -> None:
+    head = "POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    url = httpx.URL(app.url)
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    with closing(writer):
+        writer.write(f"{head}Content-Length: 65537\r\nExpect: 100-continue\r\n\r\n".encode())
+        assert (await reader.readline()).split()[1] == b"413"
+
+
+@pytest.mark.parametrize("accept", [GRAPHQL_JSON, JSON])
+async def test_what_is_refused_before_it_is_read_is_in_the_form_that_is_preferred(
+    http: httpx.AsyncClient, accept: str
+) -> None:
+    response = await http.post("/graphql", content=b"{", headers={"Accept": accept})
+    assert (response.status_code, response.headers["content-type"]) == (415, accept)
+    code_of(response)
+
+
+SECRET_WORD = "hunter2hunter2"
+REGISTER = "mutation($input: RegisterInput!) { register(input: $input) { __typename } }"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"password": SECRET_WORD},
+        {"name": "A", "email": "a@b.test", "password": SECRET_WORD, "role": "ADMIN"},
+        {"name": "A", "email": "a@b.test", "passwort": SECRET_WORD},
+        {"name": "A", "email": "a@b.test", "password": [SECRET_WORD]},
+        SECRET_WORD,
+    ],
+)
+async def test_an_error_does_not_repeat_what_was_sent(http: httpx.AsyncClient, given: Any) -> None:
+    sent = [{"query": REGISTER, "variables": {"input": given}}]
+    if isinstance(given, dict):
+        inline = ", ".join(f"{name}: {json.dumps(value)}" for name, value in given.items())
+        text = REGISTER.replace("($input: RegisterInput!)", "").replace("$input", f"{{{inline}}}")
+        sent.append({"query": text})
+    for each in sent:
+        response = await http.post("/graphql", json=each)
+        assert code_of(response) in ("BAD_USER_INPUT", "GRAPHQL_VALIDATION_FAILED")
+        assert SECRET_WORD not in response.text
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -18,6 +18,7 @@ from tests.support.processes import SECRET, AppProcess
 NAME = {"query": "{ __typename }"}
 SCHEMA = "{ __schema { queryType { name } } }"
 CREATE = "mutation($input: CreateSlotInput!) { createSlot(input: $input) { __typename } }"
+NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
 LIST = "query($filter: SlotsFilter) { slots(filter: $filter) { nodes { id } } }"
 
 
@@ -38,6 +39,7 @@ async def errors_of(documents: Documents, text: str, variables: Json | None) -> 
     [
         pytest.param("{ slotz { nodes { id } } }", None, id="field"),
         pytest.param("{ node(id: 1) { startTime } }", None, id="field of a type"),
+        pytest.param("{ me }", None, id="fields of a field"),
         pytest.param("{ slots(furst: 1) { nodes { id } } }", None, id="argument"),
         pytest.param("{ __typename @skip(iff: true) }", None, id="argument of a directive"),
         pytest.param("{ node(id: 1) { ... on Slott { id } } }", None, id="type"),
@@ -137,9 +139,10 @@ async def test_a_get_that_names_the_answer_it_takes_is_answered(
         {"query": "{ __typename @aa@aa@aa@aa@aa@aa@aa@aa@aa@aa }"},
         {"query": "{" + " ".join(f"nothing{n}" for n in range(15)) + "}"},
         {"query": SCHEMA.replace("name", " ".join(f"nothing{n}" for n in range(50)))},
+        {"query": NODES, "variables": {"ids": [None] * 50}},
     ],
 )
-async def test_of_many_errors_in_a_document_a_few_are_told(app: AppProcess, sent: Json) -> None:
+async def test_of_many_errors_in_a_request_a_few_are_told(app: AppProcess, sent: Json) -> None:
     async with http_client() as http:
         response = await http.post(app.url + "/graphql", json=sent)
     assert len(response.json()["errors"]) == 5 + 1  # the last says that there are more

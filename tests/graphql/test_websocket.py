@@ -168,6 +168,7 @@ async def test_a_page_of_another_origin_gets_no_socket(app: AppProcess, origin: 
         async with opening(app, origin=Origin(origin)):
             pass
     assert refused.value.response.status_code == 403
+    assert b"SLOTLOCK_ALLOWED_ORIGINS" in refused.value.response.body
 
 
 async def test_a_page_of_the_same_origin_gets_a_socket(app: AppProcess) -> None:

@@ -81,7 +81,7 @@ class OwnSessionMutations:
             case changing_password.PasswordChanged():
                 return PasswordChanged(ended_sessions=outcome.ended)
             case accounts.InvalidCredentials():
-                return InvalidCredentials.of()
+                return InvalidCredentials.of("The current password is wrong.")
             case Invalid():
                 return InvalidInput.of(outcome)
             case accounts.TooManyAttempts():

@@ -49,11 +49,8 @@ class EmailTaken(Refusal):
 @strawberry.type(description="No account has this address and this password.")
 class InvalidCredentials(Refusal):
     @classmethod
-    def of(cls) -> Self:
-        return cls(
-            code=RefusalCode.INVALID_CREDENTIALS,
-            message="The e-mail address or the password is wrong.",
-        )
+    def of(cls, message: str = "The e-mail address or the password is wrong.") -> Self:
+        return cls(code=RefusalCode.INVALID_CREDENTIALS, message=message)
 
 
 @strawberry.type(description="The person is who they say, and was banned.")
