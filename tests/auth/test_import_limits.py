@@ -181,7 +181,9 @@ async def test_what_ran_out_of_time_while_others_were_busy_is_tried_again(
     monkeypatch.setattr(PeopleImports, "commit", late)
     outcome = await import_people(auth, class_of(school, 3_000), dry_run=False)
     assert outcome == Imported(3_000, 0, 0, dry_run=False)
-    assert tries == [Attempt.FAILED, Attempt.WRITTEN]
+    first, *others, last = tries
+    assert (first, last) == (Attempt.FAILED, Attempt.WRITTEN)
+    assert set(others) <= {Attempt.OVERTAKEN}  # as long as the first is being given up
 
 
 @pytest.mark.usefixtures("impatient")
