@@ -64,9 +64,14 @@ class Operation:
     weights: Mapping[Kind, int]
 
     @property
+    def changes(self) -> bool:
+        """Whether it is a mutation."""
+        return self.kind is OperationType.MUTATION
+
+    @property
     def changes_several(self) -> bool:
         """Whether it is a mutation that may have more than one root field."""
-        return self.kind is OperationType.MUTATION and sum(self.weights.values()) > 1
+        return self.changes and sum(self.weights.values()) > 1
 
 
 class Documents:

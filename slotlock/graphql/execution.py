@@ -17,6 +17,7 @@ from graphql import (
 )
 from prometheus_client import Counter, Gauge
 
+from slotlock.graphql.answer_size import BoundedExecutor
 from slotlock.graphql.context import Context
 from slotlock.graphql.documents import MAX_ERRORS, Operation
 from slotlock.graphql.errors import formatted
@@ -92,6 +93,8 @@ async def _executed(
         context_value=context,
         variable_values=variables,
         operation_name=operation.name,
+        # What a mutation has done is told, however much it is.
+        executor_class=None if operation.changes else BoundedExecutor,
         middleware=MiddlewareManager(InTurn()) if operation.changes_several else None,
         hide_suggestions=not operation.suggestions,
         max_coercion_errors=MAX_ERRORS,

@@ -1,0 +1,55 @@
+"""No answer holds more than may be asked for, however long lists turn out to be."""
+
+import httpx
+import pytest
+
+from slotlock.graphql.limits import LIMITS
+from tests.support.client import Client, Json
+from tests.support.people import make_crowd
+from tests.support.processes import AppProcess
+
+DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+# Every day of a year.
+MEETINGS = 365
+COURSE: Json = {
+    "title": "Latin",
+    "kind": "COURSE",
+    "timetable": {
+        "first": "2031-01-01",
+        "last": "2031-12-31",
+        "weekly": [{"weekday": day, "startTime": "09:00", "endTime": "10:00"} for day in DAYS],
+    },
+}
+CREATE = "mutation($input: CreateSlotInput!) { %s }"
+CREATED = (
+    "%s: createSlot(input: $input) { ... on Slot { id meetings { startTime endTime __typename } } }"
+)
+LOOK = "query($ids: [ID!]!) { nodes(ids: $ids) { ... on Slot { meetings { %s } } } }"
+
+
+@pytest.fixture
+async def organiser(app: AppProcess, http: httpx.AsyncClient) -> Client:
+    """Somebody who creates courses."""
+    return Client(http, app.url, (await make_crowd(app.environment, 0)).organiser)
+
+
+async def test_an_answer_of_more_values_than_may_be_asked_for_is_refused(
+    organiser: Client,
+) -> None:
+    course = await organiser.ask(CREATE % CREATED % "made", input=COURSE)
+    times = LOOK % " ".join(f"a{n}: startTime" for n in range(10))
+    # A meeting is one and has ten.
+    few = LIMITS.values // (MEETINGS * 11)
+    shown = await organiser.ask(times, ids=[course["id"]] * few)
+    assert [len(slot["meetings"]) for slot in shown] == [MEETINGS] * few
+    more = [course["id"]] * (few + 1)
+    assert await organiser.error_code(times, ids=more) == "LIMIT_EXCEEDED"
+    assert len(await organiser.ask(LOOK % "startTime", ids=more)) == few + 1
+
+
+async def test_what_a_mutation_did_is_told_however_much_it_is(organiser: Client) -> None:
+    names = [f"m{n}" for n in range(14)]
+    assert len(names) * MEETINGS * 4 > LIMITS.values
+    answer = await organiser.send(CREATE % " ".join(CREATED % n for n in names), input=COURSE)
+    assert "errors" not in answer
+    assert [len(answer["data"][name]["meetings"]) for name in names] == [MEETINGS] * len(names)
