@@ -99,7 +99,7 @@ class HttpEndpoint:
         )
         client, authorization = client_of(request), request.headers.get("authorization")
         asked = await self._conversation.read(sent, authorization, client)
-        if get and asked.operation.kind is OperationType.MUTATION:
+        if get and asked.operation.changes:
             raise HttpError(405, "A mutation is sent by POST.", {"Allow": "POST"})
         identity = await self._conversation.admit(asked.operation, authorization, client)
         context = self._conversation.context(identity, client)
@@ -168,15 +168,18 @@ def _is_json(headers: Headers) -> bool:
 async def _body(request: Request, most: int) -> bytes:
     if not _is_json(request.headers):
         raise HttpError(415, f"A request is {JSON}, in UTF-8.", {"Accept": JSON})
-    too_large = HttpError(413, f"A request has at most {most} bytes.", {"Connection": "close"})
     if int(request.headers.get("content-length", 0)) > most:
-        raise too_large
+        raise _too_large(most)
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > most:
-            raise too_large
+            raise _too_large(most)
     return bytes(body)
+
+
+def _too_large(most: int) -> HttpError:
+    return HttpError(413, f"A request has at most {most} bytes.", {"Connection": "close"})
 
 
 def _decoded(text: bytes, what: str = "The body is") -> object:

@@ -56,6 +56,12 @@ async def full_campaign(app: AppProcess, organiser: Person, slots: int, bookings
     return campaign_id
 
 
+def asked(organiser: Person, campaign_id: str, form: str) -> asyncio.Task[httpx.Response]:
+    """What an organiser is answered who asks for the roster of a campaign."""
+    url = f"{organiser.url}/exports/campaigns/{campaign_id}.{form}"
+    return asyncio.create_task(organiser.http.get(url, headers=organiser.headers))
+
+
 async def test_a_file_leaves_nothing_behind_and_who_leaves_stops_it(
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
@@ -63,8 +69,7 @@ async def test_a_file_leaves_nothing_behind_and_who_leaves_stops_it(
     _, organiser = await staffed(http, 0, app)
     campaign_id = await full_campaign(app, organiser, 300, 300)
     for form in ("csv", "xlsx"):
-        url = f"{app.url}/exports/campaigns/{campaign_id}.{form}"
-        asking = asyncio.create_task(http.get(url, headers=organiser.headers))
+        asking = asked(organiser, campaign_id, form)
         await asyncio.to_thread(wait_until, lambda: children_of(app) != [], "it is being built")
         asking.cancel()
         await asyncio.to_thread(wait_until, lambda: not children_of(app), "nobody builds it")
@@ -83,8 +88,7 @@ async def test_a_file_that_took_long_is_for_who_is_still_signed_in_when_it_is_wh
     app, folder = own_app
     _, organiser = await staffed(http, 0, app)
     campaign_id = await full_campaign(app, organiser, 2, 5)
-    url = f"{app.url}/exports/campaigns/{campaign_id}.csv"
-    asking = asyncio.create_task(http.get(url, headers=organiser.headers))
+    asking = asked(organiser, campaign_id, "csv")
     await asyncio.to_thread(wait_until, lambda: builders_of(app) != [], "it is being built")
     (builder,) = builders_of(app)
     os.kill(builder, signal.SIGSTOP)
@@ -101,8 +105,7 @@ async def test_a_server_that_is_killed_takes_what_it_builds_with_it(
     app, folder = own_app
     _, organiser = await staffed(http, 0, app)
     campaign_id = await full_campaign(app, organiser, 300, 300)
-    url = f"{app.url}/exports/campaigns/{campaign_id}.xlsx"
-    asking = asyncio.create_task(http.get(url, headers=organiser.headers))
+    asking = asked(organiser, campaign_id, "xlsx")
     await asyncio.to_thread(wait_until, lambda: files_left_in(folder) != [], "sheets are written")
     (builder,) = children_of(app)
     app.kill()
