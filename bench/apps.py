@@ -12,12 +12,12 @@ from pathlib import Path
 
 import httpx
 
-START_SECONDS = 30.0
-STOP_SECONDS = 10.0
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 10.0
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-class AppError(Exception):
+class TargetAppError(Exception):
     """A target does not start; the text says why."""
 
 
@@ -32,7 +32,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class App:
+class TargetApp:
     """A target that runs."""
 
     url: str
@@ -51,11 +51,11 @@ class App:
 
 
 def _seconds(user: str, system: str) -> float:
-    return (int(user) + int(system)) / TICKS_A_SECOND
+    return (int(user) + int(system)) / TICKS_PER_S
 
 
 @contextmanager
-def running(name: str, command: Command, logs: Path) -> Iterator[App]:
+def running(name: str, command: Command, logs: Path) -> Iterator[TargetApp]:
     """The target's processes in a group of their own, ended on leaving. Errors: AppError."""
     port = _free_port()
     own = {key: value for key, value in os.environ.items() if not key.startswith("SLOTLOCK_")}
@@ -70,20 +70,20 @@ def running(name: str, command: Command, logs: Path) -> Iterator[App]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    app = App(f"http://127.0.0.1:{port}", process)
+    app = TargetApp(f"http://127.0.0.1:{port}", process)
     try:
         _wait_until_ready(name, app, command.ready_path, log_file)
         yield app
     finally:
-        _end(process)
+        _terminate(process)
 
 
-def _wait_until_ready(name: str, app: App, path: str, log_file: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
+def _wait_until_ready(name: str, app: TargetApp, path: str, log_file: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
     while not _answers(app.url + path):
         if app.process.poll() is not None or time.monotonic() > deadline:
             said = log_file.read_text(errors="replace").strip().splitlines()[-5:]
-            raise AppError(f"{name} does not start: {' | '.join(said) or 'it said nothing'}")
+            raise TargetAppError(f"{name} does not start: {' | '.join(said) or 'it said nothing'}")
         time.sleep(0.05)
 
 
@@ -93,10 +93,10 @@ def _answers(url: str) -> bool:
     return False
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _terminate(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
-        process.wait(STOP_SECONDS)
+        process.wait(STOP_TIMEOUT_S)
     with suppress(ProcessLookupError):  # whichever of the group is left
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

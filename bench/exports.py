@@ -18,21 +18,21 @@ from typing import BinaryIO
 from bson import ObjectId
 from pymongo import MongoClient
 
-from bench.machine import size
+from bench.machine import machine_summary
 from bench.slots import Document
 from slotlock.api.embedded import embedded_servers
 from slotlock.domain.bookings import Booking, BookingId, SlotId
 from slotlock.domain.people import Role, UserId
-from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
+from slotlock.domain.record import BookingAction, BookingLimit, BookingStatus, HistoryEntry
 from slotlock.domain.slots import Slot, SlotKind, SlotStatus
-from slotlock.domain.terms import CampaignId, Terms
+from slotlock.domain.terms import CampaignId, CampaignTerms
 from slotlock.stores import booking_documents, slot_documents, user_documents
 
-SLOTS, BOOKINGS, PEOPLE = 200, 500, 20_000
-CAMPAIGN = CampaignId("c" * 24)
+SLOTS, BOOKINGS, USERS = 200, 500, 20_000
+CAMPAIGN_ID = CampaignId("c" * 24)
 NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
 # The kernel's high-water mark of the process itself; what wait() tells includes its parent's.
-MEASURED = """
+MEASURING_SCRIPT = """
 import atexit, re, runpy, sys
 @atexit.register
 def tell():
@@ -41,17 +41,17 @@ runpy.run_module("slotlock.api.exports.child", run_name="__main__", alter_sys=Tr
 """
 
 
-def people() -> Iterator[Document]:
+def generate_users() -> Iterator[Document]:
     """Everybody, with names and addresses as long as they are."""
-    for number in range(PEOPLE):
+    for number in range(USERS):
         name, email = f"Ada Number {number} Lovelace", f"ada.lovelace.{number}@school.example"
-        person = user_documents.new_person(name, email, Role.MEMBER, "hash", NOW)
+        person = user_documents.to_new_document(name, email, Role.MEMBER, "hash", NOW)
         yield {**person, "_id": ObjectId(f"{number:024x}"), "groups": ["class:5a", "choir"]}
 
 
-def slots() -> Iterator[Document]:
+def generate_slots() -> Iterator[Document]:
     """The slots with their rosters: mostly plain bookings, every fifth with a past."""
-    terms = Terms(CAMPAIGN, 1, True, NOW, NOW + timedelta(days=30))
+    terms = CampaignTerms(CAMPAIGN_ID, 1, True, NOW, NOW + timedelta(days=30))
     for number in range(SLOTS):
         start = NOW + timedelta(days=number // 8, hours=number % 8)
         slot = Slot(
@@ -61,7 +61,7 @@ def slots() -> Iterator[Document]:
             end=start + timedelta(minutes=45),
             time_zone="Europe/Berlin",
             capacity=BOOKINGS,
-            taken=BOOKINGS,
+            booked_count=BOOKINGS,
             location="Indoor pool, lane 3",
             kind=SlotKind.COURSE,
             status=SlotStatus.PUBLISHED,
@@ -69,26 +69,39 @@ def slots() -> Iterator[Document]:
             changed_at=NOW,
             terms=terms,
         )
-        entries = [booking_documents.entry_of(_booking(slot, place)) for place in range(BOOKINGS)]
-        yield {**slot_documents.new_document(slot), "bookings": entries}
+        entries = [
+            booking_documents.booking_to_subdocument(_booking(slot, place))
+            for place in range(BOOKINGS)
+        ]
+        yield {**slot_documents.to_document(slot), "bookings": entries}
 
 
-def _booking(slot: Slot, place: int) -> Booking:
-    number = int(slot.id, 16) * BOOKINGS + place
-    user_id = UserId(f"{number % PEOPLE:024x}")
-    by, limits = (UserId("0" * 24), (Limit.CLOSED,)) if place % 5 == 0 else (user_id, ())
-    log: tuple[Entry, ...] = (
-        Entry(NOW, by, Deed.BOOKED, BookingStatus.CONFIRMED, overrode=limits),
+def _booking(slot: Slot, index: int) -> Booking:
+    number = int(slot.id, 16) * BOOKINGS + index
+    user_id = UserId(f"{number % USERS:024x}")
+    by, limits = (UserId("0" * 24), (BookingLimit.CLOSED,)) if index % 5 == 0 else (user_id, ())
+    log: tuple[HistoryEntry, ...] = (
+        HistoryEntry(
+            NOW, by, BookingAction.BOOKED, BookingStatus.CONFIRMED, overridden_limits=limits
+        ),
     )
-    if place % 5 == 1:
+    if index % 5 == 1:
         until = NOW + timedelta(minutes=5)
-        log = (Entry(NOW, by, Deed.HELD, BookingStatus.HELD, until), log[0])
+        log = (HistoryEntry(NOW, by, BookingAction.HELD, BookingStatus.HELD, until), log[0])
     return Booking(BookingId(f"{number:024x}"), slot.id, user_id, log)
 
 
-def build(url: str, form: str, output: BinaryIO) -> tuple[float, float]:
+def build(url: str, file_format: str, output: BinaryIO) -> tuple[float, float]:
     """Seconds and MB that one file took."""
-    command = (sys.executable, "-c", MEASURED, "campaign", CAMPAIGN, form, NOW.isoformat())
+    command = (
+        sys.executable,
+        "-c",
+        MEASURING_SCRIPT,
+        "campaign",
+        CAMPAIGN_ID,
+        file_format,
+        NOW.isoformat(),
+    )
     began = time.perf_counter()
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.PIPE
@@ -104,18 +117,20 @@ def build(url: str, form: str, output: BinaryIO) -> tuple[float, float]:
     return took, int(told.split()[-1]) / 1000
 
 
-def run(forms: Sequence[str] = ("csv", "xlsx")) -> None:
+def run(file_formats: Sequence[str] = ("csv", "xlsx")) -> None:
     """Fill a database, and print a line for each form."""
     with tempfile.TemporaryDirectory() as folder, embedded_servers(Path(folder)) as servers:
         url = servers.mongo_url.replace("/?", "/bench_exports?", 1)
         with closing(MongoClient[Document](url)) as client:
             database = client.get_default_database()
-            database["users"].insert_many(people())
-            database["slots"].insert_many(slots())
+            database["users"].insert_many(generate_users())
+            database["slots"].insert_many(generate_slots())
             for name, (keys, options) in slot_documents.INDEXES.items():
                 database["slots"].create_index(keys, name=name, **options)
-        print(f"{SLOTS * BOOKINGS:,} bookings in {SLOTS} slots of {PEOPLE:,} people; {size()}")
-        for form in forms:
+        print(
+            f"{SLOTS * BOOKINGS:,} bookings in {SLOTS} slots of {USERS:,} people; {machine_summary()}"
+        )
+        for form in file_formats:
             with tempfile.TemporaryFile() as output:
                 seconds, megabytes = build(url, form, output)
                 length = output.seek(0, os.SEEK_END) / 1e6

@@ -12,46 +12,53 @@ import time
 from pathlib import Path
 from statistics import median
 
-from bench.machine import size
+from bench.machine import machine_summary
 from slotlock.domain.bookings import SlotId
 from slotlock.stores.ids import new_slot_id
 from slotlock.stores.locks import Locks
-from tests.support.fleets import SHAPES, Fleet
-from tests.support.offices import doomed_office, held, in_line, office, stand, until
+from tests.support.fleets import TOPOLOGIES, RedisTopology
+from tests.support.offices import (
+    acquire_lease,
+    eventually,
+    open_lock_node,
+    start_waiter,
+    waiter_count,
+    waiting_process,
+)
 
-CROWD = 50
+WAITERS = 50
 WORK_S = 0.02
 ROUNDS = 5
-DEAD = 10
+DEAD_WAITERS = 10
 
 
-async def ratios(fleet: Fleet) -> list[float]:
+async def ratios(fleet: RedisTopology) -> list[float]:
     """The time that a crowd takes, as a multiple of the ideal, each round."""
-    async with office(fleet.url) as one, office(fleet.url) as other:
+    async with open_lock_node(fleet.url) as one, open_lock_node(fleet.url) as other:
         return [await _round((one, other)) for _ in range(ROUNDS)]
 
 
-async def _round(offices: tuple[Locks, Locks]) -> float:
+async def _round(nodes: tuple[Locks, Locks]) -> float:
     began = time.perf_counter()
-    for _ in range(CROWD):
+    for _ in range(WAITERS):
         await asyncio.sleep(WORK_S)
     ideal, began, slot_id = time.perf_counter() - began, time.perf_counter(), new_slot_id()
-    await asyncio.gather(*(_work(offices[n % 2], slot_id) for n in range(CROWD)))
+    await asyncio.gather(*(_work(nodes[n % 2], slot_id) for n in range(WAITERS)))
     return (time.perf_counter() - began) / ideal
 
 
-async def stall(fleet: Fleet) -> float:
+async def measure_stall(fleet: RedisTopology) -> float:
     """The seconds that one waits behind the waiters of a killed process."""
     slot_id = new_slot_id()
-    async with office(fleet.url) as one, office(fleet.url) as other:
-        lease = await held(one, slot_id)
-        with doomed_office(fleet.url, slot_id, DEAD) as doomed:
+    async with open_lock_node(fleet.url) as one, open_lock_node(fleet.url) as other:
+        lease = await acquire_lease(one, slot_id)
+        with waiting_process(fleet.url, slot_id, DEAD_WAITERS) as doomed:
 
-            async def they_stand() -> bool:
-                return await in_line(one, slot_id) == DEAD
+            async def all_are_queued() -> bool:
+                return await waiter_count(one, slot_id) == DEAD_WAITERS
 
-            await until(they_stand, "all of them in line")
-            behind = await stand(other, slot_id)
+            await eventually(all_are_queued, "all of them in line")
+            behind = await start_waiter(other, slot_id)
             doomed.kill()
             doomed.wait()
         began = time.perf_counter()
@@ -60,22 +67,24 @@ async def stall(fleet: Fleet) -> float:
         return time.perf_counter() - began
 
 
-async def _work(at: Locks, slot_id: SlotId) -> None:
-    lease = await held(at, slot_id, wait_s=60)
+async def _work(node: Locks, slot_id: SlotId) -> None:
+    lease = await acquire_lease(node, slot_id, wait_s=60)
     await asyncio.sleep(WORK_S)
-    await at.release(lease)
+    await node.release(lease)
 
 
 def main() -> int:
     """Print the table."""
-    print(f"{CROWD} people with {WORK_S * 1000:.0f} ms of work each, {ROUNDS} rounds; {size()}")
-    for name, shape in SHAPES.items():
+    print(
+        f"{WAITERS} people with {WORK_S * 1000:.0f} ms of work each, {ROUNDS} rounds; {machine_summary()}"
+    )
+    for name, shape in TOPOLOGIES.items():
         with tempfile.TemporaryDirectory() as folder, shape(Path(folder)) as fleet:
             told = sorted(asyncio.run(ratios(fleet)))
-            stalled = asyncio.run(stall(fleet))
+            stalled = asyncio.run(measure_stall(fleet))
         print(
             f"{name:12} {median(told):.3f} of the ideal ({told[0]:.3f} to {told[-1]:.3f});"
-            f" {DEAD} waiters of a killed process: {stalled:.2f} s"
+            f" {DEAD_WAITERS} waiters of a killed process: {stalled:.2f} s"
         )
     return 0
 

@@ -13,7 +13,7 @@ from redis import Redis
 
 from bench.slots import Document
 
-NEEDED = {
+REQUIRED_TOOLS = {
     "wrk": "it makes the load; on Debian and Ubuntu: apt install wrk",
     "node": "the peers run on it; Node 20 or newer",
     "npm": "it installs the peers' packages; it comes with Node",
@@ -22,17 +22,21 @@ NEEDED = {
 
 def missing_tools() -> list[str]:
     """A line for each program that is not on PATH."""
-    return [f"{tool} is missing: {why}" for tool, why in NEEDED.items() if not shutil.which(tool)]
+    return [
+        f"{tool} is missing: {why}"
+        for tool, why in REQUIRED_TOOLS.items()
+        if not shutil.which(tool)
+    ]
 
 
-def size() -> str:
+def machine_summary() -> str:
     """The machine in a line, with the date and how busy it was."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     now, load = datetime.now(UTC), os.getloadavg()[0]
     return f"{now:%Y-%m-%d %H:%M UTC}, {os.cpu_count()} cores, {memory:.0f} GiB, load {load:.1f}"
 
 
-def describe(client: MongoClient[Document], redis: "Redis") -> dict[str, str]:
+def describe_machine(client: MongoClient[Document], redis: "Redis") -> dict[str, str]:
     """What the figures were taken on."""
     load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
     return {

@@ -12,19 +12,19 @@ from pymongo import MongoClient
 from redis import Redis
 
 from bench import peers, report
-from bench.apps import AppError, running
+from bench.apps import TargetAppError, running
 from bench.load import LoadError
-from bench.machine import describe, missing_tools
+from bench.machine import describe_machine, missing_tools
 from bench.packages import InstallError
-from bench.rounds import Field, Plan, Run, play, warm_up
+from bench.rounds import BenchmarkSetup, Plan, Run, run_rounds, warm_up
 from bench.slots import Document
-from bench.targets import targets
-from slotlock.api.embedded import CannotStart, Servers, embedded_servers
+from bench.targets import create_targets
+from slotlock.api.embedded import EmbeddedServers, ServerStartError, embedded_servers
 
 PEERS_HOME = Path(__file__).parent.parent / ".bench" / "peers"
-FEWEST_SLOTS = 20
+MIN_SLOTS = 20
 # Tokens live 15 minutes and are made once a round, which has nine runs.
-LONGEST_RUN = 60
+MAX_RUN_S = 60
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,51 +34,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Leave by the front door, where what was started is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if missing := missing_tools():
-        return _refuse(missing)
+        return _print_errors(missing)
     try:
-        _say("installing the peers, starting the servers")
+        _print_step("installing the peers, starting the servers")
         peers.install(PEERS_HOME)
         with (
             tempfile.TemporaryDirectory(prefix="slotlock-bench-") as folder,
             embedded_servers(Path(folder, "data")) as servers,
         ):
             return measure(plan, servers, Path(folder), asked.json)
-    except (CannotStart, InstallError, AppError, LoadError) as error:
-        return _refuse([str(error)])
+    except (ServerStartError, InstallError, TargetAppError, LoadError) as error:
+        return _print_errors([str(error)])
     except KeyboardInterrupt:
         return 130
 
 
-def measure(plan: Plan, servers: Servers, folder: Path, json_file: Path | None) -> int:
+def measure(plan: Plan, servers: EmbeddedServers, folder: Path, json_file: Path | None) -> int:
     """Everything between the start and the end of the servers."""
     with ExitStack() as stack:
         client: MongoClient[Document] = stack.enter_context(MongoClient(servers.mongo_url))
         redis = stack.enter_context(Redis.from_url(servers.redis_url))
         entrants = []
-        for target in targets(servers, client, PEERS_HOME):
-            _say(f"{target.name}: slots, start")
+        for target in create_targets(servers, client, PEERS_HOME):
+            _print_step(f"{target.name}: slots, start")
             target.slots.seed(plan.slots)
             app = stack.enter_context(running(target.name, target.command, folder))
             entrants.append((target, app))
-        machine = describe(client, redis)
-        print(report.opening(plan, machine), flush=True)
-        field = Field(plan, entrants, redis, folder)
+        machine = describe_machine(client, redis)
+        print(report.format_header(plan, machine), flush=True)
+        field = BenchmarkSetup(plan, entrants, redis, folder)
         warm_up(field)
         runs: list[Run] = []
-        for run in play(field):
+        for run in run_rounds(field):
             runs.append(run)
-            print(report.line_of(run), flush=True)
+            print(report.format_run(run), flush=True)
     print(report.summary(runs))
     if json_file is not None:
         report.write_json(json_file, plan, machine, runs)
     return 1 if any(run.problems for run in runs) else 0
 
 
-def _say(what: str) -> None:
-    print(f"... {what}", file=sys.stderr, flush=True)
+def _print_step(message: str) -> None:
+    print(f"... {message}", file=sys.stderr, flush=True)
 
 
-def _refuse(lines: Sequence[str]) -> int:
+def _print_errors(lines: Sequence[str]) -> int:
     for line in lines:
         print(f"bench: {line}", file=sys.stderr)
     return 2
@@ -86,24 +86,24 @@ def _refuse(lines: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.quick", description=__doc__)
-    parser.add_argument("--rounds", type=_number(1, 100), default=3, metavar="N")
+    parser.add_argument("--rounds", type=_bounded_int(1, 100), default=3, metavar="N")
     parser.add_argument(
-        "--seconds", type=_number(1, LONGEST_RUN), default=4, metavar="S", help="of each run"
+        "--seconds", type=_bounded_int(1, MAX_RUN_S), default=4, metavar="S", help="of each run"
     )
     parser.add_argument(
-        "--slots", type=_number(FEWEST_SLOTS, 10_000_000), default=200_000, metavar="N"
+        "--slots", type=_bounded_int(MIN_SLOTS, 10_000_000), default=200_000, metavar="N"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every raw figure there")
     return parser
 
 
-def _number(least: int, most: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"a number from {least} to {most}")
+def _bounded_int(minimum: int, maximum: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not minimum <= int(text) <= maximum:
+            raise argparse.ArgumentTypeError(f"a number from {minimum} to {maximum}")
         return int(text)
 
-    return number
+    return parse
 
 
 if __name__ == "__main__":

@@ -9,16 +9,16 @@ from typing import Any
 
 from bench.load import CONNECTIONS, WORKLOADS
 from bench.rounds import Plan, Run
-from bench.targets import PEOPLE
+from bench.targets import USERS
 
-US, PEER = "slotlock", "P2"
+SLOTLOCK, PEER = "slotlock", "P2"
 
 ABOUT = f"""\
 P1 is Express, mongoose and ioredis over REST.
 P2 is Fastify, Mercurius (JIT), the MongoDB driver and ioredis over GraphQL.
 Alike: one mongod and one Valkey, w: majority and journaled, two processes each,
   NODE_ENV=production, slots of one place, wrk with {CONNECTIONS} keep-alive connections,
-  {PEOPLE} people's tokens.
+  {USERS} people's tokens.
 Not alike:
   P1 reads without asking who it is for; books by find and save; frees its lock with a plain DEL.
   P2 verifies the token each time; books by one conditional update; frees only its own lock.
@@ -29,13 +29,13 @@ Not alike:
 All are started once, warmed up and stay up; before each run all slots are free, Valkey is empty."""
 
 
-def opening(plan: Plan, machine: Mapping[str, str]) -> str:
+def format_header(plan: Plan, machine: Mapping[str, str]) -> str:
     """What is about to be measured, and on what."""
     size = f"{plan.rounds} rounds of {plan.seconds} s a run, {plan.slots:,} slots"
     return f"{size}\n{', '.join(f'{name} {what}' for name, what in machine.items())}\n{ABOUT}\n"
 
 
-def line_of(run: Run) -> str:
+def format_run(run: Run) -> str:
     """One run in one line, and its problems loudly."""
     load = run.load
     answers = ", ".join(f"{name} {n}" for name, n in sorted(load.outcomes.items()) if n)
@@ -66,12 +66,12 @@ def _table(runs: Sequence[Run]) -> list[str]:
     ]
     for workload in WORKLOADS:
         for target in sorted({run.target for run in runs}):
-            some = _of(runs, workload, target)
+            some = _select_runs(runs, workload, target)
             lines.append(
                 f"{workload:8}{target:10}{median(run.load.rate for run in some):>11,.0f}"
                 f"{median(run.load.p50_us for run in some) / 1000:>9.1f}"
                 f"{median(run.load.p99_us for run in some) / 1000:>9.1f}"
-                f"{_cpu(some):>12}{_busier(some):>8}   {_answers(some)}"
+                f"{_cpu(some):>12}{_busier_share(some):>8}   {_answers(some)}"
             )
     return [
         *lines,
@@ -80,11 +80,11 @@ def _table(runs: Sequence[Run]) -> list[str]:
 
 
 def _cpu(runs: Iterable[Run]) -> str:
-    known = [cost for run in runs if (cost := run.cpu_us_a_request) is not None]
+    known = [cost for run in runs if (cost := run.cpu_us_per_request) is not None]
     return f"{median(known):,.0f}" if known else "-"
 
 
-def _busier(runs: Iterable[Run]) -> str:
+def _busier_share(runs: Iterable[Run]) -> str:
     shares = [run.cpu_s[0] / sum(run.cpu_s) for run in runs if sum(run.cpu_s)]
     return f"{median(shares):.0%}" if shares else "-"
 
@@ -100,21 +100,25 @@ def ratios(runs: Sequence[Run]) -> dict[str, list[float]]:
     return {
         workload: [
             us.load.rate / peer.load.rate if peer.load.rate else float("inf")
-            for us, peer in zip(_of(runs, workload, US), _of(runs, workload, PEER), strict=True)
+            for us, peer in zip(
+                _select_runs(runs, workload, SLOTLOCK),
+                _select_runs(runs, workload, PEER),
+                strict=True,
+            )
         ]
         for workload in WORKLOADS
     }
 
 
 def _ratios(runs: Sequence[Run]) -> list[str]:
-    lines = [f"{US} / {PEER}, requests/s in the same round"]
+    lines = [f"{SLOTLOCK} / {PEER}, requests/s in the same round"]
     for workload, each in ratios(runs).items():
         shown = "  ".join(f"{ratio:.2f}" for ratio in each)
         lines.append(f"{workload:8}median {median(each):.2f}   by round {shown}")
     return lines
 
 
-def _of(runs: Iterable[Run], workload: str, target: str) -> list[Run]:
+def _select_runs(runs: Iterable[Run], workload: str, target: str) -> list[Run]:
     return [run for run in runs if run.workload == workload and run.target == target]
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from redis import Redis
 
-from bench.apps import App
+from bench.apps import TargetApp
 from bench.load import CONNECTIONS, WORKLOADS, Load, drive
 from bench.slots import Tally
 from bench.targets import Target
 
-WARM_UP_SECONDS = 1
-SETTLE_SECONDS = 0.2
+WARM_UP_S = 1
+SETTLE_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,65 +38,73 @@ class Run:
     problems: list[str]
 
     @property
-    def cpu_us_a_request(self) -> float | None:
+    def cpu_us_per_request(self) -> float | None:
         """CPU time of the target's processes a request, where it can be read."""
         return sum(self.cpu_s) / self.load.requests * 1e6 if sum(self.cpu_s) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class BenchmarkSetup:
     """Where the rounds are run: the targets that are up, the shared Redis, a place for tokens."""
 
     plan: Plan
-    entrants: Sequence[tuple[Target, App]]
+    running_targets: Sequence[tuple[Target, TargetApp]]
     redis: "Redis"
     folder: Path
 
 
-def warm_up(field: Field) -> None:
+def warm_up(setup: BenchmarkSetup) -> None:
     """Let every process start all its parts, connect and compile before anything counts."""
-    for target, app in field.entrants:
-        tokens = _tokens_file(field, target)
+    for target, app in setup.running_targets:
+        tokens = _tokens_file(setup, target)
         for workload in WORKLOADS:
-            drive(app.url, target.kind, workload, field.plan.slots, tokens, WARM_UP_SECONDS)
+            drive(app.url, target.kind, workload, setup.plan.slots, tokens, WARM_UP_S)
 
 
-def play(field: Field) -> Iterator[Run]:
+def run_rounds(setup: BenchmarkSetup) -> Iterator[Run]:
     """Every run of every round; who goes first changes with the round."""
-    for number in range(field.plan.rounds):
-        first = number % len(field.entrants)
-        order = [*field.entrants[first:], *field.entrants[:first]]
-        tokens = {target.name: _tokens_file(field, target) for target, _ in order}
+    for number in range(setup.plan.rounds):
+        first = number % len(setup.running_targets)
+        order = [*setup.running_targets[first:], *setup.running_targets[:first]]
+        tokens = {target.name: _tokens_file(setup, target) for target, _ in order}
         for workload in WORKLOADS:
             for target, app in order:
-                yield _run(field, number + 1, workload, target, app, tokens[target.name])
+                yield _run(setup, number + 1, workload, target, app, tokens[target.name])
 
 
-def _run(field: Field, number: int, workload: str, target: Target, app: App, tokens: Path) -> Run:
+def _run(
+    setup: BenchmarkSetup, number: int, workload: str, target: Target, app: TargetApp, tokens: Path
+) -> Run:
     target.slots.free_all()
-    field.redis.flushall()
-    plan, before = field.plan, app.cpu_seconds()
+    setup.redis.flushall()
+    plan, before = setup.plan, app.cpu_seconds()
     load = drive(app.url, target.kind, workload, plan.slots, tokens, plan.seconds)
     after = app.cpu_seconds()
-    tally = _settled(target)
+    tally = _settled_tally(target)
     cpu_s = sorted((after[pid] - before.get(pid, 0.0) for pid in after), reverse=True)
     return Run(
-        number, workload, target.name, load, tally, cpu_s, problems(target, workload, load, tally)
+        number,
+        workload,
+        target.name,
+        load,
+        tally,
+        cpu_s,
+        find_problems(target, workload, load, tally),
     )
 
 
-def _settled(target: Target) -> Tally:
+def _settled_tally(target: Target) -> Tally:
     """The tally once the requests that were under way when wrk stopped have ended."""
     tally = target.slots.tally()
     while True:
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(SETTLE_S)
         again = target.slots.tally()
         if again == tally:
             return tally
         tally = again
 
 
-def problems(target: Target, workload: str, load: Load, tally: Tally) -> list[str]:
+def find_problems(target: Target, workload: str, load: Load, tally: Tally) -> list[str]:
     """What is wrong with a run, in words; a run that is right has none."""
     counted, found = load.outcomes["booked"], [] if load.requests else ["nothing was answered"]
     if tally.booked < counted:
@@ -117,7 +125,7 @@ def problems(target: Target, workload: str, load: Load, tally: Tally) -> list[st
     return found
 
 
-def _tokens_file(field: Field, target: Target) -> Path:
-    file = field.folder / f"{target.name}.tokens"
+def _tokens_file(setup: BenchmarkSetup, target: Target) -> Path:
+    file = setup.folder / f"{target.name}.tokens"
     file.write_text("".join(f"{token}\n" for token in target.fresh_tokens()))
     return file

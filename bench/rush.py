@@ -22,13 +22,13 @@ from pathlib import Path
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.apps import App, Command, running
-from bench.machine import size
+from bench.apps import Command, TargetApp, running
+from bench.machine import machine_summary
 from bench.ours import PROJECT, SECRET
 from slotlock.api.embedded import embedded_servers
 
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
-LOOK_EVERY_S = 0.25
+SAMPLE_INTERVAL_S = 0.25
 # A line that has not grown for so long has everybody.
 SETTLED_S = 3.0
 WORKERS = 2
@@ -42,28 +42,28 @@ ADMIN = {
 class Memory:
     """The memory of processes while it is watched, in MiB, by what they are."""
 
-    most: dict[str, float] = field(default_factory=dict)
+    peak: dict[str, float] = field(default_factory=dict)
     last: dict[str, float] = field(default_factory=dict)
 
-    def look(self, processes: dict[str, int]) -> None:
+    def sample(self, processes: dict[str, int]) -> None:
         """Take the present memory of each."""
         for name, pid in processes.items():
             with suppress(OSError):
                 pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
                 self.last[name] = pages * PAGE_MIB
-                self.most[name] = max(self.most.get(name, 0.0), self.last[name])
+                self.peak[name] = max(self.peak.get(name, 0.0), self.last[name])
 
 
 @contextmanager
-def watched(processes: Callable[[], dict[str, int]]) -> Iterator[Memory]:
+def watch_memory(processes: Callable[[], dict[str, int]]) -> Iterator[Memory]:
     """Look at the memory of these processes for as long as this lasts."""
     memory, over = Memory(), threading.Event()
 
-    def look() -> None:
-        while not over.wait(LOOK_EVERY_S):
-            memory.look(processes())
+    def sample_until_done() -> None:
+        while not over.wait(SAMPLE_INTERVAL_S):
+            memory.sample(processes())
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=sample_until_done)
     thread.start()
     try:
         yield memory
@@ -96,7 +96,7 @@ class Workers:
             self.pids[f"worker {number}"] = worker.pid
 
 
-def in_line(app: App) -> float:
+def queue_length(app: TargetApp) -> float:
     """How many requests the app says are in line."""
     text = httpx.get(app.url + "/metrics", trust_env=False, timeout=30).text
     families = text_string_to_metric_families(text)
@@ -104,23 +104,35 @@ def in_line(app: App) -> float:
     return sum(sample.value for family in queued for sample in family.samples)
 
 
-def simulate(app: App, asked: argparse.Namespace, *more: str) -> "subprocess.Popen[bytes]":
+def start_simulation(
+    app: TargetApp, args: argparse.Namespace, *extra_options: str
+) -> "subprocess.Popen[bytes]":
     """The simulation, which prints for itself."""
-    crowd = {"people": asked.people, "slots": asked.slots, "places": asked.places}
-    options = [f"--{name}={value}" for name, value in {**crowd, "asks": asked.asks}.items()]
-    words = ["-m", "slotlock", "simulate", "--by=queue", f"--url={app.url}", *options, *more]
+    crowd = {"people": args.people, "slots": args.slots, "places": args.places}
+    options = [f"--{name}={value}" for name, value in {**crowd, "asks": args.asks}.items()]
+    words = [
+        "-m",
+        "slotlock",
+        "simulate",
+        "--by=queue",
+        f"--url={app.url}",
+        *options,
+        *extra_options,
+    ]
     return subprocess.Popen([sys.executable, *words], env={**os.environ, **ADMIN})
 
 
-def round_of(app: App, workers: Workers, asked: argparse.Namespace, more: Sequence[str]) -> int:
+def run_round(
+    app: TargetApp, workers: Workers, args: argparse.Namespace, extra_options: Sequence[str]
+) -> int:
     """One rush; the exit code of the simulation."""
-    rushing = simulate(app, asked, *more)
-    if not asked.late:
+    rushing = start_simulation(app, args, *extra_options)
+    if not args.late:
         workers.start()
     before = 0.0
-    while asked.late and not workers.pids and rushing.poll() is None:
+    while args.late and not workers.pids and rushing.poll() is None:
         time.sleep(SETTLED_S)
-        if (now := in_line(app)) == before > 0:
+        if (now := queue_length(app)) == before > 0:
             print(f"{now:,.0f} requests are in line; now the workers start", flush=True)
             workers.start()
         before = now
@@ -136,7 +148,7 @@ def main() -> int:
     parser.add_argument("--late", action="store_true", help="start workers when all are in line")
     parser.add_argument("--plot", help="of the first round, a file that ends in .svg or .png")
     asked = parser.parse_args()
-    print(size(), flush=True)
+    print(machine_summary(), flush=True)
     failed = 0
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="slotlock-rush-")))
@@ -156,13 +168,13 @@ def main() -> int:
         for number in range(asked.rounds):
             print(f"\nround {number + 1} of {asked.rounds}", flush=True)
             more = [f"--plot={asked.plot}"] if asked.plot and number == 0 else []
-            with watched(lambda: _processes(app) | workers.pids) as memory:
-                failed |= round_of(app, workers, asked, more) != 0
+            with watch_memory(lambda: _processes(app) | workers.pids) as memory:
+                failed |= run_round(app, workers, asked, more) != 0
             _print_memory(memory)
     return int(failed)
 
 
-def _processes(app: App) -> dict[str, int]:
+def _processes(app: TargetApp) -> dict[str, int]:
     # Beside those that serve there is their parent, and one of Python's own that does nothing.
     busy = [pid for pid, spent in app.cpu_seconds().items() if pid != app.process.pid and spent > 1]
     return {f"app {number}": pid for number, pid in enumerate(sorted(busy))}
@@ -170,8 +182,8 @@ def _processes(app: App) -> dict[str, int]:
 
 def _print_memory(memory: Memory) -> None:
     print("memory, MiB (most during the round, at its end):")
-    for name in sorted(memory.most):
-        print(f"  {name:10} {memory.most[name]:7.0f} {memory.last[name]:7.0f}")
+    for name in sorted(memory.peak):
+        print(f"  {name:10} {memory.peak[name]:7.0f} {memory.last[name]:7.0f}")
 
 
 if __name__ == "__main__":

@@ -15,12 +15,12 @@ from slotlock.stores import slot_documents
 
 Document = dict[str, Any]
 
-SLOTS_A_DAY = 200
-BATCH = 10_000
+SLOTS_PER_DAY = 200
+BATCH_SIZE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class DocumentShape:
     """How a target's documents look, and what they look like free, booked and wrong."""
 
     document: Callable[[int, datetime], Document]  # of the number and the first day
@@ -38,12 +38,14 @@ class Tally:
     wrong: int
 
 
-class Slots:
+class TargetSlots:
     """The slots of one target."""
 
-    def __init__(self, client: MongoClient[Document], database: str, shape: Shape) -> None:
+    def __init__(
+        self, client: MongoClient[Document], database_name: str, shape: DocumentShape
+    ) -> None:
         concern = WriteConcern("majority")
-        self._slots: Collection[Document] = client[database].get_collection(
+        self._slots: Collection[Document] = client[database_name].get_collection(
             "slots", write_concern=concern
         )
         self._shape = shape
@@ -51,8 +53,8 @@ class Slots:
     def seed(self, count: int) -> None:
         """Fill the empty collection."""
         first_day = datetime.combine(datetime.now(UTC).date(), time(), UTC) + timedelta(days=1)
-        for begin in range(0, count, BATCH):
-            numbers = range(begin, min(begin + BATCH, count))
+        for begin in range(0, count, BATCH_SIZE):
+            numbers = range(begin, min(begin + BATCH_SIZE, count))
             self._slots.insert_many(
                 [self._shape.document(number, first_day) for number in numbers], ordered=False
             )
@@ -75,7 +77,7 @@ def _peer_document(number: int, first_day: datetime) -> Document:
     start = _start(number, first_day)
     return {
         "_id": ObjectId(f"{number:024x}"),
-        "day": number // SLOTS_A_DAY,
+        "day": number // SLOTS_PER_DAY,
         "venue": _room(number),
         "startTime": start,
         "endTime": start + timedelta(minutes=30),
@@ -84,16 +86,16 @@ def _peer_document(number: int, first_day: datetime) -> Document:
     }
 
 
-def _our_document(number: int, first_day: datetime) -> Document:
+def _slotlock_document(number: int, first_day: datetime) -> Document:
     start = _start(number, first_day)
     slot = Slot(
         id=SlotId(f"{number:024x}"),
-        title=f"Slot {number % SLOTS_A_DAY}",
+        title=f"Slot {number % SLOTS_PER_DAY}",
         start=start,
         end=start + timedelta(minutes=30),
         time_zone="UTC",
         capacity=1,
-        taken=0,
+        booked_count=0,
         location=_room(number),
         kind=SlotKind.MEETING,
         status=SlotStatus.PUBLISHED,
@@ -102,21 +104,21 @@ def _our_document(number: int, first_day: datetime) -> Document:
     )
     return {
         "_id": ObjectId(slot.id),
-        **slot_documents.fields_of(slot),
+        **slot_documents.to_fields(slot),
         "bookings": [],
         "waiting": [],
     }
 
 
 def _start(number: int, first_day: datetime) -> datetime:
-    return first_day + timedelta(days=number // SLOTS_A_DAY, minutes=number % SLOTS_A_DAY * 5)
+    return first_day + timedelta(days=number // SLOTS_PER_DAY, minutes=number % SLOTS_PER_DAY * 5)
 
 
 def _room(number: int) -> str:
     return f"Room {number % 50}"
 
 
-PEERS_SHAPE = Shape(
+PEER_SHAPE = DocumentShape(
     document=_peer_document,
     free={"isBooked": False, "bookedBy": None},
     booked={"isBooked": True},
@@ -129,16 +131,16 @@ PEERS_SHAPE = Shape(
     indexes={"open": ([("day", 1), ("startTime", 1)], {})},
 )
 
-_TAKEN = {"$size": "$bookings"}
-OUR_SHAPE = Shape(
-    document=_our_document,
+_BOOKED_COUNT = {"$size": "$bookings"}
+SLOTLOCK_SHAPE = DocumentShape(
+    document=_slotlock_document,
     free={"remaining": 1, "version": 1, "bookings": []},
     booked={"bookings.0": {"$exists": True}},
     wrong={
         "$expr": {
             "$or": [
-                {"$gt": [_TAKEN, "$capacity"]},
-                {"$ne": [{"$add": ["$remaining", _TAKEN]}, "$capacity"]},
+                {"$gt": [_BOOKED_COUNT, "$capacity"]},
+                {"$ne": [{"$add": ["$remaining", _BOOKED_COUNT]}, "$capacity"]},
             ]
         }
     },

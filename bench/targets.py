@@ -8,10 +8,10 @@ from pymongo import MongoClient
 
 from bench import ours, peers
 from bench.apps import Command
-from bench.slots import OUR_SHAPE, PEERS_SHAPE, Document, Slots
-from slotlock.api.embedded import Servers
+from bench.slots import PEER_SHAPE, SLOTLOCK_SHAPE, Document, TargetSlots
+from slotlock.api.embedded import EmbeddedServers
 
-PEOPLE = 500
+USERS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,14 @@ class Target:
     name: str
     kind: str  # as load.lua knows it
     command: Command
-    slots: Slots
+    slots: TargetSlots
     fresh_tokens: Callable[[], list[str]]
     statuses: frozenset[str]  # that its design answers
 
 
-def targets(servers: Servers, client: MongoClient[Document], peers_home: Path) -> list[Target]:
+def create_targets(
+    servers: EmbeddedServers, client: MongoClient[Document], peers_home: Path
+) -> list[Target]:
     """The two peers, then slotlock."""
 
     def peer(name: str, kind: str, script: str, ready_path: str, statuses: set[str]) -> Target:
@@ -35,8 +37,8 @@ def targets(servers: Servers, client: MongoClient[Document], peers_home: Path) -
             name=name,
             kind=kind,
             command=peers.command(peers_home, script, ready_path, servers, own),
-            slots=Slots(client, own, PEERS_SHAPE),
-            fresh_tokens=lambda: peers.tokens(PEOPLE),
+            slots=TargetSlots(client, own, PEER_SHAPE),
+            fresh_tokens=lambda: peers.tokens(USERS),
             statuses=frozenset(statuses),
         )
 
@@ -45,8 +47,8 @@ def targets(servers: Servers, client: MongoClient[Document], peers_home: Path) -
         name="slotlock",
         kind="slotlock",
         command=ours.command(servers, own),
-        slots=Slots(client, own, OUR_SHAPE),
-        fresh_tokens=lambda: ours.tokens(servers, own, PEOPLE),
+        slots=TargetSlots(client, own, SLOTLOCK_SHAPE),
+        fresh_tokens=lambda: ours.tokens(servers, own, USERS),
         statuses=frozenset({"200"}),
     )
     return [

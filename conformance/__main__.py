@@ -15,21 +15,27 @@ import httpx
 
 from bench.packages import InstallError, install
 from conformance import cop, node, schema
-from conformance.apps import DEVELOPMENT, PRODUCTION, App, AppError, running
+from conformance.apps import DEVELOPMENT, PRODUCTION, ConformanceApp, ConformanceAppError, running
 from conformance.clients.checks import CHECKS
-from conformance.clients.remote import KINDS
-from conformance.clients.run import disappointments
+from conformance.clients.remote import CLIENT_LIBRARIES
+from conformance.clients.run import failed_checks
 from conformance.described import descriptions, undescribed
 from conformance.fuzz.run import fuzz
-from conformance.table import Row, table
-from slotlock.api.embedded import CannotStart, embedded_servers
-from slotlock.graphql.schema import executable
+from conformance.table import Row, format_table
+from slotlock.api.embedded import ServerStartError, embedded_servers
+from slotlock.graphql.schema import executable_schema
 
 NODE_HOME = Path(__file__).parent.parent / ".bench" / "conformance"
 EXAMPLES = 200
 # Those of the version that is pinned: fewer would be no pass.
-AUDITS = 61
-_CANNOT_RUN = (CannotStart, InstallError, AppError, node.NodeError, schema.NoBaseError)
+AUDIT_COUNT = 61
+_CANNOT_RUN = (
+    ServerStartError,
+    InstallError,
+    ConformanceAppError,
+    node.NodeError,
+    schema.NoBaseError,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,37 +60,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    print(table(rows))
-    return 0 if all(row.good for row in rows) else 1
+    print(format_table(rows))
+    return 0 if all(row.is_ok for row in rows) else 1
 
 
 def _rows(folder: Path, examples: int) -> Iterator[Row]:
-    yield from _of_the_schema()
+    yield from _schema_rows()
     with (
         embedded_servers(folder / "servers") as servers,
         running(DEVELOPMENT, servers, "development", folder) as development,
         running(PRODUCTION, servers, "production", folder) as production,
     ):
-        yield from _of_production(production)
-        yield _audits(development)
-        yield from _clients(production, folder)
+        yield from _production_rows(production)
+        yield _run_audits(development)
+        yield from _client_rows(production, folder)
         yield from fuzz(development, examples, folder)
-        yield _logs(development, production)
+        yield _log_row(development, production)
 
 
-def _of_the_schema() -> Iterator[Row]:
-    everything = [name for name, _ in descriptions(executable)]
-    yield Row("everything is described", len(everything), tuple(undescribed(executable)))
+def _schema_rows() -> Iterator[Row]:
+    everything = [name for name, _ in descriptions(executable_schema)]
+    yield Row("everything is described", len(everything), tuple(undescribed(executable_schema)))
     base = os.environ.get("BASE")
-    found = schema.changes(schema.committed(base), schema.printed())
-    against = f"against {base or schema.COMMITTED.name}"
+    found = schema.compare_schemas(schema.committed_schema(base), schema.current_schema())
+    against = f"against {base or schema.SCHEMA_FILE.name}"
     note = "; ".join([against, *(f"dangerous: {text}" for text in found.dangerous)])
-    yield Row("no breaking change", len(executable.type_map), found.breaking, note)
-    told = node.run(NODE_HOME, "lint.js", {"SCHEMA": str(schema.COMMITTED)})
+    yield Row("no breaking change", len(executable_schema.type_map), found.breaking, note)
+    told = node.run_script(NODE_HOME, "lint.js", {"SCHEMA": str(schema.SCHEMA_FILE)})
     yield Row("graphql-eslint, rules", len(told["rules"]), tuple(told["failures"]))
 
 
-def _of_production(app: App) -> Iterator[Row]:
+def _production_rows(app: ConformanceApp) -> Iterator[Row]:
     yield Row("graphql-cop's probes", len(cop.PROBES), tuple(cop.findings(app.url)), "production")
     if checkout := os.environ.get("GRAPHQL_COP"):
         asked, found = 1, [""]
@@ -95,29 +101,29 @@ def _of_production(app: App) -> Iterator[Row]:
         yield Row("graphql-cop itself", asked, tuple(found), "production")
 
 
-def _audits(app: App) -> Row:
-    return audited(node.run(NODE_HOME, "audits.js", {"URL": app.url}))
+def _run_audits(app: ConformanceApp) -> Row:
+    return audit_row(node.run_script(NODE_HOME, "audits.js", {"URL": app.url}))
 
 
-def audited(told: Mapping[str, Any]) -> Row:
+def audit_row(result: Mapping[str, Any]) -> Row:
     """The row for what the audits told: {total, failures}."""
-    failures = list(told["failures"])
-    if told["total"] != AUDITS:
-        failures.append(f"there are {told['total']} audits instead of {AUDITS}")
-    return Row("graphql-http, audits", AUDITS, tuple(failures), "development")
+    failures = list(result["failures"])
+    if result["total"] != AUDIT_COUNT:
+        failures.append(f"there are {result['total']} audits instead of {AUDIT_COUNT}")
+    return Row("graphql-http, audits", AUDIT_COUNT, tuple(failures), "development")
 
 
-def _clients(app: App, folder: Path) -> Iterator[Row]:
-    for kind in KINDS:
+def _client_rows(app: ConformanceApp, folder: Path) -> Iterator[Row]:
+    for kind in CLIENT_LIBRARIES:
         log = folder / "client.log"
         try:
-            failures = asyncio.run(disappointments(kind, app, NODE_HOME, log))
+            failures = asyncio.run(failed_checks(kind, app, NODE_HOME, log))
         except (httpx.TransportError, OSError) as error:
             failures = [f"{type(error).__name__} {error}"]
         yield Row(kind.name, len(CHECKS), tuple(failures), "production")
 
 
-def _logs(*apps: App) -> Row:
+def _log_row(*apps: ConformanceApp) -> Row:
     """Nothing of all that may have surprised the apps."""
     failures = [
         f"{app.profile}: {line}"

@@ -13,26 +13,26 @@ import httpx
 
 from bench.launching import graphql_url, launch
 from bench.soak.servers import free_port
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 
 SECRET = secrets.token_hex(32)
 ADMIN_EMAIL, ADMIN_PASSWORD = "admin@slotlock.test", secrets.token_hex(16)
-READY_WITHIN_S = 60.0
-STOP_WITHIN_S = 45.0
+READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 45.0
 DEVELOPMENT, PRODUCTION = "dev", "serve"
 
 
-class AppError(Exception):
+class ConformanceAppError(Exception):
     """The app does not start; the text says why."""
 
 
-def database_url(servers: Servers, name: str) -> str:
+def database_url(servers: EmbeddedServers, name: str) -> str:
     """The address of a database of its own."""
     return servers.mongo_url.replace("/?", f"/{name}?", 1)
 
 
 @dataclass(slots=True)
-class App:
+class ConformanceApp:
     """One app on one port, over all its lives; `profile` is the command that starts it."""
 
     profile: str
@@ -54,14 +54,16 @@ class App:
     def start(self) -> None:
         """Begin a life, and wait until it serves. Errors: AppError."""
         self._process = launch(self.profile, self.environment, self.port, self.log_file)
-        deadline = time.monotonic() + READY_WITHIN_S
-        while not self._ready():
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 said = self.log_file.read_text(errors="replace").strip().splitlines()[-5:]
-                raise AppError(f"slotlock {self.profile} does not start: {' | '.join(said)}")
+                raise ConformanceAppError(
+                    f"slotlock {self.profile} does not start: {' | '.join(said)}"
+                )
             time.sleep(0.05)
 
-    def _ready(self) -> bool:
+    def _is_ready(self) -> bool:
         with suppress(httpx.TransportError):
             ready = httpx.get(f"http://127.0.0.1:{self.port}/readyz", trust_env=False)
             return ready.status_code == 200
@@ -80,24 +82,26 @@ class App:
             return
         self._process.send_signal(number)
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(STOP_WITHIN_S)
+            self._process.wait(STOP_TIMEOUT_S)
         self._process.kill()
         self._process.wait()
 
 
 @contextmanager
-def running(profile: str, servers: Servers, own: str, folder: Path) -> Iterator[App]:
+def running(
+    profile: str, servers: EmbeddedServers, database_name: str, folder: Path
+) -> Iterator[ConformanceApp]:
     """A running app on a database of its own, ended on leaving. Errors: AppError."""
     environment = {
-        "SLOTLOCK_MONGO_URL": database_url(servers, own),
+        "SLOTLOCK_MONGO_URL": database_url(servers, database_name),
         "SLOTLOCK_REDIS_URL": servers.redis_url,
         "SLOTLOCK_SECRET_KEY": SECRET,
         "SLOTLOCK_ADMIN_EMAIL": ADMIN_EMAIL,
         "SLOTLOCK_ADMIN_PASSWORD": ADMIN_PASSWORD,
-        "SLOTLOCK_DATA_DIR": str(folder / own),
+        "SLOTLOCK_DATA_DIR": str(folder / database_name),
         "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
     }
-    app = App(profile, environment, folder / f"{own}.log")
+    app = ConformanceApp(profile, environment, folder / f"{database_name}.log")
     try:
         app.start()
         yield app

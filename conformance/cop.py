@@ -15,33 +15,33 @@ from typing import Any
 
 import httpx
 
-COP_WITHIN_S = 120.0
+COP_TIMEOUT_S = 120.0
 IDES = ("graphiql.min.css", "GraphQL Playground", "GraphiQL", "graphql-playground")
-CIRCLE = "query cop { __schema { types { fields { type { fields { type { fields { type { fields { type { name } } } } } } } } } } }"  # noqa: E501
+CIRCULAR_QUERY = "query cop { __schema { types { fields { type { fields { type { fields { type { fields { type { name } } } } } } } } } } }"  # noqa: E501
 
 
-class Target:
+class ProbeTarget:
     """The server, asked as graphql-cop asks."""
 
     def __init__(self, http: httpx.Client, url: str) -> None:
         self._http = http
         self._url = url
 
-    def post(self, query: str) -> Any:
+    def post(self, document: str) -> Any:
         """The answer to a document; None for what is no JSON."""
-        return _json(self._http.post(self._url, json={"query": query, "operationName": "cop"}))
+        return _json(self._http.post(self._url, json={"query": document, "operationName": "cop"}))
 
-    def batch(self, query: str) -> Any:
+    def batch(self, document: str) -> Any:
         """The answer to ten at once."""
-        return _json(self._http.post(self._url, json=[{"query": query}] * 10))
+        return _json(self._http.post(self._url, json=[{"query": document}] * 10))
 
-    def form(self, query: str) -> Any:
+    def form(self, document: str) -> Any:
         """The answer to a form."""
-        return _json(self._http.post(self._url, data={"query": query}))
+        return _json(self._http.post(self._url, data={"query": document}))
 
-    def get(self, query: str) -> Any:
+    def get(self, document: str) -> Any:
         """The answer to a link."""
-        return _json(self._http.get(self._url, params={"query": query}))
+        return _json(self._http.get(self._url, params={"query": document}))
 
     def page(self) -> str:
         """What a browser is shown."""
@@ -66,57 +66,61 @@ def _errors(answer: Any) -> list[dict[str, Any]]:
     return errors if isinstance(errors, list) else []
 
 
-def _suggests(target: Target) -> bool:
+def _suggests(target: ProbeTarget) -> bool:
     errors = _errors(target.post("query cop { __schema { directive } }"))
     return any("Did you mean" in error["message"] for error in errors)
 
 
-def _introspects(target: Target) -> bool:
+def _introspects(target: ProbeTarget) -> bool:
     answer = target.post("query cop { __schema { types { name fields { name } } } }")
     return bool(_data(answer, "__schema", "types"))
 
 
-def _goes_in_circles(target: Target) -> bool:
-    return len(_data(target.post(CIRCLE), "__schema", "types") or ()) > 25
+def _goes_in_circles(target: ProbeTarget) -> bool:
+    return len(_data(target.post(CIRCULAR_QUERY), "__schema", "types") or ()) > 25
 
 
-def _takes_aliases(target: Target) -> bool:
+def _takes_aliases(target: ProbeTarget) -> bool:
     aliases = " ".join(f"alias{number}: __typename" for number in range(101))
     return bool(_data(target.post(f"query cop {{ {aliases} }}"), "alias100"))
 
 
-def _takes_batches(target: Target) -> bool:
+def _takes_batches(target: ProbeTarget) -> bool:
     answer = target.batch("query cop { __typename }")
     return isinstance(answer, list) and len(answer) >= 10
 
 
-def _takes_directives(target: Target) -> bool:
+def _takes_directives(target: ProbeTarget) -> bool:
     return len(_errors(target.post(f"query cop {{ __typename {'@aa' * 10} }}"))) == 10
 
 
-def _takes_fields(target: Target) -> bool:
+def _takes_fields(target: ProbeTarget) -> bool:
     return bool(_data(target.post(f"query cop {{ {'__typename ' * 500} }}"), "__typename"))
 
 
-def _tells(target: Target, query: str, what: str) -> bool:
-    answer = target.post(query)
+def _exposes_extension(target: ProbeTarget, document: str, extension: str) -> bool:
+    answer = target.post(document)
     extensions = [error.get("extensions", {}) for error in _errors(answer)]
-    return any(what in told for told in extensions) or what in (answer or {}).get("extensions", {})
+    return any(extension in told for told in extensions) or extension in (answer or {}).get(
+        "extensions", {}
+    )
 
 
-PROBES: dict[str, Callable[[Target], bool]] = {
+PROBES: dict[str, Callable[[ProbeTarget], bool]] = {
     "field_suggestions": _suggests,
     "introspection": _introspects,
     "detect_graphiql": lambda target: any(name in target.page() for name in IDES),
     "get_method_support": lambda target: bool(_data(target.get("query cop {__typename}"))),
     "alias_overloading": _takes_aliases,
     "batch_query": _takes_batches,
-    "trace_mode": lambda target: _tells(target, "query cop { __typename }", "tracing"),
+    "trace_mode": lambda target: _exposes_extension(target, "query cop { __typename }", "tracing"),
     "directive_overloading": _takes_directives,
     "circular_query_introspection": _goes_in_circles,
     "get_based_mutation": lambda target: bool(_data(target.get("mutation cop {__typename}"))),
     "post_based_csrf": lambda target: bool(_data(target.form("query cop { __typename }"))),
-    "unhandled_error_detection": lambda target: _tells(target, "qwerty cop { abc }", "exception"),
+    "unhandled_error_detection": lambda target: _exposes_extension(
+        target, "qwerty cop { abc }", "exception"
+    ),
     "field_duplication": _takes_fields,
 }
 
@@ -124,7 +128,7 @@ PROBES: dict[str, Callable[[Target], bool]] = {
 def findings(url: str) -> list[str]:
     """The names of the probes that find something. Errors: httpx.TransportError."""
     with httpx.Client(trust_env=False, timeout=20) as http:
-        target = Target(http, url)
+        target = ProbeTarget(http, url)
         return [name for name, finds in PROBES.items() if finds(target)]
 
 
@@ -142,7 +146,7 @@ def real_findings(checkout: Path, url: str) -> tuple[int, list[str]]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=COP_WITHIN_S,
+        timeout=COP_TIMEOUT_S,
     )
     try:
         told = json.loads(ended.stdout)

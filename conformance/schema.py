@@ -12,11 +12,11 @@ from pathlib import Path
 
 from graphql import build_schema, find_breaking_changes, find_dangerous_changes
 
-COMMITTED = Path(__file__).parent.parent / "schema.graphql"
+SCHEMA_FILE = Path(__file__).parent.parent / "schema.graphql"
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class SchemaChanges:
     """What clients of the old schema see of the new one, each as a sentence."""
 
     breaking: tuple[str, ...]
@@ -27,16 +27,16 @@ class NoBaseError(Exception):
     """There is no such commit, or no schema in it."""
 
 
-def committed(base: str | None) -> str:
+def committed_schema(base: str | None) -> str:
     """The schema to compare with: the file, or what it was in a commit. Errors: NoBaseError.
 
     The file follows the code, as a test sees to; what a branch breaks shows beside where it began.
     """
     if not base:
-        return COMMITTED.read_text()
+        return SCHEMA_FILE.read_text()
     shown = subprocess.run(
-        ["git", "show", f"{base}:./{COMMITTED.name}"],
-        cwd=COMMITTED.parent,
+        ["git", "show", f"{base}:./{SCHEMA_FILE.name}"],
+        cwd=SCHEMA_FILE.parent,
         capture_output=True,
         text=True,
         check=False,
@@ -46,26 +46,26 @@ def committed(base: str | None) -> str:
     return shown.stdout
 
 
-def changes(old: str, new: str) -> Changes:
+def compare_schemas(old: str, new: str) -> SchemaChanges:
     """From one schema to another, both as SDL."""
     before, after = build_schema(old), build_schema(new)
-    return Changes(
+    return SchemaChanges(
         tuple(change.description for change in find_breaking_changes(before, after)),
         tuple(change.description for change in find_dangerous_changes(before, after)),
     )
 
 
-def printed() -> str:
+def current_schema() -> str:
     """The schema of the code, as `slotlock schema` prints it."""
     from slotlock.graphql.schema import schema
 
     return f"{schema.as_str()}\n"
 
 
-def write(file: Path, new: str, *, breaking: bool) -> int:
+def write_schema(file: Path, new: str, *, breaking: bool) -> int:
     """Write the schema and tell what it changes; 1 and no change if it breaks clients unasked."""
     old = file.read_text() if file.exists() else new
-    found = changes(old, new)
+    found = compare_schemas(old, new)
     for text in found.dangerous:
         print(f"dangerous: {text}")
     for text in found.breaking:
@@ -85,7 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m conformance.schema", description=__doc__)
     parser.add_argument("--breaking", action="store_true", help="write breaking changes too")
-    return write(COMMITTED, printed(), breaking=parser.parse_args(arguments).breaking)
+    return write_schema(
+        SCHEMA_FILE, current_schema(), breaking=parser.parse_args(arguments).breaking
+    )
 
 
 if __name__ == "__main__":

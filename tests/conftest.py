@@ -8,10 +8,10 @@ import httpx
 import pytest
 from httpx._transports import default as transports
 
-from slotlock.api.embedded import Servers, embedded_servers
+from slotlock.api.embedded import EmbeddedServers, embedded_servers
 from tests.support.client import http_client
-from tests.support.people import Crowd, make_crowd
-from tests.support.processes import AppProcess, environment, what_went_wrong
+from tests.support.people import UserTokens, create_user_tokens
+from tests.support.processes import AppProcess, app_environment, recent_app_logs
 from tests.support.troupe import forked_app
 
 pytest_plugins = ["tests.support.limited"]
@@ -26,40 +26,40 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show beside a failure what the processes of the app logged during the test."""
     report = yield
-    if report.failed and (logged := what_went_wrong(call.start)):
+    if report.failed and (logged := recent_app_logs(call.start)):
         report.sections.append(("logged by the app", logged))
     return report
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServers]:
     """MongoDB and Valkey that all tests share; a test that harms a server starts its own."""
     with embedded_servers(tmp_path_factory.mktemp("servers")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def app(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def app(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
     """One process of the app, with a database of its own."""
-    with forked_app(environment(servers, "one_app"), tmp_path_factory.mktemp("app")) as running:
+    with forked_app(app_environment(servers, "one_app"), tmp_path_factory.mktemp("app")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def two_apps(
-    servers: Servers, tmp_path_factory: pytest.TempPathFactory
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[AppProcess, AppProcess]]:
     """Two processes of the app on one database, as behind a load balancer."""
-    shared = environment(servers, "two_apps")
+    shared = app_environment(servers, "two_apps")
     logs = tmp_path_factory.mktemp("two_apps")
     with forked_app(shared, logs / "a") as first, forked_app(shared, logs / "b") as second:
         yield first, second
 
 
 @pytest.fixture
-async def crowd(two_apps: tuple[AppProcess, AppProcess]) -> Crowd:
+async def crowd(two_apps: tuple[AppProcess, AppProcess]) -> UserTokens:
     """Two hundred people and an organiser, signed in, who know both processes."""
-    return await make_crowd(two_apps[0].environment, 200)
+    return await create_user_tokens(two_apps[0].environment, 200)
 
 
 @pytest.fixture

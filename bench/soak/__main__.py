@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from bench.soak.run import keep, soak
+from bench.soak.run import save_logs, soak
 from bench.soak.servers import SoakError
-from slotlock.api.binaries import CannotStart
+from slotlock.api.binaries import ServerStartError
 
-KEPT = Path(__file__).parent.parent.parent / ".bench" / "soak"
+LOGS_FOLDER = Path(__file__).parent.parent.parent / ".bench" / "soak"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,14 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="slotlock-soak-") as folder:
         try:
             code = asyncio.run(soak(asked.seed, asked.minutes, Path(folder)))
-        except (SoakError, CannotStart) as error:
+        except (SoakError, ServerStartError) as error:
             print(f"soak: {error}", file=sys.stderr)
             code = 2
         except KeyboardInterrupt:
             return 130
         if code:
             with suppress(OSError):
-                keep(Path(folder), KEPT)
+                save_logs(Path(folder), LOGS_FOLDER)
                 print("the logs of the app are in .bench/soak")
     return code
 

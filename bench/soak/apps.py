@@ -16,37 +16,37 @@ import httpx
 from bench.launching import graphql_url, launch
 from bench.soak.servers import SoakError, free_port
 
-START_WITHIN_S = 90.0
-STOP_WITHIN_S = 45.0
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 45.0
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 @dataclass(slots=True)
-class Life:
+class ProcessRun:
     """One process from its start to its end, with its memory in MiB when it was ready and last."""
 
-    app: int
-    began: float
-    first: float
-    last: float
-    ended: float | None = None
+    app_index: int
+    started_at: float
+    first_mib: float
+    last_mib: float
+    ended_at: float | None = None
 
 
 @dataclass(slots=True)
-class App:
+class SoakApp:
     """One of the processes behind the same database, over all its lives."""
 
     index: int
     environment: Mapping[str, str]
     log_file: Path
     port: int = field(default_factory=free_port)
-    lives: list[Life] = field(default_factory=list)
-    exits: list[int] = field(default_factory=list)
-    up: bool = False
-    busy: bool = False
+    process_runs: list[ProcessRun] = field(default_factory=list)
+    exit_codes: list[int] = field(default_factory=list)
+    is_up: bool = False
+    is_busy: bool = False
     process: subprocess.Popen[bytes] | None = None
     command: ClassVar[str] = "serve"
-    _said: int = 0
+    _log_offset: int = 0
 
     @property
     def name(self) -> str:
@@ -65,23 +65,23 @@ class App:
 
     async def start(self) -> None:
         """Begin a life, again and again while MongoDB or Valkey are away. Errors: SoakError."""
-        deadline = time.monotonic() + START_WITHIN_S
+        deadline = time.monotonic() + START_TIMEOUT_S
         self._launch()
-        while not await self._ready():
+        while not await self._is_ready():
             if time.monotonic() > deadline:
                 raise SoakError(f"{self.name} does not start: see {self.log_file}")
             if self.process is None or self.process.poll() is not None:
                 self._launch()
             await asyncio.sleep(0.1)
-        now = self.memory()
-        self.lives.append(Life(self.index, time.time(), now, now))
-        self.up = True
+        now = self.memory_mib()
+        self.process_runs.append(ProcessRun(self.index, time.time(), now, now))
+        self.is_up = True
 
     def _launch(self) -> None:
-        self._said = self.log_file.stat().st_size if self.log_file.exists() else 0
+        self._log_offset = self.log_file.stat().st_size if self.log_file.exists() else 0
         self.process = launch(self.command, self.environment, self.port, self.log_file)
 
-    async def _ready(self) -> bool:
+    async def _is_ready(self) -> bool:
         url = f"http://127.0.0.1:{self.port}/readyz"
         async with httpx.AsyncClient(trust_env=False, timeout=2) as client:
             with suppress(httpx.TransportError):
@@ -102,7 +102,7 @@ class App:
 
     def kill(self) -> None:
         """SIGKILL: it gets no chance to clean up."""
-        self._over()
+        self._end_process_run()
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -112,35 +112,35 @@ class App:
         if self.process is None:
             return 0
         self.process.send_signal(signal.SIGTERM)
-        self._over()
+        self._end_process_run()
         with suppress(subprocess.TimeoutExpired):
-            code = await asyncio.to_thread(self.process.wait, STOP_WITHIN_S)
-            self.exits.append(code)
+            code = await asyncio.to_thread(self.process.wait, STOP_TIMEOUT_S)
+            self.exit_codes.append(code)
             return code
         self.kill()
-        self.exits.append(-9)
+        self.exit_codes.append(-9)
         return -9
 
-    def _over(self) -> None:
-        if self.up:
-            self.sample()
-            self.lives[-1].ended = time.time()
-        self.up = False
+    def _end_process_run(self) -> None:
+        if self.is_up:
+            self.sample_memory()
+            self.process_runs[-1].ended_at = time.time()
+        self.is_up = False
 
-    def memory(self) -> float:
+    def memory_mib(self) -> float:
         """What it has in memory, in MiB; 0 where there is no /proc."""
         with suppress(OSError):
             pid = self.process.pid if self.process else 0
             return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_MIB
         return 0.0
 
-    def sample(self) -> None:
+    def sample_memory(self) -> None:
         """Note what it has in memory now."""
-        if self.up and (now := self.memory()):
-            self.lives[-1].last = now
+        if self.is_up and (now := self.memory_mib()):
+            self.process_runs[-1].last_mib = now
 
 
-class Worker(App):
+class SoakWorker(SoakApp):
     """A process that serves the admission queue and nothing else."""
 
     command: ClassVar[str] = "worker"
@@ -150,5 +150,5 @@ class Worker(App):
         """What it is called in what is told of it."""
         return "worker"
 
-    async def _ready(self) -> bool:
-        return b"serving the admission queue" in self.log_file.read_bytes()[self._said :]
+    async def _is_ready(self) -> bool:
+        return b"serving the admission queue" in self.log_file.read_bytes()[self._log_offset :]

@@ -12,7 +12,7 @@ from typing import Any
 from pymongo.errors import PyMongoError
 from redis import RedisError
 
-from bench.soak.long_lines import grow_line
+from bench.soak.long_lines import fill_queue
 from bench.soak.processes import (
     kill_app,
     kill_worker,
@@ -24,20 +24,20 @@ from bench.soak.rushes import rush
 from bench.soak.servers import SoakError
 from bench.soak.world import World
 
-FLUSHED_WITHIN_S = 3.0
-NOT_WRITTEN_S = 2.0
-GAP_S = 2.5  # on average
-LOCKS = "slotlock:{*"
+FLUSH_TIMEOUT_S = 3.0
+MAX_UNWRITTEN_S = 2.0
+MEAN_GAP_S = 2.5  # on average
+LOCK_KEYS = "slotlock:{*"
 # At once: a lock lives for some ms only. What is in line is left alone, though not whose turn it is
 # to serve it: Redis loses a part of a line only with all that came after it.
-DELETE_ONE = """
+DELETE_ONE_SCRIPT = """
 local found = {}
 for _, key in ipairs(redis.call('keys', ARGV[1])) do
   if not string.find(key, '{queue:%d+}:[rta]') then table.insert(found, key) end
 end
 return #found > 0 and redis.call('del', found[ARGV[2] % #found + 1]) or 0
 """
-KINDS = {
+EVENT_WEIGHTS = {
     "kill app": 4,
     "stop app": 2,
     "kill worker": 4,
@@ -54,57 +54,61 @@ KINDS = {
     "kill worker with a line": 3,
     "kill app with a line": 3,
 }
-MONGO_AT = (0.35, 0.75)  # of the run; a run that is too short for it leaves MongoDB alone
-SHORTEST_WITH_MONGO_S = 40.0
+MONGO_KILLS_AT = (0.35, 0.75)  # of the run; a run that is too short for it leaves MongoDB alone
+MIN_MONGO_RUN_S = 40.0
 
 
 def schedule(world: World) -> list[tuple[float, str]]:
     """When what happens, in seconds from the beginning: every kind once, then at random."""
     rng = world.rng("chaos")
     at, events = 1.0, list[tuple[float, str]]()
-    first = rng.sample(list(KINDS), len(KINDS))
-    while (at := at + rng.expovariate(1 / GAP_S)) < world.seconds - 3:
-        kind = first.pop() if first else rng.choices(list(KINDS), list(KINDS.values()))[0]
+    first = rng.sample(list(EVENT_WEIGHTS), len(EVENT_WEIGHTS))
+    while (at := at + rng.expovariate(1 / MEAN_GAP_S)) < world.seconds - 3:
+        kind = (
+            first.pop()
+            if first
+            else rng.choices(list(EVENT_WEIGHTS), list(EVENT_WEIGHTS.values()))[0]
+        )
         events.append((at, kind))
-    if world.seconds >= SHORTEST_WITH_MONGO_S:
-        events += [(world.seconds * share, "kill mongod") for share in MONGO_AT]
+    if world.seconds >= MIN_MONGO_RUN_S:
+        events += [(world.seconds * share, "kill mongod") for share in MONGO_KILLS_AT]
     return sorted(events)
 
 
-async def cause(world: World) -> None:
+async def run_chaos(world: World) -> None:
     """Let it all happen; what takes its time does not hold up what comes next."""
     rng, begin = world.rng("deeds"), time.monotonic()
     valkey, running = asyncio.Lock(), set[asyncio.Task[None]]()
 
-    async def happen(kind: str, chance: random.Random) -> None:
-        world.ledger.chaos[kind] += 1
+    async def run_event(kind: str, rng: random.Random) -> None:
+        world.run_log.chaos[kind] += 1
         if "Valkey" not in kind:
-            await DEEDS[kind](world, chance)
+            await EVENTS[kind](world, rng)
             return
         async with valkey:
-            await DEEDS[kind](world, chance)
+            await EVENTS[kind](world, rng)
 
     for at, kind in schedule(world):
         if not await world.sleep(max(at - (time.monotonic() - begin), 0)):
             break
-        running.add(asyncio.create_task(happen(kind, random.Random(rng.random()))))
+        running.add(asyncio.create_task(run_event(kind, random.Random(rng.random()))))
     await asyncio.gather(*running)
 
 
-async def flush(world: World, _rng: random.Random) -> None:
+async def flush_valkey(world: World, _rng: random.Random) -> None:
     """Everything that Valkey knew is gone."""
     began = time.time()
     with suppress(RedisError):
         await asyncio.to_thread(world.redis.flushall)
     # One that was not answered in time may yet happen.
-    world.ledger.losses.append((began, time.time() + FLUSHED_WITHIN_S))
+    world.run_log.redis_losses.append((began, time.time() + FLUSH_TIMEOUT_S))
 
 
 async def kill_valkey(world: World, rng: random.Random) -> None:
     """Valkey dies, with what it had not written."""
     began = time.time()
     world.valkey.kill()
-    world.ledger.losses.append((began - NOT_WRITTEN_S, time.time()))
+    world.run_log.redis_losses.append((began - MAX_UNWRITTEN_S, time.time()))
     await asyncio.sleep(rng.uniform(0, 2))
     await world.valkey.start()
 
@@ -116,14 +120,16 @@ async def pause_valkey(world: World, rng: random.Random) -> None:
     world.valkey.resume()
 
 
-async def delete_locks(world: World, rng: random.Random, which: str = LOCKS) -> None:
+async def delete_locks(world: World, rng: random.Random, pattern: str = LOCK_KEYS) -> None:
     """Single locks vanish under those who hold them, for two seconds on end."""
     until = time.monotonic() + 2
     while time.monotonic() < until:
         with suppress(RedisError):
             any_ = rng.randrange(1000)
-            gone: Any = await asyncio.to_thread(world.redis.eval, DELETE_ONE, 0, which, any_)
-            world.ledger.chaos["locks deleted"] += int(gone)
+            gone: Any = await asyncio.to_thread(
+                world.redis.eval, DELETE_ONE_SCRIPT, 0, pattern, any_
+            )
+            world.run_log.chaos["locks deleted"] += int(gone)
         await asyncio.sleep(0.001)
 
 
@@ -134,15 +140,17 @@ async def rush_without_locks(world: World, rng: random.Random) -> None:
     await asyncio.gather(rush(world, slot, rng), delete_locks(world, chance, its_lock))
 
 
-async def run_out_holds(world: World, rng: random.Random) -> None:
+async def expire_holds(world: World, rng: random.Random) -> None:
     """The time of most holds is over, as if the clock had jumped."""
     with suppress(PyMongoError):
-        world.ledger.chaos["holds run out"] += await asyncio.to_thread(shift_holds, world, rng, 0.7)
+        world.run_log.chaos["holds run out"] += await asyncio.to_thread(
+            end_holds_now, world, rng, 0.7
+        )
 
 
-def shift_holds(world: World, rng: random.Random, share: float) -> int:
+def end_holds_now(world: World, rng: random.Random, share: float) -> int:
     """Let this share of the slots' holds end now; returns how many."""
-    slots, shifted = world.truth["slots"], 0
+    slots, shifted = world.database["slots"], 0
     for slot in slots.find({"bookings.until": {"$gt": datetime.now(UTC)}}):
         if rng.random() > share:
             continue
@@ -161,31 +169,31 @@ def shift_holds(world: World, rng: random.Random, share: float) -> int:
 
 async def kill_mongod(world: World, rng: random.Random) -> None:
     """MongoDB dies and must come back with everything it acknowledged."""
-    world.ledger.mongo_leaves()
+    world.run_log.record_mongo_down()
     world.mongod.kill()
     await asyncio.sleep(rng.uniform(0, 8))
     try:
         await world.mongod.start()
     except SoakError as error:
-        world.ledger.violation("mongod", str(error))
-    world.ledger.mongo_is_back()
+        world.run_log.record_violation("mongod", str(error))
+    world.run_log.record_mongo_up()
 
 
-DEEDS: dict[str, Callable[[World, random.Random], Awaitable[None]]] = {
+EVENTS: dict[str, Callable[[World, random.Random], Awaitable[None]]] = {
     "kill app": kill_app,
     "stop app": stop_app,
     "kill worker": kill_worker,
     "stop worker": stop_worker,
     "pause worker": pause_worker,
-    "FLUSHALL": flush,
+    "FLUSHALL": flush_valkey,
     "kill Valkey": kill_valkey,
     "pause Valkey": pause_valkey,
     "delete locks": delete_locks,
-    "run out holds": run_out_holds,
+    "run out holds": expire_holds,
     "rush": rush_without_locks,
-    "FLUSHALL a line": partial(grow_line, then=flush),
-    "kill Valkey with a line": partial(grow_line, then=kill_valkey),
-    "kill worker with a line": partial(grow_line, then=kill_worker),
-    "kill app with a line": partial(grow_line, then=kill_app),
+    "FLUSHALL a line": partial(fill_queue, disturb=flush_valkey),
+    "kill Valkey with a line": partial(fill_queue, disturb=kill_valkey),
+    "kill worker with a line": partial(fill_queue, disturb=kill_worker),
+    "kill app with a line": partial(fill_queue, disturb=kill_app),
     "kill mongod": kill_mongod,
 }

@@ -1,91 +1,97 @@
 """What the people of a long run say to the desk, as the author of a client would write it."""
 
-BOOKING = """fragment B on Booking {
+BOOKING_FRAGMENT = """fragment B on Booking {
   id status heldUntil createdAt movedFrom movedTo user { id } slot { id }
   history { what at before after heldUntil }
 }"""
-SLOT = "fragment S on Slot { id remaining version capacity }"
-REFUSAL = "__typename ... on Refusal { code message }"
+SLOT_FRAGMENT = "fragment S on Slot { id remaining version capacity }"
+REFUSAL_FIELDS = "__typename ... on Refusal { code message }"
 
 BOOK = f"""mutation($input: BookSlotInput!) {{ answer: bookSlot(input: $input) {{
-  {REFUSAL}
+  {REFUSAL_FIELDS}
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ id }} }}
-}} }} {BOOKING} {SLOT}"""
-TICKET = f"""fragment T on Ticket {{ id status place outcome {{
+}} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
+TICKET_FRAGMENT = f"""fragment T on Ticket {{ id status place outcome {{
   __typename ... on Refusal {{ code message }}
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ id }} }}
-}} }} {BOOKING} {SLOT}"""
+}} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
 REQUEST = f"""mutation($input: BookSlotInput!) {{ answer: requestBooking(input: $input) {{
-  {REFUSAL}
+  {REFUSAL_FIELDS}
   ... on Ticket {{ ...T }}
   ... on AlreadyBooked {{ booking {{ id }} }}
-}} }} {TICKET}"""
-LOOK = f"""query($ticket: ID!) {{ answer: ticket(id: $ticket) {{ __typename ...T }} }} {TICKET}"""
-FOLLOW = f"""subscription($ticket: ID!) {{ ticket(id: $ticket) {{ ...T }} }} {TICKET}"""
+}} }} {TICKET_FRAGMENT}"""
+TICKET_QUERY = f"""query($ticket: ID!) {{ answer: ticket(id: $ticket) {{ __typename ...T }} }} {TICKET_FRAGMENT}"""
+TICKET_SUBSCRIPTION = (
+    f"""subscription($ticket: ID!) {{ ticket(id: $ticket) {{ ...T }} }} {TICKET_FRAGMENT}"""
+)
 BOOK_ALL = f"""mutation($input: BookSlotsInput!) {{ answer: bookSlots(input: $input) {{
-  {REFUSAL}
+  {REFUSAL_FIELDS}
   ... on AllBooked {{ bookings {{ ...B }} }}
   ... on ClaimsRefused {{ refusals {{ claim refusal {{
     __typename code ... on AlreadyBooked {{ booking {{ id }} }}
   }} }} }}
-}} }} {BOOKING}"""
+}} }} {BOOKING_FRAGMENT}"""
 MOVE = f"""mutation($input: MoveBookingInput!) {{ answer: moveBooking(input: $input) {{
-  {REFUSAL}
+  {REFUSAL_FIELDS}
   ... on BookingMoved {{ booking {{ ...B }} oldBooking {{ ...B }} slot {{ ...S }} }}
-}} }} {BOOKING} {SLOT}"""
+}} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
 
 
-def _on_booking(mutation: str, granted: str) -> str:
+def _booking_mutation(mutation: str, success_type: str) -> str:
     return f"""mutation($booking: ID!, $key: String, $wait: Int! = 5000) {{
       answer: {mutation}(bookingId: $booking, idempotencyKey: $key, waitMs: $wait) {{
-        {REFUSAL} ... on {granted} {{ booking {{ ...B }} slot {{ ...S }} }}
-    }} }} {BOOKING} {SLOT}"""
+        {REFUSAL_FIELDS} ... on {success_type} {{ booking {{ ...B }} slot {{ ...S }} }}
+    }} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
 
 
-CONFIRM = _on_booking("confirmBooking", "BookingConfirmed")
-EXTEND = _on_booking("extendHold", "HoldExtended")
-CANCEL = _on_booking("cancelBooking", "BookingCancelled")
+CONFIRM = _booking_mutation("confirmBooking", "BookingConfirmed")
+EXTEND = _booking_mutation("extendHold", "HoldExtended")
+CANCEL = _booking_mutation("cancelBooking", "BookingCancelled")
 
 JOIN = f"""mutation($slot: ID!, $wait: Int!) {{
   answer: joinWaitlist(slotId: $slot, waitMs: $wait) {{
-  {REFUSAL} ... on WaitlistJoined {{ position entry {{ id }} }}
+  {REFUSAL_FIELDS} ... on WaitlistJoined {{ position entry {{ id }} }}
 }} }}"""
 LEAVE = f"""mutation($slot: ID!, $wait: Int!) {{
-  answer: leaveWaitlist(slotId: $slot, waitMs: $wait) {{ {REFUSAL} }}
+  answer: leaveWaitlist(slotId: $slot, waitMs: $wait) {{ {REFUSAL_FIELDS} }}
 }}"""
 
 CREATE = f"""mutation($input: CreateSlotInput!) {{
-  answer: createSlot(input: $input) {{ {REFUSAL} ... on Slot {{ id }} }}
+  answer: createSlot(input: $input) {{ {REFUSAL_FIELDS} ... on Slot {{ id }} }}
 }}"""
 UPDATE = f"""mutation($input: UpdateSlotInput!) {{
-  answer: updateSlot(input: $input) {{ {REFUSAL} ... on Slot {{ id version }} }}
+  answer: updateSlot(input: $input) {{ {REFUSAL_FIELDS} ... on Slot {{ id version }} }}
 }}"""
-CALL_OFF = f"""mutation($slot: ID!) {{ answer: cancelSlot(slotId: $slot) {{ {REFUSAL} }} }}"""
+CANCEL_SLOT = (
+    f"""mutation($slot: ID!) {{ answer: cancelSlot(slotId: $slot) {{ {REFUSAL_FIELDS} }} }}"""
+)
 
-CAMPAIGN = f"""{REFUSAL} ... on Campaign {{ id version }}"""
+CAMPAIGN_FIELDS = f"""{REFUSAL_FIELDS} ... on Campaign {{ id version }}"""
 CREATE_CAMPAIGN = f"""mutation($input: CreateCampaignInput!) {{
-  answer: createCampaign(input: $input) {{ {CAMPAIGN} }}
+  answer: createCampaign(input: $input) {{ {CAMPAIGN_FIELDS} }}
 }}"""
 PUBLISH, UNPUBLISH = (
-    f"""mutation($campaign: ID!) {{ answer: {name}(campaignId: $campaign) {{ {CAMPAIGN} }} }}"""
+    f"""mutation($campaign: ID!) {{ answer: {name}(campaignId: $campaign) {{ {CAMPAIGN_FIELDS} }} }}"""
     for name in ("publishCampaign", "unpublishCampaign")
 )
 
-TEAM = f"""{REFUSAL} ... on Team {{ id }}"""
+TEAM_FIELDS = f"""{REFUSAL_FIELDS} ... on Team {{ id }}"""
 CREATE_TEAM = f"""mutation($name: String!) {{
-  answer: createTeam(input: {{name: $name}}) {{ {TEAM} }}
+  answer: createTeam(input: {{name: $name}}) {{ {TEAM_FIELDS} }}
 }}"""
 INVITE = f"""mutation($team: ID!, $email: EmailAddress!) {{
-  answer: inviteToTeam(input: {{teamId: $team, email: $email}}) {{ {TEAM} }}
+  answer: inviteToTeam(input: {{teamId: $team, email: $email}}) {{ {TEAM_FIELDS} }}
 }}"""
-ACCEPT = f"""mutation($team: ID!) {{ answer: acceptTeamInvitation(teamId: $team) {{ {TEAM} }} }}"""
-LEAVE_TEAM = f"""mutation($team: ID!) {{ answer: leaveTeam(teamId: $team) {{ {REFUSAL} }} }}"""
+ACCEPT = f"""mutation($team: ID!) {{ answer: acceptTeamInvitation(teamId: $team) {{ {TEAM_FIELDS} }} }}"""
+LEAVE_TEAM = (
+    f"""mutation($team: ID!) {{ answer: leaveTeam(teamId: $team) {{ {REFUSAL_FIELDS} }} }}"""
+)
 
-WATCH = """subscription($slots: [ID!]!) {
+AVAILABILITY = """subscription($slots: [ID!]!) {
   slotAvailability(slotIds: $slots) { slotId version capacity remaining isBooked status }
 }"""
-NEWS = """subscription { myBookings {
+BOOKING_EVENTS = """subscription { myBookings {
   what at by { id } booking { id status history { what at after } }
 } }"""

@@ -1,42 +1,44 @@
 """What organisers do to slots and what becomes of teams while everybody books."""
 
 from bench.soak import documents
-from bench.soak.ledger import Act, Json
-from bench.soak.scene import KINDS, bring_in, open_slot
+from bench.soak.ledger import ClientOperation, Json
+from bench.soak.scene import SLOT_KINDS, add_team_member, create_slot
 from bench.soak.sending import send
 from bench.soak.servers import SoakError
-from bench.soak.world import Person, World
+from bench.soak.world import SoakUser, World
 
-MOST_TRIES = 150
+MAX_ATTEMPTS = 150
 
 
-async def keep_slots(world: World, me: Person) -> None:
+async def edit_slots(world: World, user: SoakUser) -> None:
     """More places or fewer; now and then a slot is called off and another opened."""
-    slot = me.rng.choice(world.slots)
-    if me.rng.random() < 0.03:
-        await _call_off(world, me, slot)
+    slot = user.rng.choice(world.slots)
+    if user.rng.random() < 0.03:
+        await _cancel_slot(world, user, slot)
         return
-    changes: Json = {"slotId": f"slot_{slot}", "capacity": me.rng.choice((1, 2, 2, 3, 3, 4, 5))}
-    if me.rng.random() < 0.1 and slot not in world.choices:
-        changes = {"slotId": f"slot_{slot}", "waitlistOfferMinutes": me.rng.choice((1, None))}
-    act = Act("edit", me.id, documents.UPDATE, {"input": changes}, me.token)
-    world.ledger.acts.append(act)
-    await send(world, act, me.rng)
+    changes: Json = {"slotId": f"slot_{slot}", "capacity": user.rng.choice((1, 2, 2, 3, 3, 4, 5))}
+    if user.rng.random() < 0.1 and slot not in world.choice_groups:
+        changes = {"slotId": f"slot_{slot}", "waitlistOfferMinutes": user.rng.choice((1, None))}
+    act = ClientOperation("edit", user.id, documents.UPDATE, {"input": changes}, user.token)
+    world.run_log.operations.append(act)
+    await send(world, act, user.rng)
 
 
-async def _call_off(world: World, me: Person, slot: str) -> None:
-    act = Act("callOff", me.id, documents.CALL_OFF, {"slot": f"slot_{slot}"}, me.token)
-    world.ledger.acts.append(act)
-    await send(world, act, me.rng)
-    fields, later = dict(me.rng.choice(KINDS)[1]), 172_800.0
-    if slot in world.in_campaign:
+async def _cancel_slot(world: World, user: SoakUser, slot: str) -> None:
+    act = ClientOperation(
+        "callOff", user.id, documents.CANCEL_SLOT, {"slot": f"slot_{slot}"}, user.token
+    )
+    world.run_log.operations.append(act)
+    await send(world, act, user.rng)
+    fields, later = dict(user.rng.choice(SLOT_KINDS)[1]), 172_800.0
+    if slot in world.campaign_start_offsets_s:
         fields = {"campaignId": world.campaign, "capacity": 4, "waitlistOfferMinutes": 1}
-        later = world.in_campaign[slot]
-    if choice := world.choices.get(slot):
+        later = world.campaign_start_offsets_s[slot]
+    if choice := world.choice_groups.get(slot):
         fields["choice"] = choice
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_ATTEMPTS):
         try:
-            await open_slot(world, me, fields, later)
+            await create_slot(world, user, fields, later)
         except SoakError:  # MongoDB is away
             if not await world.sleep(0.5):
                 return
@@ -46,14 +48,14 @@ async def _call_off(world: World, me: Person, slot: str) -> None:
         world.slots.remove(slot)
 
 
-async def reshuffle_team(world: World, me: Person) -> None:
+async def reshuffle_team(world: World, user: SoakUser) -> None:
     """Leave a team and come back, so that what others saw of it is stale."""
-    team = next((team for team in world.teams if me in team.members[1:]), None)
+    team = next((team for team in world.teams if user in team.members[1:]), None)
     if team is None:
         return
-    team.members.remove(me)
-    act = Act("leaveTeam", me.id, documents.LEAVE_TEAM, {"team": team.id}, me.token)
-    await send(world, act, me.rng)
-    await world.sleep(me.rng.uniform(0, 1))
-    await bring_in(world, team, team.members[0], me)
-    team.members.append(me)
+    team.members.remove(user)
+    act = ClientOperation("leaveTeam", user.id, documents.LEAVE_TEAM, {"team": team.id}, user.token)
+    await send(world, act, user.rng)
+    await world.sleep(user.rng.uniform(0, 1))
+    await add_team_member(world, team, team.members[0], user)
+    team.members.append(user)

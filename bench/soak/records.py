@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.soak.ledger import Json
 
-MAKINGS = {
+CREATION_STATUSES = {
     "booked": {"confirmed"},
     "held": {"held"},
     "promoted": {"confirmed"},
@@ -15,7 +15,7 @@ MAKINGS = {
     "moved": {"confirmed", "held"},
 }
 # What may follow which status, and the status after it.
-CHANGES = {
+TRANSITIONS = {
     ("confirmed", "held"): "confirmed",
     ("extended", "held"): "held",
     ("moved", "held"): "cancelled",
@@ -24,97 +24,97 @@ CHANGES = {
     ("cancelled", "confirmed"): "cancelled",
     ("expired", "held"): "expired",
 }
-LIVE = ("held", "confirmed")
+LIVE_STATUSES = ("held", "confirmed")
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class BookingRecord:
     """One booking with all that happened to it. Ids are in hex."""
 
     id: str
-    slot: str
-    user: str
-    live: bool
-    log: list[Json]
-    waited: datetime | None
-    origin: str | None
-    target: str | None
+    slot_id: str
+    user_id: str
+    is_live: bool
+    history: list[Json]
+    waiting_since: datetime | None
+    moved_from: str | None
+    moved_to: str | None
 
     @property
     def status(self) -> str:
         """Where it is in its life."""
-        return str(self.log[-1]["to"])
+        return str(self.history[-1]["to"])
 
     @property
-    def at(self) -> datetime:
+    def created_at(self) -> datetime:
         """When it was made."""
-        made: datetime = self.log[0]["at"]
+        made: datetime = self.history[0]["at"]
         return made
 
     @property
-    def by(self) -> str | None:
+    def created_by(self) -> str | None:
         """Who made it."""
-        by = self.log[0]["by"]
+        by = self.history[0]["by"]
         return str(by) if by else None
 
     @property
-    def deeds(self) -> list[str]:
+    def actions(self) -> list[str]:
         """What happened to it, the oldest first."""
-        return [str(entry["do"]) for entry in self.log]
+        return [str(entry["do"]) for entry in self.history]
 
 
-def live_records(slot: Json) -> Iterator[Record]:
+def live_records(slot: Json) -> Iterator[BookingRecord]:
     """The bookings in a slot's document: live, unless the slot was called off."""
     off = slot.get("calledOff")
     for entry in slot["bookings"]:
-        record = _record(str(entry["id"]), str(slot["_id"]), entry, live=off is None)
+        record = _record(str(entry["id"]), str(slot["_id"]), entry, is_live=off is None)
         if off is not None:
             end = {"at": off["at"], "by": off["by"], "do": "cancelled", "to": "cancelled"}
-            record = replace(record, log=[*record.log, end])
+            record = replace(record, history=[*record.history, end])
         yield record
 
 
-def ended_record(document: Json) -> Record:
+def ended_record(document: Json) -> BookingRecord:
     """The booking of a document of ended ones."""
-    return _record(str(document["_id"]), str(document["slot"]), document, live=False)
+    return _record(str(document["_id"]), str(document["slot"]), document, is_live=False)
 
 
-def _record(booking_id: str, slot_id: str, kept: Json, *, live: bool) -> Record:
-    plain = [{"at": kept.get("at"), "by": kept["user"], "do": "booked", "to": "confirmed"}]
-    origin, target = (_ref(kept.get(name)) for name in ("from", "to"))
-    return Record(
+def _record(booking_id: str, slot_id: str, document: Json, *, is_live: bool) -> BookingRecord:
+    plain = [{"at": document.get("at"), "by": document["user"], "do": "booked", "to": "confirmed"}]
+    origin, target = (_ref(document.get(name)) for name in ("from", "to"))
+    return BookingRecord(
         booking_id,
         slot_id,
-        str(kept["user"]),
-        live,
-        kept.get("log", plain),
-        kept.get("waited"),
+        str(document["user"]),
+        is_live,
+        document.get("log", plain),
+        document.get("waited"),
         origin,
         target,
     )
 
 
-def _ref(kept: Any) -> str | None:
-    return str(kept["id"]) if kept else None
+def _ref(reference: Any) -> str | None:
+    return str(reference["id"]) if reference else None
 
 
-def flaw(record: Record) -> str | None:
+def history_problem(record: BookingRecord) -> str | None:
     """What is wrong with a log, if anything is."""
-    first, status = record.log[0], str(record.log[0]["to"])
-    if status not in MAKINGS.get(first["do"], ()):
+    first, status = record.history[0], str(record.history[0]["to"])
+    if status not in CREATION_STATUSES.get(first["do"], ()):
         return f"begins with {first['do']} to {status}"
-    for entry in record.log[1:]:
-        if CHANGES.get((entry["do"], status)) != entry["to"]:
+    for entry in record.history[1:]:
+        if TRANSITIONS.get((entry["do"], status)) != entry["to"]:
             return f"{entry['do']} makes {status} {entry['to']}"
         status = entry["to"]
-    if record.live != (status in LIVE):
-        return f"{'lives' if record.live else 'ended'} and is {status}"
-    if (status in ("held", "expired")) != ("until" in record.log[-1]):
-        return f"is {status} and {'has' if 'until' in record.log[-1] else 'has no'} end"
-    if (first["do"] in ("promoted", "offered")) != (record.waited is not None):
-        return f"begins with {first['do']} and waited since {record.waited}"
-    if ((first["do"] == "moved") != bool(record.origin)) or (
-        (not record.live and record.deeds[-1] == "moved") != bool(record.target)
+    if record.is_live != (status in LIVE_STATUSES):
+        return f"{'lives' if record.is_live else 'ended'} and is {status}"
+    if (status in ("held", "expired")) != ("until" in record.history[-1]):
+        return f"is {status} and {'has' if 'until' in record.history[-1] else 'has no'} end"
+    if (first["do"] in ("promoted", "offered")) != (record.waiting_since is not None):
+        return f"begins with {first['do']} and waited since {record.waiting_since}"
+    if ((first["do"] == "moved") != bool(record.moved_from)) or (
+        (not record.is_live and record.actions[-1] == "moved") != bool(record.moved_to)
     ):
-        return f"does not say where it moved: {record.deeds}"
+        return f"does not say where it moved: {record.actions}"
     return None

@@ -4,126 +4,141 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from bench.soak.keys import kept_id, key_hash
-from bench.soak.ledger import Act, Ledger, Send, Telling, TicketKey, hex_of, key_of_ticket
-from bench.soak.records import Record
+from bench.soak.keys import key_hash, record_id_of
+from bench.soak.ledger import (
+    ClientOperation,
+    RunLog,
+    SentRequest,
+    TicketKey,
+    TicketObservation,
+    parse_ticket_key,
+    raw_id,
+)
+from bench.soak.records import BookingRecord
 
 # By the id of a kept answer its name and, of a booking, the booking's id.
-Kept = Mapping[str, tuple[str, str | None]]
-LOST_MARK = "RequestLost"
+OutcomesByRecordId = Mapping[str, tuple[str, str | None]]
+LOST_RECORD = "RequestLost"
 
 
 @dataclass(slots=True)
-class Story:
+class TicketHistory:
     """All that was told under one key: the acts that were given its tickets, and who asked again.
 
     `asks` are those who sent the key itself. Nobody else can send one that was made for a ticket.
     """
 
     key: TicketKey
-    acts: list[Act] = field(default_factory=list)
-    asks: list[Send] = field(default_factory=list)
-    told: list[Telling] = field(default_factory=list)
+    operations: list[ClientOperation] = field(default_factory=list)
+    requests: list[SentRequest] = field(default_factory=list)
+    observations: list[TicketObservation] = field(default_factory=list)
 
     @property
-    def last(self) -> Telling:
+    def last(self) -> TicketObservation:
         """What was asked for last."""
-        return max(self.told, key=Telling.asked_last)
+        return max(self.observations, key=TicketObservation.request_order)
 
     @property
-    def answered(self) -> list[Telling]:
+    def answered(self) -> list[TicketObservation]:
         """Every time that it was told as answered, the first heard first."""
-        answers = (telling for telling in self.told if telling.status == "ANSWERED")
-        return sorted(answers, key=lambda telling: telling.ended)
+        answers = (telling for telling in self.observations if telling.status == "ANSWERED")
+        return sorted(answers, key=lambda telling: telling.ended_at)
 
-    def asked_after(self, lost: Telling) -> bool:
+    def was_retried_after(self, lost: TicketObservation) -> bool:
         """Whether its key may have been asked again after it was told so."""
-        return any(sent.unknown or sent.ended > lost.began for sent in self.asks)
+        return any(sent.is_unknown or sent.ended_at > lost.started_at for sent in self.requests)
 
 
-def stories(ledger: Ledger) -> dict[TicketKey, Story]:
+def ticket_histories(run_log: RunLog) -> dict[TicketKey, TicketHistory]:
     """By key what was told of its tickets."""
-    found: dict[TicketKey, Story] = {}
-    for telling in ledger.tellings:
-        found.setdefault(telling.key, Story(telling.key)).told.append(telling)
-    for act in ledger.acts:
+    found: dict[TicketKey, TicketHistory] = {}
+    for telling in run_log.ticket_observations:
+        found.setdefault(telling.key, TicketHistory(telling.key)).observations.append(telling)
+    for act in run_log.operations:
         if act.name != "request":
             continue
-        given = {key_of_ticket(s.answer["id"]) for s in act.sends if s.outcome == "Ticket"}
+        given = {parse_ticket_key(s.response["id"]) for s in act.requests if s.outcome == "Ticket"}
         for key in given & found.keys():
-            found[key].acts.append(act)
-        if act.key is not None and (story := found.get((act.by, key_hash(act)))):
-            story.asks += act.sends
+            found[key].operations.append(act)
+        if act.idempotency_key is not None and (story := found.get((act.user_id, key_hash(act)))):
+            story.requests += act.requests
     return found
 
 
-def ends(ledger: Ledger) -> Counter[str]:
+def count_ticket_ends(run_log: RunLog) -> Counter[str]:
     """How the tickets ended, a key each."""
-    return Counter(story.last.said for story in stories(ledger).values())
+    return Counter(story.last.outcome_name for story in ticket_histories(run_log).values())
 
 
-def check_tickets(ledger: Ledger, records: Mapping[str, Record], kept: Kept) -> None:
+def check_tickets(
+    run_log: RunLog, records: Mapping[str, BookingRecord], recorded_outcomes: OutcomesByRecordId
+) -> None:
     """Hold what was told of tickets against itself, the records and the kept answers."""
-    known = stories(ledger)
+    known = ticket_histories(run_log)
     for story in known.values():
-        ledger.checks["tickets"] += 1
-        ledger.compared += max(len(story.answered) - 1, 0)
+        run_log.checks["tickets"] += 1
+        run_log.compared_responses += max(len(story.answered) - 1, 0)
         name = f"key {story.key[1]} of {story.key[0]}"
         for kind, wrong in (
-            *_ending(story),
-            *_changes(story),
-            *_losses(ledger, story),
-            *_bookings(story, records),
-            *_kept(story, kept),
+            *_ending_problems(story),
+            *_change_problems(story),
+            *_loss_problems(run_log, story),
+            *_booking_problems(story, records),
+            *_record_problems(story, recorded_outcomes),
         ):
-            ledger.violation(kind, f"{name}: {wrong}")
-    _check_shared(ledger, known.values())
+            run_log.record_violation(kind, f"{name}: {wrong}")
+    _check_shared(run_log, known.values())
 
 
-Flaws = Iterable[tuple[str, str]]
+Problems = Iterable[tuple[str, str]]
 
 
-def _ending(story: Story) -> Flaws:
-    if any(telling.status == "SET_ASIDE" for telling in story.told):
-        yield "ticket set aside", story.last.ticket["id"]
-    elif not story.last.final:
-        yield "ticket without an end", f"{story.last.said} at {story.last.ended:.3f}"
+def _ending_problems(history: TicketHistory) -> Problems:
+    if any(telling.status == "SET_ASIDE" for telling in history.observations):
+        yield "ticket set aside", history.last.ticket["id"]
+    elif not history.last.is_final:
+        yield "ticket without an end", f"{history.last.outcome_name} at {history.last.ended_at:.3f}"
 
 
-def _changes(story: Story) -> Flaws:
+def _change_problems(history: TicketHistory) -> Problems:
     """It stays answered with one answer, and lost until its person asks again."""
-    if story.answered:
-        first = story.answered[0]
-        for telling in story.answered:
+    if history.answered:
+        first = history.answered[0]
+        for telling in history.answered:
             if telling.outcome != first.outcome:
                 yield "ticket answers differ", f"{first.outcome} and {telling.outcome}"
-        for telling in story.told:
-            if telling.status != "ANSWERED" and telling.began > first.ended:
-                late = telling.began - first.ended
-                yield "ticket taken back", f"{telling.said} {late:.3f} s after {first.said}"
-    for lost in story.told:
-        if lost.status != "LOST" or story.asked_after(lost):
+        for telling in history.observations:
+            if telling.status != "ANSWERED" and telling.started_at > first.ended_at:
+                late = telling.started_at - first.ended_at
+                yield (
+                    "ticket taken back",
+                    f"{telling.outcome_name} {late:.3f} s after {first.outcome_name}",
+                )
+    for lost in history.observations:
+        if lost.status != "LOST" or history.was_retried_after(lost):
             continue
-        for telling in story.told:
-            if telling.status != "LOST" and telling.began > lost.ended:
-                yield "ticket lost and found", f"{telling.said} at {telling.ended:.3f}"
+        for telling in history.observations:
+            if telling.status != "LOST" and telling.started_at > lost.ended_at:
+                yield "ticket lost and found", f"{telling.outcome_name} at {telling.ended_at:.3f}"
 
 
-def _losses(ledger: Ledger, story: Story) -> Flaws:
+def _loss_problems(run_log: RunLog, history: TicketHistory) -> Problems:
     """Lost is only what stood in line when Redis lost something."""
-    lost = [telling for telling in story.told if telling.status == "LOST"]
+    lost = [telling for telling in history.observations if telling.status == "LOST"]
     if not lost:
         return
-    ledger.checks["lost tickets"] += 1
-    began = min(sent.began for act in story.acts for sent in act.sends)
-    ended = min(telling.ended for telling in lost)
-    if not any(since <= ended and began <= until for since, until in ledger.losses):
+    run_log.checks["lost tickets"] += 1
+    began = min(sent.started_at for act in history.operations for sent in act.requests)
+    ended = min(telling.ended_at for telling in lost)
+    if not any(since <= ended and began <= until for since, until in run_log.redis_losses):
         yield "ticket lost in vain", f"asked for at {began:.3f}, lost at {ended:.3f}"
 
 
-def _bookings(story: Story, records: Mapping[str, Record]) -> Flaws:
+def _booking_problems(history: TicketHistory, records: Mapping[str, BookingRecord]) -> Problems:
     """The booking that was told is there, once, for whoever it was asked for."""
-    told = {hex_of(t.outcome["booking"]["id"]) for t in story.answered if t.said == "Booked"}
+    told = {
+        raw_id(t.outcome["booking"]["id"]) for t in history.answered if t.outcome_name == "Booked"
+    }
     if len(told) > 1:
         yield "ticket booked twice", f"{sorted(told)}"
     for booking in told:
@@ -131,43 +146,47 @@ def _bookings(story: Story, records: Mapping[str, Record]) -> Flaws:
         if record is None:
             yield "ticket without its booking", f"{booking} is nowhere"
             continue
-        wanted = {claim for act in story.acts for claim in act.claims}
-        if wanted != {(record.slot, record.user)}:
-            what = f"{booking} is of {record.user} in {record.slot}, asked for was {wanted}"
+        wanted = {claim for act in history.operations for claim in act.claims}
+        if wanted != {(record.slot_id, record.user_id)}:
+            what = f"{booking} is of {record.user_id} in {record.slot_id}, asked for was {wanted}"
             yield "ticket without its booking", what
 
 
-def _kept(story: Story, kept: Kept) -> Flaws:
+def _record_problems(history: TicketHistory, recorded_outcomes: OutcomesByRecordId) -> Problems:
     """What is kept under the key is what was told."""
-    name, booking = kept.get(kept_id(*story.key), (LOST_MARK, None))
-    if story.answered:
-        first = story.answered[0]
-        told = first.outcome.get("booking") if first.said == "Booked" else None
-        if name != first.said or (told and hex_of(told["id"]) != booking):
-            yield "ticket kept otherwise", f"told {first.said}, kept {name} {booking}"
-    elif story.last.status == "LOST" and name != LOST_MARK and not story.asked_after(story.last):
+    name, booking = recorded_outcomes.get(record_id_of(*history.key), (LOST_RECORD, None))
+    if history.answered:
+        first = history.answered[0]
+        told = first.outcome.get("booking") if first.outcome_name == "Booked" else None
+        if name != first.outcome_name or (told and raw_id(told["id"]) != booking):
+            yield "ticket kept otherwise", f"told {first.outcome_name}, kept {name} {booking}"
+    elif (
+        history.last.status == "LOST"
+        and name != LOST_RECORD
+        and not history.was_retried_after(history.last)
+    ):
         yield "ticket lost and kept", f"kept {name} {booking}"
 
 
-def _check_shared(ledger: Ledger, known: Iterable[Story]) -> None:
+def _check_shared(run_log: RunLog, histories: Iterable[TicketHistory]) -> None:
     """One booking answers one key."""
     owners: defaultdict[str, set[TicketKey]] = defaultdict(set)
-    for story in known:
+    for story in histories:
         for telling in story.answered:
-            if telling.said == "Booked":
-                owners[hex_of(telling.outcome["booking"]["id"])].add(story.key)
+            if telling.outcome_name == "Booked":
+                owners[raw_id(telling.outcome["booking"]["id"])].add(story.key)
     for booking, keys in owners.items():
-        ledger.checks["bookings by ticket"] += 1
+        run_log.checks["bookings by ticket"] += 1
         if len(keys) > 1:
-            ledger.violation("tickets share a booking", f"{booking}: {sorted(keys)}")
+            run_log.record_violation("tickets share a booking", f"{booking}: {sorted(keys)}")
 
 
-def check_line(ledger: Ledger, left: Mapping[str, int]) -> None:
+def check_queue_is_empty(run_log: RunLog, counts: Mapping[str, int]) -> None:
     """Nobody is left in line, nothing was set aside, and nothing is known of those who left.
 
     `left`: how much there is under each key of the queue once all tickets have ended.
     """
-    for key, count in sorted(left.items()):
-        ledger.checks["keys of the queue"] += 1
+    for key, count in sorted(counts.items()):
+        run_log.checks["keys of the queue"] += 1
         if count:
-            ledger.violation("left in line", f"{key}: {count}")
+            run_log.record_violation("left in line", f"{key}: {count}")

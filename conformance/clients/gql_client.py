@@ -14,31 +14,31 @@ from gql.transport.exceptions import TransportError, TransportQueryError
 from gql.transport.websockets import WebsocketsTransport
 from websockets.exceptions import ConnectionClosed
 
-RETRY_S = 0.1
+RETRY_DELAY_S = 0.1
 AUTHORIZATION = {"authorization": f"Bearer {os.environ['TOKEN']}"} if os.environ["TOKEN"] else {}
 
 Json = dict[str, Any]
 
 
-def tell(act: Json, told: Json) -> None:
+def reply(command: Json, content: Json) -> None:
     """Answer an act."""
-    print(json.dumps({"id": act["id"], **told}), flush=True)
+    print(json.dumps({"id": command["id"], **content}), flush=True)
 
 
-async def ask(act: Json) -> None:
+async def execute(command: Json) -> None:
     """A query or a mutation over HTTP."""
     transport = AIOHTTPTransport(os.environ["URL"], headers=AUTHORIZATION)
-    request = GraphQLRequest(act["query"], variable_values=act["variables"])
+    request = GraphQLRequest(command["query"], variable_values=command["variables"])
     try:
         async with Client(transport=transport) as session:
-            tell(act, {"data": await session.execute(request)})
+            reply(command, {"data": await session.execute(request)})
     except TransportQueryError as error:
-        tell(act, {"data": error.data, "errors": error.errors})
+        reply(command, {"data": error.data, "errors": error.errors})
     except TransportError as error:
-        tell(act, {"failed": repr(error)})
+        reply(command, {"failed": repr(error)})
 
 
-async def subscribe(act: Json) -> None:
+async def subscribe(command: Json) -> None:
     """A subscription over a socket of its own, which is opened again when it breaks."""
     while True:
         transport = WebsocketsTransport(
@@ -48,24 +48,24 @@ async def subscribe(act: Json) -> None:
         )
         try:
             async with Client(transport=transport) as session:
-                return await _follow(act, session)
+                return await _follow(command, session)
         except TransportQueryError as error:
-            return tell(act, {"errors": error.errors})
+            return reply(command, {"errors": error.errors})
         except (TransportError, ConnectionClosed, OSError):
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(RETRY_DELAY_S)
 
 
-async def _follow(act: Json, session: AsyncClientSession) -> None:
-    request = GraphQLRequest(act["query"], variable_values=act["variables"])
+async def _follow(command: Json, session: AsyncClientSession) -> None:
+    request = GraphQLRequest(command["query"], variable_values=command["variables"])
     async for data in session.subscribe(request):
-        tell(act, {"data": data})
-    tell(act, {"complete": True})
+        reply(command, {"data": data})
+    reply(command, {"complete": True})
 
 
 async def main() -> None:
     """Do what the lines on standard input say, until they end."""
     running: dict[int, asyncio.Task[None]] = {}
-    acts: dict[str, Callable[[Json], Awaitable[None]]] = {"ask": ask, "subscribe": subscribe}
+    acts: dict[str, Callable[[Json], Awaitable[None]]] = {"ask": execute, "subscribe": subscribe}
     while line := await asyncio.to_thread(sys.stdin.readline):
         act = json.loads(line)
         if act["act"] == "unsubscribe":

@@ -12,45 +12,45 @@ from pathlib import Path
 from typing import Any
 
 from bench.launching import PROJECT
-from conformance.apps import App
+from conformance.apps import ConformanceApp
 
-TOLD_WITHIN_S = 20.0
-LONGEST_LINE = 2**20
+RESPONSE_TIMEOUT_S = 20.0
+MAX_LINE_BYTES = 2**20
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ClientLibrary:
     """A client library, and the command that runs it."""
 
     name: str
     command: tuple[str, ...]
 
 
-KINDS = (
-    Kind("graphql-ws", ("node", "graphql_ws.js")),
-    Kind("@urql/core", ("node", "urql.js")),
-    Kind("@apollo/client", ("node", "apollo.js")),
-    Kind("gql (Python)", (sys.executable, "-m", "conformance.clients.gql_client")),
+CLIENT_LIBRARIES = (
+    ClientLibrary("graphql-ws", ("node", "graphql_ws.js")),
+    ClientLibrary("@urql/core", ("node", "urql.js")),
+    ClientLibrary("@apollo/client", ("node", "apollo.js")),
+    ClientLibrary("gql (Python)", (sys.executable, "-m", "conformance.clients.gql_client")),
 )
 
 
 @dataclass(slots=True)
-class Remote:
+class RemoteClient:
     """A running client; answers stand in a queue for each act."""
 
     process: asyncio.subprocess.Process
-    told: dict[int, asyncio.Queue[Json]] = field(default_factory=dict)
+    responses: dict[int, asyncio.Queue[Json]] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=count)
 
-    async def ask(self, query: str, **variables: Any) -> Json:
+    async def execute(self, document: str, **variables: Any) -> Json:
         """What the client says of a query or a mutation. Errors: TimeoutError."""
-        return await self.next(await self._act("ask", query, variables))
+        return await self.next(await self._start("ask", document, variables))
 
-    async def subscribe(self, query: str, **variables: Any) -> int:
+    async def subscribe(self, document: str, **variables: Any) -> int:
         """Begin a subscription; its number."""
-        return await self._act("subscribe", query, variables)
+        return await self._start("subscribe", document, variables)
 
     async def unsubscribe(self, number: int) -> None:
         """End it."""
@@ -58,12 +58,12 @@ class Remote:
 
     async def next(self, number: int) -> Json:
         """What comes next of an act. Errors: TimeoutError."""
-        return await asyncio.wait_for(self.told[number].get(), TOLD_WITHIN_S)
+        return await asyncio.wait_for(self.responses[number].get(), RESPONSE_TIMEOUT_S)
 
-    async def _act(self, act: str, query: str, variables: Mapping[str, Any]) -> int:
+    async def _start(self, command: str, document: str, variables: Mapping[str, Any]) -> int:
         number = next(self._numbers)
-        self.told[number] = asyncio.Queue()
-        await self._write({"id": number, "act": act, "query": query, "variables": variables})
+        self.responses[number] = asyncio.Queue()
+        await self._write({"id": number, "act": command, "query": document, "variables": variables})
         return number
 
     async def _write(self, message: Json) -> None:
@@ -76,11 +76,13 @@ class Remote:
         assert self.process.stdout is not None  # noqa: S101
         async for line in self.process.stdout:
             message: Json = json.loads(line)
-            self.told[message.pop("id")].put_nowait(message)
+            self.responses[message.pop("id")].put_nowait(message)
 
 
 @asynccontextmanager
-async def remote(kind: Kind, app: App, token: str, home: Path, log: Path) -> AsyncIterator[Remote]:
+async def start_client(
+    library: ClientLibrary, app: ConformanceApp, token: str, home: Path, log: Path
+) -> AsyncIterator[RemoteClient]:
     """A client of the app with this token (an empty one: nobody's), ended on leaving."""
     environment = {
         **os.environ,
@@ -91,15 +93,15 @@ async def remote(kind: Kind, app: App, token: str, home: Path, log: Path) -> Asy
     }
     with log.open("ab") as errors:
         process = await asyncio.create_subprocess_exec(
-            *kind.command,
+            *library.command,
             cwd=home,
             env=environment,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
-            limit=LONGEST_LINE,
+            limit=MAX_LINE_BYTES,
         )
-    client = Remote(process)
+    client = RemoteClient(process)
     reading = asyncio.create_task(client.read())
     try:
         yield client

@@ -5,20 +5,22 @@ from pathlib import Path
 
 import httpx
 
-from conformance.apps import App
+from conformance.apps import ConformanceApp
 from conformance.clients.checks import CHECKS
-from conformance.clients.remote import Kind, remote
-from conformance.clients.scene import CREATE, Scene, post, register, sign_in
+from conformance.clients.remote import ClientLibrary, start_client
+from conformance.clients.scene import CREATE, Scene, execute, register, sign_in
 
 
-async def disappointments(kind: Kind, app: App, home: Path, log: Path) -> list[str]:
+async def failed_checks(
+    library: ClientLibrary, app: ConformanceApp, home: Path, log: Path
+) -> list[str]:
     """The checks that the client does not pass, each with the reason."""
     async with AsyncExitStack() as stack:
         http = await stack.enter_async_context(httpx.AsyncClient(trust_env=False, timeout=30))
         admin, token = await sign_in(http, app), await register(http, app)
-        slot = str((await post(http, app, admin, CREATE))["id"])
+        slot = str((await execute(http, app, admin, CREATE))["id"])
         member, nobody, pretender = [
-            await stack.enter_async_context(remote(kind, app, each, home, log))
+            await stack.enter_async_context(start_client(library, app, each, home, log))
             for each in (token, "", f"{token}x")
         ]
         scene = Scene(app, member, nobody, pretender, http, admin, slot)

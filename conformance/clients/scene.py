@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 
-from conformance.apps import ADMIN_EMAIL, ADMIN_PASSWORD, App
-from conformance.clients.remote import TOLD_WITHIN_S, Json, Remote
+from conformance.apps import ADMIN_EMAIL, ADMIN_PASSWORD, ConformanceApp
+from conformance.clients.remote import RESPONSE_TIMEOUT_S, Json, RemoteClient
 
 SIGN_IN = """mutation ($email: EmailAddress!, $password: String!) {
   login(input: {email: $email, password: $password}) { ... on Session { accessToken } }
@@ -37,14 +37,14 @@ CANCEL = """mutation ($booking: ID!) {
 WATCH = "subscription ($slots: [ID!]!) { slotAvailability(slotIds: $slots) { version remaining } }"
 
 
-class DisappointedError(Exception):
+class ClientCheckError(Exception):
     """A client did not tell what it should; the text says what it told."""
 
 
-def expect(true: bool, told: object) -> None:
+def expect(condition: bool, actual: object) -> None:
     """Errors: DisappointedError."""
-    if not true:
-        raise DisappointedError(f"it told {told}")
+    if not condition:
+        raise ClientCheckError(f"it told {actual}")
 
 
 def first_code(answer: Json) -> str | None:
@@ -58,47 +58,49 @@ def first_code(answer: Json) -> str | None:
 class Scene:
     """An admin who changes what the client watches, over plain HTTP."""
 
-    app: App
-    member: Remote
-    nobody: Remote
-    pretender: Remote
+    app: ConformanceApp
+    member: RemoteClient
+    anonymous: RemoteClient
+    impostor: RemoteClient
     http: httpx.AsyncClient
-    admin: str
-    slot: str
-    watched: int = -1
-    booking: str | None = None
+    admin_token: str
+    slot_id: str
+    subscription_id: int = -1
+    booking_id: str | None = None
 
-    async def change(self) -> int:
+    async def change_slot(self) -> int:
         """Let the admin book, or cancel what they booked; the slot's version then."""
-        if self.booking is None:
-            booked = await post(self.http, self.app, self.admin, BOOK, slot=self.slot)
-            self.booking = str(booked["booking"]["id"])
+        if self.booking_id is None:
+            booked = await execute(self.http, self.app, self.admin_token, BOOK, slot=self.slot_id)
+            self.booking_id = str(booked["booking"]["id"])
             return int(booked["slot"]["version"])
-        gone = await post(self.http, self.app, self.admin, CANCEL, booking=self.booking)
-        self.booking = None
+        gone = await execute(self.http, self.app, self.admin_token, CANCEL, booking=self.booking_id)
+        self.booking_id = None
         return int(gone["slot"]["version"])
 
-    async def hears(self, version: int) -> None:
+    async def expect_version(self, version: int) -> None:
         """See that the subscription tells this version in the end. Errors: DisappointedError."""
-        async with asyncio.timeout(TOLD_WITHIN_S):
+        async with asyncio.timeout(RESPONSE_TIMEOUT_S):
             while True:
-                told = await self.member.next(self.watched)
+                told = await self.member.next(self.subscription_id)
                 expect(told.get("data") is not None and not told.get("errors"), told)
                 if told["data"]["slotAvailability"]["version"] >= version:
                     return
 
-    async def subscriptions(self) -> float:
+    async def active_subscriptions(self) -> float:
         """How many the server says are open."""
         text = (await self.http.get(self.app.url.replace("/graphql", "/metrics"))).text
         lines = (line.split() for line in text.splitlines())
         return next(float(line[1]) for line in lines if line[0] == "slotlock_subscriptions_active")
 
 
-async def post(http: httpx.AsyncClient, app: App, token: str, query: str, **variables: Any) -> Any:
+async def execute(
+    http: httpx.AsyncClient, app: ConformanceApp, token: str, document: str, **variables: Any
+) -> Any:
     """The only field of an answer without errors. Errors: DisappointedError."""
     response = await http.post(
         app.url,
-        json={"query": query, "variables": variables},
+        json={"query": document, "variables": variables},
         headers={"Authorization": f"Bearer {token}"} if token else {},
     )
     answer = response.json()
@@ -107,13 +109,13 @@ async def post(http: httpx.AsyncClient, app: App, token: str, query: str, **vari
     return field
 
 
-async def sign_in(http: httpx.AsyncClient, app: App) -> str:
+async def sign_in(http: httpx.AsyncClient, app: ConformanceApp) -> str:
     """The admin's token."""
     named = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
-    return str((await post(http, app, "", SIGN_IN, **named))["accessToken"])
+    return str((await execute(http, app, "", SIGN_IN, **named))["accessToken"])
 
 
-async def register(http: httpx.AsyncClient, app: App) -> str:
+async def register(http: httpx.AsyncClient, app: ConformanceApp) -> str:
     """A new member's token."""
     email = f"{secrets.token_hex(8)}@slotlock.test"
-    return str((await post(http, app, "", REGISTER, email=email))["accessToken"])
+    return str((await execute(http, app, "", REGISTER, email=email))["accessToken"])

@@ -13,7 +13,7 @@ from graphql import (
 
 from conformance.fuzz.seeds import Seeds
 
-KINDS = {
+ID_KINDS = {
     "slotId": "slots",
     "campaignId": "campaigns",
     "seriesId": "series",
@@ -22,31 +22,33 @@ KINDS = {
     "userId": "people",
     "by": "people",
 }
-FIELDS = {"slot": "slots", "campaign": "campaigns", "ticket": "tickets"}
+FIELD_ID_KINDS = {"slot": "slots", "campaign": "campaigns", "ticket": "tickets"}
 # Left to itself it makes any 32-bit number and any text, nearly all of which is refused at once.
-PLAIN: dict[str, list[str] | list[int]] = {
+PLAIN_VALUES: dict[str, list[str] | list[int]] = {
     "first": [1, 2, 100],
     "waitMs": [0, 1, 100],
     "idempotencyKey": ["one", "two", "three"],
 }
-PLAIN_SHARE, SEEDED_SHARE = 0.8, 0.5
+PLAIN_PROBABILITY, SEEDED_PROBABILITY = 0.8, 0.5
 
 
 def config(schema: GraphQLSchema, seeds: Seeds, cursors: dict[str, str]) -> str:
     """The text of schemathesis.toml."""
     everything = [seed for some in seeds.values() for seed in some]
     values: dict[str, list[str] | list[int]] = {**seeds, "everything": [*everything]}
-    values |= PLAIN
+    values |= PLAIN_VALUES
     values |= {f"cursor_{name}": [cursor] for name, cursor in cursors.items()}
     bindings = [
-        _binding(f"*.*.{path}", name, PLAIN_SHARE)
-        for name in PLAIN
+        _binding(f"*.*.{path}", name, PLAIN_PROBABILITY)
+        for name in PLAIN_VALUES
         for path in (name, f"input.{name}")
     ]
-    bindings += [_binding(f"*.{name}.after", f"cursor_{name}", SEEDED_SHARE) for name in cursors]
+    bindings += [
+        _binding(f"*.{name}.after", f"cursor_{name}", SEEDED_PROBABILITY) for name in cursors
+    ]
     for field, path in _ids(schema):
-        kind = KINDS.get(path.rpartition(".")[2]) or FIELDS.get(field, "everything")
-        bindings.append(_binding(f"*.{field}.{path}", kind, SEEDED_SHARE))
+        kind = ID_KINDS.get(path.rpartition(".")[2]) or FIELD_ID_KINDS.get(field, "everything")
+        bindings.append(_binding(f"*.{field}.{path}", kind, SEEDED_PROBABILITY))
     dictionaries = [
         f"[dictionaries.{name}]\nvalues = {json.dumps(some)}\n" for name, some in values.items()
     ]

@@ -21,12 +21,12 @@ from conformance.fuzz.scalars import register
 PLAN = json.loads(Path(os.environ["FUZZ_PLAN"]).read_text())
 TOKEN: str | None = PLAN["token"]
 # Whoever sends these is signed out by them, or by the next who sends them.
-ENDING = frozenset(PLAN["ending"])
-SPARE = cycle(PLAN["spare"])
+SIGN_OUT_OPERATIONS = frozenset(PLAN["ending"])
+SPARE_TOKENS = cycle(PLAN["spare"])
 # What it makes up is no cursor, so that every second page is asked for from its beginning.
 CURSOR = re.compile(r'\bafter: "(?:[^"\\]|\\.)*"')
-KEEPS_CURSOR = cycle((True, False))
-TOLD_A_FIELD = 3
+KEEP_CURSOR = cycle((True, False))
+MAX_EXAMPLES_PER_FIELD = 3
 
 register()
 
@@ -34,10 +34,10 @@ register()
 @schemathesis.hook
 def before_call(_context: HookContext, case: Case[Any], _kwargs: dict[str, Any]) -> None:
     """Sign the request, if anybody is signed in; let half of the lists begin at their beginning."""
-    if isinstance(case.body, str) and not next(KEEPS_CURSOR):
+    if isinstance(case.body, str) and not next(KEEP_CURSOR):
         case.body = CURSOR.sub("after: null", case.body)
     if TOKEN is not None:
-        token = next(SPARE) if case.operation.label in ENDING else TOKEN
+        token = next(SPARE_TOKENS) if case.operation.label in SIGN_OUT_OPERATIONS else TOKEN
         case.headers["Authorization"] = f"Bearer {token}"
 
 
@@ -54,12 +54,12 @@ class NoServerError:
         """Judge one answer. Errors: AssertionError."""
         label = case.operation.label
         self._sent[label] += 1
-        stays = TOKEN is not None and label not in ENDING
+        stays = TOKEN is not None and label not in SIGN_OUT_OPERATIONS
         found = judge(response.status_code, response.content, stays_signed_in=stays)
         self._executed[label] += found.executed
         if found.problem is not None:
             told = self._failures.setdefault(label, {})
-            if len(told) < TOLD_A_FIELD:
+            if len(told) < MAX_EXAMPLES_PER_FIELD:
                 told.setdefault(found.problem, str(case.body))
             raise AssertionError(found.problem)
 

@@ -11,43 +11,43 @@ from pathlib import Path
 from typing import Any
 
 from bench.launching import PROJECT
-from conformance.apps import App
+from conformance.apps import ConformanceApp
 from conformance.fuzz.config import config
 from conformance.fuzz.people import admin_token, member_tokens
-from conformance.fuzz.seeds import plant
+from conformance.fuzz.seeds import create_seeds
 from conformance.fuzz.subscriptions import fuzz_subscriptions
-from conformance.schema import COMMITTED
+from conformance.schema import SCHEMA_FILE
 from conformance.table import Row
-from slotlock.graphql.schema import executable
+from slotlock.graphql.schema import executable_schema
 
-KNOWN_PEOPLE, SPARE_PEOPLE = 5, 20
-ENDING = ("logout", "endSession", "endOtherSessions", "changePassword")
+SEEDED_USERS, SPARE_USERS = 5, 20
+SIGN_OUT_MUTATIONS = ("logout", "endSession", "endOtherSessions", "changePassword")
 OPTIONS = (
     *("--workers", "1", "--phases", "fuzzing", "--mode", "all", "--checks", "NoServerError"),
     *("--continue-on-failure", "--no-shrink", "--no-color"),
     *("--generation-database", "none", "--request-timeout", "60"),
 )
-KNOWN_CODES = (0, 1)
+EXPECTED_EXIT_CODES = (0, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Fuzzer:
     """A run of schemathesis that was started, and where it writes."""
 
-    who: str
+    caller: str
     examples: int
     process: subprocess.Popen[bytes]
     report: Path
     log: Path
 
 
-def fuzz(app: App, examples: int, folder: Path) -> list[Row]:
+def fuzz(app: ConformanceApp, examples: int, folder: Path) -> list[Row]:
     """Rows for who is signed in and for nobody, who ask at the same time, and for subscriptions."""
     admin = admin_token(app)
-    member_tokens(app, KNOWN_PEOPLE)
-    settings = config(executable, *plant(app, admin))
+    member_tokens(app, SEEDED_USERS)
+    settings = config(executable_schema, *create_seeds(app, admin))
     # Registered after those whose ids are sown, whom the admin will ban.
-    spare = member_tokens(app, SPARE_PEOPLE)
+    spare = member_tokens(app, SPARE_USERS)
     plans: dict[str, dict[str, Any]] = {
         "signed in": {"token": admin, "spare": spare},
         "not signed in": {"token": None, "spare": []},
@@ -55,7 +55,7 @@ def fuzz(app: App, examples: int, folder: Path) -> list[Row]:
     fuzzers: list[Fuzzer] = []
     try:
         for who, plan in plans.items():
-            fuzzers.append(_start(app, examples, who, plan, _home(folder, who, settings)))
+            fuzzers.append(_start(app, examples, who, plan, _prepare_folder(folder, who, settings)))
         subscriptions = fuzz_subscriptions(app, examples, admin)
         return [*(_row(fuzzer) for fuzzer in fuzzers), subscriptions]
     finally:
@@ -63,17 +63,19 @@ def fuzz(app: App, examples: int, folder: Path) -> list[Row]:
             fuzzer.process.kill()
 
 
-def _home(folder: Path, who: str, settings: str) -> Path:
-    home = folder / f"fuzz {who}"
+def _prepare_folder(folder: Path, caller: str, settings: str) -> Path:
+    home = folder / f"fuzz {caller}"
     home.mkdir()
     (home / "schemathesis.toml").write_text(settings)
     return home
 
 
-def _start(app: App, examples: int, who: str, plan: dict[str, Any], home: Path) -> Fuzzer:
-    ending = [f"Mutation.{name}" for name in ENDING]
+def _start(
+    app: ConformanceApp, examples: int, caller: str, plan: dict[str, Any], home: Path
+) -> Fuzzer:
+    ending = [f"Mutation.{name}" for name in SIGN_OUT_MUTATIONS]
     (home / "plan.json").write_text(json.dumps({**plan, "ending": ending}))
-    command = [sys.executable, "-m", "schemathesis.cli", "run", str(COMMITTED), "--url", app.url]
+    command = [sys.executable, "-m", "schemathesis.cli", "run", str(SCHEMA_FILE), "--url", app.url]
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "--max-examples", str(examples), *OPTIONS],
@@ -89,20 +91,20 @@ def _start(app: App, examples: int, who: str, plan: dict[str, Any], home: Path) 
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-    return Fuzzer(who, examples, process, home / "report.json", home / "log")
+    return Fuzzer(caller, examples, process, home / "report.json", home / "log")
 
 
 def _row(fuzzer: Fuzzer) -> Row:
     code = fuzzer.process.wait()
-    name = f"schemathesis, {fuzzer.who}"
+    name = f"schemathesis, {fuzzer.caller}"
     report: dict[str, Any] = {"sent": {}, "executed": {}, "failures": {}}
     with suppress(OSError, ValueError):
         report = json.loads(fuzzer.report.read_text())
     sent, failed = report["sent"], report["failures"]
     fields = set(_root_fields())
-    failures = [f"{field}: {_in_a_line(told)}" for field, told in failed.items()]
+    failures = [f"{field}: {_format_problems(told)}" for field, told in failed.items()]
     failures += [f"{field}: it was never asked for" for field in sorted(fields - set(sent))]
-    failures += _unheard(fuzzer, code, failures)
+    failures += _unreported_problems(fuzzer, code, failures)
     note = (
         f"{fuzzer.examples} examples a field, {sum(sent.values()):,} requests,"
         f" {sum(report['executed'].values()):,} executed"
@@ -111,17 +113,19 @@ def _row(fuzzer: Fuzzer) -> Row:
 
 
 def _root_fields() -> Iterator[str]:
-    for root in (executable.query_type, executable.mutation_type):
+    for root in (executable_schema.query_type, executable_schema.mutation_type):
         yield from (f"{root.name}.{field}" for field in root.fields) if root else ()
 
 
-def _in_a_line(told: dict[str, str]) -> str:
-    return "; ".join(f"{problem} for {' '.join(sent.split())}" for problem, sent in told.items())
+def _format_problems(problems: dict[str, str]) -> str:
+    return "; ".join(
+        f"{problem} for {' '.join(sent.split())}" for problem, sent in problems.items()
+    )
 
 
-def _unheard(fuzzer: Fuzzer, code: int, failures: Sequence[str]) -> list[str]:
+def _unreported_problems(fuzzer: Fuzzer, code: int, failures: Sequence[str]) -> list[str]:
     """What schemathesis complains of that our check did not see: it hangs up, it cannot go on."""
-    if code == 0 or (code in KNOWN_CODES and failures):
+    if code == 0 or (code in EXPECTED_EXIT_CODES and failures):
         return []
     said = fuzzer.log.read_text(errors="replace").strip().splitlines()[-15:]
     return [f"it ended with {code}: {' | '.join(line for line in said if line)}"]

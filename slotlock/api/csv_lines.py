@@ -10,7 +10,7 @@ from io import StringIO
 _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r])")
 
 
-def defused(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """The cell as text for every spreadsheet: an apostrophe before what would be a formula."""
     return _FORMULA.sub(r"\1'", cell)
 
@@ -18,5 +18,5 @@ def defused(cell: str) -> str:
 def csv_line(cells: Sequence[str]) -> str:
     """A line with its end. Nothing in it is a formula."""
     line = StringIO()
-    csv.writer(line).writerow(map(defused, cells))
+    csv.writer(line).writerow(map(escape_formula, cells))
     return line.getvalue()

@@ -4,15 +4,15 @@ from pydantic import SecretStr
 
 from slotlock.api.app import build_app
 from slotlock.api.embedded import embedded_servers
-from slotlock.api.kept_secrets import DEFAULT_ADMIN, kept_secrets
-from slotlock.api.server import address_of, listen, serve
+from slotlock.api.kept_secrets import DEFAULT_ADMIN_EMAIL, dev_secrets
+from slotlock.api.server import base_url, bind, serve
 from slotlock.api.settings import Settings
 
 
 def run_dev(settings: Settings) -> int:
     """Run servers and app until a signal says stop. Errors: CannotStart, ListenError."""
     with (
-        listen(settings) as bound,
+        bind(settings) as bound,
         embedded_servers(
             settings.data_dir,
             mongo_url=settings.mongo_url,
@@ -21,8 +21,8 @@ def run_dev(settings: Settings) -> int:
             valkey=settings.valkey,
         ) as servers,
     ):
-        secret = kept_secrets(settings.data_dir)
-        email = settings.admin_email or DEFAULT_ADMIN
+        secret = dev_secrets(settings.data_dir)
+        email = settings.admin_email or DEFAULT_ADMIN_EMAIL
         given = settings.admin_password
         password = given.get_secret_value() if given else secret["admin_password"]
         whole = settings.model_copy(
@@ -36,12 +36,12 @@ def run_dev(settings: Settings) -> int:
         )
         app = build_app(whole, development=True)
         shown = "(the password in SLOTLOCK_ADMIN_PASSWORD)" if given else password
-        started = serve(whole, bound, app, lambda: _welcome(whole, email, shown))
+        started = serve(whole, bound, app, lambda: _print_banner(whole, email, shown))
     return 0 if started else 1
 
 
-def _welcome(settings: Settings, email: str, password: str) -> None:
-    address = address_of(settings)
+def _print_banner(settings: Settings, email: str, password: str) -> None:
+    address = base_url(settings)
     print(
         f"\nslotlock is running: {address}\n"
         f"  GraphQL and GraphiQL  {address}/graphql\n"

@@ -15,16 +15,16 @@ from prometheus_client import REGISTRY as OWN
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from slotlock.stores.queue import Queue
-from slotlock.stores.redis import RedisAwayError
+from slotlock.stores.queue import AdmissionQueue
+from slotlock.stores.redis import RedisUnavailableError
 
-QUEUED = Gauge(
+QUEUE_LENGTH = Gauge(
     "slotlock_queue_length",
     "Requests in the admission queue",
     ["partition"],
     multiprocess_mode="mostrecent",
 )
-SET_ASIDE = Gauge(
+DEAD_LETTERS = Gauge(
     "slotlock_queue_set_aside",
     "Requests that could not be served and wait for an operator",
     ["partition"],
@@ -60,7 +60,7 @@ async def readyz(request: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     """Prometheus text: of this process, or summed over all workers of one `serve`."""
-    await _count_queue(request.state.queue)
+    await _update_queue_gauges(request.state.queue)
     registry = OWN
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         registry = CollectorRegistry()
@@ -68,8 +68,8 @@ async def metrics(request: Request) -> Response:
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
-async def _count_queue(queue: Queue) -> None:
-    with contextlib.suppress(RedisAwayError):  # then the last counts stand
+async def _update_queue_gauges(queue: AdmissionQueue) -> None:
+    with contextlib.suppress(RedisUnavailableError):  # then the last counts stand
         for partition, (waiting, aside) in enumerate(await queue.lengths()):
-            QUEUED.labels(partition).set(waiting)
-            SET_ASIDE.labels(partition).set(aside)
+            QUEUE_LENGTH.labels(partition).set(waiting)
+            DEAD_LETTERS.labels(partition).set(aside)

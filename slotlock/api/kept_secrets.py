@@ -7,17 +7,17 @@ from pathlib import Path
 
 from slotlock.api.settings import SettingsError
 
-DEFAULT_ADMIN = "admin@slotlock.localhost"
+DEFAULT_ADMIN_EMAIL = "admin@slotlock.localhost"
 
 
-def secrets_file(data_dir: Path) -> Path:
+def secrets_path(data_dir: Path) -> Path:
     """Where the secrets of a data directory are, if there are any."""
     return data_dir / "secrets.json"
 
 
-def kept_secrets(data_dir: Path) -> dict[str, str]:
+def dev_secrets(data_dir: Path) -> dict[str, str]:
     """Secrets of this data directory, made once and readable by its owner only."""
-    path = secrets_file(data_dir)
+    path = secrets_path(data_dir)
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
         made = {
@@ -33,7 +33,7 @@ def kept_secrets(data_dir: Path) -> dict[str, str]:
 
 def read_secrets(data_dir: Path) -> dict[str, str]:
     """Secrets that were made before: `secret_key`, `admin_password`. Errors: SettingsError."""
-    path = secrets_file(data_dir)
+    path = secrets_path(data_dir)
     try:
         kept: dict[str, str] = json.loads(path.read_text())
         return {name: kept[name] for name in ("secret_key", "admin_password")}

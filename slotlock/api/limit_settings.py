@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode
 
-from slotlock.api.proxies import network_problem
+from slotlock.api.proxies import validate_network
 
 
 class LimitSettings(BaseSettings):
@@ -26,7 +26,7 @@ class LimitSettings(BaseSettings):
         ge=15,
         description="How many root fields of mutations a person may ask for in a minute.",
     )
-    rate_people_per_address: int = Field(
+    rate_users_per_address: int = Field(
         default=300,
         ge=1,
         description="How many people's rates an address may have: so many busy ones can share it.",
@@ -42,7 +42,7 @@ class LimitSettings(BaseSettings):
         ge=2,
         description="How many WebSockets and event streams may be open in a process; then 503.",
     )
-    streams_per_person: int = Field(
+    streams_per_user: int = Field(
         default=20,
         ge=1,
         description="How many WebSockets and event streams a person may have open in a process.",
@@ -86,7 +86,7 @@ class LimitSettings(BaseSettings):
 
     @field_validator("streams_per_address")
     @classmethod
-    def _leaves_room(cls, streams: int, info: ValidationInfo) -> int:
+    def _validate_streams_per_address(cls, streams: int, info: ValidationInfo) -> int:
         # A wrong maximum is not in `data` and has a line of its own.
         most = info.data.get("max_sockets")
         if most is not None and streams >= most:
@@ -96,17 +96,17 @@ class LimitSettings(BaseSettings):
     @field_validator("trusted_proxies", mode="before")
     @classmethod
     def _split_networks(cls, value: Any) -> Any:
-        return split(value)
+        return split_commas(value)
 
     @field_validator("trusted_proxies")
     @classmethod
-    def _are_networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
-        for problem in filter(None, map(network_problem, networks)):
+    def _validate_networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
+        for problem in filter(None, map(validate_network, networks)):
             raise ValueError(problem)
         return networks
 
 
-def split(value: Any) -> Any:
+def split_commas(value: Any) -> Any:
     """The parts of a text that are separated by commas."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())

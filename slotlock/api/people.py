@@ -9,93 +9,97 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from slotlock.api.csv_lines import csv_line
 from slotlock.api.organisers import (
-    HttpRefusal,
-    OrganisersEndpoint,
-    body_of,
-    organiser_of,
-    parameters,
-    refused,
+    HttpError,
+    OrganizerEndpoint,
+    error_response,
+    query_params,
+    read_body,
+    require_organizer,
 )
 from slotlock.auth.auth import Auth
-from slotlock.auth.importing import import_people
-from slotlock.auth.inviting import Invitation, invite
-from slotlock.domain.banning import invited_roles
-from slotlock.domain.groups import group_problem, normalised
+from slotlock.auth.importing import import_users
+from slotlock.auth.inviting import PasswordInvitation, invite
+from slotlock.domain.banning import invitable_roles
+from slotlock.domain.groups import clean_groups, validate_group
 from slotlock.domain.people import Caller
-from slotlock.domain.people_import import MAX_BYTES, BadFile
-from slotlock.domain.people_plan import ImportBusy, Imported, TooMuchAtOnce
-from slotlock.graphql.errors import Code
-from slotlock.graphql.rates import Rates
+from slotlock.domain.people_import import MAX_FILE_BYTES, InvalidUserFile
+from slotlock.domain.people_plan import ImportBusy, ImportResult, ImportTooLarge
+from slotlock.graphql.errors import ErrorCode
+from slotlock.graphql.rates import OperationRateLimits
 from slotlock.graphql.scalars import format_time
 
-CSV = "text/csv"
-HEADER = ("email", "name", "token", "expires_at")
+CSV_MEDIA_TYPE = "text/csv"
+INVITATION_COLUMNS = ("email", "name", "token", "expires_at")
 
 
-def import_endpoint(auth: Auth, rates: Rates) -> OrganisersEndpoint:
+def import_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEndpoint:
     """`POST /people/import`: a file of people."""
-    return OrganisersEndpoint(auth, rates, _import)
+    return OrganizerEndpoint(auth, rate_limits, _import_users)
 
 
-def invitations_endpoint(auth: Auth, rates: Rates) -> OrganisersEndpoint:
+def invitations_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEndpoint:
     """`POST /people/invitations`: new invitations for all who never set a password."""
-    return OrganisersEndpoint(auth, rates, _invite)
+    return OrganizerEndpoint(auth, rate_limits, _invite_users)
 
 
-async def _import(auth: Auth, organiser: Caller, request: Request) -> Response:
-    dry_run = parameters(request, "dryRun").get("dryRun", "false")
+async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Response:
+    dry_run = query_params(request, "dryRun").get("dryRun", "false")
     if dry_run not in ("true", "false"):
-        raise HttpRefusal(400, Code.BAD_USER_INPUT, "`dryRun` is true or false.")
-    body = await body_of(request, CSV, MAX_BYTES)
+        raise HttpError(400, ErrorCode.BAD_USER_INPUT, "`dryRun` is true or false.")
+    body = await read_body(request, CSV_MEDIA_TYPE, MAX_FILE_BYTES)
     # It can be minutes on its way, in which a session ends or a role is taken away.
-    organiser = await organiser_of(auth, request)
-    outcome = await import_people(auth, body, dry_run=dry_run == "true", by=organiser.user_id)
+    organizer = await require_organizer(auth, request)
+    outcome = await import_users(auth, body, dry_run=dry_run == "true", actor_id=organizer.user_id)
     match outcome:
-        case Imported():
+        case ImportResult():
             counts = asdict(outcome)
             return JSONResponse({"dryRun": counts.pop("dry_run"), **counts})
-        case BadFile():
+        case InvalidUserFile():
             problems = [asdict(problem) for problem in outcome.problems]
             text = "The file cannot be taken; nothing was imported."
-            return refused(422, "INVALID_FILE", text, problems=problems, problemCount=outcome.count)
+            return error_response(
+                422, "INVALID_FILE", text, problems=problems, problemCount=outcome.count
+            )
         case ImportBusy():
             text = "Others are changing these people; nothing was imported. Please try again."
-            busy = refused(409, "IMPORT_BUSY", text, retryAfterMs=outcome.retry_after_ms)
+            busy = error_response(409, "IMPORT_BUSY", text, retryAfterMs=outcome.retry_after_ms)
             busy.headers["Retry-After"] = str(outcome.retry_after_ms // 1000)
             return busy
-        case TooMuchAtOnce():
+        case ImportTooLarge():
             text = "This is too much for one import; nothing was imported. Send it in parts."
-            return refused(413, Code.LIMIT_EXCEEDED, text)
+            return error_response(413, ErrorCode.LIMIT_EXCEEDED, text)
         case _:
             assert_never(outcome)
 
 
-async def _invite(auth: Auth, organiser: Caller, request: Request) -> Response:
-    given = parameters(request, "group").get("group")
+async def _invite_users(auth: Auth, organizer: Caller, request: Request) -> Response:
+    given = query_params(request, "group").get("group")
     group = None
     if given is not None:
-        if problem := group_problem(given):
-            raise HttpRefusal(400, Code.BAD_USER_INPUT, f"`group`: {problem}")
-        (group,) = normalised([given])
-    lines = invitation_lines(invite(auth, group, invited_roles(organiser), organiser))
+        if problem := validate_group(given):
+            raise HttpError(400, ErrorCode.BAD_USER_INPUT, f"`group`: {problem}")
+        (group,) = clean_groups([given])
+    lines = invitation_csv_lines(invite(auth, group, invitable_roles(organizer), organizer))
     # The first are made before the status is sent, so that a MongoDB that is away is told by it.
     first = [await anext(lines), await anext(lines, "")]
     return StreamingResponse(
-        _after(first, lines),
-        media_type=CSV,
+        _prepend(first, lines),
+        media_type=CSV_MEDIA_TYPE,
         headers={"Content-Disposition": 'attachment; filename="invitations.csv"'},
     )
 
 
-async def _after(first: Sequence[str], lines: AsyncIterator[str]) -> AsyncIterator[str]:
+async def _prepend(first: Sequence[str], lines: AsyncIterator[str]) -> AsyncIterator[str]:
     for line in first:
         yield line
     async for line in lines:
         yield line
 
 
-async def invitation_lines(invitations: AsyncIterator[Invitation]) -> AsyncIterator[str]:
+async def invitation_csv_lines(
+    invitations: AsyncIterator[PasswordInvitation],
+) -> AsyncIterator[str]:
     """Invitations as lines of CSV, with a header. Nothing in them is a formula."""
-    yield csv_line(HEADER)
+    yield csv_line(INVITATION_COLUMNS)
     async for each in invitations:
         yield csv_line((each.email, each.name, each.token, format_time(each.expires_at)))

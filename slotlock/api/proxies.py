@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Network, ip_network
 
 
-def network_problem(text: str) -> str | None:
+def validate_network(text: str) -> str | None:
     """What is wrong with an address or a network (CIDR), or None."""
     try:
         ip_network(text)
@@ -13,7 +13,7 @@ def network_problem(text: str) -> str | None:
     return None
 
 
-def believed(networks: Sequence[str]) -> list[str]:
+def trusted_networks(networks: Sequence[str]) -> list[str]:
     """The networks as a socket shows them: one that speaks both writes IPv4 as IPv6, too."""
     shown = []
     for network in map(ip_network, networks):

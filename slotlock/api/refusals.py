@@ -5,13 +5,13 @@ They tell browsers what its answers tell them.
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from slotlock.api.security_headers import HEADERS
+from slotlock.api.security_headers import SECURITY_HEADERS
 
 
-def refusal(status: int, text: str = "") -> bytes:
+def raw_response(status: int, text: str = "") -> bytes:
     """A whole answer, after which the connection closes."""
     headers = [
-        *HEADERS,
+        *SECURITY_HEADERS,
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", b"%d" % len(text.encode())),
         (b"connection", b"close"),

@@ -6,11 +6,13 @@
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 # No answer of ours is a page, but GraphiQL in development, which brings a policy of its own.
-POLICY = b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-HEADERS = (
+CONTENT_SECURITY_POLICY = (
+    b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
-    (b"content-security-policy", POLICY),
+    (b"content-security-policy", CONTENT_SECURITY_POLICY),
     (b"x-frame-options", b"DENY"),
     # Other sites' pages may not embed an answer. Those that are allowed to call the API do so by
     # CORS, which this does not concern (Fetch, 3.7).
@@ -19,7 +21,7 @@ HEADERS = (
     (b"cache-control", b"no-store"),
 )
 # Of a request, and of a handshake that is refused.
-_STARTS = {"http.response.start", "websocket.http.response.start"}
+_RESPONSE_STARTS = {"http.response.start", "websocket.http.response.start"}
 
 
 class SecurityHeaders:
@@ -36,10 +38,13 @@ class SecurityHeaders:
         """Answer one request; an answer's own headers stand."""
 
         async def send_with_headers(message: Message) -> None:
-            if message["type"] in _STARTS:
+            if message["type"] in _RESPONSE_STARTS:
                 own = message.get("headers", ())
                 named = {name for name, _ in own}
-                message["headers"] = [*own, *(each for each in HEADERS if each[0] not in named)]
+                message["headers"] = [
+                    *own,
+                    *(each for each in SECURITY_HEADERS if each[0] not in named),
+                ]
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

@@ -20,10 +20,10 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from slotlock.api import sockets
-from slotlock.api.deadlines import TimedConfig
-from slotlock.api.proxies import believed
-from slotlock.api.settings import Settings, hand_on
-from slotlock.graphql.conversation import Conversation
+from slotlock.api.deadlines import TimeoutConfig
+from slotlock.api.proxies import trusted_networks
+from slotlock.api.settings import Settings, export_to_environment
+from slotlock.graphql.conversation import GraphQLServer
 
 LOGGING: dict[str, Any] = {
     "version": 1,
@@ -35,10 +35,10 @@ LOGGING: dict[str, Any] = {
     # lost connection; one line of ours a transition is enough.
     "loggers": {"uvicorn.error": {"level": "ERROR"}, "pymongo": {"level": "ERROR"}},
 }
-PARENT_LOOK_S = 1.0
+PARENT_CHECK_S = 1.0
 # Longer than proxies and clients keep an idle connection (60 s at most as a rule): whoever closes
 # first must be the one who sends, else a request is lost now and then.
-KEEP_ALIVE_S = 75
+KEEP_ALIVE_TIMEOUT_S = 75
 
 log = logging.getLogger("slotlock")
 
@@ -50,18 +50,18 @@ class ListenError(Exception):
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
         super().__init__(config)
-        self._when_started = started
+        self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            self._when_started()
+            self._on_started()
 
 
 class _Supervisor(Multiprocess):
-    _workers: frozenset[int | None] = frozenset()
+    _worker_pids: frozenset[int | None] = frozenset()
 
     def terminate_all(self) -> None:
         # As long as one process has it open, the system takes connections that nobody will serve.
@@ -73,19 +73,19 @@ class _Supervisor(Multiprocess):
         super().keep_subprocess_alive()
         workers = frozenset(process.pid for process in self.processes)
         # A worker that was killed never told that its subscriptions ended with it.
-        for pid in self._workers - workers:
+        for pid in self._worker_pids - workers:
             log.warning("worker %s ended; another takes its place", pid)
             mark_process_dead(pid)  # type: ignore[no-untyped-call]
-        self._workers = workers
+        self._worker_pids = workers
 
 
-def address_of(settings: Settings) -> str:
+def base_url(settings: Settings) -> str:
     """The address of the settings, as a browser wants it."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"http://{host}:{settings.port}"
 
 
-def listen(settings: Settings) -> socket.socket:
+def bind(settings: Settings) -> socket.socket:
     """A socket bound to the address of the settings. Errors: ListenError."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     bound = socket.socket(family)
@@ -105,17 +105,17 @@ def listen(settings: Settings) -> socket.socket:
 
 
 def serve(
-    settings: Settings, bound: socket.socket, app: ASGIApp, started: Callable[[], None]
+    settings: Settings, listener: socket.socket, app: ASGIApp, on_started: Callable[[], None]
 ) -> bool:
     """Serve an application from this process until a signal says stop; whether it started."""
-    server = _Server(_config(settings, app), started)
-    with _after_which_signals_are_spent():
-        server.run(sockets=[bound])
+    server = _Server(_uvicorn_config(settings, app), on_started)
+    with _ignoring_repeated_signals():
+        server.run(sockets=[listener])
     return server.started
 
 
 @contextmanager
-def _after_which_signals_are_spent() -> Iterator[None]:
+def _ignoring_repeated_signals() -> Iterator[None]:
     # uvicorn raises the signal that stopped it once more; by then all is stopped in order.
     before = {number: signal.signal(number, lambda *_: None) for number in STOP_SIGNALS}
     try:
@@ -125,54 +125,56 @@ def _after_which_signals_are_spent() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def serve_by_workers(settings: Settings, bound: socket.socket, factory: str, workers: int) -> bool:
+def serve_by_workers(
+    settings: Settings, listener: socket.socket, factory: str, workers: int
+) -> bool:
     """Serve an application from several processes that share the socket; each calls the factory.
 
     Whether they could start.
     """
-    bound.set_inheritable(True)
-    config = _config(settings, factory, factory=True, workers=workers)
+    listener.set_inheritable(True)
+    config = _uvicorn_config(settings, factory, factory=True, workers=workers)
     with tempfile.TemporaryDirectory(prefix="slotlock-metrics-") as directory:
         # Workers are new processes, so the metrics they import see this.
-        hand_on({"PROMETHEUS_MULTIPROC_DIR": directory})
-        supervisor = _Supervisor(config, sockets=[bound])
+        export_to_environment({"PROMETHEUS_MULTIPROC_DIR": directory})
+        supervisor = _Supervisor(config, sockets=[listener])
         supervisor.run()
     return all(process.exitcode != STARTUP_FAILURE for process in supervisor.processes)
 
 
-def _config(settings: Settings, app: ASGIApp | str, **more: Any) -> uvicorn.Config:
-    return TimedConfig(
+def _uvicorn_config(settings: Settings, app: ASGIApp | str, **kwargs: Any) -> uvicorn.Config:
+    return TimeoutConfig(
         app,
         settings.header_timeout_s,
         settings.body_timeout_s,
         settings.unread_timeout_s,
-        ws=sockets.SocketProtocol,
+        ws=sockets.StrictWebSocketProtocol,
         ws_max_size=settings.max_body,
-        ws_ping_interval=sockets.PING_EVERY_S,
-        ws_ping_timeout=sockets.PONG_WITHIN_S,
+        ws_ping_interval=sockets.PING_INTERVAL_S,
+        ws_ping_timeout=sockets.PONG_TIMEOUT_S,
         access_log=False,
         server_header=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_keep_alive=KEEP_ALIVE_TIMEOUT_S,
         # Without networks of ours uvicorn would believe whoever is on this machine.
         proxy_headers=bool(settings.trusted_proxies),
-        forwarded_allow_ips=believed(settings.trusted_proxies),
+        forwarded_allow_ips=trusted_networks(settings.trusted_proxies),
         timeout_graceful_shutdown=settings.graceful_stop_s,
         log_config=LOGGING,
-        **more,
+        **kwargs,
     )
 
 
-async def end_with_parent() -> None:
+async def exit_with_parent() -> None:
     """End this worker when the process that started it is gone, which cannot tell it any more."""
     parent = multiprocessing.parent_process()
     while parent is None or parent.is_alive():
-        await asyncio.sleep(PARENT_LOOK_S)
+        await asyncio.sleep(PARENT_CHECK_S)
     log.warning("the process that started this worker is gone; the worker ends too")
     signal.raise_signal(signal.SIGTERM)
 
 
 @contextmanager
-def farewell_before_stop(conversation: Conversation) -> Iterator[None]:
+def graceful_shutdown(graphql_server: GraphQLServer) -> Iterator[None]:
     """Let the conversation end its streams before the server acts on a signal to stop.
 
     uvicorn would cut every socket with 1012 at once. A second signal goes straight to it. New
@@ -188,18 +190,18 @@ def farewell_before_stop(conversation: Conversation) -> Iterator[None]:
     async def stop(number: int) -> None:
         server = getattr(servers[signal.Signals(number)], "__self__", None)
         if isinstance(server, uvicorn.Server):
-            _take_leave(server)
-        await conversation.stop()
-        _pass_on(servers[signal.Signals(number)], number, None)
+            _stop_accepting(server)
+        await graphql_server.stop()
+        _forward_signal(servers[signal.Signals(number)], number, None)
 
-    def stopped(number: int, frame: FrameType | None) -> None:
-        if conversation.stopping.is_set() or tasks:
-            _pass_on(servers[signal.Signals(number)], number, frame)
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if graphql_server.stopping.is_set() or tasks:
+            _forward_signal(servers[signal.Signals(number)], number, frame)
         else:
             loop.call_soon_threadsafe(lambda: tasks.add(loop.create_task(stop(number))))
 
     for number in servers:
-        signal.signal(number, stopped)
+        signal.signal(number, on_signal)
     try:
         yield
     finally:
@@ -207,17 +209,17 @@ def farewell_before_stop(conversation: Conversation) -> Iterator[None]:
             signal.signal(number, server)
 
 
-def _take_leave(server: uvicorn.Server) -> None:
+def _stop_accepting(server: uvicorn.Server) -> None:
     """Take no connection any more, and tell those that are there that they have to end."""
     for listener in server.servers:
         listener.close()
     for connection in list(server.server_state.connections):
-        if isinstance(connection, sockets.SocketProtocol):
-            connection.hurry()
+        if isinstance(connection, sockets.StrictWebSocketProtocol):
+            connection.shorten_close()
         else:
             connection.shutdown()
 
 
-def _pass_on(server: Any, number: int, frame: FrameType | None) -> None:
-    if callable(server):
-        server(number, frame)
+def _forward_signal(handler: Any, number: int, frame: FrameType | None) -> None:
+    if callable(handler):
+        handler(number, frame)

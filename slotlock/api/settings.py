@@ -10,10 +10,10 @@ from pydantic_settings import NoDecode, SettingsConfigDict
 from pymongo.errors import PyMongoError
 from pymongo.uri_parser import parse_uri
 
-from slotlock.api.limit_settings import LimitSettings, split
-from slotlock.auth.accounts import normalised, password_problem
+from slotlock.api.limit_settings import LimitSettings, split_commas
+from slotlock.auth.accounts import normalize_email, validate_password
 from slotlock.auth.tokens import MIN_SECRET_BYTES
-from slotlock.stores.queue import LONGEST_LINE, PARTITIONS
+from slotlock.stores.queue import MAX_QUEUE_LENGTH, PARTITIONS
 from slotlock.stores.redis_clients import parse_address
 
 PREFIX = "SLOTLOCK_"
@@ -103,7 +103,7 @@ class Settings(LimitSettings):
         "by one process at a time. The same everywhere; change it while nobody is in line.",
     )
     queue_length: int = Field(
-        default=LONGEST_LINE,
+        default=MAX_QUEUE_LENGTH,
         ge=1,
         le=1_000_000,
         description="How many requests may wait in one part of the admission queue, some 600 bytes "
@@ -115,12 +115,12 @@ class Settings(LimitSettings):
 
     @field_validator("secret_key", "allowed_origins", mode="before")
     @classmethod
-    def _split(cls, value: Any) -> Any:
-        return split(value)
+    def _split_lists(cls, value: Any) -> Any:
+        return split_commas(value)
 
     @field_validator("allowed_origins")
     @classmethod
-    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+    def _validate_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
         for origin in origins:
             if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
                 raise ValueError(f"{origin!r} is not like https://app.example.org")
@@ -128,7 +128,7 @@ class Settings(LimitSettings):
 
     @field_validator("secret_key")
     @classmethod
-    def _long_enough(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+    def _validate_key_length(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
         if any(len(key.get_secret_value().encode()) < MIN_SECRET_BYTES for key in keys):
             raise ValueError(
                 f"every key needs at least {MIN_SECRET_BYTES} bytes; a comma separates keys"
@@ -137,7 +137,7 @@ class Settings(LimitSettings):
 
     @field_validator("mongo_url")
     @classmethod
-    def _can_be_mongodb(cls, url: str | None) -> str | None:
+    def _validate_mongo_url(cls, url: str | None) -> str | None:
         if url is not None and not url.startswith(("mongodb://", "mongodb+srv://")):
             raise ValueError("is not like mongodb://host:27017/slotlock?replicaSet=rs0")
         if url is not None and url.startswith("mongodb://"):  # +srv would ask the network
@@ -149,30 +149,30 @@ class Settings(LimitSettings):
 
     @field_validator("redis_url")
     @classmethod
-    def _can_be_redis(cls, url: str | None) -> str | None:
+    def _validate_redis_url(cls, url: str | None) -> str | None:
         if url is not None:
             parse_address(url)
         return url
 
     @field_validator("admin_password")
     @classmethod
-    def _needs_an_address(cls, password: SecretStr | None, info: Any) -> SecretStr | None:
+    def _validate_admin_password(cls, password: SecretStr | None, info: Any) -> SecretStr | None:
         # A wrong address is not in `data` and has a line of its own.
         if password is not None and not info.data.get("admin_email", "wrong"):
             raise ValueError(f"is only of use beside {PREFIX}ADMIN_EMAIL")
-        if password is not None and (problem := password_problem(password.get_secret_value())):
+        if password is not None and (problem := validate_password(password.get_secret_value())):
             raise ValueError(problem)
         return password
 
     @field_validator("admin_email")
     @classmethod
-    def _is_an_address(cls, email: str | None) -> str | None:
-        if email is not None and normalised(email) is None:
+    def _validate_admin_email(cls, email: str | None) -> str | None:
+        if email is not None and normalize_email(email) is None:
             raise ValueError("is not an e-mail address")
         return email
 
 
-def variable(name: str) -> str:
+def env_name(name: str) -> str:
     """The variable that sets a field."""
     return PREFIX + name.upper()
 
@@ -185,7 +185,7 @@ def read_settings() -> Settings:
         lines = []
         for problem in error.errors():
             name = str(problem["loc"][0])
-            shown = name if name.isupper() else variable(name)
+            shown = name if name.isupper() else env_name(name)
             if shown == "SLOTLOCK_PORT" and not os.environ.get(shown):
                 shown = "PORT"
             reason = problem["msg"].removeprefix("Value error, ")
@@ -200,14 +200,14 @@ def require(settings: Settings, *names: str) -> None:
         descriptions = Settings.model_fields
         raise SettingsError(
             "\n".join(
-                f"{variable(name)} is not set: {descriptions[name].description}" for name in missing
+                f"{env_name(name)} is not set: {descriptions[name].description}" for name in missing
             )
         )
 
 
-def hand_on(settings: dict[str, str]) -> None:
+def export_to_environment(variables: dict[str, str]) -> None:
     """Set variables for the processes that serve, which read their own settings when they start."""
-    os.environ.update(settings)
+    os.environ.update(variables)
 
 
 def settings_table() -> str:
@@ -216,5 +216,5 @@ def settings_table() -> str:
     fields = Settings.model_fields.items()
     for name, field in sorted(fields, key=lambda item: item[0] in LimitSettings.model_fields):
         default = "" if field.default in (None, ()) else f"`{field.default}`"
-        rows.append(f"| `{variable(name)}` | {default} | {field.description} |")
+        rows.append(f"| `{env_name(name)}` | {default} | {field.description} |")
     return "\n".join(rows) + "\n"

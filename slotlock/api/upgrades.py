@@ -9,13 +9,13 @@ from typing import Any
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from slotlock.api.refusals import refusal
+from slotlock.api.refusals import raw_response
 
 
-class _Parser(HttpRequestParser):
+class _NoUpgradeParser(HttpRequestParser):
     """Reads on where a request that asks for an upgrade gets none."""
 
-    def __init__(self, connection: "PlainProtocol") -> None:
+    def __init__(self, connection: "NoUpgradeProtocol") -> None:
         super().__init__(connection)
         self._connection = connection
         # As uvicorn's own: a request is answered even if more comes than was said.
@@ -23,39 +23,39 @@ class _Parser(HttpRequestParser):
 
     def feed_data(self, data: "bytes | bytearray | memoryview | array[int]") -> None:
         rest = memoryview(data)
-        while (read := self._read(rest)) is not None:
+        while (read := self._feed_until_upgrade(rest)) is not None:
             rest = rest[read:]
-            super().feed_data(self._connection.asked_without_upgrade())
+            super().feed_data(self._connection.header_without_upgrade())
 
-    def _read(self, data: memoryview) -> int | None:
+    def _feed_until_upgrade(self, data: memoryview) -> int | None:
         """How many bytes are read before an upgrade is ignored; None if all are."""
         try:
             super().feed_data(data)
         except HttpParserUpgrade as upgrade:
-            if not self._connection.ignores_upgrade():
+            if not self._connection.should_ignore_upgrade():
                 raise
             read: int = upgrade.args[0]
             return read
         return None
 
 
-class PlainProtocol(HttpToolsProtocol):
+class NoUpgradeProtocol(HttpToolsProtocol):
     """A connection of which a request with such an upgrade is read as if it had none."""
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.parser = _Parser(self)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.parser = _NoUpgradeParser(self)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP, as uvicorn does."""
-        self.transport.write(refusal(400, msg))
+        self.transport.write(raw_response(400, msg))
         self.transport.close()
 
-    def ignores_upgrade(self) -> bool:
+    def should_ignore_upgrade(self) -> bool:
         """Whether the request that was read last asks for an upgrade that it does not get."""
         return self.parser.should_upgrade() and not self._should_upgrade()
 
-    def asked_without_upgrade(self) -> bytes:
+    def header_without_upgrade(self) -> bytes:
         """The header of that request without the upgrade. Errors: HttpParserError for a tunnel."""
         method = self.parser.get_method()
         if method == b"CONNECT":
@@ -67,10 +67,10 @@ class PlainProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """A header is whole, or comes once more without the upgrade."""
-        if not self.ignores_upgrade():
+        if not self.should_ignore_upgrade():
             super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """A request is whole, unless it comes once more."""
-        if not self.ignores_upgrade():
+        if not self.should_ignore_upgrade():
             super().on_message_complete()

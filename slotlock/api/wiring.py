@@ -7,135 +7,143 @@ from functools import partial
 
 from slotlock.api.settings import Settings
 from slotlock.auth.auth import Auth
-from slotlock.auth.throttling import Throttle
-from slotlock.desk.admitting import TURN_TTL_MS, admitting
-from slotlock.desk.availability import AvailabilityBoard
-from slotlock.desk.desk import Desk, utc_now
-from slotlock.desk.line import Lines
-from slotlock.desk.personal import PersonalBoard
-from slotlock.desk.ticket_board import TicketBoard
-from slotlock.desk.tickets import read_tickets
-from slotlock.graphql.rates import Rates
+from slotlock.auth.throttling import LoginThrottle
+from slotlock.desk.admitting import ADMISSION_LEASE_TTL_MS, admission_worker
+from slotlock.desk.availability import AvailabilityHub
+from slotlock.desk.desk import Services, utc_now
+from slotlock.desk.line import WaitQueues
+from slotlock.desk.personal import BookingEventHub
+from slotlock.desk.ticket_board import TicketHub
+from slotlock.desk.tickets import load_tickets
+from slotlock.graphql.rates import OperationRateLimits
 from slotlock.stores import mongo
-from slotlock.stores.announcements import Announcements
-from slotlock.stores.answers import Answers
-from slotlock.stores.campaigns import Campaigns
-from slotlock.stores.familiar_addresses import FamiliarAddresses
+from slotlock.stores.announcements import SlotEventBus
+from slotlock.stores.answers import IdempotencyRecords
+from slotlock.stores.campaigns import CampaignRepository
+from slotlock.stores.familiar_addresses import KnownAddresses
 from slotlock.stores.locks import Locks
 from slotlock.stores.mongo import Database
-from slotlock.stores.queue import Queue
-from slotlock.stores.rate_limits import RateLimits
-from slotlock.stores.redis import RedisLine, redis_client
-from slotlock.stores.redis_clients import Client
-from slotlock.stores.resources import Resources
-from slotlock.stores.sign_outs import SignOuts
-from slotlock.stores.slots import Slots
-from slotlock.stores.teams import Teams
-from slotlock.stores.trials import Trials
-from slotlock.stores.users import Users
-from slotlock.stores.writes import Writes
+from slotlock.stores.queue import AdmissionQueue
+from slotlock.stores.rate_limits import RateLimiter
+from slotlock.stores.redis import AutoPipeline, redis_client
+from slotlock.stores.redis_clients import RedisClient
+from slotlock.stores.resources import ResourceRepository
+from slotlock.stores.sign_outs import SessionEventBus
+from slotlock.stores.slots import SlotRepository
+from slotlock.stores.teams import TeamRepository
+from slotlock.stores.trials import WriteProbe
+from slotlock.stores.users import UserRepository
+from slotlock.stores.writes import SlotWriter
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class Backend:
     """A desk with what is behind it."""
 
-    desk: Desk
+    services: Services
     database: Database
-    redis: Client
-    line: RedisLine
+    redis: RedisClient
+    pipeline: AutoPipeline
 
 
 @asynccontextmanager
-async def open_office(settings: Settings) -> AsyncIterator[Office]:
+async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
     """Open the stores and set up the desk; a Redis that is away is no error."""
     async with AsyncExitStack() as closing:
         client, database = mongo.connect(settings.mongo_url or "")
         closing.push_async_callback(client.close)
         redis = redis_client(settings.redis_url or "")
-        line = RedisLine(redis)
+        line = AutoPipeline(redis)
         closing.push_async_callback(line.close)
-        slots = Slots(database)
-        board, personal = AvailabilityBoard(slots, utc_now), PersonalBoard(slots, utc_now)
-        tickets = TicketBoard()
-        desk = Desk(
+        slots = SlotRepository(database)
+        board, personal = AvailabilityHub(slots, utc_now), BookingEventHub(slots, utc_now)
+        tickets = TicketHub()
+        desk = Services(
             slots=slots,
-            writes=Writes(database),
-            answers=Answers(database),
-            users=Users(database),
-            teams=Teams(database),
-            campaigns=Campaigns(database),
-            resources=Resources(database),
-            trials=Trials(database),
+            slot_writer=SlotWriter(database),
+            idempotency_records=IdempotencyRecords(database),
+            users=UserRepository(database),
+            teams=TeamRepository(database),
+            campaigns=CampaignRepository(database),
+            resources=ResourceRepository(database),
+            write_probe=WriteProbe(database),
             locks=Locks(line),
-            lines=Lines(),
-            queue=Queue(line, settings.queue_partitions, settings.queue_length),
-            board=board,
-            personal=personal,
-            tickets=tickets,
-            announcements=Announcements(
-                redis, line, heard=board.tell, poked=personal.poke, moved=tickets.moved
+            wait_queues=WaitQueues(),
+            admission_queue=AdmissionQueue(line, settings.queue_partitions, settings.queue_length),
+            availability=board,
+            booking_events=personal,
+            ticket_updates=tickets,
+            slot_events=SlotEventBus(
+                redis,
+                line,
+                on_availability=board.publish,
+                on_booking_changed=personal.notify,
+                on_queue_advanced=tickets.on_queue_advanced,
             ),
         )
-        for store in (slots, desk.answers, desk.users, desk.teams, desk.campaigns):
-            await store.prepare()
+        for store in (slots, desk.idempotency_records, desk.users, desk.teams, desk.campaigns):
+            await store.create_indexes()
         await line.check()
         await desk.locks.start()
         closing.push_async_callback(desk.locks.stop)
-        yield Office(desk, database, redis, line)
+        yield Backend(desk, database, redis, line)
 
 
-def throttle(settings: Settings, line: RedisLine) -> Throttle:
+def login_throttle(settings: Settings, pipeline: AutoPipeline) -> LoginThrottle:
     """The limits on signing in, which hold whether or not rates are limited."""
     key = settings.secret_key[0].get_secret_value().encode()
-    return Throttle(RateLimits(line), FamiliarAddresses(line), key)
+    return LoginThrottle(RateLimiter(pipeline), KnownAddresses(pipeline), key)
 
 
-def rates(settings: Settings, line: RedisLine) -> Rates:
+def rate_limits(settings: Settings, pipeline: AutoPipeline) -> OperationRateLimits:
     """The rate limits that the settings want."""
-    return Rates(
-        RateLimits(line) if settings.rate_limits else None,
+    return OperationRateLimits(
+        RateLimiter(pipeline) if settings.rate_limits else None,
         settings.rate_reads,
         settings.rate_writes,
-        settings.rate_people_per_address,
+        settings.rate_users_per_address,
     )
 
 
 @asynccontextmanager
-async def boards(desk: Desk) -> AsyncIterator[None]:
+async def run_live_hubs(services: Services) -> AsyncIterator[None]:
     """Keep the notice boards up to date for those who watch in this process."""
     async with AsyncExitStack() as closing:
-        desk.announcements.start()
-        closing.push_async_callback(desk.announcements.stop)
-        desk.board.start(desk.announcements)
-        closing.push_async_callback(desk.board.stop)
-        desk.personal.start(desk.announcements)
-        closing.push_async_callback(desk.personal.stop)
-        desk.tickets.start(desk.announcements, desk.queue, partial(read_tickets, desk))
-        closing.push_async_callback(desk.tickets.stop)
+        services.slot_events.start()
+        closing.push_async_callback(services.slot_events.stop)
+        services.availability.start(services.slot_events)
+        closing.push_async_callback(services.availability.stop)
+        services.booking_events.start(services.slot_events)
+        closing.push_async_callback(services.booking_events.stop)
+        services.ticket_updates.start(
+            services.slot_events, services.admission_queue, partial(load_tickets, services)
+        )
+        closing.push_async_callback(services.ticket_updates.stop)
         yield
 
 
 @asynccontextmanager
-async def streams(office: Office, auth: Auth) -> AsyncIterator[None]:
+async def run_session_streams(backend: Backend, auth: Auth) -> AsyncIterator[None]:
     """End the streams that are open in this process when their sessions end, wherever they do."""
-    sign_outs = SignOuts(office.redis, office.line, heard=auth.streams.look_at)
+    sign_outs = SessionEventBus(
+        backend.redis, backend.pipeline, on_session_changed=auth.session_streams.recheck
+    )
     sign_outs.start()
-    auth.streams.start(auth.sessions, sign_outs.tell)
+    auth.session_streams.start(auth.sessions, sign_outs.publish)
     try:
         yield
     finally:
-        await auth.streams.stop()
+        await auth.session_streams.stop()
         await sign_outs.stop()
 
 
 @asynccontextmanager
-async def clerks(office: Office) -> AsyncIterator[None]:
+async def run_admission_workers(backend: Backend) -> AsyncIterator[None]:
     """Serve the admission queue, in turn with the other processes that do."""
-    turns = Locks(office.line, ttl_ms=TURN_TTL_MS, measured=False)
+    turns = Locks(backend.pipeline, ttl_ms=ADMISSION_LEASE_TTL_MS, record_metrics=False)
     await turns.start()
     try:
-        async with admitting(office.desk, turns):
+        async with admission_worker(backend.services, turns):
             yield
     finally:
         await turns.stop()

@@ -7,7 +7,7 @@ from uvicorn import Config
 
 from slotlock.api.server import LOGGING, STOP_SIGNALS
 from slotlock.api.settings import Settings
-from slotlock.api.wiring import clerks, open_office
+from slotlock.api.wiring import open_backend, run_admission_workers
 
 
 def run_worker(settings: Settings) -> int:
@@ -15,14 +15,14 @@ def run_worker(settings: Settings) -> int:
     logging.config.dictConfig(LOGGING)
     # The same kind of loop as behind `serve`.
     with asyncio.Runner(loop_factory=Config("").get_loop_factory()) as runner:
-        runner.run(_work(settings))
+        runner.run(_serve_queue(settings))
     return 0
 
 
-async def _work(settings: Settings) -> None:
+async def _serve_queue(settings: Settings) -> None:
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with open_office(settings) as office, clerks(office):
+    async with open_backend(settings) as office, run_admission_workers(office):
         print("serving the admission queue", flush=True)
         await stop.wait()

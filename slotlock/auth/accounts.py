@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
 
 from slotlock.auth.auth import Auth
-from slotlock.auth.passwords import MAX_LENGTH, MIN_LENGTH, BusyError
-from slotlock.auth.sessions import Session, open_session
-from slotlock.domain.people import Role, User, name_problem
+from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, HasherBusyError
+from slotlock.auth.sessions import SignedInSession, open_session
+from slotlock.domain.people import Role, User, validate_user_name
 from slotlock.domain.refusals import FieldProblem, InvalidInput
-from slotlock.domain.texts import LONGEST_COMPOSED, composed
+from slotlock.domain.texts import MAX_NORMALIZED_LENGTH, normalize_nfc
 
 # Names that the internet does not serve (.local, .test) are what a school's own network uses, and
 # emptying this list is the library's documented way to accept them.
@@ -18,7 +18,7 @@ SPECIAL_USE_DOMAIN_NAMES.clear()
 
 # What is shown as nothing, of what the library lets through: two addresses would look the same
 # (Default_Ignorable_Code_Point in Unicode, and the blank pattern of Braille).
-_UNSEEN = re.compile(
+_INVISIBLE_CHARACTERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
 )
 
@@ -40,7 +40,7 @@ class InvalidCredentials:
     `guessed` is false for a password that can be nobody's.
     """
 
-    guessed: bool = True
+    counts_as_guess: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class TooManyAttempts:
 
 
 async def register(
-    auth: Auth, name: str, email: str, password: str, agent: str | None = None
-) -> Session | EmailTaken | InvalidInput | TooManyAttempts:
+    auth: Auth, name: str, email: str, password: str, user_agent: str | None = None
+) -> SignedInSession | EmailTaken | InvalidInput | TooManyAttempts:
     """Create a member's account and sign in. Nobody registers as more than a member."""
     user = await create_user(auth, name, email, password, Role.MEMBER)
-    return await open_session(auth, user, agent=agent) if isinstance(user, User) else user
+    return await open_session(auth, user, user_agent=user_agent) if isinstance(user, User) else user
 
 
 async def create_user(
@@ -68,52 +68,52 @@ async def create_user(
 ) -> User | EmailTaken | InvalidInput | TooManyAttempts:
     """Create an account with any role: for operators only."""
     name = name.strip()
-    address = normalised(email)
+    address = normalize_email(email)
     problems = {
-        "name": name_problem(name),
+        "name": validate_user_name(name),
         "email": None if address else "This is not an e-mail address.",
-        "password": password_problem(password),
+        "password": validate_password(password),
     }
     found = tuple(FieldProblem(field, text) for field, text in problems.items() if text)
     if found or address is None:
         return InvalidInput(found)
     try:
         password_hash = await auth.passwords.hash(password)
-    except BusyError:
+    except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    user = await auth.users.add(name, address, role, password_hash, auth.now())
+    user = await auth.users.insert(name, address, role, password_hash, auth.now())
     return user or EmailTaken(address)
 
 
 async def login(
-    auth: Auth, email: str, password: str, agent: str | None = None
-) -> Session | InvalidCredentials | Banned | TooManyAttempts:
+    auth: Auth, email: str, password: str, user_agent: str | None = None
+) -> SignedInSession | InvalidCredentials | Banned | TooManyAttempts:
     """Sign in. An unknown address costs and answers what a wrong password does.
 
     So does the address of somebody who never set a password. A ban is told only to its person.
     """
-    if len(password) > MAX_LENGTH:  # not worth hashing, whoever asks
-        return InvalidCredentials(guessed=False)
-    address = normalised(email)
-    account = await auth.users.with_password(address or "")
+    if len(password) > MAX_PASSWORD_LENGTH:  # not worth hashing, whoever asks
+        return InvalidCredentials(counts_as_guess=False)
+    address = normalize_email(email)
+    account = await auth.users.find_with_password_hash(address or "")
     user, password_hash = account or (None, None)
     try:
         matched = await auth.passwords.matches(password, password_hash)
-    except BusyError:
+    except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     if not matched or user is None:
         return InvalidCredentials()
-    return Banned() if user.banned else await open_session(auth, user, password_hash, agent)
+    return Banned() if user.banned else await open_session(auth, user, password_hash, user_agent)
 
 
 async def set_role(auth: Auth, email: str, role: Role) -> User | None:
     """Give a person another role, in their open sessions too; None when nobody has the address."""
-    return await auth.users.set_role(normalised(email) or "", role, None, auth.now())
+    return await auth.users.set_role(normalize_email(email) or "", role, None, auth.now())
 
 
-def normalised(email: str) -> str | None:
+def normalize_email(email: str) -> str | None:
     """The address as it is kept, lower-case and in Unicode NFC; None when it is none."""
-    if len(email) > LONGEST_COMPOSED:
+    if len(email) > MAX_NORMALIZED_LENGTH:
         return None
     try:
         valid = validate_email(
@@ -122,12 +122,12 @@ def normalised(email: str) -> str | None:
     except EmailNotValidError:
         return None
     # Lower case can be written in two ways again where upper case was not: J\u030c, \u01f0.
-    kept = composed(valid.normalized.lower())
-    return None if _UNSEEN.search(kept) else kept
+    kept = normalize_nfc(valid.normalized.lower())
+    return None if _INVISIBLE_CHARACTERS.search(kept) else kept
 
 
-def password_problem(password: str) -> str | None:
+def validate_password(password: str) -> str | None:
     """What is wrong with a password that somebody chose, or None."""
-    if MIN_LENGTH <= len(password) <= MAX_LENGTH:
+    if MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
         return None
-    return f"A password has {MIN_LENGTH} to {MAX_LENGTH} characters."
+    return f"A password has {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters."

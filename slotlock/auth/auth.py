@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from slotlock.auth.passwords import Passwords
-from slotlock.auth.streams import Streams
-from slotlock.auth.throttling import Throttle
-from slotlock.auth.tokens import Token, Tokens
-from slotlock.stores.sessions import Sessions
-from slotlock.stores.users import Users
+from slotlock.auth.passwords import PasswordHasher
+from slotlock.auth.streams import SessionStreams
+from slotlock.auth.throttling import LoginThrottle
+from slotlock.auth.tokens import TokenClaims, TokenSigner
+from slotlock.stores.sessions import SessionRepository
+from slotlock.stores.users import UserRepository
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,12 @@ class Auth:
     `known`: tokens verified lately. `ended`: ids of sessions that were found to have ended.
     """
 
-    users: Users
-    sessions: Sessions
-    passwords: Passwords
-    tokens: Tokens
+    users: UserRepository
+    sessions: SessionRepository
+    passwords: PasswordHasher
+    tokens: TokenSigner
     now: Callable[[], datetime]
-    known: dict[str, Token] = field(default_factory=dict)
-    ended: dict[str, None] = field(default_factory=dict)
-    throttle: Throttle = field(default_factory=Throttle)
-    streams: Streams = field(default_factory=Streams)
+    verified_tokens: dict[str, TokenClaims] = field(default_factory=dict)
+    ended_sessions: dict[str, None] = field(default_factory=dict)
+    login_throttle: LoginThrottle = field(default_factory=LoginThrottle)
+    session_streams: SessionStreams = field(default_factory=SessionStreams)

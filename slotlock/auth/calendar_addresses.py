@@ -10,40 +10,40 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.auth.auth import Auth
-from slotlock.auth.hashes import hash_of
+from slotlock.auth.hashes import hash_token
 from slotlock.domain.people import Caller, User
 
 TOKEN_BYTES = 32
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+_TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class CalendarAddress:
+class CalendarToken:
     """A new address; its token is told here and never again."""
 
     token: str
     created_at: datetime
 
 
-async def create(auth: Auth, person: Caller) -> CalendarAddress:
+async def create(auth: Auth, caller: Caller) -> CalendarToken:
     """A new address for a person's calendar; the one before ends with it."""
     token, now = secrets.token_urlsafe(TOKEN_BYTES), auth.now()
-    await auth.users.calendars.keep(person.user_id, hash_of(token), now)
-    return CalendarAddress(token, now)
+    await auth.users.calendar_tokens.save(caller.user_id, hash_token(token), now)
+    return CalendarToken(token, now)
 
 
-async def revoke(auth: Auth, person: Caller) -> bool:
+async def revoke(auth: Auth, caller: Caller) -> bool:
     """End a person's address, at once and everywhere; whether there was one."""
-    return await auth.users.calendars.remove(person.user_id)
+    return await auth.users.calendar_tokens.delete(caller.user_id)
 
 
-async def created_at(auth: Auth, person: Caller) -> datetime | None:
+async def created_at(auth: Auth, caller: Caller) -> datetime | None:
     """When the person's address was made; None when there is none."""
-    return await auth.users.calendars.created_at(person.user_id)
+    return await auth.users.calendar_tokens.find_created_at(caller.user_id)
 
 
-async def whose(auth: Auth, token: str) -> User | None:
+async def user_of(auth: Auth, token: str) -> User | None:
     """Whose calendar it is; None for no good token, and for who was banned."""
-    if not _TOKEN.fullmatch(token):
+    if not _TOKEN_PATTERN.fullmatch(token):
         return None
-    return await auth.users.calendars.find(hash_of(token))
+    return await auth.users.calendar_tokens.find_user(hash_token(token))

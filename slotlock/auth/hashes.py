@@ -3,6 +3,6 @@
 import hashlib
 
 
-def hash_of(token: str) -> str:
+def hash_token(token: str) -> str:
     """The hash; a token is as hard to guess as it is to turn round, so it needs no salt."""
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()

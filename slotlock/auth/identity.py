@@ -4,15 +4,15 @@ from dataclasses import replace
 from typing import TypeVar
 
 from slotlock.auth.auth import Auth
-from slotlock.auth.tokens import EXPIRED, BadTokenError, Token
+from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
 from slotlock.domain.people import Caller, Role, UserId
 
-MOST_KNOWN = 20_000
+MAX_CACHED_TOKENS = 20_000
 
-Known = TypeVar("Known")
+CacheValue = TypeVar("CacheValue")
 
 
-async def identify(auth: Auth, authorization: str | None) -> Caller | None:
+async def authenticate(auth: Auth, authorization: str | None) -> Caller | None:
     """The caller, or None for a request without credentials. Errors: BadTokenError.
 
     Whether the session is open, and the role, are as MongoDB tells after this was asked.
@@ -22,19 +22,19 @@ async def identify(auth: Auth, authorization: str | None) -> Caller | None:
     scheme, _, text = authorization.partition(" ")
     if scheme.lower() != "bearer" or not text.strip():
         raise BadTokenError("The authorization must be 'Bearer' and an access token.")
-    token = _verified(auth, text.strip())
-    role = await _role_in(auth, token.session_id)
+    token = _verify_token(auth, text.strip())
+    role = await _load_role(auth, token.session_id)
     return Caller(token.user_id, role, token.session_id, token.expires_at)
 
 
-async def identify_again(auth: Auth, caller: Caller) -> Caller:
+async def reauthenticate(auth: Auth, caller: Caller) -> Caller:
     """The caller as of now, with the role they have by now. Errors: BadTokenError."""
     if caller.expires_at <= auth.now():
-        raise BadTokenError(EXPIRED)
-    return replace(caller, role=await _role_in(auth, caller.session_id))
+        raise BadTokenError(EXPIRED_MESSAGE)
+    return replace(caller, role=await _load_role(auth, caller.session_id))
 
 
-def claimed(auth: Auth, authorization: str | None) -> UserId | None:
+def token_user_id(auth: Auth, authorization: str | None) -> UserId | None:
     """Whose genuine token comes with a request; whether its session is open is not looked at.
 
     But one that was found to have ended speaks for nobody again: who stole it must not use up what
@@ -42,39 +42,39 @@ def claimed(auth: Auth, authorization: str | None) -> UserId | None:
     """
     text = (authorization or "").partition(" ")[2].strip()
     try:
-        token = _verified(auth, text)
+        token = _verify_token(auth, text)
     except BadTokenError:
         return None
-    return None if token.session_id in auth.ended else token.user_id
+    return None if token.session_id in auth.ended_sessions else token.user_id
 
 
-async def still_holds(auth: Auth, caller: Caller) -> bool:
+async def session_still_valid(auth: Auth, caller: Caller) -> bool:
     """Whether the caller's session is open and their role as it was, for what takes long."""
-    return await auth.sessions.role_in(caller.session_id) is caller.role
+    return await auth.sessions.find_role(caller.session_id) is caller.role
 
 
-def _verified(auth: Auth, text: str) -> Token:
+def _verify_token(auth: Auth, encoded_token: str) -> TokenClaims:
     """What the token says; only that it was signed by us and until when is remembered."""
-    token = auth.known.get(text)
+    token = auth.verified_tokens.get(encoded_token)
     if token is None:
-        token = auth.tokens.verify("access", text)
-        _remember(auth.known, text, token)
+        token = auth.tokens.verify("access", encoded_token)
+        _cache(auth.verified_tokens, encoded_token, token)
     elif token.expires_at <= auth.now():
-        auth.known.pop(text, None)
-        raise BadTokenError(EXPIRED)
+        auth.verified_tokens.pop(encoded_token, None)
+        raise BadTokenError(EXPIRED_MESSAGE)
     return token
 
 
-async def _role_in(auth: Auth, session_id: str) -> Role:
-    role = await auth.sessions.role_in(session_id)
+async def _load_role(auth: Auth, session_id: str) -> Role:
+    role = await auth.sessions.find_role(session_id)
     if role is None:
-        _remember(auth.ended, session_id, None)
+        _cache(auth.ended_sessions, session_id, None)
         raise BadTokenError("The session has ended.")
     return role
 
 
-def _remember(kept: dict[str, Known], key: str, value: Known) -> None:
+def _cache(cache: dict[str, CacheValue], key: str, value: CacheValue) -> None:
     # What came first goes first.
-    if len(kept) >= MOST_KNOWN and key not in kept:
-        kept.pop(next(iter(kept)))
-    kept[key] = value
+    if len(cache) >= MAX_CACHED_TOKENS and key not in cache:
+        cache.pop(next(iter(cache)))
+    cache[key] = value

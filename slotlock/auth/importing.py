@@ -4,52 +4,56 @@ import asyncio
 import random
 from time import monotonic
 
-from slotlock.auth.accounts import normalised
+from slotlock.auth.accounts import normalize_email
 from slotlock.auth.auth import Auth
 from slotlock.domain.people import UserId
-from slotlock.domain.people_import import BadFile, read_people
+from slotlock.domain.people_import import InvalidUserFile, parse_user_file
 from slotlock.domain.people_plan import (
     ImportBusy,
-    Imported,
     ImportOutcome,
-    TooMuchAtOnce,
+    ImportResult,
+    ImportTooLarge,
     plan_import,
 )
-from slotlock.stores.people_imports import Attempt
-from slotlock.stores.user_documents import words_of
+from slotlock.stores.people_imports import ImportAttempt
+from slotlock.stores.user_documents import search_words_of
 
 # What a process that was killed in an import holds is free after 5 s.
-KEEP_TRYING_S = 10.0
-PAUSE_S = (0.05, 0.25)
+RETRY_FOR_S = 10.0
+RETRY_DELAY_S = (0.05, 0.25)
 BUSY_RETRY_AFTER_MS = 5_000
 
 
-async def import_people(
-    auth: Auth, body: bytes, *, dry_run: bool, by: UserId | None = None
-) -> ImportOutcome | BadFile:
+async def import_users(
+    auth: Auth, body: bytes, *, dry_run: bool, actor_id: UserId | None = None
+) -> ImportOutcome | InvalidUserFile:
     """Make people as a file says, whole or not at all; a dry run only tells what it would do.
 
     The same file a second time changes nothing. `by` is None for the command line.
     """
     # Ten thousand addresses take most of a second to check, in which others are served.
-    rows = await asyncio.to_thread(read_people, body, normalised)
-    if isinstance(rows, BadFile):
+    rows = await asyncio.to_thread(parse_user_file, body, normalize_email)
+    if isinstance(rows, InvalidUserFile):
         return rows
     imports, emails = auth.users.imports, [row.email for row in rows]
-    deadline = monotonic() + KEEP_TRYING_S
-    seen = await imports.look(emails)
+    deadline = monotonic() + RETRY_FOR_S
+    seen = await imports.load_snapshot(emails)
     while True:
-        plan = await asyncio.to_thread(plan_import, rows, seen.by_email, words_of)
-        if isinstance(plan, BadFile):
+        plan = await asyncio.to_thread(plan_import, rows, seen.users_by_email, search_words_of)
+        if isinstance(plan, InvalidUserFile):
             return plan
-        done = dry_run or plan.empty
-        attempt = Attempt.WRITTEN if done else await imports.commit(plan, seen, auth.now(), by)
-        if attempt is Attempt.WRITTEN:
-            return Imported(len(plan.created), len(plan.updated), plan.unchanged, dry_run)
-        await asyncio.sleep(random.uniform(*PAUSE_S))  # noqa: S311
-        before, seen = seen, await imports.look(emails)
-        overtaken = attempt is Attempt.OVERTAKEN or seen != before
-        if attempt is Attempt.TOO_MUCH and not overtaken:
-            return TooMuchAtOnce()
+        done = dry_run or plan.is_empty
+        attempt = (
+            ImportAttempt.WRITTEN
+            if done
+            else await imports.commit(plan, seen, auth.now(), actor_id)
+        )
+        if attempt is ImportAttempt.WRITTEN:
+            return ImportResult(len(plan.created), len(plan.updated), plan.unchanged, dry_run)
+        await asyncio.sleep(random.uniform(*RETRY_DELAY_S))  # noqa: S311
+        before, seen = seen, await imports.load_snapshot(emails)
+        overtaken = attempt is ImportAttempt.CONFLICT or seen != before
+        if attempt is ImportAttempt.TOO_LARGE and not overtaken:
+            return ImportTooLarge()
         if monotonic() > deadline:
-            return ImportBusy(BUSY_RETRY_AFTER_MS) if overtaken else TooMuchAtOnce()
+            return ImportBusy(BUSY_RETRY_AFTER_MS) if overtaken else ImportTooLarge()

@@ -9,25 +9,25 @@ from slotlock.auth.accounts import (
     BUSY_RETRY_AFTER_MS,
     Banned,
     TooManyAttempts,
-    password_problem,
+    validate_password,
 )
 from slotlock.auth.auth import Auth
-from slotlock.auth.hashes import hash_of
-from slotlock.auth.identity import still_holds
-from slotlock.auth.passwords import BusyError
-from slotlock.auth.sessions import Session, open_session
-from slotlock.domain.audit import Edit, Happening
-from slotlock.domain.notes import Note
+from slotlock.auth.hashes import hash_token
+from slotlock.auth.identity import session_still_valid
+from slotlock.auth.passwords import HasherBusyError
+from slotlock.auth.sessions import SignedInSession, open_session
+from slotlock.domain.audit import AuditAction, FieldEdit
+from slotlock.domain.notes import AuditNote
 from slotlock.domain.people import Caller, Role, User, UserId
 from slotlock.domain.refusals import FieldProblem, InvalidInput
 
-INVITATION_LIFE = timedelta(days=14)
+INVITATION_TTL = timedelta(days=14)
 TOKEN_BYTES = 32
-BATCH = 500
+BATCH_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Invitation:
+class PasswordInvitation:
     """What a person needs to set their first password; the token is told here and never again."""
 
     email: str
@@ -42,8 +42,8 @@ class InvalidInvitation:
 
 
 async def invite(
-    auth: Auth, group: str | None, roles: Sequence[Role], by: Caller | None = None
-) -> AsyncIterator[Invitation]:
+    auth: Auth, group: str | None, roles: Sequence[Role], caller: Caller | None = None
+) -> AsyncIterator[PasswordInvitation]:
     """New invitations, by address, for everybody of these roles who never set a password.
 
     Earlier invitations of theirs end. The people are read and written some at a time, so that it
@@ -52,29 +52,29 @@ async def invite(
     for long.
     """
     after = None
-    while people := await auth.users.invitations.invitable(group, roles, BATCH, after):
-        if by is not None and not await still_holds(auth, by):
+    while people := await auth.users.invitations.find_invitable(group, roles, BATCH_SIZE, after):
+        if caller is not None and not await session_still_valid(auth, caller):
             return
         now = auth.now()
-        until = now + INVITATION_LIFE
+        until = now + INVITATION_TTL
         # In hexadecimal, which no spreadsheet takes for a formula.
         tokens = {person.id: secrets.token_hex(TOKEN_BYTES) for person in people}
-        hashes = {user_id: hash_of(token) for user_id, token in tokens.items()}
-        note = _note(group, people, by.user_id if by else None, now)
-        invited = await auth.users.invitations.keep(hashes, roles, until, note)
+        hashes = {user_id: hash_token(token) for user_id, token in tokens.items()}
+        note = _invitation_note(group, people, caller.user_id if caller else None, now)
+        invited = await auth.users.invitations.save(hashes, roles, until, note)
         for person in people:
             if person.id in invited:
-                yield Invitation(person.email, person.name, tokens[person.id], until)
+                yield PasswordInvitation(person.email, person.name, tokens[person.id], until)
         after = people[-1].email
 
 
 async def set_password(
-    auth: Auth, token: str, password: str, agent: str | None = None
-) -> Session | InvalidInvitation | Banned | InvalidInput | TooManyAttempts:
+    auth: Auth, token: str, password: str, user_agent: str | None = None
+) -> SignedInSession | InvalidInvitation | Banned | InvalidInput | TooManyAttempts:
     """Set a first password and sign in. A token is good once, however often it is sent at once."""
-    if problem := password_problem(password):
+    if problem := validate_password(password):
         return InvalidInput((FieldProblem("password", problem),))
-    now, hash_ = auth.now(), hash_of(token)
+    now, hash_ = auth.now(), hash_token(token)
     person = await auth.users.invitations.find(hash_, now)
     if person is None:
         return InvalidInvitation()
@@ -82,15 +82,17 @@ async def set_password(
         return Banned()
     try:
         password_hash = await auth.passwords.hash(password)
-    except BusyError:
+    except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    user = await auth.users.invitations.use(hash_, password_hash, now)
+    user = await auth.users.invitations.redeem(hash_, password_hash, now)
     if user is None:
         return InvalidInvitation()
-    return await open_session(auth, user, password_hash, agent)
+    return await open_session(auth, user, password_hash, user_agent)
 
 
-def _note(group: str | None, people: Sequence[User], by: UserId | None, now: datetime) -> Note:
-    edits = (Edit("people", None, str(len(people))), Edit("group", None, group))
-    whom = tuple(person.id for person in people)
-    return Note(now, by, Happening.PEOPLE_INVITED, edits, user_ids=whom)
+def _invitation_note(
+    group: str | None, users: Sequence[User], actor_id: UserId | None, now: datetime
+) -> AuditNote:
+    edits = (FieldEdit("people", None, str(len(users))), FieldEdit("group", None, group))
+    whom = tuple(person.id for person in users)
+    return AuditNote(now, actor_id, AuditAction.PEOPLE_INVITED, edits, user_ids=whom)

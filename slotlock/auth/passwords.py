@@ -21,55 +21,55 @@ _CONTEXT = CryptContext(
     argon2__parallelism=1,
 )
 
-MIN_LENGTH = 8
-MAX_LENGTH = 128
+MIN_PASSWORD_LENGTH = 8
+MAX_PASSWORD_LENGTH = 128
 # At about 30 ms each on a core this line is some 15 s long; beyond that nobody still waits.
-LONGEST_LINE = 1000
+MAX_QUEUED_HASHES = 1000
 
 
-class BusyError(Exception):
+class HasherBusyError(Exception):
     """Too many passwords are in line already."""
 
 
 @cache
-def _nobodys_hash() -> str:
+def _create_dummy_hash() -> str:
     """Checking an unknown address against this costs what checking a known one costs."""
     made: str = _CONTEXT.hash(os.urandom(16).hex())
     return made
 
 
-def _normalised(password: str) -> str:
+def _normalize(password: str) -> str:
     # One keyboard sends an accent by itself and another with its letter (NIST SP 800-63B, 3.1.1.2).
     return unicodedata.normalize("NFKC", password)
 
 
-class Passwords:
+class PasswordHasher:
     """Hashes and checks passwords on a few threads; each takes its time by design."""
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = ThreadPoolExecutor(threads or os.cpu_count() or 1, "password")
-        self._in_line = 0
-        self._nobodys = _nobodys_hash()
+        self._pending_count = 0
+        self._dummy_hash = _create_dummy_hash()
 
     async def hash(self, password: str) -> str:
         """The password's hash. Errors: BusyError."""
-        return await self._in_turn(_CONTEXT.hash, _normalised(password))
+        return await self._run(_CONTEXT.hash, _normalize(password))
 
     async def matches(self, password: str, password_hash: str | None) -> bool:
         """Whether the hash is this password's; for None the same work, and False."""
-        hashed = password_hash or self._nobodys
-        matched = await self._in_turn(_CONTEXT.verify, _normalised(password), hashed)
+        hashed = password_hash or self._dummy_hash
+        matched = await self._run(_CONTEXT.verify, _normalize(password), hashed)
         return matched and password_hash is not None
 
-    async def _in_turn(self, work: Callable[..., Result], *arguments: str) -> Result:
-        if self._in_line >= LONGEST_LINE:
-            raise BusyError
-        self._in_line += 1
+    async def _run(self, work: Callable[..., Result], *arguments: str) -> Result:
+        if self._pending_count >= MAX_QUEUED_HASHES:
+            raise HasherBusyError
+        self._pending_count += 1
         try:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._threads, work, *arguments)
         finally:
-            self._in_line -= 1
+            self._pending_count -= 1
 
     def close(self) -> None:
         """End the threads; what is in line is dropped."""

@@ -5,18 +5,18 @@ from datetime import datetime
 
 from slotlock.auth.auth import Auth
 from slotlock.auth.tokens import (
-    ACCESS_LIFE,
-    REFRESH_LIFE,
+    ACCESS_TOKEN_TTL,
+    REFRESH_TOKEN_TTL,
     BadTokenError,
-    Token,
+    TokenClaims,
     new_token_id,
 )
 from slotlock.domain.people import Caller, User, UserId
-from slotlock.stores.sessions import SignIn
+from slotlock.stores.sessions import NewSession
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SignedInSession:
     """What a client keeps: `access_token` until `expires_at`, then `refresh_token` for new ones."""
 
     access_token: str
@@ -31,8 +31,8 @@ class InvalidSession:
 
 
 async def open_session(
-    auth: Auth, user: User, password_hash: str | None = None, agent: str | None = None
-) -> Session:
+    auth: Auth, user: User, password_hash: str | None = None, user_agent: str | None = None
+) -> SignedInSession:
     """Sign a person in, who showed the password of this hash, from a client that calls itself so.
 
     Whoever was banned or set another password meanwhile gets a session that is over: it is as if
@@ -40,13 +40,13 @@ async def open_session(
     """
     now, refresh_id = auth.now(), new_token_id()
     opened = await auth.sessions.open(
-        SignIn(user.id, refresh_id, now, now + REFRESH_LIFE, agent, password_hash)
+        NewSession(user.id, refresh_id, now, now + REFRESH_TOKEN_TTL, user_agent, password_hash)
     )
     session_id, user = opened or (new_token_id(), user)
-    return _session(auth, user, session_id, refresh_id, now)
+    return _issue_tokens(auth, user, session_id, refresh_id, now)
 
 
-async def refresh_session(auth: Auth, refresh_token: str) -> Session | InvalidSession:
+async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | InvalidSession:
     """New tokens for an old refresh token, which is good once.
 
     One that comes a second time was stolen, now or the first time, and nobody can tell which: the
@@ -58,14 +58,16 @@ async def refresh_session(auth: Auth, refresh_token: str) -> Session | InvalidSe
         return InvalidSession()
     now = auth.now()
     new_id = new_token_id()
-    if not await auth.sessions.rotate(old.session_id, old.id, new_id, now + REFRESH_LIFE):
+    if not await auth.sessions.rotate_refresh_token(
+        old.session_id, old.id, new_id, now + REFRESH_TOKEN_TTL
+    ):
         await end_session(auth, old.user_id, old.session_id)
         return InvalidSession()
-    user = (await auth.users.by_ids([old.user_id])).get(old.user_id)
+    user = (await auth.users.find_many([old.user_id])).get(old.user_id)
     if user is None or user.banned:
         await end_session(auth, old.user_id, old.session_id)
         return InvalidSession()
-    return _session(auth, user, old.session_id, new_id, now)
+    return _issue_tokens(auth, user, old.session_id, new_id, now)
 
 
 async def logout(auth: Auth, caller: Caller) -> None:
@@ -76,13 +78,15 @@ async def logout(auth: Auth, caller: Caller) -> None:
 async def end_session(auth: Auth, user_id: UserId, session_id: str) -> None:
     """End a person's session: all its tokens are refused from now on, its streams end."""
     await auth.sessions.end(session_id)
-    auth.streams.changed(user_id)
+    auth.session_streams.session_changed(user_id)
 
 
-def _session(auth: Auth, user: User, session_id: str, refresh_id: str, now: datetime) -> Session:
-    access = Token(user.id, session_id, new_token_id(), now + ACCESS_LIFE)
-    refresh = Token(user.id, session_id, refresh_id, now + REFRESH_LIFE)
-    return Session(
+def _issue_tokens(
+    auth: Auth, user: User, session_id: str, refresh_id: str, now: datetime
+) -> SignedInSession:
+    access = TokenClaims(user.id, session_id, new_token_id(), now + ACCESS_TOKEN_TTL)
+    refresh = TokenClaims(user.id, session_id, refresh_id, now + REFRESH_TOKEN_TTL)
+    return SignedInSession(
         auth.tokens.sign("access", access, now),
         auth.tokens.sign("refresh", refresh, now),
         access.expires_at,

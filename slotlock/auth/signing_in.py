@@ -3,40 +3,43 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from slotlock.auth.accounts import EmailTaken, InvalidCredentials, TooManyAttempts, normalised
+from slotlock.auth.accounts import EmailTaken, InvalidCredentials, TooManyAttempts, normalize_email
 from slotlock.auth.auth import Auth
 from slotlock.domain.refusals import InvalidInput
 
 Outcome = TypeVar("Outcome")
 
 
-async def throttled(
-    auth: Auth, email: str | None, address: str | None, act: Callable[[], Awaitable[Outcome]]
+async def throttle_login(
+    auth: Auth,
+    email: str | None,
+    client_address: str | None,
+    action: Callable[[], Awaitable[Outcome]],
 ) -> Outcome | TooManyAttempts:
     """What comes of the act, unless there were too many before it.
 
     `email`: of whose account, as it was sent, if it names one. `address`: where it comes from.
     """
-    attempt = await auth.throttle.attempt(normalised(email or ""), address)
-    if attempt.wait_ms:
-        return TooManyAttempts(attempt.wait_ms)
+    attempt = await auth.login_throttle.start_attempt(normalize_email(email or ""), client_address)
+    if attempt.retry_after_ms:
+        return TooManyAttempts(attempt.retry_after_ms)
     try:
-        outcome = await act()
+        outcome = await action()
     except BaseException:
-        await auth.throttle.withdrawn(attempt)
+        await auth.login_throttle.refund(attempt)
         raise
-    if came_to_nothing(outcome):
-        await auth.throttle.withdrawn(attempt)
+    if was_rejected_before_hashing(outcome):
+        await auth.login_throttle.refund(attempt)
     elif isinstance(outcome, InvalidCredentials | EmailTaken):
-        await auth.throttle.failed(attempt)
+        await auth.login_throttle.record_failure(attempt)
     else:
-        auth.throttle.succeeded(attempt)
+        auth.login_throttle.record_success(attempt)
     return outcome
 
 
-def came_to_nothing(outcome: object) -> bool:
+def was_rejected_before_hashing(outcome: object) -> bool:
     """Whether it was refused before a password was hashed."""
     match outcome:
-        case TooManyAttempts() | InvalidInput() | InvalidCredentials(guessed=False):
+        case TooManyAttempts() | InvalidInput() | InvalidCredentials(counts_as_guess=False):
             return True
     return False

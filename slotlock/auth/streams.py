@@ -10,84 +10,88 @@ import logging
 from collections.abc import Callable, Iterable
 
 from slotlock.domain.people import Caller, UserId
-from slotlock.stores.mongo import is_away
-from slotlock.stores.sessions import Sessions
-from slotlock.stores.waking import Wake
+from slotlock.stores.mongo import is_unavailable
+from slotlock.stores.sessions import SessionRepository
+from slotlock.stores.waking import RefreshTimer
 
 log = logging.getLogger("slotlock.streams")
 
-HEAL_EVERY_S = 2.0
+RECHECK_INTERVAL_S = 2.0
 
-End = Callable[[], object]
+OnSessionEnd = Callable[[], object]
 
 
-class Streams:
+class SessionStreams:
     """Who is listening in this process, and how each is told that it is over."""
 
     def __init__(self) -> None:
-        self._open: dict[UserId, dict[End, Caller]] = {}
-        self._changed: set[UserId] = set()
-        self._wake = Wake(HEAL_EVERY_S)
-        self._tell: Callable[[UserId], object] | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._open_streams: dict[UserId, dict[OnSessionEnd, Caller]] = {}
+        self._changed_users: set[UserId] = set()
+        self._refresh_timer = RefreshTimer(RECHECK_INTERVAL_S)
+        self._publish_change: Callable[[UserId], object] | None = None
+        self._task: asyncio.Task[None] | None = None
 
-    def start(self, sessions: Sessions, tell: Callable[[UserId], object]) -> None:
+    def start(
+        self, sessions: SessionRepository, publish_change: Callable[[UserId], object]
+    ) -> None:
         """Begin to look; `tell` tells the other processes."""
-        self._tell = tell
-        self._looking = asyncio.create_task(self._look_for_ever(sessions))
+        self._publish_change = publish_change
+        self._task = asyncio.create_task(self._run(sessions))
 
     async def stop(self) -> None:
         """Look no more."""
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._task is not None:
+            self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._looking
+                await self._task
 
-    def begin(self, caller: Caller, end: End) -> Callable[[], None]:
+    def register(self, caller: Caller, on_end: OnSessionEnd) -> Callable[[], None]:
         """Call `end` once, when the caller's session ends; returns what takes that back."""
-        self._open.setdefault(caller.user_id, {})[end] = caller
+        self._open_streams.setdefault(caller.user_id, {})[on_end] = caller
         # It may have ended since the caller was identified, before anybody here listened.
-        self.look_at(caller.user_id)
-        return lambda: self._forget(caller.user_id, end)
+        self.recheck(caller.user_id)
+        return lambda: self._unregister(caller.user_id, on_end)
 
-    def changed(self, user_id: UserId) -> None:
+    def session_changed(self, user_id: UserId) -> None:
         """Sessions of this person ended, or have another role: look here, and tell the others."""
-        self.look_at(user_id)
-        if self._tell is not None:
-            self._tell(user_id)
+        self.recheck(user_id)
+        if self._publish_change is not None:
+            self._publish_change(user_id)
 
-    def look_at(self, user_id: UserId) -> None:
+    def recheck(self, user_id: UserId) -> None:
         """Look at the sessions of this person soon."""
-        if user_id in self._open:
-            self._changed.add(user_id)
-            self._wake.set()
+        if user_id in self._open_streams:
+            self._changed_users.add(user_id)
+            self._refresh_timer.trigger()
 
-    def _forget(self, user_id: UserId, end: End) -> None:
-        theirs = self._open.get(user_id, {})
-        theirs.pop(end, None)
+    def _unregister(self, user_id: UserId, on_end: OnSessionEnd) -> None:
+        theirs = self._open_streams.get(user_id, {})
+        theirs.pop(on_end, None)
         if not theirs:
-            self._open.pop(user_id, None)
+            self._open_streams.pop(user_id, None)
 
-    async def _look_for_ever(self, sessions: Sessions) -> None:
+    async def _run(self, sessions: SessionRepository) -> None:
         while True:
-            all_of_them = await self._wake.wait()
-            whose, self._changed = self._changed, set()
+            all_of_them = await self._refresh_timer.wait()
+            whose, self._changed_users = self._changed_users, set()
             if all_of_them:
-                whose = set(self._open)
+                whose = set(self._open_streams)
             try:
-                await self._look(sessions, whose)
+                await self._recheck_users(sessions, whose)
             except Exception as error:
                 # The truth may be away for a while, and is asked again by then.
-                why = None if is_away(error) else error
+                why = None if is_unavailable(error) else error
                 log.warning("open sessions could not be read from MongoDB", exc_info=why)
 
-    async def _look(self, sessions: Sessions, whose: Iterable[UserId]) -> None:
+    async def _recheck_users(self, sessions: SessionRepository, user_ids: Iterable[UserId]) -> None:
         # Streams that begin while this reads have asked for a look of their own.
-        streams = [(u, end, c) for u in whose for end, c in self._open.get(u, {}).items()]
+        streams = [
+            (u, end, c) for u in user_ids for end, c in self._open_streams.get(u, {}).items()
+        ]
         if not streams:
             return
-        roles = await sessions.roles_in([*{caller.session_id for _, _, caller in streams}])
+        roles = await sessions.find_roles([*{caller.session_id for _, _, caller in streams}])
         for user_id, end, caller in streams:
             if roles.get(caller.session_id) is not caller.role:
-                self._forget(user_id, end)
+                self._unregister(user_id, end)
                 end()

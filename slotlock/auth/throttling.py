@@ -9,32 +9,32 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from slotlock.stores.familiar_addresses import FamiliarAddresses
-from slotlock.stores.local_rates import LocalRates
-from slotlock.stores.rate_limits import Limit, RateLimits, Verb, Want
-from slotlock.stores.redis import RedisAwayError
+from slotlock.stores.familiar_addresses import KnownAddresses
+from slotlock.stores.local_rates import InProcessRateLimiter
+from slotlock.stores.rate_limits import ChargeMode, RateCharge, RateLimit, RateLimiter
+from slotlock.stores.redis import RedisUnavailableError
 
 # Attempts at an account from one address, until one succeeds there.
-HERE = Limit("here", 10, 15 * 60)
+PER_ACCOUNT_AND_ADDRESS = RateLimit("here", 10, 15 * 60)
 # Attempts at an account from addresses that are not familiar, successful ones included. NIST SP
 # 800-63B, 5.2.2, has a hundred in a row as the most.
-ANYWHERE = (Limit("hour", 50, 3600), Limit("day", 100, 24 * 3600))
+PER_ACCOUNT = (RateLimit("hour", 50, 3600), RateLimit("day", 100, 24 * 3600))
 # Failures at an address, which a whole school may share.
-FAILURES = Limit("failures", 3000, 15 * 60)
+PER_ADDRESS = RateLimit("failures", 3000, 15 * 60)
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class LoginAttempt:
     """One attempt at an account. When `wait_ms` is not 0, it must not be made before."""
 
-    wait_ms: int
-    wants: Sequence[Want] = ()
-    account: str = ""
-    address: str | None = None
-    here: str = ""
+    retry_after_ms: int
+    charges: Sequence[RateCharge] = ()
+    account_hash: str = ""
+    client_address: str | None = None
+    account_and_address_hash: str = ""
 
 
-class Throttle:
+class LoginThrottle:
     """Counts attempts to sign in; without counts it lets all be made.
 
     While Redis is away each process counts for itself.
@@ -42,56 +42,61 @@ class Throttle:
 
     def __init__(
         self,
-        counts: RateLimits | None = None,
-        familiar: FamiliarAddresses | None = None,
-        key: bytes = b"",
+        rate_limiter: RateLimiter | None = None,
+        known_addresses: KnownAddresses | None = None,
+        hmac_key: bytes = b"",
     ) -> None:
-        self._counts = counts
-        self._familiar = familiar
-        self._local = LocalRates()
-        self._key = key
+        self._rate_limiter = rate_limiter
+        self._known_addresses = known_addresses
+        self._local_limiter = InProcessRateLimiter()
+        self._hmac_key = hmac_key
 
-    async def attempt(self, email: str | None, address: str | None) -> Attempt:
+    async def start_attempt(self, email: str | None, client_address: str | None) -> LoginAttempt:
         """Begin an attempt at the account of a normalised address; None is an account of nobody."""
-        if self._counts is None or self._familiar is None:
-            return Attempt(0)
-        account, here = self._hash(email or ""), self._hash(f"{email} {address}")
+        if self._rate_limiter is None or self._known_addresses is None:
+            return LoginAttempt(0)
+        account, here = self._hash(email or ""), self._hash(f"{email} {client_address}")
         familiar, wait_ms = await asyncio.gather(
-            self._familiar.know(account, here), self._ask(_failures(address), Verb.LOOK)
+            self._known_addresses.is_known(account, here),
+            self._charge(_address_charges(client_address), ChargeMode.PEEK),
         )
-        wants = [] if email is None else [(f"sign-in:{here}", HERE, 1)]
+        wants = [] if email is None else [(f"sign-in:{here}", PER_ACCOUNT_AND_ADDRESS, 1)]
         if email is not None and not familiar:
-            wants += [(f"sign-in:{account}", limit, 1) for limit in ANYWHERE]
+            wants += [(f"sign-in:{account}", limit, 1) for limit in PER_ACCOUNT]
         # Where the person is at home others may be, too, and must not keep them out.
-        wait_ms = (0 if familiar else wait_ms) or await self._ask(wants, Verb.ADD)
-        return Attempt(wait_ms, wants, account, address, here)
+        wait_ms = (0 if familiar else wait_ms) or await self._charge(wants, ChargeMode.CHARGE)
+        return LoginAttempt(wait_ms, wants, account, client_address, here)
 
-    async def failed(self, attempt: Attempt) -> None:
+    async def record_failure(self, attempt: LoginAttempt) -> None:
         """It was a wrong password, or no account to begin with."""
-        await self._ask(_failures(attempt.address), Verb.ADD)
+        await self._charge(_address_charges(attempt.client_address), ChargeMode.CHARGE)
 
-    async def withdrawn(self, attempt: Attempt) -> None:
+    async def refund(self, attempt: LoginAttempt) -> None:
         """It was not made after all."""
-        await self._ask(attempt.wants, Verb.GIVE_BACK)
+        await self._charge(attempt.charges, ChargeMode.REFUND)
 
-    def succeeded(self, attempt: Attempt) -> None:
+    def record_success(self, attempt: LoginAttempt) -> None:
         """It was the right password: what failed from here before was the same person."""
-        if self._counts is not None and self._familiar is not None and attempt.wants:
-            self._familiar.note(attempt.account, attempt.here)
-            self._counts.forget(f"sign-in:{attempt.here}", HERE)
-            self._local.forget(f"sign-in:{attempt.here}", HERE)
+        if self._rate_limiter is not None and self._known_addresses is not None and attempt.charges:
+            self._known_addresses.remember(attempt.account_hash, attempt.account_and_address_hash)
+            self._rate_limiter.reset(
+                f"sign-in:{attempt.account_and_address_hash}", PER_ACCOUNT_AND_ADDRESS
+            )
+            self._local_limiter.reset(
+                f"sign-in:{attempt.account_and_address_hash}", PER_ACCOUNT_AND_ADDRESS
+            )
 
-    async def _ask(self, wants: Sequence[Want], verb: Verb) -> int:
-        if self._counts is None or not wants:
+    async def _charge(self, charges: Sequence[RateCharge], mode: ChargeMode) -> int:
+        if self._rate_limiter is None or not charges:
             return 0
         try:
-            return await self._counts.ask(wants, verb)
-        except RedisAwayError:
-            return self._local.ask(wants, verb)
+            return await self._rate_limiter.charge(charges, mode)
+        except RedisUnavailableError:
+            return self._local_limiter.charge(charges, mode)
 
     def _hash(self, text: str) -> str:
-        return hmac.digest(self._key, text.encode(errors="surrogatepass"), "sha256").hex()[:32]
+        return hmac.digest(self._hmac_key, text.encode(errors="surrogatepass"), "sha256").hex()[:32]
 
 
-def _failures(address: str | None) -> Sequence[Want]:
-    return [] if address is None else [(f"address:{address}", FAILURES, 1)]
+def _address_charges(client_address: str | None) -> Sequence[RateCharge]:
+    return [] if client_address is None else [(f"address:{client_address}", PER_ADDRESS, 1)]

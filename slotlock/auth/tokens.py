@@ -14,22 +14,22 @@ from slotlock.domain.people import UserId
 ALGORITHM = "HS256"
 ISSUER = "slotlock"
 AUDIENCE = "slotlock"
-ACCESS_LIFE = timedelta(minutes=15)
-REFRESH_LIFE = timedelta(days=30)
+ACCESS_TOKEN_TTL = timedelta(minutes=15)
+REFRESH_TOKEN_TTL = timedelta(days=30)
 # HS256 wants a key at least as long as its output (RFC 7518, 3.2).
 MIN_SECRET_BYTES = 32
 
 # Ours have some 400 characters.
-MAX_LENGTH = 2_048
+MAX_TOKEN_LENGTH = 2_048
 
-_REQUIRED = ["iss", "aud", "sub", "exp", "iat", "jti", "typ", "sid"]
+_REQUIRED_CLAIMS = ["iss", "aud", "sub", "exp", "iat", "jti", "typ", "sid"]
 
-_USER_ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
-_RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
+_USER_ID_PATTERN = re.compile(r"[0-9a-f]{24}", re.ASCII)
+_RANDOM_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 
-Kind = Literal["access", "refresh"]
-NOT_VALID = "The token is not valid."
-EXPIRED = "The token has expired."
+TokenKind = Literal["access", "refresh"]
+INVALID_MESSAGE = "The token is not valid."
+EXPIRED_MESSAGE = "The token has expired."
 
 
 class BadTokenError(Exception):
@@ -37,7 +37,7 @@ class BadTokenError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class TokenClaims:
     """What a verified token says."""
 
     user_id: UserId
@@ -51,7 +51,7 @@ def new_token_id() -> str:
     return secrets.token_urlsafe(16)
 
 
-class Tokens:
+class TokenSigner:
     """Signs with the first secret and accepts all of them, so that secrets can be rotated."""
 
     def __init__(self, secret_keys: Sequence[str]) -> None:
@@ -59,54 +59,56 @@ class Tokens:
         if not self._keys or any(len(key) < MIN_SECRET_BYTES for key in self._keys):
             raise ValueError(f"every secret needs at least {MIN_SECRET_BYTES} bytes")
 
-    def sign(self, kind: Kind, token: Token, now: datetime) -> str:
+    def sign(self, kind: TokenKind, token_claims: TokenClaims, now: datetime) -> str:
         """The token as a client carries it."""
         claims = {
             "iss": ISSUER,
             "aud": AUDIENCE,
-            "sub": token.user_id,
-            "exp": token.expires_at,
+            "sub": token_claims.user_id,
+            "exp": token_claims.expires_at,
             "iat": now,
-            "jti": token.id,
+            "jti": token_claims.id,
             "typ": kind,
-            "sid": token.session_id,
+            "sid": token_claims.session_id,
         }
         return jwt.encode(claims, self._keys[0], ALGORITHM)
 
-    def verify(self, kind: Kind, text: str) -> Token:
+    def verify(self, kind: TokenKind, encoded_token: str) -> TokenClaims:
         """What the token says. Errors: BadTokenError."""
-        if len(text) > MAX_LENGTH or not text.isascii():
-            raise BadTokenError(NOT_VALID)
+        if len(encoded_token) > MAX_TOKEN_LENGTH or not encoded_token.isascii():
+            raise BadTokenError(INVALID_MESSAGE)
         for key in self._keys:
             try:
-                return _read(kind, text, key)
+                return _decode(kind, encoded_token, key)
             except jwt.InvalidSignatureError:
                 continue
             except jwt.ExpiredSignatureError:
-                raise BadTokenError(EXPIRED) from None
+                raise BadTokenError(EXPIRED_MESSAGE) from None
             # What is signed by our own key and yet no token of ours is odd in ways that the library
             # does not expect: times beyond the calendar, nesting without end.
             except (jwt.InvalidTokenError, TypeError, ValueError, OverflowError, RecursionError):
                 break
-        raise BadTokenError(NOT_VALID)
+        raise BadTokenError(INVALID_MESSAGE)
 
 
-def _read(kind: Kind, text: str, key: bytes) -> Token:
+def _decode(kind: TokenKind, encoded_token: str, key: bytes) -> TokenClaims:
     claims = jwt.decode(
-        text,
+        encoded_token,
         key,
         algorithms=[ALGORITHM],
         issuer=ISSUER,
         audience=AUDIENCE,
-        options={"require": _REQUIRED},
+        options={"require": _REQUIRED_CLAIMS},
     )
     user_id, session_id, token_id = claims["sub"], claims["sid"], claims["jti"]
     if (
         claims["typ"] != kind
-        or not _USER_ID.fullmatch(user_id)
+        or not _USER_ID_PATTERN.fullmatch(user_id)
         or not isinstance(session_id, str)
-        or not _RANDOM_ID.fullmatch(session_id)
-        or not _RANDOM_ID.fullmatch(token_id)
+        or not _RANDOM_ID_PATTERN.fullmatch(session_id)
+        or not _RANDOM_ID_PATTERN.fullmatch(token_id)
     ):
         raise jwt.InvalidTokenError
-    return Token(UserId(user_id), session_id, token_id, datetime.fromtimestamp(claims["exp"], UTC))
+    return TokenClaims(
+        UserId(user_id), session_id, token_id, datetime.fromtimestamp(claims["exp"], UTC)
+    )

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from prometheus_client import Counter
 
-from slotlock.desk.act import act
-from slotlock.desk.deciding import Request, Slots, at
-from slotlock.desk.desk import Desk
-from slotlock.desk.once import Slip, once
+from slotlock.desk.act import execute
+from slotlock.desk.deciding import SlotCommand, SlotStates, on_slot
+from slotlock.desk.desk import Services
+from slotlock.desk.once import IdempotencyKey, run_once
 from slotlock.domain import booked as rules
-from slotlock.domain.booking import Party
+from slotlock.domain.booking import BookingRequest
 from slotlock.domain.bookings import Booking, BookingId, SlotId
 from slotlock.domain.outcomes import (
     BookingCancelled,
@@ -26,15 +26,17 @@ from slotlock.domain.record import BookingStatus
 from slotlock.domain.refusals import BookingNotFound, HoldExpired, SlotNotFound
 from slotlock.domain.slots import Slot
 from slotlock.stores.ids import new_booking_id
-from slotlock.stores.slots import Look
+from slotlock.stores.slots import SlotQuery
 
-ACTS = Counter("slotlock_acts_total", "Answers to acts on bookings by outcome", ["act", "outcome"])
+BOOKING_ACTIONS_TOTAL = Counter(
+    "slotlock_acts_total", "Answers to acts on bookings by outcome", ["act", "outcome"]
+)
 
 Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class BookingActionCommand:
     """Which booking an act is about, who asks, how long they wait, and under which key."""
 
     slot_id: SlotId
@@ -43,117 +45,150 @@ class Errand:
     wait_s: float = 0.0
     key: str | None = None
 
-    def slip(self, *asked: str) -> Slip | None:
+    def to_idempotency_key(self, *request_parts: str) -> IdempotencyKey | None:
         """The slip of the errand's key, if it has one."""
-        return Slip.of(self.caller.user_id, self.key, *asked, self.booking_id) if self.key else None
+        return (
+            IdempotencyKey.for_request(
+                self.caller.user_id, self.key, *request_parts, self.booking_id
+            )
+            if self.key
+            else None
+        )
 
 
-async def confirm(desk: Desk, errand: Errand) -> ConfirmOutcome:
+async def confirm(services: Services, command: BookingActionCommand) -> ConfirmOutcome:
     """Make a hold a booking for good."""
-    outcome: ConfirmOutcome = await _on_booking(desk, errand, "confirm", rules.confirm)
+    outcome: ConfirmOutcome = await _execute(services, command, "confirm", rules.confirm)
     return outcome
 
 
-async def extend(desk: Desk, errand: Errand) -> ExtendOutcome:
+async def extend(services: Services, command: BookingActionCommand) -> ExtendOutcome:
     """Let a hold last longer."""
-    outcome: ExtendOutcome = await _on_booking(desk, errand, "extend", rules.extend)
+    outcome: ExtendOutcome = await _execute(services, command, "extend", rules.extend)
     return outcome
 
 
-async def cancel(desk: Desk, errand: Errand) -> CancelOutcome:
+async def cancel(services: Services, command: BookingActionCommand) -> CancelOutcome:
     """Give a place back. A booking that was cancelled before is answered as it was then."""
-    outcome: CancelOutcome = await _on_booking(desk, errand, "cancel", rules.cancel)
+    outcome: CancelOutcome = await _execute(services, command, "cancel", rules.cancel)
     return outcome
 
 
-async def _on_booking(
-    desk: Desk,
-    errand: Errand,
-    name: str,
-    rule: Callable[[Slot, rules.Ask, datetime], tuple[Slot, Any]],
+async def _execute(
+    services: Services,
+    command: BookingActionCommand,
+    action: str,
+    apply: Callable[[Slot, rules.BookingCommand, datetime], tuple[Slot, Any]],
 ) -> Any:
-    slip = errand.slip(name)
-    ask = rules.Ask(errand.booking_id, errand.caller)
-    missing = BookingNotFound(errand.booking_id)
-    request = Request(
-        at(errand.slot_id, lambda slot, now: rule(slot, ask, now), missing),
-        people=(errand.caller.user_id,),
-        booking_ids=(errand.booking_id,),
-        slip=slip,
+    slip = command.to_idempotency_key(action)
+    ask = rules.BookingCommand(command.booking_id, command.caller)
+    missing = BookingNotFound(command.booking_id)
+    request = SlotCommand(
+        on_slot(command.slot_id, lambda slot, now: apply(slot, ask, now), missing),
+        user_ids=(command.caller.user_id,),
+        booking_ids=(command.booking_id,),
+        idempotency_key=slip,
     )
 
     async def run(wait_s: float) -> Any:
-        outcome = await act(desk, [errand.slot_id], request, wait_s)
+        outcome = await execute(services, [command.slot_id], request, wait_s)
         if isinstance(outcome, BookingNotFound):
-            return await _ended_before(desk, errand, name) or outcome
+            return await _already_ended(services, command, action) or outcome
         return outcome
 
-    outcome = await once(desk, slip, errand.slot_id, errand.wait_s, run)
-    ACTS.labels(name, type(outcome).__name__).inc()
+    outcome = await run_once(services, slip, command.slot_id, command.wait_s, run)
+    BOOKING_ACTIONS_TOTAL.labels(action, type(outcome).__name__).inc()
     return outcome
 
 
-async def _ended_before(
-    desk: Desk, errand: Errand, name: str
+async def _already_ended(
+    services: Services, command: BookingActionCommand, action: str
 ) -> BookingCancelled | HoldExpired | None:
-    booking = await desk.slots.past.find(errand.booking_id)
-    ask = rules.Ask(errand.booking_id, errand.caller)
-    if booking is None or booking.slot_id != errand.slot_id or not ask.may_touch(booking):
+    booking = await services.slots.ended_bookings.find(command.booking_id)
+    ask = rules.BookingCommand(command.booking_id, command.caller)
+    if booking is None or booking.slot_id != command.slot_id or not ask.may_change(booking):
         return None
-    slot = await desk.slots.look(Look(errand.slot_id, desk.now(), [errand.caller.user_id]))
+    slot = await services.slots.find(
+        SlotQuery(command.slot_id, services.now(), [command.caller.user_id])
+    )
     if slot is None:
         return None
     if booking.status is BookingStatus.EXPIRED:
         return HoldExpired(booking, slot)
-    return BookingCancelled(booking, slot) if name == "cancel" else None
+    return BookingCancelled(booking, slot) if action == "cancel" else None
 
 
-async def move(desk: Desk, errand: Errand, to: SlotId) -> MoveOutcome:
+async def move(
+    services: Services, command: BookingActionCommand, target_slot_id: SlotId
+) -> MoveOutcome:
     """Give a place in one slot back and take one in another, both or neither."""
-    slip = errand.slip("move", to)
+    slip = command.to_idempotency_key("move", target_slot_id)
 
     async def run(wait_s: float) -> MoveOutcome:
-        booking = await _theirs(desk, errand)
+        booking = await _find_live(services, command)
         if not isinstance(booking, Booking):
             return booking
-        request = _move(errand, to, booking, slip)
-        outcome = await act(desk, sorted({errand.slot_id, to}), request, wait_s)
+        request = _move_command(command, target_slot_id, booking, slip)
+        outcome = await execute(
+            services, sorted({command.slot_id, target_slot_id}), request, wait_s
+        )
         # It may have ended since it was looked up.
-        return await _gone(desk, errand) if isinstance(outcome, BookingNotFound) else outcome
+        return (
+            await _find_ended(services, command)
+            if isinstance(outcome, BookingNotFound)
+            else outcome
+        )
 
-    outcome: MoveOutcome = await once(desk, slip, errand.slot_id, errand.wait_s, run)
-    ACTS.labels("move", type(outcome).__name__).inc()
+    outcome: MoveOutcome = await run_once(services, slip, command.slot_id, command.wait_s, run)
+    BOOKING_ACTIONS_TOTAL.labels("move", type(outcome).__name__).inc()
     return outcome
 
 
-def _move(errand: Errand, to: SlotId, booking: Booking, slip: Slip | None) -> Request[MoveOutcome]:
-    caller = errand.caller
-    organised = caller.organises and booking.user_id != caller.user_id
-    party = Party(booking.user_id, new_booking_id(), caller.user_id, organised=organised)
-    ask = rules.Ask(errand.booking_id, caller)
+def _move_command(
+    command: BookingActionCommand,
+    target_slot_id: SlotId,
+    booking: Booking,
+    idempotency_key: IdempotencyKey | None,
+) -> SlotCommand[MoveOutcome]:
+    caller = command.caller
+    organised = caller.is_organizer and booking.user_id != caller.user_id
+    party = BookingRequest(
+        booking.user_id, new_booking_id(), caller.user_id, as_organizer=organised
+    )
+    ask = rules.BookingCommand(command.booking_id, caller)
 
-    def rule(slots: Slots, now: datetime) -> tuple[Slots, MoveOutcome]:
-        old, new = slots.get(errand.slot_id), slots.get(to)
+    def apply(slots: SlotStates, now: datetime) -> tuple[SlotStates, MoveOutcome]:
+        old, new = slots.get(command.slot_id), slots.get(target_slot_id)
         if old is None:
-            return slots, BookingNotFound(errand.booking_id)
+            return slots, BookingNotFound(command.booking_id)
         if new is None:
-            return slots, SlotNotFound(to)
+            return slots, SlotNotFound(target_slot_id)
         left, taken, outcome = rules.move(old, new, ask, party, now)
         return {**slots, old.id: left, new.id: taken}, outcome
 
     people = (booking.user_id, caller.user_id)
-    return Request(rule, people=people, booking_ids=(errand.booking_id,), slip=slip)
+    return SlotCommand(
+        apply, user_ids=people, booking_ids=(command.booking_id,), idempotency_key=idempotency_key
+    )
 
 
-async def _theirs(desk: Desk, errand: Errand) -> Booking | BookingNotFound | HoldExpired:
-    look = Look(errand.slot_id, desk.now(), [errand.caller.user_id], [errand.booking_id])
-    slot = await desk.slots.look(look)
-    booking = slot.booking(errand.booking_id) if slot else None
-    if booking is not None and rules.Ask(errand.booking_id, errand.caller).may_touch(booking):
+async def _find_live(
+    services: Services, command: BookingActionCommand
+) -> Booking | BookingNotFound | HoldExpired:
+    look = SlotQuery(
+        command.slot_id, services.now(), [command.caller.user_id], [command.booking_id]
+    )
+    slot = await services.slots.find(look)
+    booking = slot.booking_by_id(command.booking_id) if slot else None
+    if booking is not None and rules.BookingCommand(command.booking_id, command.caller).may_change(
+        booking
+    ):
         return booking
-    return await _gone(desk, errand)
+    return await _find_ended(services, command)
 
 
-async def _gone(desk: Desk, errand: Errand) -> BookingNotFound | HoldExpired:
-    ended = await _ended_before(desk, errand, "move")
-    return ended if isinstance(ended, HoldExpired) else BookingNotFound(errand.booking_id)
+async def _find_ended(
+    services: Services, command: BookingActionCommand
+) -> BookingNotFound | HoldExpired:
+    ended = await _already_ended(services, command, "move")
+    return ended if isinstance(ended, HoldExpired) else BookingNotFound(command.booking_id)

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from prometheus_client import Counter
 
-from slotlock.desk.act import act
-from slotlock.desk.booked import ACTS
-from slotlock.desk.deciding import Request, at
-from slotlock.desk.desk import Desk
-from slotlock.desk.once import Slip, once
-from slotlock.desk.tickets import told_again
+from slotlock.desk.act import execute
+from slotlock.desk.booked import BOOKING_ACTIONS_TOTAL
+from slotlock.desk.deciding import SlotCommand, on_slot
+from slotlock.desk.desk import Services
+from slotlock.desk.once import IdempotencyKey, run_once
+from slotlock.desk.tickets import replay_outcome
 from slotlock.domain import booking as rules
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.outcomes import BookAllOutcome, BookOutcome, NoneBooked
@@ -20,153 +20,173 @@ from slotlock.domain.people import Caller, UserId
 from slotlock.domain.refusals import (
     Locked,
     NotTeammate,
-    PartyRefusal,
-    PersonBanned,
-    PersonNotFound,
+    OnBehalfRefusal,
     SlotNotFound,
+    UserBanned,
+    UserNotFound,
 )
-from slotlock.domain.teams import TeamSeen
+from slotlock.domain.teams import TeamVersion
 from slotlock.stores.ids import new_booking_id
 
-BOOKINGS = Counter(
+BOOKINGS_TOTAL = Counter(
     "slotlock_bookings_total", "Answers to bookSlot, and of tickets, by outcome", ["outcome"]
 )
 # Somebody joining or leaving a team meanwhile makes what was seen of it stale.
-TEAM_TRIES = 3
+MAX_TEAM_ATTEMPTS = 3
 
 Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class BookingOptions:
     """How a place is wanted: as a hold, after waiting for so long, under this key."""
 
     hold: bool = False
     wait_s: float = 0.0
     key: str | None = None
 
-    def slip(self, caller: Caller, *asked: Any) -> Slip | None:
+    def to_idempotency_key(self, caller: Caller, *request_parts: Any) -> IdempotencyKey | None:
         """The slip of the key that came with the wish, if one did."""
-        return Slip.of(caller.user_id, self.key, *asked, self.hold) if self.key else None
+        return (
+            IdempotencyKey.for_request(caller.user_id, self.key, *request_parts, self.hold)
+            if self.key
+            else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class BookSlotCommand:
     """A place in one slot for one person, and who asks for it."""
 
     caller: Caller
     slot_id: SlotId
     user_id: UserId
     hold: bool
-    slip: Slip | None = None
+    idempotency_key: IdempotencyKey | None = None
 
-    def request(self, teams: tuple[TeamSeen, ...] = ()) -> Request[BookOutcome]:
+    def to_slot_command(
+        self, team_versions: tuple[TeamVersion, ...] = ()
+    ) -> SlotCommand[BookOutcome]:
         """What the desk shall do."""
-        party = _party(self.caller, self.user_id, self.hold)
+        party = _booking_request(self.caller, self.user_id, self.hold)
         otherwise: BookOutcome = SlotNotFound(self.slot_id)
-        return Request(
-            at(self.slot_id, lambda slot, now: rules.book(slot, party, now), otherwise),
-            people=(self.user_id, self.caller.user_id),
-            slip=self.slip,
-            teams=teams,
+        return SlotCommand(
+            on_slot(self.slot_id, lambda slot, now: rules.book(slot, party, now), otherwise),
+            user_ids=(self.user_id, self.caller.user_id),
+            idempotency_key=self.idempotency_key,
+            team_versions=team_versions,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class BookingPermissions:
     """Whom the caller may book for, and the teams that say so."""
 
-    refusals: dict[UserId, PartyRefusal]
-    teams: tuple[TeamSeen, ...] = ()
+    refusals: dict[UserId, OnBehalfRefusal]
+    team_versions: tuple[TeamVersion, ...] = ()
 
 
 async def book(
-    desk: Desk, caller: Caller, slot_id: SlotId, user_id: UserId, wish: Wish
+    services: Services, caller: Caller, slot_id: SlotId, user_id: UserId, options: BookingOptions
 ) -> BookOutcome:
     """Book or hold a place for one person."""
-    slip = wish.slip(caller, "book", slot_id, user_id)
-    return await book_for(desk, Asking(caller, slot_id, user_id, wish.hold, slip), wish.wait_s)
+    slip = options.to_idempotency_key(caller, "book", slot_id, user_id)
+    return await execute_booking(
+        services, BookSlotCommand(caller, slot_id, user_id, options.hold, slip), options.wait_s
+    )
 
 
-async def book_for(desk: Desk, asking: Asking, wait_s: float) -> BookOutcome:
+async def execute_booking(
+    services: Services, command: BookSlotCommand, wait_s: float
+) -> BookOutcome:
     """Book or hold a place as somebody asks for it."""
 
-    async def tried(allowed: Allowed, wait_s: float) -> BookOutcome:
-        if refusal := allowed.refusals.get(asking.user_id):
+    async def attempt(permissions: BookingPermissions, wait_s: float) -> BookOutcome:
+        if refusal := permissions.refusals.get(command.user_id):
             return refusal
-        return await act(desk, [asking.slot_id], asking.request(allowed.teams), wait_s)
+        return await execute(
+            services, [command.slot_id], command.to_slot_command(permissions.team_versions), wait_s
+        )
 
-    run = _allowed_first(desk, asking.caller, [asking.user_id], tried)
-    kept = await once(desk, asking.slip, asking.slot_id, wait_s, run)
+    run = _retry_on_team_change(services, command.caller, [command.user_id], attempt)
+    kept = await run_once(services, command.idempotency_key, command.slot_id, wait_s, run)
     # The key may be a ticket's, which was refused.
-    outcome: BookOutcome = await told_again(desk, kept, asking.caller.user_id)
-    BOOKINGS.labels(type(outcome).__name__).inc()
+    outcome: BookOutcome = await replay_outcome(services, kept, command.caller.user_id)
+    BOOKINGS_TOTAL.labels(type(outcome).__name__).inc()
     return outcome
 
 
 async def book_all(
-    desk: Desk, caller: Caller, claims: Sequence[tuple[SlotId, UserId]], wish: Wish
+    services: Services,
+    caller: Caller,
+    claims: Sequence[tuple[SlotId, UserId]],
+    options: BookingOptions,
 ) -> BookAllOutcome:
     """Book or hold a place for every claim, or none at all."""
 
-    async def tried(allowed: Allowed, wait_s: float) -> BookAllOutcome:
-        if allowed.refusals:
-            return NoneBooked(tuple(allowed.refusals.get(user_id) for _, user_id in claims))
-        wanted = [rules.Claim(slot, _party(caller, user_id, wish.hold)) for slot, user_id in claims]
-        request = Request(
+    async def attempt(permissions: BookingPermissions, wait_s: float) -> BookAllOutcome:
+        if permissions.refusals:
+            return NoneBooked(tuple(permissions.refusals.get(user_id) for _, user_id in claims))
+        wanted = [
+            rules.SlotClaim(slot, _booking_request(caller, user_id, options.hold))
+            for slot, user_id in claims
+        ]
+        request = SlotCommand(
             lambda slots, now: rules.book_all(slots, wanted, now),
-            people=(*people, caller.user_id),
-            slip=slip,
-            teams=allowed.teams,
-            heads=len(claims),
+            user_ids=(*people, caller.user_id),
+            idempotency_key=slip,
+            team_versions=permissions.team_versions,
+            waitlist_depth=len(claims),
         )
-        return await act(desk, slot_ids, request, wait_s)
+        return await execute(services, slot_ids, request, wait_s)
 
     people = tuple({user_id for _, user_id in claims})
     slot_ids = sorted({slot_id for slot_id, _ in claims})
-    slip = wish.slip(caller, "bookAll", *claims)
-    run = _allowed_first(desk, caller, people, tried)
-    outcome: BookAllOutcome = await once(desk, slip, slot_ids[0], wish.wait_s, run)
-    ACTS.labels("bookAll", type(outcome).__name__).inc()
+    slip = options.to_idempotency_key(caller, "bookAll", *claims)
+    run = _retry_on_team_change(services, caller, people, attempt)
+    outcome: BookAllOutcome = await run_once(services, slip, slot_ids[0], options.wait_s, run)
+    BOOKING_ACTIONS_TOTAL.labels("bookAll", type(outcome).__name__).inc()
     return outcome
 
 
-def _party(caller: Caller, user_id: UserId, hold: bool) -> rules.Party:
-    organised = caller.organises and user_id != caller.user_id
-    return rules.Party(user_id, new_booking_id(), caller.user_id, hold, organised)
+def _booking_request(caller: Caller, user_id: UserId, hold: bool) -> rules.BookingRequest:
+    organised = caller.is_organizer and user_id != caller.user_id
+    return rules.BookingRequest(user_id, new_booking_id(), caller.user_id, hold, organised)
 
 
-def _allowed_first(
-    desk: Desk,
+def _retry_on_team_change(
+    services: Services,
     caller: Caller,
-    people: Sequence[UserId],
-    tried: Callable[[Allowed, float], Awaitable[Outcome]],
+    user_ids: Sequence[UserId],
+    attempt: Callable[[BookingPermissions, float], Awaitable[Outcome]],
 ) -> Callable[[float], Awaitable[Outcome | Locked]]:
     # Who left a team before the booking was written was not booked for.
     async def run(wait_s: float) -> Outcome | Locked:
         until = asyncio.get_running_loop().time() + wait_s
-        for _ in range(TEAM_TRIES):
-            allowed = await allowed_parties(desk, caller, people)
+        for _ in range(MAX_TEAM_ATTEMPTS):
+            allowed = await check_booking_permissions(services, caller, user_ids)
             left = max(until - asyncio.get_running_loop().time(), 0.0)
-            outcome = await tried(allowed, left)
-            if not (allowed.teams and isinstance(outcome, Locked)):
+            outcome = await attempt(allowed, left)
+            if not (allowed.team_versions and isinstance(outcome, Locked)):
                 break
         return outcome
 
     return run
 
 
-async def allowed_parties(desk: Desk, caller: Caller, people: Sequence[UserId]) -> Allowed:
+async def check_booking_permissions(
+    services: Services, caller: Caller, user_ids: Sequence[UserId]
+) -> BookingPermissions:
     """Whom of these people the caller may book for now."""
-    others = {user_id for user_id in people if user_id != caller.user_id}
+    others = {user_id for user_id in user_ids if user_id != caller.user_id}
     if not others:
-        return Allowed({})
+        return BookingPermissions({})
     mates: Collection[UserId] = others
-    teams: tuple[TeamSeen, ...] = ()
-    if not caller.organises:
-        mates, teams = await desk.teams.shared(caller.user_id, others)
-    refusals: dict[UserId, PartyRefusal] = {i: NotTeammate(i) for i in others if i not in mates}
-    known = await desk.users.by_ids(mates)
-    refusals |= {user_id: PersonNotFound(user_id) for user_id in mates if user_id not in known}
-    refusals |= {user.id: PersonBanned(user.id) for user in known.values() if user.banned}
-    return Allowed(refusals, teams)
+    teams: tuple[TeamVersion, ...] = ()
+    if not caller.is_organizer:
+        mates, teams = await services.teams.find_teammates(caller.user_id, others)
+    refusals: dict[UserId, OnBehalfRefusal] = {i: NotTeammate(i) for i in others if i not in mates}
+    known = await services.users.find_many(mates)
+    refusals |= {user_id: UserNotFound(user_id) for user_id in mates if user_id not in known}
+    refusals |= {user.id: UserBanned(user.id) for user in known.values() if user.banned}
+    return BookingPermissions(refusals, teams)

@@ -4,98 +4,102 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from slotlock.desk.desk import Desk
+from slotlock.desk.desk import Services
 from slotlock.domain import campaigns as rules
-from slotlock.domain.availability import availability
+from slotlock.domain.availability import to_availability
 from slotlock.domain.campaigns import (
     Campaign,
     CampaignBusy,
-    CampaignKept,
     CampaignNotFound,
     CampaignOutcome,
+    CampaignSaved,
 )
 from slotlock.domain.listing import Page, Position
-from slotlock.domain.notes import campaign_note
+from slotlock.domain.notes import note_campaign_change
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.refusals import InvalidInput
-from slotlock.domain.settling import seen_at
-from slotlock.domain.terms import CampaignId, Terms
+from slotlock.domain.settling import as_of
+from slotlock.domain.terms import CampaignId, CampaignTerms
 from slotlock.stores.ids import new_campaign_id
 
-EDIT_TRIES = 20
+MAX_EDIT_ATTEMPTS = 20
 RETRY_AFTER_MS = 250
 # A process that changes a campaign takes less than this to tell its slots.
-SPREADS_WITHIN = timedelta(seconds=10)
+PROPAGATION_GRACE_PERIOD = timedelta(seconds=10)
 
 
 async def create(
-    desk: Desk, name: str, fields: Mapping[str, Any], by: UserId
-) -> CampaignKept | InvalidInput:
+    services: Services, name: str, fields: Mapping[str, Any], organizer_id: UserId
+) -> CampaignSaved | InvalidInput:
     """Create a campaign with these terms (names as in `Terms`), published at once or not."""
-    outcome = rules.create(name, Terms(campaign_id=new_campaign_id(), version=1, **fields))
-    if isinstance(outcome, CampaignKept):
-        now = desk.now()
-        note = campaign_note(None, outcome.campaign, by, now)
-        await desk.campaigns.add(outcome.campaign, now, note)
+    outcome = rules.create(name, CampaignTerms(campaign_id=new_campaign_id(), version=1, **fields))
+    if isinstance(outcome, CampaignSaved):
+        now = services.now()
+        note = note_campaign_change(None, outcome.campaign, organizer_id, now)
+        await services.campaigns.insert(outcome.campaign, now, note)
     return outcome
 
 
 async def edit(
-    desk: Desk, campaign_id: CampaignId, changes: Mapping[str, Any], by: UserId
+    services: Services, campaign_id: CampaignId, changes: Mapping[str, Any], organizer_id: UserId
 ) -> CampaignOutcome:
     """Change the named fields of a campaign.
 
     Once this returns, every slot of the campaign has the new terms, and no booking decided on the
     old ones can be written any more.
     """
-    for _ in range(EDIT_TRIES):
-        before = await desk.campaigns.find(campaign_id)
+    for _ in range(MAX_EDIT_ATTEMPTS):
+        before = await services.campaigns.find(campaign_id)
         if before is None:
             return CampaignNotFound(campaign_id)
         outcome = rules.edit(before, changes)
         if isinstance(outcome, InvalidInput):
             return outcome
         if outcome.campaign == before:  # who wrote it may not have told the slots yet, or have died
-            await _spread(desk, before)
+            await _propagate_terms(services, before)
             return outcome
-        now = desk.now()
-        note = campaign_note(before, outcome.campaign, by, now)
-        if await desk.campaigns.change(before, outcome.campaign, now, note):
-            await _spread(desk, outcome.campaign)
+        now = services.now()
+        note = note_campaign_change(before, outcome.campaign, organizer_id, now)
+        if await services.campaigns.update(before, outcome.campaign, now, note):
+            await _propagate_terms(services, outcome.campaign)
             if outcome.campaign.terms.published and not before.terms.published:
-                await desk.campaigns.warm(outcome.campaign)
+                await services.campaigns.warm_cache(outcome.campaign)
             return outcome
     return CampaignBusy(RETRY_AFTER_MS)
 
 
-async def finish_spreading(desk: Desk) -> None:
+async def resume_propagation(services: Services) -> None:
     """Go on where a process died between a campaign and its slots."""
-    for campaign in await desk.campaigns.pending(desk.now() - SPREADS_WITHIN):
-        await _spread(desk, campaign)
+    for campaign in await services.campaigns.find_pending(
+        services.now() - PROPAGATION_GRACE_PERIOD
+    ):
+        await _propagate_terms(services, campaign)
 
 
-async def _spread(desk: Desk, campaign: Campaign) -> None:
-    now = desk.now()
-    await desk.campaigns.spread(campaign, now)
-    for slot in await desk.campaigns.slots_of(campaign.id, now):
-        state = availability(seen_at(slot, now))
-        desk.board.tell(state)
-        desk.announcements.publish(state)
+async def _propagate_terms(services: Services, campaign: Campaign) -> None:
+    now = services.now()
+    await services.campaigns.propagate_terms(campaign, now)
+    for slot in await services.campaigns.find_slots(campaign.id, now):
+        state = to_availability(as_of(slot, now))
+        services.availability.publish(state)
+        services.slot_events.publish(state)
 
 
-async def find(desk: Desk, campaign_id: CampaignId, viewer: Caller | None) -> Campaign | None:
+async def find(
+    services: Services, campaign_id: CampaignId, viewer: Caller | None
+) -> Campaign | None:
     """A campaign, if there is one for this viewer: unpublished ones are for organisers."""
-    campaign = await desk.campaigns.find(campaign_id)
-    return campaign if campaign and _visible(campaign, viewer) else None
+    campaign = await services.campaigns.find(campaign_id)
+    return campaign if campaign and _is_visible(campaign, viewer) else None
 
 
 async def list_campaigns(
-    desk: Desk, first: int, after: Position | None, viewer: Caller | None
+    services: Services, first: int, after: Position | None, viewer: Caller | None
 ) -> Page[Campaign]:
     """The next campaigns for this viewer, by their opening."""
-    organises = viewer is not None and viewer.organises
-    return await desk.campaigns.page(first, after, unpublished=organises)
+    organises = viewer is not None and viewer.is_organizer
+    return await services.campaigns.page(first, after, include_unpublished=organises)
 
 
-def _visible(campaign: Campaign, viewer: Caller | None) -> bool:
-    return campaign.terms.published or (viewer is not None and viewer.organises)
+def _is_visible(campaign: Campaign, viewer: Caller | None) -> bool:
+    return campaign.terms.published or (viewer is not None and viewer.is_organizer)

@@ -5,88 +5,92 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from slotlock.desk.once import Slip
-from slotlock.desk.telling import as_told
+from slotlock.desk.once import IdempotencyKey
+from slotlock.desk.telling import redact_for
 from slotlock.domain.bookings import BookingId, SlotId
-from slotlock.domain.notes import Note
+from slotlock.domain.notes import AuditNote
 from slotlock.domain.people import UserId
-from slotlock.domain.settling import serve_lines, settle_all, written
+from slotlock.domain.settling import expire_and_promote_all, next_version, promote_waitlists
 from slotlock.domain.slots import Slot
-from slotlock.domain.teams import TeamSeen
-from slotlock.stores.answers import KeptAnswer
-from slotlock.stores.guards import Guard
-from slotlock.stores.writes import Change
+from slotlock.domain.teams import TeamVersion
+from slotlock.stores.answers import IdempotencyRecord
+from slotlock.stores.guards import Precondition
+from slotlock.stores.writes import SlotChange
 
 Outcome = TypeVar("Outcome")
 
-Slots = Mapping[SlotId, Slot]
+SlotStates = Mapping[SlotId, Slot]
 # From the slots that there are, to the same as they shall be and what is answered.
-Rule = Callable[[Slots, datetime], tuple[Slots, Outcome]]
+DecisionFunction = Callable[[SlotStates, datetime], tuple[SlotStates, Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Generic[Outcome]):
+class SlotCommand(Generic[Outcome]):
     """What somebody wants done, and whom and what it concerns."""
 
-    rule: Rule[Outcome]
-    people: tuple[UserId, ...] = ()
+    apply: DecisionFunction[Outcome]
+    user_ids: tuple[UserId, ...] = ()
     booking_ids: tuple[BookingId, ...] = ()
-    slip: Slip | None = None
-    teams: tuple[TeamSeen, ...] = ()
-    guards: tuple[Guard, ...] = ()
-    heads: int = 1
+    idempotency_key: IdempotencyKey | None = None
+    team_versions: tuple[TeamVersion, ...] = ()
+    preconditions: tuple[Precondition, ...] = ()
+    waitlist_depth: int = 1
     # Of an organiser who changes the slots themselves: what is noted of each.
-    note: Callable[[Change], Note | None] | None = None
+    audit_note: Callable[[SlotChange], AuditNote | None] | None = None
 
 
-def at(
+def on_slot(
     slot_id: SlotId,
-    rule: Callable[[Slot, datetime], tuple[Slot, Outcome]],
-    otherwise: Outcome,
-) -> Rule[Outcome]:
+    apply: Callable[[Slot, datetime], tuple[Slot, Outcome]],
+    missing_outcome: Outcome,
+) -> DecisionFunction[Outcome]:
     """A rule on one slot, and the answer when there is no such slot."""
 
-    def on_one(slots: Slots, now: datetime) -> tuple[Slots, Outcome]:
+    def apply_to_slot(slots: SlotStates, now: datetime) -> tuple[SlotStates, Outcome]:
         slot = slots.get(slot_id)
         if slot is None:
-            return slots, otherwise
-        after, outcome = rule(slot, now)
+            return slots, missing_outcome
+        after, outcome = apply(slot, now)
         return {**slots, slot_id: after}, outcome
 
-    return on_one
+    return apply_to_slot
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class BatchDecision:
     """What shall be written, the outcome of each request, and whether it was granted anything."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[SlotChange, ...]
     outcomes: list[Any]
-    granted: list[bool]
+    accepted: list[bool]
 
 
-def decide(looked_at: Slots, requests: Sequence[Request[Any]], now: datetime) -> Decided:
+def decide_batch(
+    loaded_slots: SlotStates, commands: Sequence[SlotCommand[Any]], now: datetime
+) -> BatchDecision:
     """Settle, then apply each request's rule in turn; a place it frees is the next in line's."""
-    slots: Slots = settle_all(looked_at, now)
+    slots: SlotStates = expire_and_promote_all(loaded_slots, now)
     outcomes, granted = [], []
-    for request in requests:
-        after, outcome = request.rule(slots, now)
+    for request in commands:
+        after, outcome = request.apply(slots, now)
         granted.append(after != slots)
         outcomes.append(outcome)
-        slots = serve_lines(after, now)
+        slots = promote_waitlists(after, now)
     changes = tuple(
-        Change(before, written(before, slots[slot_id], now))
-        for slot_id, before in looked_at.items()
-        if replace(slots[slot_id], known=before.known) != before
+        SlotChange(before, next_version(before, slots[slot_id], now))
+        for slot_id, before in loaded_slots.items()
+        if replace(slots[slot_id], user_contexts=before.user_contexts) != before
     )
     told = {**slots, **{change.after.id: change.after for change in changes}}
-    return Decided(changes, [_retold(outcome, told) for outcome in outcomes], granted)
+    return BatchDecision(
+        changes, [_with_latest_slots(outcome, told) for outcome in outcomes], granted
+    )
 
 
-def _retold(outcome: Any, slots: Slots) -> Any:
+def _with_latest_slots(outcome: Any, slots: SlotStates) -> Any:
     # Every answer tells of the slots as they stand after the whole batch.
     if isinstance(outcome, tuple):
-        return tuple(_retold(each, slots) for each in outcome)
+        return tuple(_with_latest_slots(each, slots) for each in outcome)
     if not hasattr(outcome, "__dataclass_fields__"):
         return outcome
     new: dict[str, Any] = {}
@@ -95,29 +99,37 @@ def _retold(outcome: Any, slots: Slots) -> Any:
         if isinstance(value, Slot):
             new[each.name] = slots.get(value.id, value)
         elif isinstance(value, tuple):
-            new[each.name] = _retold(value, slots)
+            new[each.name] = _with_latest_slots(value, slots)
     return replace(outcome, **new) if new else outcome
 
 
-def kept_answers(
-    requests: Sequence[Request[Any]], decided: Decided, now: datetime
-) -> tuple[KeptAnswer, ...]:
+def idempotency_records(
+    commands: Sequence[SlotCommand[Any]], decision: BatchDecision, now: datetime
+) -> tuple[IdempotencyRecord, ...]:
     return tuple(
-        kept_under(slip, as_told(outcome, request.people), now)
+        to_record(slip, redact_for(outcome, request.user_ids), now)
         for request, outcome, granted in zip(
-            requests, decided.outcomes, decided.granted, strict=True
+            commands, decision.outcomes, decision.accepted, strict=True
         )
-        if granted and (slip := request.slip)
+        if granted and (slip := request.idempotency_key)
     )
 
 
-def kept_under(slip: Slip, outcome: Any, now: datetime) -> KeptAnswer:
+def to_record(idempotency_key: IdempotencyKey, outcome: Any, now: datetime) -> IdempotencyRecord:
     """An answer as it is kept under a slip's key."""
-    return KeptAnswer(slip.key_id, slip.fingerprint, outcome, now, slip.asked_at)
+    return IdempotencyRecord(
+        idempotency_key.record_id,
+        idempotency_key.request_hash,
+        outcome,
+        now,
+        idempotency_key.requested_at,
+    )
 
 
-def notes(requests: Sequence[Request[Any]], changes: Sequence[Change]) -> tuple[Note, ...]:
+def audit_notes(
+    commands: Sequence[SlotCommand[Any]], changes: Sequence[SlotChange]
+) -> tuple[AuditNote, ...]:
     """What is noted of the changes."""
-    asking = [request.note for request in requests if request.note is not None]
+    asking = [request.audit_note for request in commands if request.audit_note is not None]
     found = (note(change) for note in asking for change in changes)
     return tuple(each for each in found if each is not None)

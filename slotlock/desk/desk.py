@@ -4,21 +4,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from slotlock.desk.availability import AvailabilityBoard
-from slotlock.desk.line import Lines
-from slotlock.desk.personal import PersonalBoard
-from slotlock.desk.ticket_board import TicketBoard
-from slotlock.stores.announcements import Announcements
-from slotlock.stores.answers import Answers
-from slotlock.stores.campaigns import Campaigns
+from slotlock.desk.availability import AvailabilityHub
+from slotlock.desk.line import WaitQueues
+from slotlock.desk.personal import BookingEventHub
+from slotlock.desk.ticket_board import TicketHub
+from slotlock.stores.announcements import SlotEventBus
+from slotlock.stores.answers import IdempotencyRecords
+from slotlock.stores.campaigns import CampaignRepository
 from slotlock.stores.locks import Locks
-from slotlock.stores.queue import Queue
-from slotlock.stores.resources import Resources
-from slotlock.stores.slots import Slots
-from slotlock.stores.teams import Teams
-from slotlock.stores.trials import Trials
-from slotlock.stores.users import Users
-from slotlock.stores.writes import Writes
+from slotlock.stores.queue import AdmissionQueue
+from slotlock.stores.resources import ResourceRepository
+from slotlock.stores.slots import SlotRepository
+from slotlock.stores.teams import TeamRepository
+from slotlock.stores.trials import WriteProbe
+from slotlock.stores.users import UserRepository
+from slotlock.stores.writes import SlotWriter
 
 
 def utc_now() -> datetime:
@@ -28,23 +28,23 @@ def utc_now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Services:
     """The desk: the truth in its stores, who is served next in `locks`, `lines` and `queue`, and
     the notice boards for everyone, for each person and for each ticket."""
 
-    slots: Slots
-    writes: Writes
-    answers: Answers
-    users: Users
-    teams: Teams
-    campaigns: Campaigns
-    resources: Resources
-    trials: Trials
+    slots: SlotRepository
+    slot_writer: SlotWriter
+    idempotency_records: IdempotencyRecords
+    users: UserRepository
+    teams: TeamRepository
+    campaigns: CampaignRepository
+    resources: ResourceRepository
+    write_probe: WriteProbe
     locks: Locks
-    lines: Lines
-    queue: Queue
-    board: AvailabilityBoard
-    personal: PersonalBoard
-    tickets: TicketBoard
-    announcements: Announcements
+    wait_queues: WaitQueues
+    admission_queue: AdmissionQueue
+    availability: AvailabilityHub
+    booking_events: BookingEventHub
+    ticket_updates: TicketHub
+    slot_events: SlotEventBus
     now: Callable[[], datetime] = utc_now

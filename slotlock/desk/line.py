@@ -13,120 +13,126 @@ from typing import Any
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.refusals import Locked
 
-LARGEST_BATCH = 200
+MAX_BATCH_SIZE = 200
 # The longest that anybody may wait, by the contract with clients.
-LONGEST_WAIT_S = 20.0
+MAX_WAIT_S = 20.0
 
 # Waits for its turn for so many seconds, calls those who stand in front and serves them; the
 # outcome of each, or None when its turn did not come.
-Clerk = Callable[[float, Callable[[], list[Any]]], Coroutine[Any, Any, list[Any] | None]]
+ServeBatch = Callable[[float, Callable[[], list[Any]]], Coroutine[Any, Any, list[Any] | None]]
 
 
 @dataclass(slots=True, eq=False)
-class _Place:
-    request: Any
-    until: float
-    answer: asyncio.Future[Any]
+class _Waiter:
+    command: Any
+    deadline: float
+    result: asyncio.Future[Any]
 
 
 @dataclass(slots=True, eq=False)
-class _Line:
-    places: deque[_Place] = field(default_factory=deque)
+class _WaitQueue:
+    waiters: deque[_Waiter] = field(default_factory=deque)
     # Waits for the line's turn, and is sent home when nobody stands there any more.
-    clerk: asyncio.Task[list[Any] | None] | None = None
+    batch_task: asyncio.Task[list[Any] | None] | None = None
 
-    def leave(self, place: _Place) -> bool:
+    def remove(self, waiter: _Waiter) -> bool:
         """Whether the place was still in line, and is no longer."""
-        if place not in self.places:
+        if waiter not in self.waiters:
             return False
-        self.places.remove(place)
-        if not self.places and self.clerk is not None:
-            self.clerk.cancel()
+        self.waiters.remove(waiter)
+        if not self.waiters and self.batch_task is not None:
+            self.batch_task.cancel()
         return True
 
 
-class Lines:
+class WaitQueues:
     """The lines of this process, one for each slot that somebody waits for."""
 
     def __init__(self) -> None:
-        self._lines: dict[SlotId, _Line] = {}
-        self._serving: set[asyncio.Task[None]] = set()
+        self._queues: dict[SlotId, _WaitQueue] = {}
+        self._serve_tasks: set[asyncio.Task[None]] = set()
 
-    async def stand(self, slot_id: SlotId, request: Any, wait_s: float, clerk: Clerk) -> Any:
+    async def wait_for_turn(
+        self, slot_id: SlotId, command: Any, wait_s: float, serve_batch: ServeBatch
+    ) -> Any:
         """The outcome of a request in its turn; None when the turn does not come in time.
 
         A caller who leaves gives up their place, unless it was their turn already.
         """
         loop = asyncio.get_running_loop()
-        place = _Place(request, loop.time() + wait_s, loop.create_future())
-        line = self._lines.get(slot_id)
+        place = _Waiter(command, loop.time() + wait_s, loop.create_future())
+        line = self._queues.get(slot_id)
         if line is None:
-            line = self._lines[slot_id] = _Line()
-            serving = asyncio.create_task(self._serve(slot_id, line, clerk))
-            self._serving.add(serving)
-            serving.add_done_callback(self._serving.discard)
-        line.places.append(place)
+            line = self._queues[slot_id] = _WaitQueue()
+            serving = asyncio.create_task(self._serve_queue(slot_id, line, serve_batch))
+            self._serve_tasks.add(serving)
+            serving.add_done_callback(self._serve_tasks.discard)
+        line.waiters.append(place)
         try:
-            await asyncio.wait([place.answer], timeout=wait_s)
+            await asyncio.wait([place.result], timeout=wait_s)
         except asyncio.CancelledError:
-            line.leave(place)
+            line.remove(place)
             raise
-        if not place.answer.done() and line.leave(place):
+        if not place.result.done() and line.remove(place):
             return None
-        return await place.answer
+        return await place.result
 
-    async def _serve(self, slot_id: SlotId, line: _Line, clerk: Clerk) -> None:
+    async def _serve_queue(
+        self, slot_id: SlotId, queue: _WaitQueue, serve_batch: ServeBatch
+    ) -> None:
         try:
-            while line.places:
-                await self._serve_batch(line, clerk)
+            while queue.waiters:
+                await self._serve_next_batch(queue, serve_batch)
         finally:
-            del self._lines[slot_id]
+            del self._queues[slot_id]
 
-    async def _serve_batch(self, line: _Line, clerk: Clerk) -> None:
-        called: list[_Place] = []
+    async def _serve_next_batch(self, queue: _WaitQueue, serve_batch: ServeBatch) -> None:
+        called: list[_Waiter] = []
 
-        def call() -> list[Any]:
-            line.clerk = None
+        def take_commands() -> list[Any]:
+            queue.batch_task = None
             called.extend(
-                line.places.popleft() for _ in range(min(len(line.places), LARGEST_BATCH))
+                queue.waiters.popleft() for _ in range(min(len(queue.waiters), MAX_BATCH_SIZE))
             )
-            return [place.request for place in called]
+            return [place.command for place in called]
 
         # Whoever comes later may be more patient than all who stand here now.
-        line.clerk = asyncio.create_task(clerk(LONGEST_WAIT_S, call))
+        queue.batch_task = asyncio.create_task(serve_batch(MAX_WAIT_S, take_commands))
         try:
-            outcomes = await line.clerk
+            outcomes = await queue.batch_task
         except asyncio.CancelledError:
             outcomes = None  # sent home; nobody was called
         except Exception as error:  # whatever it is, nobody may be left waiting for an answer
-            for place in called or _all_of(line.places):
-                _answer(place, error)
+            for place in called or _take_all(queue.waiters):
+                _resolve(place, error)
             return
         finally:
-            line.clerk = None
-        self._answer_all(line, called, outcomes)
+            queue.batch_task = None
+        self._resolve_all(queue, called, outcomes)
 
-    def _answer_all(self, line: _Line, called: list[_Place], outcomes: list[Any] | None) -> None:
+    def _resolve_all(
+        self, queue: _WaitQueue, waiters: list[_Waiter], outcomes: list[Any] | None
+    ) -> None:
         # Whose turn did not come is told so outside, when their own time is over.
         again, now = [], asyncio.get_running_loop().time()
-        for place, outcome in zip(called, outcomes or (), strict=False):
-            if isinstance(outcome, Locked) and now < place.until:
+        for place, outcome in zip(waiters, outcomes or (), strict=False):
+            if isinstance(outcome, Locked) and now < place.deadline:
                 again.append(place)
             else:
-                _answer(place, outcome)
-        line.places.extendleft(reversed(again))
+                _resolve(place, outcome)
+        queue.waiters.extendleft(reversed(again))
 
 
-def _all_of(line: deque[_Place]) -> list[_Place]:
-    places = list(line)
-    line.clear()
+def _take_all(waiters: deque[_Waiter]) -> list[_Waiter]:
+    places = list(waiters)
+    waiters.clear()
     return places
 
 
-def _answer(place: _Place, outcome: Any) -> None:
-    if place.answer.done():
+def _resolve(waiter: _Waiter, outcome: Any) -> None:
+    if waiter.result.done():
         return
     if isinstance(outcome, Exception):
-        place.answer.set_exception(outcome)
+        waiter.result.set_exception(outcome)
     else:
-        place.answer.set_result(outcome)
+        waiter.result.set_result(outcome)

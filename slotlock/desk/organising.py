@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from slotlock.desk.desk import Desk
+from slotlock.desk.desk import Services
 from slotlock.domain.audit import AuditEntry, AuditFilter, AuditPosition
 from slotlock.domain.campaigns import CampaignNotFound
-from slotlock.domain.figures import CampaignFigures, Interval, TooManyPoints, span
+from slotlock.domain.figures import CampaignStatistics, Interval, TooManyPoints, to_time_window
 from slotlock.domain.listing import Page
 from slotlock.domain.terms import CampaignId
-from slotlock.domain.unplaced import UnplacedPage
+from slotlock.domain.unplaced import UnplacedUserPage
 
 
 @dataclass(frozen=True, slots=True)
-class OverTime:
+class TimeSeriesOptions:
     """Over which time figures are wanted, and in which steps."""
 
     interval: Interval
@@ -21,34 +21,38 @@ class OverTime:
     end: datetime | None = None
 
 
-async def campaign_figures(
-    desk: Desk, campaign_id: CampaignId, over_time: OverTime | None
-) -> CampaignFigures | CampaignNotFound | TooManyPoints:
+async def campaign_statistics(
+    services: Services, campaign_id: CampaignId, time_series: TimeSeriesOptions | None
+) -> CampaignStatistics | CampaignNotFound | TooManyPoints:
     """A campaign in figures, over time too if that is asked for."""
-    campaign = await desk.campaigns.find(campaign_id)
+    campaign = await services.campaigns.find(campaign_id)
     if campaign is None:
         return CampaignNotFound(campaign_id)
-    now, asked = desk.now(), None
-    if over_time is not None:
+    now, asked = services.now(), None
+    if time_series is not None:
         opens_at = campaign.terms.opens_at
-        asked = span(over_time.interval, over_time.begin, over_time.end, opens_at, now)
+        asked = to_time_window(
+            time_series.interval, time_series.begin, time_series.end, opens_at, now
+        )
     if isinstance(asked, TooManyPoints):
         return asked
-    return await desk.campaigns.figures.of(campaign, asked, now)
+    return await services.campaigns.statistics.load(campaign, asked, now)
 
 
 async def audit_log(
-    desk: Desk, wanted: AuditFilter, first: int, after: AuditPosition | None
+    services: Services, audit_filter: AuditFilter, first: int, after: AuditPosition | None
 ) -> Page[AuditEntry]:
     """The next of what happened, the newest first."""
-    return await desk.slots.audit.page(wanted, first, after, desk.now())
+    return await services.slots.audit_log.page(audit_filter, first, after, services.now())
 
 
 async def unplaced(
-    desk: Desk, campaign_id: CampaignId, group: str | None, first: int, after: str | None
-) -> UnplacedPage | CampaignNotFound:
+    services: Services, campaign_id: CampaignId, group: str | None, first: int, after: str | None
+) -> UnplacedUserPage | CampaignNotFound:
     """The next of those who have no place in a campaign, by address."""
-    campaign = await desk.campaigns.find(campaign_id)
+    campaign = await services.campaigns.find(campaign_id)
     if campaign is None:
         return CampaignNotFound(campaign_id)
-    return await desk.campaigns.unplaced.page(campaign, group, first, after, desk.now())
+    return await services.campaigns.unplaced_users.page(
+        campaign, group, first, after, services.now()
+    )

@@ -17,146 +17,149 @@ from collections.abc import (
 )
 from datetime import datetime, timedelta
 
-from slotlock.desk.personal_watch import PersonalWatch
+from slotlock.desk.personal_watch import BookingEventSubscription
 from slotlock.domain.bookings import BookingRef, SlotId
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Slot
-from slotlock.stores.announcements import Announcements
-from slotlock.stores.batches import in_parts
-from slotlock.stores.mongo import is_away
-from slotlock.stores.slots import Look, Slots
-from slotlock.stores.waking import Wake
+from slotlock.stores.announcements import SlotEventBus
+from slotlock.stores.batches import chunked
+from slotlock.stores.mongo import is_unavailable
+from slotlock.stores.slots import SlotQuery, SlotRepository
+from slotlock.stores.waking import RefreshTimer
 
 log = logging.getLogger("slotlock.personal")
 
-HEAL_EVERY_S = 1.0
-LARGEST_READ = 500
+RESYNC_INTERVAL_S = 1.0
+READ_BATCH_SIZE = 500
 # What began longer ago is history, and costs nothing to those who watch.
-PAST = timedelta(days=1)
+LOOKBACK = timedelta(days=1)
 
 
-class PersonalBoard:
+class BookingEventHub:
     """Who watches their own bookings in this process."""
 
-    def __init__(self, slots: Slots, now: Callable[[], datetime]) -> None:
+    def __init__(self, slots: SlotRepository, now: Callable[[], datetime]) -> None:
         self._slots = slots
         self._now = now
-        self._watches: dict[UserId, set[PersonalWatch]] = {}
-        self._poked: dict[UserId, set[BookingRef]] = {}
+        self._subscriptions: dict[UserId, set[BookingEventSubscription]] = {}
+        self._notified: dict[UserId, set[BookingRef]] = {}
         # Of the slots in which those who watch have bookings, as they were at the last heal.
-        self._versions: dict[SlotId, int] = {}
-        self._wake = Wake(HEAL_EVERY_S)
-        self._announcements: Announcements | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._slot_versions: dict[SlotId, int] = {}
+        self._refresh_timer = RefreshTimer(RESYNC_INTERVAL_S)
+        self._slot_events: SlotEventBus | None = None
+        self._task: asyncio.Task[None] | None = None
 
-    def start(self, announcements: Announcements) -> None:
+    def start(self, slot_events: SlotEventBus) -> None:
         """Begin to look."""
-        self._announcements = announcements
-        self._looking = asyncio.create_task(self._look_for_ever())
+        self._slot_events = slot_events
+        self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
         """Look no more."""
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._task is not None:
+            self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._looking
+                await self._task
 
-    def poke(self, user_id: UserId, *bookings: BookingRef) -> None:
+    def notify(self, user_id: UserId, *booking_refs: BookingRef) -> None:
         """Something was done to these bookings of this person, or to any."""
-        if user_id in self._watches:
-            self._poked.setdefault(user_id, set()).update(bookings)
-            self._wake.set()
+        if user_id in self._subscriptions:
+            self._notified.setdefault(user_id, set()).update(booking_refs)
+            self._refresh_timer.trigger()
 
     @contextlib.asynccontextmanager
-    async def watching(self, user_id: UserId) -> AsyncIterator[PersonalWatch]:
+    async def subscribe(self, user_id: UserId) -> AsyncIterator[BookingEventSubscription]:
         """A watch that tells what happens from now on."""
-        watch = PersonalWatch(user_id)
-        self._watches.setdefault(user_id, set()).add(watch)
+        watch = BookingEventSubscription(user_id)
+        self._subscriptions.setdefault(user_id, set()).add(watch)
         try:
-            if self._announcements is not None:
-                await self._announcements.watch_person(user_id)
-            watch.compare(await self._read([user_id]))
-            watch.begun = True
-            self.poke(user_id)
+            if self._slot_events is not None:
+                await self._slot_events.subscribe_user(user_id)
+            watch.diff(await self._load_slots([user_id]))
+            watch.is_active = True
+            self.notify(user_id)
             yield watch
         finally:
-            await self._leave(watch)
+            await self._unsubscribe(watch)
 
-    async def _leave(self, watch: PersonalWatch) -> None:
-        watches = self._watches[watch.user_id]
-        watches.discard(watch)
+    async def _unsubscribe(self, subscription: BookingEventSubscription) -> None:
+        watches = self._subscriptions[subscription.user_id]
+        watches.discard(subscription)
         if not watches:
-            del self._watches[watch.user_id]
-            if self._announcements is not None:
-                await self._announcements.unwatch_person(watch.user_id)
+            del self._subscriptions[subscription.user_id]
+            if self._slot_events is not None:
+                await self._slot_events.unsubscribe_user(subscription.user_id)
 
-    async def _look_for_ever(self) -> None:
+    async def _run(self) -> None:
         while True:
-            if await self._wake.wait():
-                await self._try(self._heal)
-            await self._try(self._look)
+            if await self._refresh_timer.wait():
+                await self._run_step(self._resync)
+            await self._run_step(self._publish_notified)
 
-    async def _try(self, what: Callable[[], Awaitable[None]]) -> None:
+    async def _run_step(self, step: Callable[[], Awaitable[None]]) -> None:
         try:
-            await what()
+            await step()
         except Exception as error:
             # The truth may be away for a while; the board must outlive that.
-            why = None if is_away(error) else error
+            why = None if is_unavailable(error) else error
             log.warning("personal news could not be read from MongoDB", exc_info=why)
 
-    async def _heal(self) -> None:
-        for user_id in await self._whom_something_changed_for():
-            self.poke(user_id)
+    async def _resync(self) -> None:
+        for user_id in await self._users_with_changes():
+            self.notify(user_id)
 
-    async def _look(self) -> None:
-        poked, self._poked = self._poked, {}
+    async def _publish_notified(self) -> None:
+        poked, self._notified = self._notified, {}
         try:
-            await self._look_at(poked)
+            await self._publish_changes(poked)
         except BaseException:
             for user_id, bookings in poked.items():
-                self.poke(user_id, *bookings)
+                self.notify(user_id, *bookings)
             raise
 
-    async def _whom_something_changed_for(self) -> set[UserId]:
+    async def _users_with_changes(self) -> set[UserId]:
         """Those who watch and had or have a booking in a slot that was written since last time."""
-        everyone, versions = sorted(self._watches), dict[SlotId, int]()
-        for some in in_parts(everyone, LARGEST_READ):
-            versions |= await self._slots.versions_of_people(some, self._now() - PAST)
-        old = self._versions
+        everyone, versions = sorted(self._subscriptions), dict[SlotId, int]()
+        for some in chunked(everyone, READ_BATCH_SIZE):
+            versions |= await self._slots.find_versions_by_users(some, self._now() - LOOKBACK)
+        old = self._slot_versions
         changed = {id_ for id_, version in versions.items() if old.get(id_) != version}
         gone = changed | (old.keys() - versions.keys())
-        watches = [watch for all_of_one in self._watches.values() for watch in all_of_one]
+        watches = [watch for all_of_one in self._subscriptions.values() for watch in all_of_one]
         people = {watch.user_id for watch in watches if watch.slot_ids & gone}
         if changed:
-            for some in in_parts(everyone, LARGEST_READ):
-                people |= await self._slots.people_in(sorted(changed), some)
-        self._versions = versions
+            for some in chunked(everyone, READ_BATCH_SIZE):
+                people |= await self._slots.find_booked_users(sorted(changed), some)
+        self._slot_versions = versions
         return people
 
-    async def _look_at(self, poked: Mapping[UserId, set[BookingRef]]) -> None:
-        for some in in_parts(sorted(poked.keys() & self._watches.keys()), LARGEST_READ):
+    async def _publish_changes(self, notified: Mapping[UserId, set[BookingRef]]) -> None:
+        for some in chunked(sorted(notified.keys() & self._subscriptions.keys()), READ_BATCH_SIZE):
             # Watches that begin while this reads have a newer state than this.
-            watches = [watch for user_id in some for watch in self._begun(user_id)]
-            slots = await self._read(some)
-            looks = (self._compare(watch, slots, poked[watch.user_id]) for watch in watches)
+            watches = [watch for user_id in some for watch in self._active_subscriptions(user_id)]
+            slots = await self._load_slots(some)
+            looks = (self._publish_diff(watch, slots, notified[watch.user_id]) for watch in watches)
             await asyncio.gather(*looks)
 
-    def _begun(self, user_id: UserId) -> Iterator[PersonalWatch]:
-        return (watch for watch in self._watches.get(user_id, ()) if watch.begun)
+    def _active_subscriptions(self, user_id: UserId) -> Iterator[BookingEventSubscription]:
+        return (watch for watch in self._subscriptions.get(user_id, ()) if watch.is_active)
 
-    async def _compare(
-        self, watch: PersonalWatch, slots: Sequence[Slot], named: set[BookingRef]
+    async def _publish_diff(
+        self,
+        subscription: BookingEventSubscription,
+        slots: Sequence[Slot],
+        notified: set[BookingRef],
     ) -> None:
         live = {booking.id for slot in slots for booking in slot.bookings}
-        gone = {booking_id: slot.id for booking_id, slot in watch.compare(slots).items()}
+        gone = {booking_id: slot.id for booking_id, slot in subscription.diff(slots).items()}
         # What came and went between two looks was named by those who did it.
-        gone |= {ref.booking_id: ref.slot_id for ref in named if ref.booking_id not in live}
+        gone |= {ref.booking_id: ref.slot_id for ref in notified if ref.booking_id not in live}
         for booking_id, slot_id in gone.items():
-            ended = await self._slots.past.find(booking_id)
-            slot = await self._slots.look(Look(slot_id, self._now(), [watch.user_id]))
+            ended = await self._slots.ended_bookings.find(booking_id)
+            slot = await self._slots.find(SlotQuery(slot_id, self._now(), [subscription.user_id]))
             if slot is not None:
-                watch.end(booking_id, ended, slot)
+                subscription.publish_ended(booking_id, ended, slot)
 
-    async def _read(self, people: Sequence[UserId]) -> list[Slot]:
+    async def _load_slots(self, user_ids: Sequence[UserId]) -> list[Slot]:
         now = self._now()
-        return await self._slots.of_people(people, now - PAST, now)
+        return await self._slots.find_by_users(user_ids, now - LOOKBACK, now)

@@ -4,9 +4,14 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import date
 
-from slotlock.desk.act import locked
-from slotlock.desk.desk import Desk
-from slotlock.desk.keeping import EDIT_TRIES, created, in_campaign, neighbours
+from slotlock.desk.act import locked_refusal
+from slotlock.desk.desk import Services
+from slotlock.desk.keeping import (
+    MAX_EDIT_ATTEMPTS,
+    creation_notes,
+    resource_rivals,
+    with_campaign_terms,
+)
 from slotlock.domain import series as rules
 from slotlock.domain.campaigns import CampaignNotFound
 from slotlock.domain.keeping import SlotDraft
@@ -16,36 +21,40 @@ from slotlock.domain.refusals import InvalidInput, Locked
 from slotlock.domain.series import OnConflict, SeriesConflicts, SeriesCreated
 from slotlock.domain.terms import CampaignId
 from slotlock.stores.ids import new_series_id, new_slot_id
-from slotlock.stores.writes import Changes
+from slotlock.stores.writes import ChangeSet
 
-SeriesOutcome = SeriesCreated | SeriesConflicts | InvalidInput | CampaignNotFound | Locked
+CreateSeriesOutcome = SeriesCreated | SeriesConflicts | InvalidInput | CampaignNotFound | Locked
 
 
 async def create(
-    desk: Desk,
+    services: Services,
     draft: SlotDraft,
     rrule: str,
     holidays: Collection[date],
     on_conflict: OnConflict,
-    by: UserId,
+    organizer_id: UserId,
     campaign_id: CampaignId | None = None,
-) -> SeriesOutcome:
+) -> CreateSeriesOutcome:
     """Create the slots that a rule makes of a first one, all or as many as are free."""
     series_id = new_series_id()
     ids = [new_slot_id() for _ in range(MAX_MEETINGS)]
-    for _ in range(EDIT_TRIES):
-        placed = await in_campaign(desk, replace(draft, series_id=series_id), campaign_id)
+    for _ in range(MAX_EDIT_ATTEMPTS):
+        placed = await with_campaign_terms(
+            services, replace(draft, series_id=series_id), campaign_id
+        )
         if isinstance(placed, CampaignNotFound):
             return placed
-        slots = rules.planned(placed.draft, rrule, holidays, ids, desk.now())
+        slots = rules.occurrences_of_draft(placed.draft, rrule, holidays, ids, services.now())
         if isinstance(slots, InvalidInput):
             return slots
-        others, seen = await neighbours(desk, slots)
-        free, conflicts = rules.without_conflicts(slots, others)
+        others, seen = await resource_rivals(services, slots)
+        free, conflicts = rules.split_conflicts(slots, others)
         if not free or (conflicts and on_conflict is OnConflict.STRICT):
             return SeriesConflicts(conflicts)
-        guards = (*placed.guards, *seen)
-        changes = Changes((), new=free, guards=guards, notes=created(free, by))
-        if await desk.writes.commit(changes):
+        guards = (*placed.preconditions, *seen)
+        changes = ChangeSet(
+            (), new_slots=free, preconditions=guards, audit_notes=creation_notes(free, organizer_id)
+        )
+        if await services.slot_writer.commit(changes):
             return SeriesCreated(series_id, free, conflicts)
-    return locked(ids[0])
+    return locked_refusal(ids[0])

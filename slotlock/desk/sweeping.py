@@ -15,42 +15,44 @@ from itertools import count
 
 from prometheus_client import Counter
 
-from slotlock.desk.act import tell
-from slotlock.desk.campaigns import finish_spreading
-from slotlock.desk.deciding import decide
-from slotlock.desk.desk import Desk
-from slotlock.desk.waitlist import finish_leaving
+from slotlock.desk.act import publish_changes
+from slotlock.desk.campaigns import resume_propagation
+from slotlock.desk.deciding import decide_batch
+from slotlock.desk.desk import Services
+from slotlock.desk.waitlist import remove_recently_banned
 from slotlock.domain.bookings import SlotId
-from slotlock.domain.settling import due
-from slotlock.stores.batches import in_parts
+from slotlock.domain.settling import next_deadline
+from slotlock.stores.batches import chunked
 from slotlock.stores.locks import Locks
-from slotlock.stores.mongo import is_away
-from slotlock.stores.slots import Look
-from slotlock.stores.writes import Change, Changes
+from slotlock.stores.mongo import is_unavailable
+from slotlock.stores.slots import SlotQuery
+from slotlock.stores.writes import ChangeSet, SlotChange
 
 log = logging.getLogger("slotlock.sweeping")
 
-SWEEP_EVERY_S = 0.25
+SWEEP_INTERVAL_S = 0.25
 # In sweeps: some two seconds.
-UPKEEP_EVERY = 8
+MAINTENANCE_EVERY = 8
 # What was decided on before is written or given up by then.
-WRITTEN_WITHIN = timedelta(seconds=10)
-MOST_DUE = 500
-LARGEST_SWEEP = 100
-MOST_ENDED = 1000
-TURN = SlotId("sweep")
+WRITE_GRACE_PERIOD = timedelta(seconds=10)
+MAX_DUE_SLOTS = 500
+SWEEP_BATCH_SIZE = 100
+MAX_ENDED_PER_TRANSACTION = 1000
+SWEEPER_LEASE = SlotId("sweep")
 # What dies while it sweeps is replaced after so long.
-TURN_TTL_MS = 1_000
-HEADS = 8
-POSTPONED_BY = timedelta(seconds=5)
+SWEEPER_LEASE_TTL_MS = 1_000
+WAITLIST_DEPTH = 8
+SWEEP_DEFERRAL = timedelta(seconds=5)
 
-SWEPT = Counter("slotlock_holds_expired_total", "Holds and offers that ran out and were swept up")
+HOLDS_EXPIRED_TOTAL = Counter(
+    "slotlock_holds_expired_total", "Holds and offers that ran out and were swept up"
+)
 
 
 @contextlib.asynccontextmanager
-async def sweeping(desk: Desk, turns: Locks) -> AsyncIterator[None]:
+async def hold_sweeper(services: Services, worker_locks: Locks) -> AsyncIterator[None]:
     """Sweep for as long as this lasts, in turn with the other processes."""
-    task = asyncio.create_task(_sweep_for_ever(desk, turns))
+    task = asyncio.create_task(_sweep_forever(services, worker_locks))
     try:
         yield
     finally:
@@ -59,100 +61,113 @@ async def sweeping(desk: Desk, turns: Locks) -> AsyncIterator[None]:
             await task
 
 
-async def _sweep_for_ever(desk: Desk, turns: Locks) -> None:
+async def _sweep_forever(services: Services, worker_locks: Locks) -> None:
     for number in count():
         try:
-            found = await _sweep_in_turn(desk, turns, finish=number % UPKEEP_EVERY == 0)
+            found = await _sweep_with_lease(
+                services, worker_locks, with_maintenance=number % MAINTENANCE_EVERY == 0
+            )
         except Exception as error:
             # The truth may be away for a while; the sweeper must outlive that.
             found = 0
-            log.warning("holds were not swept up", exc_info=None if is_away(error) else error)
-        if found < MOST_DUE:
-            await asyncio.sleep(SWEEP_EVERY_S)
+            log.warning(
+                "holds were not swept up", exc_info=None if is_unavailable(error) else error
+            )
+        if found < MAX_DUE_SLOTS:
+            await asyncio.sleep(SWEEP_INTERVAL_S)
 
 
-async def _sweep_in_turn(desk: Desk, turns: Locks, *, finish: bool) -> int:
+async def _sweep_with_lease(
+    services: Services, worker_locks: Locks, *, with_maintenance: bool
+) -> int:
     # Two who sweep the same slots at once only keep each other from writing.
-    lease = await turns.acquire(TURN)
+    lease = await worker_locks.acquire(SWEEPER_LEASE)
     if lease is None:
         return 0
     try:
-        swept = await sweep(desk)
-        if finish:  # last: what cannot be written shall keep no hold alive
-            await finish_acts(desk)
+        swept = await sweep(services)
+        if with_maintenance:  # last: what cannot be written shall keep no hold alive
+            await resume_interrupted_work(services)
         return swept
     finally:
-        await turns.release(lease)
+        await worker_locks.release(lease)
 
 
-async def finish_acts(desk: Desk) -> None:
+async def resume_interrupted_work(services: Services) -> None:
     """Go on with what organisers did, where a process died or something was on its way."""
-    await finish_spreading(desk)
-    await finish_leaving(desk)
-    now = desk.now()
-    await desk.users.waiting.finish(now - WRITTEN_WITHIN, now)
+    await resume_propagation(services)
+    await remove_recently_banned(services)
+    now = services.now()
+    await services.users.waitlist_groups.sync_pending(now - WRITE_GRACE_PERIOD, now)
 
 
-async def sweep(desk: Desk) -> int:
+async def sweep(services: Services) -> int:
     """Sweep up the holds that ran out; returns how many slots were due."""
-    found = await desk.slots.due(desk.now(), MOST_DUE)
-    await asyncio.gather(*(_sweep(desk, part) for part in in_parts(found, LARGEST_SWEEP)))
+    found = await services.slots.find_due(services.now(), MAX_DUE_SLOTS)
+    await asyncio.gather(
+        *(_sweep_slots(services, part) for part in chunked(found, SWEEP_BATCH_SIZE))
+    )
     return len(found)
 
 
-async def _sweep(desk: Desk, slot_ids: Sequence[SlotId]) -> None:
+async def _sweep_slots(services: Services, slot_ids: Sequence[SlotId]) -> None:
     try:
-        await _settle(desk, slot_ids)
+        await _expire_and_promote(services, slot_ids)
     except Exception as error:
-        if is_away(error):
+        if is_unavailable(error):
             raise
         if len(slot_ids) == 1:
             log.warning("the holds of slot %s were not swept up", slot_ids[0], exc_info=error)
-            await desk.writes.postpone(slot_ids[0], desk.now() + POSTPONED_BY)
+            await services.slot_writer.defer_sweep(slot_ids[0], services.now() + SWEEP_DEFERRAL)
             return
         # One that cannot be read or written keeps no other hold alive.
         half = len(slot_ids) // 2
-        await _sweep(desk, slot_ids[:half])
-        await _sweep(desk, slot_ids[half:])
+        await _sweep_slots(services, slot_ids[:half])
+        await _sweep_slots(services, slot_ids[half:])
 
 
-async def _settle(desk: Desk, slot_ids: Sequence[SlotId]) -> None:
-    now = desk.now()
-    looks = (desk.slots.look_to_decide(Look(slot_id, now, heads=HEADS)) for slot_id in slot_ids)
+async def _expire_and_promote(services: Services, slot_ids: Sequence[SlotId]) -> None:
+    now = services.now()
+    looks = (
+        services.slots.find_for_update(SlotQuery(slot_id, now, waitlist_depth=WAITLIST_DEPTH))
+        for slot_id in slot_ids
+    )
     slots = {slot.id: slot for (slot,) in await asyncio.gather(*looks) if slot is not None}
-    decided = decide(slots, [], now)
+    decided = decide_batch(slots, [], now)
     settled = {change.before.id for change in decided.changes}
     # A hold that was confirmed or given up leaves a time behind at which nothing runs out.
     others = [
-        replace(slot, due=due(slot, now)) for id_, slot in slots.items() if id_ not in settled
+        replace(slot, next_deadline=next_deadline(slot, now))
+        for id_, slot in slots.items()
+        if id_ not in settled
     ]
-    await asyncio.gather(*map(desk.writes.correct_due, others))
-    for part in _parts(decided.changes):
-        await _write(desk, part)
+    await asyncio.gather(*map(services.slot_writer.set_next_deadline, others))
+    for part in _split_into_transactions(decided.changes):
+        await _commit_and_publish(services, part)
 
 
-def _parts(changes: Sequence[Change]) -> Iterator[tuple[Change, ...]]:
+def _split_into_transactions(changes: Sequence[SlotChange]) -> Iterator[tuple[SlotChange, ...]]:
     """The changes in parts that are one transaction each, by how many bookings end in them."""
-    part: list[Change] = []
+    part: list[SlotChange] = []
     ends = 0
     for change in changes:
-        if part and ends + len(change.after.ended) > MOST_ENDED:
+        if part and ends + len(change.after.ended_bookings) > MAX_ENDED_PER_TRANSACTION:
             yield tuple(part)
             part, ends = [], 0
         part.append(change)
-        ends += len(change.after.ended)
+        ends += len(change.after.ended_bookings)
     if part:
         yield tuple(part)
 
 
-async def _write(desk: Desk, changes: tuple[Change, ...]) -> None:
-    if await desk.writes.commit(Changes(changes)):
-        SWEPT.inc(sum(len(change.after.ended) for change in changes))
-        for state in tell(desk, changes):
-            desk.announcements.publish(state)
+async def _commit_and_publish(services: Services, changes: tuple[SlotChange, ...]) -> None:
+    if await services.slot_writer.commit(ChangeSet(changes)):
+        HOLDS_EXPIRED_TOTAL.inc(sum(len(change.after.ended_bookings) for change in changes))
+        for state in publish_changes(services, changes):
+            services.slot_events.publish(state)
     elif len(changes) > 1:
         # Somebody wrote to one of them meanwhile: the others shall not wait for that one. They are
         # decided anew, since who got a place in one slot may have lost their turn in another.
         half = len(changes) // 2
         for part in (changes[:half], changes[half:]):
-            await _settle(desk, [change.before.id for change in part])
+            await _expire_and_promote(services, [change.before.id for change in part])

@@ -4,142 +4,146 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from slotlock.desk.desk import Desk
+from slotlock.desk.desk import Services
 from slotlock.domain import joining as rules
 from slotlock.domain.joining import TeamDecision
 from slotlock.domain.people import UserId
 from slotlock.domain.team_outcomes import (
-    AcceptOutcome,
+    AcceptInvitationOutcome,
     CreateTeamOutcome,
-    DeclineOutcome,
-    InviteOutcome,
-    LeaveOutcome,
+    DeclineInvitationOutcome,
+    InviteToTeamOutcome,
+    LeaveTeamOutcome,
     NotInvited,
     TeamBusy,
-    TeamKept,
     TeamNotFound,
-    WithdrawOutcome,
+    TeamSaved,
+    WithdrawInvitationOutcome,
 )
 from slotlock.domain.teams import Invitation, Team, TeamId
 from slotlock.stores.ids import new_team_id
 
 # Each try that fails means that somebody else's succeeded.
-TRIES = 20
+MAX_ATTEMPTS = 20
 # A write takes milliseconds. The spread keeps those refused together from returning so.
 RETRY_AFTER_MS = (50, 250)
 
 Outcome = TypeVar("Outcome")
 
 
-async def create(desk: Desk, name: str, creator: UserId) -> CreateTeamOutcome:
+async def create(services: Services, name: str, creator_id: UserId) -> CreateTeamOutcome:
     """Create a team of one."""
-    now = desk.now()
-    for _ in range(TRIES):
-        number = await desk.teams.number_for(creator)
-        outcome = rules.create(new_team_id(), name, creator, number, now)
-        if not isinstance(outcome, TeamKept) or await desk.teams.add(outcome.team):
+    now = services.now()
+    for _ in range(MAX_ATTEMPTS):
+        number = await services.teams.free_member_number(creator_id)
+        outcome = rules.create(new_team_id(), name, creator_id, number, now)
+        if not isinstance(outcome, TeamSaved) or await services.teams.insert(outcome.team):
             return outcome
     return _busy()
 
 
-async def invite(desk: Desk, team_id: TeamId, email: str | None, by: UserId) -> InviteOutcome:
+async def invite(
+    services: Services, team_id: TeamId, email: str | None, member_id: UserId
+) -> InviteToTeamOutcome:
     """Invite a normalised address to a team; None is one that is none."""
-    now = desk.now()
+    now = services.now()
 
-    async def decide(team: Team) -> TeamDecision[InviteOutcome]:
+    async def decide(team: Team) -> TeamDecision[InviteToTeamOutcome]:
         # Only the members' accounts are looked at, so that not even the time it takes tells
         # whether somebody else has one.
-        members = await desk.users.by_ids(member.user_id for member in team.members)
-        number = await desk.teams.number_to(email) if email else None
+        members = await services.users.find_many(member.user_id for member in team.members)
+        number = await services.teams.free_invitation_number(email) if email else None
         emails = {user.email for user in members.values()}
-        return rules.invite(team, by, email, emails, number, now)
+        return rules.invite(team, member_id, email, emails, number, now)
 
-    return await _keep(desk, team_id, TeamNotFound(team_id), decide)
+    return await _update(services, team_id, TeamNotFound(team_id), decide)
 
 
-async def accept(desk: Desk, team_id: TeamId, user_id: UserId) -> AcceptOutcome:
+async def accept(services: Services, team_id: TeamId, user_id: UserId) -> AcceptInvitationOutcome:
     """Come into a team that invited this person's address."""
-    now = desk.now()
-    email = await _address(desk, user_id)
+    now = services.now()
+    email = await _email_of(services, user_id)
 
-    async def decide(team: Team) -> TeamDecision[AcceptOutcome]:
-        number = await desk.teams.number_for(user_id)
+    async def decide(team: Team) -> TeamDecision[AcceptInvitationOutcome]:
+        number = await services.teams.free_member_number(user_id)
         return rules.accept(team, user_id, email, number, now)
 
-    return await _keep(desk, team_id, NotInvited(), decide)
+    return await _update(services, team_id, NotInvited(), decide)
 
 
-async def decline(desk: Desk, team_id: TeamId, user_id: UserId) -> DeclineOutcome:
+async def decline(services: Services, team_id: TeamId, user_id: UserId) -> DeclineInvitationOutcome:
     """Turn down an invitation to this person's address."""
-    email = await _address(desk, user_id)
+    email = await _email_of(services, user_id)
 
-    async def decide(team: Team) -> TeamDecision[DeclineOutcome]:
+    async def decide(team: Team) -> TeamDecision[DeclineInvitationOutcome]:
         return rules.decline(team, email)
 
-    return await _keep(desk, team_id, NotInvited(), decide)
+    return await _update(services, team_id, NotInvited(), decide)
 
 
-async def withdraw(desk: Desk, team_id: TeamId, email: str | None, by: UserId) -> WithdrawOutcome:
+async def withdraw(
+    services: Services, team_id: TeamId, email: str | None, member_id: UserId
+) -> WithdrawInvitationOutcome:
     """Take back an open invitation."""
 
-    async def decide(team: Team) -> TeamDecision[WithdrawOutcome]:
-        return rules.withdraw(team, by, email)
+    async def decide(team: Team) -> TeamDecision[WithdrawInvitationOutcome]:
+        return rules.withdraw(team, member_id, email)
 
-    return await _keep(desk, team_id, TeamNotFound(team_id), decide)
+    return await _update(services, team_id, TeamNotFound(team_id), decide)
 
 
-async def leave(desk: Desk, team_id: TeamId, user_id: UserId) -> LeaveOutcome:
+async def leave(services: Services, team_id: TeamId, user_id: UserId) -> LeaveTeamOutcome:
     """Go out of a team; the last one out ends it."""
 
-    async def decide(team: Team) -> TeamDecision[LeaveOutcome]:
+    async def decide(team: Team) -> TeamDecision[LeaveTeamOutcome]:
         return rules.leave(team, user_id)
 
-    return await _keep(desk, team_id, TeamNotFound(team_id), decide)
+    return await _update(services, team_id, TeamNotFound(team_id), decide)
 
 
-async def find(desk: Desk, team_id: TeamId, viewer: UserId) -> Team | None:
+async def find(services: Services, team_id: TeamId, viewer_id: UserId) -> Team | None:
     """A team, for its members."""
-    team = await desk.teams.look(team_id)
-    return team if team and team.has(viewer) else None
+    team = await services.teams.find(team_id)
+    return team if team and team.has_member(viewer_id) else None
 
 
-async def list_teams(desk: Desk, user_id: UserId) -> tuple[Team, ...]:
+async def list_teams(services: Services, user_id: UserId) -> tuple[Team, ...]:
     """The teams a person is in, the oldest first."""
-    return await desk.teams.of_person(user_id)
+    return await services.teams.find_by_user(user_id)
 
 
-async def list_invitations(desk: Desk, user_id: UserId) -> list[tuple[Team, Invitation]]:
+async def list_invitations(services: Services, user_id: UserId) -> list[tuple[Team, Invitation]]:
     """The open invitations to a person's address, each with its team."""
-    email = await _address(desk, user_id)
-    teams = await desk.teams.invited(email)
+    email = await _email_of(services, user_id)
+    teams = await services.teams.find_by_invited_email(email)
     return [(team, found) for team in teams if (found := team.invitation_to(email))]
 
 
-async def _keep(
-    desk: Desk,
+async def _update(
+    services: Services,
     team_id: TeamId,
-    absent: Outcome,
+    missing_outcome: Outcome,
     decide: Callable[[Team], Awaitable[TeamDecision[Outcome]]],
 ) -> Outcome | TeamBusy:
-    for _ in range(TRIES):
-        team = await desk.teams.look(team_id)
+    for _ in range(MAX_ATTEMPTS):
+        team = await services.teams.find(team_id)
         if team is None:
-            return absent
+            return missing_outcome
         decision = await decide(team)
-        if await _written(desk, team, decision.team):
+        if await _save(services, team, decision.team):
             return decision.outcome
     return _busy()
 
 
-async def _written(desk: Desk, before: Team, after: Team | None) -> bool:
+async def _save(services: Services, before: Team, after: Team | None) -> bool:
     if after is None:
-        return await desk.teams.remove(before)
-    return after == before or await desk.teams.replace(before, after)
+        return await services.teams.delete(before)
+    return after == before or await services.teams.update(before, after)
 
 
-async def _address(desk: Desk, user_id: UserId) -> str:
+async def _email_of(services: Services, user_id: UserId) -> str:
     # Nobody's address is the empty one.
-    user = (await desk.users.by_ids([user_id])).get(user_id)
+    user = (await services.users.find_many([user_id])).get(user_id)
     return user.email if user else ""
 
 

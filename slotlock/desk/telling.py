@@ -8,54 +8,56 @@ from slotlock.domain.bookings import SlotId
 from slotlock.domain.people import UserId
 from slotlock.domain.refusals import SlotNotFound
 from slotlock.domain.slots import Slot
-from slotlock.domain.tickets import SlotAsItIs
+from slotlock.domain.tickets import CurrentSlotPlaceholder
 
 
-def as_told(outcome: Any, people: Sequence[UserId]) -> Any:
+def redact_for(outcome: Any, user_ids: Sequence[UserId]) -> Any:
     """The outcome with its slots as these people saw them, without whoever else was at hand."""
     if isinstance(outcome, Slot):
         return replace(
             outcome,
             bookings=tuple(
-                b for b in outcome.bookings if b.user_id in people or outcome.capacity == 1
+                b for b in outcome.bookings if b.user_id in user_ids or outcome.capacity == 1
             ),
-            waiting=tuple(w for w in outcome.waiting if w.user_id in people),
-            heads=0,
-            known={},
+            waitlist=tuple(w for w in outcome.waitlist if w.user_id in user_ids),
+            loaded_waitlist=0,
+            user_contexts={},
             group_counts={},
-            ended=(),
-            left=(),
+            ended_bookings=(),
+            ended_waitlist_entries=(),
         )
     if isinstance(outcome, tuple):
-        return tuple(as_told(each, people) for each in outcome)
+        return tuple(redact_for(each, user_ids) for each in outcome)
     if not hasattr(outcome, "__dataclass_fields__"):
         return outcome
     values = {each.name: getattr(outcome, each.name) for each in fields(outcome)}
     return replace(
         outcome,
-        **{n: as_told(v, people) for n, v in values.items() if isinstance(v, Slot | tuple)},
+        **{n: redact_for(v, user_ids) for n, v in values.items() if isinstance(v, Slot | tuple)},
     )
 
 
-def without_slots(outcome: Any) -> Any:
+def strip_slots(outcome: Any) -> Any:
     """A refusal that tells of its slot as it is when it is read: thousands are kept at once."""
-    slots = _fields_of(outcome, Slot)
-    return replace(outcome, **{name: SlotAsItIs(slot.id) for name, slot in slots.items()})
+    slots = _fields_of_type(outcome, Slot)
+    return replace(
+        outcome, **{name: CurrentSlotPlaceholder(slot.id) for name, slot in slots.items()}
+    )
 
 
-def slots_missing(outcome: Any) -> set[SlotId]:
+def stripped_slot_ids(outcome: Any) -> set[SlotId]:
     """The slots that a kept answer wants to be told with."""
-    return {mark.slot_id for mark in _fields_of(outcome, SlotAsItIs).values()}
+    return {mark.slot_id for mark in _fields_of_type(outcome, CurrentSlotPlaceholder).values()}
 
 
-def with_slots(outcome: Any, slots: Mapping[SlotId, Slot]) -> Any:
+def restore_slots(outcome: Any, slots: Mapping[SlotId, Slot]) -> Any:
     """The answer with its slots as they are now."""
-    marks = _fields_of(outcome, SlotAsItIs)
+    marks = _fields_of_type(outcome, CurrentSlotPlaceholder)
     if gone := [mark.slot_id for mark in marks.values() if mark.slot_id not in slots]:
         return SlotNotFound(gone[0])
     return replace(outcome, **{name: slots[mark.slot_id] for name, mark in marks.items()})
 
 
-def _fields_of(outcome: Any, kind: type) -> dict[str, Any]:
+def _fields_of_type(outcome: Any, kind: type) -> dict[str, Any]:
     values = {each.name: getattr(outcome, each.name) for each in fields(outcome)}
     return {name: value for name, value in values.items() if isinstance(value, kind)}

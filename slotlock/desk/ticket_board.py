@@ -14,150 +14,156 @@ from itertools import islice
 
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.tickets import Ticket, TicketRef
-from slotlock.stores.announcements import Announcements
-from slotlock.stores.batches import in_parts
-from slotlock.stores.mongo import is_away
-from slotlock.stores.queue import Queue
-from slotlock.stores.redis import RedisAwayError
-from slotlock.stores.waking import Wake
+from slotlock.stores.announcements import SlotEventBus
+from slotlock.stores.batches import chunked
+from slotlock.stores.mongo import is_unavailable
+from slotlock.stores.queue import AdmissionQueue
+from slotlock.stores.redis import RedisUnavailableError
+from slotlock.stores.waking import RefreshTimer
 
 log = logging.getLogger("slotlock.queue")
 
-Read = Callable[[Sequence[TicketRef]], Awaitable[Sequence[Ticket | BaseException]]]
+LoadTickets = Callable[[Sequence[TicketRef]], Awaitable[Sequence[Ticket | BaseException]]]
 
-HEAL_EVERY_S = 1.0
-LARGEST_READ = 500
-MOST_PLACES_TOLD = 500
+RESYNC_INTERVAL_S = 1.0
+READ_BATCH_SIZE = 500
+MAX_POSITION_UPDATES = 500
 
 
-class TicketWatch:
+class TicketSubscription:
     """One reader's view of a ticket: at most one state is pending, the latest."""
 
     def __init__(self, ref: TicketRef) -> None:
         self.ref = ref
-        self.seen: Ticket | None = None
+        self.latest: Ticket | None = None
         self._pending: Ticket | None = None
-        self._news = asyncio.Event()
+        self._updated = asyncio.Event()
 
     @property
-    def ended(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the reader was told all there is."""
-        return self.seen is not None and self.seen.final
+        return self.latest is not None and self.latest.is_final
 
-    def tell(self, ticket: Ticket) -> None:
+    def publish(self, ticket: Ticket) -> None:
         """Keep a state for the reader, unless it is what they were told last."""
-        if not self.ended and ticket != self.seen:
-            self.seen = self._pending = ticket
-            self._news.set()
+        if not self.is_complete and ticket != self.latest:
+            self.latest = self._pending = ticket
+            self._updated.set()
 
-    def served_by(self, left: int) -> bool:
+    def is_due(self, served_count: int) -> bool:
         """Whether its turn has come when so many have left, as far as is known."""
-        number = self.seen.number if self.seen is not None else None
-        return number is None or number <= left
+        number = self.latest.sequence if self.latest is not None else None
+        return number is None or number <= served_count
 
     async def states(self) -> AsyncGenerator[Ticket, None]:
         """The states as they come, up to the final one."""
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._updated.wait()
+            self._updated.clear()
             ticket, self._pending = self._pending, None
             if ticket is not None:
                 yield ticket
-                if ticket.final:
+                if ticket.is_final:
                     return
 
 
-class TicketBoard:
+class TicketHub:
     """Who watches which tickets in this process."""
 
     def __init__(self) -> None:
-        self._watches: dict[SlotId, set[TicketWatch]] = {}
+        self._subscriptions: dict[SlotId, set[TicketSubscription]] = {}
         # Everybody, whoever was told their place the longest ago in front.
-        self._in_turn: dict[TicketWatch, None] = {}
-        self._due: set[TicketWatch] = set()
-        self._wake = Wake(HEAL_EVERY_S)
-        self._looking: asyncio.Task[None] | None = None
+        self._resync_order: dict[TicketSubscription, None] = {}
+        self._due: set[TicketSubscription] = set()
+        self._refresh_timer = RefreshTimer(RESYNC_INTERVAL_S)
+        self._task: asyncio.Task[None] | None = None
 
-    def start(self, announcements: Announcements, queue: Queue, read: Read) -> None:
+    def start(
+        self, slot_events: SlotEventBus, admission_queue: AdmissionQueue, load_tickets: LoadTickets
+    ) -> None:
         """Begin to look."""
-        self._announcements = announcements
-        self._queue = queue
-        self._read = read
-        self._looking = asyncio.create_task(self._look_for_ever())
+        self._slot_events = slot_events
+        self._admission_queue = admission_queue
+        self._load_tickets = load_tickets
+        self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
         """Look no more."""
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._task is not None:
+            self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._looking
+                await self._task
 
-    def moved(self, slot_id: SlotId, left: int) -> None:
+    def on_queue_advanced(self, slot_id: SlotId, served_count: int) -> None:
         """So many have left the line for a slot."""
-        served = {watch for watch in self._watches.get(slot_id, ()) if watch.served_by(left)}
+        served = {
+            watch for watch in self._subscriptions.get(slot_id, ()) if watch.is_due(served_count)
+        }
         if served:
             self._due |= served
-            self._wake.set()
+            self._refresh_timer.trigger()
 
     @contextlib.asynccontextmanager
-    async def watching(self, ref: TicketRef) -> AsyncIterator[TicketWatch]:
+    async def subscribe(self, ref: TicketRef) -> AsyncIterator[TicketSubscription]:
         """A watch that starts with the present state of the ticket."""
-        watch = TicketWatch(ref)
-        self._watches.setdefault(ref.slot_id, set()).add(watch)
-        self._in_turn[watch] = None
+        watch = TicketSubscription(ref)
+        self._subscriptions.setdefault(ref.slot_id, set()).add(watch)
+        self._resync_order[watch] = None
         try:
-            await self._announcements.watch_line(ref.slot_id)
-            (ticket,) = await self._read([ref])
+            await self._slot_events.subscribe_queue(ref.slot_id)
+            (ticket,) = await self._load_tickets([ref])
             if isinstance(ticket, BaseException):
                 raise ticket
-            watch.tell(ticket)
+            watch.publish(ticket)
             yield watch
         finally:
-            await self._leave(watch)
+            await self._unsubscribe(watch)
 
-    async def _leave(self, watch: TicketWatch) -> None:
-        self._due.discard(watch)
-        del self._in_turn[watch]
-        watches = self._watches[watch.ref.slot_id]
-        watches.discard(watch)
+    async def _unsubscribe(self, subscription: TicketSubscription) -> None:
+        self._due.discard(subscription)
+        del self._resync_order[subscription]
+        watches = self._subscriptions[subscription.ref.slot_id]
+        watches.discard(subscription)
         if not watches:
-            del self._watches[watch.ref.slot_id]
-            await self._announcements.unwatch_line(watch.ref.slot_id)
+            del self._subscriptions[subscription.ref.slot_id]
+            await self._slot_events.unsubscribe_queue(subscription.ref.slot_id)
 
-    async def _look_for_ever(self) -> None:
+    async def _run(self) -> None:
         while True:
-            heals = await self._wake.wait()
+            heals = await self._refresh_timer.wait()
             try:
                 if heals:
-                    await self._heal()
-                await self._look()
+                    await self._resync()
+                await self._publish_due()
             except Exception as error:
                 # The truth may be away for a while; the board must outlive that.
-                log.warning("tickets could not be read", exc_info=None if is_away(error) else error)
+                log.warning(
+                    "tickets could not be read", exc_info=None if is_unavailable(error) else error
+                )
 
-    async def _heal(self) -> None:
+    async def _resync(self) -> None:
         """Have those looked at whose turn it was, who have no line, and whose turn to be told it
         is.
         """
         try:
-            left = await self._queue.left(self._watches)
-        except RedisAwayError:
+            left = await self._admission_queue.served_counts(self._subscriptions)
+        except RedisUnavailableError:
             left = {}
-        for slot_id, watches in self._watches.items():
+        for slot_id, watches in self._subscriptions.items():
             gone = slot_id not in left
-            self._due |= {watch for watch in watches if gone or watch.served_by(left[slot_id])}
-        for watch in list(islice(self._in_turn, MOST_PLACES_TOLD)):
-            self._in_turn[watch] = self._in_turn.pop(watch)
+            self._due |= {watch for watch in watches if gone or watch.is_due(left[slot_id])}
+        for watch in list(islice(self._resync_order, MAX_POSITION_UPDATES)):
+            self._resync_order[watch] = self._resync_order.pop(watch)
             self._due.add(watch)
 
-    async def _look(self) -> None:
+    async def _publish_due(self) -> None:
         due, self._due = self._due, set()
         errors: list[BaseException] = []
-        for some in in_parts([watch for watch in due if not watch.ended], LARGEST_READ):
-            tickets = await self._read([watch.ref for watch in some])
+        for some in chunked([watch for watch in due if not watch.is_complete], READ_BATCH_SIZE):
+            tickets = await self._load_tickets([watch.ref for watch in some])
             for watch, ticket in zip(some, tickets, strict=True):
                 if isinstance(ticket, Ticket):
-                    watch.tell(ticket)
+                    watch.publish(ticket)
                 else:  # it keeps nobody from theirs, and is looked at again by the next heal
                     errors.append(ticket)
         if errors:

@@ -3,75 +3,85 @@
 import logging
 from datetime import timedelta
 
-from slotlock.desk.act import act
-from slotlock.desk.booked import ACTS
-from slotlock.desk.deciding import Request, at
-from slotlock.desk.desk import Desk
+from slotlock.desk.act import execute
+from slotlock.desk.booked import BOOKING_ACTIONS_TOTAL
+from slotlock.desk.deciding import SlotCommand, on_slot
+from slotlock.desk.desk import Services
 from slotlock.domain import waitlist as rules
-from slotlock.domain.bookings import SlotId, Waiting
-from slotlock.domain.outcomes import JoinOutcome, LeaveOutcome
+from slotlock.domain.bookings import SlotId, WaitlistEntry
+from slotlock.domain.outcomes import JoinWaitlistOutcome, LeaveWaitlistOutcome
 from slotlock.domain.people import UserId
 from slotlock.domain.refusals import SlotNotFound
-from slotlock.stores.ids import new_wait_id
-from slotlock.stores.mongo import is_away
+from slotlock.stores.ids import new_waitlist_entry_id
+from slotlock.stores.mongo import is_unavailable
 
 log = logging.getLogger("slotlock")
 
-BANNED_WAIT_S = 5.0
+REMOVAL_TIMEOUT_S = 5.0
 # What was on its way when somebody was banned is over long before: the longest wait is 20 s.
-BANNED_LATELY = timedelta(minutes=10)
-MOST_BANNED = 1_000
+RECENT_BANS = timedelta(minutes=10)
+MAX_RECENT_BANS = 1_000
 
 
-async def join(desk: Desk, slot_id: SlotId, user_id: UserId, wait_s: float) -> JoinOutcome:
+async def join(
+    services: Services, slot_id: SlotId, user_id: UserId, wait_s: float
+) -> JoinWaitlistOutcome:
     """Wait for a place in a slot that is full."""
-    waiting = Waiting(new_wait_id(), slot_id, user_id, desk.now())
-    request: Request[JoinOutcome] = Request(
-        at(slot_id, lambda slot, now: rules.join(slot, waiting, now), SlotNotFound(slot_id)),
-        people=(user_id,),
+    waiting = WaitlistEntry(new_waitlist_entry_id(), slot_id, user_id, services.now())
+    request: SlotCommand[JoinWaitlistOutcome] = SlotCommand(
+        on_slot(slot_id, lambda slot, now: rules.join(slot, waiting, now), SlotNotFound(slot_id)),
+        user_ids=(user_id,),
     )
-    outcome: JoinOutcome = await act(desk, [slot_id], request, wait_s)  # type: ignore[assignment]
-    ACTS.labels("join", type(outcome).__name__).inc()
+    outcome: JoinWaitlistOutcome = await execute(services, [slot_id], request, wait_s)  # type: ignore[assignment]
+    BOOKING_ACTIONS_TOTAL.labels("join", type(outcome).__name__).inc()
     return outcome
 
 
-async def leave(desk: Desk, slot_id: SlotId, user_id: UserId, wait_s: float) -> LeaveOutcome:
+async def leave(
+    services: Services, slot_id: SlotId, user_id: UserId, wait_s: float
+) -> LeaveWaitlistOutcome:
     """Wait no longer."""
-    return await _leave(desk, slot_id, user_id, user_id, wait_s)
+    return await _leave(services, slot_id, user_id, user_id, wait_s)
 
 
-async def leave_all(desk: Desk, user_id: UserId, by: UserId) -> None:
+async def remove_from_all(services: Services, user_id: UserId, organizer_id: UserId) -> None:
     """Take somebody who was banned out of every line."""
-    for slot_id, _ in await desk.slots.waited_for_by([user_id]):
-        await _leave(desk, slot_id, user_id, by, BANNED_WAIT_S)
+    for slot_id, _ in await services.slots.find_waitlisted([user_id]):
+        await _leave(services, slot_id, user_id, organizer_id, REMOVAL_TIMEOUT_S)
 
 
-async def finish_leaving(desk: Desk) -> None:
+async def remove_recently_banned(services: Services) -> None:
     """Take those out of every line who joined it while they were banned, or could not leave it."""
-    banned = dict(await desk.users.bans.since(desk.now() - BANNED_LATELY, MOST_BANNED))
-    for slot_id, user_id in await desk.slots.waited_for_by(list(banned)) if banned else ():
+    banned = dict(
+        await services.users.bans.find_banned_since(services.now() - RECENT_BANS, MAX_RECENT_BANS)
+    )
+    for slot_id, user_id in await services.slots.find_waitlisted(list(banned)) if banned else ():
         try:
-            await _leave(desk, slot_id, user_id, banned[user_id], 0.0)
+            await _leave(services, slot_id, user_id, banned[user_id], 0.0)
         except Exception as error:
-            if is_away(error):
+            if is_unavailable(error):
                 raise
             # A slot that cannot be read keeps nobody in another's line.
             log.warning("the turn of a banned person in slot %s stays", slot_id, exc_info=error)
 
 
 async def _leave(
-    desk: Desk, slot_id: SlotId, user_id: UserId, by: UserId, wait_s: float
-) -> LeaveOutcome:
-    request: Request[LeaveOutcome] = Request(
-        at(slot_id, lambda slot, now: rules.leave(slot, user_id, now, by), SlotNotFound(slot_id)),
-        people=(user_id,),
+    services: Services, slot_id: SlotId, user_id: UserId, actor_id: UserId, wait_s: float
+) -> LeaveWaitlistOutcome:
+    request: SlotCommand[LeaveWaitlistOutcome] = SlotCommand(
+        on_slot(
+            slot_id,
+            lambda slot, now: rules.leave(slot, user_id, now, actor_id),
+            SlotNotFound(slot_id),
+        ),
+        user_ids=(user_id,),
     )
-    outcome: LeaveOutcome = await act(desk, [slot_id], request, wait_s)  # type: ignore[assignment]
-    ACTS.labels("leave", type(outcome).__name__).inc()
+    outcome: LeaveWaitlistOutcome = await execute(services, [slot_id], request, wait_s)  # type: ignore[assignment]
+    BOOKING_ACTIONS_TOTAL.labels("leave", type(outcome).__name__).inc()
     return outcome
 
 
-async def position(desk: Desk, waiting: Waiting) -> int | None:
+async def position(services: Services, entry: WaitlistEntry) -> int | None:
     """How many are served before and with this person; None when they wait no longer."""
-    line = await desk.slots.line(waiting.slot_id)
-    return line.index(waiting.id) + 1 if waiting.id in line else None
+    line = await services.slots.waitlist_ids(entry.slot_id)
+    return line.index(entry.id) + 1 if entry.id in line else None

@@ -7,28 +7,28 @@ from enum import StrEnum
 
 from slotlock.domain.bookings import BookingId, SlotId
 from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.record import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.terms import CampaignId
 
 
-class Happening(StrEnum):
+class AuditAction(StrEnum):
     """What happened; to a booking it is the same as its `Deed`."""
 
-    BOOKED = Deed.BOOKED.value
-    HELD = Deed.HELD.value
-    PROMOTED = Deed.PROMOTED.value
-    OFFERED = Deed.OFFERED.value
-    CONFIRMED = Deed.CONFIRMED.value
-    EXTENDED = Deed.EXTENDED.value
-    MOVED = Deed.MOVED.value
-    CANCELLED = Deed.CANCELLED.value
-    EXPIRED = Deed.EXPIRED.value
+    BOOKED = BookingAction.BOOKED.value
+    HELD = BookingAction.HELD.value
+    PROMOTED = BookingAction.PROMOTED.value
+    OFFERED = BookingAction.OFFERED.value
+    CONFIRMED = BookingAction.CONFIRMED.value
+    EXTENDED = BookingAction.EXTENDED.value
+    MOVED = BookingAction.MOVED.value
+    CANCELLED = BookingAction.CANCELLED.value
+    EXPIRED = BookingAction.EXPIRED.value
     WAITLIST_JOINED = "waitlist_joined"
     WAITLIST_LEFT = "waitlist_left"
     SLOT_CREATED = "slot_created"
     SLOT_EDITED = "slot_edited"
     SLOT_PUBLISHED = "slot_published"
-    SLOT_CALLED_OFF = "slot_called_off"
+    SLOT_CANCELLED = "slot_called_off"
     CAMPAIGN_CREATED = "campaign_created"
     CAMPAIGN_EDITED = "campaign_edited"
     CAMPAIGN_PUBLISHED = "campaign_published"
@@ -41,22 +41,22 @@ class Happening(StrEnum):
     PEOPLE_INVITED = "people_invited"
 
     @property
-    def noted(self) -> bool:
+    def is_note(self) -> bool:
         """Whether it is an organiser's act, of which there is a note, and not on a roster."""
-        return self not in ON_ROSTERS
+        return self not in BOOKING_ACTIONS
 
 
-ON_ROSTERS = frozenset(
+BOOKING_ACTIONS = frozenset(
     {
-        *(Happening(deed.value) for deed in Deed),
-        Happening.WAITLIST_JOINED,
-        Happening.WAITLIST_LEFT,
+        *(AuditAction(deed.value) for deed in BookingAction),
+        AuditAction.WAITLIST_JOINED,
+        AuditAction.WAITLIST_LEFT,
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class FieldEdit:
     """A field before and after, as text; of many people at once, whose it is."""
 
     field: str
@@ -71,7 +71,7 @@ class AuditPosition:
 
     at: datetime
     id: str
-    number: int
+    entry_index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class AuditEntry:
     """
 
     position: AuditPosition
-    what: Happening
+    action: AuditAction
     by: UserId | None
     user_id: UserId | None = None
     slot_id: SlotId | None = None
@@ -91,9 +91,9 @@ class AuditEntry:
     before: BookingStatus | None = None
     after: BookingStatus | None = None
     held_until: datetime | None = None
-    overrode: tuple[Limit, ...] = ()
+    overridden_limits: tuple[BookingLimit, ...] = ()
     campaign_id: CampaignId | None = None
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[FieldEdit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,27 +108,27 @@ class AuditFilter:
     slot_id: SlotId | None = None
     user_id: UserId | None = None
     by: UserId | None = None
-    by_nobody: bool = False
-    what: frozenset[Happening] | None = None
+    system_only: bool = False
+    actions: frozenset[AuditAction] | None = None
     since: datetime | None = None
     before: datetime | None = None
 
     @property
-    def bounded(self) -> bool:
+    def is_bounded(self) -> bool:
         """Whether it names something of which there is not too much to read; notes are in order."""
         named = any((self.campaign_id, self.slot_id, self.user_id, self.by))
-        return named or not self.rosters
+        return named or not self.includes_bookings
 
     @property
-    def rosters(self) -> bool:
+    def includes_bookings(self) -> bool:
         """Whether what happened on rosters and in waiting lists is asked for."""
-        return self.what is None or bool(self.what & ON_ROSTERS)
+        return self.actions is None or bool(self.actions & BOOKING_ACTIONS)
 
 
-def newest(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
+def newest_first(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
     """The entries in order, the newest first."""
-    return sorted(entries, key=_place, reverse=True)
+    return sorted(entries, key=_sort_key, reverse=True)
 
 
-def _place(entry: AuditEntry) -> tuple[datetime, str, int]:
-    return entry.position.at, entry.position.id, entry.position.number
+def _sort_key(entry: AuditEntry) -> tuple[datetime, str, int]:
+    return entry.position.at, entry.position.id, entry.position.entry_index

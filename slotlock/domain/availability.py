@@ -20,14 +20,14 @@ class Availability:
     at: datetime
 
 
-def availability(slot: Slot) -> Availability:
+def to_availability(slot: Slot) -> Availability:
     """The public state of a slot's places as of its last write."""
     return Availability(
         slot.id, slot.version, slot.capacity, slot.remaining, slot.status, slot.changed_at
     )
 
 
-def visible(slot: Slot, caller: Caller | None) -> bool:
+def is_visible(slot: Slot, caller: Caller | None) -> bool:
     """Whether this person may see it: drafts and unpublished campaigns are for organisers."""
     hidden = slot.status is SlotStatus.DRAFT or (slot.terms and not slot.terms.published)
-    return not hidden or (caller is not None and caller.organises)
+    return not hidden or (caller is not None and caller.is_organizer)

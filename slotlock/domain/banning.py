@@ -3,39 +3,39 @@
 from dataclasses import dataclass
 
 from slotlock.domain.people import Caller, Role, User
-from slotlock.domain.texts import line_problem
+from slotlock.domain.texts import validate_line
 
-MAX_REASON = 200
+MAX_BAN_REASON_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class NotOneself:
+class CannotBanSelf:
     """Nobody bans or unbans themselves."""
 
 
 @dataclass(frozen=True, slots=True)
-class AdminsOnly:
+class AdminRequired:
     """Organisers and admins are banned and unbanned by admins only."""
 
 
-BanRefusal = NotOneself | AdminsOnly
+BanRefusal = CannotBanSelf | AdminRequired
 
 
-def ban_refusal(caller: Caller, person: User) -> BanRefusal | None:
+def ban_refusal(caller: Caller, user: User) -> BanRefusal | None:
     """Why this organiser may not ban or unban this person; None when they may."""
-    if person.id == caller.user_id:
-        return NotOneself()
-    if person.role is not Role.MEMBER and caller.role is not Role.ADMIN:
-        return AdminsOnly()
+    if user.id == caller.user_id:
+        return CannotBanSelf()
+    if user.role is not Role.MEMBER and caller.role is not Role.ADMIN:
+        return AdminRequired()
     return None
 
 
-def reason_problem(reason: str) -> str | None:
+def validate_ban_reason(reason: str) -> str | None:
     """What is wrong with the reason for a ban, or None."""
-    return line_problem(reason, MAX_REASON)
+    return validate_line(reason, MAX_BAN_REASON_LENGTH)
 
 
-def invited_roles(caller: Caller) -> tuple[Role, ...]:
+def invitable_roles(caller: Caller) -> tuple[Role, ...]:
     """Whose first password this organiser may hand out.
 
     Whoever holds an invitation can take the account, so no invitation gives more than the role of

@@ -6,15 +6,19 @@ from typing import NewType
 
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Entry, Limit
-from slotlock.domain.terms import Terms
+from slotlock.domain.record import BookingLimit, BookingStatus, HistoryEntry
+from slotlock.domain.terms import CampaignTerms
 
 # The limits that a person's other places set.
-RULED_OUT = (Limit.ONE_OF_CHOICE, Limit.MOST_BOOKINGS, Limit.TIME_CONFLICT)
+OTHER_BOOKING_LIMITS = (
+    BookingLimit.ONE_OF_CHOICE,
+    BookingLimit.MAX_BOOKINGS,
+    BookingLimit.TIME_CONFLICT,
+)
 
 SlotId = NewType("SlotId", str)
 BookingId = NewType("BookingId", str)
-WaitId = NewType("WaitId", str)
+WaitlistEntryId = NewType("WaitlistEntryId", str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Booking:
     id: BookingId
     slot_id: SlotId
     user_id: UserId
-    log: tuple[Entry, ...]
+    history: tuple[HistoryEntry, ...]
     waited_since: datetime | None = None
     moved_from: "BookingRef | None" = None
     moved_to: "BookingRef | None" = None
@@ -36,34 +40,38 @@ class Booking:
     @property
     def status(self) -> BookingStatus:
         """Whether it takes a place, and whether for good."""
-        return self.log[-1].after
+        return self.history[-1].status
 
     @property
     def held_until(self) -> datetime | None:
         """When the hold runs out, or ran out; None for one that is no hold."""
-        return self.log[-1].held_until
+        return self.history[-1].held_until
 
     @property
     def created_at(self) -> datetime:
         """When it was made."""
-        return self.log[0].at
+        return self.history[0].at
 
     @property
     def made_by(self) -> UserId | None:
         """Who made it; None for the waiting list."""
-        return self.log[0].by
+        return self.history[0].by
 
     @property
     def ended_at(self) -> datetime | None:
         """When it gave its place back."""
-        return None if self.status.takes_a_place else self.log[-1].at
+        return None if self.status.is_live else self.history[-1].at
 
     @property
-    def overrode_ever(self) -> bool:
+    def was_forced(self) -> bool:
         """Whether an organiser gave it although other places of the person rule it out."""
-        return any(limit in RULED_OUT for entry in self.log for limit in entry.overrode)
+        return any(
+            limit in OTHER_BOOKING_LIMITS
+            for entry in self.history
+            for limit in entry.overridden_limits
+        )
 
-    def ran_out(self, now: datetime) -> bool:
+    def is_expired_at(self, now: datetime) -> bool:
         """Whether it is a hold whose time is over."""
         return (
             self.status is BookingStatus.HELD
@@ -71,9 +79,9 @@ class Booking:
             and self.held_until <= now
         )
 
-    def then(self, entry: Entry) -> "Booking":
+    def with_entry(self, entry: HistoryEntry) -> "Booking":
         """The booking after one more thing happened to it."""
-        return replace(self, log=(*self.log, entry))
+        return replace(self, history=(*self.history, entry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +93,10 @@ class BookingRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitlistEntry:
     """One person's turn in the waiting list of a slot."""
 
-    id: WaitId
+    id: WaitlistEntryId
     slot_id: SlotId
     user_id: UserId
     since: datetime
@@ -96,26 +104,26 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class EndedWaitlistEntry:
     """A turn in the waiting list that ended without a place: when, and who ended it."""
 
-    waiting: Waiting
+    entry: WaitlistEntry
     at: datetime
     by: UserId | None
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OtherBooking:
     """A booking in another slot, with what of that slot bears on this one."""
 
     booking: Booking
-    choice: str | None
-    terms: Terms | None
+    choice_group: str | None
+    terms: CampaignTerms | None
     meetings: tuple[Meeting, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class UserContext:
     """What a decision needs to know of a person beyond the slot: their groups and other places.
 
     `version` grows with every booking they make where other bookings count: what was decided on
@@ -125,4 +133,4 @@ class Known:
     user_id: UserId
     groups: tuple[str, ...] = ()
     version: int = 0
-    places: tuple[Place, ...] = ()
+    other_bookings: tuple[OtherBooking, ...] = ()

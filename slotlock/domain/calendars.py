@@ -14,15 +14,15 @@ from slotlock.domain.bookings import Booking
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.people import UserId
 from slotlock.domain.record import BookingStatus
-from slotlock.domain.settling import seen_at
-from slotlock.domain.slots import Slot, SlotStatus, calling_off
+from slotlock.domain.settling import as_of
+from slotlock.domain.slots import Slot, SlotStatus, cancellation_entry
 
 # How far back a published calendar goes, and how long one's own shows what was cancelled.
-PUBLISHED_FOR = timedelta(days=30)
-CANCELLED_FOR = timedelta(days=30)
+PUBLISHED_SHOWN = timedelta(days=30)
+CANCELLED_SHOWN = timedelta(days=30)
 # How far back one's own bookings are shown.
-OWN_FOR = timedelta(days=366)
-MOST_EVENTS = 2_000
+HISTORY_SHOWN = timedelta(days=366)
+MAX_EVENTS = 2_000
 
 
 class EventStatus(StrEnum):
@@ -34,7 +34,7 @@ class EventStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class CalendarEvent:
     """One meeting in a calendar; `busy` when it takes the time of whose calendar it is."""
 
     uid: str
@@ -48,30 +48,30 @@ class Event:
     busy: bool
 
 
-def events_of_person(slot: Slot, user_id: UserId, now: datetime) -> Iterator[Event]:
+def events_of_user(slot: Slot, user_id: UserId, now: datetime) -> Iterator[CalendarEvent]:
     """What a person's calendar shows of a slot in which they have a live booking.
 
     A hold is tentative, one that ran out lately is cancelled.
     """
-    slot = seen_at(slot, now)
-    for booking in (*slot.bookings, *slot.ended):
+    slot = as_of(slot, now)
+    for booking in (*slot.bookings, *slot.ended_bookings):
         if booking.user_id == user_id:
             yield from events_of_booking(slot, booking, now)
 
 
-def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[Event]:
+def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[CalendarEvent]:
     """The meetings of a booking, those long over left out."""
-    if booking.ended_at is not None and booking.ended_at < now - CANCELLED_FOR:
+    if booking.ended_at is not None and booking.ended_at < now - CANCELLED_SHOWN:
         return
-    if slot.called_off is not None and booking.status.takes_a_place:
-        booking = booking.then(calling_off(slot))
+    if slot.cancellation is not None and booking.status.is_live:
+        booking = booking.with_entry(cancellation_entry(slot))
     status = {
         BookingStatus.HELD: EventStatus.TENTATIVE,
         BookingStatus.CONFIRMED: EventStatus.CONFIRMED,
     }.get(booking.status, EventStatus.CANCELLED)
-    last = booking.log[-1].at
-    for place, meeting in _since(slot, now - OWN_FOR):
-        yield Event(
+    last = booking.history[-1].at
+    for place, meeting in _numbered_meetings_since(slot, now - HISTORY_SHOWN):
+        yield CalendarEvent(
             uid=f"{booking.id}-{place}@slotlock",
             meeting=meeting,
             time_zone=slot.time_zone,
@@ -79,17 +79,17 @@ def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[E
             location=slot.location,
             status=status,
             # Both only grow, and whatever an event shows is in one of them.
-            sequence=slot.revision + len(booking.log) - 1,
+            sequence=slot.revision + len(booking.history) - 1,
             revised_at=max(last, slot.revised_at or last),
             busy=True,
         )
 
 
-def events_of_slot(slot: Slot, now: datetime) -> Iterator[Event]:
+def events_of_slot(slot: Slot, now: datetime) -> Iterator[CalendarEvent]:
     """The meetings of a slot as everybody may see them."""
     cancelled = slot.status is SlotStatus.CANCELLED
-    for place, meeting in _since(slot, now - PUBLISHED_FOR):
-        yield Event(
+    for place, meeting in _numbered_meetings_since(slot, now - PUBLISHED_SHOWN):
+        yield CalendarEvent(
             uid=f"{slot.id}-{place}@slotlock",
             meeting=meeting,
             time_zone=slot.time_zone,
@@ -102,5 +102,5 @@ def events_of_slot(slot: Slot, now: datetime) -> Iterator[Event]:
         )
 
 
-def _since(slot: Slot, since: datetime) -> Iterator[tuple[int, Meeting]]:
-    return ((n, meeting) for n, meeting in enumerate(slot.times, 1) if meeting.end >= since)
+def _numbered_meetings_since(slot: Slot, since: datetime) -> Iterator[tuple[int, Meeting]]:
+    return ((n, meeting) for n, meeting in enumerate(slot.all_meetings, 1) if meeting.end >= since)

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from slotlock.domain.groups import group_problem, tidied
+from slotlock.domain.groups import clean_group, validate_group
 from slotlock.domain.refusals import FieldProblem, InvalidInput
-from slotlock.domain.terms import CampaignId, GroupLimit, Terms
-from slotlock.domain.texts import line_problem
+from slotlock.domain.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.texts import validate_line
 
-MAX_NAME = 200
-MAX_SETS = 10
-MAX_GROUPS_IN_A_SET = 200
-MAX_LIMITS = 100
-MAX_MOST = 1000
+MAX_CAMPAIGN_NAME_LENGTH = 200
+MAX_GROUP_SETS = 10
+MAX_GROUPS_PER_SET = 200
+MAX_GROUP_LIMITS = 100
+MAX_LIMIT_VALUE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +22,11 @@ class Campaign:
 
     id: CampaignId
     name: str
-    terms: Terms
+    terms: CampaignTerms
 
 
 @dataclass(frozen=True, slots=True)
-class CampaignKept:
+class CampaignSaved:
     """The campaign stands as the organiser wanted it."""
 
     campaign: Campaign
@@ -46,76 +46,83 @@ class CampaignBusy:
     retry_after_ms: int
 
 
-CampaignOutcome = CampaignKept | CampaignNotFound | CampaignBusy | InvalidInput
+CampaignOutcome = CampaignSaved | CampaignNotFound | CampaignBusy | InvalidInput
 
 
-def create(name: str, terms: Terms) -> CampaignKept | InvalidInput:
+def create(name: str, terms: CampaignTerms) -> CampaignSaved | InvalidInput:
     """The new campaign, or what is wrong with it."""
-    return _checked(Campaign(terms.campaign_id, name.strip(), _tidied(terms)))
+    return _validated(Campaign(terms.campaign_id, name.strip(), _clean_terms(terms)))
 
 
-def edit(campaign: Campaign, changes: Mapping[str, Any]) -> CampaignKept | InvalidInput:
+def edit(campaign: Campaign, changes: Mapping[str, Any]) -> CampaignSaved | InvalidInput:
     """The campaign with the named fields replaced (`name`, and names as in `Terms`)."""
     asked = dict(changes)
     name = str(asked.pop("name", campaign.name)).strip()
-    terms = _tidied(replace(campaign.terms, **asked))
+    terms = _clean_terms(replace(campaign.terms, **asked))
     if (name, terms) == (campaign.name, campaign.terms):
-        return CampaignKept(campaign)
-    return _checked(Campaign(campaign.id, name, replace(terms, version=terms.version + 1)))
+        return CampaignSaved(campaign)
+    return _validated(Campaign(campaign.id, name, replace(terms, version=terms.version + 1)))
 
 
-def _tidied(terms: Terms) -> Terms:
-    eligible = tuple(tuple(sorted(set(map(tidied, groups)))) for groups in terms.eligible)
-    return replace(terms, eligible=eligible, group_limits=tidied_limits(terms.group_limits))
+def _clean_terms(terms: CampaignTerms) -> CampaignTerms:
+    eligible = tuple(
+        tuple(sorted(set(map(clean_group, groups)))) for groups in terms.eligible_group_sets
+    )
+    return replace(
+        terms, eligible_group_sets=eligible, group_limits=clean_group_limits(terms.group_limits)
+    )
 
 
-def tidied_limits(limits: tuple[GroupLimit, ...]) -> tuple[GroupLimit, ...]:
+def clean_group_limits(limits: tuple[GroupLimit, ...]) -> tuple[GroupLimit, ...]:
     """The limits in the one way they are kept."""
-    trimmed = {GroupLimit(tidied(limit.group), limit.limit) for limit in limits}
+    trimmed = {GroupLimit(clean_group(limit.group), limit.limit) for limit in limits}
     return tuple(sorted(trimmed, key=lambda limit: (limit.group, limit.limit)))
 
 
-def _checked(campaign: Campaign) -> CampaignKept | InvalidInput:
-    problems = tuple(_problems(campaign))
-    return InvalidInput(problems) if problems else CampaignKept(campaign)
+def _validated(campaign: Campaign) -> CampaignSaved | InvalidInput:
+    problems = tuple(_campaign_problems(campaign))
+    return InvalidInput(problems) if problems else CampaignSaved(campaign)
 
 
-def _problems(campaign: Campaign) -> Iterator[FieldProblem]:
+def _campaign_problems(campaign: Campaign) -> Iterator[FieldProblem]:
     terms = campaign.terms
-    name = line_problem(campaign.name, MAX_NAME)
+    name = validate_line(campaign.name, MAX_CAMPAIGN_NAME_LENGTH)
     if problem := name or (None if campaign.name else "A campaign needs a name."):
         yield FieldProblem("name", problem)
     if terms.closes_at <= terms.opens_at:
         yield FieldProblem("closesAt", "It must close after it opens.")
-    if terms.most is not None and not 1 <= terms.most <= MAX_MOST:
-        yield FieldProblem("maxBookings", f"A number from 1 to {MAX_MOST}.")
-    if problem := _eligible_problem(terms.eligible):
+    if (
+        terms.max_bookings_per_user is not None
+        and not 1 <= terms.max_bookings_per_user <= MAX_LIMIT_VALUE
+    ):
+        yield FieldProblem("maxBookings", f"A number from 1 to {MAX_LIMIT_VALUE}.")
+    if problem := _validate_group_sets(terms.eligible_group_sets):
         yield FieldProblem("eligibleGroups", problem)
-    if problem := limits_problem(terms.group_limits, MAX_MOST):
+    if problem := validate_group_limits(terms.group_limits, MAX_LIMIT_VALUE):
         yield FieldProblem("groupLimits", problem)
 
 
-def _eligible_problem(eligible: tuple[tuple[str, ...], ...]) -> str | None:
-    if len(eligible) > MAX_SETS:
-        return f"At most {MAX_SETS} sets of groups."
-    for groups in eligible:
-        if not 1 <= len(groups) <= MAX_GROUPS_IN_A_SET:
-            return f"A set has 1 to {MAX_GROUPS_IN_A_SET} groups."
-        if problem := next(filter(None, map(group_problem, groups)), None):
+def _validate_group_sets(group_sets: tuple[tuple[str, ...], ...]) -> str | None:
+    if len(group_sets) > MAX_GROUP_SETS:
+        return f"At most {MAX_GROUP_SETS} sets of groups."
+    for groups in group_sets:
+        if not 1 <= len(groups) <= MAX_GROUPS_PER_SET:
+            return f"A set has 1 to {MAX_GROUPS_PER_SET} groups."
+        if problem := next(filter(None, map(validate_group, groups)), None):
             return problem
     return None
 
 
-def limits_problem(limits: tuple[GroupLimit, ...], most: int) -> str | None:
+def validate_group_limits(limits: tuple[GroupLimit, ...], max_limit: int) -> str | None:
     """What is wrong with limits of groups, or None."""
-    if len(limits) > MAX_LIMITS:
-        return f"At most {MAX_LIMITS} limits."
+    if len(limits) > MAX_GROUP_LIMITS:
+        return f"At most {MAX_GROUP_LIMITS} limits."
     if len({limit.group for limit in limits}) < len(limits):
         return "One limit for each group."
     for limit in limits:
-        if not 1 <= limit.limit <= most:
-            return f"A limit is a number from 1 to {most}."
+        if not 1 <= limit.limit <= max_limit:
+            return f"A limit is a number from 1 to {max_limit}."
         named = limit.group.removesuffix("*")
-        if limit.group != "*" and (problem := group_problem(named)):
+        if limit.group != "*" and (problem := validate_group(named)):
             return problem
     return None

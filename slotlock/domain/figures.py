@@ -28,7 +28,7 @@ class Interval(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SlotFigures:
+class SlotStatistics:
     """One slot: its places, the live bookings, those of them that are holds, and who waits."""
 
     slot_id: SlotId
@@ -40,7 +40,7 @@ class SlotFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFigures:
+class GroupStatistics:
     """One group: how many carry it and may take part, and what those who booked with it have.
 
     `bookings` is how many, `booked` how many people have any, `waiting` how many turns there are.
@@ -54,7 +54,7 @@ class GroupFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class TimeSeriesPoint:
     """What happened from `at` until the next point, and how much is taken then."""
 
     at: datetime
@@ -64,14 +64,14 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class CampaignFigures:
+class CampaignStatistics:
     """All figures of a campaign as of one instant; `over_time` only if it was asked for."""
 
     at: datetime
-    slots: tuple[SlotFigures, ...]
-    groups: tuple[GroupFigures, ...]
+    slots: tuple[SlotStatistics, ...]
+    groups: tuple[GroupStatistics, ...]
     people: int
-    over_time: tuple[Point, ...] | None = None
+    time_series: tuple[TimeSeriesPoint, ...] | None = None
 
     @property
     def places(self) -> int:
@@ -95,62 +95,64 @@ class CampaignFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeWindow:
     """A stretch of time in intervals, counted from `begin`; the last may be cut short by `end`.
 
     One that is `open` lasts until now, and whatever has happened is in it or before it.
     """
 
-    begin: datetime
+    start: datetime
     end: datetime
     interval: Interval
-    open: bool
+    ends_now: bool
 
     @property
-    def points(self) -> int:
+    def point_count(self) -> int:
         """How many intervals there are."""
-        return max(-((self.begin - self.end) // self.interval.length), 0)
+        return max(-((self.start - self.end) // self.interval.length), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class TooManyPoints:
     """The span has more intervals than can be shown at once."""
 
-    most: int
+    max_points: int
 
 
-def span(
+def to_time_window(
     interval: Interval,
-    begin: datetime | None,
+    start: datetime | None,
     end: datetime | None,
     opens_at: datetime,
     now: datetime,
-) -> Span | TooManyPoints:
+) -> TimeWindow | TooManyPoints:
     """The span that was asked for; from the opening until now where nothing is said.
 
     Nothing is known of the future. When a campaign opened longer ago than can be shown, what is
     shown ends before now, and before its opening the last interval is shown.
     """
     longest = MAX_POINTS * interval.length
-    begin = begin or (opens_at if opens_at < now else now - interval.length)
+    start = start or (opens_at if opens_at < now else now - interval.length)
     if end is None:
-        end = now if now - begin <= longest else begin + longest
+        end = now if now - start <= longest else start + longest
     end = min(end, now)
-    found = Span(begin, end, interval, open=end == now)
-    return TooManyPoints(MAX_POINTS) if found.points > MAX_POINTS else found
+    found = TimeWindow(start, end, interval, ends_now=end == now)
+    return TooManyPoints(MAX_POINTS) if found.point_count > MAX_POINTS else found
 
 
-def points(asked: Span, happened: Mapping[int, tuple[int, int]]) -> tuple[Point, ...]:
+def to_time_series(
+    window: TimeWindow, changes_by_interval: Mapping[int, tuple[int, int]]
+) -> tuple[TimeSeriesPoint, ...]:
     """The points of a span, from how much was booked and given back in each interval.
 
     Intervals count from 0; what came before them is at -1.
     """
-    booked, given_back = happened.get(-1, (0, 0))
+    booked, given_back = changes_by_interval.get(-1, (0, 0))
     taken = booked - given_back
     found = []
-    for number in range(asked.points):
-        booked, given_back = happened.get(number, (0, 0))
+    for number in range(window.point_count):
+        booked, given_back = changes_by_interval.get(number, (0, 0))
         taken += booked - given_back
-        at = asked.begin + number * asked.interval.length
-        found.append(Point(at, booked, given_back, taken))
+        at = window.start + number * window.interval.length
+        found.append(TimeSeriesPoint(at, booked, given_back, taken))
     return tuple(found)

@@ -8,26 +8,26 @@ from typing import Generic, TypeVar
 from slotlock.domain.people import UserId
 from slotlock.domain.refusals import FieldProblem, InvalidInput
 from slotlock.domain.team_outcomes import (
-    AcceptOutcome,
+    AcceptInvitationOutcome,
     AlreadyMember,
     CreateTeamOutcome,
-    DeclineOutcome,
+    DeclineInvitationOutcome,
     InvitationDeclined,
-    InviteOutcome,
-    LeaveOutcome,
+    InviteToTeamOutcome,
+    LeaveTeamOutcome,
     NotInvited,
     TeamFull,
-    TeamKept,
     TeamLeft,
     TeamNotFound,
+    TeamSaved,
     TooManyInvitations,
     TooManyTeams,
-    WithdrawOutcome,
+    WithdrawInvitationOutcome,
 )
 from slotlock.domain.teams import Invitation, Member, Team, TeamId
-from slotlock.domain.texts import line_problem
+from slotlock.domain.texts import validate_line
 
-MAX_NAME = 100
+MAX_TEAM_NAME_LENGTH = 100
 
 Outcome = TypeVar("Outcome")
 
@@ -41,15 +41,17 @@ class TeamDecision(Generic[Outcome]):
 
 
 def create(
-    team_id: TeamId, name: str, creator: UserId, number: int | None, now: datetime
+    team_id: TeamId, name: str, creator: UserId, member_number: int | None, now: datetime
 ) -> CreateTeamOutcome:
     """A team of its creator alone. `number`: one that is free among the creator's teams."""
     name = name.strip()
-    if problem := line_problem(name, MAX_NAME) or (None if name else "A team needs a name."):
+    if problem := validate_line(name, MAX_TEAM_NAME_LENGTH) or (
+        None if name else "A team needs a name."
+    ):
         return InvalidInput((FieldProblem("name", problem),))
-    if number is None:
+    if member_number is None:
         return TooManyTeams()
-    return TeamKept(Team(team_id, name, (Member(creator, now, number),), (), 1, now))
+    return TeamSaved(Team(team_id, name, (Member(creator, now, member_number),), (), 1, now))
 
 
 def invite(
@@ -57,15 +59,15 @@ def invite(
     by: UserId,
     email: str | None,
     member_emails: Collection[str],
-    number: int | None,
+    invitation_number: int | None,
     now: datetime,
-) -> TeamDecision[InviteOutcome]:
+) -> TeamDecision[InviteToTeamOutcome]:
     """A member invites an address; None is one that is none. Inviting twice changes nothing.
 
     Whether the address has an account plays no part. `number`: one that is free among the open
     invitations to it.
     """
-    if not team.has(by):
+    if not team.has_member(by):
         return TeamDecision(team, TeamNotFound(team.id))
     if email is None:
         problem = FieldProblem("email", "This is not an e-mail address.")
@@ -73,65 +75,65 @@ def invite(
     if email in member_emails:
         return TeamDecision(team, AlreadyMember())
     if team.invitation_to(email):
-        return TeamDecision(team, TeamKept(team))
+        return TeamDecision(team, TeamSaved(team))
     if team.is_full:
         return TeamDecision(team, TeamFull())
-    if number is None:
+    if invitation_number is None:
         return TeamDecision(team, TooManyInvitations())
-    invitation = Invitation(email, now, by, number)
-    after = _next(replace(team, invitations=(*team.invitations, invitation)))
-    return TeamDecision(after, TeamKept(after))
+    invitation = Invitation(email, now, by, invitation_number)
+    after = _next_version(replace(team, invitations=(*team.invitations, invitation)))
+    return TeamDecision(after, TeamSaved(after))
 
 
 def accept(
-    team: Team, user_id: UserId, email: str, number: int | None, now: datetime
-) -> TeamDecision[AcceptOutcome]:
+    team: Team, user_id: UserId, email: str, member_number: int | None, now: datetime
+) -> TeamDecision[AcceptInvitationOutcome]:
     """Who has an invited address comes in. Accepting twice changes nothing.
 
     There is always a seat: the invitation kept it. `number`: one that is free among the teams of
     this person.
     """
-    if team.has(user_id):
-        return TeamDecision(team, TeamKept(team))
+    if team.has_member(user_id):
+        return TeamDecision(team, TeamSaved(team))
     if not team.invitation_to(email):
         return TeamDecision(team, NotInvited())
-    if number is None:
+    if member_number is None:
         return TeamDecision(team, TooManyTeams())
-    member = Member(user_id, now, number)
-    after = replace(_uninvited(team, email), members=(*team.members, member))
-    return TeamDecision(after, TeamKept(after))
+    member = Member(user_id, now, member_number)
+    after = replace(_without_invitation(team, email), members=(*team.members, member))
+    return TeamDecision(after, TeamSaved(after))
 
 
-def decline(team: Team, email: str) -> TeamDecision[DeclineOutcome]:
+def decline(team: Team, email: str) -> TeamDecision[DeclineInvitationOutcome]:
     """Who has an invited address does not want to come in."""
     if not team.invitation_to(email):
         return TeamDecision(team, NotInvited())
-    return TeamDecision(_uninvited(team, email), InvitationDeclined(team.id))
+    return TeamDecision(_without_invitation(team, email), InvitationDeclined(team.id))
 
 
-def withdraw(team: Team, by: UserId, email: str | None) -> TeamDecision[WithdrawOutcome]:
+def withdraw(team: Team, by: UserId, email: str | None) -> TeamDecision[WithdrawInvitationOutcome]:
     """A member takes an open invitation back."""
-    if not team.has(by):
+    if not team.has_member(by):
         return TeamDecision(team, TeamNotFound(team.id))
     if email is None or not team.invitation_to(email):
         return TeamDecision(team, NotInvited())
-    after = _uninvited(team, email)
-    return TeamDecision(after, TeamKept(after))
+    after = _without_invitation(team, email)
+    return TeamDecision(after, TeamSaved(after))
 
 
-def leave(team: Team, user_id: UserId) -> TeamDecision[LeaveOutcome]:
+def leave(team: Team, user_id: UserId) -> TeamDecision[LeaveTeamOutcome]:
     """A member goes; the last one out ends the team. Bookings that were made stay as they are."""
-    if not team.has(user_id):
+    if not team.has_member(user_id):
         return TeamDecision(team, TeamNotFound(team.id))
     staying = tuple(member for member in team.members if member.user_id != user_id)
-    after = _next(replace(team, members=staying)) if staying else None
+    after = _next_version(replace(team, members=staying)) if staying else None
     return TeamDecision(after, TeamLeft(team.id))
 
 
-def _uninvited(team: Team, email: str) -> Team:
+def _without_invitation(team: Team, email: str) -> Team:
     open_ = tuple(invitation for invitation in team.invitations if invitation.email != email)
-    return _next(replace(team, invitations=open_))
+    return _next_version(replace(team, invitations=open_))
 
 
-def _next(team: Team) -> Team:
+def _next_version(team: Team) -> Team:
     return replace(team, version=team.version + 1)

@@ -7,89 +7,97 @@ and each is named in the record.
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from slotlock.domain.bookings import Booking, Place
+from slotlock.domain.bookings import Booking, OtherBooking
 from slotlock.domain.meetings import first_overlap
 from slotlock.domain.people import UserId
-from slotlock.domain.record import Limit
+from slotlock.domain.record import BookingLimit
 from slotlock.domain.refusals import (
-    ChosenRefusal,
     Closed,
     GroupFull,
     LimitReached,
     LimitRefusal,
     NotEligible,
     NotYetOpen,
+    OtherBookingRefusal,
     SlotStarted,
     TimeConflict,
 )
 from slotlock.domain.slots import Slot
 from slotlock.domain.terms import CampaignState
 
-ONE_OF_A_CHOICE = 1
+MAX_BOOKINGS_PER_CHOICE_GROUP = 1
 
-Breach = tuple[Limit, LimitRefusal]
+LimitViolation = tuple[BookingLimit, LimitRefusal]
 
 
-def out_of_time(slot: Slot, now: datetime) -> Iterator[Breach]:
+def time_violations(slot: Slot, now: datetime) -> Iterator[LimitViolation]:
     """Whether places are given at all at this instant."""
     if now >= slot.start:
-        yield Limit.SLOT_STARTED, SlotStarted(slot)
+        yield BookingLimit.SLOT_STARTED, SlotStarted(slot)
     terms = slot.terms
     if terms is None:
         return
-    if not terms.published or terms.state(now) is CampaignState.CLOSED:
-        yield Limit.CLOSED, Closed(terms.closes_at, slot, terms.published)
-    elif terms.state(now) is CampaignState.UPCOMING:
-        yield Limit.NOT_YET_OPEN, NotYetOpen(terms.opens_at, slot)
+    if not terms.published or terms.state_at(now) is CampaignState.CLOSED:
+        yield BookingLimit.CLOSED, Closed(terms.closes_at, slot, terms.published)
+    elif terms.state_at(now) is CampaignState.UPCOMING:
+        yield BookingLimit.NOT_YET_OPEN, NotYetOpen(terms.opens_at, slot)
 
 
-def not_for_them(slot: Slot, user_id: UserId, now: datetime) -> Iterator[Breach]:
+def user_violations(slot: Slot, user_id: UserId, now: datetime) -> Iterator[LimitViolation]:
     """Whether this person may have a place here, whatever is left."""
-    if slot.terms is not None and not slot.terms.admits(slot.groups_of(user_id)):
-        yield Limit.NOT_ELIGIBLE, NotEligible(slot)
-    yield from chosen_otherwise(slot, slot.places_of(user_id, now))
+    if slot.terms is not None and not slot.terms.is_eligible(slot.groups_of(user_id)):
+        yield BookingLimit.NOT_ELIGIBLE, NotEligible(slot)
+    yield from other_booking_violations(slot, slot.other_bookings_of(user_id, now))
 
 
-def chosen_otherwise(slot: Slot, places: Iterable[Place]) -> Iterator[tuple[Limit, ChosenRefusal]]:
+def other_booking_violations(
+    slot: Slot, other_bookings: Iterable[OtherBooking]
+) -> Iterator[tuple[BookingLimit, OtherBookingRefusal]]:
     """Whether somebody's other places rule out one here."""
-    places = tuple(places)
-    for place in places:
-        if slot.choice is not None and place.choice == slot.choice:
-            yield Limit.ONE_OF_CHOICE, LimitReached(ONE_OF_A_CHOICE, place.booking, slot)
+    other_bookings = tuple(other_bookings)
+    for place in other_bookings:
+        if slot.choice_group is not None and place.choice_group == slot.choice_group:
+            yield (
+                BookingLimit.ONE_OF_CHOICE,
+                LimitReached(MAX_BOOKINGS_PER_CHOICE_GROUP, place.booking, slot),
+            )
             break
     terms = slot.terms
     if terms is None:
         return
     in_campaign = sum(
-        place.terms is not None and place.terms.campaign_id == terms.campaign_id for place in places
+        place.terms is not None and place.terms.campaign_id == terms.campaign_id
+        for place in other_bookings
     )
-    if terms.most is not None and in_campaign >= terms.most:
-        yield Limit.MOST_BOOKINGS, LimitReached(terms.most, None, slot)
-    if conflict := _conflict(slot, places) if terms.forbid_overlap else None:
-        yield Limit.TIME_CONFLICT, conflict
+    if terms.max_bookings_per_user is not None and in_campaign >= terms.max_bookings_per_user:
+        yield BookingLimit.MAX_BOOKINGS, LimitReached(terms.max_bookings_per_user, None, slot)
+    if conflict := _time_conflict(slot, other_bookings) if terms.forbid_overlap else None:
+        yield BookingLimit.TIME_CONFLICT, conflict
 
 
-def _conflict(slot: Slot, places: Iterable[Place]) -> TimeConflict | None:
-    for place in places:
+def _time_conflict(slot: Slot, other_bookings: Iterable[OtherBooking]) -> TimeConflict | None:
+    for place in other_bookings:
         if place.terms is None or not place.terms.forbid_overlap:
             continue
-        if overlap := first_overlap(slot.times, place.meetings):
+        if overlap := first_overlap(slot.all_meetings, place.meetings):
             return TimeConflict(place.booking, *overlap, slot)
     return None
 
 
-def group_is_full(slot: Slot, user_id: UserId) -> Iterator[Breach]:
+def group_violations(slot: Slot, user_id: UserId) -> Iterator[LimitViolation]:
     """Whether as many of this person's groups have places here as may."""
-    if full := slot.full_group(slot.groups_of(user_id)):
-        yield Limit.GROUP_FULL, GroupFull(full.group, full.limit, slot)
+    if full := slot.exceeded_group_limit(slot.groups_of(user_id)):
+        yield BookingLimit.GROUP_FULL, GroupFull(full.group, full.limit, slot)
 
 
-def rival_of(slot: Slot, booking: Booking, now: datetime) -> ChosenRefusal | None:
+def conflicting_booking_refusal(
+    slot: Slot, booking: Booking, now: datetime
+) -> OtherBookingRefusal | None:
     """What its person chose instead of a hold of theirs, where that rules the hold out.
 
     What an organiser gave them although it was ruled out stands against nothing.
     """
-    if booking.overrode_ever:
+    if booking.was_forced:
         return None
-    places = (p for p in slot.places_of(booking.user_id, now) if not p.booking.overrode_ever)
-    return next((refusal for _, refusal in chosen_otherwise(slot, places)), None)
+    places = (p for p in slot.other_bookings_of(booking.user_id, now) if not p.booking.was_forced)
+    return next((refusal for _, refusal in other_booking_violations(slot, places)), None)

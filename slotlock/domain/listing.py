@@ -29,8 +29,8 @@ class SlotFilter:
     kind: SlotKind | None = None
     campaign_id: CampaignId | None = None
     series_id: SeriesId | None = None
-    unpublished_campaigns: bool = False
-    with_places_left: bool = False
+    include_unpublished_campaigns: bool = False
+    only_with_places_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +46,4 @@ class Page(Generic[Item]):
     """Some items in order, and whether more follow."""
 
     items: tuple[Item, ...]
-    more: bool
+    has_more: bool

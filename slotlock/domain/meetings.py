@@ -17,15 +17,15 @@ class Meeting:
 
 
 def first_overlap(
-    one: Sequence[Meeting], other: Sequence[Meeting]
+    first: Sequence[Meeting], second: Sequence[Meeting]
 ) -> tuple[Meeting, Meeting] | None:
     """A meeting of each that are going on at the same time, or None; touching is not overlapping.
 
     Both are sorted by start. Looks at each meeting once.
     """
     here = there = 0
-    while here < len(one) and there < len(other):
-        mine, theirs = one[here], other[there]
+    while here < len(first) and there < len(second):
+        mine, theirs = first[here], second[there]
         if mine.start < theirs.end and theirs.start < mine.end:
             return mine, theirs
         if mine.end <= theirs.end:
@@ -35,22 +35,22 @@ def first_overlap(
     return None
 
 
-def meetings_problem(meetings: Sequence[Meeting], zone: tzinfo) -> str | None:
+def validate_meetings(meetings: Sequence[Meeting], zone: tzinfo) -> str | None:
     """What is wrong with these as all meetings of one thing, told by the zone's clocks; or None."""
     if not 1 <= len(meetings) <= MAX_MEETINGS:
         return f"From 1 to {MAX_MEETINGS} meetings."
     if backwards := next((m for m in meetings if m.end <= m.start), None):
-        return f"A meeting must end after its start: {told_at(backwards.start, zone)}."
+        return f"A meeting must end after its start: {format_in_zone(backwards.start, zone)}."
     for before, after in pairwise(meetings):
         if after.start < before.start:
-            return f"Meetings are in order of their start: {told_at(after.start, zone)}."
+            return f"Meetings are in order of their start: {format_in_zone(after.start, zone)}."
         if after.start < before.end:
-            both = f"{told_at(before.start, zone)} and {told_at(after.start, zone)}"
+            both = f"{format_in_zone(before.start, zone)} and {format_in_zone(after.start, zone)}"
             return f"Meetings overlap: {both}."
     return None
 
 
-def told_at(instant: datetime, zone: tzinfo) -> str:
+def format_in_zone(instant: datetime, zone: tzinfo) -> str:
     """A time by the zone's clocks, as text; in UTC where the calendar ends before the zone does."""
     try:
         return instant.astimezone(zone).isoformat()

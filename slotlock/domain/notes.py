@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from slotlock.domain.audit import Edit, Happening
+from slotlock.domain.audit import AuditAction, FieldEdit
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.campaigns import Campaign
 from slotlock.domain.meetings import Meeting
@@ -19,7 +19,7 @@ from slotlock.domain.slots import Slot, SlotStatus
 from slotlock.domain.terms import CampaignId, GroupLimit
 
 # The fields as clients know them, and as the domain does.
-OF_SLOTS = {
+SLOT_FIELDS = {
     "title": "title",
     "startTime": "start",
     "endTime": "end",
@@ -37,7 +37,7 @@ OF_SLOTS = {
     "groupLimits": "group_limits",
     "resource": "resource",
 }
-OF_TERMS = {
+TERMS_FIELDS = {
     "published": "published",
     "opensAt": "opens_at",
     "closesAt": "closes_at",
@@ -47,7 +47,7 @@ OF_TERMS = {
     "groupLimits": "group_limits",
     "cancelUntil": "cancel_until",
 }
-OF_PEOPLE = {
+USER_FIELDS = {
     "email": "email",
     "name": "name",
     "role": "role",
@@ -58,75 +58,77 @@ OF_PEOPLE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class AuditNote:
     """One act. `by` is None for the command line; `user_ids` are those to whom it was done."""
 
     at: datetime
     by: UserId | None
-    what: Happening
-    edits: tuple[Edit, ...]
+    action: AuditAction
+    edits: tuple[FieldEdit, ...]
     slot_id: SlotId | None = None
     campaign_id: CampaignId | None = None
     user_ids: tuple[UserId, ...] = ()
 
 
-def slot_note(before: Slot | None, after: Slot, by: UserId) -> Note | None:
+def note_slot_change(before: Slot | None, after: Slot, by: UserId) -> AuditNote | None:
     """What was done to a slot, or None if nothing of it changed but its bookings."""
-    edits = tuple(_edits(OF_SLOTS, before, after))
+    edits = tuple(_field_edits(SLOT_FIELDS, before, after))
     campaign_id = after.terms.campaign_id if after.terms else None
-    note = Note(after.changed_at, by, _of_slot(before, after), edits, after.id, campaign_id)
+    note = AuditNote(
+        after.changed_at, by, _slot_action(before, after), edits, after.id, campaign_id
+    )
     return note if edits else None
 
 
-def _of_slot(before: Slot | None, after: Slot) -> Happening:
+def _slot_action(before: Slot | None, after: Slot) -> AuditAction:
     if before is None:
-        return Happening.SLOT_CREATED
+        return AuditAction.SLOT_CREATED
     if before.status is after.status:
-        return Happening.SLOT_EDITED
+        return AuditAction.SLOT_EDITED
     called_off = after.status is SlotStatus.CANCELLED
-    return Happening.SLOT_CALLED_OFF if called_off else Happening.SLOT_PUBLISHED
+    return AuditAction.SLOT_CANCELLED if called_off else AuditAction.SLOT_PUBLISHED
 
 
-def campaign_note(
+def note_campaign_change(
     before: Campaign | None, after: Campaign, by: UserId | None, now: datetime
-) -> Note:
+) -> AuditNote:
     """What was done to a campaign."""
-    names = _edits({"name": "name"}, before, after)
-    terms = _edits(OF_TERMS, before and before.terms, after.terms)
-    what = Happening.CAMPAIGN_EDITED
+    names = _field_edits({"name": "name"}, before, after)
+    terms = _field_edits(TERMS_FIELDS, before and before.terms, after.terms)
+    what = AuditAction.CAMPAIGN_EDITED
     if before is None:
-        what = Happening.CAMPAIGN_CREATED
+        what = AuditAction.CAMPAIGN_CREATED
     elif before.terms.published is not after.terms.published:
         shown = after.terms.published
-        what = Happening.CAMPAIGN_PUBLISHED if shown else Happening.CAMPAIGN_UNPUBLISHED
-    return Note(now, by, what, (*names, *terms), campaign_id=after.id)
+        what = AuditAction.CAMPAIGN_PUBLISHED if shown else AuditAction.CAMPAIGN_UNPUBLISHED
+    return AuditNote(now, by, what, (*names, *terms), campaign_id=after.id)
 
 
-def person_note(
-    before: User | None, after: User, what: Happening, by: UserId | None, now: datetime
-) -> Note | None:
+def note_user_change(
+    before: User | None, after: User, action: AuditAction, by: UserId | None, now: datetime
+) -> AuditNote | None:
     """What was done to a person, or None if nothing changed."""
-    edits = tuple(_edits(OF_PEOPLE, before, after))
-    return Note(now, by, what, edits, user_ids=(after.id,)) if edits else None
+    edits = tuple(_field_edits(USER_FIELDS, before, after))
+    return AuditNote(now, by, action, edits, user_ids=(after.id,)) if edits else None
 
 
-def person_edits(before: User | None, after: User, *names: str) -> tuple[Edit, ...]:
+def user_edits(before: User | None, after: User, *field_names: str) -> tuple[FieldEdit, ...]:
     """Of many people at once: which of these fields changed for one of them."""
-    fields = {name: OF_PEOPLE[name] for name in names}
-    return tuple(_edits(fields, before, after, after.id))
+    fields = {name: USER_FIELDS[name] for name in field_names}
+    return tuple(_field_edits(fields, before, after, after.id))
 
 
-def _edits(
+def _field_edits(
     fields: Mapping[str, str], before: object, after: object, user_id: UserId | None = None
-) -> Iterator[Edit]:
+) -> Iterator[FieldEdit]:
     for name, attribute in fields.items():
-        was = _told(getattr(before, attribute)) if before is not None else None
-        is_ = _told(getattr(after, attribute))
+        was = _to_text(getattr(before, attribute)) if before is not None else None
+        is_ = _to_text(getattr(after, attribute))
         if was != is_:
-            yield Edit(name, was, is_, user_id)
+            yield FieldEdit(name, was, is_, user_id)
 
 
-def _told(value: Any) -> str | None:
+def _to_text(value: Any) -> str | None:
     """A value in the one way it is told."""
     match value:
         case None | ():
@@ -140,10 +142,10 @@ def _told(value: Any) -> str | None:
         case GroupLimit():
             return f"{value.group}: {value.limit}"
         case Meeting():
-            return f"{_told(value.start)}/{_told(value.end)}"
+            return f"{_to_text(value.start)}/{_to_text(value.end)}"
         case (tuple(), *_):
             return "; ".join(", ".join(each) for each in value)
         case tuple():
-            return ", ".join(_told(each) or "" for each in value)
+            return ", ".join(_to_text(each) or "" for each in value)
         case _:
             return str(value)

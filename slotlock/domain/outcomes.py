@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from slotlock.domain.bookings import Booking, Waiting
+from slotlock.domain.bookings import Booking, WaitlistEntry
 from slotlock.domain.refusals import (
     AlreadyBooked,
     AlreadyWaiting,
     BookingNotFound,
+    BookingRefusal,
     CapacityBelowTaken,
-    ChosenRefusal,
     CutoffPassed,
     HoldExpired,
     HoldLimitReached,
@@ -18,11 +18,11 @@ from slotlock.domain.refusals import (
     Locked,
     NotHeld,
     NotWaiting,
-    PartyRefusal,
-    PlaceRefusal,
-    PlacesLeft,
+    OnBehalfRefusal,
+    OtherBookingRefusal,
     SlotCancelled,
     SlotNotFound,
+    SlotNotFull,
     SlotStarted,
     WaitlistFull,
 )
@@ -76,7 +76,7 @@ class BookingMoved:
 class WaitlistJoined:
     """They wait for a place; `position` counts from 1."""
 
-    waiting: Waiting
+    entry: WaitlistEntry
     position: int
     slot: Slot
 
@@ -89,17 +89,17 @@ class WaitlistLeft:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotKept:
+class SlotSaved:
     """The slot stands as the organiser wanted it."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class SlotsKept:
+class SlotsSaved:
     """All the slots stand as the organiser wanted them."""
 
-    kept: tuple[SlotKept, ...]
+    saved: tuple[SlotSaved, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +113,14 @@ class AllBooked:
 class NoneBooked:
     """At least one claim was refused, so nothing was booked; a reason or None for each claim."""
 
-    refusals: tuple[PlaceRefusal | PartyRefusal | None, ...]
+    refusals: tuple[BookingRefusal | OnBehalfRefusal | None, ...]
 
 
 # Answers that come of a write of the one who asked, and those that may come of an earlier one.
-Written = Booked | AllBooked | BookingMoved
-Done = BookingConfirmed | BookingCancelled | HoldExtended
+BookingWritten = Booked | AllBooked | BookingMoved
+BookingAlreadyDone = BookingConfirmed | BookingCancelled | HoldExtended
 
-BookOutcome = Booked | Locked | KeyReused | PlaceRefusal | PartyRefusal
+BookOutcome = Booked | Locked | KeyReused | BookingRefusal | OnBehalfRefusal
 BookAllOutcome = AllBooked | NoneBooked | Locked | KeyReused
 CancelOutcome = (
     BookingCancelled
@@ -137,7 +137,7 @@ ConfirmOutcome = (
     | KeyReused
     | BookingNotFound
     | HoldExpired
-    | ChosenRefusal
+    | OtherBookingRefusal
     | SlotCancelled
 )
 ExtendOutcome = (
@@ -151,22 +151,28 @@ ExtendOutcome = (
     | SlotCancelled
 )
 MoveOutcome = (
-    BookingMoved | Locked | KeyReused | BookingNotFound | HoldExpired | CutoffPassed | PlaceRefusal
+    BookingMoved
+    | Locked
+    | KeyReused
+    | BookingNotFound
+    | HoldExpired
+    | CutoffPassed
+    | BookingRefusal
 )
-JoinOutcome = (
+JoinWaitlistOutcome = (
     WaitlistJoined
     | AlreadyWaiting
     | AlreadyBooked
     | LimitRefusal
-    | PlacesLeft
+    | SlotNotFull
     | WaitlistFull
     | SlotNotFound
     | SlotCancelled
     | Locked
 )
-LeaveOutcome = WaitlistLeft | NotWaiting | SlotNotFound | Locked
-KeepOutcome = (
-    SlotKept
+LeaveWaitlistOutcome = WaitlistLeft | NotWaiting | SlotNotFound | Locked
+EditSlotOutcome = (
+    SlotSaved
     | InvalidInput
     | SlotNotFound
     | SlotCancelled

@@ -5,11 +5,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
-from slotlock.domain.texts import is_blank, line_problem
+from slotlock.domain.texts import is_blank, validate_line
 
 UserId = NewType("UserId", str)
 
-MAX_NAME = 100
+MAX_USER_NAME_LENGTH = 100
 
 
 class Role(StrEnum):
@@ -20,7 +20,7 @@ class Role(StrEnum):
     ADMIN = "admin"
 
     @property
-    def organises(self) -> bool:
+    def is_organizer(self) -> bool:
         """Whether whoever has it may create, change and look behind slots."""
         return self in (Role.ORGANIZER, Role.ADMIN)
 
@@ -55,13 +55,13 @@ class Caller:
     expires_at: datetime
 
     @property
-    def organises(self) -> bool:
+    def is_organizer(self) -> bool:
         """Whether this person may create, change and look behind slots."""
-        return self.role.organises
+        return self.role.is_organizer
 
 
 @dataclass(frozen=True, slots=True)
-class PeopleFilter:
+class UserFilter:
     """Which people; a field that is None asks for nothing."""
 
     text: str | None = None
@@ -70,6 +70,8 @@ class PeopleFilter:
     without_password: bool | None = None
 
 
-def name_problem(name: str) -> str | None:
+def validate_user_name(name: str) -> str | None:
     """What is wrong with a person's name, or None."""
-    return line_problem(name, MAX_NAME) or ("A name is needed." if is_blank(name) else None)
+    return validate_line(name, MAX_USER_NAME_LENGTH) or (
+        "A name is needed." if is_blank(name) else None
+    )

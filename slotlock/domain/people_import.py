@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 
-from slotlock.domain.groups import groups_problem
-from slotlock.domain.groups import normalised as normalised_groups
-from slotlock.domain.people import name_problem
-from slotlock.domain.texts import composed
+from slotlock.domain.groups import clean_groups as normalised_groups
+from slotlock.domain.groups import validate_groups
+from slotlock.domain.people import validate_user_name
+from slotlock.domain.texts import normalize_nfc
 
 # So many are written within the 5 s that MongoDB is told to give a transaction.
-MAX_PEOPLE = 10_000
-MAX_BYTES = 5_000_000
+MAX_IMPORTED_USERS = 10_000
+MAX_FILE_BYTES = 5_000_000
 MAX_PROBLEMS = 100
 EMAIL, NAME, GROUPS = COLUMNS = ("email", "name", "groups")
-LONGEST_SHOWN = 40
+MAX_SHOWN_COLUMN_LENGTH = 40
 _FIRST_LINE = re.compile(r"[\r\n]*([^\r\n]*)")
 
-AddressOf = Callable[[str], str | None]
+EmailNormalizer = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LineProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class BadFile:
+class InvalidUserFile:
     """The file cannot be taken, and nothing of it was: the first 100 problems of `count`."""
 
     problems: tuple[LineProblem, ...]
@@ -45,7 +45,7 @@ class BadFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class UserRow:
     """A person as a file describes them; None is what the file has no column for."""
 
     line: int
@@ -54,46 +54,50 @@ class Row:
     groups: tuple[str, ...] | None
 
 
-def read_people(body: bytes, address_of: AddressOf) -> tuple[Row, ...] | BadFile:
+def parse_user_file(
+    body: bytes, normalize_email: EmailNormalizer
+) -> tuple[UserRow, ...] | InvalidUserFile:
     """The rows of a file, or what is wrong with it. `address_of` normalises an address."""
-    problems = _Problems()
+    problems = _ProblemCollector()
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = body.count(b"\n", 0, error.start) + 1
         problems.add(line, None, "This is not UTF-8. Save the file as 'CSV UTF-8'.")
-        return problems.bad_file()
+        return problems.to_invalid_file()
     records = _records(text, problems)
     line, names = next(records, (1, []))
-    columns = _columns(line, names, problems)
+    columns = _parse_header(line, names, problems)
     if problems.count:
-        return problems.bad_file()
-    reading = _Rows(columns, address_of, problems)
+        return problems.to_invalid_file()
+    reading = _RowParser(columns, normalize_email, problems)
     for number, (line, cells) in enumerate(records, 1):
-        if number > MAX_PEOPLE:
-            problems.add(line, None, f"At most {MAX_PEOPLE} people at once. Split the file.")
+        if number > MAX_IMPORTED_USERS:
+            problems.add(
+                line, None, f"At most {MAX_IMPORTED_USERS} people at once. Split the file."
+            )
             break
-        reading.take(line, cells)
-    return problems.bad_file() if problems.count else tuple(reading.rows)
+        reading.parse(line, cells)
+    return problems.to_invalid_file() if problems.count else tuple(reading.rows)
 
 
 @dataclass(slots=True)
-class _Problems:
+class _ProblemCollector:
     """All that is wrong: the first are kept, the others counted."""
 
-    kept: list[LineProblem] = field(default_factory=list)
+    problems: list[LineProblem] = field(default_factory=list)
     count: int = 0
 
     def add(self, line: int, column: str | None, message: str) -> None:
         self.count += 1
-        if len(self.kept) < MAX_PROBLEMS:
-            self.kept.append(LineProblem(line, column, message))
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(LineProblem(line, column, message))
 
-    def bad_file(self) -> BadFile:
-        return BadFile(tuple(self.kept), self.count)
+    def to_invalid_file(self) -> InvalidUserFile:
+        return InvalidUserFile(tuple(self.problems), self.count)
 
 
-def _records(text: str, problems: _Problems) -> Iterator[tuple[int, list[str]]]:
+def _records(text: str, problems: _ProblemCollector) -> Iterator[tuple[int, list[str]]]:
     """Each record that is not blank, with the line it begins in."""
     lines = StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=_delimiter(text), strict=True)
@@ -108,11 +112,11 @@ def _records(text: str, problems: _Problems) -> Iterator[tuple[int, list[str]]]:
             large = "limit" in str(error)
             problems.add(line, None, "A cell is too long." if large else "A quote is not closed.")
             continue
-        if not _blank(cells):
+        if not _is_blank_record(cells):
             yield line, cells
 
 
-def _blank(cells: Sequence[str]) -> bool:
+def _is_blank_record(cells: Sequence[str]) -> bool:
     return not any(cell.strip() for cell in cells)
 
 
@@ -121,12 +125,12 @@ def _delimiter(text: str) -> str:
     return ";" if header and header[1].count(";") > header[1].count(",") else ","
 
 
-def _columns(line: int, cells: Sequence[str], problems: _Problems) -> list[str]:
+def _parse_header(line: int, cells: Sequence[str], problems: _ProblemCollector) -> list[str]:
     names = [cell.strip().casefold() for cell in cells]
     while names and not names[-1]:
         names.pop()
     for place, name in enumerate(names):
-        shown = name[:LONGEST_SHOWN]
+        shown = name[:MAX_SHOWN_COLUMN_LENGTH]
         if name == "role":
             problems.add(line, shown, "An import gives no roles. Leave this column out.")
         elif name not in COLUMNS:
@@ -140,29 +144,31 @@ def _columns(line: int, cells: Sequence[str], problems: _Problems) -> list[str]:
     return names
 
 
-class _Rows:
+class _RowParser:
     """The rows of a file, taken one by one."""
 
-    def __init__(self, columns: list[str], address_of: AddressOf, problems: _Problems) -> None:
-        self.rows: list[Row] = []
+    def __init__(
+        self, columns: list[str], normalize_email: EmailNormalizer, problems: _ProblemCollector
+    ) -> None:
+        self.rows: list[UserRow] = []
         self._columns = columns
-        self._address_of = address_of
+        self._address_of = normalize_email
         self._problems = problems
         self._line_of: dict[str, int] = {}
 
-    def take(self, line: int, cells: list[str]) -> None:
+    def parse(self, line: int, cells: list[str]) -> None:
         wanted = len(self._columns)
-        if len(cells) < wanted or not _blank(cells[wanted:]):
+        if len(cells) < wanted or not _is_blank_record(cells[wanted:]):
             text = f"{len(cells)} cells where the header has {wanted}. Are quotes missing?"
             self._problems.add(line, None, text)
             return
         by_name = dict(zip(self._columns, cells, strict=False))
-        email = self._email(line, by_name[EMAIL])
-        name = self._name(line, by_name[NAME]) if NAME in by_name else None
-        groups = self._groups(line, by_name[GROUPS]) if GROUPS in by_name else None
-        self.rows.append(Row(line, email, name, groups))
+        email = self._parse_email(line, by_name[EMAIL])
+        name = self._parse_name(line, by_name[NAME]) if NAME in by_name else None
+        groups = self._parse_groups(line, by_name[GROUPS]) if GROUPS in by_name else None
+        self.rows.append(UserRow(line, email, name, groups))
 
-    def _email(self, line: int, cell: str) -> str:
+    def _parse_email(self, line: int, cell: str) -> str:
         email = self._address_of(cell.strip())
         if email is None:
             self._problems.add(line, EMAIL, "This is not an e-mail address.")
@@ -172,14 +178,14 @@ class _Rows:
             self._problems.add(line, EMAIL, f"This address is in line {first} already.")
         return email
 
-    def _name(self, line: int, cell: str) -> str:
-        name = composed(cell.strip())
-        if problem := name_problem(name):
+    def _parse_name(self, line: int, cell: str) -> str:
+        name = normalize_nfc(cell.strip())
+        if problem := validate_user_name(name):
             self._problems.add(line, NAME, problem)
         return name
 
-    def _groups(self, line: int, cell: str) -> tuple[str, ...]:
+    def _parse_groups(self, line: int, cell: str) -> tuple[str, ...]:
         groups = normalised_groups(cell.split(";"))
-        if problem := groups_problem(groups):
+        if problem := validate_groups(groups):
             self._problems.add(line, GROUPS, problem)
         return groups

@@ -3,22 +3,22 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from slotlock.domain.people import MAX_NAME, User
-from slotlock.domain.people_import import BadFile, LineProblem, Row
+from slotlock.domain.people import MAX_USER_NAME_LENGTH, User
+from slotlock.domain.people_import import InvalidUserFile, LineProblem, UserRow
 
 # What people are found by: their groups, and the words of their names and addresses. For each that
 # comes or goes MongoDB changes an index; so many fit into one transaction, see ADR 0018.
-MAX_MARKS = 100_000
-TOO_MANY_MARKS = (
-    f"At most {MAX_MARKS} groups and words of names and addresses come or go at once, "
+MAX_INDEX_CHANGES = 100_000
+TOO_MANY_INDEX_CHANGES = (
+    f"At most {MAX_INDEX_CHANGES} groups and words of names and addresses come or go at once, "
     "and here it is more. Split the file before this line."
 )
 
-WordsOf = Callable[[str, str], Collection[str]]
+SearchWordsOf = Callable[[str, str], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class NewPerson:
+class NewUser:
     """Somebody whose address nobody has; without a password."""
 
     email: str
@@ -27,7 +27,7 @@ class NewPerson:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class UserUpdate:
     """Somebody who is there, as they were looked at, and what they shall be called and carry."""
 
     before: User
@@ -44,18 +44,18 @@ class Edit:
 class ImportPlan:
     """What an import writes."""
 
-    created: tuple[NewPerson, ...]
-    updated: tuple[Edit, ...]
+    created: tuple[NewUser, ...]
+    updated: tuple[UserUpdate, ...]
     unchanged: int
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether everybody is as the file says."""
         return not (self.created or self.updated)
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """What an import did, or would do if it were not a dry run."""
 
     created: int
@@ -72,50 +72,52 @@ class ImportBusy:
 
 
 @dataclass(frozen=True, slots=True)
-class TooMuchAtOnce:
+class ImportTooLarge:
     """There was not enough room or time for all of it, and nobody else is to blame.
 
     Nothing was imported; send it in parts.
     """
 
 
-ImportOutcome = Imported | ImportBusy | TooMuchAtOnce
+ImportOutcome = ImportResult | ImportBusy | ImportTooLarge
 
 
 def plan_import(
-    rows: Sequence[Row], known: Mapping[str, User], words_of: WordsOf
-) -> ImportPlan | BadFile:
+    rows: Sequence[UserRow], existing_users: Mapping[str, User], search_words_of: SearchWordsOf
+) -> ImportPlan | InvalidUserFile:
     """The plan for these rows, when those of their addresses that have an account are `known`.
 
     `words_of` a name and an address are what a person is searched by.
     """
     created, updated, marks = [], [], 0
     for row in rows:
-        before = known.get(row.email)
+        before = existing_users.get(row.email)
         if before is None:
-            name = row.name or row.email.partition("@")[0][:MAX_NAME]
-            created.append(NewPerson(row.email, name, row.groups or ()))
-            marks += len(words_of(name, row.email)) + len(row.groups or ())
-        elif (edit := _edit(before, row)) is not None:
+            name = row.name or row.email.partition("@")[0][:MAX_USER_NAME_LENGTH]
+            created.append(NewUser(row.email, name, row.groups or ()))
+            marks += len(search_words_of(name, row.email)) + len(row.groups or ())
+        elif (edit := _to_update(before, row)) is not None:
             updated.append(edit)
-            marks += _marks(edit, words_of)
-        if marks > MAX_MARKS:
-            return BadFile((LineProblem(row.line, None, TOO_MANY_MARKS),), 1)
+            marks += _count_index_changes(edit, search_words_of)
+        if marks > MAX_INDEX_CHANGES:
+            return InvalidUserFile((LineProblem(row.line, None, TOO_MANY_INDEX_CHANGES),), 1)
     unchanged = len(rows) - len(created) - len(updated)
     return ImportPlan(tuple(created), tuple(updated), unchanged)
 
 
-def _edit(before: User, row: Row) -> Edit | None:
+def _to_update(before: User, row: UserRow) -> UserUpdate | None:
     name = before.name if row.name is None else row.name
     groups = before.groups if row.groups is None else row.groups
-    return None if (name, groups) == (before.name, before.groups) else Edit(before, name, groups)
+    return (
+        None if (name, groups) == (before.name, before.groups) else UserUpdate(before, name, groups)
+    )
 
 
-def _marks(edit: Edit, words_of: WordsOf) -> int:
+def _count_index_changes(update: UserUpdate, search_words_of: SearchWordsOf) -> int:
     """How many come or go."""
-    before = edit.before
-    turned = len(set(before.groups) ^ set(edit.groups))
-    if edit.name != before.name:
-        here, there = (words_of(name, before.email) for name in (before.name, edit.name))
+    before = update.before
+    turned = len(set(before.groups) ^ set(update.groups))
+    if update.name != before.name:
+        here, there = (search_words_of(name, before.email) for name in (before.name, update.name))
         turned += len(set(here) ^ set(there))
     return turned

@@ -20,12 +20,12 @@ class BookingStatus(StrEnum):
     EXPIRED = "expired"
 
     @property
-    def takes_a_place(self) -> bool:
+    def is_live(self) -> bool:
         """Whether nobody else can have its place."""
         return self in (BookingStatus.HELD, BookingStatus.CONFIRMED)
 
 
-class Deed(StrEnum):
+class BookingAction(StrEnum):
     """What happened to a booking."""
 
     BOOKED = "booked"
@@ -39,7 +39,7 @@ class Deed(StrEnum):
     EXPIRED = "expired"
 
 
-class Limit(StrEnum):
+class BookingLimit(StrEnum):
     """A limit that holds for members and that an organiser can override for somebody."""
 
     SLOT_STARTED = "slot_started"
@@ -48,32 +48,32 @@ class Limit(StrEnum):
     NOT_YET_OPEN = "not_yet_open"
     CLOSED = "closed"
     NOT_ELIGIBLE = "not_eligible"
-    MOST_BOOKINGS = "most_bookings"
+    MAX_BOOKINGS = "most_bookings"
     TIME_CONFLICT = "time_conflict"
     GROUP_FULL = "group_full"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One thing that happened. `by` is None for the waiting list and the clock."""
 
     at: datetime
     by: UserId | None
-    deed: Deed
-    after: BookingStatus
+    action: BookingAction
+    status: BookingStatus
     held_until: datetime | None = None
-    overrode: tuple[Limit, ...] = ()
+    overridden_limits: tuple[BookingLimit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HistoryChange:
     """An entry with what was before it; None when there was no booking yet."""
 
-    before: Entry | None
-    entry: Entry
+    before: HistoryEntry | None
+    entry: HistoryEntry
 
 
-def changes(log: tuple[Entry, ...]) -> Iterator[Change]:
+def history_changes(history: tuple[HistoryEntry, ...]) -> Iterator[HistoryChange]:
     """A record read from its beginning."""
-    for index, entry in enumerate(log):
-        yield Change(log[index - 1] if index else None, entry)
+    for index, entry in enumerate(history):
+        yield HistoryChange(history[index - 1] if index else None, entry)

@@ -10,12 +10,17 @@ from zoneinfo import ZoneInfo
 from dateutil import rrule
 
 from slotlock.domain.meetings import Meeting
-from slotlock.domain.recurrence_rules import MAX_OCCURRENCES, Day, Rule, parse_rule
+from slotlock.domain.recurrence_rules import (
+    MAX_OCCURRENCES,
+    RecurrenceRule,
+    WeekdayRule,
+    parse_rule,
+)
 from slotlock.domain.refusals import FieldProblem, InvalidInput
-from slotlock.domain.zones import UNKNOWN_ZONE, find_zone, instant_of, wall_clock, year_problem
+from slotlock.domain.zones import UNKNOWN_ZONE, find_zone, to_instant, to_wall_clock, validate_year
 
 MAX_SPAN = timedelta(days=5 * 366)
-LONGEST = timedelta(days=366)
+MAX_MEETING_DURATION = timedelta(days=366)
 _FREQUENCIES: dict[str, Any] = {
     "YEARLY": rrule.YEARLY,
     "MONTHLY": rrule.MONTHLY,
@@ -25,7 +30,7 @@ _FREQUENCIES: dict[str, Any] = {
 
 
 def occurrences(
-    first: Meeting, text: str, time_zone: str, holidays: Collection[date] = ()
+    first: Meeting, rule_text: str, time_zone: str, holidays: Collection[date] = ()
 ) -> tuple[Meeting, ...] | InvalidInput:
     """Each meeting of a series in order, or what is wrong with what was filled in.
 
@@ -39,37 +44,43 @@ def occurrences(
     would begin on one of the `holidays` does not take place, but COUNT counts it (EXDATE).
     """
     zone = find_zone(time_zone)
-    rule = parse_rule(text)
+    rule = parse_rule(rule_text)
     found = {
-        "startTime": year_problem(first.start),
-        "endTime": _duration_problem(first),
+        "startTime": validate_year(first.start),
+        "endTime": _validate_duration(first),
         "rrule": rule if isinstance(rule, str) else None,
         "timeZone": None if zone else UNKNOWN_ZONE.message,
     }
     if zone is None or isinstance(rule, str) or any(found.values()):
-        return _invalid(found)
-    starts = _starts(rule, first.start, zone)
+        return _to_invalid_input(found)
+    starts = _occurrence_starts(rule, first.start, zone)
     if isinstance(starts, str):
-        return _invalid({"rrule": starts})
+        return _to_invalid_input({"rrule": starts})
     off = frozenset(holidays)
     left = sorted({start for shown, start in starts if shown.date() not in off})
     if not left:
-        return _invalid({"holidays": "They leave nothing of the series."})
+        return _to_invalid_input({"holidays": "They leave nothing of the series."})
     lasting = first.end - first.start
     return tuple(Meeting(start, start + lasting) for start in left)
 
 
-def _duration_problem(meeting: Meeting) -> str | None:
+def _validate_duration(meeting: Meeting) -> str | None:
     if meeting.end <= meeting.start:
         return "The end must be after the start."
-    return "At most a year after the start." if meeting.end - meeting.start > LONGEST else None
+    return (
+        "At most a year after the start."
+        if meeting.end - meeting.start > MAX_MEETING_DURATION
+        else None
+    )
 
 
-def _invalid(found: dict[str, str | None]) -> InvalidInput:
+def _to_invalid_input(found: dict[str, str | None]) -> InvalidInput:
     return InvalidInput(tuple(FieldProblem(name, text) for name, text in found.items() if text))
 
 
-def _starts(rule: Rule, start: datetime, zone: ZoneInfo) -> list[tuple[datetime, datetime]] | str:
+def _occurrence_starts(
+    rule: RecurrenceRule, start: datetime, zone: ZoneInfo
+) -> list[tuple[datetime, datetime]] | str:
     """What the clock shows and when that is, for each start; or what is wrong."""
     until = None if rule.until is None else _last_instant(rule.until, zone)
     if until is not None and until < start:
@@ -77,11 +88,11 @@ def _starts(rule: Rule, start: datetime, zone: ZoneInfo) -> list[tuple[datetime,
     if until is not None and until > start + MAX_SPAN:
         return "UNTIL is more than five years after the start."
     most = rule.count or MAX_OCCURRENCES + 1
-    begins = wall_clock(start, zone)
+    begins = to_wall_clock(start, zone)
     # The first may be the second of two times that look alike, which no rule can say.
     every = (
-        (shown, start if shown == begins else instant_of(shown, zone))
-        for shown in _shown(rule, begins)
+        (shown, start if shown == begins else to_instant(shown, zone))
+        for shown in _matching_wall_times(rule, begins)
     )
     wanted = ((s, at) for s, at in every if start <= at and (until is None or at <= until))
     starts = list(islice(wanted, most))
@@ -96,37 +107,37 @@ def _starts(rule: Rule, start: datetime, zone: ZoneInfo) -> list[tuple[datetime,
 
 def _last_instant(until: date | datetime, zone: ZoneInfo) -> datetime:
     if not isinstance(until, datetime):
-        return instant_of(datetime.combine(until, time.max), zone)
-    return until if until.tzinfo else instant_of(until, zone)
+        return to_instant(datetime.combine(until, time.max), zone)
+    return until if until.tzinfo else to_instant(until, zone)
 
 
-def _shown(rule: Rule, start: datetime) -> Iterator[datetime]:
+def _matching_wall_times(rule: RecurrenceRule, start: datetime) -> Iterator[datetime]:
     """The wall-clock times that match, from the start on, for five years."""
     # BYSETPOS counts in the whole first week; the library begins with the start (its issue 1398).
     back = (start.weekday() - rule.week_start) % 7 if rule.frequency == "WEEKLY" else 0
-    drift = _drift(start.year)
+    drift = _year_shift(start.year)
     fraction = timedelta(microseconds=start.microsecond)
-    lists: dict[str, Any] = {name.lower(): numbers for name, numbers in rule.lists.items()}
+    lists: dict[str, Any] = {name.lower(): numbers for name, numbers in rule.by_parts.items()}
     dates = rrule.rrule(
         _FREQUENCIES[rule.frequency],
         dtstart=start - timedelta(days=back) + drift,
         until=start + MAX_SPAN + drift,
         interval=rule.interval,
         wkst=rule.week_start,
-        byweekday=_weekdays(rule, start),
+        byweekday=_to_library_weekdays(rule, start),
         **lists,
     )
-    shown = (each - drift + fraction for each in _to_the_end(dates))
+    shown = (each - drift + fraction for each in _until_last_year(dates))
     return (each for each in shown if each >= start)
 
 
-def _to_the_end(dates: Iterable[datetime]) -> Iterator[datetime]:
+def _until_last_year(dates: Iterable[datetime]) -> Iterator[datetime]:
     # A week that begins in the year 9999 may go on in 10000, which no date can say (issue 980).
     with suppress(ValueError):
         yield from dates
 
 
-def _drift(year: int) -> timedelta:
+def _year_shift(year: int) -> timedelta:
     """How far to move the years from this one on to where the library cannot search for long.
 
     Nothing but the year 9999 stops it when a rule matches no date (issue 1393), and from now that
@@ -137,13 +148,15 @@ def _drift(year: int) -> timedelta:
     return date(alike, 1, 1) - date(year, 1, 1)
 
 
-def _weekdays(rule: Rule, start: datetime) -> list[Any] | None:
+def _to_library_weekdays(rule: RecurrenceRule, start: datetime) -> list[Any] | None:
     """BYDAY for the library, which takes MO,1TU as the days that are both."""
-    days = rule.days
+    days = rule.weekdays
     if not days and rule.frequency == "WEEKLY":
-        days = (Day(start.weekday()),)
+        days = (WeekdayRule(start.weekday()),)
     if any(day.nth for day in days):
-        most = 53 if rule.frequency == "YEARLY" and "BYMONTH" not in rule.lists else 5
+        most = 53 if rule.frequency == "YEARLY" and "BYMONTH" not in rule.by_parts else 5
         every = range(1, most + 1)
-        days = tuple(Day(d.weekday, n) for d in days for n in ((d.nth,) if d.nth else every))
+        days = tuple(
+            WeekdayRule(d.weekday, n) for d in days for n in ((d.nth,) if d.nth else every)
+        )
     return [rrule.weekday(day.weekday, day.nth) for day in days] or None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from slotlock.domain.bookings import Booking, BookingId, SlotId, Waiting
+from slotlock.domain.bookings import Booking, BookingId, SlotId, WaitlistEntry
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Slot
@@ -116,7 +116,7 @@ class TimeConflict:
 
     booking: Booking | None
     meeting: Meeting
-    other: Meeting
+    other_meeting: Meeting
     slot: Slot
 
 
@@ -135,14 +135,14 @@ class NotTeammate:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonNotFound:
+class UserNotFound:
     """Nobody has this id."""
 
     user_id: UserId
 
 
 @dataclass(frozen=True, slots=True)
-class PersonBanned:
+class UserBanned:
     """This person was banned, so nobody books for them."""
 
     user_id: UserId
@@ -191,12 +191,12 @@ class CutoffPassed:
 class AlreadyWaiting:
     """They wait for a place already."""
 
-    waiting: Waiting
+    entry: WaitlistEntry
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class PlacesLeft:
+class SlotNotFull:
     """There is a place to be booked, so nobody needs to wait."""
 
     slot: Slot
@@ -239,7 +239,7 @@ class InvalidInput:
     problems: tuple[FieldProblem, ...]
 
 
-ChosenRefusal = LimitReached | TimeConflict
-LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | ChosenRefusal
-PlaceRefusal = SlotNotFound | SlotFull | AlreadyBooked | SlotCancelled | LimitRefusal
-PartyRefusal = NotTeammate | PersonNotFound | PersonBanned
+OtherBookingRefusal = LimitReached | TimeConflict
+LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | OtherBookingRefusal
+BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | SlotCancelled | LimitRefusal
+OnBehalfRefusal = NotTeammate | UserNotFound | UserBanned

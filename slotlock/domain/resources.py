@@ -26,7 +26,7 @@ def uses_resource(slot: Slot) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Occupancy:
+class ResourceUsage:
     """Who uses resources when: every meeting by resource and start, and what is needed to find one.
 
     `starts` has their starts, `ends` the latest end of that resource up to there. Both are sorted,
@@ -38,12 +38,12 @@ class Occupancy:
     ends: tuple[tuple[str, datetime], ...]
 
     @classmethod
-    def of(cls, slots: Iterable[Slot]) -> "Occupancy":
+    def from_slots(cls, slots: Iterable[Slot]) -> "ResourceUsage":
         """The use that these slots make of resources."""
         uses = [
             (slot.resource or "", meeting, slot)
             for slot in filter(uses_resource, slots)
-            for meeting in slot.times
+            for meeting in slot.all_meetings
         ]
         uses.sort(key=lambda use: (use[0], use[1].start))
         ends = accumulate(((name, meeting.end) for name, meeting, _ in uses), max)
@@ -53,12 +53,12 @@ class Occupancy:
             tuple(ends),
         )
 
-    def clash(self, slot: Slot) -> ResourceTaken | None:
+    def conflict_with(self, slot: Slot) -> ResourceTaken | None:
         """The first use of the resource of this slot while it meets, by another one."""
         name = slot.resource
         if name is None or not uses_resource(slot):
             return None
-        for meeting in slot.times:
+        for meeting in slot.all_meetings:
             near = bisect_right(self.ends, (name, meeting.start))
             until = bisect_left(self.starts, (name, meeting.end))
             for theirs, other in self.meetings[near:until]:

@@ -7,13 +7,13 @@ from datetime import datetime
 
 from slotlock.domain.bookings import Booking
 from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Limit
-from slotlock.domain.settling import seen_at
-from slotlock.domain.slots import Slot, SlotStatus, calling_off
+from slotlock.domain.record import BookingLimit, BookingStatus
+from slotlock.domain.settling import as_of
+from slotlock.domain.slots import Slot, SlotStatus, cancellation_entry
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class RosterUser:
     """As much of a person as a roster tells."""
 
     name: str
@@ -22,7 +22,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RosterRow:
     """One booking: its person, and how they came by the place.
 
     `groups` are those that count for the booking, else those that the person has. `made_by` is the
@@ -34,14 +34,14 @@ class Row:
     groups: tuple[str, ...]
     status: BookingStatus
     held_until: datetime | None
-    made_at: datetime
+    created_at: datetime
     made_by: str | None
     waited_since: datetime | None
-    overrode: tuple[Limit, ...]
+    overridden_limits: tuple[BookingLimit, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class PlaceCounts:
     """Places and people. `free` is what somebody could book now: not what others wait for."""
 
     places: int = 0
@@ -51,8 +51,8 @@ class Counts:
     waiting: int = 0
     free: int = 0
 
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
+    def __add__(self, other: "PlaceCounts") -> "PlaceCounts":
+        return PlaceCounts(
             self.places + other.places,
             self.confirmed + other.confirmed,
             self.held + other.held,
@@ -67,56 +67,58 @@ class Roster:
     """The roster of a slot, in the order of booking."""
 
     slot: Slot
-    rows: tuple[Row, ...]
-    counts: Counts
+    rows: tuple[RosterRow, ...]
+    counts: PlaceCounts
 
     @property
-    def in_total(self) -> Counts:
+    def counts_toward_campaign(self) -> PlaceCounts:
         """What it adds to a campaign: nobody can have the places of drafts and called-off slots."""
         if self.slot.status is SlotStatus.PUBLISHED:
             return self.counts
-        return Counts(cancelled=self.counts.cancelled)
+        return PlaceCounts(cancelled=self.counts.cancelled)
 
 
-def people_in(slot: Slot) -> set[UserId]:
+def user_ids_in(slot: Slot) -> set[UserId]:
     """Everybody whose name a roster needs."""
     makers = {booking.made_by for booking in slot.bookings if booking.made_by is not None}
     return makers | {booking.user_id for booking in slot.bookings}
 
 
-def roster_of(slot: Slot, people: Mapping[UserId, Named], now: datetime) -> Roster:
+def build_roster(slot: Slot, users: Mapping[UserId, RosterUser], now: datetime) -> Roster:
     """The roster as a reader sees it: holds that ran out are gone, called-off places cancelled.
 
     The slot brings all its bookings. A person who is not among the people has no name.
     """
-    slot = seen_at(slot, now)
-    rows = tuple(_row(slot, booking, people) for booking in slot.bookings)
+    slot = as_of(slot, now)
+    rows = tuple(_build_row(slot, booking, users) for booking in slot.bookings)
     took = Counter(row.status for row in rows)
-    counts = Counts(
+    counts = PlaceCounts(
         places=slot.capacity,
         confirmed=took[BookingStatus.CONFIRMED],
         held=took[BookingStatus.HELD],
         cancelled=took[BookingStatus.CANCELLED],
-        waiting=slot.waiting_count,
+        waiting=slot.waitlist_length,
         free=0 if slot.status is SlotStatus.CANCELLED else max(slot.remaining, 0),
     )
     return Roster(slot, rows, counts)
 
 
-def _row(slot: Slot, booking: Booking, people: Mapping[UserId, Named]) -> Row:
-    if slot.called_off is not None:
-        booking = booking.then(calling_off(slot))
-    person = people.get(booking.user_id)
-    made_by = people.get(booking.made_by) if booking.made_by else None
-    overrode = dict.fromkeys(limit for entry in booking.log for limit in entry.overrode)
-    return Row(
+def _build_row(slot: Slot, booking: Booking, users: Mapping[UserId, RosterUser]) -> RosterRow:
+    if slot.cancellation is not None:
+        booking = booking.with_entry(cancellation_entry(slot))
+    person = users.get(booking.user_id)
+    made_by = users.get(booking.made_by) if booking.made_by else None
+    overrode = dict.fromkeys(
+        limit for entry in booking.history for limit in entry.overridden_limits
+    )
+    return RosterRow(
         name=person.name if person else "",
         email=person.email if person else "",
         groups=booking.groups or (person.groups if person else ()),
         status=booking.status,
         held_until=booking.held_until if booking.status is BookingStatus.HELD else None,
-        made_at=booking.created_at,
+        created_at=booking.created_at,
         made_by=made_by.name if made_by and made_by != person else None,
         waited_since=booking.waited_since,
-        overrode=tuple(overrode),
+        overridden_limits=tuple(overrode),
     )

@@ -11,9 +11,9 @@ from slotlock.domain.keeping import SlotDraft, create
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.recurrence import occurrences
 from slotlock.domain.refusals import FieldProblem, InvalidInput
-from slotlock.domain.resources import Occupancy, ResourceTaken
+from slotlock.domain.resources import ResourceTaken, ResourceUsage
 from slotlock.domain.slots import SeriesId, Slot, SlotStatus
-from slotlock.domain.zones import moved_alike
+from slotlock.domain.zones import shift_all
 
 
 class OnConflict(StrEnum):
@@ -47,18 +47,18 @@ class SeriesConflicts:
     conflicts: tuple[ResourceTaken, ...]
 
 
-def planned(
+def occurrences_of_draft(
     draft: SlotDraft,
     rrule: str,
     holidays: Collection[date],
-    ids: Sequence[SlotId],
+    slot_ids: Sequence[SlotId],
     now: datetime,
 ) -> tuple[Slot, ...] | InvalidInput:
     """The slots that a rule makes of a first one, or what is wrong; there are ids enough."""
     if draft.start is None or draft.end is None or draft.timetable is not None:
         problem = FieldProblem("startTime", "The first slot of a series has a start and an end.")
         return InvalidInput((problem,))
-    first = create(ids[0], draft, now)
+    first = create(slot_ids[0], draft, now)
     if isinstance(first, InvalidInput):
         return first
     times = occurrences(Meeting(draft.start, draft.end), rrule, draft.time_zone, holidays)
@@ -66,20 +66,22 @@ def planned(
         return times
     return tuple(
         replace(first.slot, id=id_, start=meeting.start, end=meeting.end)
-        for id_, meeting in zip(ids, times, strict=False)
+        for id_, meeting in zip(slot_ids, times, strict=False)
     )
 
 
-def without_conflicts(
+def split_conflicts(
     slots: Sequence[Slot], others: Sequence[Slot]
 ) -> tuple[tuple[Slot, ...], tuple[ResourceTaken, ...]]:
     """The slots whose resource is free, each also of those before it; and why the rest is not."""
     free: list[Slot] = []
     conflicts: list[ResourceTaken] = []
-    occupied = Occupancy.of(others)
+    occupied = ResourceUsage.from_slots(others)
     for slot in slots:
         # They come in order and last alike, so that of the series itself the one before is enough.
-        taken = occupied.clash(slot) or Occupancy.of(free[-1:]).clash(slot)
+        taken = occupied.conflict_with(slot) or ResourceUsage.from_slots(free[-1:]).conflict_with(
+            slot
+        )
         if taken is None:
             free.append(slot)
         else:
@@ -87,19 +89,19 @@ def without_conflicts(
     return tuple(free), tuple(conflicts)
 
 
-def in_scope(
-    slots: Sequence[Slot], this: Slot, scope: SeriesScope, now: datetime
+def slots_in_scope(
+    slots: Sequence[Slot], selected: Slot, scope: SeriesScope, now: datetime
 ) -> tuple[Slot, ...]:
     """The slots of a series that a change is for.
 
     Those that were called off stay so, and those that are over stay as they were.
     """
     live = (s for s in slots if s.status is not SlotStatus.CANCELLED and s.end > now)
-    return tuple(slot for slot in live if scope is SeriesScope.ALL or slot.start >= this.start)
+    return tuple(slot for slot in live if scope is SeriesScope.ALL or slot.start >= selected.start)
 
 
-def changes_of_each(
-    slots: Sequence[Slot], this: Slot, changes: Mapping[str, Any]
+def changes_per_slot(
+    slots: Sequence[Slot], selected: Slot, changes: Mapping[str, Any]
 ) -> dict[SlotId, Mapping[str, Any]] | InvalidInput:
     """The changes for each slot: where times change, all move as this one does."""
     if "timetable" in changes:
@@ -110,10 +112,10 @@ def changes_of_each(
     if course := next((slot for slot in slots if slot.meetings), None):
         problem = f"A slot of the series has a timetable, so times change one by one: {course.id}."
         return InvalidInput((FieldProblem("startTime", problem),))
-    old = Meeting(this.start, this.end)
-    new = Meeting(changes.get("start", this.start), changes.get("end", this.end))
-    zone = changes.get("time_zone", this.time_zone)
-    moved = moved_alike([Meeting(slot.start, slot.end) for slot in slots], old, new, zone)
+    old = Meeting(selected.start, selected.end)
+    new = Meeting(changes.get("start", selected.start), changes.get("end", selected.end))
+    zone = changes.get("time_zone", selected.time_zone)
+    moved = shift_all([Meeting(slot.start, slot.end) for slot in slots], old, new, zone)
     if isinstance(moved, InvalidInput):
         return moved
     return {

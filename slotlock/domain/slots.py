@@ -7,11 +7,19 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 
-from slotlock.domain.bookings import Booking, BookingId, Known, Left, Place, SlotId, Waiting
+from slotlock.domain.bookings import (
+    Booking,
+    BookingId,
+    EndedWaitlistEntry,
+    OtherBooking,
+    SlotId,
+    UserContext,
+    WaitlistEntry,
+)
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Deed, Entry
-from slotlock.domain.terms import GroupLimit, Terms, limit_of
+from slotlock.domain.record import BookingAction, BookingStatus, HistoryEntry
+from slotlock.domain.terms import CampaignTerms, GroupLimit, group_limit_for
 
 SeriesId = NewType("SeriesId", str)
 
@@ -33,7 +41,7 @@ class SlotKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class CalledOff:
+class SlotCancellation:
     """When a slot was called off and by whom: the end of the record of each of its bookings."""
 
     at: datetime
@@ -64,19 +72,19 @@ class Slot:
     end: datetime
     time_zone: str
     capacity: int
-    taken: int
+    booked_count: int
     location: str | None
     kind: SlotKind
     status: SlotStatus
     version: int
     changed_at: datetime
     hold_minutes: int = 5
-    cutoff_minutes: int = 0
+    cancel_cutoff_minutes: int = 0
     waitlist_capacity: int = 100
-    offer_minutes: int | None = None
-    choice: str | None = None
-    called_off: CalledOff | None = None
-    terms: Terms | None = None
+    waitlist_offer_minutes: int | None = None
+    choice_group: str | None = None
+    cancellation: SlotCancellation | None = None
+    terms: CampaignTerms | None = None
     group_limits: tuple[GroupLimit, ...] = ()
     meetings: tuple[Meeting, ...] = ()
     resource: str | None = None
@@ -84,19 +92,19 @@ class Slot:
     revision: int = 0
     revised_at: datetime | None = None
     bookings: tuple[Booking, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
-    heads: int = 0
-    waiting_count: int = 0
+    waitlist: tuple[WaitlistEntry, ...] = ()
+    loaded_waitlist: int = 0
+    waitlist_length: int = 0
     group_counts: Mapping[str, int] = field(default_factory=dict)
-    known: Mapping[UserId, Known] = field(default_factory=dict)
-    due: datetime | None = None
-    ended: tuple[Booking, ...] = ()
-    left: tuple[Left, ...] = ()
+    user_contexts: Mapping[UserId, UserContext] = field(default_factory=dict)
+    next_deadline: datetime | None = None
+    ended_bookings: tuple[Booking, ...] = ()
+    ended_waitlist_entries: tuple[EndedWaitlistEntry, ...] = ()
 
     @property
     def remaining(self) -> int:
         """Places left."""
-        return self.capacity - self.taken
+        return self.capacity - self.booked_count
 
     @property
     def is_booked(self) -> bool:
@@ -104,43 +112,45 @@ class Slot:
         return self.remaining <= 0
 
     @property
-    def cutoff(self) -> datetime:
+    def cancel_cutoff(self) -> datetime:
         """From when on a person can no longer give their place back themselves."""
-        cutoff = self.start - timedelta(minutes=self.cutoff_minutes)
+        cutoff = self.start - timedelta(minutes=self.cancel_cutoff_minutes)
         until = self.terms.cancel_until if self.terms else None
         return cutoff if until is None else min(cutoff, until)
 
     @property
-    def times(self) -> tuple[Meeting, ...]:
+    def all_meetings(self) -> tuple[Meeting, ...]:
         """When people meet, in order."""
         return self.meetings or (Meeting(self.start, self.end),)
 
     @property
-    def asks_for_groups(self) -> bool:
+    def needs_user_groups(self) -> bool:
         """Whether it matters here which groups people have."""
         return self.terms is not None or bool(self.group_limits)
 
     @property
-    def counts_groups(self) -> bool:
+    def limits_groups(self) -> bool:
         """Whether only so many of a group may have places here."""
         return bool(self.group_limits or (self.terms and self.terms.group_limits))
 
     @property
-    def looks_elsewhere(self) -> bool:
+    def depends_on_other_bookings(self) -> bool:
         """Whether a person's bookings in other slots count here."""
-        return self.choice is not None or (self.terms is not None and self.terms.looks_elsewhere)
+        return self.choice_group is not None or (
+            self.terms is not None and self.terms.depends_on_other_bookings
+        )
 
     @property
-    def judges(self) -> bool:
+    def needs_user_context(self) -> bool:
         """Whether anything of a person beyond the slot matters here."""
-        return self.asks_for_groups or self.looks_elsewhere
+        return self.needs_user_groups or self.depends_on_other_bookings
 
-    def full_group(self, groups: Sequence[str]) -> GroupLimit | None:
+    def exceeded_group_limit(self, groups: Sequence[str]) -> GroupLimit | None:
         """The first of these groups of which nobody more may have a place, with its limit."""
         theirs = self.terms.group_limits if self.terms else ()
-        for group in groups if self.counts_groups else ():
-            limit = limit_of(group, self.group_limits)
-            limit = limit_of(group, theirs) if limit is None else limit
+        for group in groups if self.limits_groups else ():
+            limit = group_limit_for(group, self.group_limits)
+            limit = group_limit_for(group, theirs) if limit is None else limit
             if limit is not None and self.group_counts.get(group, 0) >= limit:
                 return GroupLimit(group, limit)
         return None
@@ -153,91 +163,91 @@ class Slot:
         """This person's live bookings, of those that were asked for."""
         return tuple(b for b in self.bookings if b.user_id == user_id)
 
-    def booking(self, booking_id: BookingId) -> Booking | None:
+    def booking_by_id(self, booking_id: BookingId) -> Booking | None:
         """The live booking of this id, if it was asked for and there is one."""
         return next((b for b in self.bookings if b.id == booking_id), None)
 
-    def waiting_of(self, user_id: UserId) -> Waiting | None:
+    def waitlist_entry_of(self, user_id: UserId) -> WaitlistEntry | None:
         """This person's turn in line, if they were asked for and wait."""
-        return next((w for w in self.waiting if w.user_id == user_id), None)
+        return next((w for w in self.waitlist if w.user_id == user_id), None)
 
-    def known_of(self, user_id: UserId) -> Known | None:
+    def user_context(self, user_id: UserId) -> UserContext | None:
         """What is known of this person beyond the slot, if they are at hand and it matters."""
-        return self.known.get(user_id)
+        return self.user_contexts.get(user_id)
 
     def groups_of(self, user_id: UserId) -> tuple[str, ...]:
         """This person's groups, where it matters."""
-        known = self.known_of(user_id)
-        return known.groups if known and self.asks_for_groups else ()
+        known = self.user_context(user_id)
+        return known.groups if known and self.needs_user_groups else ()
 
-    def places_of(self, user_id: UserId, now: datetime) -> tuple[Place, ...]:
+    def other_bookings_of(self, user_id: UserId, now: datetime) -> tuple[OtherBooking, ...]:
         """This person's places in other slots that bear on this one, as far as they last now."""
-        known = self.known_of(user_id)
-        places = known.places if known else ()
-        return tuple(place for place in places if not place.booking.ran_out(now))
+        known = self.user_context(user_id)
+        places = known.other_bookings if known else ()
+        return tuple(place for place in places if not place.booking.is_expired_at(now))
 
-    def place_of(self, booking: Booking) -> Place:
+    def as_other_booking(self, booking: Booking) -> OtherBooking:
         """A booking here as the decisions of other slots see it."""
-        return Place(booking, self.choice, self.terms, self.times)
+        return OtherBooking(booking, self.choice_group, self.terms, self.all_meetings)
 
-    def knowing(self, places: Sequence[Place]) -> "Slot":
+    def with_other_bookings(self, other_bookings: Sequence[OtherBooking]) -> "Slot":
         """The slot once these places were given, in another slot where others count as well."""
-        if not self.looks_elsewhere:
+        if not self.depends_on_other_bookings:
             return self
-        known = dict(self.known)
-        for place in places:
+        known = dict(self.user_contexts)
+        for place in other_bookings:
             if one := known.get(place.booking.user_id):
-                more = (*one.places, place)
-                known[one.user_id] = Known(one.user_id, one.groups, one.version, more)
-        return replace(self, known=known)
+                more = (*one.other_bookings, place)
+                known[one.user_id] = UserContext(one.user_id, one.groups, one.version, more)
+        return replace(self, user_contexts=known)
 
-    def adding(self, booking: Booking) -> "Slot":
+    def with_booking(self, booking: Booking) -> "Slot":
         """The slot with one more place taken."""
         return replace(
             self,
-            taken=self.taken + 1,
+            booked_count=self.booked_count + 1,
             bookings=(*self.bookings, booking),
-            group_counts=self._counting(booking.groups, 1),
+            group_counts=self._with_group_counts(booking.groups, 1),
         )
 
-    def changing(self, booking: Booking) -> "Slot":
+    def with_changed_booking(self, booking: Booking) -> "Slot":
         """The slot in which a booking of this id has become so."""
         return replace(
             self, bookings=tuple(booking if b.id == booking.id else b for b in self.bookings)
         )
 
-    def ending(self, *ended: Booking) -> "Slot":
+    def without_bookings(self, *ended: Booking) -> "Slot":
         """The slot with the places of these bookings given back."""
         gone = {booking.id for booking in ended}
         groups = [group for booking in ended for group in booking.groups]
         return replace(
             self,
-            taken=self.taken - len(gone),
-            group_counts=self._counting(groups, -1),
+            booked_count=self.booked_count - len(gone),
+            group_counts=self._with_group_counts(groups, -1),
             bookings=tuple(b for b in self.bookings if b.id not in gone),
-            ended=(*self.ended, *ended),
+            ended_bookings=(*self.ended_bookings, *ended),
         )
 
-    def _counting(self, groups: Sequence[str], each: int) -> Mapping[str, int]:
-        if not self.counts_groups:
+    def _with_group_counts(self, groups: Sequence[str], delta: int) -> Mapping[str, int]:
+        if not self.limits_groups:
             return self.group_counts
         counts = Counter(self.group_counts)
         for group in groups:
-            counts[group] += each
+            counts[group] += delta
         return dict(counts)
 
-    def without_waiting(self, waiting: Waiting) -> "Slot":
+    def without_waitlist_entry(self, entry: WaitlistEntry) -> "Slot":
         """The slot with one person fewer in line."""
-        place = self.waiting.index(waiting)
+        place = self.waitlist.index(entry)
         return replace(
             self,
-            waiting=self.waiting[:place] + self.waiting[place + 1 :],
-            heads=self.heads - (place < self.heads),
-            waiting_count=self.waiting_count - 1,
+            waitlist=self.waitlist[:place] + self.waitlist[place + 1 :],
+            loaded_waitlist=self.loaded_waitlist - (place < self.loaded_waitlist),
+            waitlist_length=self.waitlist_length - 1,
         )
 
 
-def calling_off(slot: Slot) -> Entry:
+def cancellation_entry(slot: Slot) -> HistoryEntry:
     """The entry that ends the record of each booking of a slot that was called off."""
-    at, by = (slot.changed_at, None) if slot.called_off is None else astuple(slot.called_off)
-    return Entry(at, by, Deed.CANCELLED, BookingStatus.CANCELLED)
+    at, by = (slot.changed_at, None) if slot.cancellation is None else astuple(slot.cancellation)
+    return HistoryEntry(at, by, BookingAction.CANCELLED, BookingStatus.CANCELLED)

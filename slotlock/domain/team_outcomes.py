@@ -7,7 +7,7 @@ from slotlock.domain.teams import Team, TeamId
 
 
 @dataclass(frozen=True, slots=True)
-class TeamKept:
+class TeamSaved:
     """The team stands as was wanted."""
 
     team: Team
@@ -66,9 +66,9 @@ class TeamBusy:
     retry_after_ms: int
 
 
-CreateTeamOutcome = TeamKept | InvalidInput | TooManyTeams | TeamBusy
-InviteOutcome = (
-    TeamKept
+CreateTeamOutcome = TeamSaved | InvalidInput | TooManyTeams | TeamBusy
+InviteToTeamOutcome = (
+    TeamSaved
     | TeamNotFound
     | InvalidInput
     | AlreadyMember
@@ -76,7 +76,7 @@ InviteOutcome = (
     | TooManyInvitations
     | TeamBusy
 )
-AcceptOutcome = TeamKept | NotInvited | TooManyTeams | TeamBusy
-DeclineOutcome = InvitationDeclined | NotInvited | TeamBusy
-WithdrawOutcome = TeamKept | TeamNotFound | NotInvited | TeamBusy
-LeaveOutcome = TeamLeft | TeamNotFound | TeamBusy
+AcceptInvitationOutcome = TeamSaved | NotInvited | TooManyTeams | TeamBusy
+DeclineInvitationOutcome = InvitationDeclined | NotInvited | TeamBusy
+WithdrawInvitationOutcome = TeamSaved | TeamNotFound | NotInvited | TeamBusy
+LeaveTeamOutcome = TeamLeft | TeamNotFound | TeamBusy

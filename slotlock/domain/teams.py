@@ -9,9 +9,9 @@ from slotlock.domain.people import UserId
 
 TeamId = NewType("TeamId", str)
 
-MAX_PEOPLE = 50  # members and open invitations of one team
-MAX_TEAMS = 100  # of one person
-MAX_INVITATIONS = 100  # open, to one address
+MAX_TEAM_SIZE = 50  # members and open invitations of one team
+MAX_TEAMS_PER_USER = 100  # of one person
+MAX_INVITATIONS_PER_ADDRESS = 100  # open, to one address
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Invitation:
 
 
 @dataclass(frozen=True, slots=True)
-class TeamSeen:
+class TeamVersion:
     """A team as somebody looked at it. Whoever comes or goes meanwhile makes it another version."""
 
     team_id: TeamId
@@ -52,7 +52,7 @@ class Team:
     version: int
     created_at: datetime
 
-    def has(self, user_id: UserId) -> bool:
+    def has_member(self, user_id: UserId) -> bool:
         """Whether this person is in the team."""
         return any(member.user_id == user_id for member in self.members)
 
@@ -63,25 +63,25 @@ class Team:
     @property
     def is_full(self) -> bool:
         """Whether nobody more can be invited: an invitation keeps a seat until it is answered."""
-        return len(self.members) + len(self.invitations) >= MAX_PEOPLE
+        return len(self.members) + len(self.invitations) >= MAX_TEAM_SIZE
 
     @property
-    def seen(self) -> TeamSeen:
+    def snapshot_version(self) -> TeamVersion:
         """What to compare with, to know whether the team is still as it was looked at."""
-        return TeamSeen(self.id, self.version)
+        return TeamVersion(self.id, self.version)
 
 
-def shared(
+def shared_with(
     teams: Iterable[Team], user_id: UserId, others: Collection[UserId]
-) -> tuple[frozenset[UserId], tuple[TeamSeen, ...]]:
+) -> tuple[frozenset[UserId], tuple[TeamVersion, ...]]:
     """Those of the others who are in a team with this person, and the few teams that say so."""
     wanted = set(others) - {user_id}
     found: set[UserId] = set()
-    seen: list[TeamSeen] = []
-    common = {t: wanted & {m.user_id for m in t.members} for t in teams if t.has(user_id)}
+    seen: list[TeamVersion] = []
+    common = {t: wanted & {m.user_id for m in t.members} for t in teams if t.has_member(user_id)}
     # The fewer teams a booking leans on, the fewer people can get in its way.
     for team in sorted(common, key=lambda each: len(common[each]), reverse=True):
         if common[team] - found:
             found |= common[team]
-            seen.append(team.seen)
+            seen.append(team.snapshot_version)
     return frozenset(found), tuple(seen)

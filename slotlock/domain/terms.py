@@ -32,7 +32,7 @@ class GroupLimit:
     group: str
     limit: int
 
-    def names(self, group: str) -> bool:
+    def applies_to(self, group: str) -> bool:
         """Whether this limit is about that group."""
         if self.group.endswith("*"):
             return group.startswith(self.group[:-1])
@@ -40,7 +40,7 @@ class GroupLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class CampaignTerms:
     """A campaign's rules as each of its slots knows them; a higher `version` is newer.
 
     `eligible` are sets of groups: a person needs one group of every set. `most` is how many
@@ -52,35 +52,35 @@ class Terms:
     published: bool
     opens_at: datetime
     closes_at: datetime
-    eligible: tuple[tuple[str, ...], ...] = ()
-    most: int | None = None
+    eligible_group_sets: tuple[tuple[str, ...], ...] = ()
+    max_bookings_per_user: int | None = None
     forbid_overlap: bool = False
     group_limits: tuple[GroupLimit, ...] = ()
     cancel_until: datetime | None = None
 
-    def state(self, now: datetime) -> CampaignState:
+    def state_at(self, now: datetime) -> CampaignState:
         """Upcoming before it opens, open from that instant until the one at which it closes."""
         if now < self.opens_at:
             return CampaignState.UPCOMING
         return CampaignState.OPEN if now < self.closes_at else CampaignState.CLOSED
 
-    def takes_bookings(self, now: datetime) -> bool:
+    def accepts_bookings_at(self, now: datetime) -> bool:
         """Whether places are given at this instant."""
-        return self.published and self.state(now) is CampaignState.OPEN
+        return self.published and self.state_at(now) is CampaignState.OPEN
 
-    def admits(self, groups: Sequence[str]) -> bool:
+    def is_eligible(self, groups: Sequence[str]) -> bool:
         """Whether somebody of these groups may take part."""
-        return all(any(group in wanted for group in groups) for wanted in self.eligible)
+        return all(any(group in wanted for group in groups) for wanted in self.eligible_group_sets)
 
     @property
-    def looks_elsewhere(self) -> bool:
+    def depends_on_other_bookings(self) -> bool:
         """Whether a person's bookings in other slots count."""
-        return self.most is not None or self.forbid_overlap
+        return self.max_bookings_per_user is not None or self.forbid_overlap
 
 
-def limit_of(group: str, limits: Sequence[GroupLimit]) -> int | None:
+def group_limit_for(group: str, limits: Sequence[GroupLimit]) -> int | None:
     """The limit for one group: its own before one with a star, the longest name before others."""
-    about = [limit for limit in limits if limit.names(group)]
+    about = [limit for limit in limits if limit.applies_to(group)]
     if not about:
         return None
     return max(about, key=lambda limit: (limit.group == group, len(limit.group))).limit

@@ -7,12 +7,12 @@ from enum import StrEnum
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.outcomes import BookOutcome
 from slotlock.domain.people import UserId
-from slotlock.domain.refusals import KeyReused, PartyRefusal, PlaceRefusal, QueueFull
+from slotlock.domain.refusals import BookingRefusal, KeyReused, OnBehalfRefusal, QueueFull
 
 # For so long a ticket can be looked at, and a request in line is still worth serving.
-KNOWN_FOR = timedelta(hours=24)
+TICKET_TTL = timedelta(hours=24)
 # By so much the clock that a ticket was given by may be ahead.
-CLOCKS_APART = timedelta(minutes=1)
+MAX_TICKET_CLOCK_SKEW = timedelta(minutes=1)
 
 
 class TicketStatus(StrEnum):
@@ -21,7 +21,7 @@ class TicketStatus(StrEnum):
     QUEUED = "queued"
     ANSWERED = "answered"
     LOST = "lost"
-    SET_ASIDE = "set aside"
+    FAILED = "set aside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class TicketRef:
     """
 
     slot_id: SlotId
-    asked_by: UserId
-    key: str
-    question: str
-    asked_at: datetime
+    requested_by: UserId
+    key_hash: str
+    request_hash: str
+    requested_at: datetime
 
-    def known_at(self, now: datetime) -> bool:
+    def is_known_at(self, now: datetime) -> bool:
         """Whether it is still told what came of it."""
-        return self.asked_at - CLOCKS_APART < now < self.asked_at + KNOWN_FOR
+        return self.requested_at - MAX_TICKET_CLOCK_SKEW < now < self.requested_at + TICKET_TTL
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Ticket:
 
     ref: TicketRef
     status: TicketStatus
-    place: int | None = None
-    number: int | None = None
+    position: int | None = None
+    sequence: int | None = None
     outcome: BookOutcome | None = None
 
     @property
-    def final(self) -> bool:
+    def is_final(self) -> bool:
         """Whether nothing more comes of it unless its person asks again."""
         return self.status in (TicketStatus.ANSWERED, TicketStatus.LOST)
 
@@ -69,10 +69,10 @@ class RequestLost:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotAsItIs:
+class CurrentSlotPlaceholder:
     """Stands for a slot in a kept answer that tells of the slot as it is when it is read."""
 
     slot_id: SlotId
 
 
-RequestOutcome = Ticket | QueueFull | KeyReused | PlaceRefusal | PartyRefusal
+RequestBookingOutcome = Ticket | QueueFull | KeyReused | BookingRefusal | OnBehalfRefusal

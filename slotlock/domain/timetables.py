@@ -7,11 +7,11 @@ from enum import Enum
 from itertools import islice
 from zoneinfo import ZoneInfo
 
-from slotlock.domain.meetings import MAX_MEETINGS, Meeting, meetings_problem
+from slotlock.domain.meetings import MAX_MEETINGS, Meeting, validate_meetings
 from slotlock.domain.refusals import FieldProblem, InvalidInput
-from slotlock.domain.zones import UNKNOWN_ZONE, find_zone, instant_of, wall_clock, year_problem
+from slotlock.domain.zones import UNKNOWN_ZONE, find_zone, to_instant, to_wall_clock, validate_year
 
-MAX_WEEKLY = 50
+MAX_WEEKLY_MEETINGS = 50
 MAX_RANGE = timedelta(days=2 * 366)
 _DAY = timedelta(days=1)
 
@@ -29,7 +29,7 @@ class Weekday(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Weekly:
+class WeeklyMeeting:
     """A meeting of every week, by the wall clock. One that ends before its start ends next day."""
 
     weekday: Weekday
@@ -47,12 +47,12 @@ class Timetable:
 
     first: date
     last: date
-    weekly: tuple[Weekly, ...] = ()
+    weekly: tuple[WeeklyMeeting, ...] = ()
     holidays: tuple[date, ...] = ()
     extra: tuple[Meeting, ...] = ()
 
 
-def meetings_of(timetable: Timetable, time_zone: str) -> tuple[Meeting, ...] | InvalidInput:
+def to_meetings(timetable: Timetable, time_zone: str) -> tuple[Meeting, ...] | InvalidInput:
     """The meetings of the timetable in order, or what is wrong with it.
 
     Start and end keep their wall-clock times across clock changes, so that a night class can be an
@@ -60,14 +60,14 @@ def meetings_of(timetable: Timetable, time_zone: str) -> tuple[Meeting, ...] | I
     whose start is skipped is as long as ever.
     """
     zone = find_zone(time_zone)
-    problems = _problems(timetable)
+    problems = _timetable_problems(timetable)
     if zone is None:
         return InvalidInput((*problems, UNKNOWN_ZONE))
     if problems:
         return InvalidInput(problems)
     weekly = islice(_weekly_meetings(timetable, zone), MAX_MEETINGS + 1)
     meetings = sorted((*weekly, *timetable.extra), key=lambda meeting: meeting.start)
-    if problem := meetings_problem(meetings, zone):
+    if problem := validate_meetings(meetings, zone):
         return InvalidInput((FieldProblem("weekly", problem),))
     return tuple(meetings)
 
@@ -80,29 +80,29 @@ def _weekly_meetings(timetable: Timetable, zone: ZoneInfo) -> Iterator[Meeting]:
             continue
         for weekly in timetable.weekly:
             if weekly.weekday.value == day.weekday():
-                yield _meeting(weekly, day, zone)
+                yield _meeting_on(weekly, day, zone)
 
 
-def _meeting(weekly: Weekly, day: date, zone: ZoneInfo) -> Meeting:
+def _meeting_on(weekly: WeeklyMeeting, day: date, zone: ZoneInfo) -> Meeting:
     last_day = day + _DAY if weekly.end < weekly.start else day
     begins, ends = datetime.combine(day, weekly.start), datetime.combine(last_day, weekly.end)
-    start = instant_of(begins, zone)
-    if wall_clock(start, zone) != begins:  # it may begin when it would have ended
+    start = to_instant(begins, zone)
+    if to_wall_clock(start, zone) != begins:  # it may begin when it would have ended
         return Meeting(start, start + (ends - begins))
-    return Meeting(start, instant_of(ends, zone))
+    return Meeting(start, to_instant(ends, zone))
 
 
-def _problems(timetable: Timetable) -> tuple[FieldProblem, ...]:
+def _timetable_problems(timetable: Timetable) -> tuple[FieldProblem, ...]:
     found = {
-        "first": year_problem(timetable.first),
-        "last": year_problem(timetable.last) or _range_problem(timetable),
-        "weekly": _weekly_problem(timetable.weekly),
-        "extra": _extra_problem(timetable.extra),
+        "first": validate_year(timetable.first),
+        "last": validate_year(timetable.last) or _validate_range(timetable),
+        "weekly": _validate_weekly(timetable.weekly),
+        "extra": _validate_extra(timetable.extra),
     }
     return tuple(FieldProblem(field, message) for field, message in found.items() if message)
 
 
-def _range_problem(timetable: Timetable) -> str | None:
+def _validate_range(timetable: Timetable) -> str | None:
     if timetable.last < timetable.first:
         return "The last date must not be before the first."
     if timetable.last - timetable.first > MAX_RANGE:
@@ -110,15 +110,15 @@ def _range_problem(timetable: Timetable) -> str | None:
     return None
 
 
-def _weekly_problem(weekly: tuple[Weekly, ...]) -> str | None:
-    if len(weekly) > MAX_WEEKLY:
-        return f"At most {MAX_WEEKLY} meetings a week."
+def _validate_weekly(weekly: tuple[WeeklyMeeting, ...]) -> str | None:
+    if len(weekly) > MAX_WEEKLY_MEETINGS:
+        return f"At most {MAX_WEEKLY_MEETINGS} meetings a week."
     if any(each.start == each.end for each in weekly):
         return "The end must differ from the start."
     return None
 
 
-def _extra_problem(extra: tuple[Meeting, ...]) -> str | None:
+def _validate_extra(extra: tuple[Meeting, ...]) -> str | None:
     if any(meeting.end <= meeting.start for meeting in extra):
         return "A meeting must end after its start."
     return None

@@ -2,25 +2,25 @@
 
 from dataclasses import dataclass
 
-from slotlock.domain.bookings import Waiting
+from slotlock.domain.bookings import WaitlistEntry
 from slotlock.domain.people import User
 
 
 @dataclass(frozen=True, slots=True)
-class Unplaced:
+class UnplacedUser:
     """Somebody who has no place in any slot of a campaign, and the turns they wait for."""
 
     user: User
-    waiting: tuple[Waiting, ...]
+    waitlist_entries: tuple[WaitlistEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class UnplacedPage:
+class UnplacedUserPage:
     """Some of them, by address; up to which address people were looked at, and if more follow.
 
     Where nearly everybody has a place, a page ends before it is full.
     """
 
-    items: tuple[Unplaced, ...]
-    end: str | None
-    more: bool
+    items: tuple[UnplacedUser, ...]
+    searched_until: str | None
+    has_more: bool

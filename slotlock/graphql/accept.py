@@ -3,26 +3,28 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-MOST_RANGES = 20
+MAX_MEDIA_RANGES = 20
 
 
 @lru_cache(maxsize=256)
-def preferred(accept: str, offered: Sequence[str]) -> str | None:
+def negotiate(accept: str, offered: Sequence[str]) -> str | None:
     """The offered type that weighs most for the client; of equals the first. None: none will do."""
-    ranges = [_range(text) for text in accept.split(",")[:MOST_RANGES] if text.strip()]
+    ranges = [
+        _parse_media_range(text) for text in accept.split(",")[:MAX_MEDIA_RANGES] if text.strip()
+    ]
     weights = [(_weight(ranges, media_type), -i) for i, media_type in enumerate(offered)]
     weight, index = max(weights)
     return offered[-index] if weight > 0 else None
 
 
 @lru_cache(maxsize=256)
-def names(accept: str, offered: Sequence[str]) -> bool:
+def names_explicitly(accept: str, offered: Sequence[str]) -> bool:
     """Whether the client asks for one of these types by its name, and not for whatever there is."""
-    ranges = dict(_range(text) for text in accept.split(",")[:MOST_RANGES])
+    ranges = dict(_parse_media_range(text) for text in accept.split(",")[:MAX_MEDIA_RANGES])
     return any(ranges.get(media_type, 0.0) > 0 for media_type in offered)
 
 
-def _range(text: str) -> tuple[str, float]:
+def _parse_media_range(text: str) -> tuple[str, float]:
     media_range, *parameters = (part.strip().lower() for part in text.split(";"))
     weight = 1.0
     for parameter in parameters:

@@ -9,16 +9,18 @@ from typing import Any
 from graphql import Executor, GraphQLObjectType, GraphQLOutputType
 from graphql.pyutils import AwaitableOrValue, Path
 
-from slotlock.graphql.errors import Code, RefusedError
-from slotlock.graphql.limits import LIMITS
+from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.limits import DOCUMENT_LIMITS
 
-TOO_LARGE = f"The answer holds more than {LIMITS.values} values: ask for fewer at once."
+TOO_LARGE_MESSAGE = (
+    f"The answer holds more than {DOCUMENT_LIMITS.values} values: ask for fewer at once."
+)
 
 
-class BoundedExecutor(Executor[Any]):
+class ResultSizeLimitExecutor(Executor[Any]):
     """Makes answers of no more fields and items of lists than may be asked for."""
 
-    values = 0
+    value_count = 0
 
     def execute_fields(
         self,
@@ -29,7 +31,7 @@ class BoundedExecutor(Executor[Any]):
         *rest: Any,
     ) -> AwaitableOrValue[dict[str, Any]]:
         """The fields of one object. Errors: LIMIT_EXCEEDED."""
-        self._count(len(fields))
+        self._add_values(len(fields))
         return super().execute_fields(parent_type, source, path, fields, *rest)
 
     def complete_iterable_value(
@@ -42,10 +44,10 @@ class BoundedExecutor(Executor[Any]):
         *rest: Any,
     ) -> AwaitableOrValue[list[Any]]:
         """The items of one list. Errors: LIMIT_EXCEEDED."""
-        self._count(len(items) if isinstance(items, Sized) else 0)
+        self._add_values(len(items) if isinstance(items, Sized) else 0)
         return super().complete_iterable_value(item_type, nodes, info, path, items, *rest)
 
-    def _count(self, more: int) -> None:
-        self.values += more
-        if self.values > LIMITS.values:
-            raise RefusedError(Code.LIMIT_EXCEEDED, TOO_LARGE)
+    def _add_values(self, count: int) -> None:
+        self.value_count += count
+        if self.value_count > DOCUMENT_LIMITS.values:
+            raise GraphQLRequestError(ErrorCode.LIMIT_EXCEEDED, TOO_LARGE_MESSAGE)

@@ -7,15 +7,15 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.desk import organising as desk
-from slotlock.domain.audit import AuditFilter, Happening
+from slotlock.domain.audit import AuditAction, AuditFilter
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
-from slotlock.graphql.cursors import audit_cursor, audit_position
-from slotlock.graphql.errors import Code, RefusedError
+from slotlock.graphql.cursors import decode_audit_position, encode_audit_position
+from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.types.audit import AuditConnection, AuditEntry
-from slotlock.graphql.types.connections import DEFAULT_FIRST, After, First, checked_first
+from slotlock.graphql.types.connections import DEFAULT_FIRST, After, First, require_valid_first
 
-AUDIT_LOG = "auditLog"
+AUDIT_LOG_CURSOR = "auditLog"
 Id = TypeVar("Id")
 
 
@@ -36,31 +36,35 @@ class AuditLogFilter:
         default=False,
         description="Only what the clock, the waiting list and the command line did.",
     )
-    what: list[Happening] | None = field(default=None, description="What happened: one of these.")
+    actions: list[AuditAction] | None = field(
+        default=None, description="What happened: one of these."
+    )
     from_: datetime | None = field(
         default=None, name="from", description="It was at this time or later."
     )
     until: datetime | None = field(default=None, description="It was before this time.")
 
-    def as_domain(self) -> AuditFilter:
+    def to_domain(self) -> AuditFilter:
         """The same as the desk knows it. Errors: BAD_USER_INPUT."""
         wanted = AuditFilter(
-            campaign_id=_named(self.campaign_id, ids.campaign_id_of(self.campaign_id or "")),
-            slot_id=_named(self.slot_id, ids.slot_id_of(self.slot_id or "")),
-            user_id=_named(self.user_id, ids.user_id_of(self.user_id or "")),
-            by=_named(self.by, ids.user_id_of(self.by or "")),
-            by_nobody=self.by_nobody,
-            what=None if self.what is None else frozenset(self.what),
+            campaign_id=_require_found(
+                self.campaign_id, ids.parse_campaign_id(self.campaign_id or "")
+            ),
+            slot_id=_require_found(self.slot_id, ids.parse_slot_id(self.slot_id or "")),
+            user_id=_require_found(self.user_id, ids.parse_user_id(self.user_id or "")),
+            by=_require_found(self.by, ids.parse_user_id(self.by or "")),
+            system_only=self.by_nobody,
+            actions=None if self.actions is None else frozenset(self.actions),
             since=self.from_,
             before=self.until,
         )
-        if not wanted.bounded:
+        if not wanted.is_bounded:
             text = "Say which campaign, slot or person it is about, who did it, or what it was."
-            raise RefusedError(Code.BAD_USER_INPUT, text)
+            raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, text)
         return wanted
 
 
-FilterArgument = Annotated[AuditLogFilter, argument(description="Which entries.")]
+AuditFilterArgument = Annotated[AuditLogFilter, argument(description="Which entries.")]
 
 
 @strawberry.type
@@ -72,18 +76,25 @@ class AuditQueries:
     async def audit_log(
         self,
         info: Info,
-        filter: FilterArgument,  # noqa: A002
+        filter: AuditFilterArgument,  # noqa: A002
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> AuditConnection:
-        _ = info.context.organiser
-        wanted, position = filter.as_domain(), audit_position(AUDIT_LOG, after)
-        page = await desk.audit_log(info.context.desk, wanted, checked_first(first), position)
-        items = [(audit_cursor(AUDIT_LOG, e.position), AuditEntry.of(e)) for e in page.items]
-        return AuditConnection.of(items, more=page.more, after=after)
+        _ = info.context.require_organizer
+        wanted, position = filter.to_domain(), decode_audit_position(AUDIT_LOG_CURSOR, after)
+        page = await desk.audit_log(
+            info.context.services, wanted, require_valid_first(first), position
+        )
+        items = [
+            (encode_audit_position(AUDIT_LOG_CURSOR, e.position), AuditEntry.from_domain(e))
+            for e in page.items
+        ]
+        return AuditConnection.from_items(items, has_more=page.has_more, after=after)
 
 
-def _named(gid: str | None, found: Id | None) -> Id | None:
-    if gid is not None and found is None:
-        raise RefusedError(Code.BAD_USER_INPUT, f"There is nothing of the id {gid[:60]!r} here.")
-    return found
+def _require_found(global_id: str | None, parsed: Id | None) -> Id | None:
+    if global_id is not None and parsed is None:
+        raise GraphQLRequestError(
+            ErrorCode.BAD_USER_INPUT, f"There is nothing of the id {global_id[:60]!r} here."
+        )
+    return parsed

@@ -5,15 +5,15 @@ from strawberry import field
 
 from slotlock.auth import calendar_addresses as auth
 from slotlock.graphql.context import Info
-from slotlock.graphql.types.calendars import CalendarAddress
+from slotlock.graphql.types.calendars import CalendarFeed
 
 
 @strawberry.type
 class CalendarQueries:
     @field(description="The address of the caller's calendar, without its secret; null for none.")
-    async def my_calendar_address(self, info: Info) -> CalendarAddress | None:
+    async def my_calendar_feed(self, info: Info) -> CalendarFeed | None:
         created_at = await auth.created_at(info.context.auth, info.context.caller)
-        return CalendarAddress(created_at=created_at, url=None) if created_at else None
+        return CalendarFeed(created_at=created_at, url=None) if created_at else None
 
 
 @strawberry.type
@@ -22,11 +22,11 @@ class CalendarMutations:
         description="Make an address for the caller's calendar; the one before ends. It is told "
         "here and never again."
     )
-    async def create_calendar_address(self, info: Info) -> CalendarAddress:
+    async def create_calendar_feed(self, info: Info) -> CalendarFeed:
         made = await auth.create(info.context.auth, info.context.caller)
         url = f"/calendars/private/{made.token}.ics"
-        return CalendarAddress(created_at=made.created_at, url=url)
+        return CalendarFeed(created_at=made.created_at, url=url)
 
     @field(description="End the address of the caller's calendar at once; whether there was one.")
-    async def revoke_calendar_address(self, info: Info) -> bool:
+    async def revoke_calendar_feed(self, info: Info) -> bool:
         return await auth.revoke(info.context.auth, info.context.caller)

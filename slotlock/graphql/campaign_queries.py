@@ -9,17 +9,17 @@ from slotlock.desk import campaigns as desk
 from slotlock.domain.listing import Position
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
-from slotlock.graphql.cursors import position_cursor, position_of
+from slotlock.graphql.cursors import decode_position, encode_position
 from slotlock.graphql.types.campaigns import Campaign
 from slotlock.graphql.types.connections import (
     DEFAULT_FIRST,
     After,
     Connection,
     First,
-    checked_first,
+    require_valid_first,
 )
 
-CAMPAIGNS = "campaigns"
+CAMPAIGNS_CURSOR = "campaigns"
 CampaignConnection = Connection[Campaign]
 
 
@@ -29,18 +29,21 @@ class CampaignQueries:
     async def campaigns(
         self, info: Info, first: First = DEFAULT_FIRST, after: After = None
     ) -> CampaignConnection:
-        viewer = info.context.reader
+        viewer = info.context.viewer
         page = await desk.list_campaigns(
-            info.context.desk, checked_first(first), position_of(CAMPAIGNS, after), viewer
+            info.context.services,
+            require_valid_first(first),
+            decode_position(CAMPAIGNS_CURSOR, after),
+            viewer,
         )
         items = [
             (
-                position_cursor(CAMPAIGNS, Position(campaign.terms.opens_at, campaign.id)),
-                Campaign.of(campaign),
+                encode_position(CAMPAIGNS_CURSOR, Position(campaign.terms.opens_at, campaign.id)),
+                Campaign.from_domain(campaign),
             )
             for campaign in page.items
         ]
-        return CampaignConnection.of(items, more=page.more, after=after)
+        return CampaignConnection.from_items(items, has_more=page.has_more, after=after)
 
     @field(description="A campaign by its id.")
     async def campaign(
@@ -48,6 +51,8 @@ class CampaignQueries:
         info: Info,
         id: Annotated[strawberry.ID, argument(description="The campaign.")],  # noqa: A002
     ) -> Campaign | None:
-        campaign_id = ids.campaign_id_of(id)
-        found = campaign_id and await desk.find(info.context.desk, campaign_id, info.context.reader)
-        return Campaign.of(found) if found else None
+        campaign_id = ids.parse_campaign_id(id)
+        found = campaign_id and await desk.find(
+            info.context.services, campaign_id, info.context.viewer
+        )
+        return Campaign.from_domain(found) if found else None

@@ -8,17 +8,17 @@ import strawberry
 from strawberry.dataloader import DataLoader
 
 from slotlock.auth.auth import Auth
-from slotlock.auth.identity import identify_again
-from slotlock.auth.own_sessions import OwnSession, list_sessions
+from slotlock.auth.identity import reauthenticate
+from slotlock.auth.own_sessions import SessionInfo, list_sessions
 from slotlock.auth.tokens import BadTokenError
 from slotlock.desk import reading
-from slotlock.desk.desk import Desk
-from slotlock.domain.bookings import SlotId, WaitId
+from slotlock.desk.desk import Services
+from slotlock.domain.bookings import SlotId, WaitlistEntryId
 from slotlock.domain.people import Caller, User, UserId
 from slotlock.domain.slots import Slot
-from slotlock.graphql.errors import Code, RefusedError
-from slotlock.graphql.kinds import Kind
-from slotlock.graphql.rates import Rates
+from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.kinds import OperationKind
+from slotlock.graphql.rates import OperationRateLimits
 
 # A caller, nobody in particular, or somebody whose token is no good. The last is told only to
 # those who need to know who asks, so that an old token does not keep a client from refreshing it.
@@ -26,14 +26,14 @@ Identity = Caller | BadTokenError | None
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientInfo:
     """The program that asks: where from, as it is counted, and what it calls itself."""
 
     address: str | None = None
-    agent: str | None = None
+    user_agent: str | None = None
 
 
-UNKNOWN = Client()
+UNKNOWN_CLIENT = ClientInfo()
 
 
 class Context:
@@ -41,93 +41,95 @@ class Context:
 
     def __init__(
         self,
-        desk: Desk,
+        services: Services,
         auth: Auth,
-        rates: Rates,
+        rate_limits: OperationRateLimits,
         identity: Identity,
-        client: Client,
+        client: ClientInfo,
         *,
         public_reads: bool,
     ) -> None:
-        self.desk = desk
+        self.services = services
         self.auth = auth
-        self._rates = rates
+        self._rate_limits = rate_limits
         self.client = client
         self._identity = identity
         self._public_reads = public_reads
         self.users: DataLoader[UserId, User | None] = DataLoader(self._load_users)
         self.slots: DataLoader[SlotId, Slot | None] = DataLoader(self._load_slots)
-        self.lines: DataLoader[SlotId, Sequence[WaitId]] = DataLoader(self._load_lines)
+        self.waitlists: DataLoader[SlotId, Sequence[WaitlistEntryId]] = DataLoader(
+            self._load_waitlists
+        )
         # Of the caller, the only one who sees any.
-        self.sessions: DataLoader[UserId, Sequence[OwnSession]] = DataLoader(self._load_sessions)
+        self.sessions: DataLoader[UserId, Sequence[SessionInfo]] = DataLoader(self._load_sessions)
 
-    def afresh(self) -> "Context":
+    def fork(self) -> "Context":
         """The same for the next event of a subscription: what was loaded may have changed."""
         return Context(
-            self.desk,
+            self.services,
             self.auth,
-            self._rates,
+            self._rate_limits,
             self._identity,
             self.client,
             public_reads=self._public_reads,
         )
 
-    async def look_again(self) -> None:
+    async def reauthenticate(self) -> None:
         """Find out anew who asks, and forget what was loaded: either may have changed."""
         if isinstance(self._identity, Caller):
             try:
-                self._identity = await identify_again(self.auth, self._identity)
+                self._identity = await reauthenticate(self.auth, self._identity)
             except BadTokenError as error:
                 self._identity = error
         self.users.clear_all()
         self.slots.clear_all()
-        self.lines.clear_all()
+        self.waitlists.clear_all()
         self.sessions.clear_all()
 
-    async def give_back(self, kind: Kind) -> None:
+    async def refund(self, kind: OperationKind) -> None:
         """Take one that came to nothing out of the rates again."""
         person = self._identity.user_id if isinstance(self._identity, Caller) else None
-        await self._rates.give_back(kind, person, self.client.address)
+        await self._rate_limits.refund(kind, person, self.client.address)
 
     @property
     def caller(self) -> Caller:
         """Who asks. Errors: UNAUTHENTICATED."""
         if isinstance(self._identity, BadTokenError):
-            raise RefusedError(Code.UNAUTHENTICATED, str(self._identity))
+            raise GraphQLRequestError(ErrorCode.UNAUTHENTICATED, str(self._identity))
         if self._identity is None:
-            raise RefusedError(Code.UNAUTHENTICATED, "Please sign in first.")
+            raise GraphQLRequestError(ErrorCode.UNAUTHENTICATED, "Please sign in first.")
         return self._identity
 
     @property
-    def reader(self) -> Caller | None:
+    def viewer(self) -> Caller | None:
         """Who reads what anybody may read, unless the settings keep it to those signed in."""
-        return self.known_caller if self._public_reads else self.caller
+        return self.optional_caller if self._public_reads else self.caller
 
     @property
-    def known_caller(self) -> Caller | None:
+    def optional_caller(self) -> Caller | None:
         """Who asks, or None for nobody in particular. Errors: UNAUTHENTICATED for a bad token."""
         return None if self._identity is None else self.caller
 
     @property
-    def organiser(self) -> Caller:
+    def require_organizer(self) -> Caller:
         """Who keeps slots. Errors: UNAUTHENTICATED, FORBIDDEN."""
-        if not self.caller.organises:
-            raise RefusedError(Code.FORBIDDEN, "Only organisers may do this.")
+        if not self.caller.is_organizer:
+            raise GraphQLRequestError(ErrorCode.FORBIDDEN, "Only organisers may do this.")
         return self.caller
 
     async def _load_slots(self, slot_ids: list[SlotId]) -> Sequence[Slot | None]:
-        found = await reading.find_slots(self.desk, slot_ids, self.reader)
+        found = await reading.find_slots(self.services, slot_ids, self.viewer)
         return [found.get(slot_id) for slot_id in slot_ids]
 
-    async def _load_sessions(self, user_ids: list[UserId]) -> Sequence[Sequence[OwnSession]]:
+    async def _load_sessions(self, user_ids: list[UserId]) -> Sequence[Sequence[SessionInfo]]:
         return [await list_sessions(self.auth, self.caller) for _ in user_ids]
 
     async def _load_users(self, user_ids: list[UserId]) -> Sequence[User | None]:
-        found = await self.desk.users.by_ids(user_ids)
+        found = await self.services.users.find_many(user_ids)
         return [found.get(user_id) for user_id in user_ids]
 
-    async def _load_lines(self, slot_ids: list[SlotId]) -> Sequence[Sequence[WaitId]]:
-        return await asyncio.gather(*map(self.desk.slots.line, slot_ids))
+    async def _load_waitlists(self, slot_ids: list[SlotId]) -> Sequence[Sequence[WaitlistEntryId]]:
+        return await asyncio.gather(*map(self.services.slots.waitlist_ids, slot_ids))
 
 
 Info = strawberry.Info[Context, None]

@@ -6,96 +6,105 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slotlock.auth.auth import Auth
-from slotlock.auth.identity import claimed, identify
+from slotlock.auth.identity import authenticate, token_user_id
 from slotlock.auth.tokens import BadTokenError
-from slotlock.desk.desk import Desk
-from slotlock.graphql.bounds import Bound
-from slotlock.graphql.context import UNKNOWN, Client, Context, Identity
-from slotlock.graphql.documents import DocumentError, Documents, Operation
-from slotlock.graphql.errors import Code, RateLimitedError, failure
-from slotlock.graphql.execution import Answer, count
-from slotlock.graphql.kinds import Kind
-from slotlock.graphql.rates import Rates
-from slotlock.graphql.variables import MAX_VALUES, too_many
+from slotlock.desk.desk import Services
+from slotlock.graphql.bounds import ConnectionLimit
+from slotlock.graphql.context import UNKNOWN_CLIENT, ClientInfo, Context, Identity
+from slotlock.graphql.documents import DocumentCache, DocumentError, Operation
+from slotlock.graphql.errors import ErrorCode, RateLimitedError, error_body
+from slotlock.graphql.execution import GraphQLResponse, record_metrics
+from slotlock.graphql.kinds import OperationKind
+from slotlock.graphql.rates import OperationRateLimits
+from slotlock.graphql.variables import MAX_VARIABLE_VALUES, has_too_many_values
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class GraphQLServer:
     """The wiring of the GraphQL endpoint, built once by the lifespan."""
 
-    desk: Desk
+    services: Services
     auth: Auth
     public_reads: bool
     development: bool
     allowed_origins: frozenset[str]
-    documents: Documents
-    rates: Rates
-    streams_per_person: Bound
-    streams_per_address: Bound
+    document_cache: DocumentCache
+    rate_limits: OperationRateLimits
+    streams_per_user: ConnectionLimit
+    streams_per_address: ConnectionLimit
     # One new document at a time, and others have a turn before each: to read one takes long.
-    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    parse_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     # When the process is about to stop: what streams wait for, and what sockets want called.
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    farewells: set[Callable[[], Awaitable[None]]] = field(default_factory=set)
+    shutdown_callbacks: set[Callable[[], Awaitable[None]]] = field(default_factory=set)
     # Queries and mutations that answer in streams of events, until they are done.
-    unbroken: set[asyncio.Future[Answer]] = field(default_factory=set)
+    must_finish: set[asyncio.Future[GraphQLResponse]] = field(default_factory=set)
 
     async def stop(self) -> None:
         """End every stream and close every socket."""
         self.stopping.set()
-        await asyncio.gather(*(farewell() for farewell in list(self.farewells)))
-        await asyncio.gather(*self.unbroken, return_exceptions=True)
+        await asyncio.gather(*(farewell() for farewell in list(self.shutdown_callbacks)))
+        await asyncio.gather(*self.must_finish, return_exceptions=True)
 
-    async def identity(self, authorization: str | None) -> Identity:
+    async def authenticate(self, authorization: str | None) -> Identity:
         """Who asks, or why that cannot be told."""
         try:
-            return await identify(self.auth, authorization)
+            return await authenticate(self.auth, authorization)
         except BadTokenError as error:
             return error
 
-    async def read(
-        self, sent: object, authorization: str | None, client: Client
+    async def parse_request(
+        self, payload: object, authorization: str | None, client: ClientInfo
     ) -> "GraphQLRequest":
         """The request in a decoded body or message. Errors: DocumentError, RateLimitedError."""
-        wanted = _wanted(sent)
-        if not self.documents.remembers(wanted.text):
-            whose = claimed(self.auth, authorization)
-            weights = {Kind.DOCUMENT: 1 + len(wanted.text) // 1000}
-            await self.rates.allow(self.rates.ask(weights, whose, client.address))
-            async with self.reading:
+        wanted = _parse_raw_request(payload)
+        if not self.document_cache.is_cached(wanted.text):
+            whose = token_user_id(self.auth, authorization)
+            weights = {OperationKind.DOCUMENT: 1 + len(wanted.text) // 1000}
+            await self.rate_limits.wait(self.rate_limits.charge(weights, whose, client.address))
+            async with self.parse_lock:
                 await asyncio.sleep(0)
-                return self._request(wanted)
-        return self._request(wanted)
+                return self._build_request(wanted)
+        return self._build_request(wanted)
 
-    def _request(self, wanted: "_Wanted") -> "GraphQLRequest":
-        operation = self.documents.operation(wanted.text, wanted.operation_name)
-        return GraphQLRequest(operation, wanted.variables)
+    def _build_request(self, raw_request: "_RawRequest") -> "GraphQLRequest":
+        operation = self.document_cache.resolve_operation(
+            raw_request.text, raw_request.operation_name
+        )
+        return GraphQLRequest(operation, raw_request.variables)
 
-    async def admit(
-        self, operation: Operation, authorization: str | None, client: Client
+    async def authenticate_and_charge(
+        self, operation: Operation, authorization: str | None, client: ClientInfo
     ) -> Identity:
         """Who asks, found out while what they ask is counted. Errors: RateLimitedError."""
-        whose = claimed(self.auth, authorization)
-        asked = self.rates.ask(operation.weights, whose, client.address)
+        whose = token_user_id(self.auth, authorization)
+        asked = self.rate_limits.charge(operation.costs, whose, client.address)
         try:
-            identity = await self.identity(authorization)
+            identity = await self.authenticate(authorization)
         except Exception:
-            count(operation, Answer({"errors": [failure(Code.INTERNAL, "")]}))
+            record_metrics(
+                operation, GraphQLResponse({"errors": [error_body(ErrorCode.INTERNAL, "")]})
+            )
             raise
         try:
-            await self.rates.allow(asked)
+            await self.rate_limits.wait(asked)
         except RateLimitedError as limited:
-            count(operation, Answer({"errors": [limited.shown]}))
+            record_metrics(operation, GraphQLResponse({"errors": [limited.as_error]}))
             raise
         return identity
 
-    def context(self, identity: Identity, client: Client = UNKNOWN) -> Context:
+    def create_context(self, identity: Identity, client: ClientInfo = UNKNOWN_CLIENT) -> Context:
         """Fresh surroundings for one operation."""
         return Context(
-            self.desk, self.auth, self.rates, identity, client, public_reads=self.public_reads
+            self.services,
+            self.auth,
+            self.rate_limits,
+            identity,
+            client,
+            public_reads=self.public_reads,
         )
 
-    def welcomes(self, origin: str | None, host: str | None) -> bool:
+    def allows_origin(self, origin: str | None, host: str | None) -> bool:
         """Whether a page of this origin may open a socket; programs that are no page have none."""
         if origin is None or origin in self.allowed_origins or "*" in self.allowed_origins:
             return True
@@ -112,32 +121,32 @@ class GraphQLRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _RawRequest:
     text: str
     operation_name: str | None
     variables: dict[str, Any] | None
 
 
-def _wanted(sent: object) -> _Wanted:
-    if isinstance(sent, list):
-        raise _bad("Batches are not supported: send one request at a time.")
-    if not isinstance(sent, dict):
-        raise _bad("A GraphQL request is a JSON object.")
-    query, variables = sent.get("query"), sent.get("variables")
-    name, extensions = sent.get("operationName"), sent.get("extensions")
+def _parse_raw_request(payload: object) -> _RawRequest:
+    if isinstance(payload, list):
+        raise _bad_input("Batches are not supported: send one request at a time.")
+    if not isinstance(payload, dict):
+        raise _bad_input("A GraphQL request is a JSON object.")
+    query, variables = payload.get("query"), payload.get("variables")
+    name, extensions = payload.get("operationName"), payload.get("extensions")
     if not isinstance(query, str) or not query:
-        raise _bad("`query` is needed: the text of a GraphQL document.")
+        raise _bad_input("`query` is needed: the text of a GraphQL document.")
     if variables is not None and not isinstance(variables, dict):
-        raise _bad("`variables` is an object or null.")
-    if too_many(variables):
-        text = f"Variables hold at most {MAX_VALUES} values, those in lists and objects included."
-        raise DocumentError([failure(Code.LIMIT_EXCEEDED, text)])
+        raise _bad_input("`variables` is an object or null.")
+    if has_too_many_values(variables):
+        text = f"Variables hold at most {MAX_VARIABLE_VALUES} values, those in lists and objects included."
+        raise DocumentError([error_body(ErrorCode.LIMIT_EXCEEDED, text)])
     if extensions is not None and not isinstance(extensions, dict):
-        raise _bad("`extensions` is an object or null.")
+        raise _bad_input("`extensions` is an object or null.")
     if name is not None and not isinstance(name, str):
-        raise _bad("`operationName` is a string or null.")
-    return _Wanted(query, name or None, variables)
+        raise _bad_input("`operationName` is a string or null.")
+    return _RawRequest(query, name or None, variables)
 
 
-def _bad(message: str) -> DocumentError:
-    return DocumentError([failure(Code.BAD_USER_INPUT, message)])
+def _bad_input(message: str) -> DocumentError:
+    return DocumentError([error_body(ErrorCode.BAD_USER_INPUT, message)])

@@ -14,95 +14,97 @@ import orjson
 
 from slotlock.domain.audit import AuditPosition
 from slotlock.domain.listing import Position
-from slotlock.domain.texts import line_problem
-from slotlock.graphql.errors import Code, RefusedError
+from slotlock.domain.texts import validate_line
+from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
 
-SUM_BYTES = 6
+CHECKSUM_BYTES = 6
 # The longest address there is (RFC 5321, 4.5.3.1), and as much again: longer than any name.
-MAX_NAME = 640
-MOST_ENTRIES = 1_000_000
+MAX_NAME_LENGTH = 640
+MAX_ENTRIES = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 
 
-def sealed(of: str, *place: object) -> str:
+def encode_cursor(list_name: str, *parts: object) -> str:
     """The cursor of a place, told in numbers and texts, in a list."""
-    packed = orjson.dumps(place)
-    check = blake2b(of.encode() + b"\0" + packed, digest_size=SUM_BYTES).digest()
+    packed = orjson.dumps(parts)
+    check = blake2b(list_name.encode() + b"\0" + packed, digest_size=CHECKSUM_BYTES).digest()
     return urlsafe_b64encode(check + packed).decode()
 
 
-def opened(of: str, cursor: str) -> list[object]:
+def decode_cursor(list_name: str, cursor: str) -> list[object]:
     """The place that a cursor of this list stands for. Errors: BAD_USER_INPUT."""
     try:
-        place = orjson.loads(urlsafe_b64decode(cursor.encode("ascii"))[SUM_BYTES:])
-        if isinstance(place, list) and sealed(of, *place) == cursor:
+        place = orjson.loads(urlsafe_b64decode(cursor.encode("ascii"))[CHECKSUM_BYTES:])
+        if isinstance(place, list) and encode_cursor(list_name, *place) == cursor:
             return place
     except (ValueError, TypeError):
         pass
-    raise _none()
+    raise _invalid_cursor()
 
 
-def position_cursor(of: str, position: Position) -> str:
+def encode_position(list_name: str, position: Position) -> str:
     """The cursor of a position."""
-    return sealed(of, _milliseconds(position.start), position.id)
+    return encode_cursor(list_name, _to_milliseconds(position.start), position.id)
 
 
-def position_of(of: str, cursor: str | None) -> Position | None:
+def decode_position(list_name: str, cursor: str | None) -> Position | None:
     """The position that a cursor stands for. Errors: BAD_USER_INPUT."""
     if cursor is None:
         return None
-    match opened(of, cursor):
+    match decode_cursor(list_name, cursor):
         case [int(at), str(id_)] if _ID.fullmatch(id_):
-            return Position(_instant(at), id_)
-    raise _none()
+            return Position(_from_milliseconds(at), id_)
+    raise _invalid_cursor()
 
 
-def id_of(of: str, cursor: str | None) -> str | None:
+def decode_id(list_name: str, cursor: str | None) -> str | None:
     """The id that a cursor stands for. Errors: BAD_USER_INPUT."""
     if cursor is None:
         return None
-    match opened(of, cursor):
+    match decode_cursor(list_name, cursor):
         case [str(id_)] if _ID.fullmatch(id_):
             return id_
-    raise _none()
+    raise _invalid_cursor()
 
 
-def name_of(of: str, cursor: str | None) -> str | None:
+def decode_name(list_name: str, cursor: str | None) -> str | None:
     """The name that a cursor stands for. Errors: BAD_USER_INPUT."""
     if cursor is None:
         return None
-    match opened(of, cursor):
-        case [str(name)] if name and not line_problem(name, MAX_NAME):
+    match decode_cursor(list_name, cursor):
+        case [str(name)] if name and not validate_line(name, MAX_NAME_LENGTH):
             return name
-    raise _none()
+    raise _invalid_cursor()
 
 
-def audit_cursor(of: str, position: AuditPosition) -> str:
+def encode_audit_position(list_name: str, position: AuditPosition) -> str:
     """The cursor of an entry in the log."""
-    return sealed(of, _milliseconds(position.at), position.id, position.number)
+    return encode_cursor(
+        list_name, _to_milliseconds(position.at), position.id, position.entry_index
+    )
 
 
-def audit_position(of: str, cursor: str | None) -> AuditPosition | None:
+def decode_audit_position(list_name: str, cursor: str | None) -> AuditPosition | None:
     """The position in the log that a cursor stands for. Errors: BAD_USER_INPUT."""
     if cursor is None:
         return None
-    match opened(of, cursor):
-        case [int(at), str(id_), int(number)] if _ID.fullmatch(id_) and 0 <= number < MOST_ENTRIES:
-            return AuditPosition(_instant(at), id_, number)
-    raise _none()
+    match decode_cursor(list_name, cursor):
+        case [int(at), str(id_), int(number)] if _ID.fullmatch(id_) and 0 <= number < MAX_ENTRIES:
+            return AuditPosition(_from_milliseconds(at), id_, number)
+    raise _invalid_cursor()
 
 
-def _milliseconds(time: datetime) -> int:
+def _to_milliseconds(time: datetime) -> int:
     return (time - EPOCH) // timedelta(milliseconds=1)
 
 
-def _instant(milliseconds: int) -> datetime:
+def _from_milliseconds(milliseconds: int) -> datetime:
     try:
         return EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
-        raise _none() from None
+        raise _invalid_cursor() from None
 
 
-def _none() -> RefusedError:
-    return RefusedError(Code.BAD_USER_INPUT, "This cursor is none of this list's.")
+def _invalid_cursor() -> GraphQLRequestError:
+    return GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "This cursor is none of this list's.")

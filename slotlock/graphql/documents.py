@@ -20,23 +20,23 @@ from graphql import (
     validate,
 )
 
-from slotlock.graphql.errors import Code, failure, without_values
-from slotlock.graphql.kinds import Kind, weights_of
-from slotlock.graphql.lately import Lately
-from slotlock.graphql.limits import MAX_TEXT, MAX_TOKENS, excess
-from slotlock.graphql.overlaps import overlap
+from slotlock.graphql.errors import ErrorCode, error_body, without_values
+from slotlock.graphql.kinds import OperationKind, operation_costs
+from slotlock.graphql.lately import LRUCache
+from slotlock.graphql.limits import MAX_DOCUMENT_BYTES, MAX_TOKENS, exceeded_limit
+from slotlock.graphql.overlaps import field_merge_excess
 
 # What a text of 2,000 characters is parsed to can take 250 kB, so texts are not only counted.
-MAX_REMEMBERED, MAX_REMEMBERED_LENGTH = 500, 500_000
+MAX_CACHED_DOCUMENTS, MAX_CACHED_CHARACTERS = 500, 500_000
 # Apart from the others, so that nonsense drives out nothing that is asked for by everybody.
-MAX_REFUSED, MAX_REFUSED_LENGTH = 100, 100_000
+MAX_CACHED_REJECTIONS, MAX_CACHED_REJECTION_CHARACTERS = 100, 100_000
 # Of a text that does not validate, and of variables that are no values of their types.
 MAX_ERRORS = 5
 # Each error counts the lines before it. More than there may be tokens is of no use.
 MAX_LINE_ENDS = 2_000
 # Python refuses to read numbers of thousands of digits, with advice that is not for clients.
 MAX_DIGITS = 400
-_UNASKED = re.compile(r" Did you mean '[^']*'\?\Z")
+_SUGGESTION = re.compile(r" Did you mean '[^']*'\?\Z")
 _TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{MAX_DIGITS + 1}}}")
 
 Errors = list[dict[str, Any]]
@@ -56,25 +56,25 @@ class Operation:
 
     document: DocumentNode
     name: str | None
-    kind: OperationType
+    operation_type: OperationType
     # Response key and field name of each plain root field, for counting.
-    roots: tuple[tuple[str, str], ...]
+    root_fields: tuple[tuple[str, str], ...]
     # Whether errors may suggest names of the schema.
-    suggestions: bool
-    weights: Mapping[Kind, int]
+    allows_suggestions: bool
+    costs: Mapping[OperationKind, int]
 
     @property
-    def changes(self) -> bool:
+    def is_mutation(self) -> bool:
         """Whether it is a mutation."""
-        return self.kind is OperationType.MUTATION
+        return self.operation_type is OperationType.MUTATION
 
     @property
-    def changes_several(self) -> bool:
+    def has_several_mutations(self) -> bool:
         """Whether it is a mutation that may have more than one root field."""
-        return self.changes and sum(self.weights.values()) > 1
+        return self.is_mutation and sum(self.costs.values()) > 1
 
 
-class Documents:
+class DocumentCache:
     """The texts seen lately, with what was made of them; the refused ones beside.
 
     Without introspection no error suggests a name, which would be introspection by and by.
@@ -87,62 +87,71 @@ class Documents:
             *specified_rules,
             *(() if introspection else (NoSchemaIntrospectionCustomRule,)),
         )
-        self._seen: Lately[dict[str | None, Operation]]
-        self._seen = Lately(MAX_REMEMBERED, MAX_REMEMBERED_LENGTH)
-        self._refused: Lately[Errors] = Lately(MAX_REFUSED, MAX_REFUSED_LENGTH)
+        self._accepted: LRUCache[dict[str | None, Operation]]
+        self._accepted = LRUCache(MAX_CACHED_DOCUMENTS, MAX_CACHED_CHARACTERS)
+        self._rejected: LRUCache[Errors] = LRUCache(
+            MAX_CACHED_REJECTIONS, MAX_CACHED_REJECTION_CHARACTERS
+        )
 
-    def remembers(self, text: str) -> bool:
+    def is_cached(self, text: str) -> bool:
         """Whether to read this text costs nothing."""
-        return text in self._seen or text in self._refused
+        return text in self._accepted or text in self._rejected
 
-    def operation(self, text: str, name: str | None) -> Operation:
+    def resolve_operation(self, text: str, name: str | None) -> Operation:
         """The operation that a request means. Errors: DocumentError."""
-        operations = self._seen.find(text)
+        operations = self._accepted.get(text)
         if operations is None:
-            operations = self._operations(text)
-            self._seen.keep(text, operations)
-        return _named(operations, name)
+            operations = self._parse_operations(text)
+            self._accepted.put(text, operations)
+        return _select_operation(operations, name)
 
-    def _operations(self, text: str) -> dict[str | None, Operation]:
-        if len(text) > MAX_TEXT or (not text.isascii() and len(text.encode()) > MAX_TEXT):
-            raise _too_large(f"A document has at most {MAX_TEXT} bytes.")
+    def _parse_operations(self, text: str) -> dict[str | None, Operation]:
+        if len(text) > MAX_DOCUMENT_BYTES or (
+            not text.isascii() and len(text.encode()) > MAX_DOCUMENT_BYTES
+        ):
+            raise _too_large(f"A document has at most {MAX_DOCUMENT_BYTES} bytes.")
         if _TOO_MANY_DIGITS.search(text):
             raise _too_large(f"A document has at most {MAX_DIGITS} digits in a row.")
         if text.count("\n") + text.count("\r") > MAX_LINE_ENDS:
             raise _too_large(f"A document has at most {MAX_LINE_ENDS} line ends.")
-        if errors := self._refused.find(text):
+        if errors := self._rejected.get(text):
             raise DocumentError(errors)
         try:
-            return _operations(self._checked(text), suggestions=self._introspection)
+            return _build_operations(
+                self._parse_and_validate(text), allows_suggestions=self._introspection
+            )
         except DocumentError as error:
-            self._refused.keep(text, error.errors)
+            self._rejected.put(text, error.errors)
             raise
 
-    def _checked(self, text: str) -> DocumentNode:
+    def _parse_and_validate(self, text: str) -> DocumentNode:
         try:
             document = parse(text, max_tokens=MAX_TOKENS)
-            too_large = excess(self._schema, document) or overlap(document)
+            too_large = exceeded_limit(self._schema, document) or field_merge_excess(document)
         except GraphQLSyntaxError as error:
             if f"more than {MAX_TOKENS} tokens" in error.message:
                 raise _too_large(f"A document has at most {MAX_TOKENS} tokens.") from None
             if "nested too deeply" in error.message:
                 raise _too_large("The document is nested too deeply.") from None
-            raise DocumentError([_located(error, Code.PARSE_FAILED)]) from None
+            raise DocumentError([_located_error(error, ErrorCode.PARSE_FAILED)]) from None
         except RecursionError:
             raise _too_large("The document is nested too deeply.") from None
         if too_large:
             raise _too_large(too_large)
-        if errors := self._invalid(document):
-            raise DocumentError([self._shown(error) for error in errors])
+        if errors := self._validate(document):
+            raise DocumentError([self._format_validation_error(error) for error in errors])
         return document
 
-    def _shown(self, error: GraphQLError) -> dict[str, Any]:
-        shown = _located(error, Code.VALIDATION_FAILED)
+    def _format_validation_error(self, error: GraphQLError) -> dict[str, Any]:
+        shown = _located_error(error, ErrorCode.VALIDATION_FAILED)
         message = without_values(error.message)
         # One of the rules suggests something whatever it is told.
-        return {**shown, "message": message if self._introspection else _UNASKED.sub("", message)}
+        return {
+            **shown,
+            "message": message if self._introspection else _SUGGESTION.sub("", message),
+        }
 
-    def _invalid(self, document: DocumentNode) -> list[GraphQLError]:
+    def _validate(self, document: DocumentNode) -> list[GraphQLError]:
         return validate(
             self._schema,
             document,
@@ -152,7 +161,9 @@ class Documents:
         )
 
 
-def _operations(document: DocumentNode, *, suggestions: bool) -> dict[str | None, Operation]:
+def _build_operations(
+    document: DocumentNode, *, allows_suggestions: bool
+) -> dict[str | None, Operation]:
     fragments = {
         node.name.value: node
         for node in document.definitions
@@ -163,9 +174,9 @@ def _operations(document: DocumentNode, *, suggestions: bool) -> dict[str | None
             document,
             name,
             node.operation,
-            _roots(node),
-            suggestions=suggestions,
-            weights=weights_of(node, fragments),
+            _root_fields(node),
+            allows_suggestions=allows_suggestions,
+            costs=operation_costs(node, fragments),
         )
         for node in document.definitions
         if isinstance(node, OperationDefinitionNode)
@@ -173,7 +184,7 @@ def _operations(document: DocumentNode, *, suggestions: bool) -> dict[str | None
     }
 
 
-def _roots(node: OperationDefinitionNode) -> tuple[tuple[str, str], ...]:
+def _root_fields(node: OperationDefinitionNode) -> tuple[tuple[str, str], ...]:
     return tuple(
         ((field.alias or field.name).value, field.name.value)
         for field in node.selection_set.selections
@@ -181,20 +192,26 @@ def _roots(node: OperationDefinitionNode) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _named(operations: dict[str | None, Operation], name: str | None) -> Operation:
+def _select_operation(operations: dict[str | None, Operation], name: str | None) -> Operation:
     if name is None and len(operations) != 1:
         raise DocumentError(
-            [failure(Code.BAD_USER_INPUT, "Name one of the document's operations to execute.")]
+            [
+                error_body(
+                    ErrorCode.BAD_USER_INPUT, "Name one of the document's operations to execute."
+                )
+            ]
         )
     found = operations.get(name) if name is not None else next(iter(operations.values()))
     if found is None:
-        raise DocumentError([failure(Code.BAD_USER_INPUT, "There is no operation of this name.")])
+        raise DocumentError(
+            [error_body(ErrorCode.BAD_USER_INPUT, "There is no operation of this name.")]
+        )
     return found
 
 
 def _too_large(message: str) -> DocumentError:
-    return DocumentError([failure(Code.LIMIT_EXCEEDED, message)])
+    return DocumentError([error_body(ErrorCode.LIMIT_EXCEEDED, message)])
 
 
-def _located(error: GraphQLError, code: Code) -> dict[str, Any]:
+def _located_error(error: GraphQLError, code: ErrorCode) -> dict[str, Any]:
     return {**error.formatted, "extensions": {"code": code}}

@@ -17,19 +17,19 @@ from graphql import (
 )
 from prometheus_client import Counter, Gauge
 
-from slotlock.graphql.answer_size import BoundedExecutor
+from slotlock.graphql.answer_size import ResultSizeLimitExecutor
 from slotlock.graphql.context import Context
 from slotlock.graphql.documents import MAX_ERRORS, Operation
-from slotlock.graphql.errors import formatted
-from slotlock.graphql.in_turn import InTurn
-from slotlock.graphql.schema import executable
+from slotlock.graphql.errors import format_error
+from slotlock.graphql.in_turn import ReauthenticateMiddleware
+from slotlock.graphql.schema import executable_schema
 
 REQUESTS = Counter(
     "slotlock_requests_total",
     "Root fields answered, by field and by `ok` or the code of the error",
     ["operation", "outcome"],
 )
-SUBSCRIPTIONS = Gauge(
+ACTIVE_SUBSCRIPTIONS = Gauge(
     "slotlock_subscriptions_active", "Subscriptions open now", multiprocess_mode="livesum"
 )
 
@@ -37,72 +37,76 @@ Variables = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GraphQLResponse:
     """What a client gets. A request that was refused before it was executed has no `data`."""
 
     body: dict[str, Any]
 
     @property
-    def refused(self) -> bool:
+    def is_request_error(self) -> bool:
         """Whether nothing was executed."""
         return "data" not in self.body
 
 
-async def run(operation: Operation, variables: Variables | None, context: Context) -> Answer:
+async def execute_operation(
+    operation: Operation, variables: Variables | None, context: Context
+) -> GraphQLResponse:
     """The answer to a query or a mutation."""
-    answer = await _executed(operation, variables, context)
-    count(operation, answer)
+    answer = await _execute(operation, variables, context)
+    record_metrics(operation, answer)
     return answer
 
 
-async def answers(
+async def execute_stream(
     operation: Operation, variables: Variables | None, context: Context
-) -> AsyncGenerator[Answer, None]:
+) -> AsyncGenerator[GraphQLResponse, None]:
     """The answers to any operation: one, or for a subscription as many as there will be."""
-    if operation.kind is not OperationType.SUBSCRIPTION:
-        yield await run(operation, variables, context)
+    if operation.operation_type is not OperationType.SUBSCRIPTION:
+        yield await execute_operation(operation, variables, context)
         return
-    source = await _source(operation, variables, context)
+    source = await _create_event_source(operation, variables, context)
     if isinstance(source, ExecutionResult):
-        answer = _answer(source)
-        count(operation, answer)
+        answer = _to_response(source)
+        record_metrics(operation, answer)
         yield answer
         return
-    count(operation, Answer({"data": None}))
-    with SUBSCRIPTIONS.track_inprogress():
+    record_metrics(operation, GraphQLResponse({"data": None}))
+    with ACTIVE_SUBSCRIPTIONS.track_inprogress():
         try:
             async with aclosing(source):
                 async for event in source:
-                    yield await _executed(operation, variables, context.afresh(), event)
+                    yield await _execute(operation, variables, context.fork(), event)
         except Exception as error:
             # Raised by the source of events itself, so it belongs to no event but to its field.
-            path = [key for key, _ in operation.roots]
-            shown = formatted(GraphQLError(str(error), path=path, original_error=error))
-            answer = Answer({"errors": [shown]})
-            count(operation, answer)
+            path = [key for key, _ in operation.root_fields]
+            shown = format_error(GraphQLError(str(error), path=path, original_error=error))
+            answer = GraphQLResponse({"errors": [shown]})
+            record_metrics(operation, answer)
             yield answer
 
 
-async def _executed(
+async def _execute(
     operation: Operation, variables: Variables | None, context: Context, event: object = None
-) -> Answer:
+) -> GraphQLResponse:
     result = execute(
-        executable,
+        executable_schema,
         operation.document,
         root_value=event,
         context_value=context,
         variable_values=variables,
         operation_name=operation.name,
         # What a mutation has done is told, however much it is.
-        executor_class=None if operation.changes else BoundedExecutor,
-        middleware=MiddlewareManager(InTurn()) if operation.changes_several else None,
-        hide_suggestions=not operation.suggestions,
+        executor_class=None if operation.is_mutation else ResultSizeLimitExecutor,
+        middleware=MiddlewareManager(ReauthenticateMiddleware())
+        if operation.has_several_mutations
+        else None,
+        hide_suggestions=not operation.allows_suggestions,
         max_coercion_errors=MAX_ERRORS,
     )
-    return _answer(await result if isawaitable(result) else result)
+    return _to_response(await result if isawaitable(result) else result)
 
 
-async def _source(
+async def _create_event_source(
     operation: Operation, variables: Variables | None, context: Context
 ) -> AsyncGenerator[object, None] | ExecutionResult:
     """The events of a subscription, or why there are none.
@@ -111,12 +115,12 @@ async def _source(
     collected for every event until the subscription ends, some kilobytes each.
     """
     executor = Executor.build(
-        executable,
+        executable_schema,
         operation.document,
         context_value=context,
         raw_variable_values=variables,
         operation_name=operation.name,
-        hide_suggestions=not operation.suggestions,
+        hide_suggestions=not operation.allows_suggestions,
         max_coercion_errors=MAX_ERRORS,
     )
     if isinstance(executor, list):
@@ -129,25 +133,25 @@ async def _source(
     )
 
 
-def _answer(result: ExecutionResult) -> Answer:
+def _to_response(result: ExecutionResult) -> GraphQLResponse:
     if not result.errors:
-        return Answer({"data": result.data})
-    errors = [formatted(error) for error in result.errors]
+        return GraphQLResponse({"data": result.data})
+    errors = [format_error(error) for error in result.errors]
     if result.data is None and all(error.path is None for error in result.errors):
-        return Answer({"errors": errors})
-    return Answer({"data": result.data, "errors": errors})
+        return GraphQLResponse({"errors": errors})
+    return GraphQLResponse({"data": result.data, "errors": errors})
 
 
-def count(operation: Operation, answer: Answer) -> None:
+def record_metrics(operation: Operation, response: GraphQLResponse) -> None:
     """Count an operation's root fields by what came of them; a subscription when it begins."""
-    errors = answer.body.get("errors")
+    errors = response.body.get("errors")
     if not errors:
-        for _, name in operation.roots:
+        for _, name in operation.root_fields:
             REQUESTS.labels(name, "ok").inc()
         return
     codes = {
         error["path"][0] if error.get("path") else None: error["extensions"]["code"]
         for error in errors
     }
-    for key, name in operation.roots:
+    for key, name in operation.root_fields:
         REQUESTS.labels(name, codes.get(key) or codes.get(None) or "ok").inc()

@@ -12,23 +12,29 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from slotlock.graphql.accept import names, preferred
-from slotlock.graphql.addresses import client_of
-from slotlock.graphql.conversation import Conversation, GraphQLRequest
+from slotlock.graphql.accept import names_explicitly, negotiate
+from slotlock.graphql.addresses import client_info
+from slotlock.graphql.conversation import GraphQLRequest, GraphQLServer
 from slotlock.graphql.documents import DocumentError
-from slotlock.graphql.errors import TRY_AGAIN, Code, RateLimitedError, failure, internal
-from slotlock.graphql.events import event_stream
-from slotlock.graphql.execution import run
+from slotlock.graphql.errors import (
+    RETRY_AFTER_HEADERS,
+    ErrorCode,
+    RateLimitedError,
+    error_body,
+    internal_error,
+)
+from slotlock.graphql.events import sse_stream
+from slotlock.graphql.execution import execute_operation
 from slotlock.graphql.graphiql import graphiql_page
-from slotlock.stores.mongo import is_away
+from slotlock.stores.mongo import is_unavailable
 
 JSON = "application/json"
 GRAPHQL_JSON = "application/graphql-response+json"
-EVENTS = "text/event-stream"
+EVENT_STREAM = "text/event-stream"
 HTML = "text/html"
-MOST_ACCEPT = 1_000
-OFFERED = (JSON, GRAPHQL_JSON, EVENTS)
-OFFERED_TO_BROWSERS = (*OFFERED, HTML)
+MAX_ACCEPT_LENGTH = 1_000
+OFFERED_MEDIA_TYPES = (JSON, GRAPHQL_JSON, EVENT_STREAM)
+BROWSER_MEDIA_TYPES = (*OFFERED_MEDIA_TYPES, HTML)
 
 
 class HttpError(Exception):
@@ -38,52 +44,61 @@ class HttpError(Exception):
         super().__init__(message)
         self.status = status
         self.headers = headers
-        self.code = Code.LIMIT_EXCEEDED if status == 413 else Code.BAD_USER_INPUT
+        self.code = ErrorCode.LIMIT_EXCEEDED if status == 413 else ErrorCode.BAD_USER_INPUT
 
 
 class HttpEndpoint:
     """The ASGI application at /graphql for HTTP. A body has at most so many bytes."""
 
-    def __init__(self, conversation: Conversation, max_body: int) -> None:
-        self._conversation = conversation
-        self._max_body = max_body
+    def __init__(self, server: GraphQLServer, max_body_bytes: int) -> None:
+        self._server = server
+        self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Whatever it holds, the answer is well-formed."""
         request = Request(scope, receive)
         media_type = JSON
         try:
-            media_type = self._media_type(request)
+            media_type = self._negotiate_media_type(request)
             response = await self._respond(request, media_type)
         except HttpError as error:
-            response = _refusal(error.status, [failure(error.code, str(error))], media_type)
+            response = _error_response(
+                error.status, [error_body(error.code, str(error))], media_type
+            )
             response.headers.update(error.headers or {})
         except DocumentError as error:
             # A client of plain JSON looks for errors in answers of 200 (GraphQL over HTTP, 6.4.1).
-            legacy = media_type == JSON and error.errors[0]["extensions"]["code"] in _IN_DOCUMENT
-            response = _refusal(200 if legacy else 400, error.errors, media_type)
+            legacy = (
+                media_type == JSON
+                and error.errors[0]["extensions"]["code"] in _DOCUMENT_ERROR_CODES
+            )
+            response = _error_response(200 if legacy else 400, error.errors, media_type)
         except RateLimitedError as error:
-            response = _refusal(429, [error.shown], media_type)
+            response = _error_response(429, [error.as_error], media_type)
             response.headers.update(error.headers)
         except ClientDisconnect:
             return
         except Exception as error:
-            failed = internal("a request failed outside its operation", error)
-            away = is_away(error)
-            response = _refusal(503 if away else 500, [failed])
-            response.headers.update(TRY_AGAIN if away else {})
+            failed = internal_error("a request failed outside its operation", error)
+            away = is_unavailable(error)
+            response = _error_response(503 if away else 500, [failed])
+            response.headers.update(RETRY_AFTER_HEADERS if away else {})
         await response(scope, receive, send)
 
-    def _media_type(self, request: Request) -> str:
+    def _negotiate_media_type(self, request: Request) -> str:
         # Cut, as what was made of it is remembered: browsers send some 150 characters.
-        accept = ",".join(request.headers.getlist("accept"))[:MOST_ACCEPT] or "*/*"
-        get, development = request.method == "GET", self._conversation.development
-        chosen = preferred(accept, OFFERED_TO_BROWSERS if get and development else OFFERED)
+        accept = ",".join(request.headers.getlist("accept"))[:MAX_ACCEPT_LENGTH] or "*/*"
+        get, development = request.method == "GET", self._server.development
+        chosen = negotiate(
+            accept, BROWSER_MEDIA_TYPES if get and development else OFFERED_MEDIA_TYPES
+        )
         if chosen is None:
-            raise HttpError(406, f"The answer can be {', '.join(OFFERED)}.")
+            raise HttpError(406, f"The answer can be {', '.join(OFFERED_MEDIA_TYPES)}.")
         # What follows a link or loads a picture takes whatever comes; a client says what it takes.
-        if get and not (development or names(accept, OFFERED)):
-            raise HttpError(406, f"Of a GET, `Accept` names the answer: {', '.join(OFFERED)}.")
+        if get and not (development or names_explicitly(accept, OFFERED_MEDIA_TYPES)):
+            raise HttpError(
+                406, f"Of a GET, `Accept` names the answer: {', '.join(OFFERED_MEDIA_TYPES)}."
+            )
         return chosen
 
     async def _respond(self, request: Request, media_type: str) -> Response:
@@ -93,34 +108,40 @@ class HttpEndpoint:
             return graphiql_page()
         get = request.method == "GET"
         sent = (
-            _parameters(request.scope["query_string"])
+            _parse_query_string(request.scope["query_string"])
             if get
-            else _decoded(await _body(request, self._max_body))
+            else _decode_json(await _read_body(request, self._max_body_bytes))
         )
-        client, authorization = client_of(request), request.headers.get("authorization")
-        asked = await self._conversation.read(sent, authorization, client)
-        if get and asked.operation.changes:
+        client, authorization = client_info(request), request.headers.get("authorization")
+        asked = await self._server.parse_request(sent, authorization, client)
+        if get and asked.operation.is_mutation:
             raise HttpError(405, "A mutation is sent by POST.", {"Allow": "POST"})
-        identity = await self._conversation.admit(asked.operation, authorization, client)
-        context = self._conversation.context(identity, client)
-        if media_type == EVENTS:
-            return _Events(event_stream(self._conversation, asked, identity, context))
-        if asked.operation.kind is OperationType.SUBSCRIPTION:
-            raise HttpError(406, f"A subscription needs a WebSocket, or to prefer {EVENTS}.")
-        return await self._answer(asked, context, media_type)
+        identity = await self._server.authenticate_and_charge(
+            asked.operation, authorization, client
+        )
+        context = self._server.create_context(identity, client)
+        if media_type == EVENT_STREAM:
+            return _EventStreamResponse(sse_stream(self._server, asked, identity, context))
+        if asked.operation.operation_type is OperationType.SUBSCRIPTION:
+            raise HttpError(406, f"A subscription needs a WebSocket, or to prefer {EVENT_STREAM}.")
+        return await self._execute(asked, context, media_type)
 
-    async def _answer(self, asked: GraphQLRequest, context: Any, media_type: str) -> Response:
-        answer = await run(asked.operation, asked.variables, context)
-        status = 400 if answer.refused and media_type == GRAPHQL_JSON else 200
+    async def _execute(
+        self, graphql_request: GraphQLRequest, context: Any, media_type: str
+    ) -> Response:
+        answer = await execute_operation(
+            graphql_request.operation, graphql_request.variables, context
+        )
+        status = 400 if answer.is_request_error and media_type == GRAPHQL_JSON else 200
         return Response(orjson.dumps(answer.body), status, media_type=media_type)
 
 
-class _Events(StreamingResponse):
+class _EventStreamResponse(StreamingResponse):
     """Events that end with whoever listens, not when the rest is collected as garbage."""
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(events, media_type=EVENTS, headers=headers)
+        super().__init__(events, media_type=EVENT_STREAM, headers=headers)
         self._events = events
 
     async def stream_response(self, send: Send) -> None:
@@ -128,15 +149,15 @@ class _Events(StreamingResponse):
             await super().stream_response(send)
 
 
-_IN_DOCUMENT = {Code.PARSE_FAILED, Code.VALIDATION_FAILED}
+_DOCUMENT_ERROR_CODES = {ErrorCode.PARSE_FAILED, ErrorCode.VALIDATION_FAILED}
 
 
-def _refusal(status: int, errors: list[dict[str, Any]], media_type: str = JSON) -> Response:
+def _error_response(status: int, errors: list[dict[str, Any]], media_type: str = JSON) -> Response:
     shown = GRAPHQL_JSON if media_type == GRAPHQL_JSON else JSON
     return Response(orjson.dumps({"errors": errors}), status, media_type=shown)
 
 
-def _parameters(query: bytes) -> dict[str, Any]:
+def _parse_query_string(query: bytes) -> dict[str, Any]:
     try:
         sent: dict[str, Any] = dict(
             parse_qsl(query.decode(), keep_blank_values=True, errors="strict")
@@ -145,7 +166,7 @@ def _parameters(query: bytes) -> dict[str, Any]:
         raise HttpError(400, "The parameters are not in UTF-8.") from None
     for name in ("variables", "extensions"):
         if sent.get(name):
-            sent[name] = _decoded(sent[name].encode(), f"`{name}` is")
+            sent[name] = _decode_json(sent[name].encode(), f"`{name}` is")
     return sent
 
 
@@ -165,26 +186,26 @@ def _is_json(headers: Headers) -> bool:
     )
 
 
-async def _body(request: Request, most: int) -> bytes:
+async def _read_body(request: Request, max_bytes: int) -> bytes:
     if not _is_json(request.headers):
         raise HttpError(415, f"A request is {JSON}, in UTF-8.", {"Accept": JSON})
-    if int(request.headers.get("content-length", 0)) > most:
-        raise _too_large(most)
+    if int(request.headers.get("content-length", 0)) > max_bytes:
+        raise _too_large(max_bytes)
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > most:
-            raise _too_large(most)
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
     return bytes(body)
 
 
-def _too_large(most: int) -> HttpError:
-    return HttpError(413, f"A request has at most {most} bytes.", {"Connection": "close"})
+def _too_large(max_bytes: int) -> HttpError:
+    return HttpError(413, f"A request has at most {max_bytes} bytes.", {"Connection": "close"})
 
 
-def _decoded(text: bytes, what: str = "The body is") -> object:
+def _decode_json(text: bytes, subject: str = "The body is") -> object:
     try:
         return orjson.loads(text)
     except (orjson.JSONDecodeError, RecursionError):
         reason = "not JSON in UTF-8, or nested too deeply, or has too large a number"
-        raise HttpError(400, f"{what} {reason}.") from None
+        raise HttpError(400, f"{subject} {reason}.") from None

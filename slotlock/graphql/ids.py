@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import strawberry
 
-from slotlock.domain.bookings import BookingId, SlotId, Waiting
+from slotlock.domain.bookings import BookingId, SlotId, WaitlistEntry
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import SeriesId
 from slotlock.domain.teams import TeamId
@@ -24,97 +24,99 @@ _SESSION = re.compile(r"session_([0-9a-f]{24})([0-9a-f]{32})", re.ASCII)
 _TEAM = re.compile(r"team_([0-9a-f]{24})", re.ASCII)
 
 
-def slot_gid(slot_id: SlotId) -> strawberry.ID:
+def slot_global_id(slot_id: SlotId) -> strawberry.ID:
     """The id of a slot."""
     return strawberry.ID(f"slot_{slot_id}")
 
 
-def booking_gid(slot_id: SlotId, booking_id: BookingId) -> strawberry.ID:
+def booking_global_id(slot_id: SlotId, booking_id: BookingId) -> strawberry.ID:
     """The id of a booking. It names the slot, whose document the booking lives in."""
     return strawberry.ID(f"booking_{slot_id}{booking_id}")
 
 
-def waiting_gid(waiting: Waiting) -> strawberry.ID:
+def waitlist_entry_global_id(entry: WaitlistEntry) -> strawberry.ID:
     """The id of a turn in a waiting list."""
-    return strawberry.ID(f"waiting_{waiting.slot_id}{waiting.id}")
+    return strawberry.ID(f"waiting_{entry.slot_id}{entry.id}")
 
 
-def user_gid(user_id: UserId) -> strawberry.ID:
+def user_global_id(user_id: UserId) -> strawberry.ID:
     """The id of a person."""
     return strawberry.ID(f"user_{user_id}")
 
 
-def team_gid(team_id: TeamId) -> strawberry.ID:
+def team_global_id(team_id: TeamId) -> strawberry.ID:
     """The id of a team."""
     return strawberry.ID(f"team_{team_id}")
 
 
-def campaign_gid(campaign_id: CampaignId) -> strawberry.ID:
+def campaign_global_id(campaign_id: CampaignId) -> strawberry.ID:
     """The id of a campaign."""
     return strawberry.ID(f"campaign_{campaign_id}")
 
 
-def series_gid(series_id: SeriesId) -> strawberry.ID:
+def series_global_id(series_id: SeriesId) -> strawberry.ID:
     """The id of a series."""
     return strawberry.ID(f"series_{series_id}")
 
 
-def ticket_gid(ref: TicketRef) -> strawberry.ID:
+def ticket_global_id(ref: TicketRef) -> strawberry.ID:
     """The id of a ticket. It names all that finding its answer takes."""
-    ms = round(ref.asked_at.timestamp() * 1000)
-    return strawberry.ID(f"ticket_{ref.slot_id}{ref.asked_by}{ref.key}{ref.question}{ms:011x}")
+    ms = round(ref.requested_at.timestamp() * 1000)
+    return strawberry.ID(
+        f"ticket_{ref.slot_id}{ref.requested_by}{ref.key_hash}{ref.request_hash}{ms:011x}"
+    )
 
 
-def session_gid(user_id: UserId, key: str) -> strawberry.ID:
+def session_global_id(user_id: UserId, session_key: str) -> strawberry.ID:
     """The id of a session. It names the person, who alone may see it."""
-    return strawberry.ID(f"session_{user_id}{key}")
+    return strawberry.ID(f"session_{user_id}{session_key}")
 
 
-def slot_id_of(gid: str) -> SlotId | None:
+def parse_slot_id(global_id: str) -> SlotId | None:
     """The slot that an id names, if it can name one."""
-    match = _SLOT.fullmatch(gid)
+    match = _SLOT.fullmatch(global_id)
     return SlotId(match[1]) if match else None
 
 
-def booking_id_of(gid: str) -> tuple[SlotId, BookingId] | None:
+def parse_booking_id(global_id: str) -> tuple[SlotId, BookingId] | None:
     """The slot and the booking that an id names, if it can name one."""
-    match = _BOOKING.fullmatch(gid)
+    match = _BOOKING.fullmatch(global_id)
     return (SlotId(match[1]), BookingId(match[2])) if match else None
 
 
-def user_id_of(gid: str) -> UserId | None:
+def parse_user_id(global_id: str) -> UserId | None:
     """The person that an id names, if it can name one."""
-    match = _USER.fullmatch(gid)
+    match = _USER.fullmatch(global_id)
     return UserId(match[1]) if match else None
 
 
-def team_id_of(gid: str) -> TeamId | None:
+def parse_team_id(global_id: str) -> TeamId | None:
     """The team that an id names, if it can name one."""
-    match = _TEAM.fullmatch(gid)
+    match = _TEAM.fullmatch(global_id)
     return TeamId(match[1]) if match else None
 
 
-def session_of(gid: str) -> tuple[UserId, str] | None:
+def parse_session_id(global_id: str) -> tuple[UserId, str] | None:
     """The person and the key of the session that an id names, if it can name one."""
-    match = _SESSION.fullmatch(gid)
+    match = _SESSION.fullmatch(global_id)
     return (UserId(match[1]), match[2]) if match else None
 
 
-def campaign_id_of(gid: str) -> CampaignId | None:
+def parse_campaign_id(global_id: str) -> CampaignId | None:
     """The campaign that an id names, if it can name one."""
-    match = _CAMPAIGN.fullmatch(gid)
+    match = _CAMPAIGN.fullmatch(global_id)
     return CampaignId(match[1]) if match else None
 
 
-def series_id_of(gid: str) -> SeriesId | None:
+def parse_series_id(global_id: str) -> SeriesId | None:
     """The series that an id names, if it can name one."""
-    match = _SERIES.fullmatch(gid)
+    match = _SERIES.fullmatch(global_id)
     return SeriesId(match[1]) if match else None
 
 
-def ticket_of(gid: str) -> TicketRef | None:
+def parse_ticket_id(global_id: str) -> TicketRef | None:
     """The ticket that an id names, if it can name one."""
-    match = _TICKET.fullmatch(gid)
+    match = _TICKET.fullmatch(global_id)
     if match is None:
         return None
     asked_at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=int(match[5], 16))

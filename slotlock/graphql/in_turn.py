@@ -13,26 +13,28 @@ from graphql import GraphQLResolveInfo
 from slotlock.graphql.context import Context
 
 Resolver = Callable[..., Any]
-Info = GraphQLResolveInfo[Context]
+ResolveInfo = GraphQLResolveInfo[Context]
 
 
-class InTurn:
+class ReauthenticateMiddleware:
     """Middleware for one execution: looks at the identity again before each root but the first."""
 
     def __init__(self) -> None:
-        self._begun = False
+        self._has_begun = False
 
-    def resolve(self, resolver: Resolver, source: object, info: Info, /, **arguments: Any) -> Any:
+    def resolve(
+        self, resolver: Resolver, source: object, info: ResolveInfo, /, **arguments: Any
+    ) -> Any:
         """What the field's own resolver says."""
-        if info.path.prev is None and self._begun:
-            return _resolve_anew(resolver, source, info, arguments)
-        self._begun = True
+        if info.path.prev is None and self._has_begun:
+            return _reauthenticate_and_resolve(resolver, source, info, arguments)
+        self._has_begun = True
         return resolver(source, info, **arguments)
 
 
-async def _resolve_anew(
-    resolver: Resolver, source: object, info: Info, arguments: dict[str, Any]
+async def _reauthenticate_and_resolve(
+    resolver: Resolver, source: object, info: ResolveInfo, arguments: dict[str, Any]
 ) -> Any:
-    await info.context.look_again()
+    await info.context.reauthenticate()
     result = resolver(source, info, **arguments)
     return await result if isawaitable(result) else result

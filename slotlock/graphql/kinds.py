@@ -15,7 +15,7 @@ from graphql import (
 )
 
 
-class Kind(StrEnum):
+class OperationKind(StrEnum):
     """The kinds of root fields that are counted apart, documents that were not seen lately, files.
 
     Files are those that organisers send and fetch outside of GraphQL.
@@ -25,37 +25,37 @@ class Kind(StrEnum):
     WRITE = "write"
     SUBSCRIBE = "subscribe"
     SIGN_IN = "sign-in"
-    ATTEMPT = "attempt"
-    REDEEM = "redeem"
-    LEAVE = "leave"
+    SIGN_IN_ATTEMPT = "attempt"
+    REDEEM_TOKEN = "redeem"
+    SIGN_OUT = "leave"
     DOCUMENT = "document"
     FILE = "file"
 
 
-_KINDS = {
-    OperationType.QUERY: (Kind.READ,),
-    OperationType.MUTATION: (Kind.WRITE,),
-    OperationType.SUBSCRIPTION: (Kind.SUBSCRIBE,),
+_DEFAULT_KINDS = {
+    OperationType.QUERY: (OperationKind.READ,),
+    OperationType.MUTATION: (OperationKind.WRITE,),
+    OperationType.SUBSCRIPTION: (OperationKind.SUBSCRIBE,),
 }
 # Those whose names say more than that they are mutations: signing in by a password, of which the
 # dear kind is given back when none was hashed; bringing a token that nobody guesses, which is
 # quickly refused and must not use up the former; ending sessions, which has to be possible whatever
 # else they are used for.
-SPECIAL = {
-    "register": (Kind.SIGN_IN, Kind.ATTEMPT),
-    "login": (Kind.SIGN_IN, Kind.ATTEMPT),
-    "setPassword": (Kind.REDEEM,),
-    "refreshSession": (Kind.REDEEM,),
-    "logout": (Kind.LEAVE,),
-    "endSession": (Kind.LEAVE,),
-    "endOtherSessions": (Kind.LEAVE,),
-    "changePassword": (Kind.LEAVE,),
+FIELD_KINDS = {
+    "register": (OperationKind.SIGN_IN, OperationKind.SIGN_IN_ATTEMPT),
+    "login": (OperationKind.SIGN_IN, OperationKind.SIGN_IN_ATTEMPT),
+    "setPassword": (OperationKind.REDEEM_TOKEN,),
+    "refreshSession": (OperationKind.REDEEM_TOKEN,),
+    "logout": (OperationKind.SIGN_OUT,),
+    "endSession": (OperationKind.SIGN_OUT,),
+    "endOtherSessions": (OperationKind.SIGN_OUT,),
+    "changePassword": (OperationKind.SIGN_OUT,),
 }
 
 
-def weights_of(
+def operation_costs(
     operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]
-) -> Mapping[Kind, int]:
+) -> Mapping[OperationKind, int]:
     """How many root fields of each kind a valid operation has, those in fragments included.
 
     That a field may be left out, or is there twice and answered once, changes nothing: otherwise an
@@ -63,12 +63,12 @@ def weights_of(
     """
     return Counter(
         kind
-        for name in _roots(operation.selection_set, fragments)
-        for kind in SPECIAL.get(name, _KINDS[operation.operation])
+        for name in _root_field_names(operation.selection_set, fragments)
+        for kind in FIELD_KINDS.get(name, _DEFAULT_KINDS[operation.operation])
     )
 
 
-def _roots(
+def _root_field_names(
     selection_set: SelectionSetNode, fragments: Mapping[str, FragmentDefinitionNode]
 ) -> Iterator[str]:
     for node in selection_set.selections:
@@ -76,6 +76,6 @@ def _roots(
             case FieldNode():
                 yield node.name.value
             case InlineFragmentNode():
-                yield from _roots(node.selection_set, fragments)
+                yield from _root_field_names(node.selection_set, fragments)
             case FragmentSpreadNode():
-                yield from _roots(fragments[node.name.value].selection_set, fragments)
+                yield from _root_field_names(fragments[node.name.value].selection_set, fragments)

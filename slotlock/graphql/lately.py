@@ -3,32 +3,32 @@
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
-class Lately(Generic[Made]):
+class LRUCache(Generic[Value]):
     """At most so many texts and characters of them; the least recently used is forgotten first."""
 
-    def __init__(self, most_texts: int, most_characters: int) -> None:
-        self._most_texts = most_texts
-        self._most_characters = most_characters
-        self._made: OrderedDict[str, Made] = OrderedDict()
+    def __init__(self, max_entries: int, max_characters: int) -> None:
+        self._max_entries = max_entries
+        self._max_characters = max_characters
+        self._entries: OrderedDict[str, Value] = OrderedDict()
         self._characters = 0
 
-    def __contains__(self, text: str) -> bool:
-        return text in self._made
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
 
-    def find(self, text: str) -> Made | None:
+    def get(self, key: str) -> Value | None:
         """What was made of a text, if that is still known."""
-        made = self._made.get(text)
+        made = self._entries.get(key)
         if made is not None:
-            self._made.move_to_end(text)
+            self._entries.move_to_end(key)
         return made
 
-    def keep(self, text: str, made: Made) -> None:
+    def put(self, key: str, value: Value) -> None:
         """Remember what was made of a text that was not found."""
-        self._made[text] = made
-        self._characters += len(text)
-        while len(self._made) > self._most_texts or self._characters > self._most_characters:
-            forgotten, _ = self._made.popitem(last=False)
+        self._entries[key] = value
+        self._characters += len(key)
+        while len(self._entries) > self._max_entries or self._characters > self._max_characters:
+            forgotten, _ = self._entries.popitem(last=False)
             self._characters -= len(forgotten)

@@ -23,16 +23,16 @@ from graphql import (
     is_composite_type,
 )
 
-from slotlock.graphql.list_sizes import items
+from slotlock.graphql.list_sizes import estimated_list_size
 
-MAX_TEXT = 20_000
+MAX_DOCUMENT_BYTES = 20_000
 MAX_TOKENS = 1_000
 # More than any limit; sums stop here, so that no bomb makes numbers of many digits.
-TOO_MANY = 1_000_000
+COUNT_CEILING = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class DocumentCost:
     """What a selection comes to when every fragment in it is written out.
 
     `values` is what its answer can hold: every field, as often as the lists around it have items.
@@ -45,23 +45,23 @@ class Size:
     roots: int = 0
     values: int = 0
 
-    def beside(self, other: "Size") -> "Size":
+    def plus(self, other: "DocumentCost") -> "DocumentCost":
         """Both selections together."""
-        return Size(
+        return DocumentCost(
             max(self.depth, other.depth),
-            _sum(self.fields, other.fields),
-            _sum(self.aliases, other.aliases),
-            _sum(self.directives, other.directives),
-            _sum(self.roots, other.roots),
-            _sum(self.values, other.values),
+            _capped_sum(self.fields, other.fields),
+            _capped_sum(self.aliases, other.aliases),
+            _capped_sum(self.directives, other.directives),
+            _capped_sum(self.roots, other.roots),
+            _capped_sum(self.values, other.values),
         )
 
 
-def _sum(one: int, other: int) -> int:
-    return min(one + other, TOO_MANY)
+def _capped_sum(one: int, other: int) -> int:
+    return min(one + other, COUNT_CEILING)
 
 
-_IN_WORDS = {
+_LIMIT_DESCRIPTIONS = {
     "depth": "levels",
     "fields": "fields, with its fragments written out",
     "aliases": "aliases",
@@ -69,25 +69,27 @@ _IN_WORDS = {
     "roots": "root fields",
     "values": "values to answer, lists at their longest",
 }
-LIMITS = Size(depth=10, fields=400, aliases=15, directives=20, roots=15, values=20_000)
+DOCUMENT_LIMITS = DocumentCost(
+    depth=10, fields=400, aliases=15, directives=20, roots=15, values=20_000
+)
 
 
-_Directed = (
+_NodeWithDirectives = (
     SelectionNode | OperationDefinitionNode | FragmentDefinitionNode | VariableDefinitionNode
 )
 
 
-def excess(schema: GraphQLSchema, document: DocumentNode) -> str | None:
+def exceeded_limit(schema: GraphQLSchema, document: DocumentNode) -> str | None:
     """The first limit that a part of the document exceeds, in words; None if none is."""
-    measure = _Measure(schema, document)
-    for size in measure.all():
-        for name in Size.__slots__:
-            if getattr(size, name) > getattr(LIMITS, name):
-                return f"A document has at most {getattr(LIMITS, name)} {_IN_WORDS[name]}."
+    measure = _CostVisitor(schema, document)
+    for size in measure.all_costs():
+        for name in DocumentCost.__slots__:
+            if getattr(size, name) > getattr(DOCUMENT_LIMITS, name):
+                return f"A document has at most {getattr(DOCUMENT_LIMITS, name)} {_LIMIT_DESCRIPTIONS[name]}."
     return None
 
 
-class _Measure:
+class _CostVisitor:
     def __init__(self, schema: GraphQLSchema, document: DocumentNode) -> None:
         self._schema = schema
         self._definitions = document.definitions
@@ -96,59 +98,63 @@ class _Measure:
             for node in document.definitions
             if isinstance(node, FragmentDefinitionNode)
         }
-        self._measured: dict[str, Size] = {}
+        self._fragment_costs: dict[str, DocumentCost] = {}
 
-    def all(self) -> Iterator[Size]:
+    def all_costs(self) -> Iterator[DocumentCost]:
         for node in self._definitions:
             if isinstance(node, OperationDefinitionNode):
-                yield self._operation(node)
+                yield self._operation_cost(node)
         # What no operation uses is refused by validation, at a price.
-        for name in self._fragments.keys() - self._measured.keys():
-            yield replace(self._fragment(name), roots=0)
+        for name in self._fragments.keys() - self._fragment_costs.keys():
+            yield replace(self._fragment_cost(name), roots=0)
 
-    def _operation(self, node: OperationDefinitionNode) -> Size:
-        size = _directives(node, *(node.variable_definitions or ()))
+    def _operation_cost(self, node: OperationDefinitionNode) -> DocumentCost:
+        size = _directive_cost(node, *(node.variable_definitions or ()))
         root = self._schema.get_root_type(node.operation)
-        return size.beside(self._selection(node.selection_set, root))
+        return size.plus(self._selection_cost(node.selection_set, root))
 
-    def _selection(
+    def _selection_cost(
         self, selection_set: SelectionSetNode | None, parent: GraphQLNamedType | None
-    ) -> Size:
-        size = Size()
+    ) -> DocumentCost:
+        size = DocumentCost()
         for node in selection_set.selections if selection_set else ():
-            size = size.beside(_directives(node))
+            size = size.plus(_directive_cost(node))
             match node:
                 case FieldNode():
-                    size = size.beside(self._field(node, parent))
+                    size = size.plus(self._field_cost(node, parent))
                 case InlineFragmentNode(type_condition=condition):
                     inner = self._schema.get_type(condition.name.value) if condition else parent
-                    size = size.beside(self._selection(node.selection_set, inner))
+                    size = size.plus(self._selection_cost(node.selection_set, inner))
                 case FragmentSpreadNode():
-                    size = size.beside(self._fragment(node.name.value))
+                    size = size.plus(self._fragment_cost(node.name.value))
         return size
 
-    def _field(self, node: FieldNode, parent: GraphQLNamedType | None) -> Size:
+    def _field_cost(self, node: FieldNode, parent: GraphQLNamedType | None) -> DocumentCost:
         name = node.name.value
         # Validation refuses what is no field; until then it is one without lists.
         field = self._schema.get_field(parent, name) if is_composite_type(parent) else None
-        inner = self._selection(node.selection_set, get_named_type(field.type) if field else None)
+        inner = self._selection_cost(
+            node.selection_set, get_named_type(field.type) if field else None
+        )
         # Introspection nests deeply by nature, and its answer is the same for everyone.
         depth = 0 if name.startswith("__") else inner.depth + 1
-        aliases = _sum(inner.aliases, 1 if node.alias else 0)
-        times = items(field, node, parent) if field and parent else 1
-        values = min(times * _sum(inner.values, 1), TOO_MANY)
-        return Size(depth, _sum(inner.fields, 1), aliases, inner.directives, 1, values)
+        aliases = _capped_sum(inner.aliases, 1 if node.alias else 0)
+        times = estimated_list_size(field, node, parent) if field and parent else 1
+        values = min(times * _capped_sum(inner.values, 1), COUNT_CEILING)
+        return DocumentCost(
+            depth, _capped_sum(inner.fields, 1), aliases, inner.directives, 1, values
+        )
 
-    def _fragment(self, name: str) -> Size:
-        if name not in self._measured:
+    def _fragment_cost(self, name: str) -> DocumentCost:
+        if name not in self._fragment_costs:
             # A fragment inside itself counts as nothing here: validation refuses it afterwards.
-            self._measured[name] = Size()
+            self._fragment_costs[name] = DocumentCost()
             if (fragment := self._fragments.get(name)) is not None:
                 parent = self._schema.get_type(fragment.type_condition.name.value)
-                size = self._selection(fragment.selection_set, parent)
-                self._measured[name] = size.beside(_directives(fragment))
-        return self._measured[name]
+                size = self._selection_cost(fragment.selection_set, parent)
+                self._fragment_costs[name] = size.plus(_directive_cost(fragment))
+        return self._fragment_costs[name]
 
 
-def _directives(*nodes: _Directed) -> Size:
-    return Size(directives=sum(len(node.directives or ()) for node in nodes))
+def _directive_cost(*nodes: _NodeWithDirectives) -> DocumentCost:
+    return DocumentCost(directives=sum(len(node.directives or ()) for node in nodes))

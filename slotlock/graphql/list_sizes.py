@@ -14,36 +14,36 @@ from graphql import (
 )
 
 # The longest page of a list, and as many ids at once.
-MAX_ITEMS = 100
+MAX_LIST_SIZE = 100
 # A list that is no page: meetings of a course, changes of a booking, members of a team. Few have
 # more items, and none can be asked for longer than it is.
-USUAL_ITEMS = 5
+DEFAULT_LIST_SIZE = 5
 
 
-def items(field: GraphQLField, node: FieldNode, parent: GraphQLNamedType) -> int:
+def estimated_list_size(field: GraphQLField, node: FieldNode, parent: GraphQLNamedType) -> int:
     """At most so many items are answered by a field; 1 for one that is no list."""
     if "first" in field.args:
-        return _first(field, node)
+        return _requested_page_size(field, node)
     # Of a connection (a type so named, by the Relay specification) the page has been counted.
     if not is_list_type(get_nullable_type(field.type)) or parent.name.endswith("Connection"):
         return 1
-    return _ids(node) if "ids" in field.args else USUAL_ITEMS
+    return _requested_id_count(node) if "ids" in field.args else DEFAULT_LIST_SIZE
 
 
-def _first(field: GraphQLField, node: FieldNode) -> int:
+def _requested_page_size(field: GraphQLField, node: FieldNode) -> int:
     for argument in node.arguments or ():
         if argument.name.value == "first":
             # What a variable will be is not known here, and its default is no bound.
             literal = argument.value
-            if isinstance(literal, IntValueNode) and len(literal.value) <= len(str(MAX_ITEMS)):
-                return min(max(int(literal.value), 1), MAX_ITEMS)
-            return MAX_ITEMS
+            if isinstance(literal, IntValueNode) and len(literal.value) <= len(str(MAX_LIST_SIZE)):
+                return min(max(int(literal.value), 1), MAX_LIST_SIZE)
+            return MAX_LIST_SIZE
     default = field.args["first"].default_value
-    return default if isinstance(default, int) else MAX_ITEMS
+    return default if isinstance(default, int) else MAX_LIST_SIZE
 
 
-def _ids(node: FieldNode) -> int:
+def _requested_id_count(node: FieldNode) -> int:
     for argument in node.arguments or ():
         if isinstance(argument.value, ListValueNode):
-            return min(len(argument.value.values), MAX_ITEMS)
-    return MAX_ITEMS
+            return min(len(argument.value.values), MAX_LIST_SIZE)
+    return MAX_LIST_SIZE

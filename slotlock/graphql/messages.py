@@ -8,12 +8,12 @@ def is_object_or_null(payload: object) -> TypeGuard[dict[str, Any] | None]:
     return payload is None or isinstance(payload, dict)
 
 
-def is_id(operation_id: object) -> TypeGuard[str]:
+def is_operation_id(operation_id: object) -> TypeGuard[str]:
     """Whether an operation can be called so."""
     return isinstance(operation_id, str) and operation_id != ""
 
 
-def is_request(payload: object) -> TypeGuard[dict[str, Any]]:
+def is_subscribe_payload(payload: object) -> TypeGuard[dict[str, Any]]:
     """Whether a payload has the parts of a GraphQL request, whatever they say."""
     return (
         isinstance(payload, dict)

@@ -11,35 +11,39 @@ from slotlock.graphql.types.teams import Team
 from slotlock.graphql.types.tickets import Ticket
 
 
-async def load_node(context: Context, gid: str) -> Node | None:
+async def load_node(context: Context, global_id: str) -> Node | None:
     """What an id names; None when there is no such thing for this caller."""
-    viewer = context.reader
-    if slot_id := ids.slot_id_of(gid):
+    viewer = context.viewer
+    if slot_id := ids.parse_slot_id(global_id):
         slot = await context.slots.load(slot_id)
-        return Slot.of(slot, viewer) if slot else None
-    if named := ids.booking_id_of(gid):
-        found = await reading.find_booking(context.desk, *named, context.caller)
-        return Booking.of(found[0], Slot.of(found[1], viewer), viewer) if found else None
-    if user_id := ids.user_id_of(gid):
+        return Slot.from_domain(slot, viewer) if slot else None
+    if named := ids.parse_booking_id(global_id):
+        found = await reading.find_booking(context.services, *named, context.caller)
+        return (
+            Booking.from_domain(found[0], Slot.from_domain(found[1], viewer), viewer)
+            if found
+            else None
+        )
+    if user_id := ids.parse_user_id(global_id):
         caller = context.caller
-        if not (caller.organises or caller.user_id == user_id):
+        if not (caller.is_organizer or caller.user_id == user_id):
             return None
         user = await context.users.load(user_id)
-        return User.of(user, caller) if user else None
-    if campaign_id := ids.campaign_id_of(gid):
-        campaign = await campaigns.find(context.desk, campaign_id, viewer)
-        return Campaign.of(campaign) if campaign else None
-    if team_id := ids.team_id_of(gid):
-        team = await teams.find(context.desk, team_id, context.caller.user_id)
-        return Team.of(team) if team else None
-    if ref := ids.ticket_of(gid):
-        ticket = await tickets.find_ticket(context.desk, ref, context.caller)
-        return Ticket.of(ticket, context.caller) if ticket else None
-    return await _session(context, gid) if ids.session_of(gid) else None
+        return User.from_domain(user, caller) if user else None
+    if campaign_id := ids.parse_campaign_id(global_id):
+        campaign = await campaigns.find(context.services, campaign_id, viewer)
+        return Campaign.from_domain(campaign) if campaign else None
+    if team_id := ids.parse_team_id(global_id):
+        team = await teams.find(context.services, team_id, context.caller.user_id)
+        return Team.from_domain(team) if team else None
+    if ref := ids.parse_ticket_id(global_id):
+        ticket = await tickets.find_ticket(context.services, ref, context.caller)
+        return Ticket.from_domain(ticket, context.caller) if ticket else None
+    return await _load_session(context, global_id) if ids.parse_session_id(global_id) else None
 
 
-async def _session(context: Context, gid: str) -> OpenSession | None:
+async def _load_session(context: Context, global_id: str) -> OpenSession | None:
     caller = context.caller
     theirs = await context.sessions.load(caller.user_id)
-    shown = (OpenSession.of(session, caller.user_id) for session in theirs)
-    return next((session for session in shown if session.id == gid), None)
+    shown = (OpenSession.from_domain(session, caller.user_id) for session in theirs)
+    return next((session for session in shown if session.id == global_id), None)

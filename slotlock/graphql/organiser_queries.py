@@ -8,20 +8,20 @@ from strawberry import argument, field
 
 from slotlock.desk import organising as desk
 from slotlock.domain.campaigns import CampaignNotFound
-from slotlock.domain.figures import CampaignFigures as Figures
+from slotlock.domain.figures import CampaignStatistics as Figures
 from slotlock.domain.figures import Interval, TooManyPoints
 from slotlock.domain.terms import CampaignId
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
-from slotlock.graphql.errors import Code, RefusedError
-from slotlock.graphql.people_queries import address_of, checked_group
-from slotlock.graphql.types.connections import DEFAULT_FIRST, After, First, checked_first
-from slotlock.graphql.types.figures import CampaignFigures
-from slotlock.graphql.types.unplaced import UNPLACED, UnplacedConnection, unplaced_page
+from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.people_queries import decode_email, require_valid_group
+from slotlock.graphql.types.connections import DEFAULT_FIRST, After, First, require_valid_first
+from slotlock.graphql.types.figures import CampaignStatistics
+from slotlock.graphql.types.unplaced import UNPLACED_CURSOR, UnplacedConnection, unplaced_connection
 
 
 @strawberry.input(description="Over which time figures are wanted, at most 1000 points.")
-class OverTimeInput:
+class TimeSeriesInput:
     every: Interval = field(
         default=Interval.HOUR, description="How much time one point stands for."
     )
@@ -36,37 +36,37 @@ class OverTimeInput:
         "1000 points reach.",
     )
 
-    def as_domain(self) -> desk.OverTime:
+    def to_domain(self) -> desk.TimeSeriesOptions:
         """The same as the desk knows it."""
-        return desk.OverTime(self.every, self.from_, self.until)
+        return desk.TimeSeriesOptions(self.every, self.from_, self.until)
 
 
 CampaignIdArgument = Annotated[strawberry.ID, argument(description="The campaign.")]
-OverTimeArgument = Annotated[
-    OverTimeInput | None, argument(description="Asks for what happened over time as well.")
+TimeSeriesArgument = Annotated[
+    TimeSeriesInput | None, argument(description="Asks for what happened over time as well.")
 ]
 
 
 @strawberry.type
-class OrganiserQueries:
+class CampaignReportQueries:
     @field(description="A campaign in figures; null if there is none. Organisers only.")
-    async def campaign_figures(
-        self, info: Info, campaign_id: CampaignIdArgument, over_time: OverTimeArgument = None
-    ) -> CampaignFigures | None:
-        _ = info.context.organiser
-        found = await desk.campaign_figures(
-            info.context.desk,
-            checked_campaign(campaign_id),
-            over_time.as_domain() if over_time else None,
+    async def campaign_statistics(
+        self, info: Info, campaign_id: CampaignIdArgument, time_series: TimeSeriesArgument = None
+    ) -> CampaignStatistics | None:
+        _ = info.context.require_organizer
+        found = await desk.campaign_statistics(
+            info.context.services,
+            require_campaign_id(campaign_id),
+            time_series.to_domain() if time_series else None,
         )
         match found:
             case Figures():
-                return CampaignFigures.of(found)
+                return CampaignStatistics.from_domain(found)
             case CampaignNotFound():
                 return None
             case TooManyPoints():
-                text = f"At most {found.most} points: a shorter time, or longer intervals."
-                raise RefusedError(Code.BAD_USER_INPUT, text)
+                text = f"At most {found.max_points} points: a shorter time, or longer intervals."
+                raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, text)
             case _:
                 assert_never(found)
 
@@ -87,22 +87,22 @@ class OrganiserQueries:
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> UnplacedConnection | None:
-        organiser = info.context.organiser
+        organiser = info.context.require_organizer
         found = await desk.unplaced(
-            info.context.desk,
-            checked_campaign(campaign_id),
-            checked_group(group),
-            checked_first(first),
-            address_of(UNPLACED, after),
+            info.context.services,
+            require_campaign_id(campaign_id),
+            require_valid_group(group),
+            require_valid_first(first),
+            decode_email(UNPLACED_CURSOR, after),
         )
         if isinstance(found, CampaignNotFound):
             return None
-        return unplaced_page(found, organiser, after)
+        return unplaced_connection(found, organiser, after)
 
 
-def checked_campaign(gid: str) -> CampaignId:
+def require_campaign_id(global_id: str) -> CampaignId:
     """The campaign that an id names. Errors: BAD_USER_INPUT."""
-    campaign_id = ids.campaign_id_of(gid)
+    campaign_id = ids.parse_campaign_id(global_id)
     if campaign_id is None:
-        raise RefusedError(Code.BAD_USER_INPUT, "This is no id of a campaign.")
+        raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "This is no id of a campaign.")
     return campaign_id

@@ -19,27 +19,29 @@ from graphql import (
 )
 
 # Some 10 ms. Ten fragments that all ask for the same ten fields have 450.
-MOST_PAIRS = 3_000
+MAX_FIELD_PAIRS = 3_000
 # Fields looked at, each as often as fragments bring it to an operation.
-MOST_FIELDS = 5_000
+MAX_VISITED_FIELDS = 5_000
 
-_Sets = Sequence[SelectionSetNode]
+_SelectionSets = Sequence[SelectionSetNode]
 
 
-def overlap(document: DocumentNode) -> str | None:
+def field_merge_excess(document: DocumentNode) -> str | None:
     """In words that there are more pairs than may be, or None. The document has a size for it."""
-    looked = _Look(document)
+    looked = _MergeCostVisitor(document)
     for definition in document.definitions:
         if isinstance(definition, ExecutableDefinitionNode):
-            looked.look([definition.selection_set], frozenset())
-        if looked.fields > MOST_FIELDS:
-            return f"The operations of a document have at most {MOST_FIELDS} fields together."
-        if looked.pairs > MOST_PAIRS:
-            return f"A document has at most {MOST_PAIRS} pairs of fields that answer in one place."
+            looked.visit([definition.selection_set], frozenset())
+        if looked.fields > MAX_VISITED_FIELDS:
+            return (
+                f"The operations of a document have at most {MAX_VISITED_FIELDS} fields together."
+            )
+        if looked.pairs > MAX_FIELD_PAIRS:
+            return f"A document has at most {MAX_FIELD_PAIRS} pairs of fields that answer in one place."
     return None
 
 
-class _Look:
+class _MergeCostVisitor:
     def __init__(self, document: DocumentNode) -> None:
         self.pairs = 0
         self.fields = 0
@@ -49,25 +51,25 @@ class _Look:
             if isinstance(node, FragmentDefinitionNode)
         }
 
-    def look(self, selection_sets: _Sets, inside: Set[str]) -> None:
+    def visit(self, selection_sets: _SelectionSets, enclosing_fragments: Set[str]) -> None:
         """Count what is answered in one place, and in the places inside it."""
         by_key: dict[str, list[tuple[FieldNode, Set[str]]]] = defaultdict(list)
-        for field, where in self._fields(selection_sets, inside):
+        for field, where in self._collect_fields(selection_sets, enclosing_fragments):
             by_key[(field.alias or field.name).value].append((field, where))
         for fields in by_key.values():
             self.fields += len(fields)
             self.pairs += len(fields) * (len(fields) - 1) // 2
             inner = [field.selection_set for field, _ in fields if field.selection_set]
-            if inner and self.pairs <= MOST_PAIRS and self.fields <= MOST_FIELDS:
-                self.look(inner, frozenset().union(*(where for _, where in fields)))
+            if inner and self.pairs <= MAX_FIELD_PAIRS and self.fields <= MAX_VISITED_FIELDS:
+                self.visit(inner, frozenset().union(*(where for _, where in fields)))
 
-    def _fields(
-        self, selection_sets: _Sets, inside: Set[str]
+    def _collect_fields(
+        self, selection_sets: _SelectionSets, enclosing_fragments: Set[str]
     ) -> Iterator[tuple[FieldNode, Set[str]]]:
         # Once a place, whoever spreads it; inside itself it is refused by validation.
-        spread: set[str] = set(inside)
+        spread: set[str] = set(enclosing_fragments)
         waiting: list[tuple[SelectionNode, Set[str]]] = [
-            (node, inside) for each in selection_sets for node in each.selections
+            (node, enclosing_fragments) for each in selection_sets for node in each.selections
         ]
         while waiting:
             node, where = waiting.pop()

@@ -15,8 +15,8 @@ from slotlock.domain.slots import Slot as DomainSlot
 from slotlock.domain.slots import SlotKind, SlotStatus
 from slotlock.graphql import ids
 from slotlock.graphql.context import Context, Info
-from slotlock.graphql.cursors import id_of, position_cursor, position_of, sealed
-from slotlock.graphql.errors import Code, RefusedError
+from slotlock.graphql.cursors import decode_id, decode_position, encode_cursor, encode_position
+from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.nodes import load_node
 from slotlock.graphql.types.connections import (
     DEFAULT_FIRST,
@@ -25,15 +25,19 @@ from slotlock.graphql.types.connections import (
     BookingConnection,
     First,
     SlotConnection,
-    checked_first,
+    require_valid_first,
 )
 from slotlock.graphql.types.people import Node, User
 from slotlock.graphql.types.slots import Booking, Slot
 
 # The lists, as their cursors know them.
-SLOTS, MINE, MINE_ENDED = "slots", "myBookings", "myEndedBookings"
-ROSTER, HISTORY = "slotRoster", "slotHistory"
-MAX_TEXT = 200
+SLOTS_CURSOR, MY_BOOKINGS_CURSOR, MY_ENDED_BOOKINGS_CURSOR = (
+    "slots",
+    "myBookings",
+    "myEndedBookings",
+)
+SLOT_ROSTER_CURSOR, SLOT_HISTORY_CURSOR = "slotRoster", "slotHistory"
+MAX_SEARCH_TEXT = 200
 
 
 @strawberry.input(description="Which slots; a field that is left out asks for nothing.")
@@ -52,20 +56,24 @@ class SlotsFilter:
         default=SlotStatus.PUBLISHED, description="Drafts are for organisers only."
     )
 
-    def as_domain(self, context: Context) -> SlotFilter:
+    def to_domain(self, context: Context) -> SlotFilter:
         """The same as the desk knows it. Errors: BAD_USER_INPUT, and FORBIDDEN for drafts."""
         if self.status is SlotStatus.DRAFT:
-            _ = context.organiser
-        campaign_id = ids.campaign_id_of(self.campaign_id or "")
-        series_id = ids.series_id_of(self.series_id or "")
+            _ = context.require_organizer
+        campaign_id = ids.parse_campaign_id(self.campaign_id or "")
+        series_id = ids.parse_series_id(self.series_id or "")
         if (self.campaign_id is not None and campaign_id is None) or (
             self.series_id is not None and series_id is None
         ):
-            raise RefusedError(Code.BAD_USER_INPUT, "There is no such campaign or series.")
-        viewer = context.reader
+            raise GraphQLRequestError(
+                ErrorCode.BAD_USER_INPUT, "There is no such campaign or series."
+            )
+        viewer = context.viewer
         text = (self.text or "").strip()
-        if len(text) > MAX_TEXT:
-            raise RefusedError(Code.BAD_USER_INPUT, f"`text` has at most {MAX_TEXT} characters.")
+        if len(text) > MAX_SEARCH_TEXT:
+            raise GraphQLRequestError(
+                ErrorCode.BAD_USER_INPUT, f"`text` has at most {MAX_SEARCH_TEXT} characters."
+            )
         return SlotFilter(
             status=self.status,
             starts_from=self.starts_from,
@@ -74,24 +82,24 @@ class SlotsFilter:
             kind=self.kind,
             campaign_id=campaign_id,
             series_id=series_id,
-            unpublished_campaigns=viewer is not None and viewer.organises,
-            with_places_left=self.only_with_places_left,
+            include_unpublished_campaigns=viewer is not None and viewer.is_organizer,
+            only_with_places_left=self.only_with_places_left,
         )
 
 
-FilterArgument = Annotated[SlotsFilter | None, argument(description="Which slots.")]
+SlotsFilterArgument = Annotated[SlotsFilter | None, argument(description="Which slots.")]
 OrderArgument = Annotated[SlotOrder, argument(description="In which order.")]
 IdArgument = Annotated[strawberry.ID, argument(description="The id of any `Node`.")]
 IdsArgument = Annotated[list[strawberry.ID], argument(description="Up to 100 ids.")]
 
 
 @strawberry.type(description="What can be read.")
-class Query:
+class SlotQueries:
     @field(description="The caller, or null without identity.")
     async def me(self, info: Info) -> User | None:
-        caller = info.context.known_caller
+        caller = info.context.optional_caller
         user = await info.context.users.load(caller.user_id) if caller else None
-        return User.in_full(user) if user else None
+        return User.for_self(user) if user else None
 
     @field(description="A slot by its id.")
     async def slot(self, info: Info, id: IdArgument) -> Slot | None:  # noqa: A002
@@ -102,20 +110,23 @@ class Query:
     async def slots(
         self,
         info: Info,
-        filter: FilterArgument = None,  # noqa: A002
+        filter: SlotsFilterArgument = None,  # noqa: A002
         order_by: OrderArgument = SlotOrder.START_ASC,
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> SlotConnection:
         context = info.context
-        viewer = context.reader
-        wanted = (filter or SlotsFilter()).as_domain(context)
-        position = position_of(SLOTS, after)
+        viewer = context.viewer
+        wanted = (filter or SlotsFilter()).to_domain(context)
+        position = decode_position(SLOTS_CURSOR, after)
         page = await reading.list_slots(
-            context.desk, wanted, order_by, checked_first(first), position, viewer
+            context.services, wanted, order_by, require_valid_first(first), position, viewer
         )
-        items = [(_cursor(SLOTS, slot), Slot.of(slot, viewer)) for slot in page.items]
-        return SlotConnection.of(items, more=page.more, after=after)
+        items = [
+            (_slot_cursor(SLOTS_CURSOR, slot), Slot.from_domain(slot, viewer))
+            for slot in page.items
+        ]
+        return SlotConnection.from_items(items, has_more=page.has_more, after=after)
 
     @field(
         description="The caller's bookings that take a place, and those in slots that were called "
@@ -126,11 +137,17 @@ class Query:
     ) -> BookingConnection:
         caller = info.context.caller
         page: Page[DomainSlot] = await reading.list_bookings(
-            info.context.desk, caller, checked_first(first), position_of(MINE, after)
+            info.context.services,
+            caller,
+            require_valid_first(first),
+            decode_position(MY_BOOKINGS_CURSOR, after),
         )
-        mirrored = [(_cursor(MINE, slot), Slot.of(slot, caller).my_booking) for slot in page.items]
+        mirrored = [
+            (_slot_cursor(MY_BOOKINGS_CURSOR, slot), Slot.from_domain(slot, caller).my_booking)
+            for slot in page.items
+        ]
         items = [(cursor, booking) for cursor, booking in mirrored if booking is not None]
-        return BookingConnection.of(items, more=page.more, after=after)
+        return BookingConnection.from_items(items, has_more=page.has_more, after=after)
 
     @field(
         description="The caller's bookings that were cancelled, moved or ran out, the latest first."
@@ -139,16 +156,22 @@ class Query:
         self, info: Info, first: First = DEFAULT_FIRST, after: After = None
     ) -> BookingConnection:
         caller = info.context.caller
-        page, slots = await reading.list_ended(
-            info.context.desk, caller, checked_first(first), position_of(MINE_ENDED, after)
+        page, slots = await reading.list_ended_bookings(
+            info.context.services,
+            caller,
+            require_valid_first(first),
+            decode_position(MY_ENDED_BOOKINGS_CURSOR, after),
         )
-        mirrored = {slot_id: Slot.of(slot, caller) for slot_id, slot in slots.items()}
+        mirrored = {slot_id: Slot.from_domain(slot, caller) for slot_id, slot in slots.items()}
         items = [
-            (_ended_cursor(MINE_ENDED, b), Booking.of(b, mirrored[b.slot_id], caller))
+            (
+                _ended_booking_cursor(MY_ENDED_BOOKINGS_CURSOR, b),
+                Booking.from_domain(b, mirrored[b.slot_id], caller),
+            )
             for b in page.items
             if b.slot_id in mirrored
         ]
-        return BookingConnection.of(items, more=page.more, after=after)
+        return BookingConnection.from_items(items, has_more=page.has_more, after=after)
 
     @field(description="Who has a place in a slot, in the order they booked. Organisers only.")
     async def slot_roster(
@@ -158,17 +181,20 @@ class Query:
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> BookingConnection | None:
-        organiser = info.context.organiser
-        many, last = checked_first(first), id_of(ROSTER, after)
-        found = ids.slot_id_of(slot_id)
-        seen = found and await reading.roster(
-            info.context.desk, found, many, BookingId(last) if last else None
+        organiser = info.context.require_organizer
+        many, last = require_valid_first(first), decode_id(SLOT_ROSTER_CURSOR, after)
+        found = ids.parse_slot_id(slot_id)
+        seen = found and await reading.slot_roster(
+            info.context.services, found, many, BookingId(last) if last else None
         )
         if not seen:
             return None
-        slot = Slot.of(seen[0], organiser)
-        items = [(sealed(ROSTER, b.id), Booking.of(b, slot, organiser)) for b in seen[1].items]
-        return BookingConnection.of(items, more=seen[1].more, after=after)
+        slot = Slot.from_domain(seen[0], organiser)
+        items = [
+            (encode_cursor(SLOT_ROSTER_CURSOR, b.id), Booking.from_domain(b, slot, organiser))
+            for b in seen[1].items
+        ]
+        return BookingConnection.from_items(items, has_more=seen[1].has_more, after=after)
 
     @field(description="Bookings of a slot that ended, in the order they did. Organisers only.")
     async def slot_history(
@@ -178,15 +204,18 @@ class Query:
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> BookingConnection | None:
-        organiser = info.context.organiser
-        many, position = checked_first(first), position_of(HISTORY, after)
-        found = ids.slot_id_of(slot_id)
-        seen = found and await reading.ended_bookings(info.context.desk, found, many, position)
+        organiser = info.context.require_organizer
+        many, position = require_valid_first(first), decode_position(SLOT_HISTORY_CURSOR, after)
+        found = ids.parse_slot_id(slot_id)
+        seen = found and await reading.slot_history(info.context.services, found, many, position)
         if not seen:
             return None
-        slot = Slot.of(seen[0], organiser)
-        items = [(_ended_cursor(HISTORY, b), Booking.of(b, slot, organiser)) for b in seen[1].items]
-        return BookingConnection.of(items, more=seen[1].more, after=after)
+        slot = Slot.from_domain(seen[0], organiser)
+        items = [
+            (_ended_booking_cursor(SLOT_HISTORY_CURSOR, b), Booking.from_domain(b, slot, organiser))
+            for b in seen[1].items
+        ]
+        return BookingConnection.from_items(items, has_more=seen[1].has_more, after=after)
 
     @field(
         description="Anything by its id; null when there is none that the caller may see. What "
@@ -201,24 +230,28 @@ class Query:
     )
     async def nodes(self, info: Info, ids: IdsArgument) -> list[Node | None]:
         if len(ids) > MAX_FIRST:
-            raise RefusedError(Code.BAD_USER_INPUT, f"At most {MAX_FIRST} ids at once.")
-        found = await asyncio.gather(*(_node_or_refusal(info.context, gid) for gid in ids))
-        refused = next((each for each in found if isinstance(each, RefusedError)), None)
-        shown = [None if isinstance(n, RefusedError) and n is not refused else n for n in found]
+            raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, f"At most {MAX_FIRST} ids at once.")
+        found = await asyncio.gather(*(_load_node_or_error(info.context, gid) for gid in ids))
+        refused = next((each for each in found if isinstance(each, GraphQLRequestError)), None)
+        shown = [
+            None if isinstance(n, GraphQLRequestError) and n is not refused else n for n in found
+        ]
         # The executor makes null and an error of an exception in a list.
         return cast("list[Node | None]", shown)
 
 
-async def _node_or_refusal(context: Context, gid: str) -> Node | RefusedError | None:
+async def _load_node_or_error(
+    context: Context, global_id: str
+) -> Node | GraphQLRequestError | None:
     try:
-        return await load_node(context, gid)
-    except RefusedError as refusal:
+        return await load_node(context, global_id)
+    except GraphQLRequestError as refusal:
         return refusal
 
 
-def _cursor(of: str, slot: DomainSlot) -> str:
-    return position_cursor(of, Position(slot.start, slot.id))
+def _slot_cursor(list_name: str, slot: DomainSlot) -> str:
+    return encode_position(list_name, Position(slot.start, slot.id))
 
 
-def _ended_cursor(of: str, booking: DomainBooking) -> str:
-    return position_cursor(of, Position(booking.ended_at or booking.created_at, booking.id))
+def _ended_booking_cursor(list_name: str, booking: DomainBooking) -> str:
+    return encode_position(list_name, Position(booking.ended_at or booking.created_at, booking.id))

@@ -42,7 +42,7 @@ def parse_zone(value: object) -> str:
     return value
 
 
-def parse_address(value: object) -> str:
+def parse_email_address(value: object) -> str:
     """Any text: whether it is an address is answered as data, beside the other fields."""
     if not isinstance(value, str):
         raise ValueError("an e-mail address is a string")  # noqa: TRY004
@@ -132,7 +132,7 @@ SCALARS: dict[object, ScalarDefinition] = {
         "An e-mail address, kept and answered in lower case and one form of Unicode. Any text can "
         "be sent: one that is no address is told by `InvalidInput`, or is nobody's.",
         str,
-        parse_address,
+        parse_email_address,
         "https://www.rfc-editor.org/rfc/rfc5321",
     ),
 }

@@ -9,19 +9,19 @@ from slotlock.graphql.audit_queries import AuditQueries
 from slotlock.graphql.calendar_addresses import CalendarMutations, CalendarQueries
 from slotlock.graphql.campaign_queries import CampaignQueries
 from slotlock.graphql.mutations.accounts import AccountMutations
-from slotlock.graphql.mutations.booked import BookedMutations
+from slotlock.graphql.mutations.booked import BookingChangeMutations
 from slotlock.graphql.mutations.booking import BookingMutations
 from slotlock.graphql.mutations.campaigns import CampaignMutations
 from slotlock.graphql.mutations.own_sessions import OwnSessionMutations, OwnSessionQueries
-from slotlock.graphql.mutations.people import PeopleMutations
-from slotlock.graphql.mutations.queueing import QueueMutations, QueueQueries
+from slotlock.graphql.mutations.people import UserMutations
+from slotlock.graphql.mutations.queueing import TicketMutations, TicketQueries
 from slotlock.graphql.mutations.series import SeriesMutations
 from slotlock.graphql.mutations.slots import SlotMutations
 from slotlock.graphql.mutations.teams import TeamMutations
 from slotlock.graphql.mutations.waitlist import WaitlistMutations
-from slotlock.graphql.organiser_queries import OrganiserQueries
-from slotlock.graphql.people_queries import PeopleQueries
-from slotlock.graphql.queries import Query as SlotQueries
+from slotlock.graphql.organiser_queries import CampaignReportQueries
+from slotlock.graphql.people_queries import UserQueries
+from slotlock.graphql.queries import SlotQueries as SlotQueries
 from slotlock.graphql.scalars import SCALARS
 from slotlock.graphql.subscriptions import Subscription
 from slotlock.graphql.team_queries import TeamQueries
@@ -30,13 +30,13 @@ Query = merge_types(
     "Query",
     (
         SlotQueries,
-        QueueQueries,
+        TicketQueries,
         CampaignQueries,
         TeamQueries,
-        PeopleQueries,
+        UserQueries,
         OwnSessionQueries,
         CalendarQueries,
-        OrganiserQueries,
+        CampaignReportQueries,
         AuditQueries,
     ),
 )
@@ -47,14 +47,14 @@ Mutation = merge_types(
         AccountMutations,
         OwnSessionMutations,
         BookingMutations,
-        QueueMutations,
-        BookedMutations,
+        TicketMutations,
+        BookingChangeMutations,
         WaitlistMutations,
         SlotMutations,
         CampaignMutations,
         SeriesMutations,
         TeamMutations,
-        PeopleMutations,
+        UserMutations,
         CalendarMutations,
     ),
 )
@@ -69,4 +69,4 @@ schema = strawberry.Schema(
 
 # Strawberry builds the schema; documents are parsed, checked and executed by graphql-core directly,
 # so that each distinct text is parsed and checked once (docs/decisions).
-executable: GraphQLSchema = schema._schema
+executable_schema: GraphQLSchema = schema._schema

@@ -10,11 +10,11 @@ from strawberry import argument
 from slotlock.desk import reading, tickets
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
-from slotlock.graphql.errors import Code, RefusedError
+from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.types.events import BookingEvent, SlotAvailability
 from slotlock.graphql.types.tickets import Ticket
 
-MAX_WATCHED = 100
+MAX_WATCHED_SLOTS = 100
 
 
 @strawberry.type(description="What can be watched.")
@@ -31,19 +31,21 @@ class Subscription:
         ],
     ) -> AsyncGenerator[SlotAvailability, None]:
         context = info.context
-        if not 1 <= len(slot_ids) <= MAX_WATCHED:
-            raise RefusedError(Code.BAD_USER_INPUT, f"1 to {MAX_WATCHED} slots can be watched.")
-        wanted = {gid: ids.slot_id_of(gid) for gid in slot_ids}
+        if not 1 <= len(slot_ids) <= MAX_WATCHED_SLOTS:
+            raise GraphQLRequestError(
+                ErrorCode.BAD_USER_INPUT, f"1 to {MAX_WATCHED_SLOTS} slots can be watched."
+            )
+        wanted = {gid: ids.parse_slot_id(gid) for gid in slot_ids}
         named = [slot_id for slot_id in wanted.values() if slot_id]
-        found = await reading.find_slots(context.desk, named, context.reader)
+        found = await reading.find_slots(context.services, named, context.viewer)
         if missing := next((gid for gid, slot_id in wanted.items() if slot_id not in found), None):
-            raise RefusedError(Code.BAD_USER_INPUT, f"There is no slot {missing[:64]}.")
+            raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, f"There is no slot {missing[:64]}.")
         async with (
-            context.desk.board.watching(named) as watch,
+            context.services.availability.subscribe(named) as watch,
             aclosing(watch.states()) as states,
         ):
             async for state in states:
-                yield SlotAvailability.of(state)
+                yield SlotAvailability.from_domain(state)
 
     @strawberry.subscription(
         description="What others and the clock do to the caller's bookings, from now on: a place "
@@ -53,11 +55,11 @@ class Subscription:
         context = info.context
         caller = context.caller
         async with (
-            context.desk.personal.watching(caller.user_id) as watch,
-            aclosing(watch.news()) as events,
+            context.services.booking_events.subscribe(caller.user_id) as watch,
+            aclosing(watch.events()) as events,
         ):
             async for news in events:
-                yield BookingEvent.of(news, caller)
+                yield BookingEvent.from_domain(news, caller)
 
     @strawberry.subscription(
         description="First where a ticket stands, then every newer place in line, in the end its "
@@ -69,12 +71,12 @@ class Subscription:
         id: Annotated[strawberry.ID, argument(description="The ticket.")],  # noqa: A002
     ) -> AsyncGenerator[Ticket, None]:
         context = info.context
-        caller, ref = context.caller, ids.ticket_of(id)
-        if ref is None or await tickets.find_ticket(context.desk, ref, caller) is None:
-            raise RefusedError(Code.BAD_USER_INPUT, f"There is no ticket {id[:128]}.")
+        caller, ref = context.caller, ids.parse_ticket_id(id)
+        if ref is None or await tickets.find_ticket(context.services, ref, caller) is None:
+            raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, f"There is no ticket {id[:128]}.")
         async with (
-            context.desk.tickets.watching(ref) as watch,
+            context.services.ticket_updates.subscribe(ref) as watch,
             aclosing(watch.states()) as states,
         ):
             async for state in states:
-                yield Ticket.of(state, caller)
+                yield Ticket.from_domain(state, caller)

@@ -12,10 +12,10 @@ from slotlock.graphql.types.teams import Team, TeamInvitation
 class TeamQueries:
     @field(description="The teams that the caller is in, the oldest first; at most 100.")
     async def my_teams(self, info: Info) -> list[Team]:
-        teams = await desk.list_teams(info.context.desk, info.context.caller.user_id)
-        return [Team.of(team) for team in teams]
+        teams = await desk.list_teams(info.context.services, info.context.caller.user_id)
+        return [Team.from_domain(team) for team in teams]
 
     @field(description="The open invitations to the caller's address, by team; at most 100.")
     async def my_team_invitations(self, info: Info) -> list[TeamInvitation]:
-        found = await desk.list_invitations(info.context.desk, info.context.caller.user_id)
-        return [TeamInvitation.of(team, invitation) for team, invitation in found]
+        found = await desk.list_invitations(info.context.services, info.context.caller.user_id)
+        return [TeamInvitation.from_domain(team, invitation) for team, invitation in found]

@@ -14,18 +14,18 @@ from slotlock.domain.availability import Availability
 from slotlock.domain.bookings import Booking, BookingId, BookingRef, SlotId
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import SlotStatus
-from slotlock.stores.listening import Listener
-from slotlock.stores.queue_scripts import MOVED, moved_channel
-from slotlock.stores.redis import RedisLine
-from slotlock.stores.redis_clients import Client
+from slotlock.stores.listening import RedisSubscriber
+from slotlock.stores.queue_scripts import QUEUE_ADVANCED_PREFIX, queue_advanced_channel
+from slotlock.stores.redis import AutoPipeline
+from slotlock.stores.redis_clients import RedisClient
 
 log = logging.getLogger("slotlock.redis")
 
 IDLE_CHANNEL = "slotlock:idle"
-PEOPLE = "slotlock:person:"
+USER_CHANNEL_PREFIX = "slotlock:person:"
 
 
-def announcement(state: Availability) -> tuple[str, bytes]:
+def availability_message(state: Availability) -> tuple[str, bytes]:
     """The channel and the message that tell of this state."""
     fields = (
         state.slot_id,
@@ -35,82 +35,86 @@ def announcement(state: Availability) -> tuple[str, bytes]:
         state.status.value,
         state.at.timestamp(),
     )
-    return _channel(state.slot_id), orjson.dumps(fields)
+    return _availability_channel(state.slot_id), orjson.dumps(fields)
 
 
-class Announcements:
+class SlotEventBus:
     """Tells other processes, and hears what they tell of the slots and people watched here."""
 
     def __init__(
         self,
-        client: Client,
-        line: RedisLine,
-        heard: Callable[[Availability], object],
-        poked: Callable[[UserId, BookingRef], object],
-        moved: Callable[[SlotId, int], object],
+        client: RedisClient,
+        pipeline: AutoPipeline,
+        on_availability: Callable[[Availability], object],
+        on_booking_changed: Callable[[UserId, BookingRef], object],
+        on_queue_advanced: Callable[[SlotId, int], object],
     ) -> None:
-        self._line = line
-        self._heard = heard
-        self._poked = poked
-        self._moved = moved
-        self._listener = Listener(client, self._hear, IDLE_CHANNEL)
+        self._pipeline = pipeline
+        self._on_availability = on_availability
+        self._on_booking_changed = on_booking_changed
+        self._on_queue_advanced = on_queue_advanced
+        self._subscriber = RedisSubscriber(client, self._dispatch, IDLE_CHANNEL)
 
     def start(self) -> None:
         """Begin to listen."""
-        self._listener.start()
+        self._subscriber.start()
 
     async def stop(self) -> None:
         """Stop listening."""
-        await self._listener.stop()
+        await self._subscriber.stop()
 
-    def publish(self, news: Availability) -> None:
+    def publish(self, availability: Availability) -> None:
         """Announce a slot's state to every process, unawaited: whoever misses it heals."""
-        self._line.send("PUBLISH", *announcement(news))
+        self._pipeline.send("PUBLISH", *availability_message(availability))
 
-    def poke(self, bookings: Iterable[Booking]) -> None:
+    def publish_booking_changed(self, bookings: Iterable[Booking]) -> None:
         """Tell every process that something was done to these bookings, unawaited too."""
         for booking in bookings:
             named = orjson.dumps((booking.user_id, booking.slot_id, booking.id))
-            self._line.send("PUBLISH", _person_channel(booking.user_id), named)
+            self._pipeline.send("PUBLISH", _user_channel(booking.user_id), named)
 
-    async def watch(self, slot_ids: set[SlotId]) -> None:
+    async def subscribe_slots(self, slot_ids: set[SlotId]) -> None:
         """Hear of these slots too. A Redis that is away is not an error: the reader heals."""
-        await self._listener.add(set(map(_channel, slot_ids)))
+        await self._subscriber.subscribe(set(map(_availability_channel, slot_ids)))
 
-    async def unwatch(self, slot_ids: set[SlotId]) -> None:
+    async def unsubscribe_slots(self, slot_ids: set[SlotId]) -> None:
         """Hear of these slots no more."""
-        await self._listener.remove(set(map(_channel, slot_ids)))
+        await self._subscriber.unsubscribe(set(map(_availability_channel, slot_ids)))
 
-    async def watch_person(self, user_id: UserId) -> None:
+    async def subscribe_user(self, user_id: UserId) -> None:
         """Hear when something is done for this person."""
-        await self._listener.add({_person_channel(user_id)})
+        await self._subscriber.subscribe({_user_channel(user_id)})
 
-    async def unwatch_person(self, user_id: UserId) -> None:
+    async def unsubscribe_user(self, user_id: UserId) -> None:
         """Hear of this person no more."""
-        await self._listener.remove({_person_channel(user_id)})
+        await self._subscriber.unsubscribe({_user_channel(user_id)})
 
-    async def watch_line(self, slot_id: SlotId) -> None:
+    async def subscribe_queue(self, slot_id: SlotId) -> None:
         """Hear when people leave the line in front of this slot."""
-        await self._listener.add({moved_channel(slot_id)})
+        await self._subscriber.subscribe({queue_advanced_channel(slot_id)})
 
-    async def unwatch_line(self, slot_id: SlotId) -> None:
+    async def unsubscribe_queue(self, slot_id: SlotId) -> None:
         """Hear of this line no more."""
-        await self._listener.remove({moved_channel(slot_id)})
+        await self._subscriber.unsubscribe({queue_advanced_channel(slot_id)})
 
-    def _hear(self, channel: str, data: bytes) -> None:
+    def _dispatch(self, channel: str, data: bytes) -> None:
         try:
-            if channel.startswith(PEOPLE):
+            if channel.startswith(USER_CHANNEL_PREFIX):
                 user_id, slot_id, booking_id = orjson.loads(data)
-                self._poked(UserId(user_id), BookingRef(SlotId(slot_id), BookingId(booking_id)))
-            elif channel.startswith(MOVED):
-                self._moved(SlotId(channel.removeprefix(MOVED)), int(data))
+                self._on_booking_changed(
+                    UserId(user_id), BookingRef(SlotId(slot_id), BookingId(booking_id))
+                )
+            elif channel.startswith(QUEUE_ADVANCED_PREFIX):
+                self._on_queue_advanced(
+                    SlotId(channel.removeprefix(QUEUE_ADVANCED_PREFIX)), int(data)
+                )
             elif channel != IDLE_CHANNEL:
-                self._heard(_state(data))
+                self._on_availability(_to_availability(data))
         except (ValueError, TypeError):
             log.warning("An announcement that is not ours was ignored: %.200r", data)
 
 
-def _state(data: bytes) -> Availability:
+def _to_availability(data: bytes) -> Availability:
     slot_id, version, capacity, remaining, status, at = orjson.loads(data)
     return Availability(
         SlotId(slot_id),
@@ -122,9 +126,9 @@ def _state(data: bytes) -> Availability:
     )
 
 
-def _channel(slot_id: SlotId) -> str:
+def _availability_channel(slot_id: SlotId) -> str:
     return f"slotlock:{{{slot_id}}}:availability"
 
 
-def _person_channel(user_id: UserId) -> str:
-    return f"{PEOPLE}{user_id}"
+def _user_channel(user_id: UserId) -> str:
+    return f"{USER_CHANNEL_PREFIX}{user_id}"

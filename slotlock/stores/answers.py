@@ -17,99 +17,103 @@ from pymongo.errors import BulkWriteError
 
 from slotlock.domain import bookings, meetings, outcomes, record, refusals, slots, terms, tickets
 from slotlock.domain.tickets import RequestLost
-from slotlock.stores.batches import Batches
-from slotlock.stores.gate import Gate, gated
-from slotlock.stores.mongo import ANSWERS_GATE, Database, Document
+from slotlock.stores.batches import Batcher
+from slotlock.stores.gate import ConcurrencyLimiter, limited
+from slotlock.stores.mongo import IDEMPOTENCY_CONCURRENCY, Database, Document
 
 # The promise is a day; the second is for clocks and for clients that are late.
-KEPT_FOR = timedelta(hours=48)
-DUPLICATE = 11000
+RECORD_TTL = timedelta(hours=48)
+DUPLICATE_KEY = 11000
 
 
 @dataclass(frozen=True, slots=True)
-class KeptAnswer:
+class IdempotencyRecord:
     """What was answered to whom, and to which question."""
 
-    key_id: str
-    fingerprint: str
+    record_id: str
+    request_hash: str
     outcome: Any
     at: datetime
-    asked_at: datetime | None = None
+    requested_at: datetime | None = None
 
 
-class Answers:
+class IdempotencyRecords:
     """The answers given under keys lately."""
 
     def __init__(self, database: Database) -> None:
-        self.gate = Gate(ANSWERS_GATE)
-        self._answers = database["answers"]
-        self._reads = Batches(self._read)
-        self._keeps = Batches(self._keep_together)
+        self.limiter = ConcurrencyLimiter(IDEMPOTENCY_CONCURRENCY)
+        self._records = database["answers"]
+        self._read_batcher = Batcher(self._read_batch)
+        self._save_batcher = Batcher(self._save_batch)
 
-    async def prepare(self) -> None:
+    async def create_indexes(self) -> None:
         """Create the index that forgets old answers."""
-        seconds = int(KEPT_FOR.total_seconds())
-        await self._answers.create_index("at", name="forget", expireAfterSeconds=seconds)
+        seconds = int(RECORD_TTL.total_seconds())
+        await self._records.create_index("at", name="forget", expireAfterSeconds=seconds)
 
-    async def find(self, key_id: str) -> KeptAnswer | None:
+    async def find(self, record_id: str) -> IdempotencyRecord | None:
         """The answer given under this key, if there is one."""
-        return await self._reads.do(key_id)
+        return await self._read_batcher.submit(record_id)
 
-    async def keep(self, answer: KeptAnswer) -> None:
+    async def save(self, record: IdempotencyRecord) -> None:
         """Keep an answer that needed no write, unless the key was answered before."""
-        await self._keeps.do(answer)
+        await self._save_batcher.submit(record)
 
-    async def _keep_together(self, answers: list[KeptAnswer]) -> list[None]:
-        await self.keep_all(answers)
-        return [None] * len(answers)
+    async def _save_batch(self, records: list[IdempotencyRecord]) -> list[None]:
+        await self.save_all(records)
+        return [None] * len(records)
 
-    @gated
-    async def keep_all(self, answers: Sequence[KeptAnswer]) -> None:
+    @limited
+    async def save_all(self, records: Sequence[IdempotencyRecord]) -> None:
         """Keep answers that needed no write, but for those of keys that were answered before."""
         try:
-            documents = [answer_document(answer) for answer in answers]
-            await self._answers.insert_many(documents, ordered=False)
+            documents = [record_to_document(answer) for answer in records]
+            await self._records.insert_many(documents, ordered=False)
         except BulkWriteError as error:
             failed = error.details["writeErrors"]
-            if error.details["writeConcernErrors"] or any(e["code"] != DUPLICATE for e in failed):
+            if error.details["writeConcernErrors"] or any(
+                e["code"] != DUPLICATE_KEY for e in failed
+            ):
                 raise
 
-    @gated
-    async def forget_lost(self, key_id: str, question: str) -> None:
+    @limited
+    async def delete_lost(self, record_id: str, short_request_hash: str) -> None:
         """Forget that the request under this key was lost, if that was what it asked for."""
-        mark = {"_id": key_id, "print": question, "outcome._is": RequestLost.__name__}
-        await self._answers.delete_one(mark)
+        mark = {"_id": record_id, "print": short_request_hash, "outcome._is": RequestLost.__name__}
+        await self._records.delete_one(mark)
 
-    async def _read(self, key_ids: list[str]) -> list[KeptAnswer | Exception | None]:
-        found: dict[str, KeptAnswer | Exception] = {}
-        async for document in self._answers.find({"_id": {"$in": key_ids}}):
+    async def _read_batch(
+        self, record_ids: list[str]
+    ) -> list[IdempotencyRecord | Exception | None]:
+        found: dict[str, IdempotencyRecord | Exception] = {}
+        async for document in self._records.find({"_id": {"$in": record_ids}}):
             try:
-                found[document["_id"]] = _answer(document)
+                found[document["_id"]] = _to_record(document)
             except (KeyError, ValueError, TypeError) as error:  # its readers' alone
                 found[document["_id"]] = error
-        return [found.get(key_id) for key_id in key_ids]
+        return [found.get(key_id) for key_id in record_ids]
 
 
-def answer_document(answer: KeptAnswer) -> Document:
+def record_to_document(record: IdempotencyRecord) -> Document:
     """The document of a kept answer."""
-    asked = {"asked": answer.asked_at} if answer.asked_at else {}
+    asked = {"asked": record.requested_at} if record.requested_at else {}
     return {
-        "_id": answer.key_id,
-        "print": answer.fingerprint,
-        "outcome": _kept(answer.outcome),
-        "at": answer.at,
+        "_id": record.record_id,
+        "print": record.request_hash,
+        "outcome": encode(record.outcome),
+        "at": record.at,
         **asked,
     }
 
 
-def _answer(document: Document) -> KeptAnswer:
-    outcome = _value(document["outcome"])
-    return KeptAnswer(
+def _to_record(document: Document) -> IdempotencyRecord:
+    outcome = decode(document["outcome"])
+    return IdempotencyRecord(
         document["_id"], document["print"], outcome, document["at"], document.get("asked")
     )
 
 
-_KINDS = {
+TYPE_TAGS = {
     kind.__name__: kind
     for module in (record, meetings, terms, bookings, slots, refusals, outcomes, tickets)
     for kind in vars(module).values()
@@ -117,24 +121,24 @@ _KINDS = {
 }
 
 
-def _kept(value: Any) -> Any:
+def encode(value: Any) -> Any:
     # Values of the domain by the names of their types and fields, as they are.
     if is_dataclass(value):
-        values = {field.name: _kept(getattr(value, field.name)) for field in fields(value)}
+        values = {field.name: encode(getattr(value, field.name)) for field in fields(value)}
         return {"_is": type(value).__name__, **values}
     if isinstance(value, Enum):
         return {"_is": type(value).__name__, "_value": value.value}
-    return [_kept(each) for each in value] if isinstance(value, tuple) else value
+    return [encode(each) for each in value] if isinstance(value, tuple) else value
 
 
-def _value(kept: Any) -> Any:
-    if isinstance(kept, list):
-        return tuple(_value(each) for each in kept)
-    if not isinstance(kept, dict) or "_is" not in kept:
-        return kept
-    kind = _KINDS[kept["_is"]]
-    if "_value" in kept:
-        return kind(kept["_value"])
+def decode(encoded: Any) -> Any:
+    if isinstance(encoded, list):
+        return tuple(decode(each) for each in encoded)
+    if not isinstance(encoded, dict) or "_is" not in encoded:
+        return encoded
+    kind = TYPE_TAGS[encoded["_is"]]
+    if "_value" in encoded:
+        return kind(encoded["_value"])
     # A field that this version does not know is left out, one that it adds has its default.
     known = {field.name for field in fields(kind)}
-    return kind(**{name: _value(value) for name, value in kept.items() if name in known})
+    return kind(**{name: decode(value) for name, value in encoded.items() if name in known})

@@ -11,100 +11,103 @@ from datetime import datetime
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 
-from slotlock.domain.audit import AuditEntry, AuditFilter, AuditPosition, Happening
-from slotlock.domain.audit import newest as in_order
+from slotlock.domain.audit import AuditAction, AuditEntry, AuditFilter, AuditPosition
+from slotlock.domain.audit import newest_first as in_order
 from slotlock.domain.bookings import BookingId, SlotId
 from slotlock.domain.listing import Page
 from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Limit
+from slotlock.domain.record import BookingLimit, BookingStatus
 from slotlock.stores import audit_pipelines as pipelines
-from slotlock.stores.gate import Gate, gated, listed
+from slotlock.stores.gate import ConcurrencyLimiter, limited, limited_listing
 from slotlock.stores.mongo import Database, Document
-from slotlock.stores.notes import Notes
+from slotlock.stores.notes import AuditNoteRepository
 
-WAITLIST = (Happening.WAITLIST_JOINED, Happening.WAITLIST_LEFT)
+WAITLIST_ACTIONS = (AuditAction.WAITLIST_JOINED, AuditAction.WAITLIST_LEFT)
 
 
-class Audit:
+class AuditLogQueries:
     """Everything that happened."""
 
-    def __init__(self, database: Database, lists: Gate) -> None:
+    def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
         # Of the operations that lists may have under way, one at most is of this kind.
-        self.gate = Gate(1)
-        self.lists = lists
+        self.limiter = ConcurrencyLimiter(1)
+        self.list_limiter = list_limiter
         self._client = database.client
         self._slots = database["slots"]
-        self._ended = database["endedBookings"]
-        self._turns = database["endedWaits"]
-        self._notes = Notes(database)
+        self._ended_bookings = database["endedBookings"]
+        self._ended_waitlist_entries = database["endedWaits"]
+        self._notes = AuditNoteRepository(database)
 
-    async def prepare(self) -> None:
+    async def create_indexes(self) -> None:
         """Create the indexes that are missing."""
-        await self._ended.create_index([("log.by", 1), ("endedAt", 1)], name="by")
+        await self._ended_bookings.create_index([("log.by", 1), ("endedAt", 1)], name="by")
         for name in ("slot", "user", "by"):
-            await self._turns.create_index([(name, 1), ("at", 1)], name=name)
-        await self._notes.prepare()
+            await self._ended_waitlist_entries.create_index([(name, 1), ("at", 1)], name=name)
+        await self._notes.create_indexes()
 
-    @gated
+    @limited
     async def page(
-        self, wanted: AuditFilter, first: int, after: AuditPosition | None, now: datetime
+        self, audit_filter: AuditFilter, first: int, after: AuditPosition | None, now: datetime
     ) -> Page[AuditEntry]:
         """The next `first` entries that somebody looks for, the newest first."""
-        return await self._in_turn(wanted, first, after, now)
+        return await self._page_from_snapshot(audit_filter, first, after, now)
 
-    @listed
-    async def _in_turn(
-        self, wanted: AuditFilter, first: int, after: AuditPosition | None, now: datetime
+    @limited_listing
+    async def _page_from_snapshot(
+        self, audit_filter: AuditFilter, first: int, after: AuditPosition | None, now: datetime
     ) -> Page[AuditEntry]:
         async with self._client.start_session(snapshot=True) as session:
-            found = await self._notes.newest(wanted, after, first + 1, session)
-            if wanted.rosters:
-                found += await self._on_rosters(wanted, after, first + 1, now, session)
+            found = await self._notes.find_newest(audit_filter, after, first + 1, session)
+            if audit_filter.includes_bookings:
+                found += await self._booking_entries(audit_filter, after, first + 1, now, session)
         entries = in_order(found)
         return Page(tuple(entries[:first]), len(entries) > first)
 
-    async def _on_rosters(
+    async def _booking_entries(
         self,
-        wanted: AuditFilter,
+        audit_filter: AuditFilter,
         after: AuditPosition | None,
-        most: int,
+        limit: int,
         now: datetime,
         session: AsyncClientSession,
     ) -> list[AuditEntry]:
-        slot_ids = await self._slot_ids(wanted, session)
-        newest = pipelines.newest(wanted, after, most)
+        slot_ids = await self._find_slot_ids(audit_filter, session)
+        newest = pipelines.newest_entries(audit_filter, after, limit)
         found: list[AuditEntry] = []
         for collection, pipeline in (
-            (self._slots, pipelines.of_slots(wanted, now)),
-            (self._ended, pipelines.of_ended(wanted, slot_ids)),
-            (self._turns, pipelines.of_turns(wanted, slot_ids)),
+            (self._slots, pipelines.slot_entries(audit_filter, now)),
+            (self._ended_bookings, pipelines.ended_booking_entries(audit_filter, slot_ids)),
+            (
+                self._ended_waitlist_entries,
+                pipelines.ended_waitlist_entries(audit_filter, slot_ids),
+            ),
         ):
             some = await collection.aggregate([*pipeline, *newest], session=session)
-            found += [_entry(document) async for document in some]
+            found += [_to_entry(document) async for document in some]
         return found
 
-    async def _slot_ids(
-        self, wanted: AuditFilter, session: AsyncClientSession
+    async def _find_slot_ids(
+        self, audit_filter: AuditFilter, session: AsyncClientSession
     ) -> Sequence[ObjectId]:
-        if wanted.campaign_id is None:
+        if audit_filter.campaign_id is None:
             return ()
-        query = {"campaign.id": ObjectId(wanted.campaign_id)}
+        query = {"campaign.id": ObjectId(audit_filter.campaign_id)}
         found = self._slots.find(query, {"_id": 1}, session=session)
         return [document["_id"] async for document in found]
 
 
-def _entry(document: Document) -> AuditEntry:
+def _to_entry(document: Document) -> AuditEntry:
     entry, thing = document["log"], str(document["id"])
-    what, before = Happening(entry["do"]), document["before"]
+    what, before = AuditAction(entry["do"]), document["before"]
     return AuditEntry(
         AuditPosition(entry["at"], thing, document["n"]),
         what,
         UserId(str(entry["by"])) if entry["by"] else None,
         UserId(str(document["user"])),
         SlotId(str(document["slot"])),
-        None if what in WAITLIST else BookingId(thing),
+        None if what in WAITLIST_ACTIONS else BookingId(thing),
         BookingStatus(before) if before else None,
         BookingStatus(entry["to"]) if entry["to"] else None,
         entry.get("until"),
-        tuple(Limit(limit) for limit in entry.get("over", ())),
+        tuple(BookingLimit(limit) for limit in entry.get("over", ())),
     )

@@ -4,20 +4,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from slotlock.stores.mongo import is_away
+from slotlock.stores.mongo import is_unavailable
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-LARGEST_BATCH = 500
+MAX_BATCH_SIZE = 500
 
 
-def in_parts(items: Sequence[Item], largest: int = LARGEST_BATCH) -> Iterator[Sequence[Item]]:
+def chunked(items: Sequence[Item], max_size: int = MAX_BATCH_SIZE) -> Iterator[Sequence[Item]]:
     """The items in their order, at most so many at once."""
-    return (items[start : start + largest] for start in range(0, len(items), largest))
+    return (items[start : start + max_size] for start in range(0, len(items), max_size))
 
 
-class Batches(Generic[Item, Result]):
+class Batcher(Generic[Item, Result]):
     """Runs items in batches, one batch at a time, and gives each caller the result of their item.
 
     `run` answers for each item in its order, with a result or with an exception that is raised to
@@ -28,30 +28,30 @@ class Batches(Generic[Item, Result]):
     def __init__(
         self,
         run: Callable[[list[Item]], Awaitable[Sequence[Result | Exception]]],
-        largest: int = LARGEST_BATCH,
+        max_batch_size: int = MAX_BATCH_SIZE,
     ) -> None:
         self._run = run
-        self._largest = largest
-        self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
+        self._max_batch_size = max_batch_size
+        self._queued: list[tuple[Item, asyncio.Future[Result]]] = []
         self._running: asyncio.Task[None] | None = None
 
-    async def do(self, item: Item) -> Result:
+    async def submit(self, item: Item) -> Result:
         """The item's result, from a run that begins after this call."""
-        return await self.begin(item)
+        return await self.submit_nowait(item)
 
-    def begin(self, item: Item) -> asyncio.Future[Result]:
+    def submit_nowait(self, item: Item) -> asyncio.Future[Result]:
         """The same, in line already, whether or not its answer is awaited."""
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, answer))
+        self._queued.append((item, answer))
         if self._running is None:
             self._running = asyncio.create_task(self._run_all())
         return answer
 
     async def _run_all(self) -> None:
         try:
-            while self._waiting:
-                batch = self._waiting[: self._largest]
-                del self._waiting[: self._largest]
+            while self._queued:
+                batch = self._queued[: self._max_batch_size]
+                del self._queued[: self._max_batch_size]
                 await self._run_batch(batch)
         finally:
             self._running = None
@@ -61,9 +61,9 @@ class Batches(Generic[Item, Result]):
         try:
             results = await self._run([item for item, _ in batch])
         except Exception as error:
-            if is_away(error):  # who waited meanwhile need not wait for the same again
-                batch += self._waiting
-                self._waiting.clear()
+            if is_unavailable(error):  # who waited meanwhile need not wait for the same again
+                batch += self._queued
+                self._queued.clear()
             results = [error] * len(batch)
         for (_, answer), result in zip(batch, results, strict=True):
             if answer.done():

@@ -11,36 +11,40 @@ from typing import Any
 
 from bson import ObjectId
 
-from slotlock.domain.bookings import Booking, BookingId, BookingRef, Left, SlotId
+from slotlock.domain.bookings import Booking, BookingId, BookingRef, EndedWaitlistEntry, SlotId
 from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Deed, Entry, Limit
+from slotlock.domain.record import BookingAction, BookingLimit, BookingStatus, HistoryEntry
 from slotlock.stores.mongo import Document
 
 
-def entry_of(booking: Booking) -> Document:
+def booking_to_subdocument(booking: Booking) -> Document:
     """A live booking as its slot keeps it."""
     entry: Document = {"id": ObjectId(booking.id), "user": ObjectId(booking.user_id)}
     if booking.groups:
         entry["groups"] = list(booking.groups)
-    first = booking.log[0]
-    if booking.log == (Entry(first.at, booking.user_id, Deed.BOOKED, BookingStatus.CONFIRMED),):
+    first = booking.history[0]
+    if booking.history == (
+        HistoryEntry(first.at, booking.user_id, BookingAction.BOOKED, BookingStatus.CONFIRMED),
+    ):
         return {**entry, "at": first.at}
     if booking.status is BookingStatus.HELD:
         entry["until"] = booking.held_until
-    return {**entry, **_past(booking)}
+    return {**entry, **_history_fields(booking)}
 
 
-def booking_of(slot_id: SlotId, entry: Document) -> Booking:
+def to_booking(slot_id: SlotId, subdocument: Document) -> Booking:
     """The live booking that an entry of this slot describes."""
-    user_id = UserId(str(entry["user"]))
-    if "log" not in entry:
-        log = (Entry(entry["at"], user_id, Deed.BOOKED, BookingStatus.CONFIRMED),)
-        groups = tuple(entry.get("groups", ()))
-        return Booking(BookingId(str(entry["id"])), slot_id, user_id, log, groups=groups)
-    return _booking(BookingId(str(entry["id"])), slot_id, user_id, entry)
+    user_id = UserId(str(subdocument["user"]))
+    if "log" not in subdocument:
+        log = (
+            HistoryEntry(subdocument["at"], user_id, BookingAction.BOOKED, BookingStatus.CONFIRMED),
+        )
+        groups = tuple(subdocument.get("groups", ()))
+        return Booking(BookingId(str(subdocument["id"])), slot_id, user_id, log, groups=groups)
+    return _build_booking(BookingId(str(subdocument["id"])), slot_id, user_id, subdocument)
 
 
-def ended_document(booking: Booking) -> Document:
+def ended_booking_to_document(booking: Booking) -> Document:
     """The document of a booking that ended."""
     return {
         "_id": ObjectId(booking.id),
@@ -48,77 +52,79 @@ def ended_document(booking: Booking) -> Document:
         "user": ObjectId(booking.user_id),
         "endedAt": booking.ended_at,
         **({"groups": list(booking.groups)} if booking.groups else {}),
-        **_past(booking),
+        **_history_fields(booking),
     }
 
 
-def ended_booking(document: Document) -> Booking:
+def to_ended_booking(document: Document) -> Booking:
     """The ended booking that a document describes."""
     slot_id = SlotId(str(document["slot"]))
     user_id = UserId(str(document["user"]))
-    return _booking(BookingId(str(document["_id"])), slot_id, user_id, document)
+    return _build_booking(BookingId(str(document["_id"])), slot_id, user_id, document)
 
 
-def left_document(left: Left) -> Document:
+def ended_waitlist_entry_to_document(ended_entry: EndedWaitlistEntry) -> Document:
     """The document of a turn in the waiting list that ended without a place."""
     return {
-        "_id": ObjectId(left.waiting.id),
-        "slot": ObjectId(left.waiting.slot_id),
-        "user": ObjectId(left.waiting.user_id),
-        "since": left.waiting.since,
-        "at": left.at,
-        "by": left.by and ObjectId(left.by),
+        "_id": ObjectId(ended_entry.entry.id),
+        "slot": ObjectId(ended_entry.entry.slot_id),
+        "user": ObjectId(ended_entry.entry.user_id),
+        "since": ended_entry.entry.since,
+        "at": ended_entry.at,
+        "by": ended_entry.by and ObjectId(ended_entry.by),
     }
 
 
-def _booking(
+def _build_booking(
     booking_id: BookingId, slot_id: SlotId, user_id: UserId, document: Document
 ) -> Booking:
-    log = tuple(_entry_of(entry) for entry in document["log"])
-    moved_from, moved_to = (_ref_of(document.get(name)) for name in ("from", "to"))
+    log = tuple(_to_history_entry(entry) for entry in document["log"])
+    moved_from, moved_to = (_to_ref(document.get(name)) for name in ("from", "to"))
     waited = document.get("waited")
     groups = tuple(document.get("groups", ()))
     return Booking(booking_id, slot_id, user_id, log, waited, moved_from, moved_to, groups)
 
 
-def _past(booking: Booking) -> Document:
+def _history_fields(booking: Booking) -> Document:
     past: Document = {
-        "log": [_log_entry(entry) for entry in booking.log],
+        "log": [_history_entry_to_subdocument(entry) for entry in booking.history],
         "waited": booking.waited_since,
-        "from": _ref(booking.moved_from),
-        "to": _ref(booking.moved_to),
+        "from": _ref_to_subdocument(booking.moved_from),
+        "to": _ref_to_subdocument(booking.moved_to),
     }
     return {name: value for name, value in past.items() if value is not None}
 
 
-def _log_entry(entry: Entry) -> Document:
+def _history_entry_to_subdocument(entry: HistoryEntry) -> Document:
     kept: Document = {
         "at": entry.at,
         "by": entry.by and ObjectId(entry.by),
-        "do": entry.deed.value,
-        "to": entry.after.value,
+        "do": entry.action.value,
+        "to": entry.status.value,
     }
     if entry.held_until is not None:
         kept["until"] = entry.held_until
-    if entry.overrode:
-        kept["over"] = [limit.value for limit in entry.overrode]
+    if entry.overridden_limits:
+        kept["over"] = [limit.value for limit in entry.overridden_limits]
     return kept
 
 
-def _entry_of(kept: Document) -> Entry:
-    return Entry(
-        kept["at"],
-        UserId(str(kept["by"])) if kept["by"] else None,
-        Deed(kept["do"]),
-        BookingStatus(kept["to"]),
-        kept.get("until"),
-        tuple(Limit(limit) for limit in kept.get("over", ())),
+def _to_history_entry(subdocument: Document) -> HistoryEntry:
+    return HistoryEntry(
+        subdocument["at"],
+        UserId(str(subdocument["by"])) if subdocument["by"] else None,
+        BookingAction(subdocument["do"]),
+        BookingStatus(subdocument["to"]),
+        subdocument.get("until"),
+        tuple(BookingLimit(limit) for limit in subdocument.get("over", ())),
     )
 
 
-def _ref(ref: BookingRef | None) -> Document | None:
+def _ref_to_subdocument(ref: BookingRef | None) -> Document | None:
     return {"slot": ObjectId(ref.slot_id), "id": ObjectId(ref.booking_id)} if ref else None
 
 
-def _ref_of(kept: Any) -> BookingRef | None:
-    return kept and BookingRef(SlotId(str(kept["slot"])), BookingId(str(kept["id"])))
+def _to_ref(subdocument: Any) -> BookingRef | None:
+    return subdocument and BookingRef(
+        SlotId(str(subdocument["slot"])), BookingId(str(subdocument["id"]))
+    )

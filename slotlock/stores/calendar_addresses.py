@@ -8,40 +8,42 @@ from datetime import datetime
 from bson import ObjectId
 
 from slotlock.domain.people import User, UserId
-from slotlock.stores.gate import Gate, gated
+from slotlock.stores.gate import ConcurrencyLimiter, limited
 from slotlock.stores.mongo import Database
-from slotlock.stores.user_documents import SHOWN, user_of
+from slotlock.stores.user_documents import PUBLIC_FIELDS, to_user
 
 
-class CalendarAddresses:
+class CalendarTokenRepository:
     """Who can be read by which address; one a person."""
 
-    def __init__(self, database: Database, gate: Gate) -> None:
-        self.gate = gate
+    def __init__(self, database: Database, limiter: ConcurrencyLimiter) -> None:
+        self.limiter = limiter
         self._users = database["users"]
 
-    @gated
-    async def keep(self, user_id: UserId, hash_: str, now: datetime) -> None:
+    @limited
+    async def save(self, user_id: UserId, token_hash: str, now: datetime) -> None:
         """Give a person this address instead of theirs."""
-        kept = {"hash": hash_, "at": now}
+        kept = {"hash": token_hash, "at": now}
         await self._users.update_one({"_id": ObjectId(user_id)}, {"$set": {"calendar": kept}})
 
-    @gated
-    async def remove(self, user_id: UserId) -> bool:
+    @limited
+    async def delete(self, user_id: UserId) -> bool:
         """Take a person's address away; whether there was one."""
         query = {"_id": ObjectId(user_id), "calendar.hash": {"$exists": True}}
         result = await self._users.update_one(query, {"$unset": {"calendar": ""}})
         return result.modified_count == 1
 
-    @gated
-    async def created_at(self, user_id: UserId) -> datetime | None:
+    @limited
+    async def find_created_at(self, user_id: UserId) -> datetime | None:
         """When a person's address was made, if they have one."""
         found = await self._users.find_one({"_id": ObjectId(user_id)}, {"calendar.at": 1})
         at: datetime | None = (found or {}).get("calendar", {}).get("at")
         return at
 
-    @gated
-    async def find(self, hash_: str) -> User | None:
+    @limited
+    async def find_user(self, token_hash: str) -> User | None:
         """Whose address it is, unless they are banned."""
-        found = await self._users.find_one({"calendar.hash": hash_, "banned": None}, SHOWN)
-        return user_of(found) if found else None
+        found = await self._users.find_one(
+            {"calendar.hash": token_hash, "banned": None}, PUBLIC_FIELDS
+        )
+        return to_user(found) if found else None

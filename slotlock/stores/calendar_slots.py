@@ -8,55 +8,55 @@ from bson import ObjectId
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Slot, SlotStatus
 from slotlock.domain.terms import CampaignId
-from slotlock.stores.gate import Gate, listed
+from slotlock.stores.gate import ConcurrencyLimiter, limited_listing
 from slotlock.stores.mongo import Database, Document
-from slotlock.stores.slot_documents import slot_of
-from slotlock.stores.slot_looks import seen_by
+from slotlock.stores.slot_documents import to_slot
+from slotlock.stores.slot_looks import slot_projection
 
-AT_ONCE = 100
-SHOWN = [SlotStatus.PUBLISHED.value, SlotStatus.CANCELLED.value]
+PAGE_SIZE = 100
+VISIBLE_STATUSES = [SlotStatus.PUBLISHED.value, SlotStatus.CANCELLED.value]
 FORWARD, BACKWARD = 1, -1
 
 
-class CalendarSlots:
+class CalendarSlotQueries:
     """The slots, as calendars go through them."""
 
-    def __init__(self, database: Database, lists: Gate) -> None:
-        self.lists = lists
+    def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
+        self.list_limiter = list_limiter
         self._slots = database["slots"]
 
-    @listed
-    async def of_person(
+    @limited_listing
+    async def find_by_user(
         self, user_id: UserId, since: datetime, now: datetime, after: Slot | None
     ) -> Sequence[Slot]:
         """The next slots with a live booking of a person that end after `since`, latest first."""
         query = {"bookings.user": ObjectId(user_id), "end": {"$gte": since}}
-        return await self._next(query, "person", BACKWARD, after, now, [user_id])
+        return await self._next_page(query, "person", BACKWARD, after, now, [user_id])
 
-    @listed
-    async def to_come(
+    @limited_listing
+    async def find_upcoming(
         self, campaign_id: CampaignId | None, now: datetime, after: Slot | None
     ) -> Sequence[Slot]:
         """The next published and called-off slots that end from now on."""
-        query = _published(campaign_id, {"$gte": now})
-        return await self._next(query, _index(campaign_id), FORWARD, after, now)
+        query = _published_query(campaign_id, {"$gte": now})
+        return await self._next_page(query, _index_for(campaign_id), FORWARD, after, now)
 
-    @listed
-    async def over(
+    @limited_listing
+    async def find_past(
         self, campaign_id: CampaignId | None, since: datetime, now: datetime, after: Slot | None
     ) -> Sequence[Slot]:
         """The next published and called-off slots that ended after `since`, the latest first."""
-        query = _published(campaign_id, {"$gte": since, "$lt": now})
-        return await self._next(query, _index(campaign_id), BACKWARD, after, now)
+        query = _published_query(campaign_id, {"$gte": since, "$lt": now})
+        return await self._next_page(query, _index_for(campaign_id), BACKWARD, after, now)
 
-    async def _next(
+    async def _next_page(
         self,
         query: Document,
         index: str,
         order: int,
         after: Slot | None,
         now: datetime,
-        people: Sequence[UserId] = (),
+        user_ids: Sequence[UserId] = (),
     ) -> Sequence[Slot]:
         key = "end" if index == "end" else "start"
         if after is not None:
@@ -66,21 +66,21 @@ class CalendarSlots:
             query = {"$and": [query, *on]}
         found = self._slots.find(
             query,
-            seen_by(people, (), now, heads=1),
+            slot_projection(user_ids, (), now, waitlist_depth=1),
             sort=[(key, order), ("_id", order)],
-            limit=AT_ONCE,
+            limit=PAGE_SIZE,
             hint=index,  # in order as they are read, so that no page costs more than it shows
         )
-        return [slot_of(document) async for document in found]
+        return [to_slot(document) async for document in found]
 
 
-def _index(campaign_id: CampaignId | None) -> str:
+def _index_for(campaign_id: CampaignId | None) -> str:
     """By their end; those of a campaign by their start."""
     return "end" if campaign_id is None else "campaign"
 
 
-def _published(campaign_id: CampaignId | None, end: Document) -> Document:
-    query: Document = {"status": {"$in": SHOWN}, "end": end}
+def _published_query(campaign_id: CampaignId | None, end: Document) -> Document:
+    query: Document = {"status": {"$in": VISIBLE_STATUSES}, "end": end}
     if campaign_id is None:
         return {**query, "campaign.published": {"$ne": False}}
     return {**query, "campaign.id": ObjectId(campaign_id)}

@@ -5,27 +5,27 @@
 Both parts are keyed hashes: who reads Redis learns neither who signs in nor from where.
 """
 
-from slotlock.stores.redis import RedisAwayError, RedisLine
+from slotlock.stores.redis import AutoPipeline, RedisUnavailableError
 
-KNOWN_FOR_S = 30 * 24 * 3600
+KNOWN_ADDRESS_TTL_S = 30 * 24 * 3600
 
 
-class FamiliarAddresses:
+class KnownAddresses:
     """The addresses of all accounts."""
 
-    def __init__(self, line: RedisLine) -> None:
-        self._line = line
+    def __init__(self, pipeline: AutoPipeline) -> None:
+        self._pipeline = pipeline
 
-    async def know(self, account: str, address: str) -> bool:
+    async def is_known(self, account: str, address: str) -> bool:
         """Whether this account was signed in to from there; not while Redis is away."""
         try:
-            return bool(await self._line.send("EXISTS", _key(account, address)))
-        except RedisAwayError:
+            return bool(await self._pipeline.send("EXISTS", _key(account, address)))
+        except RedisUnavailableError:
             return False
 
-    def note(self, account: str, address: str) -> None:
+    def remember(self, account: str, address: str) -> None:
         """Remember a sign-in; not waited for."""
-        self._line.send("SET", _key(account, address), 1, "EX", KNOWN_FOR_S)
+        self._pipeline.send("SET", _key(account, address), 1, "EX", KNOWN_ADDRESS_TTL_S)
 
 
 def _key(account: str, address: str) -> str:

@@ -12,64 +12,79 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.campaigns import Campaign
-from slotlock.domain.figures import CampaignFigures, GroupFigures, Point, SlotFigures, Span, points
-from slotlock.domain.terms import Terms
+from slotlock.domain.figures import (
+    CampaignStatistics,
+    GroupStatistics,
+    SlotStatistics,
+    TimeSeriesPoint,
+    TimeWindow,
+    to_time_series,
+)
+from slotlock.domain.terms import CampaignTerms
 from slotlock.stores import figure_pipelines as pipelines
-from slotlock.stores.gate import Gate, gated, listed
+from slotlock.stores.gate import ConcurrencyLimiter, limited, limited_listing
 from slotlock.stores.mongo import Database, Document
 
-Happened = dict[int, tuple[int, int]]
+ChangesPerInterval = dict[int, tuple[int, int]]
 
 
-class Figures:
+class CampaignStatisticsQueries:
     """Campaigns in figures."""
 
-    def __init__(self, database: Database, reports: Gate, lists: Gate) -> None:
-        self.gate = reports
-        self.lists = lists
+    def __init__(
+        self, database: Database, limiter: ConcurrencyLimiter, list_limiter: ConcurrencyLimiter
+    ) -> None:
+        self.limiter = limiter
+        self.list_limiter = list_limiter
         self._client = database.client
         self._slots = database["slots"]
-        self._ended = database["endedBookings"]
+        self._ended_bookings = database["endedBookings"]
         self._users = database["users"]
 
-    @gated
-    async def of(self, campaign: Campaign, span: Span | None, now: datetime) -> CampaignFigures:
+    @limited
+    async def load(
+        self, campaign: Campaign, window: TimeWindow | None, now: datetime
+    ) -> CampaignStatistics:
         """The figures of a campaign at `now`, with what happened over a span if one is asked."""
-        return await self._in_turn(campaign, span, now)
+        return await self._load_from_snapshot(campaign, window, now)
 
-    @listed
-    async def _in_turn(
-        self, campaign: Campaign, span: Span | None, now: datetime
-    ) -> CampaignFigures:
+    @limited_listing
+    async def _load_from_snapshot(
+        self, campaign: Campaign, window: TimeWindow | None, now: datetime
+    ) -> CampaignStatistics:
         async with self._client.start_session(snapshot=True) as session:
-            slots = await self._of_slots(campaign, now, session)
-            people, groups = await self._of_groups(campaign, now, session)
-            over_time = await self._over_time(campaign, span, now, session) if span else None
-        return CampaignFigures(now, slots, groups, people, over_time)
+            slots = await self._load_slot_statistics(campaign, now, session)
+            people, groups = await self._load_group_statistics(campaign, now, session)
+            over_time = (
+                await self._load_time_series(campaign, window, now, session) if window else None
+            )
+        return CampaignStatistics(now, slots, groups, people, over_time)
 
-    async def _of_slots(
+    async def _load_slot_statistics(
         self, campaign: Campaign, now: datetime, session: AsyncClientSession
-    ) -> tuple[SlotFigures, ...]:
-        pipeline = pipelines.of_slots(ObjectId(campaign.id), now)
+    ) -> tuple[SlotStatistics, ...]:
+        pipeline = pipelines.slot_statistics(ObjectId(campaign.id), now)
         found = await self._slots.aggregate(pipeline, session=session)
-        return tuple([_slot_figures(document) async for document in found])
+        return tuple([_to_slot_statistics(document) async for document in found])
 
-    async def _of_groups(
+    async def _load_group_statistics(
         self, campaign: Campaign, now: datetime, session: AsyncClientSession
-    ) -> tuple[int, tuple[GroupFigures, ...]]:
+    ) -> tuple[int, tuple[GroupStatistics, ...]]:
         campaign_id = ObjectId(campaign.id)
         bookings = await self._slots.aggregate(
-            pipelines.of_bookings(campaign_id, now), session=session
+            pipelines.booking_statistics(campaign_id, now), session=session
         )
         (found,) = await bookings.to_list()
-        lines = await self._slots.aggregate(pipelines.of_lines(campaign_id), session=session)
+        lines = await self._slots.aggregate(
+            pipelines.waitlist_statistics(campaign_id), session=session
+        )
         waiting = {each["_id"]: each["turns"] async for each in lines}
         booked = {each["_id"]: each for each in found["groups"]}
-        invited = {group for groups in campaign.terms.eligible for group in groups}
+        invited = {group for groups in campaign.terms.eligible_group_sets for group in groups}
         names = sorted(booked.keys() | waiting.keys() | invited)
-        people = await self._carriers(names, campaign.terms, session)
+        people = await self._count_group_members(names, campaign.terms, session)
         groups = tuple(
-            GroupFigures(
+            GroupStatistics(
                 name,
                 people.get(name, 0),
                 booked.get(name, {}).get("bookings", 0),
@@ -80,31 +95,34 @@ class Figures:
         )
         return sum(each["people"] for each in found["people"]), groups
 
-    async def _carriers(
-        self, groups: list[str], terms: Terms, session: AsyncClientSession
+    async def _count_group_members(
+        self, groups: list[str], terms: CampaignTerms, session: AsyncClientSession
     ) -> Mapping[str, int]:
-        pipeline = pipelines.carriers(groups, terms.eligible)
+        pipeline = pipelines.group_members(groups, terms.eligible_group_sets)
         found = await self._users.aggregate(pipeline, session=session)
         return {each["_id"]: each["people"] async for each in found}
 
-    async def _over_time(
-        self, campaign: Campaign, span: Span, now: datetime, session: AsyncClientSession
-    ) -> tuple[Point, ...]:
+    async def _load_time_series(
+        self, campaign: Campaign, window: TimeWindow, now: datetime, session: AsyncClientSession
+    ) -> tuple[TimeSeriesPoint, ...]:
         campaign_id = ObjectId(campaign.id)
         found = self._slots.find({"campaign.id": campaign_id}, {"_id": 1}, session=session)
         slot_ids = [document["_id"] async for document in found]
-        live, ended = pipelines.live(campaign_id, span, now), pipelines.ended(slot_ids, span)
-        happened: Happened = {}
-        for collection, pipeline in ((self._slots, live), (self._ended, ended)):
+        live, ended = (
+            pipelines.live_bookings_over_time(campaign_id, window, now),
+            pipelines.ended_bookings_over_time(slot_ids, window),
+        )
+        happened: ChangesPerInterval = {}
+        for collection, pipeline in ((self._slots, live), (self._ended_bookings, ended)):
             async for each in await collection.aggregate(pipeline, session=session):
                 booked, given_back = happened.get(each["_id"], (0, 0))
                 booked, given_back = booked + each["booked"], given_back + each["back"]
                 happened[each["_id"]] = booked, given_back
-        return points(span, happened)
+        return to_time_series(window, happened)
 
 
-def _slot_figures(document: Document) -> SlotFigures:
-    return SlotFigures(
+def _to_slot_statistics(document: Document) -> SlotStatistics:
+    return SlotStatistics(
         SlotId(str(document["_id"])),
         document["start"],
         document["capacity"],

@@ -12,85 +12,85 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 # Whoever waits longer than an operation may take would not be served in time anyway.
-LONGEST_WAIT_S = 5.0
+WAIT_TIMEOUT_S = 5.0
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-class GateTimeoutError(Exception):
+class MongoOverloadedError(Exception):
     """Too many are before this one; nothing was asked of MongoDB."""
 
 
-class Gate:
+class ConcurrencyLimiter:
     """Lets at most `width` operations in at once; the others wait in order, up to 5 s."""
 
-    def __init__(self, width: int) -> None:
-        self._places = asyncio.Semaphore(width)
+    def __init__(self, max_concurrent: int) -> None:
+        self._semaphore = asyncio.Semaphore(max_concurrent)
 
-    async def carry(self, operation: Callable[[], Awaitable[Result]]) -> Result:
+    async def run(self, operation: Callable[[], Awaitable[Result]]) -> Result:
         """The result; a caller who leaves does not stop the operation. Errors: GateTimeoutError."""
-        task = asyncio.create_task(self._in_turn(operation))
-        task.add_done_callback(_look_at_error)
+        task = asyncio.create_task(self._run_when_free(operation))
+        task.add_done_callback(_mark_error_retrieved)
         return await asyncio.shield(task)
 
-    async def _in_turn(self, operation: Callable[[], Awaitable[Result]]) -> Result:
+    async def _run_when_free(self, operation: Callable[[], Awaitable[Result]]) -> Result:
         try:
-            async with asyncio.timeout(LONGEST_WAIT_S):
-                await self._places.acquire()
+            async with asyncio.timeout(WAIT_TIMEOUT_S):
+                await self._semaphore.acquire()
         except TimeoutError:
-            raise GateTimeoutError("MongoDB is not keeping up") from None
+            raise MongoOverloadedError("MongoDB is not keeping up") from None
         try:
             return await operation()
         finally:
-            self._places.release()
+            self._semaphore.release()
 
 
-class Gated(Protocol):
+class HasLimiter(Protocol):
     """A store with a gate."""
 
-    gate: Gate
+    limiter: ConcurrencyLimiter
 
 
-class Listing(Protocol):
+class HasListLimiter(Protocol):
     """A store with a gate for what reads many documents, so that lists keep nobody from acting."""
 
-    lists: Gate
+    list_limiter: ConcurrencyLimiter
 
 
-Store = TypeVar("Store", bound=Gated)
-Lister = TypeVar("Lister", bound=Listing)
+Store = TypeVar("Store", bound=HasLimiter)
+Lister = TypeVar("Lister", bound=HasListLimiter)
 
 
-def gated(
+def limited(
     method: Callable[Concatenate[Store, Arguments], Awaitable[Result]],
 ) -> Callable[Concatenate[Store, Arguments], Coroutine[Any, Any, Result]]:
     """Takes a store's method through the store's gate. One such method must not call another."""
 
     @wraps(method)
-    async def through_the_gate(
+    async def run_limited(
         self: Store, /, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
-        return await self.gate.carry(lambda: method(self, *args, **kwargs))
+        return await self.limiter.run(lambda: method(self, *args, **kwargs))
 
-    return through_the_gate
+    return run_limited
 
 
-def listed(
+def limited_listing(
     method: Callable[Concatenate[Lister, Arguments], Awaitable[Result]],
 ) -> Callable[Concatenate[Lister, Arguments], Coroutine[Any, Any, Result]]:
     """Takes a store's method through its gate for lists."""
 
     @wraps(method)
-    async def through_the_gate(
+    async def run_limited(
         self: Lister, /, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
-        return await self.lists.carry(lambda: method(self, *args, **kwargs))
+        return await self.list_limiter.run(lambda: method(self, *args, **kwargs))
 
-    return through_the_gate
+    return run_limited
 
 
-def _look_at_error(task: asyncio.Task[Any]) -> None:
+def _mark_error_retrieved(task: asyncio.Task[Any]) -> None:
     # A caller who left must not be warned of.
     if not task.cancelled():
         task.exception()

@@ -12,7 +12,7 @@ from slotlock.domain.terms import CampaignId
 
 
 @dataclass(frozen=True, slots=True)
-class CampaignSeen:
+class CampaignVersion:
     """The terms that slots were given."""
 
     campaign_id: CampaignId
@@ -20,28 +20,28 @@ class CampaignSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceSeen:
+class ResourceVersion:
     """The slots of a resource, as they were when it was seen to be free."""
 
     name: str
     version: int
 
 
-Guard = CampaignSeen | ResourceSeen
+Precondition = CampaignVersion | ResourceVersion
 
 
-def held(guard: Guard) -> tuple[str, UpdateOne]:
+def version_check(precondition: Precondition) -> tuple[str, UpdateOne]:
     """The collection, and the update that matches only what was seen.
 
     It writes, because what a transaction only reads may be changed while it goes on.
     """
-    if isinstance(guard, CampaignSeen):
-        seen = {"_id": ObjectId(guard.campaign_id), "terms.version": guard.version}
+    if isinstance(precondition, CampaignVersion):
+        seen = {"_id": ObjectId(precondition.campaign_id), "terms.version": precondition.version}
         return "campaigns", UpdateOne(seen, {"$inc": {"touched": 1}})
-    if guard.version:
+    if precondition.version:
         return "resources", UpdateOne(
-            {"_id": guard.name, "version": guard.version}, {"$inc": {"version": 1}}
+            {"_id": precondition.name, "version": precondition.version}, {"$inc": {"version": 1}}
         )
     # A resource that somebody began to use meanwhile is a duplicate key.
-    begun = {"_id": guard.name, "version": 0}
+    begun = {"_id": precondition.name, "version": 0}
     return "resources", UpdateOne(begun, {"$set": {"version": 1}}, upsert=True)

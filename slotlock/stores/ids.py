@@ -2,7 +2,7 @@
 
 from bson import ObjectId
 
-from slotlock.domain.bookings import BookingId, SlotId, WaitId
+from slotlock.domain.bookings import BookingId, SlotId, WaitlistEntryId
 from slotlock.domain.slots import SeriesId
 from slotlock.domain.teams import TeamId
 from slotlock.domain.terms import CampaignId
@@ -18,9 +18,9 @@ def new_booking_id() -> BookingId:
     return BookingId(str(ObjectId()))
 
 
-def new_wait_id() -> WaitId:
+def new_waitlist_entry_id() -> WaitlistEntryId:
     """An id that no turn in a waiting list has, nor a booking."""
-    return WaitId(str(ObjectId()))
+    return WaitlistEntryId(str(ObjectId()))
 
 
 def new_series_id() -> SeriesId:

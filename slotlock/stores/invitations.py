@@ -11,43 +11,45 @@ from bson import ObjectId
 from pymongo import ReturnDocument, UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
-from slotlock.domain.notes import Note
+from slotlock.domain.notes import AuditNote
 from slotlock.domain.people import Role, User, UserId
-from slotlock.stores.gate import Gate, gated, listed
+from slotlock.stores.gate import ConcurrencyLimiter, limited, limited_listing
 from slotlock.stores.mongo import Database, Document
-from slotlock.stores.notes import keep, together
-from slotlock.stores.user_documents import SHOWN, user_of
+from slotlock.stores.notes import in_transaction, insert_notes
+from slotlock.stores.user_documents import PUBLIC_FIELDS, to_user
 
 
-class Invitations:
+class InvitationRepository:
     """Who may set a first password."""
 
-    def __init__(self, database: Database, gate: Gate, lists: Gate) -> None:
-        self.gate = gate
-        self.lists = lists
+    def __init__(
+        self, database: Database, limiter: ConcurrencyLimiter, list_limiter: ConcurrencyLimiter
+    ) -> None:
+        self.limiter = limiter
+        self.list_limiter = list_limiter
         self._database = database
         self._users = database["users"]
 
-    @listed
-    async def invitable(
+    @limited_listing
+    async def find_invitable(
         self, group: str | None, roles: Sequence[Role], first: int, after: str | None
     ) -> list[User]:
         """The next people who never set a password and are not banned, by address."""
         query: Document = {
-            **_waiting(roles),
+            **_invitable_filter(roles),
             **({} if group is None else {"groups": group}),
             **({} if after is None else {"email": {"$gt": after}}),
         }
-        found = self._users.find(query, SHOWN, sort=[("email", 1)], limit=first)
-        return [user_of(document) async for document in found]
+        found = self._users.find(query, PUBLIC_FIELDS, sort=[("email", 1)], limit=first)
+        return [to_user(document) async for document in found]
 
-    @listed
-    async def keep(
+    @limited_listing
+    async def save(
         self,
         hashes: Mapping[UserId, str],
         roles: Sequence[Role],
         until: datetime,
-        note: Note | None = None,
+        note: AuditNote | None = None,
     ) -> set[UserId]:
         """Give people these invitations instead of theirs; those who have them now.
 
@@ -58,7 +60,7 @@ class Invitations:
         # Without the hint MongoDB weighs several indexes against each other for each person anew.
         updates = [
             UpdateOne(
-                {"_id": ObjectId(user_id), **_waiting(roles)},
+                {"_id": ObjectId(user_id), **_invitable_filter(roles)},
                 {"$set": {"invitation": {"hash": hash_, "until": until}}},
                 hint="_id_",
             )
@@ -67,42 +69,42 @@ class Invitations:
 
         async def write(session: AsyncClientSession) -> None:
             await self._users.bulk_write(updates, ordered=False, session=session)
-            await keep(self._database, [note], session)
+            await insert_notes(self._database, [note], session)
 
-        await together(self._database, write)
+        await in_transaction(self._database, write)
         # A bulk tells how many it changed, not which; and others may invite at the same time.
         query = {"_id": {"$in": [ObjectId(user_id) for user_id in hashes]}}
         found = self._users.find(query, {"invitation.hash": 1})
         now = {UserId(str(d["_id"])): d.get("invitation", {}).get("hash") async for d in found}
         return {user_id for user_id, hash_ in hashes.items() if now.get(user_id) == hash_}
 
-    @gated
-    async def find(self, hash_: str, now: datetime) -> User | None:
+    @limited
+    async def find(self, token_hash: str, now: datetime) -> User | None:
         """Whom an invitation is for, if it is good."""
-        document = await self._users.find_one(_good(hash_, now), SHOWN)
-        return user_of(document) if document else None
+        document = await self._users.find_one(_valid_filter(token_hash, now), PUBLIC_FIELDS)
+        return to_user(document) if document else None
 
-    @gated
-    async def use(self, hash_: str, password_hash: str, now: datetime) -> User | None:
+    @limited
+    async def redeem(self, token_hash: str, password_hash: str, now: datetime) -> User | None:
         """The person with their password, once: None when the invitation is not good any more."""
         document = await self._users.find_one_and_update(
-            {**_good(hash_, now), "banned": None},
+            {**_valid_filter(token_hash, now), "banned": None},
             {
                 "$set": {"passwordHash": password_hash},
                 "$unset": {"withoutPassword": "", "invitation": ""},
             },
-            SHOWN,
+            PUBLIC_FIELDS,
             return_document=ReturnDocument.AFTER,
         )
-        return user_of(document) if document else None
+        return to_user(document) if document else None
 
 
-def _waiting(roles: Sequence[Role]) -> Document:
+def _invitable_filter(roles: Sequence[Role]) -> Document:
     """Who can be invited. Never one who has a password: that would give their account away."""
     allowed = [role.value for role in roles]
     return {"withoutPassword": True, "banned": None, "role": {"$in": allowed}}
 
 
-def _good(hash_: str, now: datetime) -> Document:
-    good: Document = {"invitation.hash": hash_, "invitation.until": {"$gt": now}}
+def _valid_filter(token_hash: str, now: datetime) -> Document:
+    good: Document = {"invitation.hash": token_hash, "invitation.until": {"$gt": now}}
     return {**good, "withoutPassword": True}

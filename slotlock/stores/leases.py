@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from slotlock.domain.bookings import SlotId
-from slotlock.stores.lock_scripts import HANDED_MS, RENEW, keys
-from slotlock.stores.redis import RedisLine
+from slotlock.stores.lock_scripts import GRANT_TTL_MS, RENEW, keys
+from slotlock.stores.redis import AutoPipeline
 
 
 @dataclass(slots=True, eq=False)
@@ -20,76 +20,78 @@ class Lease:
     """
 
     slot_ids: tuple[SlotId, ...]
-    token: str | None
-    fence: int
+    owner_token: str | None
+    fencing_token: int
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(slots=True)
-class _Kept:
+class _RenewedLease:
     timer: asyncio.TimerHandle
-    sure_until: float  # of the loop's time
+    valid_until: float  # of the loop's time
 
 
-class Renewals:
+class LeaseRenewer:
     """The leases held by this process, by token."""
 
-    def __init__(self, line: RedisLine, ttl_ms: int) -> None:
-        self._line = line
+    def __init__(self, pipeline: AutoPipeline, ttl_ms: int) -> None:
+        self._pipeline = pipeline
         self._ttl_ms = ttl_ms
-        self._kept: dict[str, _Kept] = {}
+        self._leases: dict[str, _RenewedLease] = {}
 
     def __contains__(self, token: str) -> bool:
-        return token in self._kept
+        return token in self._leases
 
-    def keep(self, lease: Lease, *, handed: bool) -> None:
+    def start_renewing(self, lease: Lease, *, was_granted: bool) -> None:
         """Renew the lease from now on, with whatever slots it has or will have.
 
         What was handed to a waiter lasts but shortly, and is renewed at once, unawaited.
         """
-        token, loop = lease.token or "", asyncio.get_running_loop()
-        sure_until = loop.time() + (HANDED_MS if handed else self._ttl_ms) / 1000
-        if token not in self._kept:
+        token, loop = lease.owner_token or "", asyncio.get_running_loop()
+        sure_until = loop.time() + (GRANT_TTL_MS if was_granted else self._ttl_ms) / 1000
+        if token not in self._leases:
             timer = loop.call_later(self._ttl_ms / 3000, self.renew, lease)
-            self._kept[token] = _Kept(timer, sure_until)
-        if handed:
+            self._leases[token] = _RenewedLease(timer, sure_until)
+        if was_granted:
             self.renew(lease)
 
     def renew(self, lease: Lease) -> None:
         """Renew now, unawaited."""
-        kept = self._kept.get(lease.token or "")
+        kept = self._leases.get(lease.owner_token or "")
         if kept is None:  # lost already
             return
         kept.timer.cancel()
         loop = asyncio.get_running_loop()
         until = loop.time() + self._ttl_ms / 1000
         for slot_id in lease.slot_ids:
-            answer = self._line.send("EVAL", RENEW, 1, keys(slot_id)[0], lease.token, self._ttl_ms)
-            answer.add_done_callback(partial(self._renewed, lease, until))
+            answer = self._pipeline.send(
+                "EVAL", RENEW, 1, keys(slot_id)[0], lease.owner_token, self._ttl_ms
+            )
+            answer.add_done_callback(partial(self._on_renewed, lease, until))
         kept.timer = loop.call_later(self._ttl_ms / 3000, self.renew, lease)
 
-    def _renewed(self, lease: Lease, until: float, answer: asyncio.Future[Any]) -> None:
-        kept = self._kept.get(lease.token or "")
+    def _on_renewed(self, lease: Lease, valid_until: float, answer: asyncio.Future[Any]) -> None:
+        kept = self._leases.get(lease.owner_token or "")
         if kept is None:  # released meanwhile
             return
         if answer.exception() is not None:
             # Redis is away, and may keep the lock yet; but not for longer than it was told to.
-            lost = asyncio.get_running_loop().time() > kept.sure_until
+            lost = asyncio.get_running_loop().time() > kept.valid_until
         else:
             lost = not answer.result()
-            kept.sure_until = until
+            kept.valid_until = valid_until
         if lost:
-            self.end(lease)
+            self.stop_renewing(lease)
             lease.lost.set()
 
-    def end(self, lease: Lease) -> None:
+    def stop_renewing(self, lease: Lease) -> None:
         """Renew it no more."""
-        kept = self._kept.pop(lease.token or "", None)
+        kept = self._leases.pop(lease.owner_token or "", None)
         if kept is not None:
             kept.timer.cancel()
 
     def stop(self) -> None:
         """Renew nothing any more: what is held runs out."""
-        for kept in self._kept.values():
+        for kept in self._leases.values():
             kept.timer.cancel()
-        self._kept.clear()
+        self._leases.clear()

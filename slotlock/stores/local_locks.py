@@ -5,22 +5,22 @@ from collections import deque
 
 from slotlock.domain.bookings import SlotId
 
-Turn = asyncio.Future[bool]
+LocalGrant = asyncio.Future[bool]
 
 
-class LocalLocks:
+class InProcessLocks:
     """First come, first served, among the callers in one process."""
 
     def __init__(self) -> None:
         # A slot is here while it is held, with those who wait for it.
-        self._lines: dict[SlotId, deque[Turn]] = {}
+        self._waiters: dict[SlotId, deque[LocalGrant]] = {}
 
-    async def acquire(self, slot_ids: tuple[SlotId, ...], until: float) -> bool:
+    async def acquire(self, slot_ids: tuple[SlotId, ...], deadline: float) -> bool:
         """Whether all of them were got, one after the other, by this time of the loop."""
         got: list[SlotId] = []
         try:
             for slot_id in slot_ids:
-                if not await self._acquire(slot_id, until):
+                if not await self._acquire_one(slot_id, deadline):
                     break
                 got.append(slot_id)
         finally:
@@ -28,16 +28,16 @@ class LocalLocks:
                 self.release(tuple(got))
         return len(got) == len(slot_ids)
 
-    async def _acquire(self, slot_id: SlotId, until: float) -> bool:
-        if slot_id not in self._lines:
-            self._lines[slot_id] = deque()
+    async def _acquire_one(self, slot_id: SlotId, deadline: float) -> bool:
+        if slot_id not in self._waiters:
+            self._waiters[slot_id] = deque()
             return True
         loop = asyncio.get_running_loop()
-        if until <= loop.time():
+        if deadline <= loop.time():
             return False
-        turn: Turn = loop.create_future()
-        self._lines[slot_id].append(turn)
-        timer = loop.call_at(until, _time_is_up, turn)
+        turn: LocalGrant = loop.create_future()
+        self._waiters[slot_id].append(turn)
+        timer = loop.call_at(deadline, _resolve_timeout, turn)
         try:
             return await turn
         except asyncio.CancelledError:
@@ -50,15 +50,15 @@ class LocalLocks:
     def release(self, slot_ids: tuple[SlotId, ...]) -> None:
         """Hand each on to the first who still waits."""
         for slot_id in slot_ids:
-            line = self._lines.get(slot_id, deque())
+            line = self._waiters.get(slot_id, deque())
             while line and line[0].done():
                 line.popleft()
             if line:
                 line.popleft().set_result(True)
             else:
-                self._lines.pop(slot_id, None)
+                self._waiters.pop(slot_id, None)
 
 
-def _time_is_up(turn: Turn) -> None:
-    if not turn.done():
-        turn.set_result(False)
+def _resolve_timeout(grant: LocalGrant) -> None:
+    if not grant.done():
+        grant.set_result(False)

@@ -13,19 +13,19 @@ as it leaves it, or nil. TIME is Redis's own, so that the offices' clocks do not
 
 from slotlock.domain.bookings import SlotId
 
-OFFICE_CHARS = 16
+INSTANCE_ID_CHARS = 16
 # A lock handed to a waiter lasts only so long until its office says that it heard. An office that
 # was silent for as long is passed over: when the lock of one who died before it heard runs out, all
 # of that office's other waiters are known to be dead. Both must be more than a beat.
-HANDED_MS = 1_500
-SILENT_US = HANDED_MS * 1_000
-BEAT_S = 0.5
+GRANT_TTL_MS = 1_500
+DEAD_AFTER_US = GRANT_TTL_MS * 1_000
+HEARTBEAT_S = 0.5
 # Of the line and the beats: they outlive whoever waits, but not by much.
-LINE_MS = 10_000
+QUEUE_TTL_MS = 10_000
 
 # `..` would round a number to 14 digits: microseconds need format.
 # After a FLUSHALL, the time still is more than any fence given before.
-_GIVE = """
+_GRANT_LOCK = """
 local function micros()
   local time = redis.call('time')
   return time[1] * 1000000 + time[2]
@@ -38,18 +38,18 @@ end
 """
 
 # An office that hands on to itself reads it in the answer; only others are woken by a message.
-_HAND_ON = (
-    _GIVE
+_GRANT_NEXT = (
+    _GRANT_LOCK
     + f"""
 local function hand_on(office, seen)
   local first = redis.call('zpopmin', KEYS[2])[1]
   if not first then return false end
   local lock = false
   while first and not lock do
-    local theirs = string.sub(first, 1, {OFFICE_CHARS})
+    local theirs = string.sub(first, 1, {INSTANCE_ID_CHARS})
     local beat = redis.call('hget', KEYS[3], theirs)
-    if beat and micros() - beat < {SILENT_US} then
-      lock = give(first, {HANDED_MS}, seen)
+    if beat and micros() - beat < {DEAD_AFTER_US} then
+      lock = give(first, {GRANT_TTL_MS}, seen)
       if theirs ~= office then
         redis.call('publish', 'slotlock:wake:' .. theirs, KEYS[1] .. ' ' .. lock)
       end
@@ -63,25 +63,25 @@ end
 """
 )
 
-_STAND = f"""
+_ENQUEUE = f"""
 local function stand(token)
   local last = redis.call('zrange', KEYS[2], -1, -1, 'withscores')[2] or 0
   redis.call('zadd', KEYS[2], last + 1, token)
 end
 local function beat(office)
   redis.call('hset', KEYS[3], office, micros())
-  redis.call('pexpire', KEYS[2], {LINE_MS})
-  redis.call('pexpire', KEYS[3], {LINE_MS})
+  redis.call('pexpire', KEYS[2], {QUEUE_TTL_MS})
+  redis.call('pexpire', KEYS[3], {QUEUE_TTL_MS})
 end
 """
 
 # ARGV: token, ms to live, highest fence seen, 1 to wait in line.
 # A lock that ran out belongs to the first in line, not to the newcomer.
 ACQUIRE = (
-    _HAND_ON
-    + _STAND
+    _GRANT_NEXT
+    + _ENQUEUE
     + f"""
-local office = string.sub(ARGV[1], 1, {OFFICE_CHARS})
+local office = string.sub(ARGV[1], 1, {INSTANCE_ID_CHARS})
 local lock = redis.call('get', KEYS[1])
 if not lock and redis.call('exists', KEYS[2]) == 1 then lock = hand_on(office, ARGV[3]) end
 if not lock then return give(ARGV[1], ARGV[2], ARGV[3]) end
@@ -95,9 +95,9 @@ return lock
 
 # ARGV: office, highest fence seen, the tokens of all who wait in it. Those whom a FLUSHALL or a
 # long silence of the office removed stand in line again. Answers also how long the lock lasts.
-TEND = (
-    _HAND_ON
-    + _STAND
+KEEP_ALIVE = (
+    _GRANT_NEXT
+    + _ENQUEUE
     + """
 local lock = redis.call('get', KEYS[1])
 for n = 3, #ARGV do
@@ -121,11 +121,11 @@ return redis.call('pexpire', KEYS[1], ARGV[2])
 # The lock may have run out and be another's by now (D1's plain DEL frees it). One who leaves need
 # not know whether it still waits or was just given the lock.
 RELEASE = (
-    _HAND_ON
+    _GRANT_NEXT
     + f"""
 local lock = redis.call('get', KEYS[1])
 if lock and string.sub(lock, 1, #ARGV[1]) == ARGV[1] then
-  lock = hand_on(string.sub(ARGV[1], 1, {OFFICE_CHARS}), ARGV[2])
+  lock = hand_on(string.sub(ARGV[1], 1, {INSTANCE_ID_CHARS}), ARGV[2])
   if not lock then redis.call('del', KEYS[1]) end
 elseif redis.call('zrem', KEYS[2], ARGV[1]) == 1 and redis.call('exists', KEYS[2]) == 0 then
   redis.call('del', KEYS[3])
@@ -142,18 +142,18 @@ def keys(slot_id: SlotId) -> tuple[str, str, str]:
     return tag + "lock", tag + "line", tag + "beats"
 
 
-def wake_channel(office: str) -> str:
+def wake_channel(instance_id: str) -> str:
     """Where an office hears that a lock was handed to it."""
-    return f"slotlock:wake:{office}"
+    return f"slotlock:wake:{instance_id}"
 
 
-def slot_and_lock(message: bytes) -> tuple[SlotId, bytes]:
+def parse_wakeup(message: bytes) -> tuple[SlotId, bytes]:
     """What such a message says."""
     key, lock = message.split(b" ")
     return SlotId(key[key.index(b"{") + 1 : key.index(b"}")].decode()), lock
 
 
-def token_and_fence(lock: bytes) -> tuple[str, int]:
+def parse_lock(lock: bytes) -> tuple[str, int]:
     """Who holds this lock; one of an older slotlock has no fence."""
     token, _, fence = lock.decode().partition(":")
     return token, int(fence or 0)

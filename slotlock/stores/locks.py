@@ -14,21 +14,21 @@ from prometheus_client import Histogram
 
 from slotlock.domain.availability import Availability
 from slotlock.domain.bookings import SlotId
-from slotlock.stores.announcements import announcement
-from slotlock.stores.leases import Lease, Renewals
-from slotlock.stores.listening import Listener
-from slotlock.stores.local_locks import LocalLocks
+from slotlock.stores.announcements import availability_message
+from slotlock.stores.leases import Lease, LeaseRenewer
+from slotlock.stores.listening import RedisSubscriber
+from slotlock.stores.local_locks import InProcessLocks
 from slotlock.stores.lock_scripts import (
     ACQUIRE,
-    OFFICE_CHARS,
+    INSTANCE_ID_CHARS,
     RELEASE,
     keys,
-    slot_and_lock,
-    token_and_fence,
+    parse_lock,
+    parse_wakeup,
     wake_channel,
 )
-from slotlock.stores.redis import RedisAwayError, RedisLine
-from slotlock.stores.waiting import Turn, Waiting
+from slotlock.stores.redis import AutoPipeline, RedisUnavailableError
+from slotlock.stores.waiting import Grant, LockWaiters
 
 __all__ = ["LOCK_TTL_MS", "Lease", "Locks"]
 
@@ -36,9 +36,9 @@ log = logging.getLogger("slotlock.redis")
 
 LOCK_TTL_MS = 10_000
 # How long a start waits for the wake-up channel: without it, waiting is only slower.
-START_WITHIN_S = 1.0
+START_TIMEOUT_S = 1.0
 
-WAIT = Histogram(
+LOCK_WAIT = Histogram(
     "slotlock_lock_wait_seconds",
     "Time from asking for the locks of one or more slots to the answer, acquired or not",
     buckets=(
@@ -52,31 +52,37 @@ class Locks:
     """The locks of all slots, as one office knows them: a process with its waiting room."""
 
     def __init__(
-        self, line: RedisLine, ttl_ms: int = LOCK_TTL_MS, *, measured: bool = True
+        self, pipeline: AutoPipeline, ttl_ms: int = LOCK_TTL_MS, *, record_metrics: bool = True
     ) -> None:
-        self.line = line
+        self.pipeline = pipeline
         self.ttl_ms = ttl_ms
-        self._measured = measured  # turns of upkeep are nobody's wait
-        self._office = secrets.token_hex(OFFICE_CHARS // 2)
-        self._fence = 0  # the highest seen
-        self._held = Renewals(line, ttl_ms)
-        self._here = LocalLocks()
-        self._waiting = Waiting(line, self._office, lambda: self._fence, self._handed)
-        self._wakes = Listener(line.client, self._woken, wake_channel(self._office))
+        self._record_metrics = record_metrics  # turns of upkeep are nobody's wait
+        self._instance_id = secrets.token_hex(INSTANCE_ID_CHARS // 2)
+        self._highest_fencing_token = 0  # the highest seen
+        self._renewer = LeaseRenewer(pipeline, ttl_ms)
+        self._local_locks = InProcessLocks()
+        self._waiters = LockWaiters(
+            pipeline, self._instance_id, lambda: self._highest_fencing_token, self._on_granted
+        )
+        self._wakeup_subscriber = RedisSubscriber(
+            pipeline.client, self._on_wakeup, wake_channel(self._instance_id)
+        )
 
-    async def start(self, within_s: float = START_WITHIN_S) -> None:
+    async def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Listen for locks that other processes hand to this one; ready by the time it returns.
 
         If that takes longer than so many seconds, it goes on by itself.
         """
-        self._wakes.start()
-        await self._wakes.listening(0.0 if self.line.away else within_s)
+        self._wakeup_subscriber.start()
+        await self._wakeup_subscriber.wait_until_subscribed(
+            0.0 if self.pipeline.is_unavailable else timeout_s
+        )
 
     async def stop(self) -> None:
         """Stop listening, and renew nothing any more."""
-        await self._wakes.stop()
-        self._waiting.stop()
-        self._held.stop()
+        await self._wakeup_subscriber.stop()
+        self._waiters.stop()
+        self._renewer.stop()
 
     async def acquire(self, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
         """A lease on all the slots, or None when it was not to be had within the seconds.
@@ -89,124 +95,126 @@ class Locks:
         wanted = tuple(sorted(set(slot_ids)))
         until = asyncio.get_running_loop().time() + wait_s
         try:
-            return await self._acquire(wanted, until)
-        except RedisAwayError:
-            if not await self._here.acquire(wanted, until):
+            return await self._acquire_all(wanted, until)
+        except RedisUnavailableError:
+            if not await self._local_locks.acquire(wanted, until):
                 return None
-            self._fence = max(self._fence + 1, time.time_ns() // 1000)
-            return Lease(wanted, None, self._fence)
+            self._highest_fencing_token = max(
+                self._highest_fencing_token + 1, time.time_ns() // 1000
+            )
+            return Lease(wanted, None, self._highest_fencing_token)
         finally:
-            if self._measured:
-                WAIT.observe(time.perf_counter() - asked_at)
+            if self._record_metrics:
+                LOCK_WAIT.observe(time.perf_counter() - asked_at)
 
-    async def _acquire(self, slot_ids: tuple[SlotId, ...], until: float) -> Lease | None:
-        lease = Lease((), self._office + secrets.token_hex(16), 0)
+    async def _acquire_all(self, slot_ids: tuple[SlotId, ...], deadline: float) -> Lease | None:
+        lease = Lease((), self._instance_id + secrets.token_hex(16), 0)
         try:
             for slot_id in slot_ids:
-                if not await self._take(lease, slot_id, until):
+                if not await self._acquire_one(lease, slot_id, deadline):
                     break
         finally:
             if lease.slot_ids != slot_ids or lease.lost.is_set():
-                self._let_go(lease)
+                self._release_all(lease)
         return lease if lease.slot_ids == slot_ids and not lease.lost.is_set() else None
 
-    async def _take(self, lease: Lease, slot_id: SlotId, until: float) -> bool:
+    async def _acquire_one(self, lease: Lease, slot_id: SlotId, deadline: float) -> bool:
         """Whether the lease now has this slot too; if not, nothing of it is left there."""
-        token, waits = lease.token or "", until > asyncio.get_running_loop().time()
-        turn = self._waiting.stand(slot_id, token) if waits else None
+        token, waits = lease.owner_token or "", deadline > asyncio.get_running_loop().time()
+        turn = self._waiters.enqueue(slot_id, token) if waits else None
         may_be_ours = True
         try:
-            fence, handed = await self._ask(slot_id, token, turn, until)
+            fence, handed = await self._request(slot_id, token, turn, deadline)
             may_be_ours = waits and fence is None
-        except RedisAwayError as error:
+        except RedisUnavailableError as error:
             may_be_ours = error.sent
             raise
         finally:
             if turn is not None:
-                self._waiting.leave(slot_id, token)
+                self._waiters.dequeue(slot_id, token)
             if may_be_ours:
-                self._give_back(slot_id, token)
+                self._release_one(slot_id, token)
         if fence is not None:
-            self._fence = max(self._fence, fence)
+            self._highest_fencing_token = max(self._highest_fencing_token, fence)
             lease.slot_ids += (slot_id,)
-            lease.fence = max(lease.fence, fence)
-            self._held.keep(lease, handed=handed)
+            lease.fencing_token = max(lease.fencing_token, fence)
+            self._renewer.start_renewing(lease, was_granted=handed)
         return fence is not None
 
-    async def _ask(
-        self, slot_id: SlotId, token: str, turn: Turn | None, until: float
+    async def _request(
+        self, slot_id: SlotId, token: str, grant: Grant | None, deadline: float
     ) -> tuple[int | None, bool]:
         """The fence of the lock, if it is ours, and whether it was handed to us in line."""
-        arguments = (token, self.ttl_ms, self._fence, int(turn is not None))
-        lock = await self.line.send("EVAL", ACQUIRE, 3, *keys(slot_id), *arguments)
-        holder, fence = token_and_fence(lock)
+        arguments = (token, self.ttl_ms, self._highest_fencing_token, int(grant is not None))
+        lock = await self.pipeline.send("EVAL", ACQUIRE, 3, *keys(slot_id), *arguments)
+        holder, fence = parse_lock(lock)
         if holder == token:
             return fence, False
-        self._waiting.hear(slot_id, lock)
-        if turn is None:
+        self._waiters.on_lock(slot_id, lock)
+        if grant is None:
             return None, False
-        timer = asyncio.get_running_loop().call_at(until, _time_is_up, turn)
+        timer = asyncio.get_running_loop().call_at(deadline, _resolve_timeout, grant)
         try:
-            return await turn, True
+            return await grant, True
         finally:
             timer.cancel()
 
-    async def release(self, lease: Lease, *news: Availability) -> None:
+    async def release(self, lease: Lease, *changed_slots: Availability) -> None:
         """Give the lease back if it is still ours, and announce the news in the same round trip.
 
         All is in line before this first waits, so cancelling the caller takes nothing back.
         """
-        for answer in self._let_go(lease, *news):
-            with contextlib.suppress(RedisAwayError):
+        for answer in self._release_all(lease, *changed_slots):
+            with contextlib.suppress(RedisUnavailableError):
                 await asyncio.shield(answer)
 
-    def _let_go(self, lease: Lease, *news: Availability) -> list[asyncio.Future[Any]]:
-        told = [part for state in news for part in announcement(state)]
-        if lease.token is None:
-            self._here.release(lease.slot_ids)
+    def _release_all(self, lease: Lease, *changed_slots: Availability) -> list[asyncio.Future[Any]]:
+        told = [part for state in changed_slots for part in availability_message(state)]
+        if lease.owner_token is None:
+            self._local_locks.release(lease.slot_ids)
             pairs = zip(told[::2], told[1::2], strict=True)
-            return [self.line.send("PUBLISH", channel, text) for channel, text in pairs]
-        self._held.end(lease)
+            return [self.pipeline.send("PUBLISH", channel, text) for channel, text in pairs]
+        self._renewer.stop_renewing(lease)
         answers = []
         for slot_id in lease.slot_ids:
-            answers.append(self._give_back(slot_id, lease.token, told))
+            answers.append(self._release_one(slot_id, lease.owner_token, told))
             told = []
         return answers
 
-    def _give_back(
-        self, slot_id: SlotId, token: str, told: list[str | bytes] | None = None
+    def _release_one(
+        self, slot_id: SlotId, token: str, messages: list[str | bytes] | None = None
     ) -> asyncio.Future[Any]:
         """Free the lock or leave the line, whichever it is by now."""
-        command = ("EVAL", RELEASE, 3, *keys(slot_id), token, self._fence)
-        answer = self.line.send(*command, *(told or ()))
-        answer.add_done_callback(partial(self._given_back, slot_id, command))
+        command = ("EVAL", RELEASE, 3, *keys(slot_id), token, self._highest_fencing_token)
+        answer = self.pipeline.send(*command, *(messages or ()))
+        answer.add_done_callback(partial(self._on_released, slot_id, command))
         return answer
 
-    def _given_back(
+    def _on_released(
         self, slot_id: SlotId, command: tuple[Any, ...], answer: asyncio.Future[Any]
     ) -> None:
         if answer.exception() is None:
-            self._handed(slot_id, answer.result())
+            self._on_granted(slot_id, answer.result())
         else:
-            self.line.owe(*command)
+            self.pipeline.send_when_back(*command)
 
-    def _woken(self, _channel: str, message: bytes) -> None:
+    def _on_wakeup(self, _channel: str, message: bytes) -> None:
         try:
-            slot_id, lock = slot_and_lock(message)
+            slot_id, lock = parse_wakeup(message)
         except ValueError:
             log.warning("A wake-up that is not ours was ignored: %.200r", message)
             return
-        self._handed(slot_id, lock)
+        self._on_granted(slot_id, lock)
 
-    def _handed(self, slot_id: SlotId, lock: bytes | None) -> None:
-        if lock is None or self._waiting.hear(slot_id, lock):
+    def _on_granted(self, slot_id: SlotId, lock: bytes | None) -> None:
+        if lock is None or self._waiters.on_lock(slot_id, lock):
             return
-        token, fence = token_and_fence(lock)
-        self._fence = max(self._fence, fence)
-        if token.startswith(self._office) and token not in self._held:
-            self._give_back(slot_id, token)  # it waits no more
+        token, fence = parse_lock(lock)
+        self._highest_fencing_token = max(self._highest_fencing_token, fence)
+        if token.startswith(self._instance_id) and token not in self._renewer:
+            self._release_one(slot_id, token)  # it waits no more
 
 
-def _time_is_up(turn: Turn) -> None:
-    if not turn.done():
-        turn.set_result(None)
+def _resolve_timeout(grant: Grant) -> None:
+    if not grant.done():
+        grant.set_result(None)

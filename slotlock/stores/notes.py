@@ -10,19 +10,19 @@ from bson import ObjectId
 from pymongo import timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 
-from slotlock.domain.audit import AuditEntry, AuditFilter, AuditPosition, Edit, Happening
+from slotlock.domain.audit import AuditAction, AuditEntry, AuditFilter, AuditPosition, FieldEdit
 from slotlock.domain.bookings import SlotId
-from slotlock.domain.notes import Note
+from slotlock.domain.notes import AuditNote
 from slotlock.domain.people import UserId
 from slotlock.domain.terms import CampaignId
 from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document
 
 Result = TypeVar("Result")
 
-NEWEST = [("at", -1), ("_id", -1)]
+NEWEST_FIRST = [("at", -1), ("_id", -1)]
 
 
-async def together(
+async def in_transaction(
     database: Database, write: Callable[[AsyncClientSession], Awaitable[Result]]
 ) -> Result:
     """Carry out a transaction."""
@@ -32,22 +32,22 @@ async def together(
             return await session.with_transaction(write)
 
 
-async def keep(
-    database: Database, notes: Iterable[Note | None], session: AsyncClientSession
+async def insert_notes(
+    database: Database, notes: Iterable[AuditNote | None], session: AsyncClientSession
 ) -> None:
     """Keep notes of what the transaction of this session does."""
-    if documents := [note_document(note) for note in notes if note is not None]:
+    if documents := [note_to_document(note) for note in notes if note is not None]:
         await database["notes"].insert_many(documents, session=session)
 
 
-def note_document(note: Note) -> Document:
+def note_to_document(note: AuditNote) -> Document:
     """The document of a note."""
     document: Document = {
         "_id": ObjectId(),
         "at": note.at,
         "by": note.by and ObjectId(note.by),
-        "do": note.what.value,
-        "edits": [_edit_document(edit) for edit in note.edits],
+        "do": note.action.value,
+        "edits": [_edit_to_subdocument(edit) for edit in note.edits],
     }
     if note.slot_id:
         document["slot"] = ObjectId(note.slot_id)
@@ -58,70 +58,70 @@ def note_document(note: Note) -> Document:
     return document
 
 
-def _edit_document(edit: Edit) -> Document:
+def _edit_to_subdocument(edit: FieldEdit) -> Document:
     whose = {"user": ObjectId(edit.user_id)} if edit.user_id else {}
     return {"field": edit.field, "before": edit.before, "after": edit.after, **whose}
 
 
-class Notes:
+class AuditNoteRepository:
     """What organisers did. Read for the log, in its turn and its session."""
 
     def __init__(self, database: Database) -> None:
         self._notes = database["notes"]
 
-    async def prepare(self) -> None:
+    async def create_indexes(self) -> None:
         """Create the indexes that are missing."""
         for name in ("do", "by", "slot", "campaign", "users"):
-            await self._notes.create_index([(name, 1), *NEWEST], name=name)
+            await self._notes.create_index([(name, 1), *NEWEST_FIRST], name=name)
 
-    async def newest(
+    async def find_newest(
         self,
-        wanted: AuditFilter,
+        audit_filter: AuditFilter,
         after: AuditPosition | None,
-        most: int,
+        limit: int,
         session: AsyncClientSession,
     ) -> list[AuditEntry]:
         """The newest notes that somebody looks for."""
-        query = {"$and": _conditions(wanted, after)}
-        found = self._notes.find(query, sort=NEWEST, limit=most, session=session)
-        return [_entry(document) async for document in found]
+        query = {"$and": _note_conditions(audit_filter, after)}
+        found = self._notes.find(query, sort=NEWEST_FIRST, limit=limit, session=session)
+        return [_to_entry(document) async for document in found]
 
 
-def _conditions(wanted: AuditFilter, after: AuditPosition | None) -> list[Document]:
+def _note_conditions(audit_filter: AuditFilter, after: AuditPosition | None) -> list[Document]:
     named = {
-        "slot": wanted.slot_id,
-        "campaign": wanted.campaign_id,
-        "users": wanted.user_id,
-        "by": wanted.by,
+        "slot": audit_filter.slot_id,
+        "campaign": audit_filter.campaign_id,
+        "users": audit_filter.user_id,
+        "by": audit_filter.by,
     }
     conditions: list[Document] = [{name: ObjectId(id_)} for name, id_ in named.items() if id_]
-    if wanted.by_nobody:
+    if audit_filter.system_only:
         conditions.append({"by": None})
-    asked = Happening if wanted.what is None else wanted.what
-    conditions.append({"do": {"$in": sorted(each.value for each in asked if each.noted)}})
-    if wanted.since is not None:
-        conditions.append({"at": {"$gte": wanted.since}})
-    if wanted.before is not None:
-        conditions.append({"at": {"$lt": wanted.before}})
+    asked = AuditAction if audit_filter.actions is None else audit_filter.actions
+    conditions.append({"do": {"$in": sorted(each.value for each in asked if each.is_note)}})
+    if audit_filter.since is not None:
+        conditions.append({"at": {"$gte": audit_filter.since}})
+    if audit_filter.before is not None:
+        conditions.append({"at": {"$lt": audit_filter.before}})
     if after is not None:
         here = {"at": after.at, "_id": {"$lt": ObjectId(after.id)}}
         conditions += [{"at": {"$lte": after.at}}, {"$or": [{"at": {"$lt": after.at}}, here]}]
     return conditions
 
 
-def _entry(document: Document) -> AuditEntry:
+def _to_entry(document: Document) -> AuditEntry:
     users = [UserId(str(user)) for user in document.get("users", ())]
     return AuditEntry(
         AuditPosition(document["at"], str(document["_id"]), 0),
-        Happening(document["do"]),
+        AuditAction(document["do"]),
         UserId(str(document["by"])) if document["by"] else None,
         users[0] if len(users) == 1 else None,
         SlotId(str(document["slot"])) if "slot" in document else None,
         campaign_id=CampaignId(str(document["campaign"])) if "campaign" in document else None,
-        edits=tuple(_edit(edit) for edit in document["edits"]),
+        edits=tuple(_to_edit(edit) for edit in document["edits"]),
     )
 
 
-def _edit(document: Document) -> Edit:
+def _to_edit(document: Document) -> FieldEdit:
     user_id = UserId(str(document["user"])) if "user" in document else None
-    return Edit(document["field"], document["before"], document["after"], user_id)
+    return FieldEdit(document["field"], document["before"], document["after"], user_id)

@@ -15,80 +15,84 @@ from typing import Any
 from bson import ObjectId
 from pymongo import UpdateOne
 
-from slotlock.domain.bookings import Known, Place
+from slotlock.domain.bookings import OtherBooking, UserContext
 from slotlock.domain.people import UserId
 from slotlock.domain.slots import Slot, SlotStatus
-from slotlock.stores.batches import Batches
-from slotlock.stores.mongo import Database, Document, is_away
-from slotlock.stores.slot_documents import slot_of
-from slotlock.stores.slot_looks import seen_by
+from slotlock.stores.batches import Batcher
+from slotlock.stores.mongo import Database, Document, is_unavailable
+from slotlock.stores.slot_documents import to_slot
+from slotlock.stores.slot_looks import slot_projection
 
 # Each may ask for all whom the admission queue serves at once.
-LARGEST_QUESTION = 50
+CONTEXT_BATCH_SIZE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _ContextQuery:
     """What is known of these people, as far as it bears on these slots?"""
 
-    people: Set[UserId]
+    user_ids: Set[UserId]
     slots: Sequence[Slot]
     now: datetime
 
 
-class PeopleAtHand:
+class UserContextLoader:
     """Who the people at a slot are, and where else they have places."""
 
     def __init__(self, database: Database) -> None:
         self._slots = database["slots"]
-        self._pages = database["pages"]
+        self._user_versions = database["pages"]
         self._users = database["users"]
-        self._questions = Batches(self._know_together, LARGEST_QUESTION)
+        self._load_batcher = Batcher(self._load_batch, CONTEXT_BATCH_SIZE)
 
-    async def known(
+    async def load(
         self, user_ids: Set[UserId], slots: Sequence[Slot], now: datetime
-    ) -> dict[UserId, Known]:
+    ) -> dict[UserId, UserContext]:
         """What bears on decisions in these slots, for these people.
 
         What concurrent callers ask is asked together, so that more is known than was asked; rules
         ask again whom and what it is about.
         """
-        return await self._questions.do(_Question(user_ids, slots, now))
+        return await self._load_batcher.submit(_ContextQuery(user_ids, slots, now))
 
-    async def _know_together(
-        self, questions: list[_Question]
-    ) -> Sequence[dict[UserId, Known] | Exception]:
+    async def _load_batch(
+        self, queries: list[_ContextQuery]
+    ) -> Sequence[dict[UserId, UserContext] | Exception]:
         try:
-            return [await self._know(*questions)] * len(questions)
+            return [await self._load_all(*queries)] * len(queries)
         except Exception as error:
-            if is_away(error) or len(questions) == 1:
+            if is_unavailable(error) or len(queries) == 1:
                 raise
         # What cannot be read of one person is told to those who ask for that one.
-        return [await self._known_or_error(question) for question in questions]
+        return [await self._load_or_error(question) for question in queries]
 
-    async def _known_or_error(self, question: _Question) -> dict[UserId, Known] | Exception:
+    async def _load_or_error(self, query: _ContextQuery) -> dict[UserId, UserContext] | Exception:
         try:
-            return await self._know(question)
+            return await self._load_all(query)
         except Exception as error:
             return error
 
-    async def _know(self, *questions: _Question) -> dict[UserId, Known]:
+    async def _load_all(self, *queries: _ContextQuery) -> dict[UserId, UserContext]:
         """Each page's version is read first, then the places: what comes in between turns the
         page.
         """
-        user_ids = sorted({user_id for question in questions for user_id in question.people})
-        slots = [slot for question in questions for slot in question.slots]
-        now = max(question.now for question in questions)
+        user_ids = sorted({user_id for question in queries for user_id in question.user_ids})
+        slots = [slot for question in queries for slot in question.slots]
+        now = max(question.now for question in queries)
         users = [ObjectId(user_id) for user_id in user_ids]
         versions, groups = await asyncio.gather(
-            self._versions(users) if any(slot.looks_elsewhere for slot in slots) else _nothing(),
-            self._groups(users) if any(slot.asks_for_groups for slot in slots) else _nothing(),
+            self._find_versions(users)
+            if any(slot.depends_on_other_bookings for slot in slots)
+            else _no_documents(),
+            self._find_groups(users)
+            if any(slot.needs_user_groups for slot in slots)
+            else _no_documents(),
         )
-        places: dict[UserId, list[Place]] = {}
-        for place in await self._places(user_ids, slots, now):
+        places: dict[UserId, list[OtherBooking]] = {}
+        for place in await self._find_other_bookings(user_ids, slots, now):
             places.setdefault(place.booking.user_id, []).append(place)
         return {
-            user_id: Known(
+            user_id: UserContext(
                 user_id,
                 tuple(groups.get(user, ())),
                 versions.get(user, 0),
@@ -97,18 +101,18 @@ class PeopleAtHand:
             for user_id, user in zip(user_ids, users, strict=True)
         }
 
-    async def _versions(self, users: list[ObjectId]) -> dict[ObjectId, int]:
-        found = self._pages.find({"_id": {"$in": users}})
+    async def _find_versions(self, users: list[ObjectId]) -> dict[ObjectId, int]:
+        found = self._user_versions.find({"_id": {"$in": users}})
         return {document["_id"]: document["version"] async for document in found}
 
-    async def _groups(self, users: list[ObjectId]) -> dict[ObjectId, list[str]]:
+    async def _find_groups(self, users: list[ObjectId]) -> dict[ObjectId, list[str]]:
         found = self._users.find({"_id": {"$in": users}}, {"groups": 1})
         return {document["_id"]: document.get("groups", ()) async for document in found}
 
-    async def _places(
+    async def _find_other_bookings(
         self, user_ids: Sequence[UserId], slots: Sequence[Slot], now: datetime
-    ) -> list[Place]:
-        wanted = _bearing_on(slots)
+    ) -> list[OtherBooking]:
+        wanted = _relevant_slot_queries(slots)
         if not wanted:
             return []
         query: Document = {
@@ -116,20 +120,22 @@ class PeopleAtHand:
             "status": {"$ne": SlotStatus.CANCELLED.value},
             "$or": wanted,
         }
-        found = self._slots.find(query, seen_by(user_ids, (), now, heads=1))
-        others = [slot_of(document) async for document in found]
-        return [other.place_of(booking) for other in others for booking in other.bookings]
+        found = self._slots.find(query, slot_projection(user_ids, (), now, waitlist_depth=1))
+        others = [to_slot(document) async for document in found]
+        return [other.as_other_booking(booking) for other in others for booking in other.bookings]
 
 
-async def _nothing() -> dict[ObjectId, Any]:
+async def _no_documents() -> dict[ObjectId, Any]:
     return {}
 
 
-def _bearing_on(slots: Sequence[Slot]) -> list[Document]:
+def _relevant_slot_queries(slots: Sequence[Slot]) -> list[Document]:
     """The queries for slots in which a booking counts for one in these slots."""
-    choices = {slot.choice for slot in slots if slot.choice is not None}
+    choices = {slot.choice_group for slot in slots if slot.choice_group is not None}
     queries: list[Document] = [{"choice": {"$in": sorted(choices)}}] if choices else []
-    campaigns = {s.terms.campaign_id for s in slots if s.terms and s.terms.most is not None}
+    campaigns = {
+        s.terms.campaign_id for s in slots if s.terms and s.terms.max_bookings_per_user is not None
+    }
     if campaigns:
         queries.append({"campaign.id": {"$in": [ObjectId(id_) for id_ in campaigns]}})
     if busy := [slot for slot in slots if slot.terms and slot.terms.forbid_overlap]:
@@ -141,28 +147,37 @@ def _bearing_on(slots: Sequence[Slot]) -> list[Document]:
     return queries
 
 
-def beside(slot: Slot, people: Iterable[UserId], known: Mapping[UserId, Known]) -> Slot:
+def with_user_contexts(
+    slot: Slot, user_ids: Iterable[UserId], contexts: Mapping[UserId, UserContext]
+) -> Slot:
     """The slot with what is known of these people and those in it, as far as it is elsewhere."""
     booked = (booking.user_id for booking in slot.bookings)
-    waiting = (turn.user_id for turn in slot.waiting)
-    here = {user_id for user_id in (*people, *booked, *waiting) if user_id in known}
-    return replace(slot, known={user_id: _elsewhere(known[user_id], slot) for user_id in here})
+    waiting = (turn.user_id for turn in slot.waitlist)
+    here = {user_id for user_id in (*user_ids, *booked, *waiting) if user_id in contexts}
+    return replace(
+        slot,
+        user_contexts={user_id: _without_own_slot(contexts[user_id], slot) for user_id in here},
+    )
 
 
-def _elsewhere(known: Known, slot: Slot) -> Known:
-    places = tuple(place for place in known.places if place.booking.slot_id != slot.id)
-    return known if len(places) == len(known.places) else replace(known, places=places)
+def _without_own_slot(context: UserContext, slot: Slot) -> UserContext:
+    places = tuple(place for place in context.other_bookings if place.booking.slot_id != slot.id)
+    return (
+        context
+        if len(places) == len(context.other_bookings)
+        else replace(context, other_bookings=places)
+    )
 
 
-def turned_pages(before: Slot, after: Slot) -> Iterator[tuple[UserId, UpdateOne]]:
+def user_version_updates(before: Slot, after: Slot) -> Iterator[tuple[UserId, UpdateOne]]:
     """The pages that a change turns, each guarded by the version that was seen."""
-    if not after.looks_elsewhere:
+    if not after.depends_on_other_bookings:
         return
     # A hold that was confirmed too: whoever booked elsewhere counted on it to run out.
     had = set(before.bookings)
     chosen = {booking.user_id for booking in after.bookings if booking not in had}
     for user_id in sorted(chosen):
-        if known := before.known_of(user_id):
+        if known := before.user_context(user_id):
             seen: Document = {"_id": ObjectId(user_id)}
             if known.version:
                 seen["version"] = known.version

@@ -17,181 +17,193 @@ from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import BulkWriteError, NetworkTimeout, OperationFailure, PyMongoError
 
-from slotlock.domain.audit import Edit as FieldEdit
-from slotlock.domain.audit import Happening
-from slotlock.domain.notes import Note, person_edits
+from slotlock.domain.audit import AuditAction
+from slotlock.domain.audit import FieldEdit as FieldEdit
+from slotlock.domain.notes import AuditNote, user_edits
 from slotlock.domain.people import Role, User, UserId
-from slotlock.domain.people_plan import Edit, ImportPlan, NewPerson
-from slotlock.stores.batches import in_parts
-from slotlock.stores.gate import Gate, listed
-from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document, is_away
-from slotlock.stores.notes import keep
-from slotlock.stores.user_documents import SHOWN, new_person, user_of, words_of
-from slotlock.stores.waiting_groups import WaitingGroups
+from slotlock.domain.people_plan import ImportPlan, NewUser, UserUpdate
+from slotlock.stores.batches import chunked
+from slotlock.stores.gate import ConcurrencyLimiter, limited_listing
+from slotlock.stores.mongo import OPERATION_TIMEOUT_MS, Database, Document, is_unavailable
+from slotlock.stores.notes import insert_notes
+from slotlock.stores.user_documents import PUBLIC_FIELDS, search_words_of, to_new_document, to_user
+from slotlock.stores.waiting_groups import WaitlistGroupSync
 
 # What is encoded at once keeps the process from serving others.
-AT_ONCE = 500
-DUPLICATE, WRITE_CONFLICT, TOO_LARGE_FOR_CACHE = 11000, 112, 388
+IMPORT_BATCH_SIZE = 500
+DUPLICATE_KEY, WRITE_CONFLICT, TOO_LARGE_FOR_CACHE = 11000, 112, 388
 # Interrupted by its time limit, or given up by MongoDB, which is told in three ways.
-OUT_OF_TIME = {50, 251, 262, 290}
-PEOPLE = "people"
-IMPORTED = ("email", "name", "groups")
+TIMEOUT_CODES = {50, 251, 262, 290}
+IMPORT_ID = "people"
+IMPORTED_FIELDS = ("email", "name", "groups")
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPeople:
+class UserSnapshot:
     """Those of some addresses that have an account, and the imports there were until then."""
 
     version: int
-    by_email: dict[str, User]
+    users_by_email: dict[str, User]
 
 
-class Attempt(Enum):
+class ImportAttempt(Enum):
     """What came of writing a plan: all of it was written, or nothing."""
 
     WRITTEN = auto()
-    OVERTAKEN = auto()  # somebody else wrote first
+    CONFLICT = auto()  # somebody else wrote first
     FAILED = auto()  # somebody else wrote, or there was no room or time: who looks again knows more
-    TOO_MUCH = auto()  # more than there will be room for
+    TOO_LARGE = auto()  # more than there will be room for
 
 
-class _StaleError(Exception):
+class _ImportConflictError(Exception):
     """Somebody else wrote first."""
 
 
-class PeopleImports:
+class UserImportWriter:
     """The way in for many people at once."""
 
-    def __init__(self, database: Database, lists: Gate, waiting: WaitingGroups) -> None:
-        self.lists = lists
-        self._waiting = waiting
+    def __init__(
+        self,
+        database: Database,
+        list_limiter: ConcurrencyLimiter,
+        waitlist_groups: WaitlistGroupSync,
+    ) -> None:
+        self.list_limiter = list_limiter
+        self._waitlist_groups = waitlist_groups
         self._client = database.client
         self._database = database
         self._users = database["users"]
         self._imports = database["imports"]
 
-    @listed
-    async def look(self, emails: Sequence[str]) -> SeenPeople:
+    @limited_listing
+    async def load_snapshot(self, emails: Sequence[str]) -> UserSnapshot:
         """Who has these addresses now."""
         # The version first: an import that comes in between is noticed when this one is written.
-        turned = await self._imports.find_one({"_id": PEOPLE})
+        turned = await self._imports.find_one({"_id": IMPORT_ID})
         known: dict[str, User] = {}
-        for batch in in_parts(emails, AT_ONCE):
-            found = self._users.find({"email": {"$in": batch}}, SHOWN)
-            known |= {user.email: user for user in [user_of(each) async for each in found]}
-        return SeenPeople(turned["version"] if turned else 0, known)
+        for batch in chunked(emails, IMPORT_BATCH_SIZE):
+            found = self._users.find({"email": {"$in": batch}}, PUBLIC_FIELDS)
+            known |= {user.email: user for user in [to_user(each) async for each in found]}
+        return UserSnapshot(turned["version"] if turned else 0, known)
 
-    @listed
+    @limited_listing
     async def commit(
-        self, plan: ImportPlan, seen: SeenPeople, now: datetime, by: UserId | None = None
-    ) -> Attempt:
+        self, plan: ImportPlan, snapshot: UserSnapshot, now: datetime, by: UserId | None = None
+    ) -> ImportAttempt:
         """Write a plan if people still are as it was made for; else look again, plan again."""
         async with self._client.start_session() as session:
             try:
                 async with await session.start_transaction():
                     # Only around the writes: what ran out of time has to be given up all the same.
                     with timeout(OPERATION_TIMEOUT_MS / 1000):
-                        await self._turn(seen, now, session)
+                        await self._bump_version(snapshot, now, session)
                         await self._write_all(plan, now, by, session)
-            except _StaleError:
-                return Attempt.OVERTAKEN
+            except _ImportConflictError:
+                return ImportAttempt.CONFLICT
             except PyMongoError as error:
-                attempt = _attempt(error)
+                attempt = _to_attempt(error)
                 if attempt is None:
-                    raise _unnamed(error) from None
+                    raise _redacted(error) from None
                 return attempt
-        await self._waiting.soon(_regrouped(plan), now)
-        return Attempt.WRITTEN
+        await self._waitlist_groups.sync_now(_user_ids_with_new_groups(plan), now)
+        return ImportAttempt.WRITTEN
 
-    async def _turn(self, seen: SeenPeople, now: datetime, session: AsyncClientSession) -> None:
+    async def _bump_version(
+        self, snapshot: UserSnapshot, now: datetime, session: AsyncClientSession
+    ) -> None:
         """Be the next import. Errors: _StaleError when another is, or is about to be."""
         try:
             turned = await self._imports.update_one(
-                {"_id": PEOPLE, "version": seen.version},
+                {"_id": IMPORT_ID, "version": snapshot.version},
                 {"$inc": {"version": 1}, "$set": {"at": now}},
                 # The first import of all makes it; a second first one has the id against it.
-                upsert=seen.version == 0,
+                upsert=snapshot.version == 0,
                 session=session,
             )
         except OperationFailure as error:
-            if _codes(error) & {DUPLICATE, WRITE_CONFLICT}:
-                raise _StaleError from error
+            if _error_codes(error) & {DUPLICATE_KEY, WRITE_CONFLICT}:
+                raise _ImportConflictError from error
             raise
         if not (turned.matched_count or turned.upserted_id):
-            raise _StaleError
+            raise _ImportConflictError
 
     async def _write_all(
         self, plan: ImportPlan, now: datetime, by: UserId | None, session: AsyncClientSession
     ) -> None:
-        for people in in_parts(plan.created, AT_ONCE):
-            new = [_new_document(person, now) for person in people]
+        for people in chunked(plan.created, IMPORT_BATCH_SIZE):
+            new = [_new_user_to_document(person, now) for person in people]
             await self._users.insert_many(new, session=session)
-            begun = [person_edits(None, user_of(each), *IMPORTED) for each in new]
-            await keep(self._database, [_note(begun, by, now)], session)
-        for edits in in_parts(plan.updated, AT_ONCE):
-            updates = [_update(edit) for edit in edits]
+            begun = [user_edits(None, to_user(each), *IMPORTED_FIELDS) for each in new]
+            await insert_notes(self._database, [_import_note(begun, by, now)], session)
+        for edits in chunked(plan.updated, IMPORT_BATCH_SIZE):
+            updates = [_user_update(edit) for edit in edits]
             written = await self._users.bulk_write(updates, session=session)
             if written.matched_count < len(updates):
-                raise _StaleError
-            changes = [person_edits(edit.before, edit.after, *IMPORTED) for edit in edits]
-            await keep(self._database, [_note(changes, by, now)], session)
-        await self._waiting.mark(_regrouped(plan), now, session)
+                raise _ImportConflictError
+            changes = [user_edits(edit.before, edit.after, *IMPORTED_FIELDS) for edit in edits]
+            await insert_notes(self._database, [_import_note(changes, by, now)], session)
+        await self._waitlist_groups.mark_pending(_user_ids_with_new_groups(plan), now, session)
 
 
-def _regrouped(plan: ImportPlan) -> list[UserId]:
+def _user_ids_with_new_groups(plan: ImportPlan) -> list[UserId]:
     return [edit.before.id for edit in plan.updated if edit.groups != edit.before.groups]
 
 
-def _new_document(person: NewPerson, now: datetime) -> Document:
-    document = new_person(person.name, person.email, Role.MEMBER, None, now)
-    return {**document, "groups": list(person.groups)}
+def _new_user_to_document(new_user: NewUser, now: datetime) -> Document:
+    document = to_new_document(new_user.name, new_user.email, Role.MEMBER, None, now)
+    return {**document, "groups": list(new_user.groups)}
 
 
-def _note(edits: Sequence[tuple[FieldEdit, ...]], by: UserId | None, now: datetime) -> Note:
+def _import_note(
+    edits: Sequence[tuple[FieldEdit, ...]], by: UserId | None, now: datetime
+) -> AuditNote:
     whose = tuple(each[0].user_id for each in edits if each and each[0].user_id)
     told = tuple(edit for each in edits for edit in each)
-    return Note(now, by, Happening.PEOPLE_IMPORTED, told, user_ids=whose)
+    return AuditNote(now, by, AuditAction.PEOPLE_IMPORTED, told, user_ids=whose)
 
 
-def _update(edit: Edit) -> UpdateOne:
-    groups = list(edit.before.groups)
+def _user_update(user_update: UserUpdate) -> UpdateOne:
+    groups = list(user_update.before.groups)
     guard: Document = {
-        "_id": ObjectId(edit.before.id),
-        "name": edit.before.name,
+        "_id": ObjectId(user_update.before.id),
+        "name": user_update.before.name,
         "groups": groups or {"$in": [None, []]},
     }
-    change: Document = {"groups": list(edit.groups)}
-    if edit.name != edit.before.name:
-        change |= {"name": edit.name, "words": words_of(edit.name, edit.before.email)}
+    change: Document = {"groups": list(user_update.groups)}
+    if user_update.name != user_update.before.name:
+        change |= {
+            "name": user_update.name,
+            "words": search_words_of(user_update.name, user_update.before.email),
+        }
     # Else MongoDB weighs the index of groups against that of ids, for each person anew.
     return UpdateOne(guard, {"$set": change}, hint="_id_")
 
 
-def _attempt(error: PyMongoError) -> Attempt | None:
+def _to_attempt(error: PyMongoError) -> ImportAttempt | None:
     """What an error says of an import that was not written; None if it says nothing."""
     if error.has_error_label("UnknownTransactionCommitResult"):
         return None
-    codes = _codes(error)
-    if DUPLICATE in codes:
-        return Attempt.OVERTAKEN
+    codes = _error_codes(error)
+    if DUPLICATE_KEY in codes:
+        return ImportAttempt.CONFLICT
     if TOO_LARGE_FOR_CACHE in codes:
-        return Attempt.TOO_MUCH
+        return ImportAttempt.TOO_LARGE
     # MongoDB does not always answer in time that the time is over.
-    late = codes & OUT_OF_TIME or isinstance(error, NetworkTimeout)
+    late = codes & TIMEOUT_CODES or isinstance(error, NetworkTimeout)
     if late or WRITE_CONFLICT in codes or error.has_error_label("TransientTransactionError"):
-        return Attempt.FAILED
+        return ImportAttempt.FAILED
     return None
 
 
-def _codes(error: PyMongoError) -> set[int | None]:
+def _error_codes(error: PyMongoError) -> set[int | None]:
     if isinstance(error, BulkWriteError):
         return {each["code"] for each in error.details["writeErrors"]}
     return {error.code} if isinstance(error, OperationFailure) else set()
 
 
-def _unnamed(error: PyMongoError) -> PyMongoError:
+def _redacted(error: PyMongoError) -> PyMongoError:
     """An error as it may be logged: those of single documents quote names and addresses."""
-    if is_away(error):
+    if is_unavailable(error):
         return error
-    codes = ", ".join(sorted(map(str, _codes(error))))
+    codes = ", ".join(sorted(map(str, _error_codes(error))))
     return PyMongoError(f"people were not imported: {type(error).__name__} {codes}".rstrip())

@@ -20,11 +20,11 @@ is that of the line.
 
 from slotlock.domain.bookings import SlotId
 
-GROUP = "desk"
-MOVED = "slotlock:moved:"
+CONSUMER_GROUP = "desk"
+QUEUE_ADVANCED_PREFIX = "slotlock:moved:"
 
 # What the hash knows of a request whose entry is gone, with its stream alone, is not so.
-_KNOWN = """
+_LOOKUP = """
 local function known(field, slot)
   local found = redis.call('hget', KEYS[2], field)
   if not found then return false end
@@ -40,7 +40,7 @@ end
 
 # ARGV: slot, k field, and for whoever stands in line for the same, c field. Answers as ADD, or nil.
 FIND = (
-    _KNOWN
+    _LOOKUP
     + """
 local found = known(ARGV[2], ARGV[1])
 if found or not ARGV[3] then return found end
@@ -49,7 +49,7 @@ return same and known(same, ARGV[1])
 """
 )
 
-_COME = """
+_COUNT_ARRIVAL = """
 local time = redis.call('time')
 local ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local function come(slot)
@@ -64,9 +64,9 @@ end
 # ARGV: k field, c field, question, most in line and aside, slot, then the fields and values of the
 # entry. When it came is kept with it: ids go on from the highest, by a clock that was ahead once.
 # Answers what is known of the request, how many have left, and under which k field; nil when full.
-ADD = (
-    _COME
-    + _KNOWN
+ENQUEUE = (
+    _COUNT_ARRIVAL
+    + _LOOKUP
     + """
 local before = known(ARGV[1], ARGV[5])
 if not before then
@@ -86,9 +86,9 @@ return known(ARGV[1], ARGV[5])
 """
 )
 
-_LEAVE = f"""
+_REMOVE = f"""
 local function leave(id, k, c)
-  redis.call('xack', KEYS[1], '{GROUP}', id)
+  redis.call('xack', KEYS[1], '{CONSUMER_GROUP}', id)
   if redis.call('xdel', KEYS[1], id) == 0 then return false end
   local known = redis.call('hget', KEYS[2], k)
   if known and string.find(known, ':' .. id .. ':', 1, true) then redis.call('hdel', KEYS[2], k) end
@@ -101,13 +101,13 @@ local function move(slot, by)
   if not came or tonumber(came) <= out then
     redis.call('hdel', KEYS[2], 'i' .. slot, 'o' .. slot)
   end
-  redis.call('publish', '{MOVED}' .. slot, string.format('%.0f', out))
+  redis.call('publish', '{QUEUE_ADVANCED_PREFIX}' .. slot, string.format('%.0f', out))
 end
 """
 
 # ARGV: slot, then for each request its entry, k field and c field.
-FINISH = (
-    _LEAVE
+ACKNOWLEDGE = (
+    _REMOVE
     + """
 local left = 0
 for n = 2, #ARGV, 3 do
@@ -120,8 +120,8 @@ return left
 
 # ARGV: slot, entry, k field, c field, question, ms, then the fields and values of what is kept.
 # What is no request of ours has neither slot nor fields.
-SET_ASIDE = (
-    _LEAVE
+DEAD_LETTER = (
+    _REMOVE
     + """
 if not leave(ARGV[2], ARGV[3], ARGV[4]) then return 0 end
 local id = redis.call('xadd', KEYS[3], '*', unpack(ARGV, 7))
@@ -134,8 +134,8 @@ return 1
 )
 
 # ARGV: entry aside, slot, k field, c field, question, ms, then the fields and values of the entry.
-REPLAY = (
-    _COME
+REQUEUE = (
+    _COUNT_ARRIVAL
     + """
 if redis.call('xdel', KEYS[3], ARGV[1]) == 0 then return 0 end
 local number = come(ARGV[2])
@@ -164,6 +164,6 @@ def keys(partition: int) -> tuple[str, str, str]:
     return tag + "requests", tag + "tickets", tag + "aside"
 
 
-def moved_channel(slot_id: SlotId) -> str:
+def queue_advanced_channel(slot_id: SlotId) -> str:
     """Where it is told how many have left the line for a slot."""
-    return MOVED + slot_id
+    return QUEUE_ADVANCED_PREFIX + slot_id

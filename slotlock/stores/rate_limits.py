@@ -16,38 +16,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from slotlock.stores.batches import Batches
-from slotlock.stores.redis import RedisLine
+from slotlock.stores.batches import Batcher
+from slotlock.stores.redis import AutoPipeline
 
 # Redis does nothing else meanwhile: some 0.1 ms.
-LARGEST_BATCH = 64
+CHARGE_BATCH_SIZE = 64
 
 
-class Verb(StrEnum):
+class ChargeMode(StrEnum):
     """What to do with the counts: to look is to be told when there is room for as much."""
 
-    ADD = "add"
-    LOOK = "look"
-    GIVE_BACK = "give back"
+    CHARGE = "add"
+    PEEK = "look"
+    REFUND = "give back"
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RateLimit:
     """At most so many within the last `window_s` seconds; the name is part of the key."""
 
     name: str
-    most: int
+    max_count: int
     window_s: int = 60
 
 
 # Of a subject, by a limit, so many.
-Want = tuple[str, Limit, int]
+RateCharge = tuple[str, RateLimit, int]
 
 # KEYS: of each who asks, one or more. ARGV: for each key most in a window, ms of a window, how many
 # are wanted; then for each who asks a verb and their number of keys. Answers for each after how
 # many ms they can have all that they want; 0: now. What is refused is not counted, so whoever asks
 # too often is let in as soon as anybody would be. More than the limit is let in alone.
-TAKE = f"""
+CHARGE_SCRIPT = f"""
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local values, counts, waits, first = redis.call('mget', unpack(KEYS)), {{}}, {{}}, 1
@@ -66,12 +66,12 @@ local function wait(c, room)
 end
 for a = 3 * #KEYS + 1, #ARGV, 2 do
   local verb, last, longest = ARGV[a], first + ARGV[a+1] - 1, 0
-  for k = first, verb == '{Verb.GIVE_BACK}' and 0 or last do
+  for k = first, verb == '{ChargeMode.REFUND}' and 0 or last do
     longest = math.max(longest, wait(counts[KEYS[k]], math.max(0, ARGV[3*k-2] - ARGV[3*k])))
   end
-  for k = first, (longest > 0 or verb == '{Verb.LOOK}') and 0 or last do
+  for k = first, (longest > 0 or verb == '{ChargeMode.PEEK}') and 0 or last do
     local c = counts[KEYS[k]]
-    c.now = math.max(0, c.now + (verb == '{Verb.ADD}' and 1 or -1) * ARGV[3*k])
+    c.now = math.max(0, c.now + (verb == '{ChargeMode.CHARGE}' and 1 or -1) * ARGV[3*k])
     c.changed = true
   end
   waits[#waits + 1] = longest
@@ -88,47 +88,51 @@ end
 return waits
 """
 
-_Item = tuple[Sequence[Want], Verb]
+_ChargeItem = tuple[Sequence[RateCharge], ChargeMode]
 
 
-class RateLimits:
+class RateLimiter:
     """The counts of all subjects."""
 
-    def __init__(self, line: RedisLine) -> None:
-        self._line = line
-        self._batches = Batches(self._take, LARGEST_BATCH)
+    def __init__(self, pipeline: AutoPipeline) -> None:
+        self._pipeline = pipeline
+        self._batcher = Batcher(self._charge_batch, CHARGE_BATCH_SIZE)
 
-    def ask(self, wants: Sequence[Want], verb: Verb = Verb.ADD) -> asyncio.Future[int]:
+    def charge(
+        self, charges: Sequence[RateCharge], mode: ChargeMode = ChargeMode.CHARGE
+    ) -> asyncio.Future[int]:
         """After how many ms all that is wanted can be had; 0: now, and it is counted.
 
         It is done whether or not the answer is awaited. Errors: RedisAwayError.
         """
-        answer = self._batches.begin((wants, verb))
-        answer.add_done_callback(_look_at_error)
+        answer = self._batcher.submit_nowait((charges, mode))
+        answer.add_done_callback(_mark_error_retrieved)
         return answer
 
-    async def _take(self, items: Sequence[_Item]) -> list[int]:
+    async def _charge_batch(self, items: Sequence[_ChargeItem]) -> list[int]:
         all_wants = [want for wants, _ in items for want in wants]
-        keys = [key_of(subject, limit) for subject, limit, _ in all_wants]
+        keys = [rate_limit_key(subject, limit) for subject, limit, _ in all_wants]
         arguments: list[str | int] = []
         for _, limit, wanted in all_wants:
-            arguments += (limit.most, limit.window_s * 1000, wanted)
+            arguments += (limit.max_count, limit.window_s * 1000, wanted)
         for wants, verb in items:
             arguments += (verb.value, len(wants))
-        waits: list[int] = await self._line.send("EVAL", TAKE, len(keys), *keys, *arguments)
+        waits: list[int] = await self._pipeline.send(
+            "EVAL", CHARGE_SCRIPT, len(keys), *keys, *arguments
+        )
         return waits
 
-    def forget(self, subject: str, limit: Limit) -> None:
+    def reset(self, subject: str, limit: RateLimit) -> None:
         """Begin to count anew; not waited for."""
-        self._line.send("DEL", key_of(subject, limit))
+        self._pipeline.send("DEL", rate_limit_key(subject, limit))
 
 
-def key_of(subject: str, limit: Limit) -> str:
+def rate_limit_key(subject: str, limit: RateLimit) -> str:
     """The key of a count."""
     return f"slotlock:{{rate}}:{subject}:{limit.name}"
 
 
-def _look_at_error(answer: asyncio.Future[int]) -> None:
+def _mark_error_retrieved(answer: asyncio.Future[int]) -> None:
     # An answer nobody awaits (of what is given back) must not warn when it fails.
     if not answer.cancelled():
         answer.exception()

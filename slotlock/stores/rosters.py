@@ -14,15 +14,15 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.listing import Position, SlotOrder
 from slotlock.domain.people import UserId
-from slotlock.domain.rosters import Named, people_in
+from slotlock.domain.rosters import RosterUser, user_ids_in
 from slotlock.domain.slots import Slot
 from slotlock.domain.terms import CampaignId
 from slotlock.stores.mongo import Database, Document
-from slotlock.stores.slot_documents import slot_of
-from slotlock.stores.slot_queries import after_position
+from slotlock.stores.slot_documents import to_slot
+from slotlock.stores.slot_queries import page_query
 
 # A slot has up to 1,000 bookings with all their past.
-SLOTS_AT_ONCE = 10
+SLOT_BATCH_SIZE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class RosterPage:
     """Some slots with all their bookings, and the people these name."""
 
     slots: tuple[Slot, ...]
-    people: Mapping[UserId, Named]
+    users: Mapping[UserId, RosterUser]
 
 
-class Rosters:
+class RosterSnapshot:
     """The rosters of one slot or of a campaign's slots, as of one moment."""
 
     def __init__(self, database: Database, session: AsyncClientSession, query: Document) -> None:
@@ -49,36 +49,38 @@ class Rosters:
     async def pages(self) -> AsyncIterator[RosterPage]:
         """All the slots, by start and id."""
         position: Position | None = None
-        while slots := await self._next(position):
-            yield RosterPage(slots, await self._people(slots))
-            if len(slots) < SLOTS_AT_ONCE:
+        while slots := await self._next_slots(position):
+            yield RosterPage(slots, await self._find_users(slots))
+            if len(slots) < SLOT_BATCH_SIZE:
                 return
             position = Position(slots[-1].start, slots[-1].id)
 
-    async def _next(self, position: Position | None) -> tuple[Slot, ...]:
+    async def _next_slots(self, position: Position | None) -> tuple[Slot, ...]:
         found = self._slots.find(
-            after_position(self._query, position, SlotOrder.START_ASC),
+            page_query(self._query, position, SlotOrder.START_ASC),
             sort=[("start", 1), ("_id", 1)],
-            limit=SLOTS_AT_ONCE,
+            limit=SLOT_BATCH_SIZE,
             session=self._session,
         )
-        return tuple([slot_of(document) async for document in found])
+        return tuple([to_slot(document) async for document in found])
 
-    async def _people(self, slots: tuple[Slot, ...]) -> Mapping[UserId, Named]:
-        wanted = set[UserId]().union(*map(people_in, slots))
+    async def _find_users(self, slots: tuple[Slot, ...]) -> Mapping[UserId, RosterUser]:
+        wanted = set[UserId]().union(*map(user_ids_in, slots))
         query = {"_id": {"$in": [ObjectId(user_id) for user_id in wanted]}}
         shown = {"name": 1, "email": 1, "groups": 1}
         found = self._users.find(query, shown, session=self._session)
         return {
-            UserId(str(d["_id"])): Named(d["name"], d["email"], tuple(d.get("groups", ())))
+            UserId(str(d["_id"])): RosterUser(d["name"], d["email"], tuple(d.get("groups", ())))
             async for d in found
         }
 
 
 @asynccontextmanager
-async def rosters_now(
-    database: Database, of: SlotId | CampaignId, *, campaign: bool
-) -> AsyncIterator[Rosters]:
+async def open_roster_snapshot(
+    database: Database, target_id: SlotId | CampaignId, *, is_campaign: bool
+) -> AsyncIterator[RosterSnapshot]:
     """The rosters of a slot, or of all slots of a campaign, as they are now."""
     async with database.client.start_session(snapshot=True) as session:
-        yield Rosters(database, session, {"campaign.id" if campaign else "_id": ObjectId(of)})
+        yield RosterSnapshot(
+            database, session, {"campaign.id" if is_campaign else "_id": ObjectId(target_id)}
+        )

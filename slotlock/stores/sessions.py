@@ -20,34 +20,34 @@ from pymongo import ReturnDocument
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.people import Role, User, UserId
-from slotlock.stores.batches import Batches, in_parts
-from slotlock.stores.gate import Gate, gated
-from slotlock.stores.mongo import PEOPLE_GATE, Database, Document
-from slotlock.stores.notes import together
-from slotlock.stores.user_documents import SHOWN, user_of
+from slotlock.stores.batches import Batcher, chunked
+from slotlock.stores.gate import ConcurrencyLimiter, limited
+from slotlock.stores.mongo import USERS_CONCURRENCY, Database, Document
+from slotlock.stores.notes import in_transaction
+from slotlock.stores.user_documents import PUBLIC_FIELDS, to_user
 
 # Of one person; who signs in once more loses the oldest.
-MOST_SESSIONS = 100
-OLDER = [("user", 1), ("createdAt", -1)]
+MAX_SESSIONS = 100
+NEWEST_FIRST = [("user", 1), ("createdAt", -1)]
 
 
 @dataclass(frozen=True, slots=True)
-class SignIn:
+class NewSession:
     """Somebody signs in: their first refresh token, until when it is good, and what they showed.
 
     `password_hash` is that of the password they showed; None where it was no password.
     """
 
     user_id: UserId
-    refresh: str
+    refresh_token_id: str
     at: datetime
     expires_at: datetime
-    agent: str | None = None
+    user_agent: str | None = None
     password_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class OpenSession:
+class SessionRecord:
     """A session as its person may see it; `agent` is what the client that signed in calls itself.
 
     `created_at` is None for those from before it was kept.
@@ -56,20 +56,22 @@ class OpenSession:
     id: str
     created_at: datetime | None
     expires_at: datetime
-    agent: str | None
+    user_agent: str | None
 
 
-def of_person(user_id: UserId) -> Document:
+def user_sessions_query(user_id: UserId) -> Document:
     """The query for all sessions of a person."""
     return {"user": ObjectId(user_id)}
 
 
-def of_others(user_id: UserId, session_id: str) -> Document:
+def other_sessions_query(user_id: UserId, session_id: str) -> Document:
     """The query for all sessions of a person but one."""
-    return {**of_person(user_id), "_id": {"$ne": session_id}}
+    return {**user_sessions_query(user_id), "_id": {"$ne": session_id}}
 
 
-async def take_turn(database: Database, user_id: UserId, session: AsyncClientSession) -> int:
+async def serialize_user_sessions(
+    database: Database, user_id: UserId, session: AsyncClientSession
+) -> int:
     """Let this transaction and every other that takes a turn for this person come one by one.
 
     A sign-in reads what it writes nothing of (the password, a ban, the role), and who changes that
@@ -86,75 +88,79 @@ async def take_turn(database: Database, user_id: UserId, session: AsyncClientSes
     return int(taken["turns"]) if taken else 0
 
 
-async def give_role(
+async def set_session_roles(
     database: Database, user_id: UserId, role: Role, session: AsyncClientSession
 ) -> None:
     """Let the person's open sessions, and those that are being opened, know their new role."""
-    await take_turn(database, user_id, session)
+    await serialize_user_sessions(database, user_id, session)
     update = {"$set": {"role": role.value}}
-    await database["sessions"].update_many(of_person(user_id), update, session=session)
+    await database["sessions"].update_many(user_sessions_query(user_id), update, session=session)
 
 
-class Sessions:
+class SessionRepository:
     """Who is signed in."""
 
     def __init__(self, database: Database) -> None:
-        self.gate = Gate(PEOPLE_GATE)
-        self._watching = Gate(1)
+        self.limiter = ConcurrencyLimiter(USERS_CONCURRENCY)
+        self._recheck_limiter = ConcurrencyLimiter(1)
         self._database = database
         self._sessions = database["sessions"]
-        self._roles = Batches(self._read_roles)
+        self._role_batcher = Batcher(self._read_role_batch)
 
-    async def prepare(self) -> None:
+    async def create_indexes(self) -> None:
         """Create the collections and indexes that are missing."""
         await self._sessions.create_index("expiresAt", expireAfterSeconds=0, name="expiry")
-        await self._sessions.create_index(OLDER, name="person")
+        await self._sessions.create_index(NEWEST_FIRST, name="person")
         await self._database["signins"].create_index("_id")
 
-    @gated
-    async def open(self, sign_in: SignIn) -> tuple[str, User] | None:
+    @limited
+    async def open(self, new_session: NewSession) -> tuple[str, User] | None:
         """A new session's id and its person as they are now.
 
         None when they were banned or set another password since they were looked at.
         """
         session_id = secrets.token_urlsafe(16)
-        shown = {"passwordHash": sign_in.password_hash} if sign_in.password_hash else {}
-        query = {"_id": ObjectId(sign_in.user_id), "banned": None, **shown}
+        shown = {"passwordHash": new_session.password_hash} if new_session.password_hash else {}
+        query = {"_id": ObjectId(new_session.user_id), "banned": None, **shown}
 
         async def write(session: AsyncClientSession) -> User | None:
-            turns = await take_turn(self._database, sign_in.user_id, session)
-            found = await self._database["users"].find_one(query, SHOWN, session=session)
+            turns = await serialize_user_sessions(self._database, new_session.user_id, session)
+            found = await self._database["users"].find_one(query, PUBLIC_FIELDS, session=session)
             if found is None:
                 return None
-            user = user_of(found)
-            document = _new_session(session_id, sign_in, user.role)
+            user = to_user(found)
+            document = _session_to_document(session_id, new_session, user.role)
             await self._sessions.insert_one(document, session=session)
-            if turns > MOST_SESSIONS:  # each session took one
+            if turns > MAX_SESSIONS:  # each session took one
                 await self._end_oldest(user.id, session)
             return user
 
-        user = await together(self._database, write)
+        user = await in_transaction(self._database, write)
         return (session_id, user) if user else None
 
     async def _end_oldest(self, user_id: UserId, session: AsyncClientSession) -> None:
         found = self._sessions.find(
-            of_person(user_id), {"_id": 1}, sort=OLDER, skip=MOST_SESSIONS, session=session
+            user_sessions_query(user_id),
+            {"_id": 1},
+            sort=NEWEST_FIRST,
+            skip=MAX_SESSIONS,
+            session=session,
         )
         if oldest := [document["_id"] async for document in found]:
             await self._sessions.delete_many({"_id": {"$in": oldest}}, session=session)
 
-    async def role_in(self, session_id: str) -> Role | None:
+    async def find_role(self, session_id: str) -> Role | None:
         """The role of the session's person as of now, or None when the session has ended."""
-        return await self._roles.do(session_id)
+        return await self._role_batcher.submit(session_id)
 
-    async def roles_in(self, session_ids: Sequence[str]) -> dict[str, Role]:
+    async def find_roles(self, session_ids: Sequence[str]) -> dict[str, Role]:
         """The roles in those of the sessions that are open; requests need not wait for this."""
         found: dict[str, Role] = {}
-        for some in in_parts(session_ids):
-            found |= await self._watching.carry(partial(self._find_roles, some))
+        for some in chunked(session_ids):
+            found |= await self._recheck_limiter.run(partial(self._find_roles, some))
         return found
 
-    async def _read_roles(self, session_ids: list[str]) -> list[Role | None]:
+    async def _read_role_batch(self, session_ids: list[str]) -> list[Role | None]:
         roles = await self._find_roles(list(set(session_ids)))
         return [roles.get(session_id) for session_id in session_ids]
 
@@ -165,43 +171,47 @@ class Sessions:
         found = self._sessions.find(query, {"role": 1}, batch_size=size + 1)
         return {document["_id"]: Role(document["role"]) async for document in found}
 
-    @gated
-    async def open_ones(self, user_id: UserId, now: datetime) -> list[OpenSession]:
+    @limited
+    async def find_open(self, user_id: UserId, now: datetime) -> list[SessionRecord]:
         """A person's open sessions, the newest first."""
-        query = {**of_person(user_id), "expiresAt": {"$gt": now}}
-        found = self._sessions.find(query, sort=OLDER, limit=MOST_SESSIONS)
+        query = {**user_sessions_query(user_id), "expiresAt": {"$gt": now}}
+        found = self._sessions.find(query, sort=NEWEST_FIRST, limit=MAX_SESSIONS)
         return [
-            OpenSession(d["_id"], d.get("createdAt"), d["expiresAt"], d.get("agent"))
+            SessionRecord(d["_id"], d.get("createdAt"), d["expiresAt"], d.get("agent"))
             async for d in found
         ]
 
-    @gated
-    async def rotate(self, session_id: str, old: str, new: str, expires_at: datetime) -> bool:
+    @limited
+    async def rotate_refresh_token(
+        self, session_id: str, old_token_id: str, new_token_id: str, expires_at: datetime
+    ) -> bool:
         """Replace the refresh token if `old` is the one that is good. Two at once: one succeeds."""
         rotated = await self._sessions.update_one(
-            {"_id": session_id, "refresh": old},
-            {"$set": {"refresh": new, "expiresAt": expires_at}},
+            {"_id": session_id, "refresh": old_token_id},
+            {"$set": {"refresh": new_token_id, "expiresAt": expires_at}},
         )
         return rotated.modified_count == 1
 
-    @gated
+    @limited
     async def end(self, session_id: str) -> None:
         """End a session with all its refresh tokens."""
         await self._sessions.delete_one({"_id": session_id})
 
-    @gated
+    @limited
     async def end_others(self, user_id: UserId, session_id: str) -> int:
         """End every session of a person but this one; how many there were."""
-        return (await self._sessions.delete_many(of_others(user_id, session_id))).deleted_count
+        return (
+            await self._sessions.delete_many(other_sessions_query(user_id, session_id))
+        ).deleted_count
 
 
-def _new_session(session_id: str, sign_in: SignIn, role: Role) -> Document:
+def _session_to_document(session_id: str, new_session: NewSession, role: Role) -> Document:
     return {
         "_id": session_id,
-        "user": ObjectId(sign_in.user_id),
+        "user": ObjectId(new_session.user_id),
         "role": role.value,
-        "refresh": sign_in.refresh,
-        "createdAt": sign_in.at,
-        "expiresAt": sign_in.expires_at,
-        **({} if sign_in.agent is None else {"agent": sign_in.agent}),
+        "refresh": new_session.refresh_token_id,
+        "createdAt": new_session.at,
+        "expiresAt": new_session.expires_at,
+        **({} if new_session.user_agent is None else {"agent": new_session.user_agent}),
     }

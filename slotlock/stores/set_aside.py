@@ -4,22 +4,22 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from slotlock.stores.queue import QUESTION_CHARS, QueuedRequest
-from slotlock.stores.queue_partitions import decoded, read_entry
-from slotlock.stores.queue_scripts import DISCARD, REPLAY, keys
-from slotlock.stores.redis import RedisLine
+from slotlock.stores.queue import REQUEST_HASH_CHARS, QueuedBooking
+from slotlock.stores.queue_partitions import decode_fields, to_stream_entry
+from slotlock.stores.queue_scripts import DISCARD, REQUEUE, keys
+from slotlock.stores.redis import AutoPipeline
 
-PAGE = 100
+PAGE_SIZE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class AsideEntry:
+class DeadLetter:
     """A request that was set aside. `name` is what operators call it by."""
 
     partition: int
     id: str
-    request: QueuedRequest | None
-    asked_at: datetime
+    request: QueuedBooking | None
+    requested_at: datetime
     reason: str
 
     @property
@@ -28,14 +28,14 @@ class AsideEntry:
         return f"{self.partition}/{self.id}"
 
 
-class SetAside:
+class DeadLetterQueue:
     """What was set aside in all partitions. Errors of all methods: RedisAwayError."""
 
-    def __init__(self, line: RedisLine, partitions: int) -> None:
-        self._line = line
+    def __init__(self, pipeline: AutoPipeline, partitions: int) -> None:
+        self._pipeline = pipeline
         self._partitions = partitions
 
-    async def all(self) -> AsyncIterator[AsideEntry]:
+    async def find_all(self) -> AsyncIterator[DeadLetter]:
         """Everything, by partition, the oldest first."""
         for partition in range(self._partitions):
             since = "-"
@@ -44,31 +44,42 @@ class SetAside:
                     yield entry
                 since = f"({found[-1].id}"
 
-    async def _page(self, partition: int, since: str) -> list[AsideEntry]:
-        answer = await self._line.send("XRANGE", keys(partition)[2], since, "+", "COUNT", PAGE)
-        return [_aside(partition, id_.decode(), decoded(fields)) for id_, fields in answer]
+    async def _page(self, partition: int, after_id: str) -> list[DeadLetter]:
+        answer = await self._pipeline.send(
+            "XRANGE", keys(partition)[2], after_id, "+", "COUNT", PAGE_SIZE
+        )
+        return [
+            _to_dead_letter(partition, id_.decode(), decode_fields(fields))
+            for id_, fields in answer
+        ]
 
-    async def replay(self, entry: AsideEntry) -> bool:
+    async def requeue(self, dead_letter: DeadLetter) -> bool:
         """Put a request back in line, behind all; False when it is none, or no longer there."""
-        request = entry.request
+        request = dead_letter.request
         if request is None:
             return False
-        ms = str(round(entry.asked_at.timestamp() * 1000))
+        ms = str(round(dead_letter.requested_at.timestamp() * 1000))
         named = (request.slot_id, request.key_field, request.claim_field)
-        question = request.question[:QUESTION_CHARS]
-        return await self._done(REPLAY, 3, entry, *named, question, ms, *request.entry(), "ms", ms)
+        question = request.request_hash[:REQUEST_HASH_CHARS]
+        return await self._run_script(
+            REQUEUE, 3, dead_letter, *named, question, ms, *request.flat_fields(), "ms", ms
+        )
 
-    async def discard(self, entry: AsideEntry) -> bool:
+    async def discard(self, dead_letter: DeadLetter) -> bool:
         """Forget a request, so that its ticket is lost; False when it is no longer there."""
-        field = entry.request.key_field if entry.request else ""
-        return await self._done(DISCARD, 3, entry, field)
+        field = dead_letter.request.key_field if dead_letter.request else ""
+        return await self._run_script(DISCARD, 3, dead_letter, field)
 
-    async def _done(self, script: str, count: int, entry: AsideEntry, *arguments: str) -> bool:
-        named = keys(entry.partition)[:count]
-        return bool(await self._line.send("EVAL", script, count, *named, entry.id, *arguments))
+    async def _run_script(
+        self, script: str, key_count: int, dead_letter: DeadLetter, *arguments: str
+    ) -> bool:
+        named = keys(dead_letter.partition)[:key_count]
+        return bool(
+            await self._pipeline.send("EVAL", script, key_count, *named, dead_letter.id, *arguments)
+        )
 
 
-def _aside(partition: int, id_: str, fields: dict[str, str]) -> AsideEntry:
-    entry = read_entry(id_, fields)
+def _to_dead_letter(partition: int, id_: str, fields: dict[str, str]) -> DeadLetter:
+    entry = to_stream_entry(id_, fields)
     reason = fields.get("reason", "")
-    return AsideEntry(partition, id_, entry.request, entry.asked_at, reason)
+    return DeadLetter(partition, id_, entry.request, entry.requested_at, reason)

@@ -8,34 +8,39 @@ import re
 from collections.abc import Callable
 
 from slotlock.domain.people import UserId
-from slotlock.stores.listening import Listener
-from slotlock.stores.redis import RedisLine
-from slotlock.stores.redis_clients import Client
+from slotlock.stores.listening import RedisSubscriber
+from slotlock.stores.redis import AutoPipeline
+from slotlock.stores.redis_clients import RedisClient
 
-CHANNEL = "slotlock:signouts"
+SESSION_EVENTS_CHANNEL = "slotlock:signouts"
 _USER_ID = re.compile(rb"[0-9a-f]{24}")
 
 
-class SignOuts:
+class SessionEventBus:
     """Tells other processes whose sessions changed, and hears what they tell."""
 
-    def __init__(self, client: Client, line: RedisLine, heard: Callable[[UserId], object]) -> None:
-        self._line = line
-        self._heard = heard
-        self._listener = Listener(client, self._hear, CHANNEL)
+    def __init__(
+        self,
+        client: RedisClient,
+        pipeline: AutoPipeline,
+        on_session_changed: Callable[[UserId], object],
+    ) -> None:
+        self._pipeline = pipeline
+        self._on_session_changed = on_session_changed
+        self._subscriber = RedisSubscriber(client, self._dispatch, SESSION_EVENTS_CHANNEL)
 
     def start(self) -> None:
         """Begin to listen."""
-        self._listener.start()
+        self._subscriber.start()
 
     async def stop(self) -> None:
         """Stop listening."""
-        await self._listener.stop()
+        await self._subscriber.stop()
 
-    def tell(self, user_id: UserId) -> None:
+    def publish(self, user_id: UserId) -> None:
         """Tell every process, unawaited: whoever misses it looks by itself soon."""
-        self._line.send("PUBLISH", CHANNEL, user_id)
+        self._pipeline.send("PUBLISH", SESSION_EVENTS_CHANNEL, user_id)
 
-    def _hear(self, _: str, data: bytes) -> None:
+    def _dispatch(self, _: str, data: bytes) -> None:
         if _USER_ID.fullmatch(data):
-            self._heard(UserId(data.decode()))
+            self._on_session_changed(UserId(data.decode()))

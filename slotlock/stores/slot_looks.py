@@ -8,23 +8,23 @@ from bson import ObjectId
 from slotlock.domain.bookings import BookingId
 from slotlock.domain.people import UserId
 from slotlock.stores.mongo import Document
-from slotlock.stores.slot_documents import FIELDS
+from slotlock.stores.slot_documents import LOADED_FIELDS
 
-LONGEST_LINE = 1000
-_LIMITED = {
+MAX_WAITLIST_LENGTH = 1000
+_HAS_GROUP_LIMITS = {
     "$or": [
         {"$ne": [{"$ifNull": [f"${limits}", []]}, []]}
         for limits in ("groupLimits", "campaign.groupLimits")
     ]
 }
-_NAMES = {
+_GROUP_NAMES = {
     "$reduce": {
         "input": "$bookings.groups",
         "initialValue": [],
         "in": {"$setUnion": ["$$value", "$$this"]},
     }
 }
-_WITH_IT = {
+_BOOKINGS_OF_GROUP = {
     "$filter": {
         "input": "$bookings.groups",
         "as": "theirs",
@@ -33,20 +33,20 @@ _WITH_IT = {
 }
 _GROUP_COUNTS = {
     "$map": {
-        "input": _NAMES,
+        "input": _GROUP_NAMES,
         "as": "group",
-        "in": {"group": "$$group", "count": {"$size": _WITH_IT}},
+        "in": {"group": "$$group", "count": {"$size": _BOOKINGS_OF_GROUP}},
     }
 }
 
 
-def seen_by(
-    people: Iterable[UserId],
+def slot_projection(
+    user_ids: Iterable[UserId],
     booking_ids: Iterable[BookingId],
     now: datetime,
-    heads: int,
+    waitlist_depth: int,
     *,
-    deciding: bool = False,
+    for_update: bool = False,
 ) -> Document:
     """The projection that leaves out every booking but these people's, these, and what ran out.
 
@@ -55,7 +55,7 @@ def seen_by(
     are limited and a place is free or may become so by what is decided, since the next may stand
     far behind the first.
     """
-    users = [ObjectId(user_id) for user_id in people]
+    users = [ObjectId(user_id) for user_id in user_ids]
     ran_out = {"$and": [{"$gt": ["$$this.until", None]}, {"$lte": ["$$this.until", now]}]}
     asked = [
         {"$in": ["$$this.user", users]},
@@ -65,12 +65,18 @@ def seen_by(
     ]
     free = {"$size": {"$filter": {"input": "$bookings", "cond": ran_out}}}
     still = {"$filter": {"input": "$bookings.until", "cond": {"$gt": ["$$this", now]}}}
-    given = True if deciding else {"$gt": [{"$add": ["$remaining", free]}, 0]}
-    front = {"$cond": [{"$and": [_LIMITED, given]}, LONGEST_LINE, {"$add": [free, heads]}]}
+    given = True if for_update else {"$gt": [{"$add": ["$remaining", free]}, 0]}
+    front = {
+        "$cond": [
+            {"$and": [_HAS_GROUP_LIMITS, given]},
+            MAX_WAITLIST_LENGTH,
+            {"$add": [free, waitlist_depth]},
+        ]
+    }
     return {
-        **dict.fromkeys(FIELDS, 1),
+        **dict.fromkeys(LOADED_FIELDS, 1),
         "bookings": {"$filter": {"input": "$bookings", "cond": {"$or": asked}}},
-        "groupCounts": {"$cond": [_LIMITED, _GROUP_COUNTS, []]},
+        "groupCounts": {"$cond": [_HAS_GROUP_LIMITS, _GROUP_COUNTS, []]},
         "waiting": {"$slice": ["$waiting", front]},
         "mine": {"$filter": {"input": "$waiting", "cond": {"$in": ["$$this.user", users]}}},
         "waitingCount": {"$size": "$waiting"},
@@ -78,7 +84,7 @@ def seen_by(
     }
 
 
-def seen_among(booking_ids: Sequence[ObjectId]) -> Document:
+def booking_ids_projection(booking_ids: Sequence[ObjectId]) -> Document:
     """The projection to the ids of those of these bookings that are live."""
     among = {"$in": ["$$this.id", booking_ids]}
     return {"bookings": {"$filter": {"input": "$bookings", "cond": among}}}

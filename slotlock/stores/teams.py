@@ -16,43 +16,43 @@ from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.people import UserId
 from slotlock.domain.teams import (
-    MAX_INVITATIONS,
-    MAX_TEAMS,
+    MAX_INVITATIONS_PER_ADDRESS,
+    MAX_TEAMS_PER_USER,
     Invitation,
     Member,
     Team,
     TeamId,
-    TeamSeen,
-    shared,
+    TeamVersion,
+    shared_with,
 )
-from slotlock.stores.batches import Batches
-from slotlock.stores.gate import Gate, gated
-from slotlock.stores.mongo import TEAMS_GATE, Database, Document
+from slotlock.stores.batches import Batcher
+from slotlock.stores.gate import ConcurrencyLimiter, limited
+from slotlock.stores.mongo import TEAMS_CONCURRENCY, Database, Document
 
 
-def guard(seen: TeamSeen) -> Document:
+def version_filter(team_version: TeamVersion) -> Document:
     """Matches the team only as it was looked at.
 
     In a transaction write to what it matches (`hold`): a transaction reads of its own snapshot, so
     that one that only reads could commit beside somebody who leaves.
     """
-    return {"_id": ObjectId(seen.team_id), "version": seen.version}
+    return {"_id": ObjectId(team_version.team_id), "version": team_version.version}
 
 
-def hold() -> Document:
+def touch_update() -> Document:
     """The update that changes nothing about a team, and collides with whoever changes it."""
     return {"$set": {"heldBy": ObjectId()}}
 
 
-class Teams:
+class TeamRepository:
     """The teams, their members and their open invitations."""
 
     def __init__(self, database: Database) -> None:
-        self.gate = Gate(TEAMS_GATE)
+        self.limiter = ConcurrencyLimiter(TEAMS_CONCURRENCY)
         self._teams = database["teams"]
-        self._looks = Batches(self._look_together)
+        self._find_batcher = Batcher(self._find_batch)
 
-    async def prepare(self) -> None:
+    async def create_indexes(self) -> None:
         """Create the indexes that find a person's teams, and bound how many they are."""
         await self._teams.create_index(
             [("members.user", 1), ("members.number", 1)], unique=True, name="members"
@@ -65,86 +65,98 @@ class Teams:
             partialFilterExpression={"invitations.email": {"$exists": True}},
         )
 
-    @gated
-    async def add(self, team: Team) -> bool:
+    @limited
+    async def insert(self, team: Team) -> bool:
         """Keep a new team. False when its number among the creator's teams was taken meanwhile."""
         try:
-            await self._teams.insert_one({"_id": ObjectId(team.id), **_fields(team)})
+            await self._teams.insert_one({"_id": ObjectId(team.id), **_to_fields(team)})
         except DuplicateKeyError:
             return False
         return True
 
-    async def look(self, team_id: TeamId) -> Team | None:
+    async def find(self, team_id: TeamId) -> Team | None:
         """The team as it is now."""
-        return await self._looks.do(team_id)
+        return await self._find_batcher.submit(team_id)
 
-    async def _look_together(self, team_ids: list[TeamId]) -> list[Team | None]:
-        found = await self._find({"_id": {"$in": [ObjectId(each) for each in set(team_ids)]}})
+    async def _find_batch(self, team_ids: list[TeamId]) -> list[Team | None]:
+        found = await self._find_all({"_id": {"$in": [ObjectId(each) for each in set(team_ids)]}})
         teams = {team.id: team for team in found}
         return [teams.get(team_id) for team_id in team_ids]
 
-    @gated
-    async def replace(self, before: Team, after: Team) -> bool:
+    @limited
+    async def update(self, before: Team, after: Team) -> bool:
         """Write a change. False, and nothing written, when somebody else wrote first.
 
         That is so when the team changed, and when a number was taken meanwhile.
         """
         try:
-            written = await self._teams.update_one(guard(before.seen), {"$set": _fields(after)})
+            written = await self._teams.update_one(
+                version_filter(before.snapshot_version), {"$set": _to_fields(after)}
+            )
         except DuplicateKeyError:
             return False
         return written.modified_count == 1
 
-    @gated
-    async def remove(self, before: Team) -> bool:
+    @limited
+    async def delete(self, before: Team) -> bool:
         """End a team. False, and nothing ended, when somebody else wrote first."""
-        return (await self._teams.delete_one(guard(before.seen))).deleted_count == 1
+        return (
+            await self._teams.delete_one(version_filter(before.snapshot_version))
+        ).deleted_count == 1
 
-    @gated
-    async def of_person(self, user_id: UserId) -> tuple[Team, ...]:
+    @limited
+    async def find_by_user(self, user_id: UserId) -> tuple[Team, ...]:
         """The teams a person is in, the oldest first; at most 100."""
-        return await self._find({"members.user": ObjectId(user_id)})
+        return await self._find_all({"members.user": ObjectId(user_id)})
 
-    @gated
-    async def invited(self, email: str) -> tuple[Team, ...]:
+    @limited
+    async def find_by_invited_email(self, email: str) -> tuple[Team, ...]:
         """The teams that this address is invited to, the oldest first; at most 100."""
-        return await self._find({"invitations.email": email})
+        return await self._find_all({"invitations.email": email})
 
-    async def number_for(self, user_id: UserId) -> int | None:
+    async def free_member_number(self, user_id: UserId) -> int | None:
         """A number that none of the person's teams has; None when they all are taken."""
-        teams = await self.of_person(user_id)
+        teams = await self.find_by_user(user_id)
         taken = {m.number for team in teams for m in team.members if m.user_id == user_id}
-        return _free(taken, MAX_TEAMS)
+        return _random_free_number(taken, MAX_TEAMS_PER_USER)
 
-    async def number_to(self, email: str) -> int | None:
+    async def free_invitation_number(self, email: str) -> int | None:
         """A number that no open invitation to the address has; None when they all are taken."""
-        invitations = [team.invitation_to(email) for team in await self.invited(email)]
-        return _free({found.number for found in invitations if found}, MAX_INVITATIONS)
+        invitations = [
+            team.invitation_to(email) for team in await self.find_by_invited_email(email)
+        ]
+        return _random_free_number(
+            {found.number for found in invitations if found}, MAX_INVITATIONS_PER_ADDRESS
+        )
 
-    async def shared(
-        self, user_id: UserId, others: Collection[UserId]
-    ) -> tuple[frozenset[UserId], tuple[TeamSeen, ...]]:
+    async def find_teammates(
+        self, user_id: UserId, other_user_ids: Collection[UserId]
+    ) -> tuple[frozenset[UserId], tuple[TeamVersion, ...]]:
         """Those of the others who are in a team with this person now, and the teams that say so.
 
         A write that relies on the answer has to `guard` each of these teams and to `hold` it.
         """
-        return shared(await self.of_person(user_id), user_id, others) if others else _NOBODY
+        return (
+            shared_with(await self.find_by_user(user_id), user_id, other_user_ids)
+            if other_user_ids
+            else _NO_TEAMMATES
+        )
 
-    async def _find(self, query: Document) -> tuple[Team, ...]:
-        teams = [_team(document) async for document in self._teams.find(query)]
+    async def _find_all(self, query: Document) -> tuple[Team, ...]:
+        teams = [_to_team(document) async for document in self._teams.find(query)]
         return tuple(sorted(teams, key=lambda team: (team.created_at, team.id)))
 
 
-_NOBODY: tuple[frozenset[UserId], tuple[TeamSeen, ...]] = (frozenset(), ())
+_NO_TEAMMATES: tuple[frozenset[UserId], tuple[TeamVersion, ...]] = (frozenset(), ())
 
 
-def _free(taken: Iterable[int], limit: int) -> int | None:
+def _random_free_number(taken: Iterable[int], limit: int) -> int | None:
     # Any one of the free numbers, so that several acts at once rarely choose the same.
     free = list(set(range(limit)).difference(taken))
     return random.choice(free) if free else None  # noqa: S311
 
 
-def _fields(team: Team) -> Document:
+def _to_fields(team: Team) -> Document:
     return {
         "name": team.name,
         "members": [
@@ -160,7 +172,7 @@ def _fields(team: Team) -> Document:
     }
 
 
-def _team(document: Document) -> Team:
+def _to_team(document: Document) -> Team:
     return Team(
         id=TeamId(str(document["_id"])),
         name=document["name"],

@@ -8,27 +8,27 @@ from collections.abc import Iterable
 
 from bson import ObjectId
 
-from slotlock.domain.terms import CampaignId, GroupLimit, Terms
+from slotlock.domain.terms import CampaignId, CampaignTerms, GroupLimit
 from slotlock.stores.mongo import Document
 
 
-def terms_of(document: Document) -> Terms:
+def to_terms(document: Document) -> CampaignTerms:
     """The terms that a document describes."""
-    return Terms(
+    return CampaignTerms(
         campaign_id=CampaignId(str(document["id"])),
         version=document["version"],
         published=document["published"],
         opens_at=document["opensAt"],
         closes_at=document["closesAt"],
-        eligible=tuple(map(tuple, document["eligible"])),
-        most=document["most"],
+        eligible_group_sets=tuple(map(tuple, document["eligible"])),
+        max_bookings_per_user=document["most"],
         forbid_overlap=document["forbidOverlap"],
-        group_limits=limits_of(document["groupLimits"]),
+        group_limits=to_group_limits(document["groupLimits"]),
         cancel_until=document["cancelUntil"],
     )
 
 
-def terms_document(terms: Terms) -> Document:
+def terms_to_document(terms: CampaignTerms) -> Document:
     """The document of terms."""
     return {
         "id": ObjectId(terms.campaign_id),
@@ -36,19 +36,19 @@ def terms_document(terms: Terms) -> Document:
         "published": terms.published,
         "opensAt": terms.opens_at,
         "closesAt": terms.closes_at,
-        "eligible": [list(groups) for groups in terms.eligible],
-        "most": terms.most,
+        "eligible": [list(groups) for groups in terms.eligible_group_sets],
+        "most": terms.max_bookings_per_user,
         "forbidOverlap": terms.forbid_overlap,
-        "groupLimits": limit_documents(terms.group_limits),
+        "groupLimits": group_limits_to_documents(terms.group_limits),
         "cancelUntil": terms.cancel_until,
     }
 
 
-def limits_of(documents: Iterable[Document]) -> tuple[GroupLimit, ...]:
+def to_group_limits(documents: Iterable[Document]) -> tuple[GroupLimit, ...]:
     """The limits that documents describe."""
     return tuple(GroupLimit(document["group"], document["limit"]) for document in documents)
 
 
-def limit_documents(limits: Iterable[GroupLimit]) -> list[Document]:
+def group_limits_to_documents(limits: Iterable[GroupLimit]) -> list[Document]:
     """The documents of limits."""
     return [{"group": limit.group, "limit": limit.limit} for limit in limits]

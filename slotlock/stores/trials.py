@@ -5,26 +5,26 @@ The one file that knows the document that is written for it: {_id: "write", at: 
 
 from pymongo.errors import PyMongoError
 
-from slotlock.stores.gate import Gate, GateTimeoutError, gated
-from slotlock.stores.mongo import TRIALS_GATE, Database
+from slotlock.stores.gate import ConcurrencyLimiter, MongoOverloadedError, limited
+from slotlock.stores.mongo import WRITE_PROBE_CONCURRENCY, Database
 
 
-class Trials:
+class WriteProbe:
     """Writes that do no harm."""
 
     def __init__(self, database: Database) -> None:
-        self.gate = Gate(TRIALS_GATE)
-        self._trials = database["trials"]
+        self.limiter = ConcurrencyLimiter(WRITE_PROBE_CONCURRENCY)
+        self._probes = database["trials"]
 
-    async def succeed(self) -> bool:
+    async def is_writable(self) -> bool:
         """Whether one is written now: not by a MongoDB that is away, full or closed to writes."""
         try:
             await self._write()
-        except (PyMongoError, GateTimeoutError):
+        except (PyMongoError, MongoOverloadedError):
             return False
         return True
 
-    @gated
+    @limited
     async def _write(self) -> None:
         now = {"$currentDate": {"at": True}}
-        await self._trials.update_one({"_id": "write"}, now, upsert=True)
+        await self._probes.update_one({"_id": "write"}, now, upsert=True)

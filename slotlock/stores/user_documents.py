@@ -14,29 +14,29 @@ from datetime import datetime
 from bson import ObjectId
 
 from slotlock.domain.people import Role, User, UserId
-from slotlock.domain.texts import composed
+from slotlock.domain.texts import normalize_nfc
 from slotlock.stores.mongo import Document
-from slotlock.stores.slot_documents import words
+from slotlock.stores.slot_documents import folded_words
 
-SHOWN = dict.fromkeys(
+PUBLIC_FIELDS = dict.fromkeys(
     ("name", "email", "role", "createdAt", "groups", "withoutPassword", "bannedAt", "banReason"), 1
 )
-ONLY_WITH_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
-ONLY_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
-ONLY_INVITED = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
+PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
+PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
+PARTIAL_INVITATION = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
 INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "email": ([("email", 1)], {"unique": True}),
     "words": ([("words", 1)], {}),
     "group": ([("groups", 1), ("email", 1)], {}),
     "banned": ([("banned", 1), ("email", 1)], {}),
-    "banned_at": ([("bannedAt", -1)], ONLY_BANNED),
+    "banned_at": ([("bannedAt", -1)], PARTIAL_BANNED),
     "without_password": ([("withoutPassword", 1), ("email", 1)], {}),
-    "invitation": ([("invitation.hash", 1)], {"unique": True, **ONLY_INVITED}),
-    "calendar": ([("calendar.hash", 1)], {"unique": True, **ONLY_WITH_CALENDAR}),
+    "invitation": ([("invitation.hash", 1)], {"unique": True, **PARTIAL_INVITATION}),
+    "calendar": ([("calendar.hash", 1)], {"unique": True, **PARTIAL_CALENDAR}),
 }
 
 
-def user_of(document: Document) -> User:
+def to_user(document: Document) -> User:
     """The person that a document describes."""
     return User(
         UserId(str(document["_id"])),
@@ -51,7 +51,7 @@ def user_of(document: Document) -> User:
     )
 
 
-def new_person(
+def to_new_document(
     name: str, email: str, role: Role, password_hash: str | None, now: datetime
 ) -> Document:
     """The document of somebody new, in no group."""
@@ -62,16 +62,16 @@ def new_person(
         "email": email,
         "role": role.value,
         "createdAt": now,
-        "words": words_of(name, email),
+        "words": search_words_of(name, email),
         **password,
     }
 
 
-def words_of(name: str, email: str) -> list[str]:
+def search_words_of(name: str, email: str) -> list[str]:
     """The words that a person is found by."""
-    return searched(f"{name} {email}")
+    return search_words(f"{name} {email}")
 
 
-def searched(text: str) -> list[str]:
+def search_words(text: str) -> list[str]:
     """The words of a text, in the one way they are kept."""
-    return words(composed(text))
+    return folded_words(normalize_nfc(text))

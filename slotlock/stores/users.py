@@ -10,59 +10,61 @@ from pymongo import UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
-from slotlock.domain.audit import Happening
+from slotlock.domain.audit import AuditAction
 from slotlock.domain.listing import Page
-from slotlock.domain.notes import Note, person_note
-from slotlock.domain.people import PeopleFilter, Role, User, UserId
+from slotlock.domain.notes import AuditNote, note_user_change
+from slotlock.domain.people import Role, User, UserFilter, UserId
 from slotlock.stores import user_documents as documents
-from slotlock.stores.bans import Bans
-from slotlock.stores.batches import Batches
-from slotlock.stores.calendar_addresses import CalendarAddresses
-from slotlock.stores.gate import Gate, gated, listed
-from slotlock.stores.invitations import Invitations
-from slotlock.stores.mongo import PEOPLE_GATE, PEOPLE_LISTS_GATE, Database, Document
-from slotlock.stores.notes import keep, together
-from slotlock.stores.password_changes import PasswordChanges
-from slotlock.stores.people_changes import Noting, change_person
-from slotlock.stores.people_imports import PeopleImports
-from slotlock.stores.sessions import give_role
-from slotlock.stores.user_documents import SHOWN, user_of
-from slotlock.stores.waiting_groups import WaitingGroups
+from slotlock.stores.bans import BanWriter
+from slotlock.stores.batches import Batcher
+from slotlock.stores.calendar_addresses import CalendarTokenRepository
+from slotlock.stores.gate import ConcurrencyLimiter, limited, limited_listing
+from slotlock.stores.invitations import InvitationRepository
+from slotlock.stores.mongo import USER_LISTS_CONCURRENCY, USERS_CONCURRENCY, Database, Document
+from slotlock.stores.notes import in_transaction, insert_notes
+from slotlock.stores.password_changes import PasswordWriter
+from slotlock.stores.people_changes import AuditInfo, update_user
+from slotlock.stores.people_imports import UserImportWriter
+from slotlock.stores.sessions import set_session_roles
+from slotlock.stores.user_documents import PUBLIC_FIELDS, to_user
+from slotlock.stores.waiting_groups import WaitlistGroupSync
 
 MAX_SEARCH_WORDS = 5
-LARGEST_BACKFILL = 1_000
+BACKFILL_BATCH_SIZE = 1_000
 
 
-class Users:
+class UserRepository:
     """The people who have an account."""
 
     def __init__(self, database: Database) -> None:
-        self.gate = Gate(PEOPLE_GATE)
-        self.lists = Gate(PEOPLE_LISTS_GATE)
+        self.limiter = ConcurrencyLimiter(USERS_CONCURRENCY)
+        self.list_limiter = ConcurrencyLimiter(USER_LISTS_CONCURRENCY)
         self._database = database
         self._users = database["users"]
-        self._reads = Batches(self._read)
-        self.waiting = WaitingGroups(database)
-        self.imports = PeopleImports(database, self.lists, self.waiting)
-        self.invitations = Invitations(database, self.gate, self.lists)
-        self.bans = Bans(database, self.gate)
-        self.calendars = CalendarAddresses(database, self.gate)
-        self.password_changes = PasswordChanges(database, self.gate)
+        self._read_batcher = Batcher(self._read_batch)
+        self.waitlist_groups = WaitlistGroupSync(database)
+        self.imports = UserImportWriter(database, self.list_limiter, self.waitlist_groups)
+        self.invitations = InvitationRepository(database, self.limiter, self.list_limiter)
+        self.bans = BanWriter(database, self.limiter)
+        self.calendar_tokens = CalendarTokenRepository(database, self.limiter)
+        self.password_writer = PasswordWriter(database, self.limiter)
 
-    async def prepare(self) -> None:
+    async def create_indexes(self) -> None:
         """Create the indexes that are missing, and the words of people from before there were."""
         for name, (keys, options) in documents.INDEXES.items():
             await self._users.create_index(keys, name=name, **options)
-        await self.waiting.prepare()
-        while await self._give_words():
+        await self.waitlist_groups.create_indexes()
+        while await self._backfill_search_words():
             pass
 
-    async def _give_words(self) -> bool:
-        found = self._users.find({"words": None}, {"name": 1, "email": 1}, limit=LARGEST_BACKFILL)
+    async def _backfill_search_words(self) -> bool:
+        found = self._users.find(
+            {"words": None}, {"name": 1, "email": 1}, limit=BACKFILL_BATCH_SIZE
+        )
         updates = [
             UpdateOne(
                 {"_id": person["_id"], "name": person["name"], "words": None},
-                {"$set": {"words": documents.words_of(person["name"], person["email"])}},
+                {"$set": {"words": documents.search_words_of(person["name"], person["email"])}},
             )
             async for person in found
         ]
@@ -70,59 +72,61 @@ class Users:
             await self._users.bulk_write(updates, ordered=False)
         return bool(updates)
 
-    @gated
-    async def add(
+    @limited
+    async def insert(
         self, name: str, email: str, role: Role, password_hash: str, now: datetime
     ) -> User | None:
         """The new person, or None when the address is taken. More than a member is noted."""
-        document = documents.new_person(name, email, role, password_hash, now)
-        user = user_of(document)
-        note = person_note(None, user, Happening.ROLE_SET, None, now)
+        document = documents.to_new_document(name, email, role, password_hash, now)
+        user = to_user(document)
+        note = note_user_change(None, user, AuditAction.ROLE_SET, None, now)
         try:
             if role is Role.MEMBER:
                 await self._users.insert_one(document)
             else:
-                await together(self._database, lambda session: self._add(document, note, session))
+                await in_transaction(
+                    self._database, lambda session: self._insert(document, note, session)
+                )
         except DuplicateKeyError:
             return None
         return user
 
-    async def _add(
-        self, document: Document, note: Note | None, session: AsyncClientSession
+    async def _insert(
+        self, document: Document, note: AuditNote | None, session: AsyncClientSession
     ) -> None:
         await self._users.insert_one(document, session=session)
-        await keep(self._database, [note], session)
+        await insert_notes(self._database, [note], session)
 
-    @gated
-    async def with_password(self, email: str) -> tuple[User, str | None] | None:
+    @limited
+    async def find_with_password_hash(self, email: str) -> tuple[User, str | None] | None:
         """The person with this address and their password's hash, None if they never set one."""
         document = await self._users.find_one({"email": email})
-        return (user_of(document), document.get("passwordHash")) if document else None
+        return (to_user(document), document.get("passwordHash")) if document else None
 
-    async def by_ids(self, user_ids: Iterable[UserId]) -> dict[UserId, User]:
+    async def find_many(self, user_ids: Iterable[UserId]) -> dict[UserId, User]:
         """Those of the people who exist."""
         wanted = list(user_ids)
-        found = await asyncio.gather(*map(self._reads.do, wanted))
+        found = await asyncio.gather(*map(self._read_batcher.submit, wanted))
         return {user.id: user for user in found if user is not None}
 
-    async def _read(self, user_ids: list[UserId]) -> list[User | None]:
+    async def _read_batch(self, user_ids: list[UserId]) -> list[User | None]:
         query = {"_id": {"$in": [ObjectId(user_id) for user_id in set(user_ids)]}}
-        found = self._users.find(query, SHOWN)
-        users = {user.id: user for user in [user_of(document) async for document in found]}
+        found = self._users.find(query, PUBLIC_FIELDS)
+        users = {user.id: user for user in [to_user(document) async for document in found]}
         return [users.get(user_id) for user_id in user_ids]
 
-    async def all(self) -> AsyncIterator[User]:
+    async def find_all(self) -> AsyncIterator[User]:
         """Everyone, by address."""
-        async for document in self._users.find({}, SHOWN).sort("email", 1).hint("email"):
-            yield user_of(document)
+        async for document in self._users.find({}, PUBLIC_FIELDS).sort("email", 1).hint("email"):
+            yield to_user(document)
 
-    @listed
-    async def page(self, wanted: PeopleFilter, first: int, after: str | None) -> Page[User]:
+    @limited_listing
+    async def page(self, user_filter: UserFilter, first: int, after: str | None) -> Page[User]:
         """The next `first` of the people that somebody looks for, by address."""
         found = self._users.find(
-            _matching(wanted, after), SHOWN, sort=[("email", 1)], limit=first + 1
+            _filter_query(user_filter, after), PUBLIC_FIELDS, sort=[("email", 1)], limit=first + 1
         )
-        users = [user_of(document) async for document in found]
+        users = [to_user(document) async for document in found]
         return Page(tuple(users[:first]), len(users) > first)
 
     async def set_role(
@@ -134,16 +138,16 @@ class Users:
         ends with it.
         """
         update = {"$set": {"role": role.value}, "$unset": {"invitation": ""}}
-        noting = Noting(Happening.ROLE_SET, by, now)
+        noting = AuditInfo(AuditAction.ROLE_SET, by, now)
 
         async def write(session: AsyncClientSession) -> User | None:
             query = {"email": email}
-            changed = await change_person(self._database, query, update, noting, session)
+            changed = await update_user(self._database, query, update, noting, session)
             if changed is not None:
-                await give_role(self._database, changed.id, role, session)
+                await set_session_roles(self._database, changed.id, role, session)
             return changed
 
-        return await self._together(write)
+        return await self._in_transaction(write)
 
     async def set_groups(
         self, user_id: UserId, groups: Sequence[str], by: UserId | None, now: datetime
@@ -153,36 +157,39 @@ class Users:
         Where they wait, they wait as one of the new groups from then on.
         """
         update = {"$set": {"groups": list(groups)}}
-        noting = Noting(Happening.GROUPS_SET, by, now)
+        noting = AuditInfo(AuditAction.GROUPS_SET, by, now)
 
         async def write(session: AsyncClientSession) -> User | None:
             query = {"_id": ObjectId(user_id)}
-            changed = await change_person(self._database, query, update, noting, session)
+            changed = await update_user(self._database, query, update, noting, session)
             if changed is not None:
-                await self.waiting.mark([user_id], now, session)
+                await self.waitlist_groups.mark_pending([user_id], now, session)
             return changed
 
-        changed = await self._together(write)
+        changed = await self._in_transaction(write)
         if changed is not None:
-            await self.waiting.soon([user_id], now)
+            await self.waitlist_groups.sync_now([user_id], now)
         return changed
 
-    @gated
-    async def _together(
+    @limited
+    async def _in_transaction(
         self, write: Callable[[AsyncClientSession], Awaitable[User | None]]
     ) -> User | None:
-        return await together(self._database, write)
+        return await in_transaction(self._database, write)
 
 
-def _matching(wanted: PeopleFilter, after: str | None) -> Document:
+def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
     query: Document = {}
-    if wanted.text is not None:
+    if user_filter.text is not None:
         # Anchored prefixes of folded words, as in the list of slots.
-        begun = documents.searched(wanted.text)[:MAX_SEARCH_WORDS]
+        begun = documents.search_words(user_filter.text)[:MAX_SEARCH_WORDS]
         query["words"] = {"$all": [re.compile(f"^{word}") for word in begun]}
-    if wanted.group is not None:
-        query["groups"] = wanted.group
-    for name, value in (("banned", wanted.banned), ("withoutPassword", wanted.without_password)):
+    if user_filter.group is not None:
+        query["groups"] = user_filter.group
+    for name, value in (
+        ("banned", user_filter.banned),
+        ("withoutPassword", user_filter.without_password),
+    ):
         if value is not None:
             query[name] = value or None
     if after is not None:

@@ -6,14 +6,14 @@ from functools import partial
 
 import pytest
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.api.settings import Settings
-from slotlock.api.wiring import Office, open_office
-from slotlock.auth.streams import Streams
-from slotlock.desk.personal import PersonalBoard
-from slotlock.desk.ticket_board import TicketBoard
-from slotlock.desk.tickets import read_tickets
-from slotlock.stores.sessions import Sessions
+from slotlock.api.wiring import Backend, open_backend
+from slotlock.auth.streams import SessionStreams
+from slotlock.desk.personal import BookingEventHub
+from slotlock.desk.ticket_board import TicketHub
+from slotlock.desk.tickets import load_tickets
+from slotlock.stores.sessions import SessionRepository
 from tests.support.processes import database_url
 
 # More than lie between a word that comes and the one who waits for it going on.
@@ -21,34 +21,34 @@ TICKS = 6
 
 
 @pytest.fixture
-async def office(servers: Servers) -> AsyncIterator[Office]:
+async def office(servers: EmbeddedServers) -> AsyncIterator[Backend]:
     url = database_url(servers, "stopping")
-    async with open_office(Settings(mongo_url=url, redis_url=servers.redis_url)) as opened:
+    async with open_backend(Settings(mongo_url=url, redis_url=servers.redis_url)) as opened:
         yield opened
 
 
-def begin(board: Streams | PersonalBoard | TicketBoard, office: Office) -> None:
+def begin(board: SessionStreams | BookingEventHub | TicketHub, office: Backend) -> None:
     """Let it look, as the lifespan does."""
     match board:
-        case Streams():
-            board.start(Sessions(office.database), lambda _: None)
-        case PersonalBoard():
-            board.start(office.desk.announcements)
-        case TicketBoard():
-            read = partial(read_tickets, office.desk)
-            board.start(office.desk.announcements, office.desk.queue, read)
+        case SessionStreams():
+            board.start(SessionRepository(office.database), lambda _: None)
+        case BookingEventHub():
+            board.start(office.services.slot_events)
+        case TicketHub():
+            read = partial(load_tickets, office.services)
+            board.start(office.services.slot_events, office.services.admission_queue, read)
 
 
 @pytest.mark.parametrize("which", ["streams", "personal", "tickets"])
 @pytest.mark.parametrize("ticks", range(TICKS))
 async def test_who_is_stopped_while_a_word_comes_does_stop(
-    office: Office, which: str, ticks: int
+    office: Backend, which: str, ticks: int
 ) -> None:
-    board = Streams() if which == "streams" else getattr(office.desk, which)
+    board = SessionStreams() if which == "streams" else getattr(office.services, which)
     begin(board, office)
     for _ in range(TICKS):
         await asyncio.sleep(0)
-    board._wake.set()
+    board._refresh_timer.trigger()
     for _ in range(ticks):
         await asyncio.sleep(0)
     stopping = asyncio.create_task(board.stop())

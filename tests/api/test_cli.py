@@ -15,25 +15,25 @@ import pytest
 from pymongo import MongoClient
 
 from slotlock import __version__
-from slotlock.api.binaries import MONGOD, find
+from slotlock.api.binaries import MONGOD, find_binary
 from slotlock.api.cli import main
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.auth import accounts
-from slotlock.auth.sessions import Session
-from tests.support.people import auth_on
-from tests.support.processes import database_url, environment, free_port
+from slotlock.auth.sessions import SignedInSession
+from tests.support.people import auth_for_database
+from tests.support.processes import app_environment, database_url, free_port
 
 MODULE = (sys.executable, "-m", "slotlock")
 PASSWORD = "correct horse battery"
 
 
 @pytest.fixture(autouse=True)
-def environ(monkeypatch: pytest.MonkeyPatch, servers: Servers) -> pytest.MonkeyPatch:
+def environ(monkeypatch: pytest.MonkeyPatch, servers: EmbeddedServers) -> pytest.MonkeyPatch:
     """The settings of an operator, and nothing else."""
     for name in list(os.environ):
         if name.startswith("SLOTLOCK_") or name == "PORT":
             monkeypatch.delenv(name)
-    for name, value in environment(servers, "operators").items():
+    for name, value in app_environment(servers, "operators").items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PORT", str(free_port()))
     monkeypatch.setattr(sys, "stdin", io.StringIO(PASSWORD + "\n"))
@@ -68,17 +68,17 @@ def create(email: str, *more: str) -> tuple[str, ...]:
 
 
 def test_a_person_who_was_created_is_listed_and_signs_in(
-    capsys: pytest.CaptureFixture[str], servers: Servers, email: str
+    capsys: pytest.CaptureFixture[str], servers: EmbeddedServers, email: str
 ) -> None:
     line = ran(capsys, *create(email.upper(), "--name", "Ada", "--role", "organizer"))
     assert line.startswith(f"created {email}\torganizer\tAda\t")
     assert line.removeprefix("created ") in ran(capsys, "users", "list")
 
     async def login() -> object:
-        async with auth_on(database_url(servers, "operators")) as auth:
+        async with auth_for_database(database_url(servers, "operators")) as auth:
             return await accounts.login(auth, email, PASSWORD)
 
-    assert isinstance(asyncio.run(login()), Session)
+    assert isinstance(asyncio.run(login()), SignedInSession)
 
 
 def test_a_person_is_a_member_of_their_addresss_name_unless_told_otherwise(
@@ -182,7 +182,7 @@ def standalone(tmp_path: Path) -> Iterator[str]:
     """The address of a MongoDB that is no replica set."""
     port = free_port()
     place = ("--dbpath", str(tmp_path), "--port", str(port), "--bind_ip", "127.0.0.1")
-    command = (find(MONGOD, None), *place, "--nounixsocket", "--quiet")
+    command = (find_binary(MONGOD, None), *place, "--nounixsocket", "--quiet")
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         url = f"mongodb://127.0.0.1:{port}/"
         try:
@@ -203,7 +203,7 @@ def test_a_mongodb_without_transactions_is_refused_with_what_to_do(
 
 
 def test_workers_that_cannot_start_end_with_a_failure(
-    environ: pytest.MonkeyPatch, servers: Servers
+    environ: pytest.MonkeyPatch, servers: EmbeddedServers
 ) -> None:
     url = database_url(servers, "broken")
     with closing(MongoClient[dict[str, object]](url)) as client:

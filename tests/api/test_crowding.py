@@ -14,12 +14,12 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.domain.people import Role
-from tests.support.client import Client, Json, socket
-from tests.support.people import auth_on, sign_in
-from tests.support.processes import AppProcess, environment
-from tests.support.stage import lock_key, variant
+from tests.support.client import GraphQLTestClient, Json, open_websocket
+from tests.support.people import auth_for_database, sign_in_new_user
+from tests.support.processes import AppProcess, app_environment
+from tests.support.stage import app_variant, lock_key
 
 REQUESTS, SOCKETS, A_PERSON, AN_ADDRESS = 4, 8, 2, 5
 A_BODY = 2_000
@@ -32,10 +32,10 @@ NAME = {"query": "{ __typename }"}
 
 
 @pytest.fixture
-def small(servers: Servers, logs: Path) -> Iterator[AppProcess]:
+def small(servers: EmbeddedServers, logs: Path) -> Iterator[AppProcess]:
     """An app with little room, all of it free: a test's own, since what ended leaves it later."""
     settings = {
-        **environment(servers, "small"),
+        **app_environment(servers, "small"),
         "SLOTLOCK_MAX_REQUESTS": str(REQUESTS),
         "SLOTLOCK_MAX_SOCKETS": str(SOCKETS),
         "SLOTLOCK_STREAMS_PER_PERSON": str(A_PERSON),
@@ -44,15 +44,15 @@ def small(servers: Servers, logs: Path) -> Iterator[AppProcess]:
         "SLOTLOCK_TRUSTED_PROXIES": "127.0.0.1",
         "SLOTLOCK_ALLOWED_ORIGINS": "https://app.example.org",
     }
-    with variant(settings, logs) as app:
+    with app_variant(settings, logs) as app:
         yield app
 
 
 @pytest.fixture
 async def people(small: AppProcess) -> list[str]:
     """Tokens of people who were not here before."""
-    async with auth_on(small.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        return [await sign_in(auth, Role.MEMBER) for _ in range(SOCKETS)]
+    async with auth_for_database(small.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        return [await sign_in_new_user(auth, Role.MEMBER) for _ in range(SOCKETS)]
 
 
 def bearing(token: str, address: str = "198.51.100.1") -> dict[str, str]:
@@ -74,7 +74,7 @@ async def listening(
 async def opened(app: AppProcess, address: str) -> AsyncIterator[ClientConnection]:
     """A socket on which nothing was said yet."""
     async with connect(
-        app.socket_url,
+        app.websocket_url,
         subprotocols=[Subprotocol("graphql-transport-ws")],
         additional_headers={"X-Forwarded-For": address},
         proxy=None,
@@ -110,8 +110,8 @@ async def waiting(
     app: AppProcess, http: httpx.AsyncClient, people: list[str]
 ) -> AsyncIterator[None]:
     """A request of each of them that is under way: it waits for a lock that others keep."""
-    async with auth_on(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        organiser = Client(http, app.url, await sign_in(auth, Role.ADMIN))
+    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        organiser = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
     slot_id = (await organiser.create_slot())["id"]
     lock = lock_key(slot_id)
     with Redis.from_url(app.environment["SLOTLOCK_REDIS_URL"]) as redis:
@@ -251,8 +251,8 @@ async def test_a_stream_too_many_of_a_person_is_told_so_and_complete(
     small: AppProcess, http: httpx.AsyncClient, people: list[str]
 ) -> None:
     async with (
-        socket(small, people[0]),
-        socket(small, people[0]),
+        open_websocket(small, people[0]),
+        open_websocket(small, people[0]),
         listening(http, small, bearing(people[0])) as response,
     ):
         lines = [line async for line in response.aiter_lines()]

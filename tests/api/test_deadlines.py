@@ -11,9 +11,9 @@ from itertools import repeat
 import httpx
 import pytest
 
-from slotlock.api.embedded import Servers
-from tests.support.client import socket as graphql_socket
-from tests.support.processes import AppProcess, environment
+from slotlock.api.embedded import EmbeddedServers
+from tests.support.client import open_websocket as graphql_socket
+from tests.support.processes import AppProcess, app_environment
 from tests.support.troupe import forked_app
 
 ASKED = json.dumps({"query": "{ __typename }"}).encode()
@@ -26,10 +26,12 @@ HANDSHAKE = (
 
 
 @pytest.fixture(scope="module")
-def hasty(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def hasty(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
     """An app that hardly waits."""
     settings = {
-        **environment(servers, "hasty"),
+        **app_environment(servers, "hasty"),
         "SLOTLOCK_HEADER_TIMEOUT_S": "2",  # these tests send their headers, or begin them, in time
         "SLOTLOCK_BODY_TIMEOUT_S": "0.6",
     }
@@ -143,4 +145,4 @@ async def test_what_was_asked_in_time_goes_on(hasty: AppProcess) -> None:
             kept.sendall(WHOLE)
             assert answer(kept).startswith(b"HTTP/1.1 200 ")
         await opened.subscribe("1", "{ __typename }")
-        assert await opened.next() == "Query"
+        assert await opened.next_result() == "Query"

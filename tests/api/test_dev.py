@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 
 from slotlock.graphql.graphiql import graphiql_page
-from tests.support.client import Client, Json, http_client
+from tests.support.client import GraphQLTestClient, Json, http_client
 from tests.support.processes import free_port, wait_until
 
 LOGIN = """mutation($email: EmailAddress!, $password: String!) {
@@ -65,12 +65,14 @@ def dev(directory: Path, **settings: str) -> Iterator[Dev]:
         running.process.wait(40)
 
 
-async def signed_in(http: httpx.AsyncClient, running: Dev) -> Client:
+async def signed_in(http: httpx.AsyncClient, running: Dev) -> GraphQLTestClient:
     """The organiser whose sign-in was printed."""
     email, password = running.sign_in()
-    session = await Client(http, running.url).ask(LOGIN, email=email, password=password)
+    session = await GraphQLTestClient(http, running.url).execute(
+        LOGIN, email=email, password=password
+    )
     assert session["user"]["role"] == "ADMIN"
-    return Client(http, running.url, session["accessToken"])
+    return GraphQLTestClient(http, running.url, session["accessToken"])
 
 
 async def book_some(http: httpx.AsyncClient, running: Dev) -> tuple[str, list[Json]]:
@@ -80,8 +82,8 @@ async def book_some(http: httpx.AsyncClient, running: Dev) -> tuple[str, list[Js
     people = []
     for number in range(5):
         email = f"ada{number}@slotlock.test"
-        session = await Client(http, running.url).ask(REGISTER, email=email)
-        people.append(Client(http, running.url, session["accessToken"]))
+        session = await GraphQLTestClient(http, running.url).execute(REGISTER, email=email)
+        people.append(GraphQLTestClient(http, running.url, session["accessToken"]))
     outcomes = await asyncio.gather(*(person.book(slot["id"]) for person in people))
     return slot["id"], list(outcomes)
 
@@ -102,7 +104,7 @@ async def test_after_a_sigkill_every_acknowledged_booking_is_there_and_the_sign_
     with dev(data) as second:
         assert second.sign_in() == printed
         async with http_client() as http:
-            roster = await (await signed_in(http, second)).ask(ROSTER, id=slot_id)
+            roster = await (await signed_in(http, second)).execute(ROSTER, id=slot_id)
     acknowledged = {o["booking"]["id"] for o in outcomes if o["__typename"] == "Booked"}
     assert acknowledged
     assert {booking["id"] for booking in roster["nodes"]} >= acknowledged
@@ -118,7 +120,7 @@ async def test_ctrl_c_ends_it_with_its_servers_and_the_data_stays(tmp_path: Path
         assert "Traceback" not in first.output.read_text()
     with dev(data) as second:
         async with http_client() as http:
-            assert (await (await signed_in(http, second)).ask(ROSTER, id=slot_id))["nodes"]
+            assert (await (await signed_in(http, second)).execute(ROSTER, id=slot_id))["nodes"]
 
 
 async def test_the_admin_of_the_settings_is_created_and_the_password_is_not_printed(
@@ -127,8 +129,10 @@ async def test_the_admin_of_the_settings_is_created_and_the_password_is_not_prin
     admin = {"SLOTLOCK_ADMIN_EMAIL": "Boss@Slotlock.Test", "SLOTLOCK_ADMIN_PASSWORD": "very secret"}
     with dev(tmp_path / "data", **admin) as running:
         async with http_client() as http:
-            person = Client(http, running.url)
-            session = await person.ask(LOGIN, email="boss@slotlock.test", password="very secret")
+            person = GraphQLTestClient(http, running.url)
+            session = await person.execute(
+                LOGIN, email="boss@slotlock.test", password="very secret"
+            )
         assert session["user"]["role"] == "ADMIN"
         assert "very secret" not in running.output.read_text()
 

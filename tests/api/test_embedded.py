@@ -18,8 +18,8 @@ import redis
 from pymongo import MongoClient, WriteConcern
 
 from slotlock.api import embedded
-from slotlock.api.binaries import MONGOD, VALKEY, find
-from slotlock.api.embedded import CannotStart, Servers, embedded_servers
+from slotlock.api.binaries import MONGOD, VALKEY, find_binary
+from slotlock.api.embedded import EmbeddedServers, ServerStartError, embedded_servers
 
 ELSEWHERE = "mongodb://database.invalid/"
 HURRY_ELSEWHERE = "redis://cache.invalid/0"
@@ -90,7 +90,7 @@ def stranger(*command: str) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def book(servers: Servers, number: int) -> None:
+def book(servers: EmbeddedServers, number: int) -> None:
     with MongoClient[dict[str, Any]](servers.mongo_url) as client:
         bookings = client.slotlock.get_collection(
             "bookings", write_concern=WriteConcern("majority")
@@ -98,7 +98,7 @@ def book(servers: Servers, number: int) -> None:
         bookings.insert_one({"_id": number})
 
 
-def booked(servers: Servers) -> set[int]:
+def booked(servers: EmbeddedServers) -> set[int]:
     with MongoClient[dict[str, Any]](servers.mongo_url) as client:
         return {booking["_id"] for booking in client.slotlock.bookings.find()}
 
@@ -112,7 +112,7 @@ def program(path: Path, script: str) -> str:
 
 def refusal(directory: Path, **how: str) -> str:
     """The one line that says why the servers do not start."""
-    with pytest.raises(CannotStart) as refused, embedded_servers(directory, **how):
+    with pytest.raises(ServerStartError) as refused, embedded_servers(directory, **how):
         pass
     line = str(refused.value)
     assert "\n" not in line
@@ -201,7 +201,7 @@ def test_a_leftover_server_is_ended_before_the_directory_is_used_again(tmp_path:
     (tmp_path / "valkey").mkdir()
     port = embedded._free_port()
     options = ("--dir", str(tmp_path / "valkey"), "--port", str(port), "--set-proc-title", "no")
-    with stranger(find(VALKEY, None), *options) as leftover:
+    with stranger(find_binary(VALKEY, None), *options) as leftover:
         assert eventually(lambda: listens("127.0.0.1", port))
         (tmp_path / "valkey.pid").write_text(str(leftover.pid))
         with embedded_servers(tmp_path, mongo_url=ELSEWHERE):
@@ -234,7 +234,7 @@ def test_a_port_taken_in_between_is_given_up_for_another(
 def test_a_given_url_starts_no_server(tmp_path: Path) -> None:
     directory = tmp_path / "data"
     with embedded_servers(directory, mongo_url=ELSEWHERE, redis_url=HURRY_ELSEWHERE) as servers:
-        assert servers == Servers(ELSEWHERE, HURRY_ELSEWHERE)
+        assert servers == EmbeddedServers(ELSEWHERE, HURRY_ELSEWHERE)
         assert not directory.exists()
     with embedded_servers(directory, mongo_url=ELSEWHERE) as servers:
         assert servers.mongo_url == ELSEWHERE
@@ -245,7 +245,7 @@ def test_a_given_url_starts_no_server(tmp_path: Path) -> None:
 
 
 def test_leaving_the_context_ends_the_servers_and_passes_an_exception_on(tmp_path: Path) -> None:
-    seen: list[Servers] = []
+    seen: list[EmbeddedServers] = []
     running: dict[str, int] = {}
 
     def fail_inside() -> None:
@@ -314,7 +314,7 @@ def test_an_old_mongod_on_the_path_is_passed_over_for_the_one_in_the_wheel(
 ) -> None:
     program(tmp_path / "bin" / "mongod", "echo 'db version v4.4.0'")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    assert "fiftyone" in find(MONGOD, None)
+    assert "fiftyone" in find_binary(MONGOD, None)
 
 
 def test_an_old_mongod_and_no_wheel_give_one_line_that_says_what_to_do(

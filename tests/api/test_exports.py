@@ -7,19 +7,19 @@ from zoneinfo import ZoneInfo
 import httpx
 import pytest
 
-from tests.support.desk import Person, let_holds_run_out, staffed
+from tests.support.desk import BookingClient, create_booking_clients, expire_holds
 from tests.support.exports import (
-    book_of,
-    campaign,
-    exported,
-    fetched,
-    rename,
-    rows_of,
+    create_open_campaign,
+    csv_rows,
+    download_export,
+    get_checked,
+    load_workbook_bytes,
+    set_name_and_groups,
 )
 from tests.support.processes import AppProcess
 
 Pair = tuple[AppProcess, AppProcess]
-Staff = tuple[Person, Person, Person, Person]
+Staff = tuple[BookingClient, BookingClient, BookingClient, BookingClient]
 BERLIN = ZoneInfo("Europe/Berlin")
 COURSE = {
     "title": "Schwimmen für Anfänger",
@@ -38,17 +38,17 @@ TITLES = ["Slot", "Start (local)", "End (local)", "Time zone", "Location", "Name
 @pytest.fixture
 async def staff(two_apps: Pair, http: httpx.AsyncClient) -> Staff:
     """Ada, Ben and Cleo with names and groups, and an organiser."""
-    (ada, ben, cleo), organiser = await staffed(http, 3, *two_apps)
+    (ada, ben, cleo), organiser = await create_booking_clients(http, 3, *two_apps)
     url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
-    await rename(url, ada, "Ada Löwe", "5a", "choir")
-    await rename(url, ben, "Ben", "5b")
-    await rename(url, cleo, "Cleo")
-    await rename(url, organiser, "Olga")
+    await set_name_and_groups(url, ada, "Ada Löwe", "5a", "choir")
+    await set_name_and_groups(url, ben, "Ben", "5b")
+    await set_name_and_groups(url, cleo, "Cleo")
+    await set_name_and_groups(url, organiser, "Olga")
     return ada, ben, cleo, organiser
 
 
-async def email(person: Person) -> str:
-    return str((await person.ask("{ me { email } }"))["email"])
+async def email(person: BookingClient) -> str:
+    return str((await person.execute("{ me { email } }"))["email"])
 
 
 def local(time: str) -> str:
@@ -58,13 +58,13 @@ def local(time: str) -> str:
 
 async def test_a_slot_is_told_booking_by_booking_in_their_order(staff: Staff) -> None:
     ada, ben, cleo, organiser = staff
-    slot_id = await organiser.slot(**COURSE, capacity=2)
-    first = (await ada.wish(slot_id))["booking"]
-    held = (await organiser.hold(slot_id, userId=await ben.id()))["heldUntil"]
+    slot_id = await organiser.add_slot(**COURSE, capacity=2)
+    first = (await ada.book_slot(slot_id))["booking"]
+    held = (await organiser.hold(slot_id, userId=await ben.fetch_user_id()))["heldUntil"]
     waiting = (await cleo.join(slot_id))["entry"]
-    await ada.give_back(first["id"])
-    promoted = (await cleo.mine(slot_id))["myBooking"]
-    rows = rows_of(await exported(organiser, f"slots/{slot_id}.csv"))
+    await ada.cancel_booking(first["id"])
+    promoted = (await cleo.fetch_slot(slot_id))["myBooking"]
+    rows = csv_rows(await download_export(organiser, f"slots/{slot_id}.csv"))
     assert list(rows[0]) == HEADER
     slot = {
         "slot": COURSE["title"], "start": COURSE["startTime"], "end": COURSE["endTime"],
@@ -84,48 +84,48 @@ async def test_groups_are_those_of_the_booking_where_they_count(
     two_apps: Pair, staff: Staff
 ) -> None:
     ada, _, _, organiser = staff
-    limited = await organiser.slot(groupLimits=[{"group": "5a", "limit": 1}])
-    plain = await organiser.slot()
-    await ada.wish(limited)
-    await ada.wish(plain)
+    limited = await organiser.add_slot(groupLimits=[{"group": "5a", "limit": 1}])
+    plain = await organiser.add_slot()
+    await ada.book_slot(limited)
+    await ada.book_slot(plain)
     url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
-    await rename(url, ada, "Ada", "6a")
+    await set_name_and_groups(url, ada, "Ada", "6a")
     for slot_id, groups in ((limited, "5a;choir"), (plain, "6a")):
-        (row,) = rows_of(await exported(organiser, f"slots/{slot_id}.csv"))
+        (row,) = csv_rows(await download_export(organiser, f"slots/{slot_id}.csv"))
         assert sorted(row["groups"].split(";")) == groups.split(";")
 
 
 async def test_what_was_overridden_is_told(staff: Staff) -> None:
     ada, _, _, organiser = staff
-    slot_id = await organiser.slot()
-    await organiser.update(slot_id, startTime="2020-01-01T00:00:00Z")
-    await organiser.wish(slot_id, userId=await ada.id())
-    (row,) = rows_of(await exported(organiser, f"slots/{slot_id}.csv"))
+    slot_id = await organiser.add_slot()
+    await organiser.update_slot(slot_id, startTime="2020-01-01T00:00:00Z")
+    await organiser.book_slot(slot_id, userId=await ada.fetch_user_id())
+    (row,) = csv_rows(await download_export(organiser, f"slots/{slot_id}.csv"))
     assert (row["overrode"], row["made_by"]) == ("SLOT_STARTED", "Olga")
 
 
 async def test_a_hold_that_ran_out_is_not_on_the_roster(two_apps: Pair, staff: Staff) -> None:
     ada, ben, _, organiser = staff
-    slot_id = await organiser.slot(capacity=3)
+    slot_id = await organiser.add_slot(capacity=3)
     await ada.hold(slot_id)
-    await ben.wish(slot_id)
-    let_holds_run_out(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
-    (row,) = rows_of(await exported(organiser, f"slots/{slot_id}.csv"))
+    await ben.book_slot(slot_id)
+    expire_holds(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
+    (row,) = csv_rows(await download_export(organiser, f"slots/{slot_id}.csv"))
     assert row["name"] == "Ben"
-    book = book_of(await exported(organiser, f"slots/{slot_id}.xlsx"))
+    book = load_workbook_bytes(await download_export(organiser, f"slots/{slot_id}.xlsx"))
     assert [cell.value for cell in book["Summary"][2]][6:12] == [3, 1, 0, 0, 0, 2]
 
 
 async def test_the_bookings_of_a_called_off_slot_are_cancelled(staff: Staff) -> None:
     ada, ben, _, organiser = staff
-    slot_id = await organiser.slot(capacity=3)
-    await ada.wish(slot_id)
+    slot_id = await organiser.add_slot(capacity=3)
+    await ada.book_slot(slot_id)
     await ben.hold(slot_id)
-    await organiser.call_off(slot_id)
-    rows = rows_of(await exported(organiser, f"slots/{slot_id}.csv"))
+    await organiser.cancel_slot(slot_id)
+    rows = csv_rows(await download_export(organiser, f"slots/{slot_id}.csv"))
     assert [row["status"] for row in rows] == ["CANCELLED", "CANCELLED"]
     assert [row["held_until"] for row in rows] == ["", ""]
-    book = book_of(await exported(organiser, f"slots/{slot_id}.xlsx"))
+    book = load_workbook_bytes(await download_export(organiser, f"slots/{slot_id}.xlsx"))
     assert [cell.value for cell in book["Summary"][2]][5:12] == ["CANCELLED", 3, 0, 0, 2, 0, 0]
     assert [cell.value for cell in book["Summary"][3]][6:12] == [0, 0, 0, 2, 0, 0]
 
@@ -134,27 +134,29 @@ async def test_the_total_counts_the_places_that_the_figures_of_the_campaign_coun
     staff: Staff,
 ) -> None:
     ada, ben, _, organiser = staff
-    campaign_id = await campaign(organiser)
-    await ada.wish(await organiser.slot(campaignId=campaign_id, capacity=4))
-    off = await organiser.slot(campaignId=campaign_id, capacity=3)
-    await ben.wish(off)
-    await organiser.call_off(off)
-    await organiser.slot(campaignId=campaign_id, capacity=2, draft=True)
-    summary = book_of(await exported(organiser, f"campaigns/{campaign_id}.xlsx"))["Summary"]
+    campaign_id = await create_open_campaign(organiser)
+    await ada.book_slot(await organiser.add_slot(campaignId=campaign_id, capacity=4))
+    off = await organiser.add_slot(campaignId=campaign_id, capacity=3)
+    await ben.book_slot(off)
+    await organiser.cancel_slot(off)
+    await organiser.add_slot(campaignId=campaign_id, capacity=2, draft=True)
+    summary = load_workbook_bytes(
+        await download_export(organiser, f"campaigns/{campaign_id}.xlsx")
+    )["Summary"]
     assert [cell.value for cell in summary[5]][6:12] == [4, 1, 0, 1, 0, 3]
 
 
 async def test_a_workbook_has_a_summary_and_a_sheet_a_slot_with_typed_cells(staff: Staff) -> None:
     ada, ben, cleo, organiser = staff
-    campaign_id = await campaign(organiser)
+    campaign_id = await create_open_campaign(organiser)
     later = {**COURSE, "startTime": "2035-07-02T08:00:00Z", "endTime": "2035-07-02T09:00:00Z"}
-    second = await organiser.slot(**later, campaignId=campaign_id, capacity=1)
-    first = await organiser.slot(**COURSE, campaignId=campaign_id, capacity=5)
+    second = await organiser.add_slot(**later, campaignId=campaign_id, capacity=1)
+    first = await organiser.add_slot(**COURSE, campaignId=campaign_id, capacity=5)
     hold = await ada.hold(first)
-    await ben.wish(first)
-    await ben.wish(second)
+    await ben.book_slot(first)
+    await ben.book_slot(second)
     await cleo.join(second)
-    book = book_of(await exported(organiser, f"campaigns/{campaign_id}.xlsx"))
+    book = load_workbook_bytes(await download_export(organiser, f"campaigns/{campaign_id}.xlsx"))
     names = ["07-02 09.00 Schwimmen für Anfän", "07-02 10.00 Schwimmen für Anfän"]
     assert book.sheetnames == ["Summary", *names]
     summary = [[cell.value for cell in row] for row in book["Summary"].iter_rows()]
@@ -179,11 +181,13 @@ async def test_a_workbook_has_a_summary_and_a_sheet_a_slot_with_typed_cells(staf
 
 async def test_both_forms_tell_the_same(staff: Staff) -> None:
     ada, ben, _, organiser = staff
-    slot_id = await organiser.slot(**COURSE, capacity=5)
+    slot_id = await organiser.add_slot(**COURSE, capacity=5)
     await ada.hold(slot_id)
-    await organiser.wish(slot_id, userId=await ben.id())
-    rows = rows_of(await exported(organiser, f"slots/{slot_id}.csv"))
-    sheet = book_of(await exported(organiser, f"slots/{slot_id}.xlsx")).worksheets[1]
+    await organiser.book_slot(slot_id, userId=await ben.fetch_user_id())
+    rows = csv_rows(await download_export(organiser, f"slots/{slot_id}.csv"))
+    sheet = load_workbook_bytes(
+        await download_export(organiser, f"slots/{slot_id}.xlsx")
+    ).worksheets[1]
     for told, cells in zip(rows, sheet.iter_rows(min_row=2), strict=True):
         for text, cell in zip(told.values(), cells, strict=True):
             value = cell.value
@@ -194,17 +198,17 @@ async def test_both_forms_tell_the_same(staff: Staff) -> None:
 
 async def test_the_same_again_is_the_same_to_the_byte(two_apps: Pair, staff: Staff) -> None:
     ada, ben, cleo, organiser = staff
-    campaign_id = await campaign(organiser)
+    campaign_id = await create_open_campaign(organiser)
     for number in range(3):
         same_start = COURSE if number < 2 else {}
-        slot_id = await organiser.slot(**same_start, campaignId=campaign_id, capacity=5)
+        slot_id = await organiser.add_slot(**same_start, campaignId=campaign_id, capacity=5)
         for person in (cleo, ada, ben):
-            await person.wish(slot_id)
-    other = Person(organiser.http, two_apps[1].url, organiser.token)
+            await person.book_slot(slot_id)
+    other = BookingClient(organiser.http, two_apps[1].url, organiser.token)
     for form in ("csv", "xlsx"):
         path = f"campaigns/{campaign_id}.{form}"
-        first = await exported(organiser, path)
-        assert first == await exported(organiser, path) == await exported(other, path)
+        first = await download_export(organiser, path)
+        assert first == await download_export(organiser, path) == await download_export(other, path)
 
 
 async def test_nothing_that_people_write_becomes_a_formula(
@@ -216,16 +220,18 @@ async def test_nothing_that_people_write_becomes_a_formula(
         "1": "1", "_x000D_": "_x000D_", "\ufffe": "\ufffe", '"=1"': '"=1"',
         "\U0001f3ca": "\U0001f3ca",
     }  # fmt: skip
-    people, organiser = await staffed(http, len(cells), *two_apps)
+    people, organiser = await create_booking_clients(http, len(cells), *two_apps)
     title = "=HYPERLINK(1)"
-    slot_id = await organiser.slot(title=title, location="+49 30", capacity=len(cells))
+    slot_id = await organiser.add_slot(title=title, location="+49 30", capacity=len(cells))
     for person, name in zip(people, cells, strict=True):
-        await rename(two_apps[0].environment["SLOTLOCK_MONGO_URL"], person, name)
-        await person.wish(slot_id)
-    rows = rows_of(await exported(organiser, f"slots/{slot_id}.csv"))
+        await set_name_and_groups(two_apps[0].environment["SLOTLOCK_MONGO_URL"], person, name)
+        await person.book_slot(slot_id)
+    rows = csv_rows(await download_export(organiser, f"slots/{slot_id}.csv"))
     assert [row["name"] for row in rows] == list(cells.values())
     assert {(row["slot"], row["location"]) for row in rows} == {(f"'{title}", "'+49 30")}
-    sheet = book_of(await exported(organiser, f"slots/{slot_id}.xlsx")).worksheets[1]
+    sheet = load_workbook_bytes(
+        await download_export(organiser, f"slots/{slot_id}.xlsx")
+    ).worksheets[1]
     for name, row in zip(cells, sheet.iter_rows(min_row=2), strict=True):
         texts = (row[0], row[4], row[5])
         assert {(cell.data_type, cell.hyperlink) for cell in texts} == {("s", None)}
@@ -242,25 +248,29 @@ async def test_times_outside_of_excels_calendar_are_text(staff: Staff) -> None:
         ("9999-12-30T00:00:00Z", "9999-12-31T23:59:59Z"),
     ):
         for zone in ("America/New_York", "Pacific/Auckland"):
-            slot_id = await organiser.slot(startTime=start, endTime=end, timeZone=zone, draft=True)
-            assert rows_of(await exported(organiser, f"slots/{slot_id}.csv")) == []
-            summary = book_of(await exported(organiser, f"slots/{slot_id}.xlsx"))["Summary"]
+            slot_id = await organiser.add_slot(
+                startTime=start, endTime=end, timeZone=zone, draft=True
+            )
+            assert csv_rows(await download_export(organiser, f"slots/{slot_id}.csv")) == []
+            summary = load_workbook_bytes(
+                await download_export(organiser, f"slots/{slot_id}.xlsx")
+            )["Summary"]
             assert summary["B2"].data_type == ("s" if start < "1900" else "d")
     assert ada.token
 
 
 async def test_only_organisers_get_rosters(staff: Staff) -> None:
     ada, _, _, organiser = staff
-    slot_id = await organiser.slot()
+    slot_id = await organiser.add_slot()
     path = f"exports/slots/{slot_id}.csv"
-    nobody = Person(ada.http, ada.url)
-    stranger = Person(ada.http, ada.url, "no.such.token")
+    nobody = BookingClient(ada.http, ada.url)
+    stranger = BookingClient(ada.http, ada.url, "no.such.token")
     for who, status, code in (
         (ada, 403, "FORBIDDEN"),
         (nobody, 401, "UNAUTHENTICATED"),
         (stranger, 401, "UNAUTHENTICATED"),
     ):
-        response = await fetched(who, path)
+        response = await get_checked(who, path)
         assert (response.status_code, response.json()["code"]) == (status, code)
     response = await organiser.http.post(f"{organiser.url}/{path}", headers=organiser.headers)
     assert (response.status_code, response.headers["allow"]) == (405, "GET")
@@ -275,16 +285,16 @@ async def test_only_organisers_get_rosters(staff: Staff) -> None:
      "slots/%FF.csv", "slots/slot_" + "0" * 24 + "%0A.csv"],
 )  # fmt: skip
 async def test_what_is_not_there_is_not_found(staff: Staff, path: str) -> None:
-    response = await fetched(staff[3], f"exports/{path}")
+    response = await get_checked(staff[3], f"exports/{path}")
     assert response.status_code == 404
     assert response.json()["error"]
 
 
 async def test_an_empty_campaign_is_a_file_without_rows(staff: Staff) -> None:
     organiser = staff[3]
-    campaign_id = await campaign(organiser, published=False)
-    assert rows_of(await exported(organiser, f"campaigns/{campaign_id}.csv")) == []
-    book = book_of(await exported(organiser, f"campaigns/{campaign_id}.xlsx"))
+    campaign_id = await create_open_campaign(organiser, published=False)
+    assert csv_rows(await download_export(organiser, f"campaigns/{campaign_id}.csv")) == []
+    book = load_workbook_bytes(await download_export(organiser, f"campaigns/{campaign_id}.xlsx"))
     assert book.sheetnames == ["Summary"]
     assert json.dumps([cell.value for cell in book["Summary"][2]][6:12]) == "[0, 0, 0, 0, 0, 0]"
     assert book.properties.created.replace(tzinfo=UTC) < datetime.now(UTC)

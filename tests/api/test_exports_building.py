@@ -11,52 +11,54 @@ from pathlib import Path
 import httpx
 import pytest
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.api.exports import building
-from slotlock.api.exports.building import BuildingOthers, Built, Exports, NotBuilt
+from slotlock.api.exports.building import ExportBuilder, ExportBusy, ExportFailed, ExportFile
 from slotlock.desk.desk import utc_now
-from tests.support.desk import Person, staffed
+from tests.support.desk import BookingClient, create_booking_clients
 from tests.support.exports import (
-    book_of,
-    campaign,
-    children_of,
-    exported,
-    files_left_in,
-    many_slots,
-    rows_of,
+    child_pids,
+    create_open_campaign,
+    csv_rows,
+    download_export,
+    insert_many_slots,
+    leftover_files,
+    load_workbook_bytes,
 )
-from tests.support.processes import AppProcess, environment, free_port, wait_until
+from tests.support.processes import AppProcess, app_environment, free_port, wait_until
 from tests.support.troupe import forked_app
 
 NOWHERE = "0" * 24
 
 
 @pytest.fixture
-def own_app(servers: Servers, tmp_path: Path) -> Iterator[tuple[AppProcess, Path]]:
+def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[tuple[AppProcess, Path]]:
     """An app that keeps its temporary files in a folder of its own."""
     folder = tmp_path / "temporary"
     folder.mkdir()
-    settings = {**environment(servers, "exports"), "TMPDIR": str(folder)}
+    settings = {**app_environment(servers, "exports"), "TMPDIR": str(folder)}
     with forked_app(settings, tmp_path / "log") as app:
         yield app, folder
 
 
 def builders_of(app: AppProcess) -> list[int]:
     """The children that run by now; one that is stopped before that would stop its parent, too."""
-    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children_of(app)}
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in child_pids(app)}
     return [pid for pid, command in commands.items() if b"exports.child" in command]
 
 
-async def full_campaign(app: AppProcess, organiser: Person, slots: int, bookings: int) -> str:
+async def full_campaign(
+    app: AppProcess, organiser: BookingClient, slots: int, bookings: int
+) -> str:
     """The id of a campaign with so many slots."""
-    campaign_id = await campaign(organiser)
-    await organiser.slot(campaignId=campaign_id, capacity=1000)
+    campaign_id = await create_open_campaign(organiser)
+    await organiser.add_slot(campaignId=campaign_id, capacity=1000)
     url = app.environment["SLOTLOCK_MONGO_URL"]
-    many_slots(url, campaign_id, slots - 1, bookings)
+    insert_many_slots(url, campaign_id, slots - 1, bookings)
     return campaign_id
 
 
-def asked(organiser: Person, campaign_id: str, form: str) -> asyncio.Task[httpx.Response]:
+def asked(organiser: BookingClient, campaign_id: str, form: str) -> asyncio.Task[httpx.Response]:
     """What an organiser is answered who asks for the roster of a campaign."""
     url = f"{organiser.url}/exports/campaigns/{campaign_id}.{form}"
     return asyncio.create_task(organiser.http.get(url, headers=organiser.headers))
@@ -66,19 +68,19 @@ async def test_a_file_leaves_nothing_behind_and_who_leaves_stops_it(
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
-    _, organiser = await staffed(http, 0, app)
+    _, organiser = await create_booking_clients(http, 0, app)
     campaign_id = await full_campaign(app, organiser, 300, 300)
     for form in ("csv", "xlsx"):
         asking = asked(organiser, campaign_id, form)
-        await asyncio.to_thread(wait_until, lambda: children_of(app) != [], "it is being built")
+        await asyncio.to_thread(wait_until, lambda: child_pids(app) != [], "it is being built")
         asking.cancel()
-        await asyncio.to_thread(wait_until, lambda: not children_of(app), "nobody builds it")
-        assert files_left_in(folder) == []
+        await asyncio.to_thread(wait_until, lambda: not child_pids(app), "nobody builds it")
+        assert leftover_files(folder) == []
     # Nobody waits for what was given up; and what is carried through leaves nothing either.
     small = await full_campaign(app, organiser, 2, 5)
     for form in ("csv", "xlsx"):
-        await exported(organiser, f"campaigns/{small}.{form}")
-    assert (files_left_in(folder), children_of(app)) == ([], [])
+        await download_export(organiser, f"campaigns/{small}.{form}")
+    assert (leftover_files(folder), child_pids(app)) == ([], [])
     assert " ERROR " not in app.log
 
 
@@ -86,54 +88,54 @@ async def test_a_file_that_took_long_is_for_who_is_still_signed_in_when_it_is_wh
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
-    _, organiser = await staffed(http, 0, app)
+    _, organiser = await create_booking_clients(http, 0, app)
     campaign_id = await full_campaign(app, organiser, 2, 5)
     asking = asked(organiser, campaign_id, "csv")
     await asyncio.to_thread(wait_until, lambda: builders_of(app) != [], "it is being built")
     (builder,) = builders_of(app)
     os.kill(builder, signal.SIGSTOP)
-    assert await organiser.ask("mutation { logout }") is True
+    assert await organiser.execute("mutation { logout }") is True
     os.kill(builder, signal.SIGCONT)
     response = await asking
     assert (response.status_code, response.json()["code"]) == (401, "UNAUTHENTICATED")
-    assert files_left_in(folder) == []
+    assert leftover_files(folder) == []
 
 
 async def test_a_server_that_is_killed_takes_what_it_builds_with_it(
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
-    _, organiser = await staffed(http, 0, app)
+    _, organiser = await create_booking_clients(http, 0, app)
     campaign_id = await full_campaign(app, organiser, 300, 300)
     asking = asked(organiser, campaign_id, "xlsx")
-    await asyncio.to_thread(wait_until, lambda: files_left_in(folder) != [], "sheets are written")
-    (builder,) = children_of(app)
+    await asyncio.to_thread(wait_until, lambda: leftover_files(folder) != [], "sheets are written")
+    (builder,) = child_pids(app)
     app.kill()
     await asyncio.to_thread(wait_until, lambda: not Path(f"/proc/{builder}").exists(), "it ends")
     await asyncio.gather(asking, return_exceptions=True)
-    assert files_left_in(folder) == []
+    assert leftover_files(folder) == []
 
 
 async def test_files_are_built_one_after_the_other_and_nobody_waits_for_ever(
     one_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exports = Exports(one_url, utc_now)
+    exports = ExportBuilder(one_url, utc_now)
     waited = await asyncio.gather(*(exports.build("slot", NOWHERE, "csv") for _ in range(2)))
     for built in waited:
-        assert isinstance(built, Built)
+        assert isinstance(built, ExportFile)
         built.file.close()
     monkeypatch.setattr(building, "LONGEST_WAIT_S", 0.0)
     first = asyncio.create_task(exports.build("slot", NOWHERE, "csv"))
     await asyncio.sleep(0)
-    assert await exports.build("slot", NOWHERE, "csv") == BuildingOthers(building.RETRY_AFTER_S)
+    assert await exports.build("slot", NOWHERE, "csv") == ExportBusy(building.RETRY_AFTER_S)
     outcome = await first
-    assert isinstance(outcome, Built)
+    assert isinstance(outcome, ExportFile)
     outcome.file.close()
 
 
 async def test_a_mongodb_that_is_away_is_told(one_url: str) -> None:
     away = f"mongodb://127.0.0.1:{free_port()}/own?replicaSet=rs0&directConnection=true"
-    assert await Exports(away, utc_now).build("campaign", NOWHERE, "xlsx") == NotBuilt()
+    assert await ExportBuilder(away, utc_now).build("campaign", NOWHERE, "xlsx") == ExportFailed()
 
 
 @pytest.mark.parametrize("slots", [1_000, 1_001])
@@ -145,13 +147,13 @@ async def test_a_thousand_slots_have_a_sheet_each_and_more_share_one(
     limited = limited.format(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     run = f"{limited} runpy.run_module('slotlock.api.exports.child', run_name='__main__')"
     monkeypatch.setattr(building, "COMMAND", (sys.executable, "-c", run))
-    _, organiser = await staffed(http, 0, app)
+    _, organiser = await create_booking_clients(http, 0, app)
     campaign_id = await full_campaign(app, organiser, slots, 1)
-    exports = Exports(app.environment["SLOTLOCK_MONGO_URL"], utc_now)
+    exports = ExportBuilder(app.environment["SLOTLOCK_MONGO_URL"], utc_now)
     built = await exports.build("campaign", campaign_id[-24:], "xlsx")
-    assert isinstance(built, Built)
+    assert isinstance(built, ExportFile)
     with built.file:
-        book = book_of(built.file.read())
+        book = load_workbook_bytes(built.file.read())
     names = book.sheetnames
     assert book["Summary"].max_row == slots + 2
     assert len({name.casefold() for name in names}) == len(names)
@@ -162,7 +164,9 @@ async def test_a_thousand_slots_have_a_sheet_each_and_more_share_one(
     else:
         assert names == ["Summary", "Bookings"]
         assert book["Bookings"].max_row == slots  # a header, and one slot that nobody booked
-    assert len(rows_of(await exported(organiser, f"campaigns/{campaign_id}.csv"))) == slots - 1
+    assert (
+        len(csv_rows(await download_export(organiser, f"campaigns/{campaign_id}.csv"))) == slots - 1
+    )
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ from starlette.types import Receive, Scope, Send
 from websockets.frames import Frame
 
 from slotlock.api import sockets
-from slotlock.api.deadlines import TimedConfig
+from slotlock.api.deadlines import TimeoutConfig
 from tests.support.processes import wait_until
-from tests.support.raw import HANDSHAKE, frame, read_until
+from tests.support.raw import WEBSOCKET_HANDSHAKE, read_until, websocket_frame
 
-PONG, TEXT = frame(b"", 10), "the end " * 2_000
+PONG, TEXT = websocket_frame(b"", 10), "the end " * 2_000
 PONGS = 10_000
 
 
-class Counted(sockets.SocketProtocol):
+class Counted(sockets.StrictWebSocketProtocol):
     """Counts the pongs that it takes, in all and in one turn of the loop at most."""
 
     taken = most = now = 0
@@ -46,7 +46,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 def flood() -> None:
     """Send pongs and a message to a server, all at once, and hear the message again."""
-    config = TimedConfig(
+    config = TimeoutConfig(
         echo, 10, 10, 10, lifespan="off", log_config=None, ws=Counted, ws_max_size=64 * 1024
     )
     server = uvicorn.Server(config)
@@ -56,9 +56,9 @@ def flood() -> None:
         try:
             wait_until(lambda: server.started, "the server")
             with socket.create_connection(bound.getsockname(), 20) as peer:
-                peer.sendall(HANDSHAKE)
+                peer.sendall(WEBSOCKET_HANDSHAKE)
                 read_until(peer, b"\r\n\r\n")
-                peer.sendall(PONG * PONGS + frame(TEXT.encode()))
+                peer.sendall(PONG * PONGS + websocket_frame(TEXT.encode()))
                 read_until(peer, TEXT.encode())
         finally:
             server.should_exit = True
@@ -74,13 +74,13 @@ def nothing_counted() -> None:
 def test_others_have_a_turn_between_frames_that_come_at_once() -> None:
     flood()
     assert Counted.taken == PONGS
-    assert Counted.most <= sockets.PIECE // len(PONG) + 1
+    assert Counted.most <= sockets.READ_CHUNK // len(PONG) + 1
 
 
 def test_control_taken_as_they_come_frames_leave_nobody_a_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    few = sockets.PIECE // len(PONG) + 1
+    few = sockets.READ_CHUNK // len(PONG) + 1
     monkeypatch.setattr(sockets, "PIECE", 1 << 30)
     flood()
     assert Counted.taken == PONGS

@@ -8,9 +8,9 @@ from itertools import repeat
 import httpx
 import pytest
 
-from slotlock.api.header_limit import MAX_HEADER
+from slotlock.api.header_limit import MAX_HEADER_BYTES
 from tests.support.processes import AppProcess
-from tests.support.teams import CREATE_TEAM, people
+from tests.support.teams import CREATE_TEAM, create_team_clients
 
 ASKED = json.dumps({"query": "{ __typename }"}).encode()
 START = b"POST /graphql HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
@@ -76,16 +76,18 @@ def test_a_large_body_earns_no_trailers(light: AppProcess) -> None:
 
 def test_who_sends_a_header_that_is_too_large_is_told(app: AppProcess) -> None:
     with connect(app) as connection:
-        connection.sendall(START + b"X: " + b"a" * MAX_HEADER)
+        connection.sendall(START + b"X: " + b"a" * MAX_HEADER_BYTES)
         assert connection.recv(1_000).startswith(b"HTTP/1.1 431 ")
 
 
-@pytest.mark.parametrize("size", [MAX_HEADER - 1_000, MAX_HEADER, MAX_HEADER + 1, 100_000, 200_000])
+@pytest.mark.parametrize(
+    "size", [MAX_HEADER_BYTES - 1_000, MAX_HEADER_BYTES, MAX_HEADER_BYTES + 1, 100_000, 200_000]
+)
 @pytest.mark.parametrize("where", ["field", "address"])
 async def test_what_is_done_is_answered_and_what_is_too_large_is_not_done(
     app: AppProcess, http: httpx.AsyncClient, size: int, where: str
 ) -> None:
-    (person,) = await people(app, http, 1)
+    (person,) = await create_team_clients(app, http, 1)
     body = json.dumps({"query": CREATE_TEAM, "variables": {"name": "T"}}).encode()
     start, long = START, b"a" * size
     if where == "address":
@@ -100,8 +102,8 @@ async def test_what_is_done_is_answered_and_what_is_too_large_is_not_done(
             + body
         )
         status = connection.recv(100_000).split(b" ")[1]
-    assert status == (b"200" if size < MAX_HEADER else b"431")
-    assert len(await person.ask("{ myTeams { id } }")) == (status == b"200")
+    assert status == (b"200" if size < MAX_HEADER_BYTES else b"431")
+    assert len(await person.execute("{ myTeams { id } }")) == (status == b"200")
 
 
 def test_a_large_header_and_a_body_in_the_smallest_chunks_are_taken(app: AppProcess) -> None:

@@ -11,20 +11,23 @@ from pathlib import Path
 import httpx
 import pytest
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.domain.people import Role
-from tests.support.client import WATCH, Client, http_client, socket
-from tests.support.people import auth_on, sign_in
-from tests.support.processes import AppProcess, app_process, environment, wait_until
+from tests.support.client import WATCH_AVAILABILITY, GraphQLTestClient, http_client, open_websocket
+from tests.support.people import auth_for_database, sign_in_new_user
+from tests.support.processes import AppProcess, app_environment, app_process, wait_until
 
 WORKERS = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
 ME = "{ me { id } }"
 
 
 @pytest.fixture
-async def organiser(app: AppProcess) -> AsyncIterator[Client]:
-    async with auth_on(app.environment["SLOTLOCK_MONGO_URL"]) as auth, http_client() as http:
-        yield Client(http, app.url, await sign_in(auth, Role.ORGANIZER))
+async def organiser(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
+    async with (
+        auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth,
+        http_client() as http,
+    ):
+        yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
 
 
 def get(app: AppProcess, path: str) -> httpx.Response:
@@ -56,7 +59,7 @@ def test_what_is_not_there_is_a_404_in_json(app: AppProcess) -> None:
 
 
 async def test_the_metrics_have_the_names_of_the_contract(
-    app: AppProcess, organiser: Client
+    app: AppProcess, organiser: GraphQLTestClient
 ) -> None:
     slot = await organiser.create_slot()
     for _ in range(2):
@@ -76,15 +79,15 @@ async def test_the_metrics_have_the_names_of_the_contract(
 
 
 async def test_requests_are_counted_by_field_and_outcome(
-    app: AppProcess, organiser: Client
+    app: AppProcess, organiser: GraphQLTestClient
 ) -> None:
     counted = {
         "ok": 'slotlock_requests_total{operation="me",outcome="ok"}',
         "bad": 'slotlock_requests_total{operation="me",outcome="UNAUTHENTICATED"}',
     }
     before = {key: metric(app, name) for key, name in counted.items()}
-    await organiser.ask(ME)
-    await organiser.ask("{ other: me { id } }")
+    await organiser.execute(ME)
+    await organiser.execute("{ other: me { id } }")
     organiser.token = "no token"
     await organiser.send(ME)
     after = {key: metric(app, name) for key, name in counted.items()}
@@ -106,21 +109,21 @@ def _command_line(pid: int) -> bytes:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")
 async def test_the_metrics_of_all_workers_are_summed_and_outlive_them(
-    servers: Servers, logs: Path
+    servers: EmbeddedServers, logs: Path
 ) -> None:
-    settings = environment(servers, "workers")
-    async with auth_on(settings["SLOTLOCK_MONGO_URL"]) as auth:
-        token = await sign_in(auth, Role.ORGANIZER)
+    settings = app_environment(servers, "workers")
+    async with auth_for_database(settings["SLOTLOCK_MONGO_URL"]) as auth:
+        token = await sign_in_new_user(auth, Role.ORGANIZER)
     requests = 'slotlock_requests_total{operation="me",outcome="ok"}'
     with app_process(settings, logs, WORKERS) as app:
         async with http_client() as http:
-            client = Client(http, app.url, token)
-            await asyncio.gather(*(client.ask(ME) for _ in range(40)))
+            client = GraphQLTestClient(http, app.url, token)
+            await asyncio.gather(*(client.execute(ME) for _ in range(40)))
             slot = await client.create_slot()
         assert [metric(app, requests) for _ in range(10)] == [40] * 10
-        async with socket(app, token) as opened:
-            await opened.subscribe("1", WATCH, slots=[slot["id"]])
-            await opened.next()
+        async with open_websocket(app, token) as opened:
+            await opened.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
+            await opened.next_result()
             assert {metric(app, "slotlock_subscriptions_active") for _ in range(10)} == {1}
             before = workers_of(app)
             assert len(before) == 2

@@ -16,17 +16,17 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
-from slotlock.api.embedded import Servers
-from tests.support.calendars import subscribe
-from tests.support.client import Client, Json
-from tests.support.desk import Person, staffed
-from tests.support.files import csv, imported, invited
+from slotlock.api.embedded import EmbeddedServers
+from tests.support.calendars import create_calendar
+from tests.support.client import GraphQLTestClient, Json
+from tests.support.desk import BookingClient, create_booking_clients
+from tests.support.files import create_invitations, import_users, user_csv
 from tests.support.processes import (
     ADMIN_PASSWORD,
     SECRET,
     AppProcess,
+    app_environment,
     app_process,
-    environment,
     wait_until,
 )
 from tests.support.troupe import forked_app
@@ -42,9 +42,9 @@ SET_PASSWORD = (
 
 
 @pytest.fixture
-def own_app(servers: Servers, tmp_path: Path) -> Iterator[AppProcess]:
+def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[AppProcess]:
     """An app whose log is of this test alone."""
-    with forked_app(environment(servers, f"logs_{secrets.token_hex(4)}"), tmp_path) as running:
+    with forked_app(app_environment(servers, f"logs_{secrets.token_hex(4)}"), tmp_path) as running:
         yield running
 
 
@@ -55,34 +55,36 @@ def damage(mongo_url: str, slot_id: str) -> None:
         slots.update_one({"_id": ObjectId(slot_id[-24:])}, {"$unset": {"capacity": 1}})
 
 
-async def sign_in_and_fail(nobody: Client) -> list[str]:
+async def sign_in_and_fail(nobody: GraphQLTestClient) -> list[str]:
     """Register, sign in and stay signed in, rightly and wrongly; what nobody else may know."""
     password, wrong = secrets.token_hex(8), secrets.token_hex(8)
     email = f"{secrets.token_hex(8)}@slotlock.test"
-    session = await nobody.ask(REGISTER, input={"name": "A", "email": email, "password": password})
+    session = await nobody.execute(
+        REGISTER, input={"name": "A", "email": email, "password": password}
+    )
     for given in (password, wrong, wrong * 1_000):
-        await nobody.ask(LOGIN, input={"email": email, "password": given})
-    renewed = await nobody.ask(REFRESH, token=session["refreshToken"])
+        await nobody.execute(LOGIN, input={"email": email, "password": given})
+    renewed = await nobody.execute(REFRESH, token=session["refreshToken"])
     for token in (session["refreshToken"], session["accessToken"], renewed["refreshToken"] + "x"):
-        await nobody.ask(REFRESH, token=token)
-    known = Client(nobody.http, nobody.url, renewed["accessToken"])
+        await nobody.execute(REFRESH, token=token)
+    known = GraphQLTestClient(nobody.http, nobody.url, renewed["accessToken"])
     await known.send("{ me { id } }")
     tokens = [each[name] for each in (session, renewed) for name in ("accessToken", "refreshToken")]
     return [password, wrong, email, *(token.rpartition(".")[2] for token in tokens)]
 
 
-async def invite_and_set(organiser: Person) -> list[str]:
+async def invite_and_set(organiser: BookingClient) -> list[str]:
     """Import somebody, who sets a first password by a token."""
     school, password = f"{secrets.token_hex(8)}.test", secrets.token_hex(8)
     name = secrets.token_hex(8)
-    await imported(organiser, csv(school, {"ada": name}, school))
-    (row,) = await invited(organiser, group=school)
+    await import_users(organiser, user_csv(school, {"ada": name}, school))
+    (row,) = await create_invitations(organiser, group=school)
     for token in (row["token"][::-1], row["token"], row["token"]):
-        await organiser.ask(SET_PASSWORD, token=token, password=password)
+        await organiser.execute(SET_PASSWORD, token=token, password=password)
     return [school, password, name, row["token"], row["token"][::-1]]
 
 
-async def send_what_breaks(organiser: Person) -> list[str]:
+async def send_what_breaks(organiser: BookingClient) -> list[str]:
     """Requests that are refused before anybody knows what they want."""
     sent = [secrets.token_hex(8) for _ in range(6)]
     url, http = organiser.url, organiser.http
@@ -108,12 +110,12 @@ async def send_what_breaks(organiser: Person) -> list[str]:
     return sent
 
 
-async def fail_inside(app: AppProcess, ada: Person, organiser: Person) -> list[str]:
+async def fail_inside(app: AppProcess, ada: BookingClient, organiser: BookingClient) -> list[str]:
     """Failures of ours, whose tracebacks are logged: of a query, a socket, a file, a calendar."""
     key, location = secrets.token_hex(8), secrets.token_hex(8)
-    slot = await organiser.slot(location=location)
-    path = await subscribe(ada)
-    await ada.wish(slot)
+    slot = await organiser.add_slot(location=location)
+    path = await create_calendar(ada)
+    await ada.book_slot(slot)
     damage(app.environment["SLOTLOCK_MONGO_URL"], slot)
     before = app.log.count(" ERROR ")
     assert await ada.error_code("query($id: ID!) { slot(id: $id) { id } }", id=slot) == "INTERNAL"
@@ -130,9 +132,9 @@ async def fail_inside(app: AppProcess, ada: Person, organiser: Person) -> list[s
 async def test_the_log_tells_no_secret_of_anybody_whatever_fails(
     own_app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    (ada,), organiser = await staffed(http, 1, own_app)
+    (ada,), organiser = await create_booking_clients(http, 1, own_app)
     told = [
-        *await sign_in_and_fail(Client(http, own_app.url)),
+        *await sign_in_and_fail(GraphQLTestClient(http, own_app.url)),
         *await invite_and_set(organiser),
         *await send_what_breaks(organiser),
         *await fail_inside(own_app, ada, organiser),
@@ -146,11 +148,11 @@ async def test_the_log_tells_no_secret_of_anybody_whatever_fails(
 
 
 async def test_the_log_tells_no_password_of_a_server_that_refuses_it(
-    servers: Servers, tmp_path: Path
+    servers: EmbeddedServers, tmp_path: Path
 ) -> None:
     password = secrets.token_hex(8)
     refused = servers.redis_url.replace("://", f"://nobody:{password}@")
-    settings = {**environment(servers, "logs_redis"), "SLOTLOCK_REDIS_URL": refused}
+    settings = {**app_environment(servers, "logs_redis"), "SLOTLOCK_REDIS_URL": refused}
     with app_process(settings, tmp_path, ready_path="/readyz?of=mongodb") as running:
         assert running.stop() == 0
         assert "Redis" in running.log

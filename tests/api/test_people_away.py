@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from slotlock.api.embedded import Servers
-from tests.support.desk import Person, staffed
-from tests.support.files import class_of, imported
-from tests.support.processes import AppProcess, environment
-from tests.support.servers import OwnServer, own_server
+from slotlock.api.embedded import EmbeddedServers
+from tests.support.desk import BookingClient, create_booking_clients
+from tests.support.files import generated_user_csv, import_users
+from tests.support.processes import AppProcess, app_environment
+from tests.support.servers import RestartableServer, restartable_server
 from tests.support.troupe import forked_app
 
 ORIGIN = "https://school.example.org"
@@ -19,32 +19,32 @@ HEADERS = {"Content-Type": "text/csv", "Origin": ORIGIN}
 
 
 @pytest.fixture(scope="module")
-def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
+def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
     """A MongoDB of this file's own."""
-    with own_server(tmp_path_factory.mktemp("away") / "mongodb", "mongodb") as running:
+    with restartable_server(tmp_path_factory.mktemp("away") / "mongodb", "mongodb") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def office(
-    servers: Servers, mongodb: OwnServer, tmp_path_factory: pytest.TempPathFactory
+    servers: EmbeddedServers, mongodb: RestartableServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
     """An app on it that lets another site's pages in."""
     own = {"SLOTLOCK_MONGO_URL": mongodb.url, "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
-    settings = {**environment(servers, "unused"), **own}
+    settings = {**app_environment(servers, "unused"), **own}
     with forked_app(settings, tmp_path_factory.mktemp("office")) as running:
         yield running
 
 
 @pytest.fixture
-async def organiser(office: AppProcess, http: httpx.AsyncClient) -> Person:
-    _, somebody = await staffed(http, 0, office)
+async def organiser(office: AppProcess, http: httpx.AsyncClient) -> BookingClient:
+    _, somebody = await create_booking_clients(http, 0, office)
     return somebody
 
 
 @pytest.mark.parametrize("path", ["/people/import?dryRun=true", "/people/invitations"])
 async def test_a_page_of_an_allowed_site_may_ask_and_read_every_answer(
-    organiser: Person, path: str
+    organiser: BookingClient, path: str
 ) -> None:
     url, http = organiser.url + path, organiser.http
     asked = {
@@ -63,11 +63,11 @@ async def test_a_page_of_an_allowed_site_may_ask_and_read_every_answer(
 
 
 async def test_a_mongodb_that_hangs_is_a_503_and_the_file_can_be_sent_again(
-    office: AppProcess, organiser: Person, mongodb: OwnServer
+    office: AppProcess, organiser: BookingClient, mongodb: RestartableServer
 ) -> None:
-    _, colleague = await staffed(organiser.http, 0, office)
-    body = class_of(f"{secrets.token_hex(8)}.test", 3)
-    dry_run = await imported(organiser, body, "?dryRun=true")
+    _, colleague = await create_booking_clients(organiser.http, 0, office)
+    body = generated_user_csv(f"{secrets.token_hex(8)}.test", 3)
+    dry_run = await import_users(organiser, body, "?dryRun=true")
     mongodb.pause()
     try:
         headers, http = {**organiser.headers, **HEADERS}, organiser.http
@@ -86,7 +86,7 @@ async def test_a_mongodb_that_hangs_is_a_503_and_the_file_can_be_sent_again(
         assert int(response.headers["retry-after"]) > 0
     finally:
         mongodb.resume()
-    assert await imported(organiser, body) == {**dry_run, "dryRun": False}
+    assert await import_users(organiser, body) == {**dry_run, "dryRun": False}
     # Nobody writes lines of the log by what they ask for.
     assert r"'/exports/\rforged' failed" in office.log
     assert "\nforged" not in office.log

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from slotlock.api.cli import main
-from slotlock.api.embedded import Servers
-from slotlock.domain.people_import import MAX_BYTES
-from tests.support.files import class_of, csv
-from tests.support.processes import environment
+from slotlock.api.embedded import EmbeddedServers
+from slotlock.domain.people_import import MAX_FILE_BYTES
+from tests.support.files import generated_user_csv, user_csv
+from tests.support.processes import app_environment
 
 
 @pytest.fixture(autouse=True)
-def environ(monkeypatch: pytest.MonkeyPatch, servers: Servers) -> None:
+def environ(monkeypatch: pytest.MonkeyPatch, servers: EmbeddedServers) -> None:
     """The settings of an operator, and nothing else."""
     for name in list(os.environ):
         if name.startswith("SLOTLOCK_"):
             monkeypatch.delenv(name)
-    for name, value in environment(servers, "operators").items():
+    for name, value in app_environment(servers, "operators").items():
         monkeypatch.setenv(name, value)
 
 
@@ -56,7 +56,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 def test_a_file_is_tried_and_then_imported(
     capsys: pytest.CaptureFixture[str], file: Path, school: str
 ) -> None:
-    file.write_bytes(class_of(school, 3))
+    file.write_bytes(generated_user_csv(school, 3))
     for _ in range(2):
         line = ran(capsys, "people", "import", str(file), "--dry-run")
         assert line == "would be: 3 created, 0 updated, 0 unchanged\n"
@@ -68,7 +68,7 @@ def test_a_file_is_tried_and_then_imported(
 def test_each_wrong_line_is_told(
     capsys: pytest.CaptureFixture[str], file: Path, school: str
 ) -> None:
-    file.write_bytes(csv(school, {"ada": "Ada"}) + b"\nnobody,Ben,\n" * 102)
+    file.write_bytes(user_csv(school, {"ada": "Ada"}) + b"\nnobody,Ben,\n" * 102)
     lines = refused(capsys, "people", "import", str(file))
     assert lines[0] == "line 3, email: This is not an e-mail address."
     assert len(lines) == 101
@@ -82,15 +82,15 @@ def test_a_file_that_cannot_be_read_or_is_too_large_is_told(
     for path in (file, tmp_path):
         (line,) = refused(capsys, "people", "import", str(path))
         assert "cannot be read" in line
-    file.write_bytes(b"email\n".ljust(MAX_BYTES + 1))
+    file.write_bytes(b"email\n".ljust(MAX_FILE_BYTES + 1))
     (line,) = refused(capsys, "people", "import", str(file))
-    assert f"more than {MAX_BYTES} bytes" in line
+    assert f"more than {MAX_FILE_BYTES} bytes" in line
 
 
 def test_invitations_are_printed_for_a_group_or_for_all(
     capsys: pytest.CaptureFixture[str], file: Path, school: str
 ) -> None:
-    file.write_bytes(csv(school, {"ada": "Ada", "ben": "=Ben"}, school))
+    file.write_bytes(user_csv(school, {"ada": "Ada", "ben": "=Ben"}, school))
     ran(capsys, "people", "import", str(file))
     printed = ran(capsys, "people", "invite", "--group", school)
     rows = list(csv_format.DictReader(StringIO(printed)))

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from slotlock.domain.people_import import MAX_BYTES
-from tests.support.client import Client, Json
-from tests.support.desk import Person, staffed
-from tests.support.files import class_of, csv, imported, send
+from slotlock.domain.people_import import MAX_FILE_BYTES
+from tests.support.client import GraphQLTestClient, Json
+from tests.support.desk import BookingClient, create_booking_clients
+from tests.support.files import generated_user_csv, import_users, post_user_file, user_csv
 from tests.support.processes import AppProcess
 
 Pair = tuple[AppProcess, AppProcess]
@@ -18,9 +18,9 @@ CSV = "text/csv"
 
 
 @pytest.fixture
-async def staff(two_apps: Pair, http: httpx.AsyncClient) -> tuple[Person, Person]:
+async def staff(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
     """A member and an organiser."""
-    (member,), organiser = await staffed(http, 1, *two_apps)
+    (member,), organiser = await create_booking_clients(http, 1, *two_apps)
     return member, organiser
 
 
@@ -35,24 +35,24 @@ def counts(created: int, updated: int, unchanged: int, *, dry_run: bool = False)
 
 
 async def test_a_dry_run_and_then_the_import_and_then_the_same_again(
-    staff: tuple[Person, Person], school: str
+    staff: tuple[BookingClient, BookingClient], school: str
 ) -> None:
-    organiser, body = staff[1], class_of(school, 30)
+    organiser, body = staff[1], generated_user_csv(school, 30)
     for _ in range(2):
-        foretold = await imported(organiser, body, "?dryRun=true")
+        foretold = await import_users(organiser, body, "?dryRun=true")
         assert foretold == counts(30, 0, 0, dry_run=True)
-    assert await imported(organiser, body, "?dryRun=false") == counts(30, 0, 0)
-    assert await imported(organiser, body) == counts(0, 0, 30)
-    assert await imported(organiser, class_of(school, 31, "6a")) == counts(1, 30, 0)
+    assert await import_users(organiser, body, "?dryRun=false") == counts(30, 0, 0)
+    assert await import_users(organiser, body) == counts(0, 0, 30)
+    assert await import_users(organiser, generated_user_csv(school, 31, "6a")) == counts(1, 30, 0)
 
 
 async def test_every_wrong_line_is_answered_and_nothing_is_imported(
-    staff: tuple[Person, Person], school: str
+    staff: tuple[BookingClient, BookingClient], school: str
 ) -> None:
     organiser = staff[1]
-    body = csv(school, {"ada": "Ada"}) + b"\nnobody,Ben,5a" * 150
+    body = user_csv(school, {"ada": "Ada"}) + b"\nnobody,Ben,5a" * 150
     for query in ("", "?dryRun=true"):
-        response = await send(organiser, body, query)
+        response = await post_user_file(organiser, body, query)
         assert response.status_code == 422
         answer = response.json()
         assert answer["code"] == "INVALID_FILE"
@@ -61,7 +61,7 @@ async def test_every_wrong_line_is_answered_and_nothing_is_imported(
         assert answer["problems"][0] == {
             "line": 3, "column": "email", "message": "This is not an e-mail address.",
         }  # fmt: skip
-    assert await imported(organiser, csv(school, {"ada": "Ada"})) == counts(1, 0, 0)
+    assert await import_users(organiser, user_csv(school, {"ada": "Ada"})) == counts(1, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,22 @@ async def test_every_wrong_line_is_answered_and_nothing_is_imported(
      b"a" * 1_000_000, b"\n" * 100_000, b"email,role\na@x.org,admin", b"{}"],
 )  # fmt: skip
 async def test_a_body_that_is_no_file_of_people_never_breaks_anything(
-    two_apps: Pair, staff: tuple[Person, Person], body: bytes
+    two_apps: Pair, staff: tuple[BookingClient, BookingClient], body: bytes
 ) -> None:
     before = [app.log.count(" ERROR ") for app in two_apps]
-    response = await send(staff[1], body)
+    response = await post_user_file(staff[1], body)
     assert (response.status_code, response.json()["code"]) == (422, "INVALID_FILE")
     assert [app.log.count(" ERROR ") for app in two_apps] == before
 
 
 async def test_only_organisers_import_and_invite(
-    staff: tuple[Person, Person], http: httpx.AsyncClient
+    staff: tuple[BookingClient, BookingClient], http: httpx.AsyncClient
 ) -> None:
     member, _ = staff
-    nobody, expired = Client(http, member.url), Client(http, member.url, "no.such.token")
+    nobody, expired = (
+        GraphQLTestClient(http, member.url),
+        GraphQLTestClient(http, member.url, "no.such.token"),
+    )
     for path in ("/people/import", "/people/invitations"):
         for who, status, code in (
             (member, 403, "FORBIDDEN"),
@@ -104,12 +107,12 @@ async def test_only_organisers_import_and_invite(
      "?dryRun=TRUE", "?dryRun=%FF", "?group=5a"],
 )  # fmt: skip
 async def test_what_may_have_been_meant_as_a_dry_run_is_not_imported(
-    staff: tuple[Person, Person], school: str, query: str
+    staff: tuple[BookingClient, BookingClient], school: str, query: str
 ) -> None:
-    organiser, body = staff[1], class_of(school, 1)
-    response = await send(organiser, body, query)
+    organiser, body = staff[1], generated_user_csv(school, 1)
+    response = await post_user_file(organiser, body, query)
     assert (response.status_code, response.json()["code"]) == (400, "BAD_USER_INPUT")
-    assert await imported(organiser, body, "?dryRun=true") == counts(1, 0, 0, dry_run=True)
+    assert await import_users(organiser, body, "?dryRun=true") == counts(1, 0, 0, dry_run=True)
 
 
 @pytest.mark.parametrize(
@@ -117,26 +120,30 @@ async def test_what_may_have_been_meant_as_a_dry_run_is_not_imported(
     ["application/json", "text/plain", "text/csv; charset=latin-1", "", "text/csv;charset=utf-16"],
 )  # fmt: skip
 async def test_what_is_not_csv_in_utf_8_is_refused_by_its_media_type(
-    staff: tuple[Person, Person], school: str, media_type: str
+    staff: tuple[BookingClient, BookingClient], school: str, media_type: str
 ) -> None:
-    response = await send(staff[1], class_of(school, 1), "?dryRun=true", media_type)
+    response = await post_user_file(
+        staff[1], generated_user_csv(school, 1), "?dryRun=true", media_type
+    )
     assert (response.status_code, response.headers["accept"]) == (415, CSV)
 
 
 @pytest.mark.parametrize("media_type", ["text/csv; charset=UTF-8", 'TEXT/CSV;charset="utf-8"'])
 async def test_a_media_type_may_say_that_it_is_utf_8(
-    staff: tuple[Person, Person], school: str, media_type: str
+    staff: tuple[BookingClient, BookingClient], school: str, media_type: str
 ) -> None:
-    response = await send(staff[1], class_of(school, 1), "?dryRun=true", media_type)
+    response = await post_user_file(
+        staff[1], generated_user_csv(school, 1), "?dryRun=true", media_type
+    )
     assert response.status_code == 200
 
 
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_file_that_is_too_large_is_refused(
-    staff: tuple[Person, Person], chunked: bool
+    staff: tuple[BookingClient, BookingClient], chunked: bool
 ) -> None:
     organiser = staff[1]
-    body = (b"email\n" + (b" " * 999 + b"\n") * 5_000)[: MAX_BYTES + 1]
+    body = (b"email\n" + (b" " * 999 + b"\n") * 5_000)[: MAX_FILE_BYTES + 1]
 
     async def chunks() -> AsyncIterator[bytes]:
         for start in range(0, len(body), 100_000):
@@ -147,12 +154,12 @@ async def test_a_file_that_is_too_large_is_refused(
     content = chunks() if chunked else body
     response = await organiser.http.post(url, content=content, headers=headers)
     assert (response.status_code, response.json()["code"]) == (413, "LIMIT_EXCEEDED")
-    assert await imported(organiser, body[:-1]) == counts(0, 0, 0)
+    assert await import_users(organiser, body[:-1]) == counts(0, 0, 0)
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
 async def test_other_methods_are_told_which_there_is(
-    staff: tuple[Person, Person], method: str
+    staff: tuple[BookingClient, BookingClient], method: str
 ) -> None:
     organiser = staff[1]
     for path in ("/people/import", "/people/invitations"):
@@ -163,17 +170,22 @@ async def test_other_methods_are_told_which_there_is(
 
 
 async def test_two_files_at_once_at_two_processes_are_both_answered_and_one_comes_last(
-    two_apps: Pair, staff: tuple[Person, Person], http: httpx.AsyncClient, school: str
+    two_apps: Pair, staff: tuple[BookingClient, BookingClient], http: httpx.AsyncClient, school: str
 ) -> None:
     organiser = staff[1]
-    await imported(organiser, class_of(school, 300, "old"))
+    await import_users(organiser, generated_user_csv(school, 300, "old"))
     answers = await asyncio.gather(
         *(
-            imported(Client(http, app.url, organiser.token), class_of(school, 300, group))
+            import_users(
+                GraphQLTestClient(http, app.url, organiser.token),
+                generated_user_csv(school, 300, group),
+            )
             for app, group in zip(two_apps, "ab", strict=True)
         )
     )
     assert [answer["updated"] for answer in answers] == [300, 300]
     for group in "ab":
-        after = await imported(organiser, class_of(school, 300, group), "?dryRun=true")
+        after = await import_users(
+            organiser, generated_user_csv(school, 300, group), "?dryRun=true"
+        )
         assert after["unchanged"] in (0, 300)

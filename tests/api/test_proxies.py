@@ -4,37 +4,39 @@ from collections.abc import Iterator
 
 import pytest
 
-from slotlock.api.embedded import Servers
-from slotlock.api.proxies import believed
-from slotlock.graphql.addresses import address_of
-from tests.support.limited import early_in_a_minute, limited_app, statuses
+from slotlock.api.embedded import EmbeddedServers
+from slotlock.api.proxies import trusted_networks
+from slotlock.graphql.addresses import client_address
+from tests.support.limited import exceed_address_rate, rate_limited_app, wait_for_early_minute
 from tests.support.processes import AppProcess
 
 
 def counted(host: str) -> str | None:
     """Whom a request of this host is counted to."""
-    return address_of({"type": "http", "client": (host, 1)})
+    return client_address({"type": "http", "client": (host, 1)})
 
 
 @pytest.fixture(scope="module")
-def suspicious(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def suspicious(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
     """An app that believes a proxy elsewhere, and whose rates are narrow."""
     own = {"SLOTLOCK_TRUSTED_PROXIES": "192.0.2.0/24"}
-    with limited_app(servers, "proxies", tmp_path_factory.mktemp("proxies"), **own) as app:
+    with rate_limited_app(servers, "proxies", tmp_path_factory.mktemp("proxies"), **own) as app:
         yield app
 
 
 def test_who_is_no_trusted_proxy_is_counted_as_who_they_are_whatever_they_say(
     suspicious: AppProcess,
 ) -> None:
-    early_in_a_minute()
+    wait_for_early_minute()
     spoofed = {
         "X-Forwarded-For": "203.0.113.*, 192.0.2.1",
         "X-Real-IP": "203.0.113.*",
         "Forwarded": "for=203.0.113.*",
         "Client-IP": "203.0.113.*",
     }
-    assert statuses(suspicious.url, spoofed)[-1] == 429
+    assert exceed_address_rate(suspicious.url, spoofed)[-1] == 429
 
 
 def test_an_address_is_counted_by_what_one_customer_has() -> None:
@@ -47,10 +49,10 @@ def test_an_address_is_counted_by_what_one_customer_has() -> None:
 
 
 def test_what_has_no_address_is_counted_to_none() -> None:
-    assert address_of({"type": "http", "client": None}) is None
-    assert address_of({"type": "websocket"}) is None
+    assert client_address({"type": "http", "client": None}) is None
+    assert client_address({"type": "websocket"}) is None
 
 
 def test_a_proxy_is_known_on_a_socket_that_speaks_both_kinds_of_ip() -> None:
-    assert believed(("10.0.0.0/8",)) == ["10.0.0.0/8", "::ffff:10.0.0.0/104"]
-    assert believed(("fd00::7",)) == ["fd00::7/128"]
+    assert trusted_networks(("10.0.0.0/8",)) == ["10.0.0.0/8", "::ffff:10.0.0.0/104"]
+    assert trusted_networks(("fd00::7",)) == ["fd00::7/128"]

@@ -5,40 +5,50 @@ from email import message_from_bytes
 
 import pytest
 
-from slotlock.api.embedded import Servers
-from slotlock.api.header_limit import MAX_HEADER
-from slotlock.api.security_headers import HEADERS
-from tests.support.processes import AppProcess, environment
-from tests.support.raw import HANDSHAKE, connected, read_all, read_until
+from slotlock.api.embedded import EmbeddedServers
+from slotlock.api.header_limit import MAX_HEADER_BYTES
+from slotlock.api.security_headers import SECURITY_HEADERS
+from tests.support.processes import AppProcess, app_environment
+from tests.support.raw import (
+    WEBSOCKET_HANDSHAKE,
+    open_tcp_connection,
+    read_until,
+    read_until_closed,
+)
 from tests.support.troupe import forked_app
 
-ALWAYS = {(name.decode(), value.decode()) for name, value in HEADERS}
+ALWAYS = {(name.decode(), value.decode()) for name, value in SECURITY_HEADERS}
 START = b"POST /graphql HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
 WANTS_SOCKET = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
 KEY, VERSION = b"Sec-WebSocket-Key: ", b"Sec-WebSocket-Version: "
 REFUSED = {
     "no HTTP": (b"nonsense\r\n\r\n", 400),
     "a tunnel": (b"CONNECT here:80 HTTP/1.1\r\nHost: here:80\r\n\r\n", 400),
-    "a header that is too large": (START + b"X: " + b"a" * MAX_HEADER, 431),
+    "a header that is too large": (START + b"X: " + b"a" * MAX_HEADER_BYTES, 431),
     "a header that does not end": (START, 408),
     "a body that does not come": (START + b"Content-Length: 9\r\n\r\n", 408),
     "a socket by POST": (START + WANTS_SOCKET + b"\r\n", 405),
-    "a socket with too many headers": (HANDSHAKE.replace(KEY, b"X: y\r\n" * 200 + KEY), 400),
-    "a socket without a key": (HANDSHAKE.replace(KEY, b"X: "), 400),
-    "a socket of another version": (HANDSHAKE.replace(VERSION, VERSION + b"1"), 400),
-    "a socket that is nowhere": (HANDSHAKE.replace(b"/graphql", b"/nothing"), 403),
+    "a socket with too many headers": (
+        WEBSOCKET_HANDSHAKE.replace(KEY, b"X: y\r\n" * 200 + KEY),
+        400,
+    ),
+    "a socket without a key": (WEBSOCKET_HANDSHAKE.replace(KEY, b"X: "), 400),
+    "a socket of another version": (WEBSOCKET_HANDSHAKE.replace(VERSION, VERSION + b"1"), 400),
+    "a socket that is nowhere": (WEBSOCKET_HANDSHAKE.replace(b"/graphql", b"/nothing"), 403),
     "a socket of another site": (
-        HANDSHAKE.replace(b"\r\n\r\n", b"\r\nOrigin: https://evil.example.org\r\n\r\n"),
+        WEBSOCKET_HANDSHAKE.replace(b"\r\n\r\n", b"\r\nOrigin: https://evil.example.org\r\n\r\n"),
         403,
     ),
 }
 
 
 @pytest.fixture(scope="module")
-def strict(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def strict(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
     """An app that waits for little and has room for two sockets, one an address."""
     settings = {
-        **environment(servers, "strict"),
+        **app_environment(servers, "strict"),
         "SLOTLOCK_HEADER_TIMEOUT_S": "2",  # the others are begun and read in time
         "SLOTLOCK_BODY_TIMEOUT_S": "0.6",
         "SLOTLOCK_MAX_SOCKETS": "2",
@@ -51,9 +61,9 @@ def strict(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 def refused(app: AppProcess, sent: bytes) -> int:
     """The status of the only answer, which has each of the headers once."""
-    with connected(app) as peer:
+    with open_tcp_connection(app) as peer:
         peer.sendall(sent)
-        told = read_all(peer)
+        told = read_until_closed(peer)
     assert told.count(b"HTTP/1.1 ") == 1, told
     status, _, rest = told.partition(b"\r\n")
     headers = message_from_bytes(rest).items()
@@ -72,9 +82,11 @@ def test_what_is_refused_early_is_told_what_every_answer_tells(
 
 def test_sockets_for_which_there_is_no_room_are_told_so_too(strict: AppProcess) -> None:
     def of(address: bytes) -> bytes:
-        return HANDSHAKE.replace(b"\r\n\r\n", b"\r\nX-Forwarded-For: " + address + b"\r\n\r\n")
+        return WEBSOCKET_HANDSHAKE.replace(
+            b"\r\n\r\n", b"\r\nX-Forwarded-For: " + address + b"\r\n\r\n"
+        )
 
-    with connected(strict) as one, connected(strict) as another:
+    with open_tcp_connection(strict) as one, open_tcp_connection(strict) as another:
         one.sendall(of(b"192.0.2.1"))
         assert read_until(one, b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
         assert refused(strict, of(b"192.0.2.1")) == 429

@@ -9,17 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from slotlock.api.embedded import Servers
-from slotlock.api.security_headers import HEADERS, SecurityHeaders
+from slotlock.api.embedded import EmbeddedServers
+from slotlock.api.security_headers import SECURITY_HEADERS, SecurityHeaders
 from slotlock.graphql.graphiql import CDN, graphiql_page
-from tests.support.calendars import subscribe
-from tests.support.desk import Person, staffed
-from tests.support.exports import campaign
-from tests.support.processes import AppProcess, environment
+from tests.support.calendars import create_calendar
+from tests.support.desk import BookingClient, create_booking_clients
+from tests.support.exports import create_open_campaign
+from tests.support.processes import AppProcess, app_environment
 from tests.support.troupe import forked_app
 
 ORIGIN = "https://app.example.org"
-ALWAYS = {name.decode(): value.decode() for name, value in HEADERS}
+ALWAYS = {name.decode(): value.decode() for name, value in SECURITY_HEADERS}
 JSON = {"Content-Type": "application/json"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 PATHS = (
@@ -31,16 +31,18 @@ PATHS = (
 
 
 @pytest.fixture(scope="module")
-def office(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def office(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
     """An app that lets the pages of one other site in."""
-    settings = {**environment(servers, "headers"), "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
+    settings = {**app_environment(servers, "headers"), "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
     with forked_app(settings, tmp_path_factory.mktemp("headers")) as running:
         yield running
 
 
 @pytest.fixture
-async def organiser(office: AppProcess, http: httpx.AsyncClient) -> Person:
-    return (await staffed(http, 0, office))[1]
+async def organiser(office: AppProcess, http: httpx.AsyncClient) -> BookingClient:
+    return (await create_booking_clients(http, 0, office))[1]
 
 
 def missing(response: httpx.Response) -> dict[str, str | None]:
@@ -64,7 +66,7 @@ async def test_every_answer_carries_them_whatever_is_asked_how(
 
 
 async def test_answers_of_graphql_carry_them_whatever_comes_of_it(
-    organiser: Person, http: httpx.AsyncClient
+    organiser: BookingClient, http: httpx.AsyncClient
 ) -> None:
     url, query = organiser.url + "/graphql", b'{"query": "{ me { email } }"}'
     found = {}
@@ -84,20 +86,20 @@ async def test_answers_of_graphql_carry_them_whatever_comes_of_it(
 
 
 async def test_files_are_kept_nowhere_and_calendars_for_minutes_by_their_readers(
-    organiser: Person,
+    organiser: BookingClient,
 ) -> None:
-    slot = await organiser.slot()
+    slot = await organiser.add_slot()
     for method, path in (
         ("GET", f"/exports/slots/{slot}.csv"),
         ("GET", f"/exports/slots/{slot}.xlsx"),
-        ("GET", f"/exports/campaigns/{await campaign(organiser)}.csv"),
+        ("GET", f"/exports/campaigns/{await create_open_campaign(organiser)}.csv"),
         ("POST", "/people/invitations"),
     ):
         url = organiser.url + path
         response = await organiser.http.request(method, url, headers=organiser.headers)
         assert (response.status_code, missing(response)) == (200, {}), path
         assert response.headers["content-disposition"].startswith("attachment; ")
-    private = await subscribe(organiser)
+    private = await create_calendar(organiser)
     for path, kept in ((private, "private"), ("/calendars/published.ics", "public")):
         response = await organiser.http.get(organiser.url + path)
         assert missing(response) == {"cache-control": f"{kept}, max-age=300"}

@@ -11,11 +11,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from slotlock.api.embedded import Servers
-from slotlock.api.simulation.ledger import Ledger
-from tests.support.processes import SERVE, AppProcess, app_process, environment
-from tests.support.simulating import Simulated, Simulator, set_environment
-from tests.support.tickets import own_part
+from slotlock.api.embedded import EmbeddedServers
+from slotlock.api.simulation.ledger import AttemptLog
+from tests.support.processes import SERVE_COMMAND, AppProcess, app_environment, app_process
+from tests.support.simulating import SimulationRun, SimulationRunner, replace_environment
+from tests.support.tickets import with_own_redis_database
 from tests.support.troupe import forked_app
 
 Capture = pytest.CaptureFixture[str]
@@ -24,37 +24,37 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture
 def simulate(
     monkeypatch: pytest.MonkeyPatch, app: AppProcess, capsys: Capture, tmp_path: Path
-) -> Simulator:
+) -> SimulationRunner:
     """The command, for the organiser of the app."""
-    set_environment(monkeypatch, app.environment)
-    return Simulator(monkeypatch, capsys, tmp_path)
+    replace_environment(monkeypatch, app.environment)
+    return SimulationRunner(monkeypatch, capsys, tmp_path)
 
 
-def whole(run: Simulated) -> Simulated:
+def whole(run: SimulationRun) -> SimulationRun:
     """A run in which everything holds."""
-    assert run.code == 0, (run.out, run.err)
-    assert run.broken == set()
-    assert run.err == ""
+    assert run.exit_code == 0, (run.stdout, run.stderr)
+    assert run.broken_invariants == set()
+    assert run.stderr == ""
     return run
 
 
 def test_eight_people_and_four_beds_are_told_step_by_step(
-    simulate: Simulator, app: AppProcess
+    simulate: SimulationRunner, app: AppProcess
 ) -> None:
     run = whole(simulate(app.url))
-    asked = re.findall(r"^(\w+) asks for (Bed \d)$", run.out, re.MULTILINE)
-    got = dict(re.findall(r"^(\w+) has (Bed \d)$", run.out, re.MULTILINE))
-    told = re.findall(r"^(\w+): SlotFull, no place is left$", run.out, re.MULTILINE)
+    asked = re.findall(r"^(\w+) asks for (Bed \d)$", run.stdout, re.MULTILINE)
+    got = dict(re.findall(r"^(\w+) has (Bed \d)$", run.stdout, re.MULTILINE))
+    told = re.findall(r"^(\w+): SlotFull, no place is left$", run.stdout, re.MULTILINE)
     assert Counter(bed for _, bed in asked) == {f"Bed {number}": 2 for number in range(1, 5)}
     assert sorted(got.values()) == ["Bed 1", "Bed 2", "Bed 3", "Bed 4"]
     assert set(got) | set(told) == {name for name, _ in asked}
     for person, bed in got.items():
-        assert f"{bed}  1 of 1  {person}" in run.out
-    assert "Booked 4, SlotFull 4" in run.out
-    assert run.out.count("\nok ") == 8
+        assert f"{bed}  1 of 1  {person}" in run.stdout
+    assert "Booked 4, SlotFull 4" in run.stdout
+    assert run.stdout.count("\nok ") == 8
 
 
-def test_those_who_wait_are_never_told_locked(simulate: Simulator, app: AppProcess) -> None:
+def test_those_who_wait_are_never_told_locked(simulate: SimulationRunner, app: AppProcess) -> None:
     run = whole(simulate(app.url, "--by", "wait", "--people", "12", "--places", "2"))
     assert run.results["outcomes"] == {"Booked": 8, "SlotFull": 4}
     assert run.results["retries"]["Locked"] == 0
@@ -62,17 +62,17 @@ def test_those_who_wait_are_never_told_locked(simulate: Simulator, app: AppProce
 
 @pytest.fixture(scope="module")
 def queueing_app(
-    servers: Servers, tmp_path_factory: pytest.TempPathFactory
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
     """A process whose queue nobody else serves."""
-    settings = environment(own_part(servers), "queueing_app")
+    settings = app_environment(with_own_redis_database(servers), "queueing_app")
     with forked_app(settings, tmp_path_factory.mktemp("queueing_app")) as running:
         yield running
 
 
 @pytest.mark.parametrize("asks", ["1", "12"])
 def test_those_who_queue_are_answered_over_their_sockets(
-    simulate: Simulator, queueing_app: AppProcess, asks: str
+    simulate: SimulationRunner, queueing_app: AppProcess, asks: str
 ) -> None:
     run = whole(
         simulate(
@@ -83,24 +83,26 @@ def test_those_who_queue_are_answered_over_their_sockets(
 
 
 def test_of_many_asks_the_progress_is_told_and_not_each_step(
-    simulate: Simulator, app: AppProcess
+    simulate: SimulationRunner, app: AppProcess
 ) -> None:
     run = whole(simulate(app.url, "--people", "30", "--slots", "3", "--places", "5", "--asks", "2"))
-    assert "asks for" not in run.out
-    assert "registered 30 of 30" in run.out
-    assert "asked 60  answered 60  booked 15  places left 0" in run.out
-    assert "Bed 1  5 of 5  " in run.out
+    assert "asks for" not in run.stdout
+    assert "registered 30 of 30" in run.stdout
+    assert "asked 60  answered 60  booked 15  places left 0" in run.stdout
+    assert "Bed 1  5 of 5  " in run.stdout
 
 
 def test_more_slots_than_one_subscription_may_name_are_watched(
-    simulate: Simulator, app: AppProcess
+    simulate: SimulationRunner, app: AppProcess
 ) -> None:
     run = whole(simulate(app.url, "--people", "3", "--slots", "101", "--asks", "3"))
     assert run.results["overTime"][-1]["placesLeft"] == 101 - 5
-    assert "and 81 more slots" in run.out
+    assert "and 81 more slots" in run.stdout
 
 
-def test_the_json_has_the_shape_that_is_written_down(simulate: Simulator, app: AppProcess) -> None:
+def test_the_json_has_the_shape_that_is_written_down(
+    simulate: SimulationRunner, app: AppProcess
+) -> None:
     results = whole(simulate(app.url, "--seed", "7", "--by", "wait")).results
     assert results["arguments"] == {
         "url": app.url,
@@ -126,7 +128,7 @@ def test_the_json_has_the_shape_that_is_written_down(simulate: Simulator, app: A
     assert all(ask["bookingId"] for ask in results["asks"] if ask["outcome"] == "Booked")
 
 
-def test_a_seed_gives_the_same_order(simulate: Simulator, app: AppProcess) -> None:
+def test_a_seed_gives_the_same_order(simulate: SimulationRunner, app: AppProcess) -> None:
     orders = []
     for _ in range(2):
         asks = whole(simulate(app.url, "--seed", "7")).results["asks"]
@@ -136,7 +138,7 @@ def test_a_seed_gives_the_same_order(simulate: Simulator, app: AppProcess) -> No
 
 @pytest.mark.parametrize(("name", "begin"), [("rush.svg", b"<?xml"), ("rush.png", b"\x89PNG")])
 def test_a_picture_is_drawn(
-    simulate: Simulator, app: AppProcess, tmp_path: Path, name: str, begin: bytes
+    simulate: SimulationRunner, app: AppProcess, tmp_path: Path, name: str, begin: bytes
 ) -> None:
     whole(simulate(app.url, "--people", "2", "--slots", "1", "--plot", str(tmp_path / name)))
     assert (tmp_path / name).read_bytes().startswith(begin)
@@ -144,23 +146,23 @@ def test_a_picture_is_drawn(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks for workers in /proc")
 def test_a_worker_that_is_killed_in_the_middle_loses_nothing(
-    simulate: Simulator,
-    servers: Servers,
+    simulate: SimulationRunner,
+    servers: EmbeddedServers,
     monkeypatch: pytest.MonkeyPatch,
     logs: Path,
 ) -> None:
-    command = (*SERVE, "--workers", "2")
-    with app_process(environment(servers, "one_app"), logs, command) as app:
-        note_told, told = Ledger.note_told, 0
+    command = (*SERVE_COMMAND, "--workers", "2")
+    with app_process(app_environment(servers, "one_app"), logs, command) as app:
+        note_told, told = AttemptLog.record_response, 0
 
-        def kill_at_the_third(self: Ledger, *arguments: object) -> int | None:
+        def kill_at_the_third(self: AttemptLog, *arguments: object) -> int | None:
             nonlocal told
             told += 1
             if told == 3:
                 os.kill(children(app.process.pid)[0], signal.SIGKILL)
             return note_told(self, *arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(Ledger, "note_told", kill_at_the_third)
+        monkeypatch.setattr(AttemptLog, "note_told", kill_at_the_third)
         run = whole(simulate(app.url, "--people", "40", "--places", "5"))
     assert run.results["outcomes"] == {"Booked": 20, "SlotFull": 20}
     assert run.results["retries"]["dropped connections"] > 0
@@ -175,7 +177,7 @@ def children(pid: int) -> list[int]:
 
 
 def test_it_runs_where_the_settings_say_unless_it_is_told(
-    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     from slotlock.api.cli import main
 

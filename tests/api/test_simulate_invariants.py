@@ -4,52 +4,63 @@ from dataclasses import replace
 
 import pytest
 
-from slotlock.api.simulation.invariants import LOOKS, Evidence, check
-from slotlock.api.simulation.ledger import Ask, Person, Slot
-from slotlock.api.simulation.truth import SlotTruth, Truth
+from slotlock.api.simulation.invariants import CHECKS, Evidence, check_invariants
+from slotlock.api.simulation.ledger import BookingAttempt, SimulatedSlot, SimulatedUser
+from slotlock.api.simulation.truth import ServerState, SlotState
 
-BED = Slot("slot", "Bed 1")
-ADA, BEN = Person("Ada", "ada@example.com", "ada"), Person("Ben", "ben@example.com", "ben")
+BED = SimulatedSlot("slot", "Bed 1")
+ADA, BEN = (
+    SimulatedUser("Ada", "ada@example.com", "ada"),
+    SimulatedUser("Ben", "ben@example.com", "ben"),
+)
 
 
-def ask(person: Person, outcome: str | None, booking_id: str | None = None) -> Ask:
+def ask(
+    person: SimulatedUser, outcome: str | None, booking_id: str | None = None
+) -> BookingAttempt:
     """What somebody was told."""
-    told = Ask(person, BED, "key", 0.0, 0.1, 0.1, outcome, booking_id)
-    told.last_told = outcome or "Locked"
+    told = BookingAttempt(person, BED, "key", 0.0, 0.1, 0.1, outcome, booking_id)
+    told.last_response = outcome or "Locked"
     return told
 
 
 def evidence(
-    *roster: tuple[str, str], told: tuple[Ask, ...] = (), capacity: int = 1, left: int | None = None
+    *roster: tuple[str, str],
+    told: tuple[BookingAttempt, ...] = (),
+    capacity: int = 1,
+    left: int | None = None,
 ) -> Evidence:
     """A bed with this roster; what was heard live is what is left of it."""
     remaining = capacity - len(roster) if left is None else left
-    truth = Truth({BED.id: SlotTruth(capacity, remaining, roster)})
+    truth = ServerState({BED.id: SlotState(capacity, remaining, roster)})
     return Evidence([BED], told, {BED.id: remaining}, truth)
 
 
 def broken(seen: Evidence) -> set[str]:
     """The names of those that do not hold."""
-    return {each.name for each in check(seen) if not each.holds}
+    return {each.name for each in check_invariants(seen) if not each.holds}
 
 
 HAS, HAS_NOT = ask(ADA, "Booked", "b1"), ask(BEN, "SlotFull")
 SOUND = evidence(("b1", "ada"), told=(HAS, HAS_NOT))
 
 
-def again(one: Ask, told: dict[str, object] | None) -> Evidence:
+def again(one: BookingAttempt, told: dict[str, object] | None) -> Evidence:
     """The sound evidence, with what somebody is told when they ask again."""
-    return replace(SOUND, truth=replace(SOUND.truth, again=[(one, told)]))
+    return replace(SOUND, server_state=replace(SOUND.server_state, retried=[(one, told)]))
 
 
 def own(*booking_ids: str) -> Evidence:
     """The sound evidence, with what Ada finds in her own list."""
-    return replace(SOUND, truth=replace(SOUND.truth, own=[(ADA, frozenset(booking_ids))]))
+    return replace(
+        SOUND,
+        server_state=replace(SOUND.server_state, own_bookings=[(ADA, frozenset(booking_ids))]),
+    )
 
 
 def many_finals() -> Evidence:
     """A ticket that was answered twice."""
-    return evidence(("b1", "ada"), told=(replace(HAS, finals_too_many=1), HAS_NOT))
+    return evidence(("b1", "ada"), told=(replace(HAS, extra_final_responses=1), HAS_NOT))
 
 
 BOTH = (HAS, ask(BEN, "Booked", "b2"))
@@ -87,8 +98,8 @@ CASES = {
         {"noneLeftOver"},
     ),
     "left though enough asked": (evidence(told=(ask(BEN, "TimeConflict"),)), {"noneLeftOver"}),
-    "live is late": (replace(SOUND, heard={BED.id: 1}), {"liveIsTrue"}),
-    "live is silent": (replace(SOUND, heard={}), {"liveIsTrue"}),
+    "live is late": (replace(SOUND, live_remaining={BED.id: 1}), {"liveIsTrue"}),
+    "live is silent": (replace(SOUND, live_remaining={}), {"liveIsTrue"}),
     "not in her own list": (own(), {"ownListsAgree"}),
     "another in her own list": (own("b9"), {"ownListsAgree"}),
 }
@@ -108,4 +119,4 @@ def test_what_is_wrong_breaks_its_invariant_alone(case: str) -> None:
 
 
 def test_every_invariant_is_broken_by_something() -> None:
-    assert {name for _, names in CASES.values() for name in names} == {name for name, *_ in LOOKS}
+    assert {name for _, names in CASES.values() for name in names} == {name for name, *_ in CHECKS}

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from slotlock.api.simulation import tickets
-from slotlock.api.simulation.http import LIMITED
+from slotlock.api.simulation.http import RATE_LIMITED_MESSAGE
 from tests.support.processes import AppProcess, free_port
-from tests.support.simulating import Simulator, set_environment
+from tests.support.simulating import SimulationRunner, replace_environment
 
 Capture = pytest.CaptureFixture[str]
 
@@ -19,10 +19,10 @@ Capture = pytest.CaptureFixture[str]
 @pytest.fixture
 def simulate(
     monkeypatch: pytest.MonkeyPatch, app: AppProcess, capsys: Capture, tmp_path: Path
-) -> Simulator:
+) -> SimulationRunner:
     """The command, for the organiser of the app."""
-    set_environment(monkeypatch, app.environment)
-    return Simulator(monkeypatch, capsys, tmp_path)
+    replace_environment(monkeypatch, app.environment)
+    return SimulationRunner(monkeypatch, capsys, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -43,52 +43,54 @@ def simulate(
         (("--json", "/"), "argument --json: / cannot be written"),
     ],
 )
-def test_wrong_arguments(simulate: Simulator, arguments: tuple[str, ...], said: str) -> None:
-    assert simulate.refused(*arguments) == f"slotlock simulate: error: {said}"
+def test_wrong_arguments(simulate: SimulationRunner, arguments: tuple[str, ...], said: str) -> None:
+    assert simulate.expect_usage_error(*arguments) == f"slotlock simulate: error: {said}"
 
 
-def test_a_server_that_is_not_there(simulate: Simulator) -> None:
+def test_a_server_that_is_not_there(simulate: SimulationRunner) -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    assert simulate.refused("--url", url).startswith(f"slotlock: {url} does not answer: ")
+    assert simulate.expect_usage_error("--url", url).startswith(
+        f"slotlock: {url} does not answer: "
+    )
 
 
-def test_something_else_that_is_there(simulate: Simulator, app: AppProcess) -> None:
-    said = simulate.refused("--url", f"{app.url}/metrics")
+def test_something_else_that_is_there(simulate: SimulationRunner, app: AppProcess) -> None:
+    said = simulate.expect_usage_error("--url", f"{app.url}/metrics")
     assert said == f"slotlock: {app.url}/metrics/graphql does not speak GraphQL: HTTP 404"
 
 
 def test_an_organiser_who_is_not_let_in(
-    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch
+    simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLOTLOCK_ADMIN_PASSWORD", "not the password")
-    said = simulate.refused("--url", app.url)
+    said = simulate.expect_usage_error("--url", app.url)
     assert "admin@slotlock.test cannot sign in" in said
     assert "with the password from SLOTLOCK_ADMIN_PASSWORD" in said
 
 
 def test_no_organiser_at_all(
-    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    set_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(tmp_path)})
-    said = simulate.refused("--url", app.url)
+    replace_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(tmp_path)})
+    said = simulate.expect_usage_error("--url", app.url)
     assert said.startswith("slotlock: who organises? Set SLOTLOCK_ADMIN_EMAIL and")
     assert str(tmp_path / "secrets.json") in said
 
 
 def test_secrets_that_dev_keeps_are_taken_where_there_are_no_others(
-    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    set_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(tmp_path)})
+    replace_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(tmp_path)})
     kept = tmp_path / "secrets.json"
     kept.write_text('{"secret_key": "a secret", "admin_password": "a password"}')
-    said = simulate.refused("--url", app.url)
+    said = simulate.expect_usage_error("--url", app.url)
     assert f"admin@slotlock.localhost cannot sign in, with the password from {kept}" in said
     kept.write_text("not JSON")
-    assert "cannot be read" in simulate.refused("--url", app.url)
+    assert "cannot be read" in simulate.expect_usage_error("--url", app.url)
 
 
 def test_a_member_who_cannot_organise(
-    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     from slotlock.api.cli import main
 
@@ -104,11 +106,11 @@ def test_a_member_who_cannot_organise(
 
 
 def test_no_queue_where_people_should_queue(
-    simulate: Simulator, app: AppProcess, monkeypatch: pytest.MonkeyPatch
+    simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unknown = "query Unknown($id: ID!) { ticketOfYesteryear(id: $id) { id } }"
     monkeypatch.setattr(tickets, "TICKET_NOW", unknown)
-    said = simulate.refused("--url", app.url, "--by", "queue")
+    said = simulate.expect_usage_error("--url", app.url, "--by", "queue")
     assert said == (
         "slotlock: this server has no admission queue; let people ask --by lock or --by wait"
     )
@@ -135,10 +137,10 @@ def answering(status: int, body: str = "") -> Iterator[str]:
         process.kill()
 
 
-def test_a_server_that_limits_rates(simulate: Simulator) -> None:
+def test_a_server_that_limits_rates(simulate: SimulationRunner) -> None:
     with answering(429) as url:
-        assert simulate.refused("--url", url) == f"slotlock: {LIMITED}"
-    assert "SLOTLOCK_RATE_LIMITS=off" in LIMITED
+        assert simulate.expect_usage_error("--url", url) == f"slotlock: {RATE_LIMITED_MESSAGE}"
+    assert "SLOTLOCK_RATE_LIMITS=off" in RATE_LIMITED_MESSAGE
 
 
 @pytest.mark.parametrize(
@@ -160,11 +162,11 @@ def test_a_server_that_limits_rates(simulate: Simulator) -> None:
         '{"errors": [{"message": "x", "extensions": null}]}',
     ],
 )
-def test_a_server_that_answers_garbage(simulate: Simulator, body: str) -> None:
+def test_a_server_that_answers_garbage(simulate: SimulationRunner, body: str) -> None:
     with answering(200, body) as url:
-        assert simulate.refused("--url", url).startswith(f"slotlock: {url}")
+        assert simulate.expect_usage_error("--url", url).startswith(f"slotlock: {url}")
 
 
-def test_an_address_that_no_host_has(simulate: Simulator) -> None:
+def test_an_address_that_no_host_has(simulate: SimulationRunner) -> None:
     url = f"http://{'a' * 300}"
-    assert simulate.refused("--url", url).startswith(f"slotlock: {url} does not answer")
+    assert simulate.expect_usage_error("--url", url).startswith(f"slotlock: {url} does not answer")

@@ -13,10 +13,10 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api import deadlines
-from slotlock.api.crowding import Crowding
-from slotlock.api.deadlines import TimedConfig
+from slotlock.api.crowding import LoadSheddingMiddleware
+from slotlock.api.deadlines import TimeoutConfig
 from tests.support.processes import wait_until
-from tests.support.raw import read_until, reset
+from tests.support.raw import read_until, reset_connection
 
 UNREAD_S = 1.0
 # What systems keep between a server and a client.
@@ -62,8 +62,8 @@ def address() -> Iterator[tuple[str, int]]:
 @contextlib.contextmanager
 def serving(unread_s: float) -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
     """A server that waits so long for readers, and where it is; at the end it stops by itself."""
-    app = Crowding(answers, most_requests=1, most_sockets=1)
-    config = TimedConfig(app, 10, 10, unread_s, lifespan="off", log_config=None)
+    app = LoadSheddingMiddleware(answers, max_requests=1, max_sockets=1)
+    config = TimeoutConfig(app, 10, 10, unread_s, lifespan="off", log_config=None)
     server = uvicorn.Server(config)
     with socket.socket() as bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, QUEUE)
@@ -126,7 +126,7 @@ def test_who_reads_slowly_but_steadily_is_waited_for(address: tuple[str, int], p
         assert time.monotonic() - begun > 2 * UNREAD_S
 
 
-@pytest.mark.parametrize("end", [reset, socket.socket.close])
+@pytest.mark.parametrize("end", [reset_connection, socket.socket.close])
 @pytest.mark.parametrize("behind", ["", "/small"])
 def test_who_is_gone_is_told_nothing_more_even_if_they_had_asked_for_more(
     address: tuple[str, int],

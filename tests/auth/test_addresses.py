@@ -5,10 +5,10 @@ import secrets
 
 import pytest
 
-from slotlock.api.embedded import Servers
-from slotlock.auth.accounts import EmailTaken, normalised, register
-from slotlock.auth.sessions import Session
-from tests.support.people import auth_on
+from slotlock.api.embedded import EmbeddedServers
+from slotlock.auth.accounts import EmailTaken, normalize_email, register
+from slotlock.auth.sessions import SignedInSession
+from tests.support.people import auth_for_database
 from tests.support.processes import database_url
 
 ONE = [
@@ -43,39 +43,39 @@ NONE = [
 
 @pytest.mark.parametrize("forms", ONE, ids=lambda forms: ascii(forms[-1]))
 def test_forms_of_one_address_are_one(forms: tuple[str, ...]) -> None:
-    assert len({normalised(form) for form in forms}) == 1
-    assert normalised(forms[0]) is not None
+    assert len({normalize_email(form) for form in forms}) == 1
+    assert normalize_email(forms[0]) is not None
 
 
 @pytest.mark.parametrize("forms", APART, ids=lambda forms: ascii(forms[-1]))
 def test_addresses_that_look_alike_are_kept_apart(forms: tuple[str, ...]) -> None:
-    kept = {normalised(form) for form in forms}
+    kept = {normalize_email(form) for form in forms}
     assert len(kept - {None}) == len(forms)
 
 
 @pytest.mark.parametrize("text", NONE, ids=ascii)
 def test_what_hides_something_or_is_no_plain_address_is_refused(text: str) -> None:
-    assert normalised(text) is None
+    assert normalize_email(text) is None
 
 
 def test_what_is_kept_of_an_address_is_kept_of_itself() -> None:
     for form in (form for forms in ONE + APART for form in forms):
-        kept = normalised(form)
+        kept = normalize_email(form)
         assert kept is not None
-        assert normalised(kept) == kept
+        assert normalize_email(kept) == kept
 
 
 async def test_of_those_who_register_forms_of_one_address_at_once_one_gets_it(
-    servers: Servers,
+    servers: EmbeddedServers,
 ) -> None:
     tag = secrets.token_hex(8)
     forms = [f"{tag}\u00e9@b\u00fccher.test", f"{tag}E\u0301@xn--bcher-kva.test"] * 3
-    async with auth_on(database_url(servers, "addresses")) as auth:
-        await auth.users.prepare()
+    async with auth_for_database(database_url(servers, "addresses")) as auth:
+        await auth.users.create_indexes()
         outcomes = await asyncio.gather(
             *(register(auth, "Ada", form, "correct horse battery") for form in forms)
         )
-    assert sum(isinstance(outcome, Session) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, SignedInSession) for outcome in outcomes) == 1
     taken = [outcome for outcome in outcomes if isinstance(outcome, EmailTaken)]
-    assert {outcome.email for outcome in taken} == {normalised(forms[0])}
+    assert {outcome.email for outcome in taken} == {normalize_email(forms[0])}
     assert len(taken) == 5

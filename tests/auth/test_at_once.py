@@ -9,17 +9,17 @@ import httpx
 import pytest
 from redis import Redis
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.auth.auth import Auth
-from slotlock.auth.identity import identify
+from slotlock.auth.identity import authenticate
 from slotlock.auth.sessions import end_session, open_session, refresh_session
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller, Role
-from slotlock.stores.sessions import Sessions
-from tests.support.client import Client
-from tests.support.people import auth_on, somebody
+from slotlock.stores.sessions import SessionRepository
+from tests.support.client import GraphQLTestClient
+from tests.support.people import auth_for_database, insert_user
 from tests.support.processes import AppProcess, database_url
-from tests.support.stage import variant
+from tests.support.stage import app_variant
 
 Pair = tuple[AppProcess, AppProcess]
 
@@ -32,27 +32,29 @@ ROUNDS = 5
 
 @pytest.fixture
 async def auth(two_apps: Pair) -> AsyncIterator[Auth]:
-    async with auth_on(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as opened:
+    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as opened:
         yield opened
 
 
-async def signed_out(client: Client, auth: Auth, refresh_token: str) -> None:
-    assert await client.ask(LOGOUT) is True
+async def signed_out(client: GraphQLTestClient, auth: Auth, refresh_token: str) -> None:
+    assert await client.execute(LOGOUT) is True
 
 
-async def banned(client: Client, auth: Auth, refresh_token: str) -> None:
-    organiser = await open_session(auth, await somebody(auth, Role.ORGANIZER))
-    chief = Client(client.http, client.url, organiser.access_token)
-    user_id = (await client.ask(ME))["id"]
-    assert (await chief.ask(BAN, user=user_id))["__typename"] == "User"
+async def banned(client: GraphQLTestClient, auth: Auth, refresh_token: str) -> None:
+    organiser = await open_session(auth, await insert_user(auth, Role.ORGANIZER))
+    chief = GraphQLTestClient(client.http, client.url, organiser.access_token)
+    user_id = (await client.execute(ME))["id"]
+    assert (await chief.execute(BAN, user=user_id))["__typename"] == "User"
 
 
-async def refresh_token_used_again(client: Client, auth: Auth, refresh_token: str) -> None:
-    assert (await client.ask(REFRESH, token=refresh_token))["__typename"] == "Session"
-    assert (await client.ask(REFRESH, token=refresh_token))["__typename"] == "InvalidSession"
+async def refresh_token_used_again(
+    client: GraphQLTestClient, auth: Auth, refresh_token: str
+) -> None:
+    assert (await client.execute(REFRESH, token=refresh_token))["__typename"] == "Session"
+    assert (await client.execute(REFRESH, token=refresh_token))["__typename"] == "InvalidSession"
 
 
-End = Callable[[Client, Auth, str], Awaitable[None]]
+End = Callable[[GraphQLTestClient, Auth, str], Awaitable[None]]
 ENDS: list[End] = [signed_out, banned, refresh_token_used_again]
 
 
@@ -63,9 +65,11 @@ async def taken_elsewhere(
     taken = 0
     with Redis.from_url(here.environment["SLOTLOCK_REDIS_URL"]) as redis:
         for _ in range(ROUNDS):
-            session = await open_session(auth, await somebody(auth))
-            first, second = (Client(http, app.url, session.access_token) for app in (here, there))
-            assert await first.ask(ME) == await second.ask(ME)
+            session = await open_session(auth, await insert_user(auth))
+            first, second = (
+                GraphQLTestClient(http, app.url, session.access_token) for app in (here, there)
+            )
+            assert await first.execute(ME) == await second.execute(ME)
             await end(first, auth, session.refresh_token)
             redis.flushall()
             taken += "errors" not in await second.send(ME)
@@ -83,20 +87,20 @@ async def test_a_token_is_refused_everywhere_from_the_moment_its_end_was_answere
 async def test_control_a_process_that_trusts_for_a_time_takes_tokens_of_ended_sessions(
     two_apps: Pair, http: httpx.AsyncClient, auth: Auth, logs: Path
 ) -> None:
-    with variant(two_apps[0].environment, logs, off="openness") as trusting:
+    with app_variant(two_apps[0].environment, logs, without_guards="openness") as trusting:
         assert await taken_elsewhere(http, auth, two_apps[0], trusting, signed_out) == ROUNDS
 
 
 async def test_a_new_role_counts_everywhere_from_the_moment_it_was_given(
     two_apps: Pair, http: httpx.AsyncClient, auth: Auth
 ) -> None:
-    user = await somebody(auth, Role.ADMIN)
+    user = await insert_user(auth, Role.ADMIN)
     session = await open_session(auth, user)
-    clients = [Client(http, app.url, session.access_token) for app in two_apps]
+    clients = [GraphQLTestClient(http, app.url, session.access_token) for app in two_apps]
     for role in (Role.MEMBER, Role.ORGANIZER, Role.MEMBER):
         await auth.users.set_role(user.email, role, None, auth.now())
         for client in clients:
-            assert (await client.ask(ME))["role"] == role.name
+            assert (await client.execute(ME))["role"] == role.name
 
 
 class Reading:
@@ -104,23 +108,23 @@ class Reading:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done, self.go = asyncio.Event(), asyncio.Event()
-        read = Sessions._find_roles
+        read = SessionRepository._find_roles
 
-        async def late(sessions: Sessions, session_ids: Sequence[str]) -> dict[str, Role]:
+        async def late(sessions: SessionRepository, session_ids: Sequence[str]) -> dict[str, Role]:
             found = await read(sessions, session_ids)
             if not self.done.is_set():
                 self.done.set()
                 await self.go.wait()
             return found
 
-        monkeypatch.setattr(Sessions, "_find_roles", late)
+        monkeypatch.setattr(SessionRepository, "_find_roles", late)
 
 
 def sharing() -> Any:
     """A look that whoever comes while it is under way shares."""
-    look, under_way = Sessions.role_in, dict[str, asyncio.Task[Role | None]]()
+    look, under_way = SessionRepository.find_role, dict[str, asyncio.Task[Role | None]]()
 
-    async def role_in(self: Sessions, session_id: str) -> Role | None:
+    async def role_in(self: SessionRepository, session_id: str) -> Role | None:
         task = under_way.get(session_id)
         if task is None or task.done():
             task = under_way[session_id] = asyncio.create_task(look(self, session_id))
@@ -134,15 +138,15 @@ async def around_the_end(
 ) -> tuple[Caller | BaseException | None, Caller | BaseException | None]:
     """What comes of one who asks before a session ends, while the read for them is under way, and
     of one who asks after it ended, when that read is under way still."""
-    session = await open_session(auth, await somebody(auth))
+    session = await open_session(auth, await insert_user(auth))
     authorization = f"Bearer {session.access_token}"
-    caller = await identify(auth, authorization)
+    caller = await authenticate(auth, authorization)
     assert caller is not None
     reading = Reading(monkeypatch)
-    before = asyncio.create_task(identify(auth, authorization))
+    before = asyncio.create_task(authenticate(auth, authorization))
     await reading.done.wait()
     await end_session(auth, caller.user_id, caller.session_id)
-    after = asyncio.create_task(identify(auth, authorization))
+    after = asyncio.create_task(authenticate(auth, authorization))
     await asyncio.sleep(0)  # it is in line now
     reading.go.set()
     return await asyncio.gather(before, after, return_exceptions=True)
@@ -159,24 +163,24 @@ async def test_a_read_that_began_before_a_session_ended_serves_nobody_who_came_a
 async def test_control_who_shares_a_read_under_way_is_served_after_the_end(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Sessions, "role_in", sharing())
+    monkeypatch.setattr(SessionRepository, "role_in", sharing())
     before, after = await around_the_end(auth, monkeypatch)
     assert before == after
     assert isinstance(after, Caller)
 
 
 async def test_a_refresh_token_used_again_ends_the_family_in_every_process(
-    servers: Servers,
+    servers: EmbeddedServers,
 ) -> None:
     url = database_url(servers, "at_once")
-    async with auth_on(url) as here, auth_on(url) as there:
-        session = await open_session(here, await somebody(here))
+    async with auth_for_database(url) as here, auth_for_database(url) as there:
+        session = await open_session(here, await insert_user(here))
         authorization = f"Bearer {session.access_token}"
-        assert await identify(there, authorization) is not None
+        assert await authenticate(there, authorization) is not None
         outcomes = await asyncio.gather(
             *(refresh_session(room, session.refresh_token) for room in (here, there) * 4)
         )
         assert sum(hasattr(outcome, "access_token") for outcome in outcomes) == 1
         for room in (here, there):
             with pytest.raises(BadTokenError, match="ended"):
-                await identify(room, authorization)
+                await authenticate(room, authorization)

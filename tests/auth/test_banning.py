@@ -9,20 +9,20 @@ from datetime import timedelta
 import pytest
 from pymongo import MongoClient
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.auth import accounts, people
 from slotlock.auth.accounts import Banned, InvalidCredentials
 from slotlock.auth.auth import Auth
-from slotlock.auth.identity import identify
-from slotlock.auth.sessions import InvalidSession, Session, open_session, refresh_session
+from slotlock.auth.identity import authenticate
+from slotlock.auth.sessions import InvalidSession, SignedInSession, open_session, refresh_session
 from slotlock.auth.tokens import BadTokenError
 from slotlock.desk.desk import utc_now
-from slotlock.domain.banning import AdminsOnly, NotOneself
+from slotlock.domain.banning import AdminRequired, CannotBanSelf
 from slotlock.domain.people import Caller, Role, User, UserId
-from slotlock.domain.refusals import InvalidInput, PersonNotFound
-from slotlock.stores.bans import Bans
+from slotlock.domain.refusals import InvalidInput, UserNotFound
+from slotlock.stores.bans import BanWriter
 from tests.support.client import Json
-from tests.support.people import auth_on
+from tests.support.people import auth_for_database
 from tests.support.processes import database_url
 
 PASSWORD = "correct horse battery"
@@ -30,15 +30,15 @@ NOBODY = UserId("f" * 24)
 
 
 @pytest.fixture
-async def auth(servers: Servers) -> AsyncIterator[Auth]:
-    async with auth_on(database_url(servers, "banning")) as opened:
-        await opened.users.prepare()
+async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
+    async with auth_for_database(database_url(servers, "banning")) as opened:
+        await opened.users.create_indexes()
         yield opened
 
 
 @pytest.fixture
-async def other_process(servers: Servers) -> AsyncIterator[Auth]:
-    async with auth_on(database_url(servers, "banning")) as opened:
+async def other_process(servers: EmbeddedServers) -> AsyncIterator[Auth]:
+    async with auth_for_database(database_url(servers, "banning")) as opened:
         yield opened
 
 
@@ -68,10 +68,10 @@ async def admin(auth: Auth) -> Caller:
     return caller(await somebody(auth, Role.ADMIN))
 
 
-async def knows(auth: Auth, session: Session) -> bool:
+async def knows(auth: Auth, session: SignedInSession) -> bool:
     """Whether this process takes the session's access token."""
     try:
-        return await identify(auth, f"Bearer {session.access_token}") is not None
+        return await authenticate(auth, f"Bearer {session.access_token}") is not None
     except BadTokenError:
         return False
 
@@ -107,7 +107,7 @@ async def test_who_is_unbanned_signs_in_again(auth: Auth, user: User, organiser:
     old = await open_session(auth, user)
     await people.ban(auth, organiser, user.id, "Loud")
     assert await people.unban(auth, organiser, user.id) == user
-    assert isinstance(await accounts.login(auth, user.email, PASSWORD), Session)
+    assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
     assert not await knows(auth, old)
     assert await people.unban(auth, organiser, user.id) == user
 
@@ -131,9 +131,9 @@ async def banned_by(auth: Auth, by: Caller, user_id: UserId) -> object:
 async def test_nobody_is_banned_or_unbanned_by_who_may_not(
     auth: Auth, organiser: Caller, admin: Caller, act: Callable[..., Awaitable[object]]
 ) -> None:
-    assert await act(auth, organiser, organiser.user_id) == NotOneself()
-    assert await act(auth, organiser, admin.user_id) == AdminsOnly()
-    assert await act(auth, organiser, NOBODY) == PersonNotFound(NOBODY)
+    assert await act(auth, organiser, organiser.user_id) == CannotBanSelf()
+    assert await act(auth, organiser, admin.user_id) == AdminRequired()
+    assert await act(auth, organiser, NOBODY) == UserNotFound(NOBODY)
     assert isinstance(await act(auth, admin, organiser.user_id), User)
 
 
@@ -142,21 +142,21 @@ async def test_a_reason_that_cannot_be_taken_bans_nobody(
 ) -> None:
     for reason in ("x" * 201, "two\nlines"):
         assert isinstance(await people.ban(auth, organiser, user.id, reason), InvalidInput)
-    assert isinstance(await accounts.login(auth, user.email, PASSWORD), Session)
+    assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
 
 
 async def test_who_became_an_organiser_meanwhile_is_not_banned_by_one(
     auth: Auth, user: User, organiser: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ban = Bans.ban
+    ban = BanWriter.ban
 
-    async def late(self: Bans, seen: User, *rest: object) -> User | None:
+    async def late(self: BanWriter, seen: User, *rest: object) -> User | None:
         await accounts.set_role(auth, user.email, Role.ORGANIZER)
         return await ban(self, seen, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Bans, "ban", late)
-    assert await people.ban(auth, organiser, user.id, None) == AdminsOnly()
-    assert isinstance(await accounts.login(auth, user.email, PASSWORD), Session)
+    monkeypatch.setattr(BanWriter, "ban", late)
+    assert await people.ban(auth, organiser, user.id, None) == AdminRequired()
+    assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
 
 
 async def test_a_ban_that_comes_while_somebody_signs_in_ends_that_session_too(
@@ -177,7 +177,7 @@ async def test_of_sign_ins_and_a_ban_at_once_no_session_is_left(
             people.ban(auth, organiser, user.id, None),
         )
         assert isinstance(banned, User)
-        sessions = [outcome for outcome in outcomes if isinstance(outcome, Session)]
+        sessions = [outcome for outcome in outcomes if isinstance(outcome, SignedInSession)]
         assert len(sessions) + outcomes.count(Banned()) == len(outcomes)
         for session in sessions:
             assert not await knows(auth, session)
@@ -186,7 +186,7 @@ async def test_of_sign_ins_and_a_ban_at_once_no_session_is_left(
 
 
 async def test_a_session_that_outlived_its_ban_is_not_refreshed(
-    servers: Servers, auth: Auth, user: User, organiser: Caller
+    servers: EmbeddedServers, auth: Auth, user: User, organiser: Caller
 ) -> None:
     session = await open_session(auth, user)
     session_id = auth.tokens.verify("refresh", session.refresh_token).session_id
@@ -196,6 +196,6 @@ async def test_a_session_that_outlived_its_ban_is_not_refreshed(
         assert document is not None
         assert await auth.users.bans.ban(user, organiser.user_id, None, utc_now())
         sessions.insert_one(document)  # as an old backup would bring it back
-    assert await auth.sessions.role_in(session_id) is Role.MEMBER
+    assert await auth.sessions.find_role(session_id) is Role.MEMBER
     assert await refresh_session(auth, session.refresh_token) == InvalidSession()
-    assert await auth.sessions.role_in(session_id) is None
+    assert await auth.sessions.find_role(session_id) is None

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from slotlock.auth.tokens import Token, Tokens, new_token_id
+from slotlock.auth.tokens import TokenClaims, TokenSigner, new_token_id
 from slotlock.desk.desk import utc_now
 from slotlock.domain.people import UserId
-from tests.support.client import Client, http_client
+from tests.support.client import GraphQLTestClient, http_client
 from tests.support.processes import SECRET, AppProcess
 
 REGISTER = """mutation ($input: RegisterInput!) {
@@ -22,16 +22,16 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
-async def client(app: AppProcess) -> AsyncIterator[Client]:
+async def client(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
     async with http_client() as http:
-        yield Client(http, app.url)
+        yield GraphQLTestClient(http, app.url)
 
 
 def signed(secret: str, *, expired: bool) -> str:
     """A token that is whole, but of no session."""
     now = utc_now() - timedelta(hours=1 if expired else 0)
-    token = Token(UserId("0" * 24), "-" * 22, new_token_id(), now + timedelta(minutes=15))
-    return Tokens([secret]).sign("access", token, now)
+    token = TokenClaims(UserId("0" * 24), "-" * 22, new_token_id(), now + timedelta(minutes=15))
+    return TokenSigner([secret]).sign("access", token, now)
 
 
 BAD = {
@@ -45,15 +45,15 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 async def test_a_token_that_is_no_good_stops_nobody_from_getting_a_new_one(
-    client: Client, kind: str
+    client: GraphQLTestClient, kind: str
 ) -> None:
     client.token = BAD[kind]
     email = f"{secrets.token_hex(8)}@slotlock.test"
     given = {"email": email, "password": PASSWORD}
-    session = await client.ask(REGISTER, input={**given, "name": "Ada"})
+    session = await client.execute(REGISTER, input={**given, "name": "Ada"})
     assert session["__typename"] == "Session"
-    assert (await client.ask(LOGIN, input=given))["__typename"] == "Session"
-    refreshed = await client.ask(REFRESH, token=session["refreshToken"])
+    assert (await client.execute(LOGIN, input=given))["__typename"] == "Session"
+    refreshed = await client.execute(REFRESH, token=session["refreshToken"])
     assert refreshed["__typename"] == "Session"
 
 
@@ -63,7 +63,7 @@ async def test_a_token_that_is_no_good_stops_nobody_from_getting_a_new_one(
     [ME, "mutation { logout }", "{ myBookings { nodes { id } } }", "{ slots { nodes { id } } }"],
 )
 async def test_a_token_that_is_no_good_is_never_taken_for_nobody(
-    client: Client, kind: str, query: str
+    client: GraphQLTestClient, kind: str, query: str
 ) -> None:
     client.token = BAD[kind]
     assert await client.error_code(query) == "UNAUTHENTICATED"
@@ -72,7 +72,9 @@ async def test_a_token_that_is_no_good_is_never_taken_for_nobody(
 @pytest.mark.parametrize(
     "header", ["Bearer", "Basic YTpi", "Token x", "x", "Bearer \u00e9", "Bearer a b"]
 )
-async def test_a_header_that_is_no_bearer_token_is_no_identity(client: Client, header: str) -> None:
+async def test_a_header_that_is_no_bearer_token_is_no_identity(
+    client: GraphQLTestClient, header: str
+) -> None:
     headers = {"Authorization": header.encode("latin-1")}
     response = await client.http.post(
         client.url + "/graphql",
@@ -82,9 +84,9 @@ async def test_a_header_that_is_no_bearer_token_is_no_identity(client: Client, h
     assert response.json()["errors"][0]["extensions"]["code"] == "UNAUTHENTICATED"
 
 
-async def test_the_scheme_is_read_in_any_case(client: Client) -> None:
+async def test_the_scheme_is_read_in_any_case(client: GraphQLTestClient) -> None:
     email = f"{secrets.token_hex(8)}@slotlock.test"
-    session = await client.ask(
+    session = await client.execute(
         REGISTER, input={"name": "Ada", "email": email, "password": PASSWORD}
     )
     headers = {"Authorization": f"bEARER {session['accessToken']}"}
@@ -92,6 +94,6 @@ async def test_the_scheme_is_read_in_any_case(client: Client) -> None:
     assert response.json()["data"]["me"] is not None
 
 
-async def test_without_a_header_what_is_public_may_be_read(client: Client) -> None:
-    assert (await client.ask("{ slots { nodes { id } } }"))["nodes"] is not None
-    assert await client.ask(ME) is None
+async def test_without_a_header_what_is_public_may_be_read(client: GraphQLTestClient) -> None:
+    assert (await client.execute("{ slots { nodes { id } } }"))["nodes"] is not None
+    assert await client.execute(ME) is None

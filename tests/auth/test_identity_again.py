@@ -15,14 +15,14 @@ from websockets.exceptions import ConnectionClosed
 from slotlock.auth.auth import Auth
 from slotlock.auth.sessions import open_session
 from slotlock.domain.people import Role, User
-from slotlock.graphql.documents import Documents
-from slotlock.graphql.schema import executable
-from tests.support.client import Client, Json, in_hours, socket
-from tests.support.files import class_of
-from tests.support.offices import until
-from tests.support.people import auth_on, somebody
+from slotlock.graphql.documents import DocumentCache
+from slotlock.graphql.schema import executable_schema
+from tests.support.client import GraphQLTestClient, Json, hours_from_now, open_websocket
+from tests.support.files import generated_user_csv
+from tests.support.offices import eventually
+from tests.support.people import auth_for_database, insert_user
 from tests.support.processes import AppProcess
-from tests.support.raw import connected, read_all, read_until
+from tests.support.raw import open_tcp_connection, read_until, read_until_closed
 from tests.support.stage import lock_key
 
 LOGOUT = "mutation { logout }"
@@ -30,7 +30,7 @@ ADDRESS = "createCalendarAddress { __typename }"
 THEIRS = "{ myCalendarAddress { __typename } }"
 BOOK = "bookSlot(input: {slotId: $id, waitMs: 20000}) { __typename }"
 CREATE = f"""createSlot(input: {{
-  title: "Another", startTime: "{in_hours(24)}", endTime: "{in_hours(25)}"
+  title: "Another", startTime: "{hours_from_now(24)}", endTime: "{hours_from_now(25)}"
 }}) {{ __typename }}"""
 BOOKED = "query($id: ID!) { slot(id: $id) { myBooking { status } } }"
 
@@ -40,21 +40,21 @@ class Organiser:
     """Somebody who is signed in twice."""
 
     user: User
-    here: Client
-    elsewhere: Client
+    here: GraphQLTestClient
+    elsewhere: GraphQLTestClient
 
 
 @pytest.fixture
 async def auth(app: AppProcess) -> AsyncIterator[Auth]:
-    async with auth_on(app.environment["SLOTLOCK_MONGO_URL"]) as opened:
+    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as opened:
         yield opened
 
 
 @pytest.fixture
 async def ada(app: AppProcess, http: httpx.AsyncClient, auth: Auth) -> Organiser:
-    user = await somebody(auth, Role.ORGANIZER)
+    user = await insert_user(auth, Role.ORGANIZER)
     tokens = [(await open_session(auth, user)).access_token for _ in range(2)]
-    here, elsewhere = [Client(http, app.url, token) for token in tokens]
+    here, elsewhere = [GraphQLTestClient(http, app.url, token) for token in tokens]
     return Organiser(user, here, elsewhere)
 
 
@@ -67,7 +67,7 @@ async def nothing(auth: Auth, ada: Organiser) -> None:
 
 async def sign_out(auth: Auth, ada: Organiser) -> None:
     """The session ends."""
-    assert await ada.here.ask(LOGOUT) is True
+    assert await ada.here.execute(LOGOUT) is True
 
 
 async def demote(auth: Auth, ada: Organiser) -> None:
@@ -76,12 +76,16 @@ async def demote(auth: Auth, ada: Organiser) -> None:
 
 
 async def in_halves(
-    who: Client, app: AppProcess, head: str, body: bytes, meanwhile: Coroutine[Any, Any, None]
+    who: GraphQLTestClient,
+    app: AppProcess,
+    head: str,
+    body: bytes,
+    meanwhile: Coroutine[Any, Any, None],
 ) -> tuple[int, Json]:
     """What is answered to a body of which half came before something else happened."""
     half = len(body) // 2
     more = f"Authorization: Bearer {who.token}\r\nContent-Length: {len(body)}\r\n"
-    with connected(app) as peer:
+    with open_tcp_connection(app) as peer:
         lines = f"{head}Host: here\r\n{more}Expect: 100-continue\r\nConnection: close\r\n\r\n"
         peer.sendall(lines.encode())
         # Whoever asks has been looked at, where that comes before the body.
@@ -89,7 +93,7 @@ async def in_halves(
         peer.sendall(body[:half])
         await meanwhile
         peer.sendall(body[half:])
-        top, _, told = read_all(peer).partition(b"\r\n\r\n")
+        top, _, told = read_until_closed(peer).partition(b"\r\n\r\n")
     return int(top.split()[1]), json.loads(told)
 
 
@@ -103,7 +107,7 @@ async def test_a_file_is_imported_for_who_still_organises_when_the_last_of_it_ca
     code: str | None, query: str,
 ) -> None:  # fmt: skip
     head = f"POST /people/import{query} HTTP/1.1\r\nContent-Type: text/csv\r\n"
-    body = class_of(f"{ada.user.id}.test", 30)
+    body = generated_user_csv(f"{ada.user.id}.test", 30)
     answered, told = await in_halves(ada.here, app, head, body, meanwhile(auth, ada))
     assert (answered, told.get("code")) == (status, code)
 
@@ -118,15 +122,15 @@ async def test_a_request_is_answered_for_who_asks_when_the_last_of_it_came(
     _, told = await in_halves(ada.here, app, head, body, meanwhile(auth, ada))
     codes = [error["extensions"]["code"] for error in told.get("errors", [])]
     assert codes == (["UNAUTHENTICATED"] if signs_out else [])
-    assert (await ada.elsewhere.ask(THEIRS) is None) is signs_out
+    assert (await ada.elsewhere.execute(THEIRS) is None) is signs_out
 
 
-async def by_post(who: Client, app: AppProcess, query: str) -> Json:
+async def by_post(who: GraphQLTestClient, app: AppProcess, query: str) -> Json:
     """The answer to a request."""
     return await who.send(query)
 
 
-async def by_events(who: Client, app: AppProcess, query: str) -> Json:
+async def by_events(who: GraphQLTestClient, app: AppProcess, query: str) -> Json:
     """The answer as an event."""
     headers = {**who.headers, "Accept": "text/event-stream"}
     response = await who.http.post(who.url + "/graphql", json={"query": query}, headers=headers)
@@ -134,7 +138,7 @@ async def by_events(who: Client, app: AppProcess, query: str) -> Json:
     return answer
 
 
-Ask = Callable[[Client, AppProcess, str], Coroutine[Any, Any, Json]]
+Ask = Callable[[GraphQLTestClient, AppProcess, str], Coroutine[Any, Any, Json]]
 
 
 @pytest.mark.parametrize("ask", [by_post, by_events])
@@ -150,7 +154,7 @@ Ask = Callable[[Client, AppProcess, str], Coroutine[Any, Any, Json]]
 async def test_what_comes_after_a_field_that_ends_the_session_is_not_done(
     app: AppProcess, ada: Organiser, ask: Ask, query: str
 ) -> None:
-    sessions = await ada.here.ask("{ mySessions { id current } }")
+    sessions = await ada.here.execute("{ mySessions { id current } }")
     (mine,) = [session["id"] for session in sessions if session["current"]]
     answer = await ask(ada.here, app, query.replace("MINE", mine))
     (error,) = answer["errors"]
@@ -158,7 +162,7 @@ async def test_what_comes_after_a_field_that_ends_the_session_is_not_done(
     first = "revokeCalendarAddress" if "revoke" in query else "createCalendarAddress"
     assert error["path"] == [first]
     assert await ada.here.error_code("{ me { id } }") == "UNAUTHENTICATED"
-    assert await ada.elsewhere.ask(THEIRS) is None
+    assert await ada.elsewhere.execute(THEIRS) is None
 
 
 async def test_a_socket_does_nothing_more_for_who_signed_out_in_the_same_mutation(
@@ -171,7 +175,7 @@ async def test_a_socket_does_nothing_more_for_who_signed_out_in_the_same_mutatio
         return float(counted or 0)
 
     before = await refused()
-    async with socket(app, ada.here.token) as opened:
+    async with open_websocket(app, ada.here.token) as opened:
         await opened.subscribe("1", f"mutation {{ logout {ADDRESS} }}")
         # The socket closes, and whether that is before the answer is open.
         with contextlib.suppress(ConnectionClosed):
@@ -181,8 +185,8 @@ async def test_a_socket_does_nothing_more_for_who_signed_out_in_the_same_mutatio
     async def done() -> bool:
         return await refused() > before
 
-    await until(done, "the mutation is over")
-    assert await ada.elsewhere.ask(THEIRS) is None
+    await eventually(done, "the mutation is over")
+    assert await ada.elsewhere.execute(THEIRS) is None
 
 
 @pytest.mark.parametrize(
@@ -204,13 +208,13 @@ async def test_what_others_end_while_a_field_waits_counts_for_the_fields_after_i
         async def waits() -> bool:
             return bool(redis.exists(lock.replace(":lock", ":line")))
 
-        await until(waits, "it waits")
+        await eventually(waits, "it waits")
         await meanwhile(auth, ada)
         redis.delete(lock)
         answer = (await asking).json()
     told = [(error["path"], error["extensions"]["code"]) for error in answer.get("errors", [])]
     assert told == ([(["createSlot"], code)] if code else [])
-    assert (await ada.elsewhere.ask(BOOKED, id=slot_id))["myBooking"] == {"status": "CONFIRMED"}
+    assert (await ada.elsewhere.execute(BOOKED, id=slot_id))["myBooking"] == {"status": "CONFIRMED"}
 
 
 async def test_fields_of_a_session_that_goes_on_are_done_in_order_also_those_for_nobody(
@@ -241,5 +245,5 @@ async def test_fields_of_a_session_that_goes_on_are_done_in_order_also_those_for
     ],
 )
 def test_only_mutations_of_several_fields_are_looked_at_again(text: str, several: bool) -> None:
-    documents = Documents(executable, introspection=False)
-    assert documents.operation(text, None).changes_several is several
+    documents = DocumentCache(executable_schema, introspection=False)
+    assert documents.resolve_operation(text, None).has_several_mutations is several

@@ -8,37 +8,39 @@ from datetime import datetime
 import pytest
 from pymongo import AsyncMongoClient
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.auth import accounts
 from slotlock.auth.auth import Auth
-from slotlock.auth.importing import import_people
-from slotlock.auth.sessions import Session
+from slotlock.auth.importing import import_users
+from slotlock.auth.sessions import SignedInSession
 from slotlock.domain.people import UserId
-from slotlock.domain.people_plan import Imported, ImportPlan
+from slotlock.domain.people_plan import ImportPlan, ImportResult
 from slotlock.stores.mongo import Document
-from slotlock.stores.people_imports import Attempt, PeopleImports, SeenPeople
-from tests.support.files import class_of, csv, people_of
-from tests.support.people import auth_on
+from slotlock.stores.people_imports import ImportAttempt, UserImportWriter, UserSnapshot
+from tests.support.files import generated_user_csv, user_csv, users_by_local_part
+from tests.support.people import auth_for_database
 from tests.support.processes import database_url
 
 PASSWORD = "correct horse battery"
-COMMIT = PeopleImports.commit
+COMMIT = UserImportWriter.commit
 By = UserId | None
 
-Commit = Callable[[PeopleImports, ImportPlan, SeenPeople, datetime, By], Awaitable[Attempt]]
+Commit = Callable[
+    [UserImportWriter, ImportPlan, UserSnapshot, datetime, By], Awaitable[ImportAttempt]
+]
 Meet = Callable[[Commit], None]
 
 
 @pytest.fixture
-async def auth(servers: Servers) -> AsyncIterator[Auth]:
-    async with auth_on(database_url(servers, "import_races")) as opened:
-        await opened.users.prepare()
+async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
+    async with auth_for_database(database_url(servers, "import_races")) as opened:
+        await opened.users.create_indexes()
         yield opened
 
 
 @pytest.fixture
-async def other_process(servers: Servers) -> AsyncIterator[Auth]:
-    async with auth_on(database_url(servers, "import_races")) as opened:
+async def other_process(servers: EmbeddedServers) -> AsyncIterator[Auth]:
+    async with auth_for_database(database_url(servers, "import_races")) as opened:
         yield opened
 
 
@@ -57,20 +59,22 @@ async def prepare(auth: Auth, school: str, size: int) -> list[bytes]:
     So each of the two imports writes the half that the other leaves alone.
     """
     for group in GROUPS:
-        body = class_of(f"{group}.{school}", size, group)
-        await import_people(auth, body, dry_run=False)
+        body = generated_user_csv(f"{group}.{school}", size, group)
+        await import_users(auth, body, dry_run=False)
     header = b"email,name,groups"
-    halves = [[class_of(f"{half}.{school}", size, group) for half in GROUPS] for group in GROUPS]
+    halves = [
+        [generated_user_csv(f"{half}.{school}", size, group) for half in GROUPS] for group in GROUPS
+    ]
     return [first + second.removeprefix(header) for first, second in halves]
 
 
 async def race(one: Auth, other: Auth, school: str, files: Sequence[bytes]) -> set[tuple[str, ...]]:
     """The groups that people have after both files came in at once."""
     outcomes = await asyncio.gather(
-        import_people(one, files[0], dry_run=False), import_people(other, files[1], dry_run=False)
+        import_users(one, files[0], dry_run=False), import_users(other, files[1], dry_run=False)
     )
-    assert all(isinstance(outcome, Imported) for outcome in outcomes)
-    return {user.groups for user in (await people_of(one, school)).values()}
+    assert all(isinstance(outcome, ImportResult) for outcome in outcomes)
+    return {user.groups for user in (await users_by_local_part(one, school)).values()}
 
 
 @pytest.fixture
@@ -80,14 +84,14 @@ def meet(monkeypatch: pytest.MonkeyPatch) -> Meet:
 
     def let(write: Commit) -> None:
         async def late(
-            self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
-        ) -> Attempt:
+            self: UserImportWriter, plan: ImportPlan, seen: UserSnapshot, now: datetime, by: By
+        ) -> ImportAttempt:
             if id(self) not in waited:
                 waited.add(id(self))
                 await both_looked.wait()
             return await write(self, plan, seen, now, by)
 
-        monkeypatch.setattr(PeopleImports, "commit", late)
+        monkeypatch.setattr(UserImportWriter, "commit", late)
 
     return let
 
@@ -115,11 +119,11 @@ async def test_control_without_the_version_two_imports_are_mixed(
     in_turn = asyncio.Lock()
 
     async def unguarded(
-        self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
-    ) -> Attempt:
+        self: UserImportWriter, plan: ImportPlan, seen: UserSnapshot, now: datetime, by: By
+    ) -> ImportAttempt:
         async with in_turn:
-            newest = (await self.look([])).version
-            return await COMMIT(self, plan, SeenPeople(newest, seen.by_email), now, by)
+            newest = (await self.load_snapshot([])).version
+            return await COMMIT(self, plan, UserSnapshot(newest, seen.users_by_email), now, by)
 
     files = await prepare(auth, school, 2)
     meet(unguarded)
@@ -133,14 +137,14 @@ async def test_an_import_that_races_registering_is_whole_and_each_address_is_one
         here = f"{number}.{school}"
         email = f"person399@{here}"
         outcome, registered = await asyncio.gather(
-            import_people(auth, class_of(here, 400), dry_run=False),
+            import_users(auth, generated_user_csv(here, 400), dry_run=False),
             accounts.register(other_process, "Eve", email, PASSWORD),
         )
-        people = await people_of(auth, here)
+        people = await users_by_local_part(auth, here)
         assert len(people) == 400
         assert {user.groups for user in people.values()} == {("5a",)}
-        first = isinstance(registered, Session)
-        assert outcome == Imported(400 - first, first, 0, dry_run=False)
+        first = isinstance(registered, SignedInSession)
+        assert outcome == ImportResult(400 - first, first, 0, dry_run=False)
         assert first or isinstance(registered, accounts.EmailTaken)
         assert people["person399"].has_password is first
 
@@ -148,49 +152,51 @@ async def test_an_import_that_races_registering_is_whole_and_each_address_is_one
 async def test_somebody_who_registers_between_look_and_write_is_looked_at_again(
     auth: Auth, other_process: Auth, school: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tries: list[Attempt] = []
+    tries: list[ImportAttempt] = []
 
     async def late(
-        self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
-    ) -> Attempt:
+        self: UserImportWriter, plan: ImportPlan, seen: UserSnapshot, now: datetime, by: By
+    ) -> ImportAttempt:
         if not tries:
             await accounts.register(other_process, "Eve", f"eve@{school}", PASSWORD)
         tries.append(await COMMIT(self, plan, seen, now, by))
         return tries[-1]
 
-    monkeypatch.setattr(PeopleImports, "commit", late)
-    outcome = await import_people(auth, csv(school, {"ada": "Ada", "eve": "Eve"}), dry_run=False)
-    assert tries == [Attempt.OVERTAKEN, Attempt.WRITTEN]
-    assert outcome == Imported(1, 1, 0, dry_run=False)
+    monkeypatch.setattr(UserImportWriter, "commit", late)
+    outcome = await import_users(
+        auth, user_csv(school, {"ada": "Ada", "eve": "Eve"}), dry_run=False
+    )
+    assert tries == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
+    assert outcome == ImportResult(1, 1, 0, dry_run=False)
 
 
 async def test_groups_that_were_given_between_look_and_write_are_looked_at_again(
     auth: Auth, other_process: Auth, school: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await import_people(auth, csv(school, {"ada": "Ada"}), dry_run=False)
-    ada = (await people_of(auth, school))["ada"]
-    tries: list[Attempt] = []
+    await import_users(auth, user_csv(school, {"ada": "Ada"}), dry_run=False)
+    ada = (await users_by_local_part(auth, school))["ada"]
+    tries: list[ImportAttempt] = []
 
     async def late(
-        self: PeopleImports, plan: ImportPlan, seen: SeenPeople, now: datetime, by: By
-    ) -> Attempt:
+        self: UserImportWriter, plan: ImportPlan, seen: UserSnapshot, now: datetime, by: By
+    ) -> ImportAttempt:
         if not tries:
             await other_process.users.set_groups(ada.id, ["choir"], None, now)
         tries.append(await COMMIT(self, plan, seen, now, by))
         return tries[-1]
 
-    monkeypatch.setattr(PeopleImports, "commit", late)
-    outcome = await import_people(auth, csv(school, {"ada": "Ada L."}), dry_run=False)
-    assert tries == [Attempt.OVERTAKEN, Attempt.WRITTEN]
-    assert outcome == Imported(0, 1, 0, dry_run=False)
-    assert (await people_of(auth, school))["ada"].groups == ("5a",)
+    monkeypatch.setattr(UserImportWriter, "commit", late)
+    outcome = await import_users(auth, user_csv(school, {"ada": "Ada L."}), dry_run=False)
+    assert tries == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
+    assert outcome == ImportResult(0, 1, 0, dry_run=False)
+    assert (await users_by_local_part(auth, school))["ada"].groups == ("5a",)
 
 
 async def test_an_import_whose_process_was_killed_leaves_nothing_and_keeps_nobody_out(
-    auth: Auth, servers: Servers, school: str
+    auth: Auth, servers: EmbeddedServers, school: str
 ) -> None:
     """MongoDB gives its transaction up after 5 s; the import that waits for it is told nothing."""
-    await import_people(auth, csv(school, {"ada": "Ada"}), dry_run=False)
+    await import_users(auth, user_csv(school, {"ada": "Ada"}), dry_run=False)
     client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "import_races"))
     async with client, client.start_session() as session:
         await session.start_transaction()
@@ -199,6 +205,6 @@ async def test_an_import_whose_process_was_killed_leaves_nothing_and_keeps_nobod
         await imports.update_one({"_id": "people"}, {"$inc": {"version": 1}}, session=session)
         dead = {"email": f"dead@{school}", "name": "Dead", "words": [school]}
         await users.insert_one(dead, session=session)
-        outcome = await import_people(auth, csv(school, {"ben": "Ben"}), dry_run=False)
-    assert outcome == Imported(1, 0, 0, dry_run=False)
-    assert set(await people_of(auth, school)) == {"ada", "ben"}
+        outcome = await import_users(auth, user_csv(school, {"ben": "Ben"}), dry_run=False)
+    assert outcome == ImportResult(1, 0, 0, dry_run=False)
+    assert set(await users_by_local_part(auth, school)) == {"ada", "ben"}

@@ -9,21 +9,27 @@ from datetime import timedelta
 import pytest
 from pymongo import AsyncMongoClient
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.auth import accounts, people
 from slotlock.auth.accounts import Banned, InvalidCredentials, TooManyAttempts
 from slotlock.auth.auth import Auth
-from slotlock.auth.hashes import hash_of
-from slotlock.auth.identity import identify
-from slotlock.auth.importing import import_people
-from slotlock.auth.inviting import BATCH, INVITATION_LIFE, InvalidInvitation, invite, set_password
-from slotlock.auth.sessions import Session, end_session
+from slotlock.auth.hashes import hash_token
+from slotlock.auth.identity import authenticate
+from slotlock.auth.importing import import_users
+from slotlock.auth.inviting import (
+    BATCH_SIZE,
+    INVITATION_TTL,
+    InvalidInvitation,
+    invite,
+    set_password,
+)
+from slotlock.auth.sessions import SignedInSession, end_session
 from slotlock.desk.desk import utc_now
 from slotlock.domain.people import Caller, Role, UserId
 from slotlock.domain.refusals import InvalidInput
 from slotlock.stores.mongo import Document
-from tests.support.files import class_of, csv, people_of
-from tests.support.people import auth_on, sign_in
+from tests.support.files import generated_user_csv, user_csv, users_by_local_part
+from tests.support.people import auth_for_database, sign_in_new_user
 from tests.support.processes import database_url
 
 PASSWORD = "correct horse battery"
@@ -32,15 +38,15 @@ ADMIN = Caller(UserId("0" * 24), Role.ADMIN, "session", utc_now())
 
 
 @pytest.fixture
-async def auth(servers: Servers) -> AsyncIterator[Auth]:
-    async with auth_on(database_url(servers, "inviting")) as opened:
-        await opened.users.prepare()
+async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
+    async with auth_for_database(database_url(servers, "inviting")) as opened:
+        await opened.users.create_indexes()
         yield opened
 
 
 @pytest.fixture
-async def other_process(servers: Servers) -> AsyncIterator[Auth]:
-    async with auth_on(database_url(servers, "inviting")) as opened:
+async def other_process(servers: EmbeddedServers) -> AsyncIterator[Auth]:
+    async with auth_for_database(database_url(servers, "inviting")) as opened:
         yield opened
 
 
@@ -48,8 +54,8 @@ async def other_process(servers: Servers) -> AsyncIterator[Auth]:
 async def school(auth: Auth) -> str:
     """A school of its own with Ada and Ben, who were imported."""
     name = f"{secrets.token_hex(8)}.test"
-    body = csv(name, {"ada": "Ada", "ben": "Ben"}, name)
-    await import_people(auth, body, dry_run=False)
+    body = user_csv(name, {"ada": "Ada", "ben": "Ben"}, name)
+    await import_users(auth, body, dry_run=False)
     return name
 
 
@@ -62,12 +68,12 @@ async def tokens(auth: Auth, school: str, roles: Sequence[Role] = EVERYBODY) -> 
 async def test_who_is_invited_sets_a_password_and_is_signed_in(auth: Auth, school: str) -> None:
     token = (await tokens(auth, school))["ada"]
     session = await set_password(auth, token, PASSWORD)
-    assert isinstance(session, Session)
+    assert isinstance(session, SignedInSession)
     assert session.user.has_password
-    caller = await identify(auth, f"Bearer {session.access_token}")
+    caller = await authenticate(auth, f"Bearer {session.access_token}")
     assert caller is not None
     assert caller.user_id == session.user.id
-    assert isinstance(await accounts.login(auth, f"ada@{school}", PASSWORD), Session)
+    assert isinstance(await accounts.login(auth, f"ada@{school}", PASSWORD), SignedInSession)
     assert await accounts.login(auth, f"ben@{school}", PASSWORD) == InvalidCredentials()
 
 
@@ -75,7 +81,7 @@ async def test_a_token_that_was_used_is_no_good(auth: Auth, school: str) -> None
     token = (await tokens(auth, school))["ada"]
     await set_password(auth, token, PASSWORD)
     assert await set_password(auth, token, "another password") == InvalidInvitation()
-    assert isinstance(await accounts.login(auth, f"ada@{school}", PASSWORD), Session)
+    assert isinstance(await accounts.login(auth, f"ada@{school}", PASSWORD), SignedInSession)
 
 
 async def test_a_token_that_is_sent_many_times_at_once_works_once(
@@ -89,17 +95,19 @@ async def test_a_token_that_is_sent_many_times_at_once_works_once(
             for room, password in zip([auth, other_process] * 5, passwords, strict=True)
         )
     )
-    (won,) = [place for place, each in enumerate(outcomes) if isinstance(each, Session)]
+    (won,) = [place for place, each in enumerate(outcomes) if isinstance(each, SignedInSession)]
     assert outcomes.count(InvalidInvitation()) == 9
     for place, password in enumerate(passwords):
-        signed_in = isinstance(await accounts.login(auth, f"ada@{school}", password), Session)
+        signed_in = isinstance(
+            await accounts.login(auth, f"ada@{school}", password), SignedInSession
+        )
         assert signed_in is (place == won)
 
 
 async def test_a_newer_token_takes_the_place_of_an_older(auth: Auth, school: str) -> None:
     old, new = (await tokens(auth, school))["ada"], (await tokens(auth, school))["ada"]
     assert await set_password(auth, old, PASSWORD) == InvalidInvitation()
-    assert isinstance(await set_password(auth, new, PASSWORD), Session)
+    assert isinstance(await set_password(auth, new, PASSWORD), SignedInSession)
 
 
 async def test_of_invitations_that_are_made_at_once_each_list_has_only_good_ones(
@@ -108,7 +116,7 @@ async def test_of_invitations_that_are_made_at_once_each_list_has_only_good_ones
     lists = await asyncio.gather(*(tokens(room, school) for room in (auth, other_process)))
     good = {
         who: [
-            await auth.users.invitations.find(hash_of(made[who]), utc_now())
+            await auth.users.invitations.find(hash_token(made[who]), utc_now())
             for made in lists
             if who in made
         ]
@@ -120,10 +128,10 @@ async def test_of_invitations_that_are_made_at_once_each_list_has_only_good_ones
 
 async def test_a_token_ends_after_two_weeks(auth: Auth, school: str) -> None:
     token = (await tokens(auth, school))["ada"]
-    early = replace(auth, now=lambda: utc_now() + INVITATION_LIFE - timedelta(minutes=1))
-    late = replace(auth, now=lambda: utc_now() + INVITATION_LIFE)
+    early = replace(auth, now=lambda: utc_now() + INVITATION_TTL - timedelta(minutes=1))
+    late = replace(auth, now=lambda: utc_now() + INVITATION_TTL)
     assert await set_password(late, token, PASSWORD) == InvalidInvitation()
-    assert isinstance(await set_password(early, token, PASSWORD), Session)
+    assert isinstance(await set_password(early, token, PASSWORD), SignedInSession)
 
 
 async def test_who_has_a_password_is_not_invited(auth: Auth, school: str) -> None:
@@ -131,13 +139,17 @@ async def test_who_has_a_password_is_not_invited(auth: Auth, school: str) -> Non
     await set_password(auth, made["ada"], PASSWORD)
     assert set(await tokens(auth, school)) == {"ben"}
     # Nor when the password comes between the look and the write.
-    (ada,) = [user for who, user in (await people_of(auth, school)).items() if who == "ada"]
-    until = utc_now() + INVITATION_LIFE
-    assert not await auth.users.invitations.keep({ada.id: "hash"}, EVERYBODY, until)
+    (ada,) = [
+        user for who, user in (await users_by_local_part(auth, school)).items() if who == "ada"
+    ]
+    until = utc_now() + INVITATION_TTL
+    assert not await auth.users.invitations.save({ada.id: "hash"}, EVERYBODY, until)
     assert await auth.users.invitations.find("hash", utc_now()) is None
 
 
-async def test_only_the_hash_of_a_token_is_kept(auth: Auth, servers: Servers, school: str) -> None:
+async def test_only_the_hash_of_a_token_is_kept(
+    auth: Auth, servers: EmbeddedServers, school: str
+) -> None:
     token = (await tokens(auth, school))["ada"]
     client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "inviting"))
     async with client:
@@ -161,7 +173,7 @@ async def test_a_password_that_cannot_be_taken_leaves_the_token_as_it_was(
     with monkeypatch.context() as busy:
         busy.setattr("slotlock.auth.passwords.LONGEST_LINE", 0)
         assert isinstance(await set_password(auth, token, PASSWORD), TooManyAttempts)
-    assert isinstance(await set_password(auth, token, PASSWORD), Session)
+    assert isinstance(await set_password(auth, token, PASSWORD), SignedInSession)
 
 
 async def test_who_has_no_password_yet_is_told_what_a_wrong_one_is_told(
@@ -199,17 +211,17 @@ async def test_an_invitation_ends_when_its_person_gets_another_role(
 
 async def test_who_is_banned_is_not_invited_and_sets_no_password(auth: Auth, school: str) -> None:
     made = await tokens(auth, school)
-    ada = (await people_of(auth, school))["ada"]
+    ada = (await users_by_local_part(auth, school))["ada"]
     await people.ban(auth, ADMIN, ada.id, None)
     assert set(await tokens(auth, school)) == {"ben"}
     assert await set_password(auth, made["ada"], PASSWORD) == Banned()
     await people.unban(auth, ADMIN, ada.id)
-    assert isinstance(await set_password(auth, made["ada"], PASSWORD), Session)
+    assert isinstance(await set_password(auth, made["ada"], PASSWORD), SignedInSession)
 
 
 async def test_more_people_than_are_read_at_once_are_all_invited(auth: Auth) -> None:
     school = f"{secrets.token_hex(8)}.test"
-    await import_people(auth, class_of(school, 1_201, school), dry_run=False)
+    await import_users(auth, generated_user_csv(school, 1_201, school), dry_run=False)
     made = await tokens(auth, school)
     assert len(made) == len(set(made.values())) == 1_201
     assert set(await tokens(auth, f"no {school}")) == set()
@@ -218,8 +230,8 @@ async def test_more_people_than_are_read_at_once_are_all_invited(auth: Auth) -> 
 @pytest.mark.parametrize("what", ["session", "role"])
 async def test_no_more_are_invited_for_an_organiser_who_no_longer_is(auth: Auth, what: str) -> None:
     school = f"{secrets.token_hex(8)}.test"
-    await import_people(auth, class_of(school, BATCH + 1, school), dry_run=False)
-    organiser = await identify(auth, f"Bearer {await sign_in(auth, Role.ORGANIZER)}")
+    await import_users(auth, generated_user_csv(school, BATCH_SIZE + 1, school), dry_run=False)
+    organiser = await authenticate(auth, f"Bearer {await sign_in_new_user(auth, Role.ORGANIZER)}")
     assert organiser is not None
     made = invite(auth, school, (Role.MEMBER,), organiser)
     first = await anext(made)
@@ -227,9 +239,9 @@ async def test_no_more_are_invited_for_an_organiser_who_no_longer_is(auth: Auth,
         await end_session(auth, organiser.user_id, organiser.session_id)
     else:
         await auth.users.set_role(await email_of(auth, organiser), Role.MEMBER, None, utc_now())
-    assert len({first.token} | {each.token async for each in made}) == BATCH
+    assert len({first.token} | {each.token async for each in made}) == BATCH_SIZE
 
 
 async def email_of(auth: Auth, caller: Caller) -> str:
     """The address of who asks."""
-    return (await auth.users.by_ids([caller.user_id]))[caller.user_id].email
+    return (await auth.users.find_many([caller.user_id]))[caller.user_id].email

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.auth import accounts
 from slotlock.auth.accounts import InvalidCredentials, TooManyAttempts
 from slotlock.auth.auth import Auth
-from slotlock.auth.identity import identify
+from slotlock.auth.identity import authenticate
 from slotlock.auth.sessions import (
     InvalidSession,
-    Session,
+    SignedInSession,
     end_session,
     open_session,
     refresh_session,
@@ -22,21 +22,21 @@ from slotlock.auth.sessions import (
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Role, User
 from slotlock.domain.refusals import InvalidInput
-from tests.support.people import auth_on
+from tests.support.people import auth_for_database
 from tests.support.processes import database_url
 
 PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
-async def auth(servers: Servers) -> AsyncIterator[Auth]:
-    async with auth_on(database_url(servers, "sessions")) as opened:
+async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
+    async with auth_for_database(database_url(servers, "sessions")) as opened:
         yield opened
 
 
 @pytest.fixture
-async def other_process(servers: Servers) -> AsyncIterator[Auth]:
-    async with auth_on(database_url(servers, "sessions")) as opened:
+async def other_process(servers: EmbeddedServers) -> AsyncIterator[Auth]:
+    async with auth_for_database(database_url(servers, "sessions")) as opened:
         yield opened
 
 
@@ -48,14 +48,14 @@ async def user(auth: Auth) -> User:
     return created
 
 
-async def role_of(auth: Auth, session: Session) -> Role:
-    caller = await identify(auth, f"Bearer {session.access_token}")
+async def role_of(auth: Auth, session: SignedInSession) -> Role:
+    caller = await authenticate(auth, f"Bearer {session.access_token}")
     assert caller is not None
     assert caller.user_id == session.user.id
     return caller.role
 
 
-async def has_ended(auth: Auth, session: Session) -> bool:
+async def has_ended(auth: Auth, session: SignedInSession) -> bool:
     try:
         await role_of(auth, session)
     except BadTokenError:
@@ -73,7 +73,7 @@ async def test_a_new_role_reaches_open_sessions(
     for session in sessions:
         assert await role_of(auth, session) is Role.ORGANIZER
         refreshed = await refresh_session(auth, session.refresh_token)
-        assert isinstance(refreshed, Session)
+        assert isinstance(refreshed, SignedInSession)
         assert await role_of(auth, refreshed) is Role.ORGANIZER
 
 
@@ -100,7 +100,7 @@ async def test_of_twenty_refreshes_at_once_at_most_one_succeeds_and_the_family_e
     outcomes = await asyncio.gather(
         *(refresh_session(room, session.refresh_token) for room in [auth, other_process] * 10)
     )
-    won = [outcome for outcome in outcomes if isinstance(outcome, Session)]
+    won = [outcome for outcome in outcomes if isinstance(outcome, SignedInSession)]
     assert len(won) <= 1
     assert outcomes.count(InvalidSession()) == 20 - len(won)
     for ended in (session, *won):
@@ -115,7 +115,7 @@ async def test_an_ended_session_is_over_at_once_where_it_ended_and_elsewhere(
     session = await open_session(auth, user)
     for room in (auth, other_process):
         assert await role_of(room, session) is Role.MEMBER
-    caller = await identify(auth, f"Bearer {session.access_token}")
+    caller = await authenticate(auth, f"Bearer {session.access_token}")
     assert caller is not None
     await end_session(auth, user.id, caller.session_id)
     assert await has_ended(auth, session)
@@ -127,7 +127,7 @@ async def test_many_sign_in_at_once_each_to_a_session_of_their_own(auth: Auth, u
         *(accounts.login(auth, user.email, PASSWORD) for _ in range(10)),
         *(accounts.login(auth, user.email, PASSWORD + "?") for _ in range(10)),
     )
-    sessions = [outcome for outcome in outcomes[:10] if isinstance(outcome, Session)]
+    sessions = [outcome for outcome in outcomes[:10] if isinstance(outcome, SignedInSession)]
     assert len({session.refresh_token for session in sessions}) == 10
     assert list(outcomes[10:]) == [InvalidCredentials()] * 10
 
@@ -143,12 +143,12 @@ async def test_a_line_that_is_too_long_is_told_to_come_back(
 
 
 async def test_of_many_who_register_one_address_at_once_one_gets_it(auth: Auth) -> None:
-    await auth.users.prepare()
+    await auth.users.create_indexes()
     email = f"{secrets.token_hex(8)}@slotlock.test"
     outcomes = await asyncio.gather(
         *(accounts.register(auth, "Ada", email, PASSWORD) for _ in range(8))
     )
-    assert sum(isinstance(outcome, Session) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, SignedInSession) for outcome in outcomes) == 1
     assert outcomes.count(accounts.EmailTaken(email)) == 7
 
 
@@ -157,6 +157,8 @@ async def test_a_password_too_long_to_be_anyones_costs_no_hash(
 ) -> None:
     monkeypatch.setattr("slotlock.auth.passwords._CONTEXT", None)
     for long in ("x" * 129, "\U0001f511" * 129, "x" * 60_000):
-        assert await accounts.login(auth, user.email, long) == InvalidCredentials(guessed=False)
+        assert await accounts.login(auth, user.email, long) == InvalidCredentials(
+            counts_as_guess=False
+        )
         refused = await accounts.register(auth, "Eve", "eve@slotlock.test", long)
         assert isinstance(refused, InvalidInput)

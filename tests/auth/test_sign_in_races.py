@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from pymongo.asynchronous.client_session import AsyncClientSession
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.auth.auth import Auth
-from slotlock.auth.identity import identify
-from slotlock.auth.sessions import InvalidSession, Session, open_session, refresh_session
+from slotlock.auth.identity import authenticate
+from slotlock.auth.sessions import InvalidSession, SignedInSession, open_session, refresh_session
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.people import Caller, Role, User, UserId
 from slotlock.stores import password_changes, sessions
-from slotlock.stores.sessions import Sessions
-from tests.support.people import auth_on, somebody
+from slotlock.stores.sessions import SessionRepository
+from tests.support.people import auth_for_database, insert_user
 from tests.support.processes import database_url
 
 ORGANISER = UserId("a" * 24)
@@ -23,22 +23,22 @@ OLD, NEW = "the hash of the old password", "the hash of the new password"
 
 
 @pytest.fixture
-async def auth(servers: Servers) -> AsyncIterator[Auth]:
-    async with auth_on(database_url(servers, "sign_in_races")) as opened:
-        await opened.sessions.prepare()
+async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
+    async with auth_for_database(database_url(servers, "sign_in_races")) as opened:
+        await opened.sessions.create_indexes()
         yield opened
 
 
-async def caller_of(auth: Auth, session: Session) -> Caller | None:
+async def caller_of(auth: Auth, session: SignedInSession) -> Caller | None:
     """Who comes with the session's access token; None when it is refused."""
     try:
-        return await identify(auth, f"Bearer {session.access_token}")
+        return await authenticate(auth, f"Bearer {session.access_token}")
     except BadTokenError:
         return None
 
 
 async def change_password(auth: Auth, user: User, own: Caller) -> None:
-    changed = await auth.users.password_changes.change(user.id, own.session_id, OLD, NEW)
+    changed = await auth.users.password_writer.update(user.id, own.session_id, OLD, NEW)
     assert changed is not None
 
 
@@ -61,11 +61,13 @@ class Paused:
         self.go = go = asyncio.Event()
         monkeypatch.setattr(sessions, "MOST_SESSIONS", 0)
 
-        async def late(self: Sessions, user_id: UserId, session: AsyncClientSession) -> None:
+        async def late(
+            self: SessionRepository, user_id: UserId, session: AsyncClientSession
+        ) -> None:
             reached.set()
             await go.wait()
 
-        monkeypatch.setattr(Sessions, "_end_oldest", late)
+        monkeypatch.setattr(SessionRepository, "_end_oldest", late)
 
 
 def without_turns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +80,7 @@ def without_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def telling_of_turns(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Set as soon as somebody tries to take a turn."""
-    tried, take_turn = asyncio.Event(), sessions.take_turn
+    tried, take_turn = asyncio.Event(), sessions.serialize_user_sessions
 
     async def told(*arguments: Any) -> int:
         tried.set()
@@ -91,9 +93,9 @@ def telling_of_turns(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
 async def staged(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
-) -> tuple[User, Caller, asyncio.Task[Session], Paused]:
+) -> tuple[User, Caller, asyncio.Task[SignedInSession], Paused]:
     """An organiser with a session, who is in the middle of opening a second one."""
-    user = await somebody(auth, Role.ORGANIZER, OLD)
+    user = await insert_user(auth, Role.ORGANIZER, OLD)
     own = await caller_of(auth, await open_session(auth, user, OLD))
     assert own is not None
     paused = Paused(monkeypatch)
@@ -138,7 +140,7 @@ async def test_control_without_turns_a_sign_in_under_way_slips_through(
 async def test_who_looked_before_and_signs_in_after_does_not_slip_through(
     auth: Auth, act: Act
 ) -> None:
-    user = await somebody(auth, Role.ORGANIZER, OLD)
+    user = await insert_user(auth, Role.ORGANIZER, OLD)
     own = await caller_of(auth, await open_session(auth, user, OLD))
     assert own is not None
     await act(auth, user, own)
@@ -150,7 +152,7 @@ async def test_a_person_has_at_most_a_hundred_sessions_and_loses_the_oldest(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "MOST_SESSIONS", 3)
-    user = await somebody(auth)
+    user = await insert_user(auth)
     opened = [await open_session(auth, user) for _ in range(4)]
     at_once = await asyncio.gather(*(open_session(auth, user) for _ in range(6)))
     assert [await caller_of(auth, session) for session in opened] == [None] * 4

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from slotlock.auth.sessions import open_session
-from slotlock.auth.tokens import MAX_LENGTH, BadTokenError, Tokens
-from tests.support.client import Client, Json
-from tests.support.people import auth_on, somebody
+from slotlock.auth.tokens import MAX_TOKEN_LENGTH, BadTokenError, TokenSigner
+from tests.support.client import GraphQLTestClient, Json
+from tests.support.people import auth_for_database, insert_user
 from tests.support.processes import SECRET, AppProcess
 
 ODD: list[Any] = [
@@ -49,7 +49,7 @@ def good_claims() -> Json:
 
 def is_refused(text: str) -> bool:
     try:
-        Tokens([SECRET]).verify("access", text)
+        TokenSigner([SECRET]).verify("access", text)
     except BadTokenError:
         return True
     return False
@@ -108,7 +108,7 @@ def test_a_header_that_asks_for_more_than_we_know_is_refused(more: Json) -> None
 
 
 def test_a_token_that_is_too_long_is_not_even_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    long = signed(HEADER, {**good_claims(), "more": "x" * MAX_LENGTH})
+    long = signed(HEADER, {**good_claims(), "more": "x" * MAX_TOKEN_LENGTH})
     monkeypatch.setattr("slotlock.auth.tokens.jwt", None)
     assert is_refused(long)
     assert is_refused("\u00e9" * 20)
@@ -118,13 +118,13 @@ def test_a_token_that_is_too_long_is_not_even_read(monkeypatch: pytest.MonkeyPat
 async def test_an_odd_token_of_an_open_session_is_unauthenticated_and_logs_no_error(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    async with auth_on(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        session = await open_session(auth, await somebody(auth))
-    token = Tokens([SECRET]).verify("access", session.access_token)
+    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        session = await open_session(auth, await insert_user(auth))
+    token = TokenSigner([SECRET]).verify("access", session.access_token)
     good = {**good_claims(), "sub": token.user_id, "sid": token.session_id}
     before = app.log.count(" ERROR ")
-    client = Client(http, app.url, signed(HEADER, good))
-    assert await client.ask("{ me { id } }") is not None
+    client = GraphQLTestClient(http, app.url, signed(HEADER, good))
+    assert await client.execute("{ me { id } }") is not None
     for claim in ("sub", "sid", "jti", "exp"):
         for odd in ODD:
             client.token = signed(HEADER, {**good, claim: odd})

@@ -6,18 +6,18 @@ from typing import Any
 
 from bson import ObjectId
 
-from bench.soak.keys import check_keys, key_hash, key_id
-from bench.soak.ledger import Act, Ledger, Send, Telling
-from bench.soak.lines import check_turns
-from bench.soak.promises import check_origins, check_promises
-from bench.soak.records import Record, ended_record, flaw, live_records
-from bench.soak.tickets import check_line, check_tickets
+from bench.soak.keys import check_keys, key_hash, record_id
+from bench.soak.ledger import ClientOperation, RunLog, SentRequest, TicketObservation
+from bench.soak.lines import check_waitlist_order
+from bench.soak.promises import check_acknowledged, check_origins
+from bench.soak.records import BookingRecord, ended_record, history_problem, live_records
+from bench.soak.tickets import check_queue_is_empty, check_tickets
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SLOT, ANNA, BEN = (str(ObjectId()) for _ in range(3))
 
 
-def booking(made: str = "booked", **more: Any) -> Record:
+def booking(made: str = "booked", **more: Any) -> BookingRecord:
     """Anna's live booking of a second ago, unless it says otherwise."""
     entry = {"at": NOW, "by": ObjectId(ANNA), "do": made, "to": "confirmed"}
     kept = {"id": ObjectId(), "user": ObjectId(ANNA), "log": [entry], **more}
@@ -25,32 +25,32 @@ def booking(made: str = "booked", **more: Any) -> Record:
     return record
 
 
-def answered(key: str | None, *outcomes: tuple[str, dict[str, Any]]) -> Act:
+def answered(key: str | None, *outcomes: tuple[str, dict[str, Any]]) -> ClientOperation:
     """An act of Anna's that was sent once for each of the answers, one after the other."""
-    act = Act("book", ANNA, "", {}, "", key, ((SLOT, ANNA),))
+    act = ClientOperation("book", ANNA, "", {}, "", key, ((SLOT, ANNA),))
     for place, (outcome, answer) in enumerate(outcomes):
         began = NOW.timestamp() + place
-        act.sends.append(Send(began, began + 0.5, outcome, answer))
+        act.requests.append(SentRequest(began, began + 0.5, outcome, answer))
     return act
 
 
-def told(record: Record) -> dict[str, Any]:
+def told(record: BookingRecord) -> dict[str, Any]:
     """The answer that tells of a booking."""
-    return {"booking": {"id": f"booking_{record.slot}{record.id}"}}
+    return {"booking": {"id": f"booking_{record.slot_id}{record.id}"}}
 
 
 def test_a_booking_that_was_acknowledged_and_is_gone_is_seen() -> None:
-    ledger, record = Ledger(), booking()
-    ledger.acts.append(answered(None, ("Booked", told(record))))
-    check_promises(ledger, {record.id: record}, set())
+    ledger, record = RunLog(), booking()
+    ledger.operations.append(answered(None, ("Booked", told(record))))
+    check_acknowledged(ledger, {record.id: record}, set())
     assert not ledger.violations
-    check_promises(ledger, {}, set())
+    check_acknowledged(ledger, {}, set())
     assert ledger.violations["acknowledged"] == 1
 
 
 def test_a_second_booking_of_one_act_is_seen() -> None:
-    ledger, one, other = Ledger(), booking(), booking()
-    ledger.acts.append(answered("a key", ("lost", {}), ("Booked", told(one))))
+    ledger, one, other = RunLog(), booking(), booking()
+    ledger.operations.append(answered("a key", ("lost", {}), ("Booked", told(one))))
     check_origins(ledger, {one.id: one})
     assert not ledger.violations
     check_origins(ledger, {one.id: one, other.id: other})
@@ -61,8 +61,8 @@ def test_a_part_of_a_set_of_slots_is_seen() -> None:
     one, other = booking(), booking(user=ObjectId(BEN))
     act = answered(None, ("lost", {}))
     act.name, act.claims = "bookAll", ((SLOT, ANNA), (SLOT, BEN))
-    ledger = Ledger()
-    ledger.acts.append(act)
+    ledger = RunLog()
+    ledger.operations.append(act)
     check_origins(ledger, {one.id: one, other.id: other})
     assert not ledger.violations
     check_origins(ledger, {one.id: one})
@@ -70,38 +70,40 @@ def test_a_part_of_a_set_of_slots_is_seen() -> None:
 
 
 def test_another_answer_under_one_key_is_seen() -> None:
-    ledger, one, other = Ledger(), booking(), booking()
+    ledger, one, other = RunLog(), booking(), booking()
     act = answered("a key", ("Booked", told(one)), ("Booked", told(other)), ("SlotFull", {}))
-    ledger.acts.append(act)
-    check_keys(ledger, kept={key_id(act)})
+    ledger.operations.append(act)
+    check_keys(ledger, record_ids={record_id(act)})
     assert ledger.violations == {"answers differ": 1, "refused after it was done": 1}
 
 
 def test_whoever_is_served_before_their_turn_is_seen() -> None:
-    ledger = Ledger()
+    ledger = RunLog()
     early, late = (NOW - timedelta(minutes=minutes) for minutes in (9, 5))
     later = booking("promoted", waited=late)
     waiting = [{"id": ObjectId(), "user": ObjectId(BEN), "at": early}]
     slot = {"_id": ObjectId(SLOT), "waiting": waiting}
-    check_turns(ledger, [slot], [later], [])
+    check_waitlist_order(ledger, [slot], [later], [])
     assert ledger.violations["order"] == 1
 
 
 def test_a_log_that_is_not_whole_is_seen() -> None:
-    assert flaw(booking()) is None
-    assert flaw(booking("confirmed")) == "begins with confirmed to confirmed"
+    assert history_problem(booking()) is None
+    assert history_problem(booking("confirmed")) == "begins with confirmed to confirmed"
     gone = {"_id": ObjectId(), "slot": ObjectId(SLOT), "user": ObjectId(ANNA)}
     entry = {"at": NOW, "by": ObjectId(ANNA), "do": "booked", "to": "confirmed"}
-    assert flaw(ended_record({**gone, "log": [entry]})) == "ended and is confirmed"
+    assert history_problem(ended_record({**gone, "log": [entry]})) == "ended and is confirmed"
 
 
-def request(*words: str) -> Act:
+def request(*words: str) -> ClientOperation:
     """A request of Anna's under a key, sent a second apart: given a ticket, or as the words say."""
-    act = Act("request", ANNA, "", {"input": {"hold": False}}, "", "a key", ((SLOT, ANNA),))
+    act = ClientOperation(
+        "request", ANNA, "", {"input": {"hold": False}}, "", "a key", ((SLOT, ANNA),)
+    )
     for place, word in enumerate(words):
         began = NOW.timestamp() + place
         answer = {"id": TICKET} if word == "Ticket" else {}
-        act.sends.append(Send(began, began + 0.5, word, answer))
+        act.requests.append(SentRequest(began, began + 0.5, word, answer))
     return act
 
 
@@ -109,32 +111,37 @@ HASHED = key_hash(request())
 TICKET = f"ticket_{SLOT}{ANNA}{HASHED}{'0' * 16}{'1' * 11}"
 
 
-def saying(said: Record | str, at: float, ticket: str = TICKET) -> Telling:
+def saying(said: BookingRecord | str, at: float, ticket: str = TICKET) -> TicketObservation:
     """A ticket so many seconds after the beginning: its booking, a status or a refusal's name."""
     known: dict[str, Any] = {"id": ticket, "status": "ANSWERED"}
-    if isinstance(said, Record):
+    if isinstance(said, BookingRecord):
         known["outcome"] = {"__typename": "Booked", **told(said)}
     elif said in ("QUEUED", "LOST", "SET_ASIDE"):
         known["status"] = said
     else:
         known["outcome"] = {"__typename": said}
     began = NOW.timestamp() + at
-    return Telling(began, began + 0.1, known)
+    return TicketObservation(began, began + 0.1, known)
 
 
 def broken(
-    act: Act, *tellings: Telling, kept: Record | str | None = None, there: Sequence[Record] = ()
+    act: ClientOperation,
+    *tellings: TicketObservation,
+    kept: BookingRecord | str | None = None,
+    there: Sequence[BookingRecord] = (),
 ) -> set[str]:
     """Which promises are broken when a request was told this, and that is in the database.
 
     Redis lost everything in the second second.
     """
-    ledger, answers = Ledger(), dict[str, tuple[str, str | None]]()
-    ledger.acts.append(act)
-    ledger.tellings += tellings
-    ledger.losses.append((NOW.timestamp() + 1, NOW.timestamp() + 2))
+    ledger, answers = RunLog(), dict[str, tuple[str, str | None]]()
+    ledger.operations.append(act)
+    ledger.ticket_observations += tellings
+    ledger.redis_losses.append((NOW.timestamp() + 1, NOW.timestamp() + 2))
     if kept is not None:
-        answers[key_id(act)] = ("Booked", kept.id) if isinstance(kept, Record) else (kept, None)
+        answers[record_id(act)] = (
+            ("Booked", kept.id) if isinstance(kept, BookingRecord) else (kept, None)
+        )
     check_tickets(ledger, {record.id: record for record in there}, answers)
     return set(ledger.violations)
 
@@ -197,35 +204,35 @@ def test_a_lost_ticket_that_was_granted_unasked_is_seen() -> None:
 
 def test_a_ticket_that_was_lost_while_redis_lost_nothing_is_seen() -> None:
     late = request("nobody was there", "nobody was there", "nobody was there", "Ticket")
-    del late.sends[:3]
+    del late.requests[:3]
     assert broken(late, saying("LOST", 5), kept="RequestLost") == {"ticket lost in vain"}
     early = saying("LOST", 0.2)
     assert broken(request("Ticket"), early, kept="RequestLost") == {"ticket lost in vain"}
 
 
 def test_one_booking_for_two_tickets_is_seen() -> None:
-    made, ledger = booking(), Ledger()
+    made, ledger = booking(), RunLog()
     other = TICKET.replace(HASHED, HASHED[::-1])
-    ledger.tellings += [saying(made, 1), saying(made, 2, other)]
+    ledger.ticket_observations += [saying(made, 1), saying(made, 2, other)]
     check_tickets(ledger, {made.id: made}, {})
     assert ledger.violations["tickets share a booking"] == 1
 
 
 def test_a_booking_by_ticket_comes_from_its_ticket_only() -> None:
-    made, ledger = booking(), Ledger()
-    ledger.acts.append(request("lost", "Ticket"))
-    ledger.tellings.append(saying(made, 2))
+    made, ledger = booking(), RunLog()
+    ledger.operations.append(request("lost", "Ticket"))
+    ledger.ticket_observations.append(saying(made, 2))
     check_origins(ledger, {made.id: made})
     assert not ledger.violations
-    ledger.tellings = [saying("SlotFull", 2)]
+    ledger.ticket_observations = [saying("SlotFull", 2)]
     check_origins(ledger, {made.id: made})
     assert ledger.violations["from nowhere"] == 1
 
 
 def test_what_is_left_in_line_is_seen() -> None:
-    ledger, gone = Ledger(), {"requests": 0, "tickets": 0, "aside": 0}
-    check_line(ledger, gone)
+    ledger, gone = RunLog(), {"requests": 0, "tickets": 0, "aside": 0}
+    check_queue_is_empty(ledger, gone)
     assert not ledger.violations
     for kind in gone:
-        check_line(ledger, {**gone, kind: 1})
+        check_queue_is_empty(ledger, {**gone, kind: 1})
     assert ledger.violations == {"left in line": 3}

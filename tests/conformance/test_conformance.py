@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from conformance import cop
-from conformance.__main__ import audited
-from conformance.fuzz.config import FIELDS, KINDS, config
+from conformance.__main__ import audit_row
+from conformance.fuzz.config import FIELD_ID_KINDS, ID_KINDS, config
 from conformance.fuzz.judging import judge
-from conformance.fuzz.run import ENDING
-from conformance.table import Row, table
-from slotlock.api.embedded import Servers
-from slotlock.graphql.schema import executable
-from tests.support.processes import app_process, environment
+from conformance.fuzz.run import SIGN_OUT_MUTATIONS
+from conformance.table import Row, format_table
+from slotlock.api.embedded import EmbeddedServers
+from slotlock.graphql.schema import executable_schema
+from tests.support.processes import app_environment, app_process
 
 DEV = (sys.executable, "-m", "slotlock", "dev")
 
@@ -30,7 +30,7 @@ def error(code: str) -> dict[str, Any]:
 
 
 def test_the_table_names_every_failure_and_counts_the_rest_as_passed() -> None:
-    text = table([Row("one", 3), Row("two", 3, ("this", "that"))])
+    text = format_table([Row("one", 3), Row("two", 3, ("this", "that"))])
     assert "3/3" in text
     assert "1/3" in text
     assert "this" in text
@@ -39,7 +39,7 @@ def test_the_table_names_every_failure_and_counts_the_rest_as_passed() -> None:
 
 
 def test_a_check_that_looked_at_nothing_is_not_passed() -> None:
-    assert not Row("nothing", 0).good
+    assert not Row("nothing", 0).is_ok
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_an_answer_to_what_nobody_may_ask_is_no_failure() -> None:
 
 
 def test_every_argument_that_takes_an_id_is_given_some_that_are_there() -> None:
-    seeds = {name: [f"{name} 1"] for name in {*KINDS.values(), *FIELDS.values()}}
-    read = tomllib.loads(config(executable, seeds, {"slots": "a cursor"}))
+    seeds = {name: [f"{name} 1"] for name in {*ID_KINDS.values(), *FIELD_ID_KINDS.values()}}
+    read = tomllib.loads(config(executable_schema, seeds, {"slots": "a cursor"}))
     assert {
         "*.slot.id",
         "*.bookSlots.input.claims[*].slotId",
@@ -80,19 +80,19 @@ def test_every_argument_that_takes_an_id_is_given_some_that_are_there() -> None:
 
 
 def test_whom_the_fuzzing_signs_out_it_knows_by_fields_of_the_schema() -> None:
-    assert executable.mutation_type is not None
-    assert set(ENDING) <= set(executable.mutation_type.fields)
+    assert executable_schema.mutation_type is not None
+    assert set(SIGN_OUT_MUTATIONS) <= set(executable_schema.mutation_type.fields)
 
 
 @pytest.mark.parametrize(("total", "good"), [(61, True), (60, False), (0, False)])
 def test_fewer_audits_than_there_are_are_no_pass(total: int, good: bool) -> None:
-    assert audited({"total": total, "failures": []}).good is good
+    assert audit_row({"total": total, "failures": []}).is_ok is good
 
 
 def test_the_probes_see_what_the_development_profile_shows(
-    servers: Servers, tmp_path: Path
+    servers: EmbeddedServers, tmp_path: Path
 ) -> None:
-    settings = {**environment(servers, "probed"), "SLOTLOCK_DATA_DIR": str(tmp_path / "data")}
+    settings = {**app_environment(servers, "probed"), "SLOTLOCK_DATA_DIR": str(tmp_path / "data")}
     with app_process(settings, tmp_path, DEV) as app:
         found = cop.findings(app.url + "/graphql")
     assert {"introspection", "detect_graphiql", "get_method_support", "field_suggestions"} <= set(

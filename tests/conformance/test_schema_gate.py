@@ -34,7 +34,7 @@ def test_what_breaks_clients_is_not_written(
 ) -> None:
     new = OLD.replace(*change)
     assert new != OLD
-    assert schema.write(committed, new, breaking=False) == 1
+    assert schema.write_schema(committed, new, breaking=False) == 1
     assert committed.read_text() == OLD
     assert "breaking: " in capsys.readouterr().out
 
@@ -43,7 +43,7 @@ def test_what_breaks_clients_is_written_when_told_to_and_is_named(
     committed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = OLD.replace(" place: String", "")
-    assert schema.write(committed, new, breaking=True) == 0
+    assert schema.write_schema(committed, new, breaking=True) == 0
     assert committed.read_text() == new
     assert "breaking: Field Slot.place was removed." in capsys.readouterr().out
 
@@ -52,7 +52,7 @@ def test_what_may_surprise_clients_is_named_and_written(
     committed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = OLD.replace("COURSE", "COURSE RESOURCE")
-    assert schema.write(committed, new, breaking=False) == 0
+    assert schema.write_schema(committed, new, breaking=False) == 0
     assert committed.read_text() == new
     assert "dangerous: " in capsys.readouterr().out
 
@@ -61,15 +61,18 @@ def test_what_is_only_added_or_deprecated_is_written_without_a_word(
     committed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = OLD.replace("place: String", 'place: String @deprecated(reason: "room") room: String')
-    assert schema.write(committed, new, breaking=False) == 0
+    assert schema.write_schema(committed, new, breaking=False) == 0
     assert committed.read_text() == new
     assert capsys.readouterr().out == ""
 
 
 def test_there_is_no_comparing_with_a_commit_that_is_not_there() -> None:
     with pytest.raises(schema.NoBaseError):
-        schema.committed("no-such-commit")
+        schema.committed_schema("no-such-commit")
 
 
 def test_the_code_breaks_no_client_of_the_committed_schema() -> None:
-    assert schema.changes(schema.COMMITTED.read_text(), schema.printed()).breaking == ()
+    assert (
+        schema.compare_schemas(schema.SCHEMA_FILE.read_text(), schema.current_schema()).breaking
+        == ()
+    )

@@ -12,22 +12,22 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.desk import booked, booking, campaigns, keeping, sweeping, waitlist
-from slotlock.desk.desk import Desk
+from slotlock.desk.desk import Services
 from slotlock.domain.bookings import BookingId, SlotId
-from slotlock.domain.campaigns import CampaignKept
+from slotlock.domain.campaigns import CampaignSaved
 from slotlock.domain.keeping import SlotDraft
 from slotlock.domain.meetings import Meeting, first_overlap
-from slotlock.domain.outcomes import SlotKept
+from slotlock.domain.outcomes import SlotSaved
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.slots import SlotKind
 from slotlock.domain.terms import CampaignId, GroupLimit
-from slotlock.domain.timetables import Timetable, Weekday, Weekly
+from slotlock.domain.timetables import Timetable, Weekday, WeeklyMeeting
 from slotlock.stores import writes
 from tests.support.acts import MORNING
-from tests.support.desks import House, open_house
-from tests.support.truth import assert_slot_whole, log_of
+from tests.support.desks import ServicePair, open_service_pair
+from tests.support.truth import assert_valid_slot, booking_history
 
 Json = dict[str, Any]
 Act = Coroutine[Any, Any, Any]
@@ -36,21 +36,21 @@ STEPS, SEEDS = 120, 3 + int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
 CLASSES = (("5a", "grade:5"), ("5a", "grade:5"), ("5a", "grade:6"), ("5b", "grade:5"), ("5b",))
 ORGANISER = UserId("e" * 24)
 HOUR = timedelta(hours=1)
-EVERY_DAY = tuple(Weekly(day, MORNING.time(), (MORNING + HOUR).time()) for day in Weekday)
+EVERY_DAY = tuple(WeeklyMeeting(day, MORNING.time(), (MORNING + HOUR).time()) for day in Weekday)
 
 
 @pytest.fixture(scope="module")
-def house(servers: Servers) -> Iterator[House]:
+def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
     """Two desks on a database of their own, and five people of two classes."""
-    with open_house(servers, "campaign_limits") as opened:
+    with open_service_pair(servers, "campaign_limits") as opened:
         yield opened
 
 
 class Rush:
     """Two campaigns with four slots each, some of which overlap, and what people do there."""
 
-    def __init__(self, house: House, seed: int) -> None:
-        house.begin_anew()
+    def __init__(self, house: ServicePair, seed: int) -> None:
+        house.reset()
         self.house, self.random = house, random.Random(seed)
         self.told: Counter[str] = Counter()
         for number, groups in enumerate(CLASSES):
@@ -69,15 +69,15 @@ class Rush:
 
     def set_groups(self, number: int, groups: tuple[str, ...]) -> None:
         """Let one of the people have these groups."""
-        person = {"_id": ObjectId(self.house.people[number].user_id)}
-        self.house.truth["users"].update_one(person, {"$set": {"groups": list(groups)}})
+        person = {"_id": ObjectId(self.house.callers[number].user_id)}
+        self.house.database["users"].update_one(person, {"$set": {"groups": list(groups)}})
 
     def campaign(self, **rules: Any) -> CampaignId:
         """A campaign that is open for days."""
         times = {"opens_at": MORNING, "closes_at": MORNING + timedelta(days=9)}
         fields = {"published": True, **times, **rules}
-        made = self.run(campaigns.create(self.house.desks[0], "A campaign", fields, ORGANISER))
-        assert isinstance(made, CampaignKept)
+        made = self.run(campaigns.create(self.house.services[0], "A campaign", fields, ORGANISER))
+        assert isinstance(made, CampaignSaved)
         return made.campaign.id
 
     def slot(self, number: int, campaign_id: CampaignId) -> SlotId:
@@ -94,27 +94,27 @@ class Rush:
             location=None,
             kind=SlotKind.COURSE,
             published=True,
-            offer_minutes=10 if number == 2 else None,
+            waitlist_offer_minutes=10 if number == 2 else None,
             timetable=None if number else course,
         )
-        kept = self.run(keeping.create(self.house.desks[0], draft, ORGANISER, campaign_id))
-        assert isinstance(kept, SlotKept)
+        kept = self.run(keeping.create(self.house.services[0], draft, ORGANISER, campaign_id))
+        assert isinstance(kept, SlotSaved)
         return kept.slot.id
 
     def step(self) -> None:
         """Some acts at once, often several of one person; or time, or an organiser, or a sweep."""
         choice = self.random.random()
         if choice < 0.06:
-            self.house.clock.jump(timedelta(minutes=self.random.choice((1, 6, 12))))
+            self.house.clock.advance(timedelta(minutes=self.random.choice((1, 6, 12))))
         elif choice < 0.1:
-            self.run(sweeping.sweep(self.house.desks[0]))
+            self.run(sweeping.sweep(self.house.services[0]))
         elif choice < 0.14:
             self.set_groups(self.random.randrange(5), self.random.choice(CLASSES))
         elif choice < 0.22:
             changes = {"published": self.random.random() < 0.7}
             self.run(
                 campaigns.edit(
-                    self.house.desks[1], self.random.choice(self.campaigns), changes, ORGANISER
+                    self.house.services[1], self.random.choice(self.campaigns), changes, ORGANISER
                 )
             )
         else:
@@ -122,30 +122,30 @@ class Rush:
 
     def together(self, size: int) -> None:
         """Some acts at once, by turns at both desks."""
-        one = self.random.choice(self.house.people[:5])
+        one = self.random.choice(self.house.callers[:5])
         people = [
-            self.random.choice((one, one, self.random.choice(self.house.people[:5])))
+            self.random.choice((one, one, self.random.choice(self.house.callers[:5])))
             for _ in range(size)
         ]
         if self.random.random() < 0.2:
-            self.house.lose_locks()
-        acts = [self.act(self.house.desks[n % 2], person) for n, person in enumerate(people)]
+            self.house.delete_locks()
+        acts = [self.act(self.house.services[n % 2], person) for n, person in enumerate(people)]
 
         async def all_of_them() -> list[Any]:
             return await asyncio.gather(*acts)
 
         self.told.update(type(outcome).__name__ for outcome in self.run(all_of_them()))
 
-    def act(self, desk: Desk, person: Caller) -> Act:
+    def act(self, desk: Services, person: Caller) -> Act:
         """Something that a person asks for."""
         slot_id, other = self.random.sample(self.slots, 2)
         wait_s = self.random.choice((0.0, 5.0))
-        wish = booking.Wish(self.random.random() < 0.3, wait_s)
+        wish = booking.BookingOptions(self.random.random() < 0.3, wait_s)
         live = self.live_of(person)
         verb = self.random.random()
         if live and verb < 0.35:
             here, booking_id = self.random.choice(live)
-            errand = booked.Errand(here, booking_id, person, wait_s)
+            errand = booked.BookingActionCommand(here, booking_id, person, wait_s)
             if verb < 0.15:
                 return booked.cancel(desk, errand)
             return (
@@ -162,7 +162,7 @@ class Rush:
 
     def live_of(self, person: Caller) -> list[tuple[SlotId, BookingId]]:
         """A person's bookings that take a place."""
-        found = self.house.truth["slots"].find({"bookings.user": ObjectId(person.user_id)})
+        found = self.house.database["slots"].find({"bookings.user": ObjectId(person.user_id)})
         return [
             (SlotId(str(slot["_id"])), BookingId(str(one["id"])))
             for slot in found
@@ -173,10 +173,10 @@ class Rush:
     def check(self) -> None:
         """What must be so after whatever was done."""
         now = self.house.clock.now
-        slots = list(self.house.truth["slots"].find())
+        slots = list(self.house.database["slots"].find())
         for slot in slots:
             assert_limits_of(slot, now)
-        for person in self.house.people:
+        for person in self.house.callers:
             theirs = [
                 slot
                 for slot in slots
@@ -189,7 +189,7 @@ class Rush:
 def assert_limits_of(slot: Json, now: datetime) -> None:
     """Capacity, groups, who may, and when."""
     terms = slot["campaign"]
-    assert_slot_whole({**slot, "waiting": []}, now)
+    assert_valid_slot({**slot, "waiting": []}, now)
     people = [one["user"] for one in (*slot["bookings"], *slot["waiting"])]
     assert len(set(people)) == len(people), f"twice: {slot}"
     counts = Counter(group for one in slot["bookings"] for group in one.get("groups", ()))
@@ -199,7 +199,7 @@ def assert_limits_of(slot: Json, now: datetime) -> None:
         assert not over, f"too many of {over}: {slot}"
     for one in slot["bookings"]:
         assert all(set(groups) & set(one.get("groups", ())) for groups in terms["eligible"]), one
-        assert terms["opensAt"] <= log_of(one)[0].at < terms["closesAt"], one
+        assert terms["opensAt"] <= booking_history(one)[0].at < terms["closesAt"], one
 
 
 def assert_limits_on(slots: list[Json]) -> None:
@@ -228,7 +228,7 @@ def play(rush: Rush, steps: int, *, hurried: bool = False) -> None:
 
 
 @pytest.mark.timeout(7200 if "SLOTLOCK_CAMPAIGN" in os.environ else 120)
-def test_whatever_people_do_the_limits_of_campaigns_hold(house: House) -> None:
+def test_whatever_people_do_the_limits_of_campaigns_hold(house: ServicePair) -> None:
     told: Counter[str] = Counter()
     for seed in range(SEEDS):
         rush = Rush(house, seed)
@@ -240,7 +240,7 @@ def test_whatever_people_do_the_limits_of_campaigns_hold(house: House) -> None:
 
 
 def test_control_of_the_rush_without_pages_somebody_has_too_much(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    house: ServicePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writes, "turned_pages", lambda *_: iter(()))
     with pytest.raises(AssertionError, match=r"too many: |overlap: "):

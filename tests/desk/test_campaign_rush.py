@@ -10,12 +10,19 @@ from typing import Any
 
 import pytest
 
-from tests.support.campaigns import BOOK, BOOK_ALL, MOVE, books, campaign, change
-from tests.support.client import Json, in_hours
-from tests.support.desk import Person
+from tests.support.campaigns import (
+    BOOK_SEVERAL_WITH_REFUSALS,
+    BOOK_WITH_REFUSAL,
+    MOVE_WITH_REFUSAL,
+    book_with_refusal,
+    create_campaign,
+    update_campaign,
+)
+from tests.support.client import Json, hours_from_now
+from tests.support.desk import BookingClient
 from tests.support.processes import AppProcess
-from tests.support.stage import Scene, scene_on
-from tests.support.volley import volley
+from tests.support.stage import Deployment, open_deployment
+from tests.support.volley import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 PEOPLE, SLOTS, BASKETS = 24, 10, 15
@@ -23,9 +30,9 @@ PATIENT = {"waitMs": 20_000}
 
 
 @pytest.fixture
-async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Scene]:
+async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
     """A scene beside two processes that lack nothing."""
-    async with scene_on(two_apps[0].environment, logs, people=PEOPLE) as scene:
+    async with open_deployment(two_apps[0].environment, logs, member_count=PEOPLE) as scene:
         yield scene
 
 
@@ -43,28 +50,28 @@ class Asked:
         return str(self.outcome["__typename"])
 
 
-async def asks_until_it_opens(person: Person, slot_id: str) -> list[Asked]:
+async def asks_until_it_opens(person: BookingClient, slot_id: str) -> list[Asked]:
     """Ask again and again, as somebody does who wants to be the first."""
     asked: list[Asked] = []
     while not asked or asked[-1].name in ("NotYetOpen", "Locked"):
         sent = datetime.now(UTC)
-        outcome = await books(person, slot_id)
+        outcome = await book_with_refusal(person, slot_id)
         asked.append(Asked(sent, datetime.now(UTC), outcome))
     return asked
 
 
-async def opening(scene: Scene, apps: Sequence[AppProcess]) -> tuple[datetime, list[Asked]]:
+async def opening(scene: Deployment, apps: Sequence[AppProcess]) -> tuple[datetime, list[Asked]]:
     """All that is asked of a campaign that opens at a fraction of a second, and when that was."""
-    organiser = scene.organiser(apps[0])
-    campaign_id = await campaign(organiser, opensAt=in_hours(1))
+    organiser = scene.organizer(apps[0])
+    campaign_id = await create_campaign(organiser, opensAt=hours_from_now(1))
     places = {"campaignId": campaign_id, "capacity": PEOPLE}
-    slot_ids = [await scene.slot(apps[0], **places) for _ in range(2)]
+    slot_ids = [await scene.add_slot(apps[0], **places) for _ in range(2)]
     opens = datetime.now(UTC).replace(microsecond=500_000) + timedelta(seconds=2)
-    await change(organiser, campaign_id, opensAt=opens.isoformat())
-    people = [scene.person(apps[n % len(apps)], n) for n in range(PEOPLE)]
+    await update_campaign(organiser, campaign_id, opensAt=opens.isoformat())
+    people = [scene.client(apps[n % len(apps)], n) for n in range(PEOPLE)]
     rush = [asks_until_it_opens(person, slot_ids[n % 2]) for n, person in enumerate(people)]
     asked = [each for one in await asyncio.gather(*rush) for each in one]
-    assert sum(len(scene.live(slot_id)) for slot_id in slot_ids) == PEOPLE
+    assert sum(len(scene.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == PEOPLE
     return opens, asked
 
 
@@ -82,7 +89,7 @@ def too_late(opens: datetime, asked: Sequence[Asked]) -> int:
 
 
 async def test_nothing_is_booked_before_the_opening_and_nobody_is_refused_from_it_on(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     opens, asked = await opening(scene, two_apps)
     early = [each for each in asked if each.answered < opens]
@@ -90,22 +97,28 @@ async def test_nothing_is_booked_before_the_opening_and_nobody_is_refused_from_i
     assert (too_early(opens, asked), too_late(opens, asked)) == (0, 0)
 
 
-async def test_control_opened_by_a_job_people_are_refused_after_the_opening(scene: Scene) -> None:
+async def test_control_opened_by_a_job_people_are_refused_after_the_opening(
+    scene: Deployment,
+) -> None:
     opens, asked = await opening(scene, [scene.app("opening")])
     assert too_early(opens, asked) == 0
     assert too_late(opens, asked) > 0
 
 
-async def test_control_opened_ahead_by_a_job_people_book_before_the_opening(scene: Scene) -> None:
+async def test_control_opened_ahead_by_a_job_people_book_before_the_opening(
+    scene: Deployment,
+) -> None:
     opens, asked = await opening(scene, [scene.app("not-before")])
     assert too_early(opens, asked) > 0
 
 
-async def in_campaign(scene: Scene, app: AppProcess, size: int = SLOTS, **rules: Any) -> list[str]:
+async def in_campaign(
+    scene: Deployment, app: AppProcess, size: int = SLOTS, **rules: Any
+) -> list[str]:
     """Slots of a new campaign, one after the other, with places for all."""
-    campaign_id = await campaign(scene.organiser(app), **rules)
+    campaign_id = await create_campaign(scene.organizer(app), **rules)
     return [
-        await scene.slot(
+        await scene.add_slot(
             app,
             campaignId=campaign_id,
             capacity=PEOPLE,
@@ -117,53 +130,67 @@ async def in_campaign(scene: Scene, app: AppProcess, size: int = SLOTS, **rules:
 
 
 async def at_once(
-    scene: Scene, apps: Sequence[AppProcess], asked: Sequence[tuple[int, str, Json]]
+    scene: Deployment, apps: Sequence[AppProcess], asked: Sequence[tuple[int, str, Json]]
 ) -> Counter[str]:
     """How often people are answered what, all at once, by turns at the processes."""
     shots = [
-        (apps[n % len(apps)].url, scene.crowd.members[who], query, {"input": {**wish, **PATIENT}})
+        (
+            apps[n % len(apps)].url,
+            scene.user_tokens.members[who],
+            query,
+            {"input": {**wish, **PATIENT}},
+        )
         for n, (who, query, wish) in enumerate(asked)
     ]
-    return Counter(outcome["__typename"] for outcome in await volley(shots))
+    return Counter(outcome["__typename"] for outcome in await send_simultaneously(shots))
 
 
 @pytest.mark.parametrize("most", [SLOTS, 3])
 async def test_who_wants_ten_slots_at_once_and_waits_gets_as_many_as_may_be(
-    scene: Scene, two_apps: Pair, most: int
+    scene: Deployment, two_apps: Pair, most: int
 ) -> None:
     slot_ids = await in_campaign(scene, two_apps[0], maxBookings=most, forbidOverlap=True)
-    told = await at_once(scene, two_apps, [(0, BOOK, {"slotId": id_}) for id_ in slot_ids])
+    told = await at_once(
+        scene, two_apps, [(0, BOOK_WITH_REFUSAL, {"slotId": id_}) for id_ in slot_ids]
+    )
     assert told == Counter(Booked=most, LimitReached=SLOTS - most)
-    assert sum(len(scene.live(slot_id)) for slot_id in slot_ids) == most
+    assert sum(len(scene.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == most
 
 
 async def test_when_a_class_wants_all_slots_at_once_and_waits_nobody_is_told_to_come_again(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     slot_ids = await in_campaign(scene, two_apps[0], maxBookings=3, forbidOverlap=True)
-    asked = [(who, BOOK, {"slotId": id_}) for who in range(8) for id_ in slot_ids]
+    asked = [(who, BOOK_WITH_REFUSAL, {"slotId": id_}) for who in range(8) for id_ in slot_ids]
     told = await at_once(scene, two_apps, asked)
     assert told == Counter(Booked=8 * 3, LimitReached=8 * (SLOTS - 3))
 
 
 async def test_who_wants_several_baskets_at_once_and_waits_gets_all_of_them(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     slot_ids = await in_campaign(scene, two_apps[0], 2 * BASKETS, forbidOverlap=True)
     baskets = [slot_ids[n : n + 2] for n in range(0, 2 * BASKETS, 2)]
-    asked = [(0, BOOK_ALL, {"claims": [{"slotId": id_} for id_ in each]}) for each in baskets]
+    asked = [
+        (0, BOOK_SEVERAL_WITH_REFUSALS, {"claims": [{"slotId": id_} for id_ in each]})
+        for each in baskets
+    ]
     assert await at_once(scene, two_apps, asked) == Counter(AllBooked=BASKETS)
 
 
 async def test_who_moves_several_bookings_at_once_and_waits_moves_all_of_them(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     slot_ids = await in_campaign(scene, two_apps[0], 2 * BASKETS, forbidOverlap=True)
-    ada = scene.person(two_apps[0], 0)
-    old = [(await books(ada, slot_id))["booking"]["id"] for slot_id in slot_ids[:BASKETS]]
+    ada = scene.client(two_apps[0], 0)
+    old = [
+        (await book_with_refusal(ada, slot_id))["booking"]["id"] for slot_id in slot_ids[:BASKETS]
+    ]
     asked = [
-        (0, MOVE, {"bookingId": booking_id, "slotId": slot_id})
+        (0, MOVE_WITH_REFUSAL, {"bookingId": booking_id, "slotId": slot_id})
         for booking_id, slot_id in zip(old, slot_ids[BASKETS:], strict=True)
     ]
     assert await at_once(scene, two_apps, asked) == Counter(BookingMoved=BASKETS)
-    assert [len(scene.live(slot_id)) for slot_id in slot_ids] == [0] * BASKETS + [1] * BASKETS
+    assert [len(scene.consistent_booking_ids(slot_id)) for slot_id in slot_ids] == [0] * BASKETS + [
+        1
+    ] * BASKETS

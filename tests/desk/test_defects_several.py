@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from tests.support.client import Json
-from tests.support.dorm import MEMBERS, dorms, play
-from tests.support.processes import AppProcess, environment
-from tests.support.stage import Scene, killed_at, lock_key, scene_on
-from tests.support.teams import Person as Member
+from tests.support.dorm import USERS_PER_DORM, create_bed_races, run_rounds
+from tests.support.processes import AppProcess, app_environment
+from tests.support.stage import Deployment, kill_at_pause, lock_key, open_deployment
+from tests.support.teams import TeamClient as Member
 
 Pair = tuple[AppProcess, AppProcess]
 CAMPAIGN = int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
@@ -21,9 +21,9 @@ KILL_EVERY_S = 4.0
 
 
 @pytest.fixture
-async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Scene]:
+async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
     """A scene beside two processes that lack nothing."""
-    async with scene_on(two_apps[0].environment, logs) as scene:
+    async with open_deployment(two_apps[0].environment, logs) as scene:
         yield scene
 
 
@@ -35,102 +35,106 @@ def claims(slot_ids: Sequence[str], user_ids: Sequence[str] = ()) -> list[Json]:
     return [{"slotId": slot_id, "userId": user_id} for slot_id, user_id in pairs]
 
 
-async def killed_while_booking_two(scene: Scene, point: str, off: str) -> list[int]:
+async def killed_while_booking_two(scene: Deployment, point: str, off: str) -> list[int]:
     """Ada's process dies while she books two places: how many bookings each slot has."""
-    doomed, stage = scene.paused(point, off)
-    slot_ids = [await scene.slot(doomed) for _ in range(2)]
-    booking = scene.person(doomed, 0).book_all(*claims(slot_ids))
-    await killed_at(stage, doomed, booking)
-    return [len(scene.who(slot_id)) for slot_id in slot_ids]
+    doomed, stage = scene.paused_app(point, off)
+    slot_ids = [await scene.add_slot(doomed) for _ in range(2)]
+    booking = scene.client(doomed, 0).book_all(*claims(slot_ids))
+    await kill_at_pause(stage, doomed, booking)
+    return [len(scene.booking_ids(slot_id)) for slot_id in slot_ids]
 
 
-async def test_killed_before_two_places_are_booked_none_is(scene: Scene) -> None:
+async def test_killed_before_two_places_are_booked_none_is(scene: Deployment) -> None:
     assert await killed_while_booking_two(scene, "transaction", "") == [0, 0]
 
 
-async def test_killed_after_two_places_were_booked_both_are(scene: Scene) -> None:
+async def test_killed_after_two_places_were_booked_both_are(scene: Deployment) -> None:
     assert await killed_while_booking_two(scene, "release", "") == [1, 1]
 
 
-async def test_control_without_all_or_none_one_of_two_places_is_booked(scene: Scene) -> None:
+async def test_control_without_all_or_none_one_of_two_places_is_booked(scene: Deployment) -> None:
     assert await killed_while_booking_two(scene, "between", "all-or-none") == [1, 0]
 
 
-async def one_is_full(scene: Scene, point: str, off: str) -> tuple[str, list[int]]:
+async def one_is_full(scene: Deployment, point: str, off: str) -> tuple[str, list[int]]:
     """Ada is about to book two places when Ben gets the second: what she is told, and bookings."""
-    slow, stage = scene.paused(point, off)
-    slot_ids = sorted([await scene.slot(slow) for _ in range(2)])
-    adas = asyncio.create_task(scene.person(slow, 0).book_all(*claims(slot_ids)))
+    slow, stage = scene.paused_app(point, off)
+    slot_ids = sorted([await scene.add_slot(slow) for _ in range(2)])
+    adas = asyncio.create_task(scene.client(slow, 0).book_all(*claims(slot_ids)))
     await asyncio.to_thread(stage.wait_until_reached)
     scene.redis.delete(*map(lock_key, slot_ids))
-    assert (await scene.person(slow, 1).wish(slot_ids[1]))["__typename"] == "Booked"
-    stage.go()
+    assert (await scene.client(slow, 1).book_slot(slot_ids[1]))["__typename"] == "Booked"
+    stage.resume()
     told = (await adas)["__typename"]
-    return told, [len(scene.who(slot_id)) for slot_id in slot_ids]
+    return told, [len(scene.booking_ids(slot_id)) for slot_id in slot_ids]
 
 
-async def test_when_one_of_two_places_is_gone_the_other_is_not_booked(scene: Scene) -> None:
+async def test_when_one_of_two_places_is_gone_the_other_is_not_booked(scene: Deployment) -> None:
     assert await one_is_full(scene, "commit", "") == ("ClaimsRefused", [0, 1])
 
 
 async def test_control_without_all_or_none_the_other_place_is_booked_all_the_same(
-    scene: Scene,
+    scene: Deployment,
 ) -> None:
     told, bookings = await one_is_full(scene, "commit", "all-or-none")
     assert told != "AllBooked"
     assert bookings == [1, 1]
 
 
-async def two_members_choose(scene: Scene, off: str) -> tuple[set[str], int]:
+async def two_members_choose(scene: Deployment, off: str) -> tuple[set[str], int]:
     """Two members choose two beds each for their team of two at once: the answers, and beds."""
-    slow, stage = scene.paused("commit", off)
+    slow, stage = scene.paused_app("commit", off)
     app = scene.app(off) if off else slow
-    choice = f"beds of {stage.name}"
-    beds = [await scene.slot(app, choice=choice) for _ in range(4)]
-    ada, ben = scene.people(app, 2)
-    ids = [await ada.id(), await ben.id()]
-    emails = [await each.ask("{ me { email } }") for each in (ada, ben)]
+    choice = f"beds of {stage.key}"
+    beds = [await scene.add_slot(app, choice=choice) for _ in range(4)]
+    ada, ben = scene.clients(app, 2)
+    ids = [await ada.fetch_user_id(), await ben.fetch_user_id()]
+    emails = [await each.execute("{ me { email } }") for each in (ada, ben)]
     one, other = (
         Member(person, id_, me["email"])
         for person, id_, me in zip((ada, ben), ids, emails, strict=True)
     )
-    await one.bring_in(await one.create_team(), other)
-    adas = asyncio.create_task(scene.person(slow, 0).book_all(*claims(beds[:2], ids)))
+    await one.add_members(await one.create_team(), other)
+    adas = asyncio.create_task(scene.client(slow, 0).book_all(*claims(beds[:2], ids)))
     await asyncio.to_thread(stage.wait_until_reached)
     bens = await ben.book_all(*claims(beds[2:], ids))
-    stage.go()
+    stage.resume()
     told = {(await adas)["__typename"], bens["__typename"]}
-    return told, sum(len(scene.who(bed)) for bed in beds)
+    return told, sum(len(scene.booking_ids(bed)) for bed in beds)
 
 
-async def test_two_members_who_choose_at_once_get_two_beds_for_two(scene: Scene) -> None:
+async def test_two_members_who_choose_at_once_get_two_beds_for_two(scene: Deployment) -> None:
     assert await two_members_choose(scene, "") == ({"AllBooked", "ClaimsRefused"}, 2)
 
 
-async def test_control_without_pages_two_people_end_up_with_four_beds(scene: Scene) -> None:
+async def test_control_without_pages_two_people_end_up_with_four_beds(scene: Deployment) -> None:
     assert await two_members_choose(scene, "pages") == ({"AllBooked"}, 4)
 
 
 async def test_two_teams_who_grab_overlapping_beds_100_times_never_have_some_of_them(
     two_apps: Pair, logs: Path
 ) -> None:
-    async with scene_on(two_apps[0].environment, logs, people=5 * MEMBERS) as scene:
-        await play(await dorms(scene, list(two_apps), 5), rounds=100)
+    async with open_deployment(
+        two_apps[0].environment, logs, member_count=5 * USERS_PER_DORM
+    ) as scene:
+        await run_rounds(await create_bed_races(scene, list(two_apps), 5), rounds=100)
 
 
 @pytest.mark.skipif(not CAMPAIGN, reason="SLOTLOCK_CAMPAIGN says how many rounds")
 @pytest.mark.timeout(7200)
 async def test_two_teams_whose_processes_are_killed_meanwhile_never_have_some_of_the_beds(
-    servers: Servers, logs: Path
+    servers: EmbeddedServers, logs: Path
 ) -> None:
-    async with scene_on(environment(servers, "campaign"), logs, people=5 * MEMBERS) as scene:
+    async with open_deployment(
+        app_environment(servers, "campaign"), logs, member_count=5 * USERS_PER_DORM
+    ) as scene:
         apps = [scene.app(), scene.app()]
         killing = asyncio.create_task(kill_and_restart(scene, apps))
-        await play(await dorms(scene, apps, 5), CAMPAIGN)
+        await run_rounds(await create_bed_races(scene, apps, 5), CAMPAIGN)
         killing.cancel()
 
 
-async def kill_and_restart(scene: Scene, apps: list[AppProcess]) -> None:
+async def kill_and_restart(scene: Deployment, apps: list[AppProcess]) -> None:
     """Kill one process or the other, again and again, and start another in its place."""
     while True:
         await asyncio.sleep(random.uniform(0.5, KILL_EVERY_S))

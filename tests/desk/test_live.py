@@ -9,49 +9,58 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from slotlock.auth.tokens import Token, new_token_id
+from slotlock.auth.tokens import TokenClaims, new_token_id
 from slotlock.desk.desk import utc_now
-from tests.support.client import WATCH, Client, Json, Socket, http_client, socket
-from tests.support.people import Crowd, auth_on
+from tests.support.client import (
+    WATCH_AVAILABILITY,
+    GraphQLTestClient,
+    Json,
+    WebSocketTestClient,
+    http_client,
+    open_websocket,
+)
+from tests.support.people import UserTokens, auth_for_database
 from tests.support.processes import AppProcess
-from tests.support.stage import variant
+from tests.support.stage import app_variant
 
 Pair = tuple[AppProcess, AppProcess]
 
 
-async def states_until_full(watcher: Socket) -> list[Json]:
+async def states_until_full(watcher: WebSocketTestClient) -> list[Json]:
     """The states a watcher is told, up to the one without places."""
-    told = [await watcher.next()]
+    told = [await watcher.next_result()]
     while told[-1]["remaining"]:
-        told.append(await watcher.next())
+        told.append(await watcher.next_result())
     return told
 
 
 async def test_a_watcher_is_told_the_present_and_then_every_newer_state_across_processes(
-    two_apps: Pair, crowd: Crowd
+    two_apps: Pair, crowd: UserTokens
 ) -> None:
     here, there = two_apps
-    async with http_client() as http, socket(here) as watcher:
-        slot = await Client(http, here.url, crowd.organiser).create_slot(capacity=3)
-        await watcher.subscribe("1", WATCH, slots=[slot["id"]])
-        first = await watcher.next()
+    async with http_client() as http, open_websocket(here) as watcher:
+        slot = await GraphQLTestClient(http, here.url, crowd.organizer).create_slot(capacity=3)
+        await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
+        first = await watcher.next_result()
         assert (first["slotId"], first["version"], first["remaining"]) == (slot["id"], 1, 3)
         for booked, token in enumerate(crowd.members[:3], start=1):
-            await Client(http, there.url, token).book(slot["id"])
-            state = await watcher.next()
+            await GraphQLTestClient(http, there.url, token).book(slot["id"])
+            state = await watcher.next_result()
             assert (state["version"], state["remaining"]) == (1 + booked, 3 - booked)
         assert state["isBooked"]
 
 
 async def test_versions_only_grow_while_many_book_at_both_processes(
-    two_apps: Pair, crowd: Crowd
+    two_apps: Pair, crowd: UserTokens
 ) -> None:
-    async with http_client() as http, socket(two_apps[0]) as watcher:
-        slot = await Client(http, two_apps[0].url, crowd.organiser).create_slot(capacity=40)
-        await watcher.subscribe("1", WATCH, slots=[slot["id"]])
+    async with http_client() as http, open_websocket(two_apps[0]) as watcher:
+        slot = await GraphQLTestClient(http, two_apps[0].url, crowd.organizer).create_slot(
+            capacity=40
+        )
+        await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
 
         async def insist(number: int, token: str) -> None:
-            person = Client(http, two_apps[number % 2].url, token)
+            person = GraphQLTestClient(http, two_apps[number % 2].url, token)
             while (await person.book(slot["id"]))["__typename"] == "Locked":
                 await asyncio.sleep(0)
 
@@ -64,82 +73,84 @@ async def test_versions_only_grow_while_many_book_at_both_processes(
     assert all(state["remaining"] == 41 - state["version"] for state in told)
 
 
-async def test_edits_and_calling_off_reach_watchers_too(two_apps: Pair, crowd: Crowd) -> None:
-    async with http_client() as http, socket(two_apps[0]) as watcher:
-        organiser = Client(http, two_apps[1].url, crowd.organiser)
+async def test_edits_and_calling_off_reach_watchers_too(two_apps: Pair, crowd: UserTokens) -> None:
+    async with http_client() as http, open_websocket(two_apps[0]) as watcher:
+        organiser = GraphQLTestClient(http, two_apps[1].url, crowd.organizer)
         slot = await organiser.create_slot(capacity=1)
-        await watcher.subscribe("1", WATCH, slots=[slot["id"]])
-        await watcher.next()
+        await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
+        await watcher.next_result()
         edit = "mutation($id: ID!) { updateSlot(input: {slotId: $id, capacity: 7}) { __typename } }"
-        await organiser.ask(edit, id=slot["id"])
-        assert (await watcher.next())["remaining"] == 7
+        await organiser.execute(edit, id=slot["id"])
+        assert (await watcher.next_result())["remaining"] == 7
         off = "mutation($id: ID!) { cancelSlot(slotId: $id) { __typename } }"
-        await organiser.ask(off, id=slot["id"])
-        assert (await watcher.next())["status"] == "CANCELLED"
+        await organiser.execute(off, id=slot["id"])
+        assert (await watcher.next_result())["status"] == "CANCELLED"
 
 
 async def test_several_slots_on_one_subscription_each_start_with_their_present(
-    two_apps: Pair, crowd: Crowd
+    two_apps: Pair, crowd: UserTokens
 ) -> None:
-    async with http_client() as http, socket(two_apps[0]) as watcher:
-        organiser = Client(http, two_apps[0].url, crowd.organiser)
+    async with http_client() as http, open_websocket(two_apps[0]) as watcher:
+        organiser = GraphQLTestClient(http, two_apps[0].url, crowd.organizer)
         ids = {(await organiser.create_slot(capacity=n))["id"]: n for n in (1, 2, 3)}
-        await watcher.subscribe("1", WATCH, slots=[*ids, *ids])
-        told = [await watcher.next() for _ in ids]
+        await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[*ids, *ids])
+        told = [await watcher.next_result() for _ in ids]
     assert {state["slotId"]: state["capacity"] for state in told} == ids
 
 
 @contextmanager
 def deaf(apps: Pair, logs: Path) -> Iterator[AppProcess]:
     """A process whose bookings nobody hears announced."""
-    with variant(apps[0].environment, logs / "deaf", off="announcements") as app:
+    with app_variant(apps[0].environment, logs / "deaf", without_guards="announcements") as app:
         yield app
 
 
-async def test_a_lost_announcement_is_healed(two_apps: Pair, crowd: Crowd, logs: Path) -> None:
+async def test_a_lost_announcement_is_healed(two_apps: Pair, crowd: UserTokens, logs: Path) -> None:
     with deaf(two_apps, logs) as silent:
-        async with http_client() as http, socket(two_apps[0]) as watcher:
-            slot = await Client(http, two_apps[0].url, crowd.organiser).create_slot(capacity=1)
-            await watcher.subscribe("1", WATCH, slots=[slot["id"]])
-            await watcher.next()
-            await Client(http, silent.url, crowd.members[0]).book(slot["id"])
-            state = await watcher.next()
+        async with http_client() as http, open_websocket(two_apps[0]) as watcher:
+            slot = await GraphQLTestClient(http, two_apps[0].url, crowd.organizer).create_slot(
+                capacity=1
+            )
+            await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
+            await watcher.next_result()
+            await GraphQLTestClient(http, silent.url, crowd.members[0]).book(slot["id"])
+            state = await watcher.next_result()
             assert (state["version"], state["remaining"]) == (2, 0)
             healed = await http.get(two_apps[0].url + "/metrics")
             assert "slotlock_availability_healed_total 0.0" not in healed.text
 
 
 async def test_a_slot_that_is_not_there_or_not_yet_published_cannot_be_watched(
-    two_apps: Pair, crowd: Crowd
+    two_apps: Pair, crowd: UserTokens
 ) -> None:
-    async with http_client() as http, socket(two_apps[0]) as watcher:
-        organiser = Client(http, two_apps[0].url, crowd.organiser)
+    async with http_client() as http, open_websocket(two_apps[0]) as watcher:
+        organiser = GraphQLTestClient(http, two_apps[0].url, crowd.organizer)
         draft = await organiser.create_slot(draft=True)
         for wanted in ([draft["id"]], ["slot_" + "0" * 24], ["nonsense"], [], ["x"] * 101):
-            await watcher.subscribe("1", WATCH, slots=wanted)
+            await watcher.subscribe("1", WATCH_AVAILABILITY, slots=wanted)
             message = await watcher.receive()
             assert message["type"] == "error"
             assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
 
 
 @pytest.fixture
-async def short_lived(two_apps: Pair, crowd: Crowd) -> str:
+async def short_lived(two_apps: Pair, crowd: UserTokens) -> str:
     """An access token that ends in a moment."""
-    async with auth_on(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
+    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
         token = auth.tokens.verify("access", crowd.members[0])
         now = utc_now()
         ends = now + timedelta(seconds=1.5)
-        short = Token(token.user_id, token.session_id, new_token_id(), ends)
+        short = TokenClaims(token.user_id, token.session_id, new_token_id(), ends)
         return auth.tokens.sign("access", short, now)
 
 
 async def test_a_socket_ends_when_its_token_does(
-    two_apps: Pair, crowd: Crowd, short_lived: str
+    two_apps: Pair, crowd: UserTokens, short_lived: str
 ) -> None:
-    async with http_client() as http, socket(two_apps[0], short_lived) as watcher:
-        slot = await Client(http, two_apps[0].url, crowd.organiser).create_slot()
-        await watcher.subscribe("1", WATCH, slots=[slot["id"]])
-        await watcher.next()
+    async with http_client() as http, open_websocket(two_apps[0], short_lived) as watcher:
+        slot = await GraphQLTestClient(http, two_apps[0].url, crowd.organizer).create_slot()
+        await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
+        await watcher.next_result()
         with pytest.raises(ConnectionClosed) as closed:
             await watcher.receive()
     assert closed.value.rcvd is not None

@@ -7,19 +7,26 @@ from typing import Any
 
 import pytest
 
-from slotlock.api.embedded import Servers
-from tests.support.campaigns import campaign
-from tests.support.desk import wait_for
+from slotlock.api.embedded import EmbeddedServers
+from tests.support.campaigns import create_campaign
+from tests.support.desk import poll_until
 from tests.support.poison import (
-    POISON,
-    innocent,
-    served_but_for_the_poisoned_one,
-    until_counted,
-    with_a_poisoned_one,
+    POISON_INDEX,
+    enqueue_with_poison,
+    wait_for_dead_letter_metric,
+    wait_until_only_poison_failed,
+    without_poison,
 )
 from tests.support.processes import AppProcess
-from tests.support.queue_scenes import Hall, InLine, heard, open_hall, stand, watching
-from tests.support.stage import Scene, scene_on
+from tests.support.queue_scenes import (
+    IsolatedQueue,
+    QueuedUsers,
+    enqueue_users,
+    expect_status,
+    open_isolated_queue,
+    watch_ticket,
+)
+from tests.support.stage import Deployment, open_deployment
 
 NO_REQUESTS: list[dict[Any, Any]] = [
     {"x": "y"},
@@ -33,104 +40,106 @@ NO_REQUESTS: list[dict[Any, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def hall(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
+def hall(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IsolatedQueue]:
     """Where they stand in line."""
-    with open_hall(servers, tmp_path_factory.mktemp("hall"), "queue_poison") as hall:
+    with open_isolated_queue(servers, tmp_path_factory.mktemp("hall"), "queue_poison") as hall:
         yield hall
 
 
 @pytest.fixture
-async def scene(hall: Hall, logs: Path) -> AsyncIterator[Scene]:
+async def scene(hall: IsolatedQueue, logs: Path) -> AsyncIterator[Deployment]:
     """People, and an empty Redis."""
-    async with scene_on(hall.environment, logs, people=4) as scene:
+    async with open_deployment(hall.environment, logs, member_count=4) as scene:
         scene.redis.flushall()
         yield scene
 
 
 async def test_what_is_no_request_is_set_aside_and_those_in_line_are_served(
-    scene: Scene, hall: Hall
+    scene: Deployment, hall: IsolatedQueue
 ) -> None:
-    line = await stand(scene, hall.front, size=2, places=3)
-    line.put_back(NO_REQUESTS)
-    await line.arrive(scene.person(hall.front, 2))
+    line = await enqueue_users(scene, hall.frontend, user_count=2, capacity=3)
+    line.redeliver(NO_REQUESTS)
+    await line.enqueue(scene.client(hall.frontend, 2))
     scene.worker()
-    await line.assert_served("Booked", "Booked", "Booked")
-    await line.until_empty()
-    await until_counted(hall, line.partition, len(NO_REQUESTS))
+    await line.assert_results("Booked", "Booked", "Booked")
+    await line.wait_until_empty()
+    await wait_for_dead_letter_metric(hall, line.partition, len(NO_REQUESTS))
 
 
 async def test_a_request_that_always_fails_is_set_aside_and_its_neighbours_are_served(
-    scene: Scene, hall: Hall
+    scene: Deployment, hall: IsolatedQueue
 ) -> None:
-    line = await with_a_poisoned_one(scene, hall.front)
-    async with watching(line, POISON) as watcher:
+    line = await enqueue_with_poison(scene, hall.frontend)
+    async with watch_ticket(line, POISON_INDEX) as watcher:
         scene.worker("holds-raise")
-        await served_but_for_the_poisoned_one(line)
-        await heard(watcher, "SET_ASIDE")
-    assert (await line.ask_again(POISON, hold=True))["status"] == "SET_ASIDE"
-    await until_counted(hall, line.partition, 1)
+        await wait_until_only_poison_failed(line)
+        await expect_status(watcher, "SET_ASIDE")
+    assert (await line.resend(POISON_INDEX, hold=True))["status"] == "SET_ASIDE"
+    await wait_for_dead_letter_metric(hall, line.partition, 1)
 
 
-async def replaced_whenever_they_die(line: InLine, off: str) -> int:
+async def replaced_whenever_they_die(line: QueuedUsers, off: str) -> int:
     """The poisoned one is the death of all who serve them, until they are set aside: how many."""
 
     async def look() -> dict[str, Any]:
-        return {"told": (await line.told())[POISON], "code": worker.process.poll()}
+        return {"told": (await line.result_names())[POISON_INDEX], "code": worker.process.poll()}
 
     for deaths in range(20):
-        worker = line.scene.worker(off)
-        seen = await wait_for(
+        worker = line.deployment.worker(off)
+        seen = await poll_until(
             look, lambda seen: seen["code"] is not None or seen["told"] != "QUEUED", "an end"
         )
         if seen["told"] != "QUEUED":
             return deaths
-        line.let_locks_run_out()
+        line.expire_locks()
     raise AssertionError("they die for ever")
 
 
 async def test_a_request_that_kills_who_serves_it_is_set_aside_and_its_neighbours_are_served(
-    scene: Scene, hall: Hall
+    scene: Deployment, hall: IsolatedQueue
 ) -> None:
-    line = await with_a_poisoned_one(scene, hall.front)
-    async with watching(line, POISON) as watcher:
+    line = await enqueue_with_poison(scene, hall.frontend)
+    async with watch_ticket(line, POISON_INDEX) as watcher:
         assert await replaced_whenever_they_die(line, "holds-kill") == 6
-        await served_but_for_the_poisoned_one(line)
-        await heard(watcher, "SET_ASIDE")
-    await until_counted(hall, line.partition, 1)
+        await wait_until_only_poison_failed(line)
+        await expect_status(watcher, "SET_ASIDE")
+    await wait_for_dead_letter_metric(hall, line.partition, 1)
 
 
 async def test_control_served_together_for_ever_a_killer_takes_its_neighbours_with_it(
-    scene: Scene, hall: Hall
+    scene: Deployment, hall: IsolatedQueue
 ) -> None:
-    line = await with_a_poisoned_one(scene, hall.front)
+    line = await enqueue_with_poison(scene, hall.frontend)
     assert await replaced_whenever_they_die(line, "holds-kill suspects") == 6
-    await line.until("SET_ASIDE", *innocent(line))
-    assert scene.live(line.slot_id) == set()
+    await line.wait_for_status("SET_ASIDE", *without_poison(line))
+    assert scene.consistent_booking_ids(line.slot_id) == set()
 
 
-async def with_a_page_that_is_turned(scene: Scene, front: AppProcess) -> InLine:
+async def with_a_page_that_is_turned(scene: Deployment, front: AppProcess) -> QueuedUsers:
     """People in line in a campaign that looks at their pages, with places for all."""
-    chosen = await campaign(scene.organiser(front), maxBookings=2)
-    slot_id = await scene.slot(front, capacity=4, campaignId=chosen)
-    line = InLine(scene, front, slot_id, [], [], [])
-    for person in scene.people(front, 4):
-        await line.arrive(person)
+    chosen = await create_campaign(scene.organizer(front), maxBookings=2)
+    slot_id = await scene.add_slot(front, capacity=4, campaignId=chosen)
+    line = QueuedUsers(scene, front, slot_id, [], [], [])
+    for person in scene.clients(front, 4):
+        await line.enqueue(person)
     return line
 
 
 async def test_one_whose_page_others_turn_holds_up_nobody_behind_them(
-    scene: Scene, hall: Hall
+    scene: Deployment, hall: IsolatedQueue
 ) -> None:
-    line = await with_a_page_that_is_turned(scene, hall.front)
+    line = await with_a_page_that_is_turned(scene, hall.frontend)
     scene.worker("page-turned")
-    await line.assert_served(*["Booked"] * 4)
-    await line.assert_in_order_of_arrival()
+    await line.assert_results(*["Booked"] * 4)
+    await line.assert_arrival_order()
 
 
 async def test_control_served_as_one_batch_for_ever_all_wait_for_the_one_page(
-    scene: Scene, hall: Hall
+    scene: Deployment, hall: IsolatedQueue
 ) -> None:
-    line = await with_a_page_that_is_turned(scene, hall.front)
+    line = await with_a_page_that_is_turned(scene, hall.frontend)
     _, tried = scene.paused_worker("retried", "page-turned smaller-batches")
     await asyncio.to_thread(tried.wait_until_reached)
-    assert await line.told() == ["QUEUED"] * 4
+    assert await line.result_names() == ["QUEUED"] * 4

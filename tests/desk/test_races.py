@@ -9,43 +9,45 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from slotlock.api.embedded import Servers
-from tests.support.client import Client, Json, http_client
-from tests.support.people import Crowd
+from slotlock.api.embedded import EmbeddedServers
+from tests.support.client import GraphQLTestClient, Json, http_client
+from tests.support.people import UserTokens
 from tests.support.processes import AppProcess
-from tests.support.stage import assert_whole, lock_key, slot_document, variant
-from tests.support.volley import MOST_LUCK, book_at_once
+from tests.support.stage import app_variant, assert_slot_consistent, lock_key, slot_document
+from tests.support.volley import MAX_LUCKY_RUNS, book_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 
 
 @pytest.fixture
-def redis(servers: Servers) -> Iterator[Redis]:
+def redis(servers: EmbeddedServers) -> Iterator[Redis]:
     """The Redis of the apps, looked at from outside."""
     with Redis.from_url(servers.redis_url) as client:
         yield client
 
 
-async def new_slot(apps: Pair, crowd: Crowd, capacity: int) -> str:
+async def new_slot(apps: Pair, crowd: UserTokens, capacity: int) -> str:
     """The id of a slot that nobody booked yet."""
     async with http_client() as http:
-        slot = await Client(http, apps[0].url, crowd.organiser).create_slot(capacity=capacity)
+        slot = await GraphQLTestClient(http, apps[0].url, crowd.organizer).create_slot(
+            capacity=capacity
+        )
         return str(slot["id"])
 
 
-async def rush(apps: Pair, crowd: Crowd, capacity: int) -> tuple[str, list[Json]]:
+async def rush(apps: Pair, crowd: UserTokens, capacity: int) -> tuple[str, list[Json]]:
     """Everyone books the same new slot in the same instant, by turns at both processes."""
     slot_id = await new_slot(apps, crowd, capacity)
-    return slot_id, await book_at_once([app.url for app in apps], crowd.members, slot_id)
+    return slot_id, await book_simultaneously([app.url for app in apps], crowd.members, slot_id)
 
 
-async def rush_until_served(apps: Pair, crowd: Crowd, capacity: int) -> tuple[str, list[Json]]:
+async def rush_until_served(apps: Pair, crowd: UserTokens, capacity: int) -> tuple[str, list[Json]]:
     """The same, and whoever was told `Locked` asks again until it is not so."""
     slot_id, outcomes = await rush(apps, crowd, capacity)
     urls = [app.url for app in apps]
     while again := [i for i, o in enumerate(outcomes) if o["__typename"] == "Locked"]:
         tokens = [crowd.members[i] for i in again]
-        for i, outcome in zip(again, await book_at_once(urls, tokens, slot_id), strict=True):
+        for i, outcome in zip(again, await book_simultaneously(urls, tokens, slot_id), strict=True):
             outcomes[i] = outcome
     return slot_id, outcomes
 
@@ -56,23 +58,23 @@ def counted(outcomes: list[Json]) -> Counter[str]:
 
 
 async def test_of_200_people_exactly_one_gets_the_only_place(
-    two_apps: Pair, crowd: Crowd, redis: Redis
+    two_apps: Pair, crowd: UserTokens, redis: Redis
 ) -> None:
     slot_id, outcomes = await rush(two_apps, crowd, capacity=1)
     counts = counted(outcomes)
     assert counts["Booked"] == 1
     assert counts["Locked"] + counts["SlotFull"] == 199
-    assert_whole(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
+    assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
     assert not redis.exists(lock_key(slot_id))
 
 
 async def test_of_200_people_exactly_10_get_the_10_places(
-    two_apps: Pair, crowd: Crowd, redis: Redis
+    two_apps: Pair, crowd: UserTokens, redis: Redis
 ) -> None:
     slot_id, outcomes = await rush_until_served(two_apps, crowd, capacity=10)
     assert counted(outcomes) == {"Booked": 10, "SlotFull": 190}
     document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
-    assert_whole(document, 10)
+    assert_slot_consistent(document, 10)
     told = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
     assert told == {str(booking["id"]) for booking in document["bookings"]}
     assert not redis.exists(lock_key(slot_id))
@@ -93,7 +95,9 @@ class Without:
 
     def __call__(self, guards: str) -> Pair:
         first, second = (
-            self._stack.enter_context(variant(self._environment, self._logs / name, off=guards))
+            self._stack.enter_context(
+                app_variant(self._environment, self._logs / name, without_guards=guards)
+            )
             for name in "ab"
         )
         return first, second
@@ -101,10 +105,10 @@ class Without:
 
 @pytest.mark.parametrize("capacity", [1, 10])
 async def test_control_without_lock_and_version_a_place_goes_to_several_people(
-    without: Without, crowd: Crowd, capacity: int
+    without: Without, crowd: UserTokens, capacity: int
 ) -> None:
     apps = without("lock version")
-    for _ in range(MOST_LUCK):
+    for _ in range(MAX_LUCKY_RUNS):
         slot_id, outcomes = await rush(apps, crowd, capacity)
         if counted(outcomes)["Booked"] > capacity:
             break
@@ -114,24 +118,26 @@ async def test_control_without_lock_and_version_a_place_goes_to_several_people(
 
 
 async def test_without_the_lock_the_version_alone_keeps_every_place_to_one_person(
-    without: Without, crowd: Crowd
+    without: Without, crowd: UserTokens
 ) -> None:
     apps = without("lock")
     slot_id, outcomes = await rush_until_served(apps, crowd, capacity=10)
     assert counted(outcomes) == {"Booked": 10, "SlotFull": 190}
-    assert_whole(slot_document(apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 10)
+    assert_slot_consistent(slot_document(apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 10)
 
 
 async def test_one_person_who_asks_200_times_at_once_gets_one_place(
-    two_apps: Pair, crowd: Crowd
+    two_apps: Pair, crowd: UserTokens
 ) -> None:
-    greedy = Crowd([crowd.members[0]] * 200, crowd.organiser)
+    greedy = UserTokens([crowd.members[0]] * 200, crowd.organizer)
     slot_id, outcomes = await rush_until_served(two_apps, greedy, capacity=10)
     assert counted(outcomes) == {"Booked": 1, "AlreadyBooked": 199}
-    assert_whole(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
+    assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
 
 
-async def test_places_given_back_and_taken_in_a_rush_add_up(two_apps: Pair, crowd: Crowd) -> None:
+async def test_places_given_back_and_taken_in_a_rush_add_up(
+    two_apps: Pair, crowd: UserTokens
+) -> None:
     slot_id, outcomes = await rush_until_served(two_apps, crowd, capacity=10)
     winners = [
         (token, outcome["booking"]["id"])
@@ -141,12 +147,12 @@ async def test_places_given_back_and_taken_in_a_rush_add_up(two_apps: Pair, crow
     async with http_client() as http:
 
         async def give_back(token: str, booking_id: str) -> None:
-            person = Client(http, two_apps[1].url, token)
+            person = GraphQLTestClient(http, two_apps[1].url, token)
             while (await person.cancel(booking_id))["__typename"] == "Locked":
                 await asyncio.sleep(0)
 
         async def book(app: AppProcess, token: str) -> int:
-            person = Client(http, app.url, token)
+            person = GraphQLTestClient(http, app.url, token)
             while (outcome := await person.book(slot_id))["__typename"] == "Locked":
                 await asyncio.sleep(0)
             return int(outcome["__typename"] == "Booked")
@@ -157,4 +163,4 @@ async def test_places_given_back_and_taken_in_a_rush_add_up(two_apps: Pair, crow
             asyncio.gather(*(book(two_apps[0], token) for token in others[:50])),
         )
     document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
-    assert_whole(document, 10 - len(gave) + sum(booked))
+    assert_slot_consistent(document, 10 - len(gave) + sum(booked))

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from tests.support.client import Json, slot_fields
+from tests.support.client import Json, slot_input
 from tests.support.processes import AppProcess
-from tests.support.series import CREATE as SERIES
-from tests.support.series import MONDAY, PUBLISH, UPDATE
-from tests.support.stage import Scene, scene_on
-from tests.support.volley import volley
+from tests.support.series import CREATE_SERIES as SERIES
+from tests.support.series import MONDAY_TIMES, PUBLISH_SERIES, UPDATE_SERIES
+from tests.support.stage import Deployment, open_deployment
+from tests.support.volley import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 CREATE = """mutation($input: CreateSlotInput!) { createSlot(input: $input) { __typename } }"""
@@ -23,9 +23,9 @@ ROUNDS = 8
 
 
 @pytest.fixture
-async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Scene]:
+async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
     """A scene beside two processes that lack nothing."""
-    async with scene_on(two_apps[0].environment, logs, people=0) as scene:
+    async with open_deployment(two_apps[0].environment, logs, member_count=0) as scene:
         yield scene
 
 
@@ -37,28 +37,28 @@ def room() -> str:
 def at(hour: float, **fields: Any) -> Json:
     """A slot of an hour on some day."""
     start, end = (f"2031-05-05T{int(h):02}:{int(h % 1 * 60):02}:00Z" for h in (hour, hour + 1))
-    return {**slot_fields(), "startTime": start, "endTime": end, **fields}
+    return {**slot_input(), "startTime": start, "endTime": end, **fields}
 
 
 async def at_once(
-    scene: Scene, apps: Sequence[AppProcess], asked: list[tuple[str, Json]]
+    scene: Deployment, apps: Sequence[AppProcess], asked: list[tuple[str, Json]]
 ) -> Counter[str]:
     """How often the organiser is answered what, by turns at the processes."""
     shots = [
-        (apps[n % len(apps)].url, scene.crowd.organiser, query, given)
+        (apps[n % len(apps)].url, scene.user_tokens.organizer, query, given)
         for n, (query, given) in enumerate(asked)
     ]
-    return Counter(outcome["__typename"] for outcome in await volley(shots))
+    return Counter(outcome["__typename"] for outcome in await send_simultaneously(shots))
 
 
-def published(scene: Scene, resource: str) -> list[Json]:
+def published(scene: Deployment, resource: str) -> list[Json]:
     """The published slots of a resource, by start."""
     slots = scene.mongo.get_default_database()["slots"]
     query = {"resource": resource, "status": "published"}
     return list(slots.find(query).sort("start", 1))
 
 
-def overlaps(scene: Scene, resource: str) -> int:
+def overlaps(scene: Deployment, resource: str) -> int:
     """How many published slots of a resource begin before another one ends."""
     found = published(scene, resource)
     return sum(
@@ -69,7 +69,7 @@ def overlaps(scene: Scene, resource: str) -> int:
 
 
 async def test_of_20_slots_that_are_created_at_once_for_one_room_one_is(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(3):
         hall = room()
@@ -79,7 +79,7 @@ async def test_of_20_slots_that_are_created_at_once_for_one_room_one_is(
 
 
 async def test_slots_of_one_room_that_do_not_overlap_are_all_created_at_once(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     hall = room()
     asked = [(CREATE, {"input": at(1 + n, resource=hall)}) for n in range(12)]
@@ -88,51 +88,55 @@ async def test_slots_of_one_room_that_do_not_overlap_are_all_created_at_once(
 
 
 async def test_of_two_drafts_that_are_published_at_once_one_is(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
         hall = room()
         drafts = [
-            await scene.slot(two_apps[0], **at(hour, resource=hall, draft=True))
+            await scene.add_slot(two_apps[0], **at(hour, resource=hall, draft=True))
             for hour in (9, 9.5)
         ]
-        asked = [(PUBLISH, {"slot": slot_id}) for slot_id in drafts]
+        asked = [(PUBLISH_SERIES, {"slot": slot_id}) for slot_id in drafts]
         assert await at_once(scene, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
         assert len(published(scene, hall)) == 1
 
 
 async def test_of_two_slots_that_are_moved_to_one_time_at_once_one_is(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
         hall = room()
-        slots = [await scene.slot(two_apps[0], **at(hour, resource=hall)) for hour in (8, 12)]
+        slots = [await scene.add_slot(two_apps[0], **at(hour, resource=hall)) for hour in (8, 12)]
         times = {name: at(10)[name] for name in ("startTime", "endTime")}
-        asked = [(UPDATE, {"input": {"slotId": slot_id, **times}}) for slot_id in slots]
+        asked = [(UPDATE_SERIES, {"input": {"slotId": slot_id, **times}}) for slot_id in slots]
         assert await at_once(scene, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
         assert overlaps(scene, hall) == 0
 
 
 async def test_of_two_slots_that_are_given_one_room_at_once_one_is(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
         hall = room()
-        slots = [await scene.slot(two_apps[0], **at(9)) for _ in range(2)]
-        asked = [(UPDATE, {"input": {"slotId": slot_id, "resource": hall}}) for slot_id in slots]
+        slots = [await scene.add_slot(two_apps[0], **at(9)) for _ in range(2)]
+        asked = [
+            (UPDATE_SERIES, {"input": {"slotId": slot_id, "resource": hall}}) for slot_id in slots
+        ]
         assert await at_once(scene, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
         assert len(published(scene, hall)) == 1
 
 
 async def test_two_slots_that_are_moved_into_each_others_time_at_once_never_overlap(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
         hall = room()
-        one, other = [await scene.slot(two_apps[0], **at(hour, resource=hall)) for hour in (9, 10)]
+        one, other = [
+            await scene.add_slot(two_apps[0], **at(hour, resource=hall)) for hour in (9, 10)
+        ]
         asked = [
             (
-                UPDATE,
+                UPDATE_SERIES,
                 {
                     "input": {
                         "slotId": slot_id,
@@ -147,11 +151,11 @@ async def test_two_slots_that_are_moved_into_each_others_time_at_once_never_over
 
 
 async def test_of_two_series_that_meet_on_one_date_one_is_created(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
         hall = room()
-        slot = {"title": "Yoga", **MONDAY, "resource": hall}
+        slot = {"title": "Yoga", **MONDAY_TIMES, "resource": hall}
         rules = ("FREQ=WEEKLY;COUNT=5", "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=-1;COUNT=3")
         asked = [(SERIES, {"input": {"slot": slot, "rrule": rule}}) for rule in rules]
         assert await at_once(scene, two_apps, asked) == {
@@ -162,46 +166,46 @@ async def test_of_two_series_that_meet_on_one_date_one_is_created(
 
 
 async def test_a_resource_is_free_again_for_one_of_those_who_ask_at_once(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     hall = room()
-    slot_id = await scene.slot(two_apps[0], **at(9, resource=hall))
-    await scene.organiser(two_apps[0]).call_off(slot_id)
+    slot_id = await scene.add_slot(two_apps[0], **at(9, resource=hall))
+    await scene.organizer(two_apps[0]).cancel_slot(slot_id)
     asked = [(CREATE, {"input": at(9, resource=hall)}) for _ in range(6)]
     assert await at_once(scene, two_apps, asked) == {"Slot": 1, "ResourceTaken": 5}
 
 
-async def created_meanwhile(scene: Scene, app: AppProcess, off: str) -> tuple[set[str], int]:
+async def created_meanwhile(scene: Deployment, app: AppProcess, off: str) -> tuple[set[str], int]:
     """While one slot of a room is created, so is another: the answers, and how many overlap."""
     hall = room()
-    slow, stage = scene.paused("commit", off)
+    slow, stage = scene.paused_app("commit", off)
     wanted = {"input": at(9, resource=hall)}
-    late = asyncio.create_task(scene.organiser(slow).ask(CREATE, **wanted))
+    late = asyncio.create_task(scene.organizer(slow).execute(CREATE, **wanted))
     await asyncio.to_thread(stage.wait_until_reached)
-    early = await scene.organiser(app).ask(CREATE, **wanted)
-    stage.go()
+    early = await scene.organizer(app).execute(CREATE, **wanted)
+    stage.resume()
     return {early["__typename"], (await late)["__typename"]}, overlaps(scene, hall)
 
 
 async def test_a_room_that_was_free_when_it_was_looked_at_is_looked_at_again(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     told = await created_meanwhile(scene, two_apps[0], "")
     assert told == ({"Slot", "ResourceTaken"}, 0)
 
 
 async def test_control_without_a_version_of_the_room_two_slots_have_it_at_one_time(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
     assert await created_meanwhile(scene, two_apps[0], "resources") == ({"Slot"}, 1)
 
 
 async def test_a_slot_is_not_lost_when_its_series_is_edited_by_two_at_once(
-    scene: Scene, two_apps: Pair
+    scene: Deployment, two_apps: Pair
 ) -> None:
-    slot = {"title": "Yoga", **MONDAY, "resource": room()}
+    slot = {"title": "Yoga", **MONDAY_TIMES, "resource": room()}
     wanted = {"slot": slot, "rrule": "FREQ=DAILY;COUNT=5"}
-    made = await scene.organiser(two_apps[0]).ask(SERIES, input=wanted)
+    made = await scene.organizer(two_apps[0]).execute(SERIES, input=wanted)
     ids = [each["id"] for each in made["slots"]]
     changes: list[Json] = [
         {"title": "Pilates"},
@@ -210,7 +214,7 @@ async def test_a_slot_is_not_lost_when_its_series_is_edited_by_two_at_once(
         {"holdMinutes": 9},
     ]
     asked = [
-        (UPDATE, {"input": {"slotId": ids[n], "scope": "ALL", **change}})
+        (UPDATE_SERIES, {"input": {"slotId": ids[n], "scope": "ALL", **change}})
         for n, change in enumerate(changes)
     ]
     assert await at_once(scene, two_apps, asked) == {"Slot": 4}

@@ -12,21 +12,28 @@ import pytest
 from redis import Redis
 from websockets.exceptions import ConnectionClosed
 
-from tests.support.client import BOOK, Client, Json, Socket, http_client, socket
-from tests.support.people import Crowd, make_crowd
+from tests.support.client import (
+    BOOK_SLOT,
+    GraphQLTestClient,
+    Json,
+    WebSocketTestClient,
+    http_client,
+    open_websocket,
+)
+from tests.support.people import UserTokens, create_user_tokens
 from tests.support.processes import SECRET, AppProcess, wait_until
-from tests.support.servers import OwnServer, own_server
-from tests.support.stage import assert_whole, lock_key, slot_document, variant
+from tests.support.servers import RestartableServer, restartable_server
+from tests.support.stage import app_variant, assert_slot_consistent, lock_key, slot_document
 from tests.support.troupe import forked_app
-from tests.support.volley import MOST_LUCK, book_at_once
+from tests.support.volley import MAX_LUCKY_RUNS, book_simultaneously
 
 
 @dataclass(frozen=True)
 class Town:
     """Servers that a test may harm, and two processes of the app on them."""
 
-    mongo: OwnServer
-    valkey: OwnServer
+    mongo: RestartableServer
+    valkey: RestartableServer
     apps: tuple[AppProcess, AppProcess]
 
 
@@ -35,8 +42,8 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     """A town of its own for this file."""
     home = tmp_path_factory.mktemp("town")
     with ExitStack() as stack:
-        mongo = stack.enter_context(own_server(home / "mongo", "mongo"))
-        valkey = stack.enter_context(own_server(home / "valkey", "valkey"))
+        mongo = stack.enter_context(restartable_server(home / "mongo", "mongo"))
+        valkey = stack.enter_context(restartable_server(home / "valkey", "valkey"))
         settings = {
             "SLOTLOCK_MONGO_URL": mongo.url,
             "SLOTLOCK_REDIS_URL": valkey.url,
@@ -77,10 +84,12 @@ def metric(app: AppProcess, name: str) -> float:
     return float(next(line.split()[1] for line in text.splitlines() if line.startswith(name + " ")))
 
 
-async def new_slot(town: Town, crowd: Crowd, capacity: int) -> str:
+async def new_slot(town: Town, crowd: UserTokens, capacity: int) -> str:
     """A slot that nobody booked yet."""
     async with http_client() as http:
-        slot = await Client(http, town.apps[0].url, crowd.organiser).create_slot(capacity=capacity)
+        slot = await GraphQLTestClient(http, town.apps[0].url, crowd.organizer).create_slot(
+            capacity=capacity
+        )
         return str(slot["id"])
 
 
@@ -88,13 +97,13 @@ async def rush(
     town: Town, apps: tuple[AppProcess, ...], size: int, capacity: int
 ) -> tuple[str, list[Json]]:
     """People who insist until they are told more than `Locked`."""
-    crowd = await make_crowd(town.apps[0].environment, size)
+    crowd = await create_user_tokens(town.apps[0].environment, size)
     slot_id = await new_slot(town, crowd, capacity)
     urls = [app.url for app in apps]
-    outcomes = await book_at_once(urls, crowd.members, slot_id)
+    outcomes = await book_simultaneously(urls, crowd.members, slot_id)
     while again := [i for i, o in enumerate(outcomes) if o["__typename"] == "Locked"]:
         tokens = [crowd.members[i] for i in again]
-        for i, outcome in zip(again, await book_at_once(urls, tokens, slot_id), strict=True):
+        for i, outcome in zip(again, await book_simultaneously(urls, tokens, slot_id), strict=True):
             outcomes[i] = outcome
     return slot_id, outcomes
 
@@ -111,7 +120,7 @@ async def test_bookings_go_on_correct_while_redis_is_away_and_the_app_says_so(
     getattr(town.valkey, harm)()
     slot_id, outcomes = await rush(town, town.apps, size=50, capacity=10)
     assert counts(outcomes) == {"Booked": 10, "SlotFull": 40}
-    assert_whole(slot_document(town.mongo.url, slot_id), 10)
+    assert_slot_consistent(slot_document(town.mongo.url, slot_id), 10)
     for app in town.apps:
         assert metric(app, "slotlock_redis_degraded") == 1
         assert "Redis is away" in app.log
@@ -129,17 +138,17 @@ async def test_the_lock_is_in_use_again_by_itself_when_redis_is_back(town: Town)
 
 
 async def test_a_redis_that_hung_and_went_on_keeps_no_lock_that_nobody_holds(town: Town) -> None:
-    crowd = await make_crowd(town.apps[0].environment, 2)
+    crowd = await create_user_tokens(town.apps[0].environment, 2)
     slot_id = await new_slot(town, crowd, 2)
     town.valkey.pause()
-    (ada,) = await book_at_once([town.apps[0].url], crowd.members[:1], slot_id)
+    (ada,) = await book_simultaneously([town.apps[0].url], crowd.members[:1], slot_id)
     assert ada["__typename"] == "Booked"
     town.valkey.resume()
     with Redis.from_url(town.valkey.url) as redis:
         # Well before the ten seconds after which it would run out.
         wait_until(lambda: metric(town.apps[0], "slotlock_redis_degraded") == 0, "Redis is used")
-        wait_until(lambda: not redis.exists(lock_key(slot_id)), "no lock is left", within_s=5)
-    (ben,) = await book_at_once([town.apps[0].url], crowd.members[1:], slot_id)
+        wait_until(lambda: not redis.exists(lock_key(slot_id)), "no lock is left", timeout_s=5)
+    (ben,) = await book_simultaneously([town.apps[0].url], crowd.members[1:], slot_id)
     assert ben["__typename"] == "Booked"
 
 
@@ -148,11 +157,11 @@ async def test_control_without_the_version_a_rush_without_redis_oversells(
 ) -> None:
     environment = town.apps[0].environment
     with (
-        variant(environment, logs / "a", off="lock version") as first,
-        variant(environment, logs / "b", off="lock version") as second,
+        app_variant(environment, logs / "a", without_guards="lock version") as first,
+        app_variant(environment, logs / "b", without_guards="lock version") as second,
     ):
         town.valkey.kill()
-        for _ in range(MOST_LUCK):
+        for _ in range(MAX_LUCKY_RUNS):
             slot_id, _ = await rush(town, (first, second), size=50, capacity=10)
             if slot_document(town.mongo.url, slot_id)["remaining"] < 0:
                 break
@@ -160,12 +169,12 @@ async def test_control_without_the_version_a_rush_without_redis_oversells(
 
 
 async def test_redis_killed_and_flushed_in_the_middle_of_a_rush_costs_no_place(town: Town) -> None:
-    crowd = await make_crowd(town.apps[0].environment, 60)
+    crowd = await create_user_tokens(town.apps[0].environment, 60)
     slot_id = await new_slot(town, crowd, 20)
     async with http_client() as http:
 
         async def insist(app: AppProcess, token: str) -> Json:
-            person = Client(http, app.url, token)
+            person = GraphQLTestClient(http, app.url, token)
             while (outcome := await person.book(slot_id))["__typename"] == "Locked":
                 await asyncio.sleep(outcome["retryAfterMs"] / 1000)
             return outcome
@@ -181,19 +190,19 @@ async def test_redis_killed_and_flushed_in_the_middle_of_a_rush_costs_no_place(t
         await asyncio.to_thread(town.valkey.start)
         outcomes = await asyncio.gather(*people)
     assert counts(list(outcomes)) == {"Booked": 20, "SlotFull": 40}
-    assert_whole(slot_document(town.mongo.url, slot_id), 20)
+    assert_slot_consistent(slot_document(town.mongo.url, slot_id), 20)
 
 
 async def assert_told_when_to_ask_again(
-    app: AppProcess, ada: Client, opened: Socket, slot_id: str
+    app: AppProcess, ada: GraphQLTestClient, opened: WebSocketTestClient, slot_id: str
 ) -> None:
     """What was not begun is answered alike over HTTP and a socket; no socket is given up."""
-    sent, url = {"query": BOOK, "variables": {"slot": slot_id}}, ada.url + "/graphql"
-    await opened.subscribe("1", BOOK, slot=slot_id)
+    sent, url = {"query": BOOK_SLOT, "variables": {"slot": slot_id}}, ada.url + "/graphql"
+    await opened.subscribe("1", BOOK_SLOT, slot=slot_id)
     response, message, visitor, refused = await asyncio.gather(
         ada.http.post(url, json=sent, headers=ada.headers),
         opened.receive(),
-        Client(ada.http, ada.url).send("{ slots { nodes { id } } }"),
+        GraphQLTestClient(ada.http, ada.url).send("{ slots { nodes { id } } }"),
         closed_with(app, ada.token),
     )
     assert (response.status_code, response.headers["retry-after"]) == (503, "5")
@@ -209,7 +218,7 @@ async def assert_told_when_to_ask_again(
 async def closed_with(app: AppProcess, token: str | None) -> int | None:
     """How a socket ends for somebody who cannot be known now."""
     with pytest.raises(ConnectionClosed) as closed:
-        async with socket(app, token):
+        async with open_websocket(app, token):
             pass
     return closed.value.rcvd.code if closed.value.rcvd else None
 
@@ -218,10 +227,10 @@ async def closed_with(app: AppProcess, token: str | None) -> int | None:
 async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_done(
     town: Town, harm: str
 ) -> None:
-    crowd = await make_crowd(town.apps[0].environment, 2)
+    crowd = await create_user_tokens(town.apps[0].environment, 2)
     slot_id = await new_slot(town, crowd, 2)
-    async with http_client() as http, socket(town.apps[0], crowd.members[0]) as opened:
-        ada = Client(http, town.apps[0].url, crowd.members[0])
+    async with http_client() as http, open_websocket(town.apps[0], crowd.members[0]) as opened:
+        ada = GraphQLTestClient(http, town.apps[0].url, crowd.members[0])
         getattr(town.mongo, harm)()
         await assert_told_when_to_ask_again(town.apps[0], ada, opened, slot_id)
         assert readiness(town.apps[0]) == (503, "away", "up")
@@ -232,25 +241,25 @@ async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_
             town.mongo.resume()
         wait_until(lambda: status(town.apps[0].url) == 200, "work resumes by itself")
         await opened.subscribe("1", "{ me { __typename } }")
-        assert await opened.next() == {"__typename": "User"}
+        assert await opened.next_result() == {"__typename": "User"}
         outcome = await ada.book(slot_id)
         while outcome["__typename"] == "Locked":  # the act that failed may still hold the lock
             outcome = await ada.book(slot_id)
         # A write that hung may have landed; then it is whole, and told.
         assert outcome["__typename"] in ("Booked", "AlreadyBooked")
-    assert_whole(slot_document(town.mongo.url, slot_id), 1)
+    assert_slot_consistent(slot_document(town.mongo.url, slot_id), 1)
 
 
 async def test_every_acknowledged_booking_survives_the_death_of_mongodb(town: Town) -> None:
-    crowd = await make_crowd(town.apps[0].environment, 30)
+    crowd = await create_user_tokens(town.apps[0].environment, 30)
     slot_id = await new_slot(town, crowd, 30)
     acknowledged = []
     async with http_client() as http:
 
         async def book(token: str) -> None:
-            outcome = (await Client(http, town.apps[0].url, token).send(BOOK, slot=slot_id)).get(
-                "data"
-            )
+            outcome = (
+                await GraphQLTestClient(http, town.apps[0].url, token).send(BOOK_SLOT, slot=slot_id)
+            ).get("data")
             if outcome and outcome["bookSlot"]["__typename"] == "Booked":
                 acknowledged.append(outcome["bookSlot"]["booking"]["id"][-24:])
                 if len(acknowledged) == 10:

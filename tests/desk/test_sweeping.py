@@ -8,37 +8,37 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.desk import booking, sweeping
 from slotlock.domain.bookings import SlotId
 from slotlock.stores.ids import new_booking_id
-from slotlock.stores.slots import Look
-from tests.support.desks import House, open_house
-from tests.support.play import Play, Shape
+from slotlock.stores.slots import SlotQuery
+from tests.support.desks import ServicePair, open_service_pair
+from tests.support.play import ModelChecker, SlotShape
 
 
 @pytest.fixture(scope="module")
-def house(servers: Servers) -> Iterator[House]:
+def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
     """Two desks on a database of their own, where nobody sweeps unasked."""
-    with open_house(servers, "sweeping") as opened:
+    with open_service_pair(servers, "sweeping") as opened:
         yield opened
 
 
-def held_slots(house: House, size: int) -> list[SlotId]:
+def held_slots(house: ServicePair, size: int) -> list[SlotId]:
     """So many slots, each with a hold; the first runs out first."""
-    play, ada = Play(house), house.people[0]
-    slot_ids = [SlotId(play.add_slot(Shape())) for _ in range(size)]
+    play, ada = ModelChecker(house), house.callers[0]
+    slot_ids = [SlotId(play.add_slot(SlotShape())) for _ in range(size)]
     for slot_id in slot_ids:
-        house.clock.jump(timedelta(seconds=1))
-        wish = booking.Wish(hold=True)
-        house.runner.run(booking.book(house.desks[0], ada, slot_id, ada.user_id, wish))
+        house.clock.advance(timedelta(seconds=1))
+        wish = booking.BookingOptions(hold=True)
+        house.runner.run(booking.book(house.services[0], ada, slot_id, ada.user_id, wish))
     return slot_ids
 
 
-def fill_with_holds(play: Play, size: int) -> ObjectId:
+def fill_with_holds(play: ModelChecker, size: int) -> ObjectId:
     """A slot in which so many people hold a place, written past the desk."""
-    slot_id = ObjectId(play.add_slot(Shape(capacity=size)))
-    house = play.house
+    slot_id = ObjectId(play.add_slot(SlotShape(capacity=size)))
+    house = play.pair
     now, until = play.now, play.now + timedelta(minutes=5)
     held = []
     for _ in range(size):
@@ -47,19 +47,19 @@ def fill_with_holds(play: Play, size: int) -> ObjectId:
         id_ = ObjectId(new_booking_id())
         held.append({"id": id_, "user": user_id, "log": log, "until": until})
     changes = {"bookings": held, "remaining": 0, "due": until}
-    house.truth["slots"].update_one({"_id": slot_id}, {"$set": changes})
+    house.database["slots"].update_one({"_id": slot_id}, {"$set": changes})
     return slot_id
 
 
-def sweep(house: House) -> None:
+def sweep(house: ServicePair) -> None:
     """Sweep once, when every hold has run out."""
-    house.clock.jump(timedelta(minutes=6))
-    house.runner.run(sweeping.sweep(house.desks[0]))
+    house.clock.advance(timedelta(minutes=6))
+    house.runner.run(sweeping.sweep(house.services[0]))
 
 
-def still_held(house: House) -> set[SlotId]:
+def still_held(house: ServicePair) -> set[SlotId]:
     """The slots in which a hold takes a place."""
-    found = house.truth["slots"].find({"remaining": 0}, {"_id": 1})
+    found = house.database["slots"].find({"remaining": 0}, {"_id": 1})
     return {SlotId(str(document["_id"])) for document in found}
 
 
@@ -80,40 +80,40 @@ POISONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("poison", POISONS)
 @pytest.mark.parametrize("place", [0, 2])
 def test_a_slot_that_cannot_be_read_keeps_no_hold_of_another_alive(
-    house: House, poison: str, place: int
+    house: ServicePair, poison: str, place: int
 ) -> None:
     slot_ids = held_slots(house, 5)
-    house.truth["slots"].update_one({"_id": ObjectId(slot_ids[place])}, POISONS[poison])
+    house.database["slots"].update_one({"_id": ObjectId(slot_ids[place])}, POISONS[poison])
     sweep(house)
     assert still_held(house) == {slot_ids[place]}
-    assert house.truth["endedBookings"].count_documents({}) == 4
+    assert house.database["endedBookings"].count_documents({}) == 4
 
 
-def test_a_slot_that_cannot_be_written_keeps_no_hold_of_another_alive(house: House) -> None:
+def test_a_slot_that_cannot_be_written_keeps_no_hold_of_another_alive(house: ServicePair) -> None:
     slot_ids = held_slots(house, 5)
     refused = {"_id": {"$ne": ObjectId(slot_ids[1])}}
-    house.truth.command("collMod", "slots", validator=refused)
+    house.database.command("collMod", "slots", validator=refused)
     try:
         sweep(house)
         assert still_held(house) == {slot_ids[1]}
     finally:
-        house.truth.command("collMod", "slots", validator={})
+        house.database.command("collMod", "slots", validator={})
 
 
-def test_a_slot_that_cannot_be_read_is_not_tried_again_at_once(house: House) -> None:
+def test_a_slot_that_cannot_be_read_is_not_tried_again_at_once(house: ServicePair) -> None:
     slot_ids = held_slots(house, 2)
-    house.truth["slots"].update_one({"_id": ObjectId(slot_ids[0])}, {"$set": {"bookings": 5}})
+    house.database["slots"].update_one({"_id": ObjectId(slot_ids[0])}, {"$set": {"bookings": 5}})
     sweep(house)
-    assert house.runner.run(house.desks[0].slots.due(house.clock.now, 10)) == []
+    assert house.runner.run(house.services[0].slots.find_due(house.clock.now, 10)) == []
 
 
-def test_a_slot_that_cannot_be_read_fails_for_its_own_readers_alone(house: House) -> None:
+def test_a_slot_that_cannot_be_read_fails_for_its_own_readers_alone(house: ServicePair) -> None:
     poisoned, healthy = held_slots(house, 2)
-    house.truth["slots"].update_one({"_id": ObjectId(poisoned)}, {"$set": {"bookings": 5}})
+    house.database["slots"].update_one({"_id": ObjectId(poisoned)}, {"$set": {"bookings": 5}})
 
     async def read_both() -> list[Any]:
-        now, slots = house.clock.now, house.desks[0].slots
-        looks = (slots.look(Look(slot_id, now)) for slot_id in (poisoned, healthy))
+        now, slots = house.clock.now, house.services[0].slots
+        looks = (slots.find(SlotQuery(slot_id, now)) for slot_id in (poisoned, healthy))
         return await asyncio.gather(*looks, return_exceptions=True)
 
     failed, found = house.runner.run(read_both())
@@ -121,12 +121,12 @@ def test_a_slot_that_cannot_be_read_fails_for_its_own_readers_alone(house: House
     assert found.id == healthy
 
 
-def test_more_than_1000_bookings_that_end_in_one_sweep_all_end(house: House) -> None:
-    play, sizes = Play(house), (600, 600, 1000, 5)
+def test_more_than_1000_bookings_that_end_in_one_sweep_all_end(house: ServicePair) -> None:
+    play, sizes = ModelChecker(house), (600, 600, 1000, 5)
     slot_ids = [fill_with_holds(play, size) for size in sizes]
     sweep(house)
     for slot_id, size in zip(slot_ids, sizes, strict=True):
-        (slot,) = house.truth["slots"].find({"_id": slot_id})
+        (slot,) = house.database["slots"].find({"_id": slot_id})
         assert (slot["remaining"], slot["bookings"], "due" in slot) == (size, [], False)
-        ended = house.truth["endedBookings"]
+        ended = house.database["endedBookings"]
         assert ended.count_documents({"slot": slot_id, "log.1.do": "expired"}) == size

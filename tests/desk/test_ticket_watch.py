@@ -2,44 +2,46 @@
 
 import asyncio
 
-from tests.support.client import Json, socket
-from tests.support.offices import until
+from tests.support.client import Json, open_websocket
+from tests.support.offices import eventually
 from tests.support.processes import AppProcess
-from tests.support.tickets import WATCH_TICKET, Customer, QueueScene, crowded, line
+from tests.support.tickets import WATCH_FULL_TICKET, QueueClient, QueueDeployment, crowded, line
 
 __all__ = ["crowded", "line"]
 
 
-async def test_who_watches_is_told_each_nearer_place_and_then_the_outcome(line: QueueScene) -> None:
+async def test_who_watches_is_told_each_nearer_place_and_then_the_outcome(
+    line: QueueDeployment,
+) -> None:
     app = line.app()
-    slot_id = await line.slot(app, capacity=1)
-    first, second, third = line.customers(app, 3)
-    stage = line.slow_worker(pause="batches")
-    await first.stand(slot_id)
+    slot_id = await line.add_slot(app, capacity=1)
+    first, second, third = line.queue_clients(app, 3)
+    stage = line.stalled_worker(pause_at="batches")
+    await first.enqueue(slot_id)
     await asyncio.to_thread(stage.wait_until_reached)
-    await second.stand(slot_id)
-    ticket = await third.stand(slot_id)
-    async with socket(app, third.token) as opened:
-        await opened.subscribe("1", WATCH_TICKET, id=ticket["id"])
-        assert [(await opened.next())["place"]] == [3]
-        stage.go()
+    await second.enqueue(slot_id)
+    ticket = await third.enqueue(slot_id)
+    async with open_websocket(app, third.token) as opened:
+        await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket["id"])
+        assert [(await opened.next_result())["place"]] == [3]
+        stage.resume()
         await asyncio.to_thread(stage.wait_until_reached)  # with the other two
-        nearer = await opened.next()
+        nearer = await opened.next_result()
         assert (nearer["status"], nearer["place"], nearer["outcome"]) == ("QUEUED", 2, None)
-        stage.go()
-        answered = await opened.next()
+        stage.resume()
+        answered = await opened.next_result()
         assert (answered["status"], answered["place"]) == ("ANSWERED", None)
         assert answered["outcome"]["code"] == "SLOT_FULL"
         assert (await opened.receive())["type"] == "complete"
 
 
 async def watch(
-    app: AppProcess, customer: Customer, ticket_id: str, begun: list[str]
+    app: AppProcess, customer: QueueClient, ticket_id: str, begun: list[str]
 ) -> list[Json]:
     """All that one of many is told; `begun` when they were told the first."""
-    async with socket(app, customer.token) as opened:
-        await opened.subscribe("1", WATCH_TICKET, id=ticket_id)
-        states = [await opened.next()]
+    async with open_websocket(app, customer.token) as opened:
+        await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket_id)
+        states = [await opened.next_result()]
         begun.append(ticket_id)
         while (message := await opened.receive())["type"] == "next":
             states.append(message["payload"]["data"]["ticket"])
@@ -48,12 +50,12 @@ async def watch(
 
 
 async def test_200_who_watch_are_each_told_their_outcome_once_by_both_processes(
-    crowded: QueueScene,
+    crowded: QueueDeployment,
 ) -> None:
     apps = [crowded.app(), crowded.app()]
-    slot_id = await crowded.slot(apps[0], capacity=20)
-    customers = [crowded.customer(apps[n % 2], n) for n in range(200)]
-    tickets = [(await customer.stand(slot_id))["id"] for customer in customers]
+    slot_id = await crowded.add_slot(apps[0], capacity=20)
+    customers = [crowded.queue_client(apps[n % 2], n) for n in range(200)]
+    tickets = [(await customer.enqueue(slot_id))["id"] for customer in customers]
     begun = list[str]()
     watching = [
         asyncio.create_task(watch(apps[n % 2], customer, ticket, begun))
@@ -63,7 +65,7 @@ async def test_200_who_watch_are_each_told_their_outcome_once_by_both_processes(
     async def all_watch() -> bool:
         return len(begun) == len(tickets)
 
-    await until(all_watch, "everybody watches")
+    await eventually(all_watch, "everybody watches")
     crowded.worker()
     told = await asyncio.gather(*watching)
     assert [states[0]["place"] for states in told] == list(range(1, 201))
@@ -73,17 +75,17 @@ async def test_200_who_watch_are_each_told_their_outcome_once_by_both_processes(
     assert names == ["Booked"] * 20 + ["SlotFull"] * 180
 
 
-async def test_who_watches_twice_is_told_twice(line: QueueScene) -> None:
+async def test_who_watches_twice_is_told_twice(line: QueueDeployment) -> None:
     app = line.app()
-    slot_id, ada = await line.slot(app), line.customer(app, 0)
-    ticket = await ada.stand(slot_id)
+    slot_id, ada = await line.add_slot(app), line.queue_client(app, 0)
+    ticket = await ada.enqueue(slot_id)
     begun = list[str]()
     watching = [asyncio.create_task(watch(app, ada, ticket["id"], begun)) for _ in range(2)]
 
     async def both_watch() -> bool:
         return len(begun) == 2
 
-    await until(both_watch, "both watch")
+    await eventually(both_watch, "both watch")
     line.worker()
     one, other = await asyncio.gather(*watching)
     assert one[-1] == other[-1]

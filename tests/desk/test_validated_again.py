@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.campaigns import campaign, change, give_groups, unpublish
-from tests.support.client import in_hours
-from tests.support.tickets import QueueScene, line
+from tests.support.campaigns import create_campaign, set_groups, unpublish_campaign, update_campaign
+from tests.support.client import hours_from_now
+from tests.support.tickets import QueueDeployment, line
 
 __all__ = ["line"]
 
@@ -18,67 +18,69 @@ HALF_PAST = {"startTime": "2040-05-07T12:30:00Z", "endTime": "2040-05-07T13:30:0
 class Desk:
     """Ada, for whom or by whom a place is asked, and what an organiser knows."""
 
-    def __init__(self, scene: QueueScene) -> None:
+    def __init__(self, scene: QueueDeployment) -> None:
         app = scene.app()
         self.scene = scene
-        self.organiser = scene.organiser(app)
-        self.ada, self.ben = scene.customers(app, 2)
+        self.organiser = scene.organizer(app)
+        self.ada, self.ben = scene.queue_clients(app, 2)
         self.campaign = self.slot = ""
 
     async def open(self, **fields: Any) -> None:
         """A slot of a campaign with rules."""
         rules = {"eligibleGroups": [["5a"]], "forbidOverlap": True, "maxBookings": 2}
-        self.campaign = await campaign(self.organiser, **rules)
+        self.campaign = await create_campaign(self.organiser, **rules)
         for each in (self.ada, self.ben):
-            await give_groups(self.organiser, each, "5a")
-        self.slot = await self.organiser.slot(campaignId=self.campaign, **NOON, **fields)
+            await set_groups(self.organiser, each, "5a")
+        self.slot = await self.organiser.add_slot(campaignId=self.campaign, **NOON, **fields)
 
 
 async def called_off(desk: Desk) -> None:
-    await desk.organiser.call_off(desk.slot)
+    await desk.organiser.cancel_slot(desk.slot)
 
 
 async def closed(desk: Desk) -> None:
-    await change(desk.organiser, desk.campaign, opensAt=in_hours(-2), closesAt=in_hours(-1))
+    await update_campaign(
+        desk.organiser, desk.campaign, opensAt=hours_from_now(-2), closesAt=hours_from_now(-1)
+    )
 
 
 async def put_off(desk: Desk) -> None:
-    await change(desk.organiser, desk.campaign, opensAt=in_hours(1))
+    await update_campaign(desk.organiser, desk.campaign, opensAt=hours_from_now(1))
 
 
 async def unpublished(desk: Desk) -> None:
-    await unpublish(desk.organiser, desk.campaign)
+    await unpublish_campaign(desk.organiser, desk.campaign)
 
 
 async def out_of_the_group(desk: Desk) -> None:
-    await give_groups(desk.organiser, desk.ada, "5b")
+    await set_groups(desk.organiser, desk.ada, "5b")
 
 
 async def clashing(desk: Desk) -> None:
-    other = await desk.organiser.slot(campaignId=desk.campaign, **HALF_PAST)
-    assert (await desk.ada.wish(other))["__typename"] == "Booked"
+    other = await desk.organiser.add_slot(campaignId=desk.campaign, **HALF_PAST)
+    assert (await desk.ada.book_slot(other))["__typename"] == "Booked"
 
 
 async def as_many_as_may_be(desk: Desk) -> None:
-    await change(desk.organiser, desk.campaign, maxBookings=1)
+    await update_campaign(desk.organiser, desk.campaign, maxBookings=1)
     times = {"startTime": "2040-05-08T12:00:00Z", "endTime": "2040-05-08T13:00:00Z"}
-    other = await desk.organiser.slot(campaignId=desk.campaign, **times)
-    assert (await desk.ada.wish(other))["__typename"] == "Booked"
+    other = await desk.organiser.add_slot(campaignId=desk.campaign, **times)
+    assert (await desk.ada.book_slot(other))["__typename"] == "Booked"
 
 
 async def filled_up(desk: Desk) -> None:
-    for each in (desk.ben, desk.scene.customer(desk.scene.app(), 2)):
-        await give_groups(desk.organiser, each, "5a")
-        assert (await each.wish(desk.slot))["__typename"] == "Booked"
+    for each in (desk.ben, desk.scene.queue_client(desk.scene.app(), 2)):
+        await set_groups(desk.organiser, each, "5a")
+        assert (await each.book_slot(desk.slot))["__typename"] == "Booked"
 
 
 async def made_smaller(desk: Desk) -> None:
-    assert (await desk.ben.wish(desk.slot))["__typename"] == "Booked"
-    assert (await desk.organiser.update(desk.slot, capacity=1))["__typename"] == "Slot"
+    assert (await desk.ben.book_slot(desk.slot))["__typename"] == "Booked"
+    assert (await desk.organiser.update_slot(desk.slot, capacity=1))["__typename"] == "Slot"
 
 
 async def booked_by_themselves(desk: Desk) -> None:
-    assert (await desk.ada.wish(desk.slot))["__typename"] == "Booked"
+    assert (await desk.ada.book_slot(desk.slot))["__typename"] == "Booked"
 
 
 CHANGES: dict[str, tuple[Callable[[Desk], Awaitable[None]], str]] = {
@@ -95,29 +97,29 @@ CHANGES: dict[str, tuple[Callable[[Desk], Awaitable[None]], str]] = {
 }
 
 
-async def served_after(line: QueueScene, why: str, off: str = "") -> tuple[str, Desk]:
+async def served_after(line: QueueDeployment, why: str, off: str = "") -> tuple[str, Desk]:
     """What comes of a ticket when this happens before a worker without this guard serves it."""
     desk = Desk(line)
     await desk.open(capacity=2)
-    ticket = await desk.ada.stand(desk.slot)
+    ticket = await desk.ada.enqueue(desk.slot)
     await CHANGES[why][0](desk)
     line.worker(off)
-    return await desk.ada.code(ticket["id"]), desk
+    return await desk.ada.wait_for_outcome_code(ticket["id"]), desk
 
 
 @pytest.mark.parametrize("why", CHANGES)
 async def test_what_changed_while_somebody_stood_in_line_is_why_they_are_refused(
-    line: QueueScene, why: str
+    line: QueueDeployment, why: str
 ) -> None:
     code, desk = await served_after(line, why)
     assert code == CHANGES[why][1]
     booked = {"filled_up": 2, "made_smaller": 1, "booked_by_themselves": 1}
-    assert len(line.live(desk.slot)) == booked.get(CHANGES[why][0].__name__, 0)
+    assert len(line.consistent_booking_ids(desk.slot)) == booked.get(CHANGES[why][0].__name__, 0)
 
 
 @pytest.mark.parametrize("why", CHANGES)
 async def test_control_a_worker_that_trusts_what_was_found_before_books_them(
-    line: QueueScene, why: str
+    line: QueueDeployment, why: str
 ) -> None:
     code, _ = await served_after(line, why, off="validation")
     assert code == "Booked"

@@ -4,52 +4,58 @@ import pytest
 
 from slotlock.auth import accounts
 from slotlock.domain.people import Role
-from tests.support.desk import Person
-from tests.support.people import auth_on
-from tests.support.teams import LEAVE
-from tests.support.tickets import Customer, QueueScene, line
+from tests.support.desk import BookingClient
+from tests.support.people import auth_for_database
+from tests.support.teams import LEAVE_TEAM
+from tests.support.tickets import QueueClient, QueueDeployment, line
 
 __all__ = ["line"]
 
 BAN = "mutation($user: ID!) { banPerson(userId: $user) { __typename } }"
 
 
-async def banned(line: QueueScene, who: Person) -> None:
-    outcome = await line.organiser(line.app()).ask(BAN, user=await who.id())
+async def banned(line: QueueDeployment, who: BookingClient) -> None:
+    outcome = await line.organizer(line.app()).execute(BAN, user=await who.fetch_user_id())
     assert outcome["__typename"] == "User", outcome
 
 
 @pytest.mark.parametrize(("off", "outcome"), [("", "PersonBanned"), ("validation", "Booked")])
 async def test_who_was_banned_in_line_gets_no_place_but_from_a_worker_that_trusts_the_line(
-    line: QueueScene, off: str, outcome: str
+    line: QueueDeployment, off: str, outcome: str
 ) -> None:
     app = line.app()
-    slot_id, ada = await line.slot(app), line.customer(app, 0)
-    ticket = await ada.stand(slot_id)
+    slot_id, ada = await line.add_slot(app), line.queue_client(app, 0)
+    ticket = await ada.enqueue(slot_id)
     await banned(line, ada)
     line.worker(off)
-    await line.until_served()
+    await line.wait_until_empty()
     # Who was banned cannot ask any more, so that this is read past the app.
-    assert line.kept(ticket["id"]) == outcome
-    assert len(line.live(slot_id)) == (outcome == "Booked")
+    assert line.recorded_outcome(ticket["id"]) == outcome
+    assert len(line.consistent_booking_ids(slot_id)) == (outcome == "Booked")
 
 
-async def _leaves_the_team(line: QueueScene, asker: Person, whom: Person) -> None:
-    (team,) = await whom.ask("{ myTeams { id } }")
-    assert (await whom.ask(LEAVE, team=team["id"]))["__typename"] == "TeamLeft"
+async def _leaves_the_team(
+    line: QueueDeployment, asker: BookingClient, whom: BookingClient
+) -> None:
+    (team,) = await whom.execute("{ myTeams { id } }")
+    assert (await whom.execute(LEAVE_TEAM, team=team["id"]))["__typename"] == "TeamLeft"
 
 
-async def _is_banned(line: QueueScene, asker: Person, whom: Person) -> None:
+async def _is_banned(line: QueueDeployment, asker: BookingClient, whom: BookingClient) -> None:
     await banned(line, whom)
 
 
-async def _asker_is_banned(line: QueueScene, asker: Person, whom: Person) -> None:
+async def _asker_is_banned(
+    line: QueueDeployment, asker: BookingClient, whom: BookingClient
+) -> None:
     await banned(line, asker)
 
 
-async def _organises_no_more(line: QueueScene, asker: Person, whom: Person) -> None:
-    email = (await asker.ask("{ me { email } }"))["email"]
-    async with auth_on(line.mongo_url) as auth:
+async def _organises_no_more(
+    line: QueueDeployment, asker: BookingClient, whom: BookingClient
+) -> None:
+    email = (await asker.execute("{ me { email } }"))["email"]
+    async with auth_for_database(line.mongo_url) as auth:
         assert await accounts.set_role(auth, email, Role.MEMBER)
 
 
@@ -63,29 +69,29 @@ HAPPENS = {
 }
 
 
-async def asked_for_ada(line: QueueScene, why: str, off: str = "") -> str:
+async def asked_for_ada(line: QueueDeployment, why: str, off: str = "") -> str:
     """What Ben or an organiser is told who asked for Ada before this happened."""
     happens, organised, _ = HAPPENS[why]
     app = line.app()
-    slot_id, (ada, ben) = await line.slot(app), line.customers(app, 2)
-    await ben.team_up(ada)
-    asker = Customer(line.http, app.url, line.crowd.organiser) if organised else ben
-    ticket = await asker.stand(slot_id, userId=await ada.id())
+    slot_id, (ada, ben) = await line.add_slot(app), line.queue_clients(app, 2)
+    await ben.create_team_with(ada)
+    asker = QueueClient(line.http, app.url, line.user_tokens.organizer) if organised else ben
+    ticket = await asker.enqueue(slot_id, userId=await ada.fetch_user_id())
     await happens(line, asker, ada)
     line.worker(off)
-    await line.until_served()
-    return line.kept(ticket["id"])
+    await line.wait_until_empty()
+    return line.recorded_outcome(ticket["id"])
 
 
 @pytest.mark.parametrize("why", HAPPENS)
 async def test_for_whom_one_may_ask_is_looked_at_when_the_turn_comes(
-    line: QueueScene, why: str
+    line: QueueDeployment, why: str
 ) -> None:
     assert await asked_for_ada(line, why) == HAPPENS[why][2]
 
 
 @pytest.mark.parametrize("why", HAPPENS)
 async def test_control_a_worker_that_trusts_whom_one_might_ask_for_books_them(
-    line: QueueScene, why: str
+    line: QueueDeployment, why: str
 ) -> None:
     assert await asked_for_ada(line, why, off="validation") == "Booked"

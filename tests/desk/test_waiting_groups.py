@@ -7,101 +7,105 @@ from datetime import timedelta
 import pytest
 from bson import ObjectId
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.desk import booking, campaigns, keeping, sweeping, waitlist
 from slotlock.domain.bookings import SlotId
-from slotlock.domain.campaigns import CampaignKept
+from slotlock.domain.campaigns import CampaignSaved
 from slotlock.domain.keeping import SlotDraft
-from slotlock.domain.outcomes import SlotKept
+from slotlock.domain.outcomes import SlotSaved
 from slotlock.domain.people import Caller
-from slotlock.domain.people_import import Row
+from slotlock.domain.people_import import UserRow
 from slotlock.domain.people_plan import ImportPlan, plan_import
 from slotlock.domain.slots import SlotKind
 from slotlock.domain.terms import GroupLimit
-from slotlock.stores.people_imports import Attempt
-from slotlock.stores.user_documents import words_of
-from slotlock.stores.waiting_groups import WaitingGroups
+from slotlock.stores.people_imports import ImportAttempt
+from slotlock.stores.user_documents import search_words_of
+from slotlock.stores.waiting_groups import WaitlistGroupSync
 from tests.support.acts import MORNING
-from tests.support.desks import House, open_house
+from tests.support.desks import ServicePair, open_service_pair
 
 ONE_OF_A_CLASS = (GroupLimit("5a", 1), GroupLimit("5b", 1))
 LATER = timedelta(minutes=1)
 
 
 @pytest.fixture
-def house(servers: Servers) -> Iterator[House]:
+def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
     """Two desks on a database of their own, where nobody sweeps unasked."""
-    with open_house(servers, "waiting_groups") as opened:
+    with open_service_pair(servers, "waiting_groups") as opened:
         yield opened
 
 
-def carry(house: House, person: Caller, group: str) -> None:
+def carry(house: ServicePair, person: Caller, group: str) -> None:
     """Let a person carry a group, by an organiser at the second desk."""
-    users, organiser = house.desks[1].users, house.organiser.user_id
+    users, organiser = house.services[1].users, house.organizer.user_id
     house.runner.run(users.set_groups(person.user_id, (group,), organiser, house.clock.now))
 
 
 @pytest.fixture
-def slot_id(house: House) -> SlotId:
+def slot_id(house: ServicePair) -> SlotId:
     """A slot of two places: somebody of 5a has one, and no other of 5a may have one."""
-    organiser, desk = house.organiser.user_id, house.desks[0]
+    organiser, desk = house.organizer.user_id, house.services[0]
     fields = {"published": True, "opens_at": MORNING, "closes_at": MORNING + timedelta(days=9)}
     terms = {**fields, "group_limits": ONE_OF_A_CLASS}
     kept = house.runner.run(campaigns.create(desk, "Project week", terms, organiser))
-    assert isinstance(kept, CampaignKept)
+    assert isinstance(kept, CampaignSaved)
     start = MORNING + timedelta(days=10)
     end = start + timedelta(hours=1)
     draft = SlotDraft("A course", start, end, "UTC", 2, None, SlotKind.COURSE, published=True)
     made = house.runner.run(keeping.create(desk, draft, organiser, kept.campaign.id))
-    assert isinstance(made, SlotKept)
-    for person in house.people[:2]:
+    assert isinstance(made, SlotSaved)
+    for person in house.callers[:2]:
         carry(house, person, "5a")
-    ada = house.people[0]
-    house.runner.run(booking.book(desk, ada, made.slot.id, ada.user_id, booking.Wish()))
+    ada = house.callers[0]
+    house.runner.run(booking.book(desk, ada, made.slot.id, ada.user_id, booking.BookingOptions()))
     return made.slot.id
 
 
-def sweep_later(house: House) -> None:
+def sweep_later(house: ServicePair) -> None:
     """What a sweeper does once everything that was on its way is written."""
-    house.clock.jump(LATER)
-    house.runner.run(sweeping.finish_acts(house.desks[0]))
-    house.runner.run(sweeping.sweep(house.desks[0]))
+    house.clock.advance(LATER)
+    house.runner.run(sweeping.resume_interrupted_work(house.services[0]))
+    house.runner.run(sweeping.sweep(house.services[0]))
 
 
-def has_place(house: House, person: Caller, slot_id: SlotId) -> bool:
+def has_place(house: ServicePair, person: Caller, slot_id: SlotId) -> bool:
     """Whether a person has a place there."""
-    slot = house.truth["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
+    slot = house.database["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
     return ObjectId(person.user_id) in [booking["user"] for booking in slot["bookings"]]
 
 
-def imports(house: House, person: Caller, group: str) -> ImportPlan:
+def imports(house: ServicePair, person: Caller, group: str) -> ImportPlan:
     """A file gives a person this group: what it came to."""
-    users = house.desks[0].users
+    users = house.services[0].users
 
     async def as_the_file_says() -> ImportPlan:
         email = house.emails[person.user_id]
-        seen = await users.imports.look([email])
-        plan = plan_import([Row(2, email, None, (group,))], seen.by_email, words_of)
+        seen = await users.imports.load_snapshot([email])
+        plan = plan_import(
+            [UserRow(2, email, None, (group,))], seen.users_by_email, search_words_of
+        )
         assert isinstance(plan, ImportPlan)
-        if not plan.empty:
+        if not plan.is_empty:
             written = await users.imports.commit(plan, seen, house.clock.now)
-            assert written is Attempt.WRITTEN
+            assert written is ImportAttempt.WRITTEN
         return plan
 
     return house.runner.run(as_the_file_says())
 
 
-def test_a_turn_that_was_on_its_way_is_one_of_the_new_group(house: House, slot_id: SlotId) -> None:
-    ben, desk = house.people[1], house.desks[0]
+def test_a_turn_that_was_on_its_way_is_one_of_the_new_group(
+    house: ServicePair, slot_id: SlotId
+) -> None:
+    ben, desk = house.callers[1], house.services[0]
 
     async def both() -> None:
-        writes = house.writes(0)
-        reached = writes.hesitate_once()
+        writes = house.slot_writer(0)
+        reached = writes.pause_next_commit()
         joining = asyncio.create_task(waitlist.join(desk, slot_id, ben.user_id, 0.0))
         await reached.wait()
-        organiser = house.organiser.user_id
-        await house.desks[1].users.set_groups(ben.user_id, ("5b",), organiser, house.clock.now)
-        writes.go.set()
+        organiser = house.organizer.user_id
+        await house.services[1].users.set_groups(ben.user_id, ("5b",), organiser, house.clock.now)
+        writes.resume_event.set()
         await joining
 
     house.runner.run(both())
@@ -111,36 +115,36 @@ def test_a_turn_that_was_on_its_way_is_one_of_the_new_group(house: House, slot_i
 
 
 def test_an_import_that_died_once_it_was_written_is_finished(
-    house: House, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
+    house: ServicePair, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ben = house.people[1]
-    house.runner.run(waitlist.join(house.desks[0], slot_id, ben.user_id, 0.0))
+    ben = house.callers[1]
+    house.runner.run(waitlist.join(house.services[0], slot_id, ben.user_id, 0.0))
 
     async def dies(*_: object) -> None:
         raise RuntimeError
 
     with monkeypatch.context() as dying:
-        dying.setattr(WaitingGroups, "soon", dies)
+        dying.setattr(WaitlistGroupSync, "soon", dies)
         with pytest.raises(RuntimeError):
             imports(house, ben, "5b")
-    assert imports(house, ben, "5b").empty
+    assert imports(house, ben, "5b").is_empty
     sweep_later(house)
     assert has_place(house, ben, slot_id)
 
 
 def test_the_last_of_two_changes_counts(
-    house: House, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
+    house: ServicePair, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ben, soon = house.people[1], WaitingGroups.soon
-    house.runner.run(waitlist.join(house.desks[0], slot_id, ben.user_id, 0.0))
+    ben, soon = house.callers[1], WaitlistGroupSync.sync_now
+    house.runner.run(waitlist.join(house.services[0], slot_id, ben.user_id, 0.0))
 
-    async def late(self: WaitingGroups, *arguments: object) -> None:
-        monkeypatch.setattr(WaitingGroups, "soon", soon)
-        organiser = house.organiser.user_id
-        await house.desks[1].users.set_groups(ben.user_id, ("5c",), organiser, house.clock.now)
+    async def late(self: WaitlistGroupSync, *arguments: object) -> None:
+        monkeypatch.setattr(WaitlistGroupSync, "soon", soon)
+        organiser = house.organizer.user_id
+        await house.services[1].users.set_groups(ben.user_id, ("5c",), organiser, house.clock.now)
         await soon(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(WaitingGroups, "soon", late)
+    monkeypatch.setattr(WaitlistGroupSync, "soon", late)
     imports(house, ben, "5b")
-    slot = house.truth["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
+    slot = house.database["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
     assert [turn["groups"] for turn in slot["waiting"]] == [["5c"]]

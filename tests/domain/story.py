@@ -8,95 +8,108 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from slotlock.domain.booked import Ask, cancel, confirm, extend
-from slotlock.domain.booking import Party, book
-from slotlock.domain.bookings import BookingId, WaitId, Waiting
-from slotlock.domain.keeping import call_off, edit
+from slotlock.domain.booked import BookingCommand, cancel, confirm, extend
+from slotlock.domain.booking import BookingRequest, book
+from slotlock.domain.bookings import BookingId, WaitlistEntry, WaitlistEntryId
+from slotlock.domain.keeping import cancel_slot, edit
 from slotlock.domain.people import Caller, Role, UserId
-from slotlock.domain.settling import serve_line, settle, written
+from slotlock.domain.settling import expire_and_promote, next_version, promote_waitlist
 from slotlock.domain.slots import Slot
 from slotlock.domain.waitlist import join, leave
 from tests.domain.test_booking import NOW, slot
 
-PEOPLE = tuple(UserId(f"{number:024x}") for number in range(6))
-ORGANISER = UserId("e" * 24)
-_ids = count(1)
+USER_IDS = tuple(UserId(f"{number:024x}") for number in range(6))
+ORGANIZER_ID = UserId("e" * 24)
+_id_counter = count(1)
 
 
 def new_id() -> str:
     """An id that nothing has; MongoDB would take it."""
-    return f"{next(_ids):024x}"
+    return f"{next(_id_counter):024x}"
 
 
 @dataclass(frozen=True)
 class Step:
     """After so many minutes something happens to or for a person."""
 
-    act: str
-    person: UserId
-    organised: bool
+    action: str
+    user_id: UserId
+    as_organizer: bool
     minutes: int
     number: int
 
-    def party(self, hold: bool = False) -> Party:
+    def booking_request(self, hold: bool = False) -> BookingRequest:
         """The person, as somebody who is to have a place."""
-        by = ORGANISER if self.organised else self.person
-        return Party(self.person, BookingId(new_id()), by, hold, self.organised)
+        by = ORGANIZER_ID if self.as_organizer else self.user_id
+        return BookingRequest(self.user_id, BookingId(new_id()), by, hold, self.as_organizer)
 
-    def ask(self, slot: Slot) -> Ask:
+    def booking_command(self, slot: Slot) -> BookingCommand:
         """The person's booking, as something that somebody asks about."""
-        booking = slot.booking_of(self.person)
-        role = Role.ORGANIZER if self.organised else Role.MEMBER
-        who = ORGANISER if self.organised else self.person
-        return Ask(booking.id if booking else BookingId("0" * 24), Caller(who, role, "s", NOW))
+        booking = slot.booking_of(self.user_id)
+        role = Role.ORGANIZER if self.as_organizer else Role.MEMBER
+        who = ORGANIZER_ID if self.as_organizer else self.user_id
+        return BookingCommand(
+            booking.id if booking else BookingId("0" * 24), Caller(who, role, "s", NOW)
+        )
 
-    def turn(self, slot: Slot) -> Waiting:
+    def waitlist_entry(self, slot: Slot) -> WaitlistEntry:
         """The person, as somebody who wants to wait."""
-        return Waiting(WaitId(new_id()), slot.id, self.person, NOW)
+        return WaitlistEntry(WaitlistEntryId(new_id()), slot.id, self.user_id, NOW)
 
 
-ACTS: dict[str, Callable[[Slot, Step, datetime], tuple[Slot, Any]]] = {
-    "book": lambda slot, step, now: book(slot, step.party(), now),
-    "hold": lambda slot, step, now: book(slot, step.party(hold=True), now),
-    "join": lambda slot, step, now: join(slot, step.turn(slot), now),
-    "leave": lambda slot, step, now: leave(slot, step.person, now),
-    "confirm": lambda slot, step, now: confirm(slot, step.ask(slot), now),
-    "extend": lambda slot, step, now: extend(slot, step.ask(slot), now),
-    "cancel": lambda slot, step, now: cancel(slot, step.ask(slot), now),
+ACTIONS: dict[str, Callable[[Slot, Step, datetime], tuple[Slot, Any]]] = {
+    "book": lambda slot, step, now: book(slot, step.booking_request(), now),
+    "hold": lambda slot, step, now: book(slot, step.booking_request(hold=True), now),
+    "join": lambda slot, step, now: join(slot, step.waitlist_entry(slot), now),
+    "leave": lambda slot, step, now: leave(slot, step.user_id, now),
+    "confirm": lambda slot, step, now: confirm(slot, step.booking_command(slot), now),
+    "extend": lambda slot, step, now: extend(slot, step.booking_command(slot), now),
+    "cancel": lambda slot, step, now: cancel(slot, step.booking_command(slot), now),
     "resize": lambda slot, step, _now: edit(slot, {"capacity": step.number}),
     "rename": lambda slot, step, _now: edit(slot, {"title": f"$yoga {step.number}"}),
     "put off": lambda slot, _step, _now: edit(slot, {"start": slot.start + timedelta(minutes=9)}),
-    "call off": lambda slot, _step, now: call_off(slot, UserId("f" * 24), now),
+    "call off": lambda slot, _step, now: cancel_slot(slot, UserId("f" * 24), now),
     "wait and see": lambda slot, _step, _now: (slot, None),
 }
 # What happens often is drawn often; a slot that was called off tells no more stories.
-OFTEN = ("book", "hold", "hold", "join", "join", "join", "confirm", "extend", "cancel", "cancel")
-USUAL = (*OFTEN, *(act for act in ACTS if act != "call off"))
+FREQUENT_ACTIONS = (
+    "book",
+    "hold",
+    "hold",
+    "join",
+    "join",
+    "join",
+    "confirm",
+    "extend",
+    "cancel",
+    "cancel",
+)
+WEIGHTED_ACTIONS = (*FREQUENT_ACTIONS, *(act for act in ACTIONS if act != "call off"))
 
-steps = st.builds(
+step_strategy = st.builds(
     Step,
-    act=st.sampled_from((*USUAL, *USUAL, "call off")),
-    person=st.sampled_from(PEOPLE),
+    act=st.sampled_from((*WEIGHTED_ACTIONS, *WEIGHTED_ACTIONS, "call off")),
+    person=st.sampled_from(USER_IDS),
     organised=st.booleans(),
     minutes=st.sampled_from((0, 0, 0, 1, 4, 12)),
     number=st.integers(1, 4),
 )
 # Left to chance a line would be rare, and with it most of what can go wrong.
-LINE = tuple(
+WAITLIST_STEPS = tuple(
     Step("hold" if number < 3 else "join", person, False, 0, 1)
-    for number, person in enumerate(PEOPLE)
+    for number, person in enumerate(USER_IDS)
 )
 
 
-def stories(most: int) -> st.SearchStrategy[list[Step]]:
+def step_sequences(max_steps: int) -> st.SearchStrategy[list[Step]]:
     """What happens to a slot, in half of the stories once it has a line."""
-    opening = st.sampled_from((LINE, ()))
-    return st.tuples(opening, st.lists(steps, min_size=most // 2, max_size=most)).map(
-        lambda parts: [*parts[0], *parts[1]]
-    )
+    opening = st.sampled_from((WAITLIST_STEPS, ()))
+    return st.tuples(
+        opening, st.lists(step_strategy, min_size=max_steps // 2, max_size=max_steps)
+    ).map(lambda parts: [*parts[0], *parts[1]])
 
 
-slots = st.builds(
+slot_strategy = st.builds(
     slot,
     capacity=st.integers(1, 3),
     start=st.just(NOW + timedelta(minutes=45)),
@@ -107,13 +120,15 @@ slots = st.builds(
 )
 
 
-def told(before: Slot, step: Step, now: datetime) -> Slot:
+def apply_step(before: Slot, step: Step, now: datetime) -> Slot:
     """The slot after one step, as an act leaves it."""
-    after, _ = ACTS[step.act](settle(before, now), step, now)
-    after = serve_line(after, now)
-    return before if after == before else written(before, after, now)
+    after, _ = ACTIONS[step.action](expire_and_promote(before, now), step, now)
+    after = promote_waitlist(after, now)
+    return before if after == before else next_version(before, after, now)
 
 
-def looked_at(slot: Slot) -> Slot:
+def as_reloaded(slot: Slot) -> Slot:
     """The slot as the next act finds it, with everything at hand."""
-    return replace(slot, heads=len(slot.waiting), ended=(), left=())
+    return replace(
+        slot, loaded_waitlist=len(slot.waitlist), ended_bookings=(), ended_waitlist_entries=()
+    )

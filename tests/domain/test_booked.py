@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from slotlock.domain.booked import Ask, cancel, confirm, extend, move
+from slotlock.domain.booked import BookingCommand, cancel, confirm, extend, move
 from slotlock.domain.bookings import Booking
 from slotlock.domain.outcomes import BookingCancelled, BookingConfirmed, HoldExtended
 from slotlock.domain.people import Role
-from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.record import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.refusals import (
     BookingNotFound,
     CutoffPassed,
@@ -19,7 +19,7 @@ from slotlock.domain.refusals import (
     SlotCancelled,
     SlotStarted,
 )
-from slotlock.domain.settling import settle
+from slotlock.domain.settling import expire_and_promote
 from slotlock.domain.slots import Slot, SlotStatus
 from tests.domain.test_booking import NOW, booked, caller, lined_up, party, place, slot
 
@@ -32,9 +32,9 @@ def minutes(number: float) -> datetime:
     return NOW + timedelta(minutes=number)
 
 
-def ask(booking: Booking, name: str = "ada", role: Role = Role.MEMBER) -> Ask:
+def ask(booking: Booking, name: str = "ada", role: Role = Role.MEMBER) -> BookingCommand:
     """Somebody who wants something done with a booking."""
-    return Ask(booking.id, caller(name, role))
+    return BookingCommand(booking.id, caller(name, role))
 
 
 def held(hold_minutes: int = 5) -> tuple[Slot, Booking]:
@@ -49,8 +49,8 @@ def test_a_hold_that_is_confirmed_is_a_booking_for_good() -> None:
     assert outcome == BookingConfirmed(after.bookings[0], after)
     assert outcome.booking.status is BookingStatus.CONFIRMED
     assert outcome.booking.held_until is None
-    assert after.taken == full.taken
-    assert settle(after, minutes(600)).taken == 1
+    assert after.booked_count == full.booked_count
+    assert expire_and_promote(after, minutes(600)).booked_count == 1
 
 
 def test_confirming_twice_gives_the_same_answer_and_changes_nothing() -> None:
@@ -61,20 +61,20 @@ def test_confirming_twice_gives_the_same_answer_and_changes_nothing() -> None:
 
 def test_a_hold_that_ran_out_is_not_confirmed_even_if_nobody_swept_it() -> None:
     full, hold = held()
-    now = settle(full, minutes(5))
+    now = expire_and_promote(full, minutes(5))
     after, outcome = confirm(now, ask(hold), minutes(5))
     assert after == now
-    assert outcome == HoldExpired(now.ended[0], now)
+    assert outcome == HoldExpired(now.ended_bookings[0], now)
     assert isinstance(
-        confirm(settle(full, minutes(5) - INSTANT), ask(hold), NOW)[1], BookingConfirmed
+        confirm(expire_and_promote(full, minutes(5) - INSTANT), ask(hold), NOW)[1], BookingConfirmed
     )
 
 
 def test_organisers_confirm_for_others_and_are_named() -> None:
     full, hold = held()
     after, _ = confirm(full, ask(hold, "eve", Role.ORGANIZER), NOW)
-    assert after.bookings[0].log[-1].by == "eve"
-    assert after.bookings[0].log[-1].overrode == ()
+    assert after.bookings[0].history[-1].by == "eve"
+    assert after.bookings[0].history[-1].overridden_limits == ()
 
 
 def test_a_hold_given_after_the_start_is_confirmed_while_it_lasts() -> None:
@@ -82,7 +82,7 @@ def test_a_hold_given_after_the_start_is_confirmed_while_it_lasts() -> None:
     full, hold = place(tomorrow, party("ada", hold=True, by="eve"), tomorrow.start)
     after, outcome = confirm(full, ask(hold), full.start)
     assert isinstance(outcome, BookingConfirmed)
-    assert after.bookings[0].log[-1].overrode == ()
+    assert after.bookings[0].history[-1].overridden_limits == ()
 
 
 def test_a_hold_in_a_slot_called_off_is_not_confirmed() -> None:
@@ -96,7 +96,7 @@ def test_nobody_touches_a_strangers_booking_or_learns_of_it(rule: object) -> Non
     assert callable(rule)
     full, hold = held()
     assert rule(full, ask(hold, "ben"), NOW) == (full, BookingNotFound(hold.id))
-    ran_out = settle(full, minutes(5))
+    ran_out = expire_and_promote(full, minutes(5))
     assert rule(ran_out, ask(hold, "ben"), minutes(5))[1] == BookingNotFound(hold.id)
 
 
@@ -106,8 +106,8 @@ def test_an_extended_hold_lasts_as_long_as_one_that_begins_now() -> None:
     assert isinstance(outcome, HoldExtended)
     assert outcome.booking.held_until == minutes(8)
     assert after.bookings == (outcome.booking,)
-    assert settle(after, minutes(5)).is_booked
-    assert settle(after, minutes(8)).remaining == 1
+    assert expire_and_promote(after, minutes(5)).is_booked
+    assert expire_and_promote(after, minutes(8)).remaining == 1
 
 
 def test_no_number_of_extensions_passes_an_hour() -> None:
@@ -122,7 +122,7 @@ def test_no_number_of_extensions_passes_an_hour() -> None:
         full = after
     assert extensions > 3
     assert full.bookings[0].held_until == minutes(60)
-    assert settle(full, minutes(60)).remaining == 1
+    assert expire_and_promote(full, minutes(60)).remaining == 1
 
 
 def test_an_extension_never_outlasts_the_beginning_of_the_slot() -> None:
@@ -141,7 +141,7 @@ def test_an_extension_that_would_shorten_a_hold_is_none() -> None:
 
 
 def test_an_offer_is_not_extended_for_others_wait_for_it() -> None:
-    offered = settle(lined_up(slot(offer_minutes=1), "ada", "ben"), NOW)
+    offered = expire_and_promote(lined_up(slot(offer_minutes=1), "ada", "ben"), NOW)
     assert isinstance(extend(offered, ask(offered.bookings[0]), NOW)[1], HoldLimitReached)
 
 
@@ -152,50 +152,54 @@ def test_a_booking_for_good_needs_no_more_time() -> None:
 
 def test_a_hold_that_ran_out_is_not_extended() -> None:
     full, hold = held()
-    assert isinstance(extend(settle(full, minutes(5)), ask(hold), minutes(5))[1], HoldExpired)
+    assert isinstance(
+        extend(expire_and_promote(full, minutes(5)), ask(hold), minutes(5))[1], HoldExpired
+    )
 
 
 def test_a_place_given_back_is_free_at_once() -> None:
     full, (booking,) = booked(slot(), "ada")
     after, outcome = cancel(full, ask(booking), NOW)
     assert (after.remaining, after.bookings) == (1, ())
-    assert outcome == BookingCancelled(after.ended[0], after)
-    assert after.ended[0].ended_at == NOW
+    assert outcome == BookingCancelled(after.ended_bookings[0], after)
+    assert after.ended_bookings[0].ended_at == NOW
 
 
 def test_a_place_given_back_is_the_next_ones_in_line_in_the_same_write() -> None:
     full, (booking,) = booked(slot(), "ada")
     after, _ = cancel(lined_up(full, "ben"), ask(booking), NOW)
-    assert [b.user_id for b in settle(after, NOW).bookings] == ["ben"]
+    assert [b.user_id for b in expire_and_promote(after, NOW).bookings] == ["ben"]
 
 
 def test_organisers_give_back_for_others_and_are_named() -> None:
     full, (booking,) = booked(slot(), "ada")
     after, _ = cancel(full, ask(booking, "eve", Role.ORGANIZER), NOW)
-    last = after.ended[0].log[-1]
-    assert (last.by, last.deed, last.overrode) == ("eve", Deed.CANCELLED, ())
+    last = after.ended_bookings[0].history[-1]
+    assert (last.by, last.action, last.overridden_limits) == ("eve", BookingAction.CANCELLED, ())
 
 
 @pytest.mark.parametrize("role", ORGANISERS)
 @pytest.mark.parametrize(
     ("before_start", "refusal", "limit"),
-    [(30, CutoffPassed, Limit.CANCEL_CUTOFF), (0, SlotStarted, Limit.SLOT_STARTED)],
+    [(30, CutoffPassed, BookingLimit.CANCEL_CUTOFF), (0, SlotStarted, BookingLimit.SLOT_STARTED)],
 )
 def test_what_is_too_late_for_members_organisers_do_and_the_limit_is_named(
-    before_start: int, refusal: type, limit: Limit, role: Role
+    before_start: int, refusal: type, limit: BookingLimit, role: Role
 ) -> None:
     full, (booking,) = booked(slot(cutoff_minutes=30), "ada")
     now = full.start - timedelta(minutes=before_start)
     after, outcome = cancel(full, ask(booking), now)
     assert (after, type(outcome)) == (full, refusal)
     done, _ = cancel(full, ask(booking, "eve", role), now)
-    assert done.ended[0].log[-1].overrode == (limit,)
+    assert done.ended_bookings[0].history[-1].overridden_limits == (limit,)
 
 
 def test_the_cut_off_begins_at_its_very_instant() -> None:
     full, (booking,) = booked(slot(cutoff_minutes=30), "ada")
-    assert isinstance(cancel(full, ask(booking), full.cutoff - INSTANT)[1], BookingCancelled)
-    assert cancel(full, ask(booking), full.cutoff)[1] == CutoffPassed(full.cutoff, full)
+    assert isinstance(cancel(full, ask(booking), full.cancel_cutoff - INSTANT)[1], BookingCancelled)
+    assert cancel(full, ask(booking), full.cancel_cutoff)[1] == CutoffPassed(
+        full.cancel_cutoff, full
+    )
 
 
 def test_a_hold_is_given_up_after_the_cut_off_too() -> None:

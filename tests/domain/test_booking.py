@@ -6,11 +6,19 @@ from itertools import count
 
 import pytest
 
-from slotlock.domain.booking import MAX_HOLD_MINUTES, Claim, Party, book, book_all
-from slotlock.domain.bookings import Booking, BookingId, Known, Place, SlotId, WaitId, Waiting
+from slotlock.domain.booking import MAX_HOLD_MINUTES, BookingRequest, SlotClaim, book, book_all
+from slotlock.domain.bookings import (
+    Booking,
+    BookingId,
+    OtherBooking,
+    SlotId,
+    UserContext,
+    WaitlistEntry,
+    WaitlistEntryId,
+)
 from slotlock.domain.outcomes import AllBooked, Booked, NoneBooked
 from slotlock.domain.people import Caller, Role, UserId
-from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.record import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.refusals import (
     AlreadyBooked,
     LimitReached,
@@ -34,7 +42,7 @@ def slot(capacity: int = 1, **fields: object) -> Slot:
         end=NOW + timedelta(days=1, hours=1),
         time_zone="Europe/Berlin",
         capacity=capacity,
-        taken=0,
+        booked_count=0,
         location=None,
         kind=SlotKind.COURSE,
         status=SlotStatus.PUBLISHED,
@@ -44,10 +52,10 @@ def slot(capacity: int = 1, **fields: object) -> Slot:
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def party(name: str, hold: bool = False, by: str | None = None) -> Party:
+def party(name: str, hold: bool = False, by: str | None = None) -> BookingRequest:
     """Somebody who is to have a place; `by` an organiser, if it is not they who ask."""
     asking = UserId(by or name)
-    return Party(UserId(name), BookingId(f"b{next(_ids)}"), asking, hold, by is not None)
+    return BookingRequest(UserId(name), BookingId(f"b{next(_ids)}"), asking, hold, by is not None)
 
 
 def caller(name: str, role: Role = Role.MEMBER) -> Caller:
@@ -55,7 +63,7 @@ def caller(name: str, role: Role = Role.MEMBER) -> Caller:
     return Caller(UserId(name), role, "session", NOW + timedelta(minutes=15))
 
 
-def place(before: Slot, wanted: Party, now: datetime = NOW) -> tuple[Slot, Booking]:
+def place(before: Slot, wanted: BookingRequest, now: datetime = NOW) -> tuple[Slot, Booking]:
     """The slot after this party got a place, and their booking."""
     after, outcome = book(before, wanted, now)
     assert isinstance(outcome, Booked)
@@ -74,16 +82,22 @@ def booked(before: Slot, *names: str) -> tuple[Slot, list[Booking]]:
 
 def lined_up(before: Slot, *names: str) -> Slot:
     """The slot with these people in line, all of them at hand."""
-    turns = [Waiting(WaitId(f"w-{name}"), before.id, UserId(name), NOW) for name in names]
-    line = (*before.waiting, *turns)
-    return replace(before, waiting=line, heads=len(line), waiting_count=len(line))
+    turns = [
+        WaitlistEntry(WaitlistEntryId(f"w-{name}"), before.id, UserId(name), NOW) for name in names
+    ]
+    line = (*before.waitlist, *turns)
+    return replace(before, waitlist=line, loaded_waitlist=len(line), waitlist_length=len(line))
 
 
 def chosen(before: Slot, name: str, *elsewhere: Booking) -> Slot:
     """The slot as one of a choice, and what this person has booked in the others."""
-    places = tuple(Place(booking, "week", None, before.times) for booking in elsewhere)
-    known = Known(UserId(name), (), len(elsewhere), places)
-    return replace(before, choice="week", known={**before.known, known.user_id: known})
+    places = tuple(
+        OtherBooking(booking, "week", None, before.all_meetings) for booking in elsewhere
+    )
+    known = UserContext(UserId(name), (), len(elsewhere), places)
+    return replace(
+        before, choice_group="week", user_contexts={**before.user_contexts, known.user_id: known}
+    )
 
 
 def test_a_place_that_is_left_is_given() -> None:
@@ -121,13 +135,13 @@ def test_organisers_book_for_others_after_the_start_and_the_limit_is_named() -> 
     tomorrow = slot()
     _, booking = place(tomorrow, party("ada", by="eve"), tomorrow.start)
     assert booking.made_by == UserId("eve")
-    assert booking.log[0].overrode == (Limit.SLOT_STARTED,)
+    assert booking.history[0].overridden_limits == (BookingLimit.SLOT_STARTED,)
 
 
 def test_before_the_start_an_organiser_overrides_nothing() -> None:
     _, booking = place(slot(), party("ada", by="eve"))
     assert (booking.user_id, booking.made_by) == (UserId("ada"), UserId("eve"))
-    assert booking.log[0].overrode == ()
+    assert booking.history[0].overridden_limits == ()
 
 
 def test_a_draft_is_not_there_and_a_slot_called_off_is_not_booked_not_even_by_organisers() -> None:
@@ -141,7 +155,7 @@ def test_a_hold_takes_a_place_for_as_long_as_the_slot_says() -> None:
     after, booking = place(slot(hold_minutes=7), party("ada", hold=True))
     assert after.is_booked
     assert booking.status is BookingStatus.HELD
-    assert booking.log[0].deed is Deed.HELD
+    assert booking.history[0].action is BookingAction.HELD
     assert booking.held_until == NOW + timedelta(minutes=7)
 
 
@@ -188,7 +202,7 @@ def test_a_hold_elsewhere_counts_until_the_instant_it_runs_out() -> None:
 def test_organisers_give_a_second_of_a_choice_and_the_limit_is_named() -> None:
     _, (other,) = booked(slot(id=SlotId("other")), "ada")
     _, booking = place(chosen(slot(), "ada", other), party("ada", by="eve"))
-    assert booking.log[0].overrode == (Limit.ONE_OF_CHOICE,)
+    assert booking.history[0].overridden_limits == (BookingLimit.ONE_OF_CHOICE,)
 
 
 def two() -> dict[SlotId, Slot]:
@@ -196,17 +210,17 @@ def two() -> dict[SlotId, Slot]:
     return {id_: slot(id=id_) for id_ in (SlotId("one"), SlotId("two"))}
 
 
-def claims(*wanted: tuple[str, str]) -> list[Claim]:
+def claims(*wanted: tuple[str, str]) -> list[SlotClaim]:
     """A place in each of these slots for each of these people."""
-    return [Claim(SlotId(slot_id), party(name)) for slot_id, name in wanted]
+    return [SlotClaim(SlotId(slot_id), party(name)) for slot_id, name in wanted]
 
 
 def test_several_places_are_given_together() -> None:
     wanted = claims(("one", "ada"), ("two", "ada"))
     after, outcome = book_all(two(), wanted, NOW)
     assert isinstance(outcome, AllBooked)
-    assert [each.booking.id for each in outcome.booked] == [c.party.booking_id for c in wanted]
-    assert [each.taken for each in after.values()] == [1, 1]
+    assert [each.booking.id for each in outcome.booked] == [c.request.booking_id for c in wanted]
+    assert [each.booked_count for each in after.values()] == [1, 1]
 
 
 def test_all_are_given_or_none_and_each_refusal_is_told() -> None:
@@ -235,6 +249,6 @@ def test_one_of_a_choice_holds_within_one_request_too() -> None:
 
 def test_slots_of_different_choices_are_booked_together() -> None:
     one, other = (chosen(each, "ada") for each in two().values())
-    other = replace(other, choice="another week")
+    other = replace(other, choice_group="another week")
     wanted = claims(("one", "ada"), ("two", "ada"))
     assert isinstance(book_all({one.id: one, other.id: other}, wanted, NOW)[1], AllBooked)

@@ -3,21 +3,21 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from slotlock.domain.booked import Ask, cancel, confirm
+from slotlock.domain.booked import BookingCommand, cancel, confirm
 from slotlock.domain.calendars import (
-    CANCELLED_FOR,
-    OWN_FOR,
-    PUBLISHED_FOR,
-    Event,
+    CANCELLED_SHOWN,
+    HISTORY_SHOWN,
+    PUBLISHED_SHOWN,
+    CalendarEvent,
     EventStatus,
     events_of_booking,
-    events_of_person,
     events_of_slot,
+    events_of_user,
 )
-from slotlock.domain.keeping import call_off, edit
+from slotlock.domain.keeping import cancel_slot, edit
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.people import UserId
-from slotlock.domain.settling import written
+from slotlock.domain.settling import next_version
 from slotlock.domain.slots import Slot
 from tests.domain.test_booking import NOW, booked, caller, party, place, slot
 
@@ -30,13 +30,13 @@ def course(**fields: object) -> Slot:
     return slot(3, meetings=COURSE, start=COURSE[0].start, end=COURSE[-1].end, **fields)
 
 
-def adas(seats: Slot) -> list[Event]:
-    return list(events_of_person(seats, ADA, NOW))
+def adas(seats: Slot) -> list[CalendarEvent]:
+    return list(events_of_user(seats, ADA, NOW))
 
 
 def edited(before: Slot, **changes: object) -> Slot:
     after, _ = edit(before, changes)
-    return written(before, after, NOW + HOUR)
+    return next_version(before, after, NOW + HOUR)
 
 
 def test_each_meeting_of_a_booking_is_an_event_of_its_own() -> None:
@@ -55,7 +55,7 @@ def test_an_edit_keeps_the_events_and_makes_them_newer() -> None:
     moved = replace(seats, revision=1, meetings=later)
     for after in (
         edited(seats, title="Judo"),
-        written(seats, moved, NOW + HOUR),
+        next_version(seats, moved, NOW + HOUR),
     ):
         events = adas(after)
         assert [event.uid for event in events] == [event.uid for event in before]
@@ -67,7 +67,7 @@ def test_what_no_calendar_shows_makes_nothing_newer() -> None:
     seats, _ = booked(course(), "ada")
     before = adas(seats)
     others, _ = booked(seats, "ben")
-    assert adas(written(seats, others, NOW + HOUR)) == before
+    assert adas(next_version(seats, others, NOW + HOUR)) == before
     assert adas(edited(seats, capacity=5, hold_minutes=7)) == before
 
 
@@ -75,11 +75,11 @@ def test_a_hold_is_tentative_until_it_is_confirmed_or_runs_out() -> None:
     seats, hold = place(slot(2), party("ada", hold=True))
     (tentative,) = adas(seats)
     assert tentative.status is EventStatus.TENTATIVE
-    after, _ = confirm(seats, Ask(hold.id, caller("ada")), NOW)
+    after, _ = confirm(seats, BookingCommand(hold.id, caller("ada")), NOW)
     (confirmed,) = adas(after)
     assert (confirmed.uid, confirmed.status) == (tentative.uid, EventStatus.CONFIRMED)
     assert confirmed.sequence > tentative.sequence
-    (expired,) = events_of_person(seats, ADA, NOW + HOUR)
+    (expired,) = events_of_user(seats, ADA, NOW + HOUR)
     assert (expired.uid, expired.status) == (tentative.uid, EventStatus.CANCELLED)
     assert expired.sequence > tentative.sequence
 
@@ -87,21 +87,21 @@ def test_a_hold_is_tentative_until_it_is_confirmed_or_runs_out() -> None:
 def test_a_cancelled_booking_is_shown_as_such_for_a_month() -> None:
     seats, (booking,) = booked(slot(2), "ada")
     (before,) = adas(seats)
-    after, _ = cancel(seats, Ask(booking.id, caller("ada")), NOW)
-    (ended,) = after.ended
-    (cancelled,) = events_of_booking(after, ended, NOW + CANCELLED_FOR)
+    after, _ = cancel(seats, BookingCommand(booking.id, caller("ada")), NOW)
+    (ended,) = after.ended_bookings
+    (cancelled,) = events_of_booking(after, ended, NOW + CANCELLED_SHOWN)
     assert (cancelled.uid, cancelled.status) == (before.uid, EventStatus.CANCELLED)
     assert cancelled.sequence > before.sequence
-    long_after = NOW + CANCELLED_FOR + HOUR
+    long_after = NOW + CANCELLED_SHOWN + HOUR
     assert list(events_of_booking(after, ended, long_after)) == []
-    off, _ = call_off(after, OLGA, long_after)
+    off, _ = cancel_slot(after, OLGA, long_after)
     assert list(events_of_booking(off, ended, long_after)) == []
 
 
 def test_a_called_off_slot_is_cancelled_in_every_calendar() -> None:
     seats, _ = booked(course(), "ada")
-    off, _ = call_off(seats, OLGA, NOW + HOUR)
-    off = written(seats, off, NOW + HOUR)
+    off, _ = cancel_slot(seats, OLGA, NOW + HOUR)
+    off = next_version(seats, off, NOW + HOUR)
     for befores, afters in (
         (adas(seats), adas(off)),
         (events_of_slot(seats, NOW), events_of_slot(off, NOW)),
@@ -115,10 +115,10 @@ def test_a_called_off_slot_is_cancelled_in_every_calendar() -> None:
 def test_what_is_long_over_is_left_out() -> None:
     seats, _ = booked(slot(2), "ada")
     end = seats.end
-    assert len(list(events_of_person(seats, ADA, end + OWN_FOR))) == 1
-    assert list(events_of_person(seats, ADA, end + OWN_FOR + HOUR)) == []
-    assert len(list(events_of_slot(seats, end + PUBLISHED_FOR))) == 1
-    assert list(events_of_slot(seats, end + PUBLISHED_FOR + HOUR)) == []
+    assert len(list(events_of_user(seats, ADA, end + HISTORY_SHOWN))) == 1
+    assert list(events_of_user(seats, ADA, end + HISTORY_SHOWN + HOUR)) == []
+    assert len(list(events_of_slot(seats, end + PUBLISHED_SHOWN))) == 1
+    assert list(events_of_slot(seats, end + PUBLISHED_SHOWN + HOUR)) == []
 
 
 def test_a_published_event_names_nobody_and_takes_nobodys_time() -> None:

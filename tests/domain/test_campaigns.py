@@ -6,9 +6,16 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from slotlock.domain.booked import Ask, cancel, confirm, move
-from slotlock.domain.booking import Claim, Party, book, book_all
-from slotlock.domain.bookings import Booking, BookingId, Known, SlotId, WaitId, Waiting
+from slotlock.domain.booked import BookingCommand, cancel, confirm, move
+from slotlock.domain.booking import BookingRequest, SlotClaim, book, book_all
+from slotlock.domain.bookings import (
+    Booking,
+    BookingId,
+    SlotId,
+    UserContext,
+    WaitlistEntry,
+    WaitlistEntryId,
+)
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.outcomes import (
     AllBooked,
@@ -19,7 +26,7 @@ from slotlock.domain.outcomes import (
     NoneBooked,
 )
 from slotlock.domain.people import UserId
-from slotlock.domain.record import Limit
+from slotlock.domain.record import BookingLimit
 from slotlock.domain.refusals import (
     Closed,
     CutoffPassed,
@@ -29,9 +36,9 @@ from slotlock.domain.refusals import (
     SlotFull,
     TimeConflict,
 )
-from slotlock.domain.settling import settle
+from slotlock.domain.settling import expire_and_promote
 from slotlock.domain.slots import Slot
-from slotlock.domain.terms import CampaignId, GroupLimit, Terms
+from slotlock.domain.terms import CampaignId, CampaignTerms, GroupLimit
 from slotlock.domain.waitlist import join
 from tests.domain.test_booking import NOW, booked, caller, party, slot
 
@@ -40,30 +47,30 @@ INSTANT = timedelta(milliseconds=1)
 HOUR = timedelta(hours=1)
 
 
-def terms(**fields: object) -> Terms:
+def terms(**fields: object) -> CampaignTerms:
     """The terms of a published campaign that is open."""
-    made = Terms(CampaignId("c"), 1, published=True, opens_at=OPENS, closes_at=CLOSES)
+    made = CampaignTerms(CampaignId("c"), 1, published=True, opens_at=OPENS, closes_at=CLOSES)
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def course(capacity: int = 5, *people: Known, **fields: object) -> Slot:
+def course(capacity: int = 5, *people: UserContext, **fields: object) -> Slot:
     """A slot of a campaign with these people at hand; fields of its terms."""
     return slot(capacity, terms=terms(**fields), known=by_id(people))
 
 
-def by_id(people: Iterable[Known]) -> dict[UserId, Known]:
+def by_id(people: Iterable[UserContext]) -> dict[UserId, UserContext]:
     """The people as a slot knows them."""
     return {known.user_id: known for known in people}
 
 
-def of(name: str, *groups: str) -> Known:
+def of(name: str, *groups: str) -> UserContext:
     """Somebody of these groups who has no other bookings."""
-    return Known(UserId(name), groups)
+    return UserContext(UserId(name), groups)
 
 
-def with_place(name: str, other: Slot, booking: Booking, *groups: str) -> Known:
+def with_place(name: str, other: Slot, booking: Booking, *groups: str) -> UserContext:
     """Somebody who has a booking in another slot."""
-    return Known(UserId(name), groups, 1, (other.place_of(booking),))
+    return UserContext(UserId(name), groups, 1, (other.as_other_booking(booking),))
 
 
 def refusal(before: Slot, name: str, now: datetime = NOW) -> object:
@@ -169,7 +176,7 @@ def test_where_only_one_campaign_forbids_overlaps_they_are_allowed() -> None:
     assert isinstance(book(before, party("ada"), NOW)[1], Booked)
 
 
-def limited(*limits: GroupLimit, people: tuple[Known, ...], **fields: object) -> Slot:
+def limited(*limits: GroupLimit, people: tuple[UserContext, ...], **fields: object) -> Slot:
     """A slot in which so many of each group may have a place."""
     return replace(slot(10, terms=terms(**fields), known=by_id(people)), group_limits=limits)
 
@@ -177,36 +184,38 @@ def limited(*limits: GroupLimit, people: tuple[Known, ...], **fields: object) ->
 def in_line(before: Slot, *names: str) -> Slot:
     """The slot with these people in line, each with their groups."""
     turns = tuple(
-        Waiting(WaitId(f"w-{n}"), before.id, UserId(n), NOW, groups=before.groups_of(UserId(n)))
+        WaitlistEntry(
+            WaitlistEntryId(f"w-{n}"), before.id, UserId(n), NOW, groups=before.groups_of(UserId(n))
+        )
         for n in names
     )
-    return replace(before, waiting=turns, heads=len(turns), waiting_count=len(turns))
+    return replace(before, waitlist=turns, loaded_waitlist=len(turns), waitlist_length=len(turns))
 
 
 def test_nobody_waits_for_what_they_may_not_have() -> None:
     before = course(1, of("ben"), eligible=(("class:5a",),))
-    turn = Waiting(WaitId("w"), before.id, UserId("ben"), NOW)
+    turn = WaitlistEntry(WaitlistEntryId("w"), before.id, UserId("ben"), NOW)
     assert join(before, turn, NOW) == (before, NotEligible(before))
     assert join(before, turn, CLOSES) == (before, Closed(CLOSES, before))
 
 
 def test_nobody_in_line_is_judged_before_anything_is_known_of_them() -> None:
     before = in_line(course(2, of("ada", "class:5a"), eligible=(("class:5a",),)), "ben", "ada")
-    assert settle(before, NOW) == before
+    assert expire_and_promote(before, NOW) == before
 
 
 def test_once_a_campaign_closed_nobody_moves_up() -> None:
     full, (adas,) = booked(course(1, of("ada"), of("ben")), "ada")
     line = in_line(full, "ben")
-    free, _ = cancel(line, Ask(adas.id, caller("ada")), NOW)
-    assert [b.user_id for b in settle(free, NOW).bookings] == ["ben"]
-    assert settle(free, CLOSES).bookings == ()
+    free, _ = cancel(line, BookingCommand(adas.id, caller("ada")), NOW)
+    assert [b.user_id for b in expire_and_promote(free, NOW).bookings] == ["ben"]
+    assert expire_and_promote(free, CLOSES).bookings == ()
 
 
 def test_places_are_given_back_until_the_campaigns_cut_off() -> None:
     until = NOW + timedelta(minutes=5)
     one, (booking,) = booked(course(1, cancel_until=until), "ada")
-    ask = Ask(booking.id, caller("ada"))
+    ask = BookingCommand(booking.id, caller("ada"))
     assert cancel(one, ask, until) == (one, CutoffPassed(until, one))
     assert isinstance(cancel(one, ask, until - INSTANT)[1], BookingCancelled)
 
@@ -214,21 +223,21 @@ def test_places_are_given_back_until_the_campaigns_cut_off() -> None:
 def test_a_hold_is_confirmed_after_the_campaign_closed() -> None:
     before, outcome = book(course(), party("ada", hold=True), CLOSES - INSTANT)
     assert isinstance(outcome, Booked)
-    ask = Ask(outcome.booking.id, caller("ada"))
+    ask = BookingCommand(outcome.booking.id, caller("ada"))
     assert isinstance(confirm(before, ask, CLOSES)[1], BookingConfirmed)
 
 
 def test_who_moves_within_a_campaign_needs_no_second_booking() -> None:
     old, (theirs,) = booked(replace(course(most=1), id=SlotId("other")), "ada")
     new = course(5, with_place("ada", old, theirs), most=1, forbid_overlap=True)
-    _, _, outcome = move(old, new, Ask(theirs.id, caller("ada")), party("ada"), NOW)
+    _, _, outcome = move(old, new, BookingCommand(theirs.id, caller("ada")), party("ada"), NOW)
     assert isinstance(outcome, BookingMoved)
 
 
 def test_several_claims_of_one_person_count_together() -> None:
     one = course(5, of("ada"), most=1)
     two = replace(one, id=SlotId("two"))
-    claims = [Claim(each.id, party("ada")) for each in (one, two)]
+    claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
     _, outcome = book_all({one.id: one, two.id: two}, claims, NOW)
     assert isinstance(outcome, NoneBooked)
     assert outcome.refusals[0] is None
@@ -238,7 +247,7 @@ def test_several_claims_of_one_person_count_together() -> None:
 def test_several_claims_of_one_person_that_overlap_name_no_booking_that_is_not() -> None:
     one = course(5, of("ada"), forbid_overlap=True)
     two = replace(one, id=SlotId("two"))
-    claims = [Claim(each.id, party("ada")) for each in (one, two)]
+    claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
     _, outcome = book_all({one.id: one, two.id: two}, claims, NOW)
     assert isinstance(outcome, NoneBooked)
     conflict = outcome.refusals[1]
@@ -249,11 +258,11 @@ def test_several_claims_of_one_person_that_overlap_name_no_booking_that_is_not()
 def test_claims_that_do_not_overlap_are_all_booked() -> None:
     one = course(5, of("ada"), forbid_overlap=True, most=2)
     two = replace(one, id=SlotId("two"), start=one.end, end=one.end + HOUR)
-    claims = [Claim(each.id, party("ada")) for each in (one, two)]
+    claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
     assert isinstance(book_all({one.id: one, two.id: two}, claims, NOW)[1], AllBooked)
 
 
-def organised(name: str) -> Party:
+def organised(name: str) -> BookingRequest:
     """An organiser who asks for somebody."""
     return party(name, by="organiser")
 
@@ -274,12 +283,12 @@ def test_an_organiser_passes_over_every_limit_and_names_each() -> None:
     before, _ = book(before, organised("ben"), NOW)
     _, outcome = book(before, organised("ada"), CLOSES)
     assert isinstance(outcome, Booked)
-    assert set(outcome.booking.log[0].overrode) == {
-        Limit.CLOSED,
-        Limit.NOT_ELIGIBLE,
-        Limit.MOST_BOOKINGS,
-        Limit.TIME_CONFLICT,
-        Limit.GROUP_FULL,
+    assert set(outcome.booking.history[0].overridden_limits) == {
+        BookingLimit.CLOSED,
+        BookingLimit.NOT_ELIGIBLE,
+        BookingLimit.MAX_BOOKINGS,
+        BookingLimit.TIME_CONFLICT,
+        BookingLimit.GROUP_FULL,
     }
 
 
@@ -291,4 +300,4 @@ def test_an_organiser_does_not_pass_over_the_capacity() -> None:
 def test_what_groups_a_person_had_is_kept_with_the_booking() -> None:
     after, (booking,) = booked(course(5, of("ada", "class:5a", "grade:5")), "ada")
     assert booking.groups == ("class:5a", "grade:5")
-    assert after.booking(BookingId(booking.id)) == booking
+    assert after.booking_by_id(BookingId(booking.id)) == booking

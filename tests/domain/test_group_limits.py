@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from slotlock.domain.booked import Ask, cancel
+from slotlock.domain.booked import BookingCommand, cancel
 from slotlock.domain.booking import book
-from slotlock.domain.bookings import WaitId, Waiting
+from slotlock.domain.bookings import WaitlistEntry, WaitlistEntryId
 from slotlock.domain.outcomes import (
     Booked,
     BookingCancelled,
@@ -13,9 +13,9 @@ from slotlock.domain.outcomes import (
 from slotlock.domain.people import UserId
 from slotlock.domain.refusals import (
     GroupFull,
-    PlacesLeft,
+    SlotNotFull,
 )
-from slotlock.domain.settling import settle
+from slotlock.domain.settling import expire_and_promote
 from slotlock.domain.terms import GroupLimit
 from slotlock.domain.waitlist import join
 from tests.domain.test_booking import NOW, booked, caller, party
@@ -49,7 +49,7 @@ def test_a_slots_own_limit_comes_before_that_of_its_campaign() -> None:
 def test_a_place_given_back_is_one_for_the_same_class_again() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"))
     one, (adas,) = booked(limited(GroupLimit("class:5a", 1), people=people), "ada")
-    free, outcome = cancel(one, Ask(adas.id, caller("ada")), NOW)
+    free, outcome = cancel(one, BookingCommand(adas.id, caller("ada")), NOW)
     assert isinstance(outcome, BookingCancelled)
     assert isinstance(book(free, party("ben"), NOW)[1], Booked)
 
@@ -57,11 +57,11 @@ def test_a_place_given_back_is_one_for_the_same_class_again() -> None:
 def test_who_has_to_wait_for_their_class_keeps_nobody_else_waiting() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
     one, (adas,) = booked(limited(GroupLimit("class:5a", 1), people=people), "ada")
-    line = settle(in_line(one, "ben", "cleo"), NOW)
+    line = expire_and_promote(in_line(one, "ben", "cleo"), NOW)
     assert [b.user_id for b in line.bookings] == ["ada", "cleo"]
-    assert [w.user_id for w in line.waiting] == ["ben"]
-    free, _ = cancel(line, Ask(adas.id, caller("ada")), NOW)
-    assert [b.user_id for b in settle(free, NOW).bookings] == ["cleo", "ben"]
+    assert [w.user_id for w in line.waitlist] == ["ben"]
+    free, _ = cancel(line, BookingCommand(adas.id, caller("ada")), NOW)
+    assert [b.user_id for b in expire_and_promote(free, NOW).bookings] == ["cleo", "ben"]
 
 
 def test_a_walk_in_takes_what_nobody_in_line_may_have() -> None:
@@ -74,7 +74,7 @@ def test_a_walk_in_takes_what_nobody_in_line_may_have() -> None:
 def test_people_wait_for_their_class_though_places_are_left() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
     one, _ = booked(limited(GroupLimit("class:5a", 1), people=people), "ada")
-    turn = Waiting(WaitId("w"), one.id, UserId("ben"), NOW)
+    turn = WaitlistEntry(WaitlistEntryId("w"), one.id, UserId("ben"), NOW)
     assert isinstance(join(one, turn, NOW)[1], WaitlistJoined)
     others = replace(turn, user_id=UserId("cleo"))
-    assert join(one, others, NOW) == (one, PlacesLeft(one))
+    assert join(one, others, NOW) == (one, SlotNotFull(one))

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotlock.domain.bookings import SlotId
-from slotlock.domain.keeping import SlotDraft, call_off, create, edit, publish
-from slotlock.domain.outcomes import SlotKept
+from slotlock.domain.keeping import SlotDraft, cancel_slot, create, edit, publish
+from slotlock.domain.outcomes import SlotSaved
 from slotlock.domain.people import UserId
 from slotlock.domain.refusals import CapacityBelowTaken, InvalidInput, SlotCancelled
-from slotlock.domain.settling import settle
-from slotlock.domain.slots import CalledOff, SlotKind, SlotStatus
+from slotlock.domain.settling import expire_and_promote
+from slotlock.domain.slots import SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.terms import GroupLimit
 from tests.domain.test_booking import NOW, booked, lined_up, slot
 
@@ -66,16 +66,16 @@ def test_everything_wrong_is_told_at_once() -> None:
 
 
 def test_text_in_any_script_is_a_title() -> None:
-    assert isinstance(create(SlotId("s"), draft(title="Йога 瑜伽 👩‍🏫"), NOW), SlotKept)
+    assert isinstance(create(SlotId("s"), draft(title="Йога 瑜伽 👩‍🏫"), NOW), SlotSaved)
 
 
 def test_a_resource_or_a_choice_is_the_same_however_its_letters_are_composed() -> None:
     composed, decomposed = "Caf\u00e9", "  Cafe\u0301 "
     made = create(SlotId("s"), draft(resource=decomposed, choice=decomposed), NOW)
-    assert isinstance(made, SlotKept)
-    assert (made.slot.resource, made.slot.choice) == (composed, composed)
+    assert isinstance(made, SlotSaved)
+    assert (made.slot.resource, made.slot.choice_group) == (composed, composed)
     moved = create(SlotId("s"), draft(resource="Room 5"), NOW)
-    assert isinstance(moved, SlotKept)
+    assert isinstance(moved, SlotSaved)
     after, _ = edit(moved.slot, {"resource": decomposed})
     assert after.resource == composed
 
@@ -84,7 +84,7 @@ def test_a_resource_or_a_choice_is_the_same_however_its_letters_are_composed() -
 def test_the_capacity_never_falls_below_what_is_taken(taken: int, capacity: int) -> None:
     before, _ = booked(slot(10), *(f"p{n}" for n in range(taken)))
     after, outcome = edit(before, {"capacity": capacity})
-    if isinstance(outcome, SlotKept):
+    if isinstance(outcome, SlotSaved):
         assert max(1, taken) <= after.capacity <= 1000
         assert after.remaining == capacity - taken
         assert after.bookings == before.bookings
@@ -97,15 +97,15 @@ def test_the_capacity_never_falls_below_what_is_taken(taken: int, capacity: int)
 
 def test_an_edit_that_changes_nothing_writes_nothing() -> None:
     before = slot()
-    assert edit(before, {"title": " Yoga "}) == (before, SlotKept(before))
+    assert edit(before, {"title": " Yoga "}) == (before, SlotSaved(before))
 
 
 def test_more_places_go_to_those_who_wait() -> None:
     full, _ = booked(slot(1), "ada")
     raised, _ = edit(lined_up(full, "ben", "cleo", "dan"), {"capacity": 3})
-    after = settle(raised, NOW)
+    after = expire_and_promote(raised, NOW)
     assert [booking.user_id for booking in after.bookings] == ["ada", "ben", "cleo"]
-    assert [waiting.user_id for waiting in after.waiting] == ["dan"]
+    assert [waiting.user_id for waiting in after.waitlist] == ["dan"]
 
 
 EVE = UserId("eve")
@@ -114,24 +114,27 @@ EVE = UserId("eve")
 def test_a_draft_is_published_once() -> None:
     after, outcome = publish(slot(status=SlotStatus.DRAFT))
     assert after.status is SlotStatus.PUBLISHED
-    assert outcome == SlotKept(after)
+    assert outcome == SlotSaved(after)
     assert publish(after) == (after, outcome)
 
 
 def test_who_waits_for_a_slot_that_is_called_off_waits_no_longer() -> None:
     before = lined_up(booked(slot(), "ada")[0], "ben", "cyd")
-    off, _ = call_off(before, EVE, NOW)
-    assert (off.waiting, off.waiting_count, off.heads) == ((), 0, 0)
-    assert [(left.waiting.user_id, left.by) for left in off.left] == [("ben", EVE), ("cyd", EVE)]
+    off, _ = cancel_slot(before, EVE, NOW)
+    assert (off.waitlist, off.waitlist_length, off.loaded_waitlist) == ((), 0, 0)
+    assert [(left.entry.user_id, left.by) for left in off.ended_waitlist_entries] == [
+        ("ben", EVE),
+        ("cyd", EVE),
+    ]
 
 
 def test_a_slot_called_off_stays_as_it_is_with_its_roster() -> None:
     before, bookings = booked(slot(), "ada")
-    off, outcome = call_off(before, EVE, NOW)
-    assert outcome == SlotKept(off)
+    off, outcome = cancel_slot(before, EVE, NOW)
+    assert outcome == SlotSaved(off)
     assert list(off.bookings) == bookings
-    assert off.called_off == CalledOff(NOW, EVE)
-    assert call_off(off, EVE, NOW) == (off, outcome)
+    assert off.cancellation == SlotCancellation(NOW, EVE)
+    assert cancel_slot(off, EVE, NOW) == (off, outcome)
     assert publish(off) == (off, SlotCancelled(off))
     assert edit(off, {"title": "On again"}) == (off, SlotCancelled(off))
 
@@ -139,7 +142,7 @@ def test_a_slot_called_off_stays_as_it_is_with_its_roster() -> None:
 def test_groups_are_limited_before_anybody_has_a_place_whose_groups_nobody_kept() -> None:
     changes = {"group_limits": (GroupLimit("class:*", 1),)}
     after, outcome = edit(slot(2), changes)
-    assert isinstance(outcome, SlotKept)
+    assert isinstance(outcome, SlotSaved)
     one, _ = booked(slot(2), "ada")
     for before in (one, lined_up(slot(2), "ada")):
         refused, answer = edit(before, changes)
@@ -147,4 +150,4 @@ def test_groups_are_limited_before_anybody_has_a_place_whose_groups_nobody_kept(
         assert isinstance(answer, InvalidInput)
         assert [problem.field for problem in answer.problems] == ["groupLimits"]
     looser = {"group_limits": (GroupLimit("class:*", 2),)}
-    assert isinstance(edit(booked(after, "ada")[0], looser)[1], SlotKept)
+    assert isinstance(edit(booked(after, "ada")[0], looser)[1], SlotSaved)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slotlock.domain.meetings import MAX_MEETINGS, Meeting, first_overlap, meetings_problem
+from slotlock.domain.meetings import MAX_MEETINGS, Meeting, first_overlap, validate_meetings
 
 DAY = datetime(2030, 5, 17, tzinfo=UTC)
 
@@ -56,9 +56,9 @@ def test_an_overlap_is_found_exactly_if_there_is_one(
 
 def test_nothing_and_too_much_cannot_be_the_meetings_of_one_thing() -> None:
     many = [meeting(hour, hour + 1) for hour in range(MAX_MEETINGS + 1)]
-    assert meetings_problem(many[:-1], UTC) is None
+    assert validate_meetings(many[:-1], UTC) is None
     for meetings in ([], many):
-        assert meetings_problem(meetings, UTC) == "From 1 to 500 meetings."
+        assert validate_meetings(meetings, UTC) == "From 1 to 500 meetings."
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ def test_nothing_and_too_much_cannot_be_the_meetings_of_one_thing() -> None:
     ],
 )
 def test_meetings_that_cannot_be_are_named(meetings: list[Meeting], problem: str) -> None:
-    assert meetings_problem(meetings, UTC) == problem
-    assert meetings_problem([meeting(9, 10), meeting(10, 11)], UTC) is None
+    assert validate_meetings(meetings, UTC) == problem
+    assert validate_meetings([meeting(9, 10), meeting(10, 11)], UTC) is None

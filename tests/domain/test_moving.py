@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from slotlock.domain.booked import Ask, extend, move
+from slotlock.domain.booked import BookingCommand, extend, move
 from slotlock.domain.bookings import Booking, BookingRef, SlotId
 from slotlock.domain.outcomes import BookingMoved, HoldExtended
 from slotlock.domain.people import Role
-from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.record import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.refusals import (
     AlreadyBooked,
     BookingNotFound,
@@ -21,7 +21,7 @@ from slotlock.domain.refusals import (
     SlotNotFound,
     SlotStarted,
 )
-from slotlock.domain.settling import settle
+from slotlock.domain.settling import expire_and_promote
 from slotlock.domain.slots import Slot, SlotStatus
 from tests.domain.test_booked import ask, minutes
 from tests.domain.test_booking import NOW, booked, chosen, lined_up, party, place, slot
@@ -34,13 +34,15 @@ def there(capacity: int = 1, **fields: object) -> Slot:
     return slot(capacity, id=THERE, **fields)
 
 
-def moved(old: Slot, new: Slot, which: Ask, by: str | None = None) -> tuple[Slot, Slot, Booking]:
+def moved(
+    old: Slot, new: Slot, which: BookingCommand, by: str | None = None
+) -> tuple[Slot, Slot, Booking]:
     """Both slots after Ada's booking moved now, and the new booking."""
     left, taken, outcome = move(old, new, which, party("ada", by=by), NOW)
     assert isinstance(outcome, BookingMoved)
     assert (outcome.slot, outcome.old_slot) == (taken, left)
     assert outcome.booking in taken.bookings
-    assert outcome.old_booking in left.ended
+    assert outcome.old_booking in left.ended_bookings
     return left, taken, outcome.booking
 
 
@@ -48,10 +50,13 @@ def test_a_move_gives_one_place_back_and_takes_the_other_and_each_knows_of_the_o
     old, (booking,) = booked(slot(), "ada")
     left, taken, new = moved(old, there(), ask(booking))
     assert (left.remaining, taken.remaining) == (1, 0)
-    assert left.ended[0].moved_to == BookingRef(taken.id, new.id)
+    assert left.ended_bookings[0].moved_to == BookingRef(taken.id, new.id)
     assert new.moved_from == BookingRef(left.id, booking.id)
-    assert left.ended[0].log[:-1] == booking.log
-    assert (left.ended[0].log[-1].deed, new.log[0].deed) == (Deed.MOVED, Deed.MOVED)
+    assert left.ended_bookings[0].history[:-1] == booking.history
+    assert (left.ended_bookings[0].history[-1].action, new.history[0].action) == (
+        BookingAction.MOVED,
+        BookingAction.MOVED,
+    )
 
 
 def test_where_no_place_can_be_had_the_old_one_stays() -> None:
@@ -88,8 +93,11 @@ def test_no_number_of_moves_and_extensions_keeps_a_hold_for_more_than_an_hour() 
     here, hold = place(slot(hold_minutes=30), party("ada", hold=True))
     other = there(hold_minutes=30)
     for minute in range(0, 120, 10):
-        here, other = settle(here, minutes(minute)), settle(other, minutes(minute))
-        if here.booking(hold.id) is None:
+        here, other = (
+            expire_and_promote(here, minutes(minute)),
+            expire_and_promote(other, minutes(minute)),
+        )
+        if here.booking_by_id(hold.id) is None:
             break
         after, outcome = extend(here, ask(hold), minutes(minute))
         here = after if isinstance(outcome, HoldExtended) else here
@@ -104,20 +112,20 @@ def test_a_hold_that_an_organiser_moves_to_a_slot_that_began_is_not_over_at_once
     old, hold = place(slot(hold_minutes=30), party("ada", hold=True))
     begun = there(start=minutes(-10))
     _, taken, new = moved(old, begun, ask(hold, "eve", Role.ORGANIZER), by="eve")
-    assert new.log[0].overrode == (Limit.SLOT_STARTED,)
-    assert settle(taken, NOW).booking(new.id) == new
+    assert new.history[0].overridden_limits == (BookingLimit.SLOT_STARTED,)
+    assert expire_and_promote(taken, NOW).booking_by_id(new.id) == new
 
 
 def test_what_is_promised_to_the_line_of_the_old_slot_is_theirs_in_the_same_write() -> None:
     old, (booking,) = booked(slot(), "ada")
     left, _, _ = moved(lined_up(old, "ben"), there(), ask(booking))
-    assert [b.user_id for b in settle(left, NOW).bookings] == ["ben"]
+    assert [b.user_id for b in expire_and_promote(left, NOW).bookings] == ["ben"]
 
 
 def test_within_a_choice_the_place_given_back_does_not_stand_against_the_one_taken() -> None:
     old, (booking,) = booked(slot(choice="week"), "ada")
     _, _, new = moved(old, chosen(there(), "ada", booking), ask(booking))
-    assert new.log[0].overrode == ()
+    assert new.history[0].overridden_limits == ()
 
 
 def test_any_other_of_the_choice_stands_against_a_move() -> None:
@@ -131,10 +139,14 @@ def test_any_other_of_the_choice_stands_against_a_move() -> None:
 def test_after_the_cut_off_organisers_alone_move_and_the_limit_is_named() -> None:
     old, (booking,) = booked(slot(cutoff_minutes=7 * 24 * 60), "ada")
     refused = move(old, there(), ask(booking), party("ada"), NOW)
-    assert refused == (old, there(), CutoffPassed(old.cutoff, old))
+    assert refused == (old, there(), CutoffPassed(old.cancel_cutoff, old))
     left, _, new = moved(old, there(), ask(booking, "eve", Role.ORGANIZER), by="eve")
-    assert left.ended[0].log[-1].overrode == (Limit.CANCEL_CUTOFF,)
-    assert (left.ended[0].log[-1].by, new.made_by, new.user_id) == ("eve", "eve", "ada")
+    assert left.ended_bookings[0].history[-1].overridden_limits == (BookingLimit.CANCEL_CUTOFF,)
+    assert (left.ended_bookings[0].history[-1].by, new.made_by, new.user_id) == (
+        "eve",
+        "eve",
+        "ada",
+    )
 
 
 def test_out_of_a_slot_that_began_organisers_alone_move() -> None:
@@ -142,12 +154,12 @@ def test_out_of_a_slot_that_began_organisers_alone_move() -> None:
     begun = replace(old, start=NOW - timedelta(minutes=1))
     assert move(begun, there(), ask(booking), party("ada"), NOW)[2] == SlotStarted(begun)
     left, _, _ = moved(begun, there(), ask(booking, "eve", Role.ADMIN), by="eve")
-    assert left.ended[0].log[-1].overrode == (Limit.SLOT_STARTED,)
+    assert left.ended_bookings[0].history[-1].overridden_limits == (BookingLimit.SLOT_STARTED,)
 
 
 @pytest.mark.parametrize(("name", "refusal"), [("ada", HoldExpired), ("ben", BookingNotFound)])
 def test_what_ran_out_is_not_moved_and_its_owner_is_told_why(name: str, refusal: type) -> None:
     old, hold = place(slot(), party("ada", hold=True), minutes(-5))
-    now = settle(old, NOW)
+    now = expire_and_promote(old, NOW)
     left, taken, outcome = move(now, there(), ask(hold, name), party(name), NOW)
     assert (left, taken, type(outcome)) == (now, there(), refusal)

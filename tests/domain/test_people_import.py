@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotlock.domain.people_import import (
-    MAX_PEOPLE,
+    MAX_IMPORTED_USERS,
     MAX_PROBLEMS,
-    BadFile,
+    InvalidUserFile,
     LineProblem,
-    Row,
-    read_people,
+    UserRow,
+    parse_user_file,
 )
 
 
@@ -22,20 +22,20 @@ def address_of(text: str) -> str | None:
     return text.lower() if "@" in text else None
 
 
-def read(text: str) -> tuple[Row, ...] | BadFile:
-    return read_people(text.encode(), address_of)
+def read(text: str) -> tuple[UserRow, ...] | InvalidUserFile:
+    return parse_user_file(text.encode(), address_of)
 
 
 def problems(text: str) -> list[tuple[int, str | None]]:
     """Where a file is wrong."""
     found = read(text)
-    assert isinstance(found, BadFile)
+    assert isinstance(found, InvalidUserFile)
     assert found.count == len(found.problems)
     assert all(problem.message for problem in found.problems)
     return [(problem.line, problem.column) for problem in found.problems]
 
 
-ADA = Row(2, "ada@x.org", "Ada", ("5a", "choir"))
+ADA = UserRow(2, "ada@x.org", "Ada", ("5a", "choir"))
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_a_file_is_read_however_a_program_wrote_it(text: str) -> None:
 
 
 def test_a_column_that_is_missing_says_nothing_of_anybody() -> None:
-    assert read("email\nada@x.org\n") == (Row(2, "ada@x.org", None, None),)
-    assert read("email,groups\nada@x.org,\n") == (Row(2, "ada@x.org", None, ()),)
+    assert read("email\nada@x.org\n") == (UserRow(2, "ada@x.org", None, None),)
+    assert read("email,groups\nada@x.org,\n") == (UserRow(2, "ada@x.org", None, ()),)
 
 
 def test_a_file_of_nobody_is_no_mistake() -> None:
@@ -68,7 +68,7 @@ def test_a_file_of_nobody_is_no_mistake() -> None:
 
 def test_a_name_or_group_written_in_two_ways_is_one() -> None:
     rows = read("email,name,groups\na@x.org,Rene\u0301,e\u0301;\u00e9\n")
-    assert rows == (Row(2, "a@x.org", "Ren\u00e9", ("\u00e9",)),)
+    assert rows == (UserRow(2, "a@x.org", "Ren\u00e9", ("\u00e9",)),)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "\ufeff", "ada@x.org,Ada\n", "name\nAda\n"])
@@ -84,7 +84,7 @@ def test_columns_that_nobody_knows_or_that_come_twice_are_named() -> None:
 
 def test_an_import_gives_no_roles() -> None:
     found = read("email,role\nada@x.org,admin\n")
-    assert isinstance(found, BadFile)
+    assert isinstance(found, InvalidUserFile)
     (problem,) = found.problems
     assert (problem.line, problem.column) == (1, "role")
     assert "no roles" in problem.message
@@ -138,30 +138,30 @@ def test_a_cell_of_any_length_is_refused_and_not_choked_on() -> None:
     ],
 )
 def test_a_file_in_another_encoding_is_told_so(body: bytes, line: int) -> None:
-    found = read_people(body, address_of)
-    assert isinstance(found, BadFile)
+    found = parse_user_file(body, address_of)
+    assert isinstance(found, InvalidUserFile)
     assert [(problem.line, problem.column) for problem in found.problems] == [(line, None)]
     assert "UTF-8" in found.problems[0].message
 
 
 def test_of_many_mistakes_the_first_are_named_and_all_are_counted() -> None:
     found = read("email\n" + "nobody\n" * 1_000)
-    assert isinstance(found, BadFile)
+    assert isinstance(found, InvalidUserFile)
     assert len(found.problems) == MAX_PROBLEMS
     assert found.count == 1_000
 
 
 def test_more_people_than_can_be_written_together_are_refused() -> None:
-    text = "email\n" + "".join(f"{number}@x.org\n" for number in range(MAX_PEOPLE))
+    text = "email\n" + "".join(f"{number}@x.org\n" for number in range(MAX_IMPORTED_USERS))
     rows = read(text)
     assert isinstance(rows, tuple)
-    assert len(rows) == MAX_PEOPLE
-    assert problems(text + "one-more@x.org\nanother@x.org\n") == [(MAX_PEOPLE + 2, None)]
+    assert len(rows) == MAX_IMPORTED_USERS
+    assert problems(text + "one-more@x.org\nanother@x.org\n") == [(MAX_IMPORTED_USERS + 2, None)]
 
 
-def well_formed(found: tuple[Row, ...] | BadFile) -> None:
+def well_formed(found: tuple[UserRow, ...] | InvalidUserFile) -> None:
     """Rows with each address once, or problems that name a line."""
-    if isinstance(found, BadFile):
+    if isinstance(found, InvalidUserFile):
         assert found.count >= len(found.problems) > 0
         assert all(isinstance(p, LineProblem) and p.line >= 1 for p in found.problems)
     else:
@@ -170,7 +170,7 @@ def well_formed(found: tuple[Row, ...] | BadFile) -> None:
 
 @given(st.binary())
 def test_no_bytes_make_it_raise(body: bytes) -> None:
-    well_formed(read_people(body, address_of))
+    well_formed(parse_user_file(body, address_of))
 
 
 # Text that comes near to being a file of people, which bytes at random never do.

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.meetings import Meeting
-from slotlock.domain.resources import Occupancy
-from slotlock.domain.series import without_conflicts
+from slotlock.domain.resources import ResourceUsage
+from slotlock.domain.series import split_conflicts
 from slotlock.domain.slots import Slot, SlotStatus
 from tests.domain.test_booking import NOW, slot
 
@@ -39,16 +39,20 @@ def course(name: str, begins: list[int], lasts: int, resource: str) -> Slot:
 
 
 def test_slots_that_only_touch_do_not_clash() -> None:
-    occupied = Occupancy.of([use("a", 1), use("b", 3)])
-    assert occupied.clash(use("c", 2)) is None
-    assert occupied.clash(use("c", 2, lasts=2)) is not None
+    occupied = ResourceUsage.from_slots([use("a", 1), use("b", 3)])
+    assert occupied.conflict_with(use("c", 2)) is None
+    assert occupied.conflict_with(use("c", 2, lasts=2)) is not None
 
 
 def test_the_clash_names_the_other_slot_and_both_meetings() -> None:
     long, short = use("long", 0, lasts=10), use("short", 4)
-    clash = Occupancy.of([long]).clash(short)
+    clash = ResourceUsage.from_slots([long]).conflict_with(short)
     assert clash is not None
-    assert (clash.other, clash.meeting, clash.other_meeting) == (long, *short.times, *long.times)
+    assert (clash.other, clash.meeting, clash.other_meeting) == (
+        long,
+        *short.all_meetings,
+        *long.all_meetings,
+    )
 
 
 def test_drafts_called_off_slots_and_other_resources_keep_nobody_out() -> None:
@@ -58,12 +62,17 @@ def test_drafts_called_off_slots_and_other_resources_keep_nobody_out() -> None:
         use("c", 1, resource="Room 6"),
         use("d", 1, resource=None),
     ]
-    assert Occupancy.of(others).clash(use("e", 1)) is None
-    assert Occupancy.of([use("a", 1)]).clash(replace(use("e", 1), status=SlotStatus.DRAFT)) is None
+    assert ResourceUsage.from_slots(others).conflict_with(use("e", 1)) is None
+    assert (
+        ResourceUsage.from_slots([use("a", 1)]).conflict_with(
+            replace(use("e", 1), status=SlotStatus.DRAFT)
+        )
+        is None
+    )
 
 
 def test_a_slot_does_not_clash_with_itself() -> None:
-    assert Occupancy.of([use("a", 1)]).clash(use("a", 1)) is None
+    assert ResourceUsage.from_slots([use("a", 1)]).conflict_with(use("a", 1)) is None
 
 
 def test_a_course_uses_its_room_only_while_it_meets() -> None:
@@ -71,9 +80,9 @@ def test_a_course_uses_its_room_only_while_it_meets() -> None:
         Meeting(NOW + timedelta(days=day), NOW + timedelta(days=day) + HOUR) for day in range(30)
     )
     course = replace(use("course", 0), end=mornings[-1].end, meetings=mornings)
-    occupied = Occupancy.of([course])
-    assert occupied.clash(use("later that day", 24 * 3 + 2)) is None
-    assert occupied.clash(use("in the course", 24 * 3)) is not None
+    occupied = ResourceUsage.from_slots([course])
+    assert occupied.conflict_with(use("later that day", 24 * 3 + 2)) is None
+    assert occupied.conflict_with(use("in the course", 24 * 3)) is not None
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=12))
@@ -82,7 +91,7 @@ def test_what_the_index_leaves_out_never_clashes(spans: list[tuple[int, int]]) -
     for number, one in enumerate(slots):
         others = slots[:number]
         overlap = any(one.start < other.end and other.start < one.end for other in others)
-        assert (Occupancy.of(others).clash(one) is not None) == overlap
+        assert (ResourceUsage.from_slots(others).conflict_with(one) is not None) == overlap
 
 
 courses = st.sets(st.integers(0, 20), min_size=1, max_size=4).map(sorted)
@@ -98,10 +107,10 @@ def test_of_courses_too_only_what_the_index_leaves_out_is_free(
         overlaps = [
             (mine, theirs, other)
             for other in others
-            for mine, theirs in product(one.times, other.times)
+            for mine, theirs in product(one.all_meetings, other.all_meetings)
             if mine.start < theirs.end and theirs.start < mine.end
         ]
-        clash = Occupancy.of(slots).clash(one)
+        clash = ResourceUsage.from_slots(slots).conflict_with(one)
         assert (clash is not None) == bool(overlaps)
         assert clash is None or (clash.meeting, clash.other_meeting, clash.other) in overlaps
 
@@ -114,11 +123,11 @@ def test_who_has_a_resource_for_thousands_of_years_keeps_others_out_as_anybody_d
     times: tuple[datetime, datetime],
 ) -> None:
     ages = replace(use("ages", 0), start=times[0], end=times[1])
-    clash = Occupancy.of([ages, use("long over", -48)]).clash(use("a", 1))
+    clash = ResourceUsage.from_slots([ages, use("long over", -48)]).conflict_with(use("a", 1))
     assert clash is not None
     assert clash.other == ages
-    assert Occupancy.of([use("a", 1)]).clash(ages) is not None
-    free, conflicts = without_conflicts([use("a", 0), use("b", 1), use("c", 24)], [ages])
+    assert ResourceUsage.from_slots([use("a", 1)]).conflict_with(ages) is not None
+    free, conflicts = split_conflicts([use("a", 0), use("b", 1), use("c", 24)], [ages])
     assert all(conflict.other == ages for conflict in conflicts)
     assert [slot.id for slot in free] == (["c"] if times[1] < LAST else [])
 
@@ -127,7 +136,7 @@ def test_who_has_a_resource_for_thousands_of_years_keeps_others_out_as_anybody_d
 def test_what_is_left_of_a_series_overlaps_nothing(starts: list[int], taken: list[int]) -> None:
     series = [use(f"s{n}", begins, 3) for n, begins in enumerate(sorted(starts))]
     others = [use(f"o{n}", begins, 2) for n, begins in enumerate(taken)]
-    free, conflicts = without_conflicts(series, others)
+    free, conflicts = split_conflicts(series, others)
     assert len(free) + len(conflicts) == len(series)
     pairs = [*combinations(free, 2), *((one, other) for one in free for other in others)]
     assert not any(one.start < other.end and other.start < one.end for one, other in pairs)

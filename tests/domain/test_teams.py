@@ -16,13 +16,13 @@ from slotlock.domain.team_outcomes import (
     InvitationDeclined,
     NotInvited,
     TeamFull,
-    TeamKept,
     TeamLeft,
     TeamNotFound,
+    TeamSaved,
     TooManyInvitations,
     TooManyTeams,
 )
-from slotlock.domain.teams import MAX_PEOPLE, Member, Team, TeamId, TeamSeen, shared
+from slotlock.domain.teams import MAX_TEAM_SIZE, Member, Team, TeamId, TeamVersion, shared_with
 
 NOW = datetime(2030, 5, 17, 14, 0, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -50,13 +50,13 @@ def invited(before: Team, *emails: str) -> Team:
 def kept(decision: TeamDecision[Any]) -> Team:
     """The team that a decision leaves, which is also the one it answers."""
     assert decision.team is not None
-    assert decision.outcome == TeamKept(decision.team)
+    assert decision.outcome == TeamSaved(decision.team)
     return decision.team
 
 
 def test_who_creates_a_team_is_its_first_member() -> None:
     outcome = create(TeamId("t"), "  Läufer 🏃‍♀️ ", ADA, 7, NOW)
-    assert isinstance(outcome, TeamKept)
+    assert isinstance(outcome, TeamSaved)
     assert outcome.team.name == "Läufer 🏃‍♀️"
     assert outcome.team.members == (Member(ADA, NOW, 7),)
     assert (outcome.team.invitations, outcome.team.version) == ((), 1)
@@ -70,7 +70,7 @@ def test_a_name_that_cannot_be_is_named(name: str) -> None:
 
 
 def test_a_name_of_100_characters_of_any_script_is_one() -> None:
-    assert isinstance(create(TeamId("t"), "瑜" * 100, ADA, 0, NOW), TeamKept)
+    assert isinstance(create(TeamId("t"), "瑜" * 100, ADA, 0, NOW), TeamSaved)
 
 
 def test_who_is_in_as_many_teams_as_may_be_neither_creates_nor_accepts_one() -> None:
@@ -115,14 +115,14 @@ def test_an_address_with_as_many_invitations_as_may_be_gets_no_more() -> None:
 
 
 def test_an_open_invitation_keeps_a_seat_so_that_accepting_never_finds_the_team_full() -> None:
-    others = [UserId(f"p{n}") for n in range(MAX_PEOPLE - 1)]
+    others = [UserId(f"p{n}") for n in range(MAX_TEAM_SIZE - 1)]
     full = invited(team(ADA), *map(address, others))
     one_more = invite(full, ADA, "late@slotlock.test", (), 0, NOW)
     assert one_more == TeamDecision(full, TeamFull())
     assert kept(invite(full, ADA, address(others[0]), (), 0, NOW)) == full
     for person in others:
         full = kept(accept(full, person, address(person), 0, NOW))
-    assert len(full.members) == MAX_PEOPLE
+    assert len(full.members) == MAX_TEAM_SIZE
     assert isinstance(invite(full, ADA, "late@slotlock.test", (), 0, NOW).outcome, TeamFull)
 
 
@@ -149,7 +149,7 @@ def test_who_declined_was_not_invited_until_they_are_again() -> None:
     assert isinstance(decline(decision.team, address(BEN)).outcome, NotInvited)
     assert isinstance(accept(decision.team, BEN, address(BEN), 0, NOW).outcome, NotInvited)
     again = invited(decision.team, address(BEN))
-    assert kept(accept(again, BEN, address(BEN), 0, NOW)).has(BEN)
+    assert kept(accept(again, BEN, address(BEN), 0, NOW)).has_member(BEN)
 
 
 def test_any_member_takes_an_invitation_back() -> None:
@@ -173,10 +173,10 @@ def test_those_in_a_team_with_somebody_are_found_with_the_fewest_teams_that_say_
     pair = team(ADA, BEN, team_id="pair")
     trio = replace(team(ADA, BEN, CLEO, team_id="trio"), version=5)
     foreign = team(BEN, CLEO, UserId("dan"), team_id="foreign")
-    found = shared([pair, trio, foreign], ADA, [BEN, CLEO, UserId("dan")])
-    assert found == (frozenset({BEN, CLEO}), (TeamSeen(TeamId("trio"), 5),))
-    assert shared([pair, trio], ADA, [ADA]) == (frozenset(), ())
-    assert shared([foreign], ADA, [BEN]) == (frozenset(), ())
+    found = shared_with([pair, trio, foreign], ADA, [BEN, CLEO, UserId("dan")])
+    assert found == (frozenset({BEN, CLEO}), (TeamVersion(TeamId("trio"), 5),))
+    assert shared_with([pair, trio], ADA, [ADA]) == (frozenset(), ())
+    assert shared_with([foreign], ADA, [BEN]) == (frozenset(), ())
 
 
 PEOPLE = [UserId(f"p{n}") for n in range(4)]

@@ -5,18 +5,18 @@ from collections.abc import Callable
 
 import pytest
 
-from slotlock.auth.accounts import normalised
-from slotlock.domain.groups import tidied
-from slotlock.domain.texts import LONGEST_COMPOSED, composed
+from slotlock.auth.accounts import normalize_email
+from slotlock.domain.groups import clean_group
+from slotlock.domain.texts import MAX_NORMALIZED_LENGTH, normalize_nfc
 
 MARKS = "a" + "\u0301" * 15_000 + "\u0316" * 15_000
 
 
 def test_a_text_is_composed() -> None:
-    assert composed("Zoe\u0308") == "Zo\u00eb"
+    assert normalize_nfc("Zoe\u0308") == "Zo\u00eb"
 
 
-@pytest.mark.parametrize("read", [composed, tidied, normalised])
+@pytest.mark.parametrize("read", [normalize_nfc, clean_group, normalize_email])
 def test_no_text_is_composed_that_is_longer_than_anything_may_be(
     monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object]
 ) -> None:
@@ -29,4 +29,4 @@ def test_no_text_is_composed_that_is_longer_than_anything_may_be(
     monkeypatch.setattr(unicodedata, "normalize", normalize)
     read(MARKS)
     read(f"{MARKS}@x.test")
-    assert max(lengths, default=0) <= LONGEST_COMPOSED
+    assert max(lengths, default=0) <= MAX_NORMALIZED_LENGTH

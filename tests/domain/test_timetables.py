@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slotlock.domain.meetings import MAX_MEETINGS, Meeting, meetings_problem
+from slotlock.domain.meetings import MAX_MEETINGS, Meeting, validate_meetings
 from slotlock.domain.refusals import FieldProblem, InvalidInput
-from slotlock.domain.timetables import Timetable, Weekday, Weekly, meetings_of
+from slotlock.domain.timetables import Timetable, Weekday, WeeklyMeeting, to_meetings
 
 BERLIN = "Europe/Berlin"
-MONDAY_NINE = Weekly(Weekday.MONDAY, time(9), time(10, 30))
+MONDAY_NINE = WeeklyMeeting(Weekday.MONDAY, time(9), time(10, 30))
 MARCH = Timetable(date(2030, 3, 18), date(2030, 4, 8), (MONDAY_NINE,))
 
 
@@ -23,14 +23,14 @@ def instant(text: str) -> datetime:
 
 def starts(timetable: Timetable, zone: str = BERLIN) -> list[str]:
     """When the meetings begin, UTC."""
-    meetings = meetings_of(timetable, zone)
+    meetings = to_meetings(timetable, zone)
     assert isinstance(meetings, tuple)
     return [meeting.start.strftime("%m-%dT%H:%M") for meeting in meetings]
 
 
 def refused(timetable: Timetable, zone: str = BERLIN) -> list[str]:
     """The fields that are named as wrong."""
-    answer = meetings_of(timetable, zone)
+    answer = to_meetings(timetable, zone)
     assert isinstance(answer, InvalidInput)
     assert all(isinstance(problem, FieldProblem) for problem in answer.problems)
     return [problem.field for problem in answer.problems]
@@ -66,13 +66,13 @@ def test_extra_meetings_take_their_place_in_the_order_also_on_holidays() -> None
 
 def test_a_timetable_can_be_nothing_but_extra_meetings() -> None:
     extra = Meeting(instant("2030-03-25T12:00"), instant("2030-03-25T13:00"))
-    assert meetings_of(replace(MARCH, weekly=(), extra=(extra,)), BERLIN) == (extra,)
+    assert to_meetings(replace(MARCH, weekly=(), extra=(extra,)), BERLIN) == (extra,)
 
 
 def test_a_class_that_ends_before_its_start_ends_on_the_next_day() -> None:
-    night = Weekly(Weekday.SATURDAY, time(22), time(4))
+    night = WeeklyMeeting(Weekday.SATURDAY, time(22), time(4))
     timetable = Timetable(date(2030, 3, 23), date(2030, 3, 30), (night,))
-    assert meetings_of(timetable, BERLIN) == (
+    assert to_meetings(timetable, BERLIN) == (
         Meeting(instant("2030-03-23T21:00"), instant("2030-03-24T03:00")),
         # The night in which the clocks go forward: it ends at four all the same.
         Meeting(instant("2030-03-30T21:00"), instant("2030-03-31T02:00")),
@@ -81,8 +81,8 @@ def test_a_class_that_ends_before_its_start_ends_on_the_next_day() -> None:
 
 def test_several_meetings_a_week_come_in_order() -> None:
     weekly = (
-        Weekly(Weekday.THURSDAY, time(14), time(15)),
-        Weekly(Weekday.MONDAY, time(14), time(15)),
+        WeeklyMeeting(Weekday.THURSDAY, time(14), time(15)),
+        WeeklyMeeting(Weekday.MONDAY, time(14), time(15)),
         MONDAY_NINE,
     )
     timetable = Timetable(date(2030, 5, 13), date(2030, 5, 19), weekly)
@@ -118,7 +118,7 @@ def test_an_unknown_zone_is_named_beside_everything_else() -> None:
 
 
 def test_too_many_meetings_are_refused() -> None:
-    daily = tuple(Weekly(day, time(9), time(10)) for day in Weekday)
+    daily = tuple(WeeklyMeeting(day, time(9), time(10)) for day in Weekday)
     days = timedelta(days=MAX_MEETINGS - 1)
     assert len(starts(replace(MARCH, weekly=daily, last=MARCH.first + days))) == MAX_MEETINGS
     assert refused(replace(MARCH, weekly=daily, last=MARCH.first + timedelta(days=500))) == [
@@ -128,9 +128,9 @@ def test_too_many_meetings_are_refused() -> None:
 
 
 def test_meetings_that_overlap_are_refused() -> None:
-    late = Weekly(Weekday.MONDAY, time(10), time(11))
+    late = WeeklyMeeting(Weekday.MONDAY, time(10), time(11))
     assert refused(replace(MARCH, weekly=(MONDAY_NINE, late))) == ["weekly"]
-    over_midnight = Weekly(Weekday.SUNDAY, time(22), time(21))
+    over_midnight = WeeklyMeeting(Weekday.SUNDAY, time(22), time(21))
     assert refused(replace(MARCH, weekly=(MONDAY_NINE, over_midnight))) == ["weekly"]
 
 
@@ -145,14 +145,16 @@ def test_what_overlaps_at_the_ends_of_the_calendar_is_told_in_any_zone(
 
 
 def test_a_meeting_without_a_duration_is_refused() -> None:
-    assert refused(replace(MARCH, weekly=(Weekly(Weekday.MONDAY, time(9), time(9)),))) == ["weekly"]
+    assert refused(replace(MARCH, weekly=(WeeklyMeeting(Weekday.MONDAY, time(9), time(9)),))) == [
+        "weekly"
+    ]
     extra = Meeting(instant("2030-03-25T12:00"), instant("2030-03-25T12:00"))
     assert refused(replace(MARCH, extra=(extra,))) == ["extra"]
 
 
 def test_a_meeting_that_a_clock_change_swallows_takes_place_after_it_as_long_as_ever() -> None:
-    swallowed = Weekly(Weekday.SUNDAY, time(2, 30), time(3))
-    meetings = meetings_of(replace(MARCH, weekly=(swallowed,)), "Europe/Berlin")
+    swallowed = WeeklyMeeting(Weekday.SUNDAY, time(2, 30), time(3))
+    meetings = to_meetings(replace(MARCH, weekly=(swallowed,)), "Europe/Berlin")
     assert isinstance(meetings, tuple)
     changed = Meeting(instant("2030-03-31T01:30"), instant("2030-03-31T02:00"))
     assert changed in meetings
@@ -160,14 +162,17 @@ def test_a_meeting_that_a_clock_change_swallows_takes_place_after_it_as_long_as_
 
 
 def test_what_overlaps_is_told_as_clocks_there_show_it() -> None:
-    weekly = (Weekly(Weekday.MONDAY, time(9), time(11)), Weekly(Weekday.MONDAY, time(10), time(12)))
-    answer = meetings_of(replace(MARCH, weekly=weekly), "Europe/Berlin")
+    weekly = (
+        WeeklyMeeting(Weekday.MONDAY, time(9), time(11)),
+        WeeklyMeeting(Weekday.MONDAY, time(10), time(12)),
+    )
+    answer = to_meetings(replace(MARCH, weekly=weekly), "Europe/Berlin")
     assert isinstance(answer, InvalidInput)
     assert "T09:00:00+01:00 and " in answer.problems[0].message
 
 
 dates = st.dates() | st.dates(date(2029, 1, 1), date(2031, 12, 31))
-weeklies = st.builds(Weekly, st.sampled_from(Weekday), st.times(), st.times())
+weeklies = st.builds(WeeklyMeeting, st.sampled_from(Weekday), st.times(), st.times())
 extras = st.builds(
     Meeting, st.datetimes(timezones=st.just(UTC)), st.datetimes(timezones=st.just(UTC))
 )
@@ -188,8 +193,8 @@ extras = st.builds(
 def test_whatever_is_filled_in_comes_to_meetings_or_to_problems(
     timetable: Timetable, zone: str
 ) -> None:
-    answer = meetings_of(timetable, zone)
+    answer = to_meetings(timetable, zone)
     if isinstance(answer, InvalidInput):
         assert answer.problems
     else:
-        assert meetings_problem(answer, UTC) is None
+        assert validate_meetings(answer, UTC) is None

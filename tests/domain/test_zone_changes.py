@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
-from slotlock.domain.zone_changes import Yearly, clock_changes, yearly
+from slotlock.domain.zone_changes import YearlyRule, clock_changes, yearly_rule
 
 
 def offset_by(changes: list[tuple[datetime, timedelta]], instant: datetime) -> timedelta:
@@ -17,9 +17,11 @@ def offset_by(changes: list[tuple[datetime, timedelta]], instant: datetime) -> t
 def test_between_changes_the_offset_is_what_they_say(name: str) -> None:
     zone = ZoneInfo(name)
     first, *later = clock_changes(zone, 2024, 2028)
-    changes = [(datetime(2024, 1, 1, tzinfo=UTC), first.after)]
-    changes += [((c.shown - c.before).replace(tzinfo=UTC), c.after) for c in later]
-    assert all(c.before == before for c, (_, before) in zip(later, changes, strict=False))
+    changes = [(datetime(2024, 1, 1, tzinfo=UTC), first.offset_after)]
+    changes += [
+        ((c.wall_time - c.offset_before).replace(tzinfo=UTC), c.offset_after) for c in later
+    ]
+    assert all(c.offset_before == before for c, (_, before) in zip(later, changes, strict=False))
     instant = datetime(2024, 1, 1, tzinfo=UTC)
     while instant.year < 2029:
         assert offset_by(changes, instant) == instant.astimezone(zone).utcoffset()
@@ -32,17 +34,19 @@ def test_between_changes_the_offset_is_what_they_say(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "forward", "back"),
     [
-        ("Europe/Berlin", Yearly(3, -1, 6), Yearly(10, -1, 6)),
-        ("America/New_York", Yearly(3, 2, 6), Yearly(11, 1, 6)),
-        ("Australia/Sydney", Yearly(10, 1, 6), Yearly(4, 1, 6)),
-        ("Pacific/Auckland", Yearly(9, -1, 6), Yearly(4, 1, 6)),
+        ("Europe/Berlin", YearlyRule(3, -1, 6), YearlyRule(10, -1, 6)),
+        ("America/New_York", YearlyRule(3, 2, 6), YearlyRule(11, 1, 6)),
+        ("Australia/Sydney", YearlyRule(10, 1, 6), YearlyRule(4, 1, 6)),
+        ("Pacific/Auckland", YearlyRule(9, -1, 6), YearlyRule(4, 1, 6)),
         ("Africa/Casablanca", None, None),
     ],
 )
 def test_what_comes_every_year_is_a_rule(
-    name: str, forward: Yearly | None, back: Yearly | None
+    name: str, forward: YearlyRule | None, back: YearlyRule | None
 ) -> None:
     _, *changes = clock_changes(ZoneInfo(name), 2026, 2040)
     for rule, ahead in ((forward, True), (back, False)):
-        same = [change for change in changes if (change.after > change.before) is ahead]
-        assert yearly(same, 2040) == rule
+        same = [
+            change for change in changes if (change.offset_after > change.offset_before) is ahead
+        ]
+        assert yearly_rule(same, 2040) == rule

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.refusals import FieldProblem, InvalidInput
-from slotlock.domain.zones import find_zone, instant_of, moved_alike, wall_clock
+from slotlock.domain.zones import find_zone, shift_all, to_instant, to_wall_clock
 
 HOUR = timedelta(hours=1)
 
@@ -38,20 +38,20 @@ def test_an_unknown_zone_is_not_found_whatever_its_name(name: str) -> None:
 def test_a_skipped_time_is_read_with_the_offset_before_the_gap() -> None:
     zone = find_zone("Europe/Berlin")
     assert zone is not None
-    assert instant_of(shown("2030-03-31T02:30"), zone) == instant("2030-03-31T01:30")
-    assert wall_clock(instant("2030-03-31T01:30"), zone) == shown("2030-03-31T03:30")
+    assert to_instant(shown("2030-03-31T02:30"), zone) == instant("2030-03-31T01:30")
+    assert to_wall_clock(instant("2030-03-31T01:30"), zone) == shown("2030-03-31T03:30")
 
 
 def test_a_repeated_time_is_the_first_one() -> None:
     zone = find_zone("Europe/Berlin")
     assert zone is not None
-    assert instant_of(shown("2030-10-27T02:30"), zone) == instant("2030-10-27T00:30")
+    assert to_instant(shown("2030-10-27T02:30"), zone) == instant("2030-10-27T00:30")
 
 
 def test_a_weekly_nine_that_becomes_ten_is_at_ten_on_both_sides_of_a_clock_change() -> None:
     nine = lasting_an_hour("2030-03-22T08:00", "2030-03-29T08:00", "2030-04-05T07:00")
     ten = Meeting(instant("2030-03-22T09:00"), instant("2030-03-22T10:30"))
-    assert moved_alike(nine, nine[0], ten, "Europe/Berlin") == tuple(
+    assert shift_all(nine, nine[0], ten, "Europe/Berlin") == tuple(
         Meeting(instant(start), instant(start) + 1.5 * HOUR)
         for start in ("2030-03-22T09:00", "2030-03-29T09:00", "2030-04-05T08:00")
     )
@@ -60,7 +60,7 @@ def test_a_weekly_nine_that_becomes_ten_is_at_ten_on_both_sides_of_a_clock_chang
 def test_a_series_can_move_to_another_day_across_the_change() -> None:
     sundays = lasting_an_hour("2030-03-24T08:00", "2030-03-31T07:00")
     monday = lasting_an_hour("2030-04-01T07:00")[0]
-    moved = moved_alike(sundays, sundays[1], monday, "Europe/Berlin")
+    moved = shift_all(sundays, sundays[1], monday, "Europe/Berlin")
     assert moved == lasting_an_hour("2030-03-25T08:00", "2030-04-01T07:00")
 
 
@@ -68,7 +68,7 @@ def test_who_only_changes_the_duration_moves_no_start() -> None:
     # The second of the two times 02:30 as well, which no wall-clock time can name.
     before = lasting_an_hour("2030-10-20T00:30", "2030-10-27T01:30")
     longer = Meeting(before[0].start, before[0].end + HOUR)
-    moved = moved_alike(before, before[0], longer, "Europe/Berlin")
+    moved = shift_all(before, before[0], longer, "Europe/Berlin")
     assert moved == tuple(Meeting(each.start, each.end + HOUR) for each in before)
 
 
@@ -78,12 +78,12 @@ def test_one_that_lasted_longer_than_the_others_still_does() -> None:
         Meeting(instant("2030-01-02T09:00"), instant("2030-01-02T10:30")),
     )
     after = Meeting(instant("2030-01-01T08:00"), instant("2030-01-01T08:45"))
-    assert moved_alike(before, before[0], after, "UTC") == (
+    assert shift_all(before, before[0], after, "UTC") == (
         after,
         Meeting(instant("2030-01-02T08:00"), instant("2030-01-02T09:15")),
     )
     half = Meeting(before[0].start, before[0].start + HOUR / 2)
-    answer = moved_alike((before[0], half), before[0], half, "UTC")
+    answer = shift_all((before[0], half), before[0], half, "UTC")
     assert isinstance(answer, InvalidInput)
     assert answer.problems[0].field == "endTime"
 
@@ -91,7 +91,7 @@ def test_one_that_lasted_longer_than_the_others_still_does() -> None:
 def test_the_occurrence_that_was_moved_is_where_it_was_moved_to() -> None:
     before = lasting_an_hour("2030-10-26T12:00", "2030-10-27T12:00")
     second_half_past_two = lasting_an_hour("2030-10-27T01:30")[0]
-    moved = moved_alike(before, before[1], second_half_past_two, "Europe/Berlin")
+    moved = shift_all(before, before[1], second_half_past_two, "Europe/Berlin")
     assert isinstance(moved, tuple)
     assert moved[1] == second_half_past_two
 
@@ -108,7 +108,7 @@ def test_the_occurrence_that_was_moved_is_where_it_was_moved_to() -> None:
 def test_a_move_that_cannot_be_is_named(new: tuple[str, str], zone: str, field: str) -> None:
     before = lasting_an_hour("2030-01-01T09:00", "2031-01-01T09:00")
     after = Meeting(instant(new[0]), instant(new[1]))
-    answer = moved_alike(before, before[0], after, zone)
+    answer = shift_all(before, before[0], after, zone)
     assert isinstance(answer, InvalidInput)
     assert [problem.field for problem in answer.problems] == [field]
     assert all(isinstance(problem, FieldProblem) for problem in answer.problems)
@@ -121,5 +121,5 @@ def test_one_at_the_ends_of_the_calendar_cannot_become_much_shorter_in_any_zone(
 ) -> None:
     start = instant("2030-05-17T09:00")
     old, new = Meeting(start, start + 3 * HOUR), Meeting(start, start + HOUR)
-    told = moved_alike([old, *lasting_an_hour(far)], old, new, zone)
+    told = shift_all([old, *lasting_an_hour(far)], old, new, zone)
     assert isinstance(told, InvalidInput)

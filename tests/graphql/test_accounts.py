@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.client import Client, Json, http_client
+from tests.support.client import GraphQLTestClient, Json, http_client
 from tests.support.processes import AppProcess
 
 SESSION = """{ __typename
@@ -23,45 +23,45 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
-async def client(app: AppProcess) -> AsyncIterator[Client]:
+async def client(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
     async with http_client() as http:
-        yield Client(http, app.url)
+        yield GraphQLTestClient(http, app.url)
 
 
 def new_address() -> str:
     return f"{secrets.token_hex(8)}@slotlock.test"
 
 
-async def register(client: Client, **fields: str) -> Json:
+async def register(client: GraphQLTestClient, **fields: str) -> Json:
     given = {"name": "Ada", "email": new_address(), "password": PASSWORD, **fields}
-    outcome: Json = await client.ask(REGISTER, input=given)
+    outcome: Json = await client.execute(REGISTER, input=given)
     return outcome
 
 
-async def login(client: Client, email: str, password: str) -> Json:
-    outcome: Json = await client.ask(LOGIN, input={"email": email, "password": password})
+async def login(client: GraphQLTestClient, email: str, password: str) -> Json:
+    outcome: Json = await client.execute(LOGIN, input={"email": email, "password": password})
     return outcome
 
 
-async def refresh(client: Client, token: str) -> Json:
-    outcome: Json = await client.ask(REFRESH, token=token)
+async def refresh(client: GraphQLTestClient, token: str) -> Json:
+    outcome: Json = await client.execute(REFRESH, token=token)
     return outcome
 
 
-def signed_in(client: Client, session: Json) -> Client:
+def signed_in(client: GraphQLTestClient, session: Json) -> GraphQLTestClient:
     assert session["__typename"] == "Session", session
-    return Client(client.http, client.url, session["accessToken"])
+    return GraphQLTestClient(client.http, client.url, session["accessToken"])
 
 
-async def test_registering_signs_a_member_in(client: Client) -> None:
+async def test_registering_signs_a_member_in(client: GraphQLTestClient) -> None:
     email = new_address()
     session = await register(client, name="  Ada Lovelace ", email=email)
-    me = await signed_in(client, session).ask(ME)
+    me = await signed_in(client, session).execute(ME)
     assert me == session["user"]
     assert (me["name"], me["email"], me["role"]) == ("Ada Lovelace", email, "MEMBER")
 
 
-async def test_nobody_registers_as_more_than_a_member(client: Client) -> None:
+async def test_nobody_registers_as_more_than_a_member(client: GraphQLTestClient) -> None:
     given = {"name": "Eve", "email": new_address(), "password": PASSWORD, "role": "ADMIN"}
     assert await client.error_code(REGISTER, input=given) == "BAD_USER_INPUT"
     eve = signed_in(client, await register(client))
@@ -81,7 +81,7 @@ async def test_nobody_registers_as_more_than_a_member(client: Client) -> None:
     ],
 )
 async def test_an_address_is_taken_however_it_is_written(
-    client: Client, first: str, again: str
+    client: GraphQLTestClient, first: str, again: str
 ) -> None:
     tag = secrets.token_hex(8)
     session = await register(client, email=first.format(tag))
@@ -92,7 +92,7 @@ async def test_an_address_is_taken_however_it_is_written(
     assert welcome["user"] == session["user"]
 
 
-async def test_every_field_that_is_wrong_is_named(client: Client) -> None:
+async def test_every_field_that_is_wrong_is_named(client: GraphQLTestClient) -> None:
     refused = await register(client, name=" ", email="nobody", password="short")
     assert (refused["__typename"], refused["code"]) == ("InvalidInput", "INVALID_INPUT")
     assert [field["field"] for field in refused["fields"]] == ["name", "email", "password"]
@@ -100,7 +100,7 @@ async def test_every_field_that_is_wrong_is_named(client: Client) -> None:
 
 
 @pytest.mark.parametrize("email", ["", "a", "a@", "@b.test", "a b@c.test", "a@b.test\n", "A <a@b>"])
-async def test_what_is_no_address_is_refused(client: Client, email: str) -> None:
+async def test_what_is_no_address_is_refused(client: GraphQLTestClient, email: str) -> None:
     refused = await register(client, email=email)
     assert [field["field"] for field in refused["fields"]] == ["email"]
     assert (await login(client, email, PASSWORD))["__typename"] == "InvalidCredentials"
@@ -110,7 +110,9 @@ async def test_what_is_no_address_is_refused(client: Client, email: str) -> None
     "name",
     ["", "x" * 101, "two\nlines", "\u0000", "\u2028", "\u202eadA", "\u2067Ada\u2069", "\u3164"],
 )
-async def test_a_name_is_one_line_of_at_most_100_characters(client: Client, name: str) -> None:
+async def test_a_name_is_one_line_of_at_most_100_characters(
+    client: GraphQLTestClient, name: str
+) -> None:
     refused = await register(client, name=name)
     assert [field["field"] for field in refused["fields"]] == ["name"]
 
@@ -123,7 +125,7 @@ async def test_a_name_is_one_line_of_at_most_100_characters(client: Client, name
     ],
 )  # fmt: skip
 async def test_a_password_has_8_to_128_characters(
-    client: Client, password: str, taken: bool
+    client: GraphQLTestClient, password: str, taken: bool
 ) -> None:
     email = new_address()
     outcome = await register(client, email=email, password=password)
@@ -135,7 +137,9 @@ async def test_a_password_has_8_to_128_characters(
         assert (await login(client, email, password))["code"] == "INVALID_CREDENTIALS"
 
 
-async def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(client: Client) -> None:
+async def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(
+    client: GraphQLTestClient,
+) -> None:
     email = new_address()
     await register(client, email=email)
     wrong = await login(client, email, PASSWORD + "?")
@@ -145,7 +149,7 @@ async def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(clien
     assert wrong == await login(client, email, "")
 
 
-async def test_a_session_is_refreshed_with_new_tokens(client: Client) -> None:
+async def test_a_session_is_refreshed_with_new_tokens(client: GraphQLTestClient) -> None:
     first = await register(client)
     second = await refresh(client, first["refreshToken"])
     third = await refresh(client, second["refreshToken"])
@@ -153,10 +157,10 @@ async def test_a_session_is_refreshed_with_new_tokens(client: Client) -> None:
     tokens = {s[kind] for s in (first, second, third) for kind in ("accessToken", "refreshToken")}
     assert len(tokens) == 6
     for session in (first, second, third):
-        assert await signed_in(client, session).ask(ME) == first["user"]
+        assert await signed_in(client, session).execute(ME) == first["user"]
 
 
-async def test_using_a_refresh_token_again_ends_its_whole_family(client: Client) -> None:
+async def test_using_a_refresh_token_again_ends_its_whole_family(client: GraphQLTestClient) -> None:
     email = new_address()
     stolen = await register(client, email=email)
     newest = await refresh(client, stolen["refreshToken"])
@@ -168,7 +172,7 @@ async def test_using_a_refresh_token_again_ends_its_whole_family(client: Client)
     assert (await refresh(client, elsewhere["refreshToken"]))["__typename"] == "Session"
 
 
-async def test_one_kind_of_token_is_not_taken_for_the_other(client: Client) -> None:
+async def test_one_kind_of_token_is_not_taken_for_the_other(client: GraphQLTestClient) -> None:
     session = await register(client)
     refused = await refresh(client, session["accessToken"])
     assert (refused["__typename"], refused["code"]) == ("InvalidSession", "INVALID_SESSION")
@@ -179,29 +183,29 @@ async def test_one_kind_of_token_is_not_taken_for_the_other(client: Client) -> N
 
 
 @pytest.mark.parametrize("token", ["", "x", "x.y.z", "\u0000", "\u00e9", "x" * 20_000])
-async def test_a_garbled_refresh_token_is_refused(client: Client, token: str) -> None:
+async def test_a_garbled_refresh_token_is_refused(client: GraphQLTestClient, token: str) -> None:
     assert (await refresh(client, token))["code"] == "INVALID_SESSION"
 
 
-async def test_logging_out_ends_the_session_and_no_other(client: Client) -> None:
+async def test_logging_out_ends_the_session_and_no_other(client: GraphQLTestClient) -> None:
     email = new_address()
     here, there = await register(client, email=email), await login(client, email, PASSWORD)
     leaving = signed_in(client, here)
-    assert await leaving.ask(LOGOUT) is True
+    assert await leaving.execute(LOGOUT) is True
     assert await leaving.error_code(ME) == "UNAUTHENTICATED"
     assert await leaving.error_code(LOGOUT) == "UNAUTHENTICATED"
     assert (await refresh(client, here["refreshToken"]))["code"] == "INVALID_SESSION"
-    assert await signed_in(client, there).ask(ME) == here["user"]
+    assert await signed_in(client, there).execute(ME) == here["user"]
 
 
-async def test_nobody_in_particular_is_nobody(client: Client) -> None:
-    assert await client.ask(ME) is None
+async def test_nobody_in_particular_is_nobody(client: GraphQLTestClient) -> None:
+    assert await client.execute(ME) is None
     assert await client.error_code(LOGOUT) == "UNAUTHENTICATED"
     assert await client.error_code("{ myBookings { nodes { id } } }") == "UNAUTHENTICATED"
 
 
 async def test_passwords_are_guarded_where_rates_are_not_limited(
-    app: AppProcess, client: Client
+    app: AppProcess, client: GraphQLTestClient
 ) -> None:
     assert app.environment["SLOTLOCK_RATE_LIMITS"] == "off"
     email = new_address()

@@ -3,9 +3,9 @@
 import httpx
 import pytest
 
-from slotlock.graphql.limits import LIMITS
-from tests.support.client import Client, Json
-from tests.support.people import make_crowd
+from slotlock.graphql.limits import DOCUMENT_LIMITS
+from tests.support.client import GraphQLTestClient, Json
+from tests.support.people import create_user_tokens
 from tests.support.processes import AppProcess
 
 DAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
@@ -28,28 +28,30 @@ LOOK = "query($ids: [ID!]!) { nodes(ids: $ids) { ... on Slot { meetings { %s } }
 
 
 @pytest.fixture
-async def organiser(app: AppProcess, http: httpx.AsyncClient) -> Client:
+async def organiser(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
     """Somebody who creates courses."""
-    return Client(http, app.url, (await make_crowd(app.environment, 0)).organiser)
+    return GraphQLTestClient(
+        http, app.url, (await create_user_tokens(app.environment, 0)).organizer
+    )
 
 
 async def test_an_answer_of_more_values_than_may_be_asked_for_is_refused(
-    organiser: Client,
+    organiser: GraphQLTestClient,
 ) -> None:
-    course = await organiser.ask(CREATE % CREATED % "made", input=COURSE)
+    course = await organiser.execute(CREATE % CREATED % "made", input=COURSE)
     times = LOOK % " ".join(f"a{n}: startTime" for n in range(10))
     # A meeting is one and has ten.
-    few = LIMITS.values // (MEETINGS * 11)
-    shown = await organiser.ask(times, ids=[course["id"]] * few)
+    few = DOCUMENT_LIMITS.values // (MEETINGS * 11)
+    shown = await organiser.execute(times, ids=[course["id"]] * few)
     assert [len(slot["meetings"]) for slot in shown] == [MEETINGS] * few
     more = [course["id"]] * (few + 1)
     assert await organiser.error_code(times, ids=more) == "LIMIT_EXCEEDED"
-    assert len(await organiser.ask(LOOK % "startTime", ids=more)) == few + 1
+    assert len(await organiser.execute(LOOK % "startTime", ids=more)) == few + 1
 
 
-async def test_what_a_mutation_did_is_told_however_much_it_is(organiser: Client) -> None:
+async def test_what_a_mutation_did_is_told_however_much_it_is(organiser: GraphQLTestClient) -> None:
     names = [f"m{n}" for n in range(14)]
-    assert len(names) * MEETINGS * 4 > LIMITS.values
+    assert len(names) * MEETINGS * 4 > DOCUMENT_LIMITS.values
     answer = await organiser.send(CREATE % " ".join(CREATED % n for n in names), input=COURSE)
     assert "errors" not in answer
     assert [len(answer["data"][name]["meetings"]) for name in names] == [MEETINGS] * len(names)

@@ -13,24 +13,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from slotlock.api.sockets import MOST_FRAMES
+from slotlock.api.sockets import MAX_FRAMES
 from tests.graphql.test_any_request import QUERIES, requests, unharmed, values
 from tests.graphql.test_lost_clients import subscriptions_open
 from tests.support.processes import AppProcess, wait_until
 from tests.support.raw import (
-    HANDSHAKE,
-    connected,
-    frame,
-    initialised,
-    message,
-    read_all,
+    WEBSOCKET_HANDSHAKE,
+    initialize_websocket,
+    message_frame,
+    open_tcp_connection,
     read_until,
+    read_until_closed,
+    websocket_frame,
 )
 
 __all__ = ["unharmed"]
 
 EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "150"))
-INIT = message({"type": "connection_init"})
+INIT = message_frame({"type": "connection_init"})
 BINARY, CLOSE, PING = 2, 8, 9
 # Far more than the buffers between a server and its peer hold.
 ENOUGH = 64 * 1024 * 1024
@@ -54,13 +54,18 @@ messages = st.one_of(
     values,
 )
 frames = st.one_of(
-    messages.map(lambda content: frame(json.dumps(content).encode())),
-    messages.map(lambda content: frame(json.dumps(content).encode())),
-    st.binary(max_size=40).map(frame),
-    st.binary(max_size=40).map(lambda raw: frame(raw, BINARY)),
-    st.builds(frame, st.binary(max_size=130), st.integers(0, 15)),
+    messages.map(lambda content: websocket_frame(json.dumps(content).encode())),
+    messages.map(lambda content: websocket_frame(json.dumps(content).encode())),
+    st.binary(max_size=40).map(websocket_frame),
+    st.binary(max_size=40).map(lambda raw: websocket_frame(raw, BINARY)),
+    st.builds(websocket_frame, st.binary(max_size=130), st.integers(0, 15)),
     st.sampled_from(
-        [frame(b"[" * 40_000), frame(b"x" * 70_000), frame(b"", CLOSE), frame(b"", PING)]
+        [
+            websocket_frame(b"[" * 40_000),
+            websocket_frame(b"x" * 70_000),
+            websocket_frame(b"", CLOSE),
+            websocket_frame(b"", PING),
+        ]
     ),
     st.binary(min_size=1, max_size=30),
 )
@@ -84,53 +89,53 @@ def test_any_frames_end_in_a_closed_socket(
     deserted: AppProcess, initialised: bool, sent: list[bytes], together: bool
 ) -> None:
     every = [INIT, *sent] if initialised else sent
-    with connected(deserted) as peer:
-        peer.sendall(HANDSHAKE)
+    with open_tcp_connection(deserted) as peer:
+        peer.sendall(WEBSOCKET_HANDSHAKE)
         read_until(peer, b"\r\n\r\n")
         with contextlib.suppress(OSError):  # the server has closed, and told why
             for some in [b"".join(every)] if together else every:
                 peer.sendall(some)
-            peer.sendall(frame(b"", CLOSE))
+            peer.sendall(websocket_frame(b"", CLOSE))
             peer.shutdown(socket.SHUT_WR)
-        read_all(peer)
+        read_until_closed(peer)
 
 
 @pytest.mark.parametrize(
     "handshake",
     [
-        HANDSHAKE.replace(b"GET", b"POST"),
-        HANDSHAKE.replace(b"Host", b"X: " + b"x" * 20_000 + b"\r\nHost"),
-        HANDSHAKE.replace(b": 13", b": 8"),
-        HANDSHAKE.replace(b"==", b""),
+        WEBSOCKET_HANDSHAKE.replace(b"GET", b"POST"),
+        WEBSOCKET_HANDSHAKE.replace(b"Host", b"X: " + b"x" * 20_000 + b"\r\nHost"),
+        WEBSOCKET_HANDSHAKE.replace(b": 13", b": 8"),
+        WEBSOCKET_HANDSHAKE.replace(b"==", b""),
     ],
 )
 def test_what_can_be_no_handshake_is_told_so(unharmed: AppProcess, handshake: bytes) -> None:
-    with connected(unharmed) as peer:
+    with open_tcp_connection(unharmed) as peer:
         peer.sendall(handshake)
-        assert read_all(peer).startswith(b"HTTP/1.1 4")
+        assert read_until_closed(peer).startswith(b"HTTP/1.1 4")
 
 
 def test_text_that_is_no_utf_8_closes_with_1007_and_blames_nobody(unharmed: AppProcess) -> None:
-    with connected(unharmed) as peer:
-        peer.sendall(HANDSHAKE)
+    with open_tcp_connection(unharmed) as peer:
+        peer.sendall(WEBSOCKET_HANDSHAKE)
         read_until(peer, b"\r\n\r\n")
-        peer.sendall(frame(b"\xff"))
-        assert read_all(peer) == b"\x88\x02" + (1007).to_bytes(2)
+        peer.sendall(websocket_frame(b"\xff"))
+        assert read_until_closed(peer) == b"\x88\x02" + (1007).to_bytes(2)
 
 
 def test_a_message_in_endless_frames_closes_with_1009(unharmed: AppProcess) -> None:
     begin, further = b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)
-    with connected(unharmed) as peer:
-        peer.sendall(HANDSHAKE)
+    with open_tcp_connection(unharmed) as peer:
+        peer.sendall(WEBSOCKET_HANDSHAKE)
         read_until(peer, b"\r\n\r\n")
-        peer.sendall(begin + further * MOST_FRAMES)
-        assert read_all(peer) == b"\x88\x02" + (1009).to_bytes(2)
+        peer.sendall(begin + further * MAX_FRAMES)
+        assert read_until_closed(peer) == b"\x88\x02" + (1009).to_bytes(2)
 
 
 def test_who_reads_no_pongs_is_not_listened_to_until_they_do(unharmed: AppProcess) -> None:
-    pings = frame(b"x" * 125, PING) * 500
-    with connected(unharmed, buffer=4096) as peer:
-        initialised(peer)
+    pings = websocket_frame(b"x" * 125, PING) * 500
+    with open_tcp_connection(unharmed, receive_buffer=4096) as peer:
+        initialize_websocket(peer)
         sent = 0
         peer.settimeout(1)
         with pytest.raises(TimeoutError):  # noqa: PT012 - what is not read is told by a later one

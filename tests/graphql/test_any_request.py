@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.client import BOOK, WATCH
+from tests.support.client import BOOK_SLOT, WATCH_AVAILABILITY
 from tests.support.processes import AppProcess
-from tests.support.raw import connected, read_all
+from tests.support.raw import open_tcp_connection, read_until_closed
 
 EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "300"))
 QUERIES = [
@@ -25,8 +25,8 @@ QUERIES = [
     "query A { me { id } } query B { me { id } }",
     "query($x: Int!) { slots(first: $x) { nodes { id } } }",
     "query($f: SlotsFilter) { slots(filter: $f) { nodes { id } } }",
-    WATCH,
-    BOOK,
+    WATCH_AVAILABILITY,
+    BOOK_SLOT,
     "subscription { myBookings { what } }",
     "{ slots(first: 99999999999999999999) { nodes { id } } }",
     "{ nodes(ids: [[[[1]]]]) { id } }",
@@ -135,9 +135,9 @@ def unharmed(app: AppProcess) -> Iterator[AppProcess]:
 def test_any_request_is_answered(
     unharmed: AppProcess, method: str, query: bytes, sent: dict[str, bytes], body: bytes, parts: int
 ) -> None:
-    with connected(unharmed) as peer:
+    with open_tcp_connection(unharmed) as peer:
         peer.sendall(request_of(method, query, sent, body, parts))
-        answer = read_all(peer)
+        answer = read_until_closed(peer)
     head, _, content = answer.partition(b"\r\n\r\n")
     assert 200 <= int(head.split()[1]) < 500, answer
     if b"content-type: application/json" in head.lower() and method != "HEAD":

@@ -5,7 +5,16 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.desk import BOOK, BOOK_ALL, CANCEL, CONFIRM, EXTEND, MOVE, Person, staffed
+from tests.support.desk import (
+    BOOK_SEVERAL,
+    BOOK_WITH_OPTIONS,
+    CANCEL_WITH_OPTIONS,
+    CONFIRM_BOOKING,
+    EXTEND_HOLD,
+    MOVE_BOOKING,
+    BookingClient,
+    create_booking_clients,
+)
 from tests.support.processes import AppProcess
 
 BAD_KEYS = ["", "k" * 256, "a\nb", "a\x00b", "\x7f", "a\u2028b"]
@@ -15,13 +24,13 @@ EXTEND_SOON = """mutation($booking: ID!, $wait: Int!) {
   extendHold(bookingId: $booking, waitMs: $wait) { __typename }
 }"""
 
-Two = tuple[Person, Person]
+Two = tuple[BookingClient, BookingClient]
 
 
 @pytest.fixture
 async def two(app: AppProcess, http: httpx.AsyncClient) -> Two:
     """Ada and an organiser."""
-    (ada,), organiser = await staffed(http, 1, app)
+    (ada,), organiser = await create_booking_clients(http, 1, app)
     return ada, organiser
 
 
@@ -29,12 +38,15 @@ def keyed(slot_id: str, booking_id: str, key: str) -> list[tuple[str, dict[str, 
     """Every act that takes a key, with this one."""
     on_it = {"booking": booking_id, "key": key}
     return [
-        (BOOK, {"input": {"slotId": slot_id, "idempotencyKey": key}}),
-        (BOOK_ALL, {"input": {"claims": [{"slotId": slot_id}], "idempotencyKey": key}}),
-        (MOVE, {"input": {"bookingId": booking_id, "slotId": slot_id, "idempotencyKey": key}}),
-        (CONFIRM, on_it),
-        (EXTEND, on_it),
-        (CANCEL, on_it),
+        (BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, "idempotencyKey": key}}),
+        (BOOK_SEVERAL, {"input": {"claims": [{"slotId": slot_id}], "idempotencyKey": key}}),
+        (
+            MOVE_BOOKING,
+            {"input": {"bookingId": booking_id, "slotId": slot_id, "idempotencyKey": key}},
+        ),
+        (CONFIRM_BOOKING, on_it),
+        (EXTEND_HOLD, on_it),
+        (CANCEL_WITH_OPTIONS, on_it),
     ]
 
 
@@ -42,12 +54,12 @@ def patient(slot_id: str, booking_id: str, wait: int) -> list[tuple[str, dict[st
     """Every act that waits, for so long."""
     on_it = {"booking": booking_id, "wait": wait}
     return [
-        (BOOK, {"input": {"slotId": slot_id, "waitMs": wait}}),
-        (BOOK_ALL, {"input": {"claims": [{"slotId": slot_id}], "waitMs": wait}}),
-        (MOVE, {"input": {"bookingId": booking_id, "slotId": slot_id, "waitMs": wait}}),
-        (CONFIRM, on_it),
+        (BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, "waitMs": wait}}),
+        (BOOK_SEVERAL, {"input": {"claims": [{"slotId": slot_id}], "waitMs": wait}}),
+        (MOVE_BOOKING, {"input": {"bookingId": booking_id, "slotId": slot_id, "waitMs": wait}}),
+        (CONFIRM_BOOKING, on_it),
         (EXTEND_SOON, on_it),
-        (CANCEL, on_it),
+        (CANCEL_WITH_OPTIONS, on_it),
         (WAITING % "joinWaitlist", {"id": slot_id, "wait": wait}),
         (WAITING % "leaveWaitlist", {"id": slot_id, "wait": wait}),
     ]
@@ -55,32 +67,32 @@ def patient(slot_id: str, booking_id: str, wait: int) -> list[tuple[str, dict[st
 
 async def test_a_key_is_a_line_of_1_to_255_characters(two: Two) -> None:
     ada, organiser = two
-    slot_id = await organiser.slot(capacity=5)
+    slot_id = await organiser.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     for bad in BAD_KEYS:
         for query, asked in (*keyed(slot_id, hold["id"], bad), *keyed("x", "x", bad)):
             assert await ada.error_code(query, **asked) == "BAD_USER_INPUT"
-    assert await ada.seen(hold["id"]) == hold
+    assert await ada.fetch_booking(hold["id"]) == hold
     assert (await ada.confirm(hold["id"], key="ключ ☕" * 42))["__typename"] == "BookingConfirmed"
 
 
 async def test_one_waits_for_0_to_20000_ms(two: Two) -> None:
     ada, organiser = two
-    slot_id = await organiser.slot(capacity=5)
+    slot_id = await organiser.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     for bad in BAD_WAITS:
         for query, asked in (*patient(slot_id, hold["id"], bad), *patient("x", "x", bad)):
             assert await ada.error_code(query, **asked) == "BAD_USER_INPUT"
-    assert await ada.seen(hold["id"]) == hold
+    assert await ada.fetch_booking(hold["id"]) == hold
     for good in (0, 20_000):
         assert (await ada.confirm(hold["id"], wait=good))["__typename"] == "BookingConfirmed"
 
 
 async def test_nobody_acts_without_identity(two: Two) -> None:
     ada, organiser = two
-    slot_id = await organiser.slot(capacity=5)
+    slot_id = await organiser.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
-    nobody = Person(ada.http, ada.url)
+    nobody = BookingClient(ada.http, ada.url)
     for query, asked in (*keyed(slot_id, hold["id"], "k"), *patient(slot_id, hold["id"], 0)):
         assert await nobody.error_code(query, **asked) == "UNAUTHENTICATED"
-    assert await ada.seen(hold["id"]) == hold
+    assert await ada.fetch_booking(hold["id"]) == hold

@@ -8,11 +8,11 @@ import pytest
 
 from slotlock.auth import accounts
 from slotlock.domain.people import Role
-from tests.support.client import Json, in_hours
-from tests.support.desk import Person, staffed
-from tests.support.people import auth_on
+from tests.support.client import Json, hours_from_now
+from tests.support.desk import BookingClient, create_booking_clients
+from tests.support.people import auth_for_database
 from tests.support.processes import AppProcess
-from tests.support.view import make_campaign, put_in
+from tests.support.view import add_to_groups, create_report_campaign
 
 Pair = tuple[AppProcess, AppProcess]
 LOG = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: String) {
@@ -36,18 +36,18 @@ UNBAN = "mutation($user: ID!) { unbanPerson(userId: $user) { __typename } }"
 
 
 @pytest.fixture
-async def two(two_apps: Pair, http: httpx.AsyncClient) -> tuple[Person, Person]:
+async def two(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
     """A member and an organiser."""
-    (member,), organiser = await staffed(http, 1, *two_apps)
+    (member,), organiser = await create_booking_clients(http, 1, *two_apps)
     return member, organiser
 
 
-async def log(organiser: Person, first: int = 100, **filter_: Any) -> list[Json]:
+async def log(organiser: BookingClient, first: int = 100, **filter_: Any) -> list[Json]:
     """The entries, the oldest first."""
     nodes: list[Json] = []
     after, more = None, True
     while more:
-        page = await organiser.ask(LOG, filter=filter_, first=first, after=after)
+        page = await organiser.execute(LOG, filter=filter_, first=first, after=after)
         nodes += page["nodes"]
         after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
     return nodes[::-1]
@@ -58,14 +58,14 @@ def edits(entry: Json) -> dict[str, tuple[str | None, str | None]]:
     return {edit["field"]: (edit["before"], edit["after"]) for edit in entry["edits"]}
 
 
-async def test_acts_on_slots_are_noted(two: tuple[Person, Person]) -> None:
+async def test_acts_on_slots_are_noted(two: tuple[BookingClient, BookingClient]) -> None:
     _, organiser = two
-    slot = await organiser.slot(title="Yoga", capacity=2, draft=True)
-    await organiser.update(slot, capacity=3, location="Gym")
-    await organiser.update(slot, capacity=3)  # which changes nothing
-    await organiser.ask(PUBLISH, slot=slot)
-    await organiser.ask(PUBLISH, slot=slot)
-    await organiser.call_off(slot)
+    slot = await organiser.add_slot(title="Yoga", capacity=2, draft=True)
+    await organiser.update_slot(slot, capacity=3, location="Gym")
+    await organiser.update_slot(slot, capacity=3)  # which changes nothing
+    await organiser.execute(PUBLISH, slot=slot)
+    await organiser.execute(PUBLISH, slot=slot)
+    await organiser.cancel_slot(slot)
     found = await log(organiser, slotId=slot)
     assert [entry["what"] for entry in found] == [
         "SLOT_CREATED",
@@ -73,7 +73,7 @@ async def test_acts_on_slots_are_noted(two: tuple[Person, Person]) -> None:
         "SLOT_PUBLISHED",
         "SLOT_CALLED_OFF",
     ]
-    boss = await organiser.id()
+    boss = await organiser.fetch_user_id()
     assert {(entry["by"]["id"], entry["slot"]["id"]) for entry in found} == {(boss, slot)}
     assert edits(found[0])["title"] == (None, "Yoga")
     assert edits(found[1]) == {"capacity": ("2", "3"), "location": (None, "Gym")}
@@ -81,11 +81,11 @@ async def test_acts_on_slots_are_noted(two: tuple[Person, Person]) -> None:
     assert edits(found[3]) == {"status": ("PUBLISHED", "CANCELLED")}
 
 
-async def test_a_refused_act_leaves_no_note(two: tuple[Person, Person]) -> None:
+async def test_a_refused_act_leaves_no_note(two: tuple[BookingClient, BookingClient]) -> None:
     member, organiser = two
-    slot = await organiser.slot(capacity=2)
-    await member.wish(slot)
-    assert (await organiser.update(slot, capacity=0))["__typename"] == "InvalidInput"
+    slot = await organiser.add_slot(capacity=2)
+    await member.book_slot(slot)
+    assert (await organiser.update_slot(slot, capacity=0))["__typename"] == "InvalidInput"
     assert [entry["what"] for entry in await log(organiser, slotId=slot)] == [
         "SLOT_CREATED",
         "BOOKED",
@@ -93,26 +93,28 @@ async def test_a_refused_act_leaves_no_note(two: tuple[Person, Person]) -> None:
 
 
 async def test_each_slot_of_a_series_is_noted_and_in_the_log_of_its_campaign(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     _, organiser = two
-    campaign = await make_campaign(organiser)
-    times = {"startTime": in_hours(24), "endTime": in_hours(25), "campaignId": campaign}
+    campaign = await create_report_campaign(organiser)
+    times = {"startTime": hours_from_now(24), "endTime": hours_from_now(25), "campaignId": campaign}
     asked = {"slot": {"title": "Yoga", **times}, "rrule": "FREQ=DAILY;COUNT=3"}
-    slots = [slot["id"] for slot in (await organiser.ask(SERIES, input=asked))["slots"]]
+    slots = [slot["id"] for slot in (await organiser.execute(SERIES, input=asked))["slots"]]
     found = await log(organiser, campaignId=campaign, first=2)
     assert [entry["what"] for entry in found] == ["CAMPAIGN_CREATED", *["SLOT_CREATED"] * 3]
     assert {entry["slot"]["id"] for entry in found[1:]} == set(slots)
 
 
-async def test_acts_on_campaigns_are_noted(two: tuple[Person, Person]) -> None:
+async def test_acts_on_campaigns_are_noted(two: tuple[BookingClient, BookingClient]) -> None:
     _, organiser = two
-    campaign = await make_campaign(organiser, published=False, eligibleGroups=[["5b", "5a"]])
+    campaign = await create_report_campaign(
+        organiser, published=False, eligibleGroups=[["5b", "5a"]]
+    )
     changes = {"maxBookings": 2, "eligibleGroups": [["5a"], ["choir"]]}
     for _ in range(2):  # the second time changes nothing
-        await organiser.ask(UPDATE_CAMPAIGN, input={"campaignId": campaign, **changes})
-    await organiser.ask(SHOW, id=campaign)
-    await organiser.ask(HIDE, id=campaign)
+        await organiser.execute(UPDATE_CAMPAIGN, input={"campaignId": campaign, **changes})
+    await organiser.execute(SHOW, id=campaign)
+    await organiser.execute(HIDE, id=campaign)
     created, edited, shown, hidden = await log(organiser, campaignId=campaign)
     assert created["what"] == "CAMPAIGN_CREATED"
     assert edits(created)["eligibleGroups"] == (None, "5a, 5b")
@@ -126,18 +128,20 @@ async def test_acts_on_campaigns_are_noted(two: tuple[Person, Person]) -> None:
     )
     assert hidden["what"] == "CAMPAIGN_UNPUBLISHED"
     assert hidden["campaign"]["id"] == campaign
-    assert hidden["by"]["id"] == await organiser.id()
+    assert hidden["by"]["id"] == await organiser.fetch_user_id()
 
 
-async def test_acts_on_people_are_noted(two: tuple[Person, Person], two_apps: Pair) -> None:
+async def test_acts_on_people_are_noted(
+    two: tuple[BookingClient, BookingClient], two_apps: Pair
+) -> None:
     member, organiser = two
-    ada = await member.id()
-    email = (await member.ask("{ me { email } }"))["email"]
-    await put_in(organiser, member, "5a", "choir")
-    await put_in(organiser, member, "5a", "choir")
-    await organiser.ask(BAN, user=ada, reason="Loud")
-    await organiser.ask(UNBAN, user=ada)
-    async with auth_on(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
+    ada = await member.fetch_user_id()
+    email = (await member.execute("{ me { email } }"))["email"]
+    await add_to_groups(organiser, member, "5a", "choir")
+    await add_to_groups(organiser, member, "5a", "choir")
+    await organiser.execute(BAN, user=ada, reason="Loud")
+    await organiser.execute(UNBAN, user=ada)
+    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
         await accounts.set_role(auth, email, Role.ORGANIZER)
     grouped, banned, unbanned, promoted = await log(organiser, userId=ada)
     assert (grouped["what"], edits(grouped)) == ("GROUPS_SET", {"groups": (None, "5a, choir")})
@@ -152,7 +156,7 @@ async def test_acts_on_people_are_noted(two: tuple[Person, Person], two_apps: Pa
 
 
 async def test_imports_and_invitations_are_noted_for_each_of_their_people(
-    two: tuple[Person, Person], two_apps: Pair
+    two: tuple[BookingClient, BookingClient], two_apps: Pair
 ) -> None:
     _, organiser = two
     school = f"{secrets.token_hex(6)}.test"
@@ -167,7 +171,7 @@ async def test_imports_and_invitations_are_noted_for_each_of_their_people(
         f"{organiser.url}/people/invitations?group={school}", headers=headers
     )
     assert invited.status_code == 200
-    boss = await organiser.id()
+    boss = await organiser.fetch_user_id()
     created, changed, invitation = await log(organiser, by=boss)
     assert [entry["what"] for entry in (created, changed, invitation)] == [
         "PEOPLE_IMPORTED",
@@ -181,11 +185,11 @@ async def test_imports_and_invitations_are_noted_for_each_of_their_people(
 
 
 async def test_what_organisers_did_can_be_read_without_naming_anything(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     _, organiser = two
-    campaign = await make_campaign(organiser)
-    page = await organiser.ask(LOG, filter={"what": ["CAMPAIGN_CREATED", "BANNED"]}, first=1)
+    campaign = await create_report_campaign(organiser)
+    page = await organiser.execute(LOG, filter={"what": ["CAMPAIGN_CREATED", "BANNED"]}, first=1)
     assert [node["campaign"]["id"] for node in page["nodes"]] == [campaign]
     mixed = {"what": ["CAMPAIGN_CREATED", "BOOKED"]}
     assert await organiser.error_code(LOG, filter=mixed) == "BAD_USER_INPUT"

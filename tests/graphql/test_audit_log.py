@@ -9,12 +9,17 @@ from typing import Any
 import httpx
 import pytest
 
-from slotlock.domain.record import Deed
-from tests.support.client import Json, in_hours
-from tests.support.desk import Person, staffed
+from slotlock.domain.record import BookingAction
+from tests.support.client import Json, hours_from_now
+from tests.support.desk import BookingClient, create_booking_clients
 from tests.support.processes import AppProcess
-from tests.support.truth import log_of
-from tests.support.view import School, happen, make_campaign, school
+from tests.support.truth import booking_history
+from tests.support.view import (
+    CampaignFixture,
+    create_campaign_fixture,
+    create_report_campaign,
+    run_random_actions,
+)
 
 Told = tuple[Any, ...]
 Pair = tuple[AppProcess, AppProcess]
@@ -26,7 +31,7 @@ AUDIT = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: String) {
     pageInfo { hasNextPage endCursor }
   } }"""
 # What organisers do besides has a test of its own.
-ROSTERS = [*Deed.__members__, "WAITLIST_JOINED", "WAITLIST_LEFT"]
+ROSTERS = [*BookingAction.__members__, "WAITLIST_JOINED", "WAITLIST_LEFT"]
 
 
 def name() -> str:
@@ -34,13 +39,13 @@ def name() -> str:
     return secrets.token_hex(4)
 
 
-async def entries(organiser: Person, filter_: Json, first: int = 100) -> list[Json]:
+async def entries(organiser: BookingClient, filter_: Json, first: int = 100) -> list[Json]:
     """All entries, page by page."""
     nodes: list[Json] = []
     after, more = None, True
     while more:
         asked = {"what": ROSTERS, **filter_}
-        page = await organiser.ask(AUDIT, filter=asked, first=first, after=after)
+        page = await organiser.execute(AUDIT, filter=asked, first=first, after=after)
         nodes += page["nodes"]
         assert len(page["nodes"]) <= first
         after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
@@ -65,17 +70,17 @@ def logged(booking: Json, slot: Any, booking_id: Any) -> list[Told]:
         found.append(
             (booking["waited"], "waitlist_joined", user, user, str(slot), None, None, None)
         )
-    for entry in log_of(booking):
-        states = (before or None, entry.to)
+    for entry in booking_history(booking):
+        states = (before or None, entry.status)
         whose = (entry.by, user, str(slot), str(booking_id))
-        found.append((entry.at, entry.deed, *whose, *states))
-        before = entry.to
+        found.append((entry.at, entry.action, *whose, *states))
+        before = entry.status
     return found
 
 
-def documented(at: School) -> list[Told]:
+def documented(at: CampaignFixture) -> list[Told]:
     """Everything that happened in a campaign, put together by hand."""
-    slots = {slot["_id"]: slot for slot in at.own_slots()}
+    slots = {slot["_id"]: slot for slot in at.slot_documents()}
     among = {"slot": {"$in": list(slots)}}
     found = []
     for slot_id, slot in slots.items():
@@ -117,30 +122,30 @@ def ordered(found: list[Told]) -> list[Told]:
 
 
 @pytest.fixture
-async def story(two_apps: Pair, http: httpx.AsyncClient) -> School:
+async def story(two_apps: Pair, http: httpx.AsyncClient) -> CampaignFixture:
     """A campaign in which much has happened, and a slot was called off."""
-    at = await school(http, two_apps, name(), people=8, slots=4)
-    await happen(at, 60, 11)
-    await at.organiser.call_off(at.slots[2])
-    await happen(at, 20, 12)
+    at = await create_campaign_fixture(http, two_apps, name(), member_count=8, slot_count=4)
+    await run_random_actions(at, 60, 11)
+    await at.organizer.cancel_slot(at.slot_ids[2])
+    await run_random_actions(at, 20, 12)
     return at
 
 
-async def test_the_log_of_a_campaign_is_all_that_its_documents_tell(story: School) -> None:
-    found = await entries(story.organiser, {"campaignId": story.campaign}, first=7)
+async def test_the_log_of_a_campaign_is_all_that_its_documents_tell(story: CampaignFixture) -> None:
+    found = await entries(story.organizer, {"campaignId": story.campaign_id}, first=7)
     times = [entry["at"] for entry in found]
     assert times == sorted(times, reverse=True)
     assert ordered([told(entry) for entry in found]) == ordered(documented(story))
 
 
-async def test_each_filter_keeps_what_it_names_and_nothing_else(story: School) -> None:
-    organiser, campaign = story.organiser, story.campaign
+async def test_each_filter_keeps_what_it_names_and_nothing_else(story: CampaignFixture) -> None:
+    organiser, campaign = story.organizer, story.campaign_id
     everything = [told(entry) for entry in await entries(organiser, {"campaignId": campaign})]
-    ada, boss = await story.people[0].id(), await organiser.id()
+    ada, boss = await story.members[0].fetch_user_id(), await organiser.fetch_user_id()
     middle = everything[len(everything) // 2][0]
     time = middle.isoformat()
     asked: list[tuple[Json, Callable[[Told], bool]]] = [
-        ({"slotId": story.slots[2]}, lambda e: bool(e[4] == story.slots[2][-24:])),
+        ({"slotId": story.slot_ids[2]}, lambda e: bool(e[4] == story.slot_ids[2][-24:])),
         ({"userId": ada}, lambda e: bool(e[3] == ada[-24:])),
         ({"by": boss}, lambda e: bool(e[2] == boss[-24:])),
         ({"by": ada}, lambda e: bool(e[2] == ada[-24:])),
@@ -169,32 +174,36 @@ async def test_each_filter_keeps_what_it_names_and_nothing_else(story: School) -
 
 
 async def test_what_was_overridden_is_told(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    (ada,), organiser = await staffed(http, 1, *two_apps)
-    campaign = await make_campaign(organiser, opensAt=in_hours(1), eligibleGroups=[["5a"]])
-    slot = await organiser.slot(campaignId=campaign)
-    await organiser.wish(slot, userId=await ada.id())
+    (ada,), organiser = await create_booking_clients(http, 1, *two_apps)
+    campaign = await create_report_campaign(
+        organiser, opensAt=hours_from_now(1), eligibleGroups=[["5a"]]
+    )
+    slot = await organiser.add_slot(campaignId=campaign)
+    await organiser.book_slot(slot, userId=await ada.fetch_user_id())
     (entry,) = await entries(organiser, {"slotId": slot})
     assert set(entry["overrode"]) == {"NOT_YET_OPEN", "NOT_ELIGIBLE"}
-    assert (entry["what"], entry["by"]["id"]) == ("BOOKED", await organiser.id())
-    assert entry["user"]["id"] == await ada.id()
+    assert (entry["what"], entry["by"]["id"]) == ("BOOKED", await organiser.fetch_user_id())
+    assert entry["user"]["id"] == await ada.fetch_user_id()
 
 
 async def test_a_hold_that_ran_out_is_told_once_whether_or_not_it_was_swept(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    at = await school(http, two_apps, name(), people=2, slots=1)
-    booking = await at.people[0].hold(at.slots[0])
-    at.let_some_holds_run_out()  # and nobody sweeps
-    unswept = await entries(at.organiser, {"slotId": at.slots[0]})
+    at = await create_campaign_fixture(http, two_apps, name(), member_count=2, slot_count=1)
+    booking = await at.members[0].hold(at.slot_ids[0])
+    at.expire_every_second_hold()  # and nobody sweeps
+    unswept = await entries(at.organizer, {"slotId": at.slot_ids[0]})
     assert [entry["what"] for entry in unswept] == ["EXPIRED", "HELD"]
     assert [entry["bookingId"] for entry in unswept] == [booking["id"]] * 2
-    page = await at.organiser.ask(AUDIT, filter={"slotId": at.slots[0], "what": ROSTERS}, first=1)
-    await at.people[1].wish(at.slots[0])
-    swept = await entries(at.organiser, {"slotId": at.slots[0]})
+    page = await at.organizer.execute(
+        AUDIT, filter={"slotId": at.slot_ids[0], "what": ROSTERS}, first=1
+    )
+    await at.members[1].book_slot(at.slot_ids[0])
+    swept = await entries(at.organizer, {"slotId": at.slot_ids[0]})
     assert swept[1:] == unswept
     after = page["pageInfo"]["endCursor"]
-    rest = await at.organiser.ask(
-        AUDIT, filter={"slotId": at.slots[0], "what": ROSTERS}, after=after
+    rest = await at.organizer.execute(
+        AUDIT, filter={"slotId": at.slot_ids[0], "what": ROSTERS}, after=after
     )
     assert rest["nodes"] == unswept[1:]
 
@@ -202,15 +211,15 @@ async def test_a_hold_that_ran_out_is_told_once_whether_or_not_it_was_swept(
 async def test_pages_neither_skip_nor_repeat_while_more_happens(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    at = await school(http, two_apps, name(), people=6, slots=3)
-    await happen(at, 30, 3)
-    before = await entries(at.organiser, {"campaignId": at.campaign})
-    going_on = asyncio.create_task(happen(at, 40, 4))
+    at = await create_campaign_fixture(http, two_apps, name(), member_count=6, slot_count=3)
+    await run_random_actions(at, 30, 3)
+    before = await entries(at.organizer, {"campaignId": at.campaign_id})
+    going_on = asyncio.create_task(run_random_actions(at, 40, 4))
     walked: list[Json] = []
     after, more = None, True
     while more:
-        page = await at.organiser.ask(
-            AUDIT, filter={"campaignId": at.campaign, "what": ROSTERS}, first=3, after=after
+        page = await at.organizer.execute(
+            AUDIT, filter={"campaignId": at.campaign_id, "what": ROSTERS}, first=3, after=after
         )
         walked += page["nodes"]
         after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
@@ -221,10 +230,10 @@ async def test_pages_neither_skip_nor_repeat_while_more_happens(
 
 
 async def test_the_log_is_for_organisers(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    (ada,), organiser = await staffed(http, 1, *two_apps)
-    filter_ = {"userId": await ada.id()}
+    (ada,), organiser = await create_booking_clients(http, 1, *two_apps)
+    filter_ = {"userId": await ada.fetch_user_id()}
     assert await ada.error_code(AUDIT, filter=filter_) == "FORBIDDEN"
-    nobody = Person(http, two_apps[0].url)
+    nobody = BookingClient(http, two_apps[0].url)
     assert await nobody.error_code(AUDIT, filter=filter_) == "UNAUTHENTICATED"
     assert await entries(organiser, filter_) == []
 
@@ -249,8 +258,8 @@ async def test_the_log_is_for_organisers(two_apps: Pair, http: httpx.AsyncClient
 async def test_what_cannot_be_is_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, wrong: Json
 ) -> None:
-    _, organiser = await staffed(http, 0, *two_apps)
-    asked = {"filter": {"userId": await organiser.id()}, **wrong}
+    _, organiser = await create_booking_clients(http, 0, *two_apps)
+    asked = {"filter": {"userId": await organiser.fetch_user_id()}, **wrong}
     assert await organiser.error_code(AUDIT, **asked) == "BAD_USER_INPUT"
 
 
@@ -258,7 +267,7 @@ async def test_what_cannot_be_is_bad_user_input(
 async def test_nothing_happened_to_what_there_is_not(
     two_apps: Pair, http: httpx.AsyncClient, kind: str
 ) -> None:
-    _, organiser = await staffed(http, 0, *two_apps)
+    _, organiser = await create_booking_clients(http, 0, *two_apps)
     known = "user" if kind == "by" else kind
     field = kind if kind == "by" else f"{kind}Id"
     far = {"from": "0001-01-01T00:00:00Z", "until": "9999-12-31T23:59:59Z"}

@@ -5,48 +5,48 @@ from datetime import datetime
 import httpx
 import pytest
 
-from tests.support.client import in_hours
-from tests.support.desk import Person, let_holds_run_out, staffed
+from tests.support.client import hours_from_now
+from tests.support.desk import BookingClient, create_booking_clients, expire_holds
 from tests.support.processes import AppProcess
 
 Pair = tuple[AppProcess, AppProcess]
-Three = tuple[Person, Person, Person]
+Three = tuple[BookingClient, BookingClient, BookingClient]
 
 
 @pytest.fixture
 async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
-    (ada, ben), organiser = await staffed(http, 2, *two_apps)
+    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
 
 
-async def begin(organiser: Person, slot_id: str) -> None:
+async def begin(organiser: BookingClient, slot_id: str) -> None:
     """Let a slot have begun an hour ago."""
-    changed = await organiser.update(slot_id, startTime=in_hours(-1))
+    changed = await organiser.update_slot(slot_id, startTime=hours_from_now(-1))
     assert changed["__typename"] == "Slot", changed
 
 
 async def test_a_hold_is_confirmed_after_the_start_was_brought_forward(three: Three) -> None:
     ada, ben, organiser = three
-    slot_id = await organiser.slot(capacity=2)
+    slot_id = await organiser.add_slot(capacity=2)
     hold = await ada.hold(slot_id)
     await begin(organiser, slot_id)
-    assert (await ada.seen(hold["id"]))["heldUntil"] == hold["heldUntil"]
+    assert (await ada.fetch_booking(hold["id"]))["heldUntil"] == hold["heldUntil"]
     confirmed = await ada.confirm(hold["id"])
     assert confirmed["__typename"] == "BookingConfirmed"
     assert confirmed["booking"]["status"] == "CONFIRMED"
     assert confirmed["slot"]["remaining"] == 1
     # For everything else it has begun.
-    assert (await ben.wish(slot_id))["code"] == "SLOT_STARTED"
-    assert (await ada.give_back(hold["id"]))["code"] == "SLOT_STARTED"
+    assert (await ben.book_slot(slot_id))["code"] == "SLOT_STARTED"
+    assert (await ada.cancel_booking(hold["id"]))["code"] == "SLOT_STARTED"
 
 
 async def test_a_hold_is_given_up_after_the_start_was_brought_forward(three: Three) -> None:
     ada, _, organiser = three
-    slot_id = await organiser.slot(cancelCutoffMinutes=60)
+    slot_id = await organiser.add_slot(cancelCutoffMinutes=60)
     hold = await ada.hold(slot_id)
     await begin(organiser, slot_id)
-    cancelled = await ada.give_back(hold["id"])
+    cancelled = await ada.cancel_booking(hold["id"])
     assert cancelled["__typename"] == "BookingCancelled"
     assert (cancelled["booking"]["status"], cancelled["slot"]["remaining"]) == ("CANCELLED", 1)
     assert cancelled["booking"]["overrode"] == []
@@ -56,18 +56,18 @@ async def test_a_hold_that_ran_out_is_neither_confirmed_nor_given_up_there(
     two_apps: Pair, three: Three
 ) -> None:
     ada, _, organiser = three
-    slot_id = await organiser.slot()
+    slot_id = await organiser.add_slot()
     hold = await ada.hold(slot_id)
     await begin(organiser, slot_id)
-    let_holds_run_out(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
+    expire_holds(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
     assert (await ada.confirm(hold["id"]))["code"] == "HOLD_EXPIRED"
-    assert (await ada.give_back(hold["id"]))["code"] == "HOLD_EXPIRED"
-    assert (await ada.mine(slot_id))["remaining"] == 1
+    assert (await ada.cancel_booking(hold["id"]))["code"] == "HOLD_EXPIRED"
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
 async def test_a_hold_still_moves_to_a_slot_that_comes(three: Three) -> None:
     ada, _, organiser = three
-    slot_id, other_id = await organiser.slot(), await organiser.slot()
+    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
     hold = await ada.hold(slot_id)
     await begin(organiser, slot_id)
     moved = await ada.move(hold["id"], other_id)

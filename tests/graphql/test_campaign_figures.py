@@ -10,11 +10,17 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.client import Json, in_hours
-from tests.support.desk import Person, staffed
+from tests.support.client import Json, hours_from_now
+from tests.support.desk import BookingClient, create_booking_clients
 from tests.support.processes import AppProcess
-from tests.support.truth import log_of
-from tests.support.view import School, happen, make_campaign, oid, school
+from tests.support.truth import booking_history
+from tests.support.view import (
+    CampaignFixture,
+    create_campaign_fixture,
+    create_report_campaign,
+    object_id,
+    run_random_actions,
+)
 
 Pair = tuple[AppProcess, AppProcess]
 NAMES = (f"{secrets.token_hex(4)} figures" for _ in count())
@@ -32,9 +38,9 @@ FIGURES = """query($campaign: ID!, $time: OverTimeInput, $first: Int! = 100,
   } }"""
 
 
-async def figures(person: Person, campaign: str, **more: Any) -> Json:
+async def figures(person: BookingClient, campaign: str, **more: Any) -> Json:
     """The figures of a campaign."""
-    found: Json = await person.ask(FIGURES, campaign=campaign, **more)
+    found: Json = await person.execute(FIGURES, campaign=campaign, **more)
     return found
 
 
@@ -48,9 +54,9 @@ def live_in(slot: Json, now: datetime) -> list[Json]:
     return [b for b in slot["bookings"] if "until" not in b or b["until"] > now]
 
 
-def counted(at: School, now: datetime) -> Json:
+def counted(at: CampaignFixture, now: datetime) -> Json:
     """The figures, counted by hand."""
-    slots = [slot for slot in at.own_slots() if slot["status"] == "published"]
+    slots = [slot for slot in at.slot_documents() if slot["status"] == "published"]
     live = [booking for slot in slots for booking in live_in(slot, now)]
     turns = [turn for slot in slots for turn in slot["waiting"]]
     places = sum(slot["capacity"] for slot in slots)
@@ -65,14 +71,14 @@ def counted(at: School, now: datetime) -> Json:
     }
 
 
-def groups_counted(at: School, now: datetime) -> list[Json]:
+def groups_counted(at: CampaignFixture, now: datetime) -> list[Json]:
     """The figures of each group, counted by hand."""
-    slots = [slot for slot in at.own_slots() if slot["status"] == "published"]
+    slots = [slot for slot in at.slot_documents() if slot["status"] == "published"]
     live = [booking for slot in slots for booking in live_in(slot, now)]
     carrying = Counter(g for b in live for g in b.get("groups", ()))
     booked = Counter(g for g, _ in {(g, b["user"]) for b in live for g in b.get("groups", ())})
     waiting = Counter(g for s in slots for turn in s["waiting"] for g in turn.get("groups", ()))
-    campaign = at.documents("campaigns", _id=oid(at.campaign))[0]
+    campaign = at.documents("campaigns", _id=object_id(at.campaign_id))[0]
     (eligible,) = campaign["terms"]["eligible"]
     people = Counter(
         g
@@ -92,19 +98,19 @@ def groups_counted(at: School, now: datetime) -> list[Json]:
     ]
 
 
-def happened(at: School, now: datetime) -> list[tuple[datetime, int]]:
+def happened(at: CampaignFixture, now: datetime) -> list[tuple[datetime, int]]:
     """When places were taken (1) and given back (-1), in order."""
-    slots = {slot["_id"]: slot for slot in at.own_slots()}
+    slots = {slot["_id"]: slot for slot in at.slot_documents()}
     found = []
     for slot in slots.values():
         for booking in slot["bookings"]:
-            found.append((log_of(booking)[0].at, 1))
+            found.append((booking_history(booking)[0].at, 1))
             if slot["calledOff"]:
                 found.append((slot["calledOff"]["at"], -1))
             elif booking not in live_in(slot, now):
                 found.append((booking["until"], -1))
     for booking in at.documents("endedBookings", slot={"$in": list(slots)}):
-        found += [(log_of(booking)[0].at, 1), (booking["endedAt"], -1)]
+        found += [(booking_history(booking)[0].at, 1), (booking["endedAt"], -1)]
     return sorted(found)
 
 
@@ -112,19 +118,19 @@ def happened(at: School, now: datetime) -> list[tuple[datetime, int]]:
 async def test_figures_are_what_the_documents_come_to_after_any_story(
     two_apps: Pair, http: httpx.AsyncClient, seed: int
 ) -> None:
-    at = await school(http, two_apps, next(NAMES))
-    await happen(at, 80, seed)
-    await at.organiser.call_off(at.slots[2])
-    await at.organiser.slot(campaignId=at.campaign, draft=True)
-    await happen(at, 20, seed + 100)
-    at.let_some_holds_run_out()
+    at = await create_campaign_fixture(http, two_apps, next(NAMES))
+    await run_random_actions(at, 80, seed)
+    await at.organizer.cancel_slot(at.slot_ids[2])
+    await at.organizer.add_slot(campaignId=at.campaign_id, draft=True)
+    await run_random_actions(at, 20, seed + 100)
+    at.expire_every_second_hold()
 
-    found = await figures(at.organiser, at.campaign, time={"every": "MINUTE"})
+    found = await figures(at.organizer, at.campaign_id, time={"every": "MINUTE"})
     now = instant(found["at"])
     assert {name: found[name] for name in counted(at, now)} == counted(at, now)
     assert found["groups"]["nodes"] == groups_counted(at, now)
     assert [node["slot"]["id"] for node in found["slots"]["nodes"]] == [
-        slot_id for slot_id in at.slots if slot_id != at.slots[2]
+        slot_id for slot_id in at.slot_ids if slot_id != at.slot_ids[2]
     ]
     for name in ("places", "taken", "held", "waiting"):
         assert sum(node[name] for node in found["slots"]["nodes"]) == found[name]
@@ -142,11 +148,11 @@ async def test_figures_are_what_the_documents_come_to_after_any_story(
 async def test_figures_agree_with_each_other_while_people_book(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    at = await school(http, two_apps, next(NAMES), people=6)
-    story = asyncio.create_task(happen(at, 40, 7))
+    at = await create_campaign_fixture(http, two_apps, next(NAMES), member_count=6)
+    story = asyncio.create_task(run_random_actions(at, 40, 7))
     looks = 0
     while not story.done() or not looks:
-        found = await figures(at.organiser, at.campaign, time={"every": "MINUTE"})
+        found = await figures(at.organizer, at.campaign_id, time={"every": "MINUTE"})
         assert found["overTime"][-1]["taken"] == found["taken"]
         assert sum(node["taken"] for node in found["slots"]["nodes"]) == found["taken"]
         looks += 1
@@ -154,13 +160,13 @@ async def test_figures_agree_with_each_other_while_people_book(
 
 
 async def test_slots_and_groups_come_in_pages(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    at = await school(http, two_apps, next(NAMES), people=3, slots=5)
-    await happen(at, 10, 1)
-    whole = await figures(at.organiser, at.campaign)
+    at = await create_campaign_fixture(http, two_apps, next(NAMES), member_count=3, slot_count=5)
+    await run_random_actions(at, 10, 1)
+    whole = await figures(at.organizer, at.campaign_id)
     slots, groups, pages, more = [], [], 0, True
     cursors: dict[str, Any] = {}
     while more:
-        page = await figures(at.organiser, at.campaign, first=2, **cursors)
+        page = await figures(at.organizer, at.campaign_id, first=2, **cursors)
         slots += page["slots"]["nodes"]
         groups += page["groups"]["nodes"]
         more = page["slots"]["pageInfo"]["hasNextPage"]
@@ -175,22 +181,22 @@ async def test_slots_and_groups_come_in_pages(two_apps: Pair, http: httpx.AsyncC
 async def test_time_is_shown_from_the_opening_until_now_unless_said_otherwise(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    _, organiser = await staffed(http, 0, *two_apps)
-    opens = in_hours(-2.5)
-    campaign = await make_campaign(organiser, opensAt=opens)
+    _, organiser = await create_booking_clients(http, 0, *two_apps)
+    opens = hours_from_now(-2.5)
+    campaign = await create_report_campaign(organiser, opensAt=opens)
     points = (await figures(organiser, campaign, time={}))["overTime"]
     assert [instant(p["at"]) - instant(opens) for p in points] == [
         timedelta(hours=hours) for hours in range(3)
     ]
     # What opens later is shown by its last interval, and what is too long by its beginning.
-    campaign = await make_campaign(organiser, opensAt=in_hours(1))
+    campaign = await create_report_campaign(organiser, opensAt=hours_from_now(1))
     assert len((await figures(organiser, campaign, time={"every": "DAY"}))["overTime"]) == 1
-    campaign = await make_campaign(organiser, opensAt=in_hours(-24))
+    campaign = await create_report_campaign(organiser, opensAt=hours_from_now(-24))
     points = (await figures(organiser, campaign, time={"every": "MINUTE"}))["overTime"]
     assert len(points) == 1000
     assert instant(points[-1]["at"]) < datetime.now(UTC) - timedelta(hours=7)
     # Nothing is known of the future.
-    time = {"from": in_hours(5), "until": in_hours(9)}
+    time = {"from": hours_from_now(5), "until": hours_from_now(9)}
     assert (await figures(organiser, campaign, time=time))["overTime"] == []
     assert (await figures(organiser, campaign))["overTime"] is None
 
@@ -205,16 +211,16 @@ async def test_time_is_shown_from_the_opening_until_now_unless_said_otherwise(
 async def test_more_points_than_can_be_shown_are_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, time: Json
 ) -> None:
-    _, organiser = await staffed(http, 0, *two_apps)
-    campaign = await make_campaign(organiser)
+    _, organiser = await create_booking_clients(http, 0, *two_apps)
+    campaign = await create_report_campaign(organiser)
     assert await organiser.error_code(FIGURES, campaign=campaign, time=time) == "BAD_USER_INPUT"
 
 
 async def test_any_time_without_an_end_has_an_answer(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    _, organiser = await staffed(http, 0, *two_apps)
-    campaign = await make_campaign(organiser)
+    _, organiser = await create_booking_clients(http, 0, *two_apps)
+    campaign = await create_report_campaign(organiser)
     for begin, number in (("0001-01-01T00:00:00Z", 1000), ("9999-12-31T23:59:59Z", 0)):
         for every in ("MINUTE", "DAY"):
             time = {"every": every, "from": begin}
@@ -223,10 +229,10 @@ async def test_any_time_without_an_end_has_an_answer(
 
 
 async def test_figures_are_for_organisers(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    (ada,), organiser = await staffed(http, 1, *two_apps)
-    campaign = await make_campaign(organiser)
+    (ada,), organiser = await create_booking_clients(http, 1, *two_apps)
+    campaign = await create_report_campaign(organiser)
     assert await ada.error_code(FIGURES, campaign=campaign) == "FORBIDDEN"
-    nobody = Person(http, two_apps[0].url)
+    nobody = BookingClient(http, two_apps[0].url)
     assert await nobody.error_code(FIGURES, campaign=campaign) == "UNAUTHENTICATED"
     empty = await figures(organiser, campaign)
     assert (empty["slotCount"], empty["taken"], empty["people"]) == (0, 0, 0)
@@ -248,11 +254,11 @@ async def test_figures_are_for_organisers(two_apps: Pair, http: httpx.AsyncClien
 async def test_what_cannot_be_is_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, wrong: Json
 ) -> None:
-    _, organiser = await staffed(http, 0, *two_apps)
-    asked = {"campaign": await make_campaign(organiser), **wrong}
+    _, organiser = await create_booking_clients(http, 0, *two_apps)
+    asked = {"campaign": await create_report_campaign(organiser), **wrong}
     assert await organiser.error_code(FIGURES, **asked) == "BAD_USER_INPUT"
 
 
 async def test_there_are_no_figures_of_no_campaign(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    _, organiser = await staffed(http, 0, *two_apps)
-    assert await organiser.ask(FIGURES, campaign="campaign_" + "0" * 24) is None
+    _, organiser = await create_booking_clients(http, 0, *two_apps)
+    assert await organiser.execute(FIGURES, campaign="campaign_" + "0" * 24) is None

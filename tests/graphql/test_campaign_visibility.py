@@ -6,9 +6,16 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.campaigns import LIST, READ, books, campaign, publish, unpublish
-from tests.support.client import WATCH, Client, Json, socket
-from tests.support.desk import Person, staffed
+from tests.support.campaigns import (
+    CAMPAIGN_BY_ID,
+    CAMPAIGN_LIST,
+    book_with_refusal,
+    create_campaign,
+    publish_campaign,
+    unpublish_campaign,
+)
+from tests.support.client import WATCH_AVAILABILITY, GraphQLTestClient, Json, open_websocket
+from tests.support.desk import BookingClient, create_booking_clients
 from tests.support.processes import AppProcess
 
 Pair = tuple[AppProcess, AppProcess]
@@ -26,48 +33,52 @@ ENDED = """{ myEndedBookings(first: 100) { nodes { id } } }"""
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> tuple[Person, Client, Person]:
+async def three(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> tuple[BookingClient, GraphQLTestClient, BookingClient]:
     """A member at one process, a visitor at the other, and an organiser."""
-    (ada,), organiser = await staffed(http, 1, *two_apps)
-    return ada, Client(http, two_apps[1].url), organiser
+    (ada,), organiser = await create_booking_clients(http, 1, *two_apps)
+    return ada, GraphQLTestClient(http, two_apps[1].url), organiser
 
 
-async def listed(reader: Client, query: str, **variables: Any) -> set[str]:
+async def listed(reader: GraphQLTestClient, query: str, **variables: Any) -> set[str]:
     """The ids on all pages of a list."""
     found: set[str] = set()
     after = None
     while True:
-        page = await reader.ask(query, after=after, **variables)
+        page = await reader.execute(query, after=after, **variables)
         found |= {node["id"] for node in page["nodes"]}
         if not page["pageInfo"]["hasNextPage"]:
             return found
         after = page["pageInfo"]["endCursor"]
 
 
-async def seen(reader: Client, campaign_id: str, slot_id: str, starts: str) -> dict[str, bool]:
+async def seen(
+    reader: GraphQLTestClient, campaign_id: str, slot_id: str, starts: str
+) -> dict[str, bool]:
     """By which ways a reader finds a campaign and its slot, which starts at a time of its own."""
-    nodes = await reader.ask(NODES, ids=[campaign_id, slot_id])
-    slot = await reader.ask(SLOT, id=slot_id)
+    nodes = await reader.execute(NODES, ids=[campaign_id, slot_id])
+    slot = await reader.execute(SLOT, id=slot_id)
     within = {"startsFrom": starts, "startsBefore": starts.replace("00:00.000", "59:59.999")}
     one = {"campaignId": campaign_id}
     return {
-        "campaign": await reader.ask(READ, id=campaign_id) is not None,
-        "campaigns": campaign_id in await listed(reader, LIST),
+        "campaign": await reader.execute(CAMPAIGN_BY_ID, id=campaign_id) is not None,
+        "campaigns": campaign_id in await listed(reader, CAMPAIGN_LIST),
         "slot": slot is not None,
         "slot's campaign": slot is not None and slot["campaign"] == {"id": campaign_id},
         "slots": slot_id in await listed(reader, SLOTS, filter=within),
         "slots of it": slot_id in await listed(reader, SLOTS, filter=one),
         "nodes: campaign": nodes[0] is not None,
         "nodes: slot": nodes[1] is not None,
-        "node: campaign": await reader.ask(NODE, id=campaign_id) is not None,
-        "node: slot": await reader.ask(NODE, id=slot_id) is not None,
+        "node: campaign": await reader.execute(NODE, id=campaign_id) is not None,
+        "node: slot": await reader.execute(NODE, id=slot_id) is not None,
     }
 
 
 async def watched(app: AppProcess, token: str | None, slot_id: str) -> Json:
     """The first message of a subscription to a slot."""
-    async with socket(app, token) as opened:
-        await opened.subscribe("1", WATCH, slots=[slot_id])
+    async with open_websocket(app, token) as opened:
+        await opened.subscribe("1", WATCH_AVAILABILITY, slots=[slot_id])
         return await opened.receive()
 
 
@@ -81,14 +92,14 @@ def is_told(message: Json) -> bool:
 
 
 async def test_what_is_not_published_is_seen_by_organisers_only(
-    three: tuple[Person, Client, Person], two_apps: Pair
+    three: tuple[BookingClient, GraphQLTestClient, BookingClient], two_apps: Pair
 ) -> None:
     ada, visitor, organiser = three
-    campaign_id = await campaign(organiser, published=False)
+    campaign_id = await create_campaign(organiser, published=False)
     starts = f"{random.randrange(2100, 9000)}-05-07T09:00:00.000Z"
     ends = starts.replace("T09", "T10")
-    slot_id = await organiser.slot(campaignId=campaign_id, startTime=starts, endTime=ends)
-    published = [(False, None), (True, publish), (False, unpublish)]
+    slot_id = await organiser.add_slot(campaignId=campaign_id, startTime=starts, endTime=ends)
+    published = [(False, None), (True, publish_campaign), (False, unpublish_campaign)]
     for is_published, act in published:
         if act is not None:
             await act(organiser, campaign_id)
@@ -101,51 +112,51 @@ async def test_what_is_not_published_is_seen_by_organisers_only(
 
 
 async def test_a_draft_in_a_published_campaign_stays_a_draft(
-    three: tuple[Person, Client, Person],
+    three: tuple[BookingClient, GraphQLTestClient, BookingClient],
 ) -> None:
     ada, _, organiser = three
-    campaign_id = await campaign(organiser)
-    slot_id = await organiser.slot(campaignId=campaign_id, draft=True)
-    assert await ada.ask(SLOT, id=slot_id) is None
+    campaign_id = await create_campaign(organiser)
+    slot_id = await organiser.add_slot(campaignId=campaign_id, draft=True)
+    assert await ada.execute(SLOT, id=slot_id) is None
     assert await listed(ada, SLOTS, filter={"campaignId": campaign_id}) == set()
-    assert (await books(ada, slot_id))["code"] == "SLOT_NOT_FOUND"
+    assert (await book_with_refusal(ada, slot_id))["code"] == "SLOT_NOT_FOUND"
 
 
 async def test_nothing_but_its_end_is_told_of_a_slot_that_is_hidden(
-    three: tuple[Person, Client, Person],
+    three: tuple[BookingClient, GraphQLTestClient, BookingClient],
 ) -> None:
     ada, _, organiser = three
     closes = "2099-01-01T00:00:00.000Z"
-    campaign_id = await campaign(organiser, published=False, closesAt=closes)
-    slot_id = await organiser.slot(campaignId=campaign_id)
-    told = await books(ada, slot_id)
+    campaign_id = await create_campaign(organiser, published=False, closesAt=closes)
+    slot_id = await organiser.add_slot(campaignId=campaign_id)
+    told = await book_with_refusal(ada, slot_id)
     expected = {"__typename": "Closed", "code": "CLOSED", "closesAt": closes, "slotId": slot_id}
     assert told == expected
 
 
 async def test_a_booking_stays_its_owners_to_see_and_to_give_back_when_its_campaign_is_hidden(
-    three: tuple[Person, Client, Person],
+    three: tuple[BookingClient, GraphQLTestClient, BookingClient],
 ) -> None:
     ada, _, organiser = three
-    campaign_id = await campaign(organiser)
-    slot_id = await organiser.slot(campaignId=campaign_id)
-    booking_id = (await books(ada, slot_id))["booking"]["id"]
-    await unpublish(organiser, campaign_id)
-    (mine,) = (await ada.ask(MINE))["nodes"]
+    campaign_id = await create_campaign(organiser)
+    slot_id = await organiser.add_slot(campaignId=campaign_id)
+    booking_id = (await book_with_refusal(ada, slot_id))["booking"]["id"]
+    await unpublish_campaign(organiser, campaign_id)
+    (mine,) = (await ada.execute(MINE))["nodes"]
     assert mine == {"id": booking_id, "slot": {"id": slot_id, "campaign": None}}
-    assert (await ada.seen(booking_id))["status"] == "CONFIRMED"
-    assert (await ada.give_back(booking_id))["__typename"] == "BookingCancelled"
-    assert (await ada.seen(booking_id))["status"] == "CANCELLED"
+    assert (await ada.fetch_booking(booking_id))["status"] == "CONFIRMED"
+    assert (await ada.cancel_booking(booking_id))["__typename"] == "BookingCancelled"
+    assert (await ada.fetch_booking(booking_id))["status"] == "CANCELLED"
 
 
 async def test_what_somebody_had_in_a_campaign_that_is_hidden_now_stays_in_their_list(
-    three: tuple[Person, Client, Person],
+    three: tuple[BookingClient, GraphQLTestClient, BookingClient],
 ) -> None:
     ada, _, organiser = three
-    campaign_id = await campaign(organiser)
-    slot_id = await organiser.slot(campaignId=campaign_id)
-    booking_id = (await books(ada, slot_id))["booking"]["id"]
-    await ada.give_back(booking_id)
-    assert (await ada.ask(ENDED))["nodes"] == [{"id": booking_id}]
-    await unpublish(organiser, campaign_id)
-    assert (await ada.ask(ENDED))["nodes"] == [{"id": booking_id}]
+    campaign_id = await create_campaign(organiser)
+    slot_id = await organiser.add_slot(campaignId=campaign_id)
+    booking_id = (await book_with_refusal(ada, slot_id))["booking"]["id"]
+    await ada.cancel_booking(booking_id)
+    assert (await ada.execute(ENDED))["nodes"] == [{"id": booking_id}]
+    await unpublish_campaign(organiser, campaign_id)
+    assert (await ada.execute(ENDED))["nodes"] == [{"id": booking_id}]

@@ -6,13 +6,18 @@ from datetime import datetime, timedelta
 import httpx
 import pytest
 
-from tests.support.client import Client, in_hours
-from tests.support.desk import CANCEL, HISTORY, Person, staffed
+from tests.support.client import GraphQLTestClient, hours_from_now
+from tests.support.desk import (
+    CANCEL_WITH_OPTIONS,
+    SLOT_HISTORY,
+    BookingClient,
+    create_booking_clients,
+)
 from tests.support.processes import AppProcess
-from tests.support.volley import volley
+from tests.support.volley import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
-Three = tuple[Person, Person, Person]
+Three = tuple[BookingClient, BookingClient, BookingClient]
 THREE_DAYS = 3 * 24 * 60
 NOTHING = "0" * 24
 
@@ -20,66 +25,68 @@ NOTHING = "0" * 24
 @pytest.fixture
 async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
-    (ada, ben), organiser = await staffed(http, 2, *two_apps)
+    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
 
 
-async def booked(person: Person, slot_id: str) -> str:
+async def booked(person: BookingClient, slot_id: str) -> str:
     """The id of a person's new booking."""
-    return str((await person.wish(slot_id))["booking"]["id"])
+    return str((await person.book_slot(slot_id))["booking"]["id"])
 
 
 async def test_the_place_is_back_at_once_at_the_other_process_too(three: Three) -> None:
     ada, ben, organiser = three
-    slot_id = await organiser.slot()
-    cancelled = await ada.give_back(await booked(ada, slot_id))
+    slot_id = await organiser.add_slot()
+    cancelled = await ada.cancel_booking(await booked(ada, slot_id))
     assert cancelled["slot"]["remaining"] == 1
     booking = cancelled["booking"]
     assert (booking["status"], booking["overrode"]) == ("CANCELLED", [])
     assert booking["endedAt"] == booking["history"][-1]["at"]
-    assert (await ben.mine(slot_id))["remaining"] == 1
-    assert (await ben.wish(slot_id))["__typename"] == "Booked"
+    assert (await ben.fetch_slot(slot_id))["remaining"] == 1
+    assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
 
 
 async def test_cancelling_again_gives_the_same_booking_however_often(three: Three) -> None:
     ada, ben, organiser = three
-    slot_id = await organiser.slot()
+    slot_id = await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
-    first = await ada.give_back(booking_id)
-    await ben.wish(slot_id)
-    for again in (await ada.give_back(booking_id), await organiser.give_back(booking_id)):
+    first = await ada.cancel_booking(booking_id)
+    await ben.book_slot(slot_id)
+    for again in (await ada.cancel_booking(booking_id), await organiser.cancel_booking(booking_id)):
         assert (again["__typename"], again["booking"]) == ("BookingCancelled", first["booking"])
-    assert (await ben.mine(slot_id))["myBooking"]["status"] == "CONFIRMED"
+    assert (await ben.fetch_slot(slot_id))["myBooking"]["status"] == "CONFIRMED"
 
 
 async def test_of_20_cancellations_at_once_one_has_an_effect_and_all_give_the_same_booking(
     two_apps: Pair, three: Three
 ) -> None:
     ada, ben, organiser = three
-    slot_id = await organiser.slot(capacity=2)
-    await ben.wish(slot_id)
+    slot_id = await organiser.add_slot(capacity=2)
+    await ben.book_slot(slot_id)
     booking_id = await booked(ada, slot_id)
-    version = (await ada.mine(slot_id))["version"]
+    version = (await ada.fetch_slot(slot_id))["version"]
     urls = [two_apps[i % 2].url for i in range(20)]
     asked = {"booking": booking_id, "wait": 20_000}
-    answers = await volley([(url, ada.token or "", CANCEL, asked) for url in urls])
+    answers = await send_simultaneously(
+        [(url, ada.token or "", CANCEL_WITH_OPTIONS, asked) for url in urls]
+    )
     assert {answer["__typename"] for answer in answers} == {"BookingCancelled"}
     assert all(answer["booking"] == answers[0]["booking"] for answer in answers)
-    seen = await ada.mine(slot_id)
+    seen = await ada.fetch_slot(slot_id)
     assert (seen["remaining"], seen["version"]) == (1, version + 1)
-    assert len(await organiser.history(slot_id)) == 1
+    assert len(await organiser.fetch_slot_history(slot_id)) == 1
 
 
 async def test_the_booking_of_another_is_not_there_to_be_cancelled(three: Three) -> None:
     ada, ben, organiser = three
-    slot_id = await organiser.slot()
+    slot_id = await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
-    assert (await ben.give_back(booking_id))["code"] == "BOOKING_NOT_FOUND"
-    assert (await ben.mine(slot_id))["remaining"] == 0
-    await ada.give_back(booking_id)
-    assert (await ben.give_back(booking_id))["code"] == "BOOKING_NOT_FOUND"
-    nobody = Client(ada.http, ada.url)
-    assert await nobody.error_code(CANCEL, booking=booking_id) == "UNAUTHENTICATED"
+    assert (await ben.cancel_booking(booking_id))["code"] == "BOOKING_NOT_FOUND"
+    assert (await ben.fetch_slot(slot_id))["remaining"] == 0
+    await ada.cancel_booking(booking_id)
+    assert (await ben.cancel_booking(booking_id))["code"] == "BOOKING_NOT_FOUND"
+    nobody = GraphQLTestClient(ada.http, ada.url)
+    assert await nobody.error_code(CANCEL_WITH_OPTIONS, booking=booking_id) == "UNAUTHENTICATED"
 
 
 @pytest.mark.parametrize(
@@ -90,24 +97,24 @@ async def test_an_id_of_no_booking_is_booking_not_found_to_every_act(
 ) -> None:
     ada, _, organiser = three
     for asked in (
-        ada.give_back(booking_id),
+        ada.cancel_booking(booking_id),
         ada.confirm(booking_id),
         ada.extend(booking_id),
-        ada.move(booking_id, await organiser.slot()),
-        organiser.give_back(booking_id),
+        ada.move(booking_id, await organiser.add_slot()),
+        organiser.cancel_booking(booking_id),
     ):
         assert (await asked)["code"] == "BOOKING_NOT_FOUND"
 
 
 async def test_a_booking_is_found_in_its_own_slot_only(three: Three) -> None:
     ada, _, organiser = three
-    slot_id, other_id = await organiser.slot(), await organiser.slot()
+    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
     forged = f"booking_{other_id[-24:]}{booking_id[-24:]}"
-    assert (await ada.give_back(forged))["code"] == "BOOKING_NOT_FOUND"
-    await ada.give_back(booking_id)
-    assert (await ada.give_back(forged))["code"] == "BOOKING_NOT_FOUND"
-    assert await ada.seen(forged) is None
+    assert (await ada.cancel_booking(forged))["code"] == "BOOKING_NOT_FOUND"
+    await ada.cancel_booking(booking_id)
+    assert (await ada.cancel_booking(forged))["code"] == "BOOKING_NOT_FOUND"
+    assert await ada.fetch_booking(forged) is None
 
 
 async def test_after_the_cut_off_its_owner_keeps_the_place_and_an_organiser_is_recorded(
@@ -116,43 +123,46 @@ async def test_after_the_cut_off_its_owner_keeps_the_place_and_an_organiser_is_r
     ada, ben, organiser = three
     slot = await organiser.create_slot(cancelCutoffMinutes=THREE_DAYS)
     booking_id = await booked(ada, slot["id"])
-    refused = await ada.give_back(booking_id)
+    refused = await ada.cancel_booking(booking_id)
     assert refused["code"] == "CUTOFF_PASSED"
     cutoff = datetime.fromisoformat(slot["startTime"]) - timedelta(minutes=THREE_DAYS)
     assert datetime.fromisoformat(refused["cutoff"]) == cutoff
-    assert (await ben.give_back(booking_id))["code"] == "BOOKING_NOT_FOUND"
-    assert (await ada.mine(slot["id"]))["myBooking"]["status"] == "CONFIRMED"
+    assert (await ben.cancel_booking(booking_id))["code"] == "BOOKING_NOT_FOUND"
+    assert (await ada.fetch_slot(slot["id"]))["myBooking"]["status"] == "CONFIRMED"
 
-    cancelled = (await organiser.give_back(booking_id))["booking"]
+    cancelled = (await organiser.cancel_booking(booking_id))["booking"]
     assert cancelled["overrode"] == ["CANCEL_CUTOFF"]
-    (kept,) = await organiser.history(slot["id"])
-    assert kept == cancelled == await ada.seen(booking_id)
+    (kept,) = await organiser.fetch_slot_history(slot["id"])
+    assert kept == cancelled == await ada.fetch_booking(booking_id)
     last = kept["history"][-1]
     assert (last["what"], last["before"], last["after"]) == ("CANCELLED", "CONFIRMED", "CANCELLED")
-    assert (last["overrode"], last["by"]["id"]) == (["CANCEL_CUTOFF"], await organiser.id())
+    assert (last["overrode"], last["by"]["id"]) == (
+        ["CANCEL_CUTOFF"],
+        await organiser.fetch_user_id(),
+    )
 
 
 async def test_an_organiser_who_overrides_nothing_names_nothing(three: Three) -> None:
     ada, _, organiser = three
-    cancelled = await organiser.give_back(await booked(ada, await organiser.slot()))
+    cancelled = await organiser.cancel_booking(await booked(ada, await organiser.add_slot()))
     assert cancelled["booking"]["overrode"] == []
 
 
 async def test_a_hold_is_given_up_after_the_cut_off_too(three: Three) -> None:
     ada, _, organiser = three
-    slot_id = await organiser.slot(cancelCutoffMinutes=THREE_DAYS)
+    slot_id = await organiser.add_slot(cancelCutoffMinutes=THREE_DAYS)
     hold = await ada.hold(slot_id)
-    assert (await ada.give_back(hold["id"]))["__typename"] == "BookingCancelled"
-    assert (await ada.mine(slot_id))["remaining"] == 1
+    assert (await ada.cancel_booking(hold["id"]))["__typename"] == "BookingCancelled"
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
 async def test_once_the_slot_began_only_an_organiser_cancels(three: Three) -> None:
     ada, _, organiser = three
-    slot_id = await organiser.slot()
+    slot_id = await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
-    await organiser.update(slot_id, startTime=in_hours(-0.5))
-    assert (await ada.give_back(booking_id))["code"] == "SLOT_STARTED"
-    cancelled = (await organiser.give_back(booking_id))["booking"]
+    await organiser.update_slot(slot_id, startTime=hours_from_now(-0.5))
+    assert (await ada.cancel_booking(booking_id))["code"] == "SLOT_STARTED"
+    cancelled = (await organiser.cancel_booking(booking_id))["booking"]
     assert cancelled["overrode"] == cancelled["history"][-1]["overrode"] == ["SLOT_STARTED"]
 
 
@@ -160,50 +170,50 @@ async def test_a_booking_that_was_cancelled_is_past_confirming_extending_and_mov
     three: Three,
 ) -> None:
     ada, _, organiser = three
-    slot_id, other_id = await organiser.slot(), await organiser.slot()
+    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
     hold = await ada.hold(slot_id)
-    await ada.give_back(hold["id"])
+    await ada.cancel_booking(hold["id"])
     for asked in (ada.confirm(hold["id"]), ada.extend(hold["id"]), ada.move(hold["id"], other_id)):
         assert (await asked)["code"] == "BOOKING_NOT_FOUND"
-    assert (await ada.seen(hold["id"]))["status"] == "CANCELLED"
-    assert (await ada.mine(other_id))["remaining"] == 1
+    assert (await ada.fetch_booking(hold["id"]))["status"] == "CANCELLED"
+    assert (await ada.fetch_slot(other_id))["remaining"] == 1
 
 
 async def test_confirming_and_cancelling_at_once_end_in_one_truth(three: Three) -> None:
     ada, _, organiser = three
-    slot_id = await organiser.slot()
-    elsewhere = Person(ada.http, organiser.url, ada.token)
+    slot_id = await organiser.add_slot()
+    elsewhere = BookingClient(ada.http, organiser.url, ada.token)
     for _ in range(10):
         hold = await ada.hold(slot_id)
         confirmed, cancelled = await asyncio.gather(
-            ada.confirm(hold["id"]), ada.give_back(hold["id"])
+            ada.confirm(hold["id"]), ada.cancel_booking(hold["id"])
         )
         assert cancelled["__typename"] == "BookingCancelled"
         assert confirmed["__typename"] in ("BookingConfirmed", "BookingNotFound")
-        assert (await elsewhere.seen(hold["id"]))["status"] == "CANCELLED"
-        assert (await elsewhere.mine(slot_id))["remaining"] == 1
+        assert (await elsewhere.fetch_booking(hold["id"]))["status"] == "CANCELLED"
+        assert (await elsewhere.fetch_slot(slot_id))["remaining"] == 1
 
 
 async def test_a_booking_of_a_slot_that_was_called_off_shows_as_cancelled(three: Three) -> None:
     ada, _, organiser = three
-    slot_id = await organiser.slot()
+    slot_id = await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
-    await organiser.call_off(slot_id)
-    assert (await ada.seen(booking_id))["status"] == "CANCELLED"
-    assert (await ada.give_back(booking_id))["__typename"] == "BookingCancelled"
+    await organiser.cancel_slot(slot_id)
+    assert (await ada.fetch_booking(booking_id))["status"] == "CANCELLED"
+    assert (await ada.cancel_booking(booking_id))["__typename"] == "BookingCancelled"
 
 
 async def test_what_ended_is_listed_in_the_order_it_did_for_organisers_only(
     three: Three,
 ) -> None:
     ada, ben, organiser = three
-    slot_id = await organiser.slot(capacity=2)
+    slot_id = await organiser.add_slot(capacity=2)
     ended = []
     for person in (ada, ben, ada, ben, ada):
         booking_id = await booked(person, slot_id)
-        await person.give_back(booking_id)
+        await person.cancel_booking(booking_id)
         ended.append(booking_id)
-    assert [booking["id"] for booking in await organiser.history(slot_id)] == ended
+    assert [booking["id"] for booking in await organiser.fetch_slot_history(slot_id)] == ended
     page = """query($slot: ID!, $after: String) {
       slotHistory(slotId: $slot, first: 2, after: $after) {
         nodes { id }
@@ -212,12 +222,12 @@ async def test_what_ended_is_listed_in_the_order_it_did_for_organisers_only(
     }"""
     walked, after, more = [], None, True
     while more:
-        got = await organiser.ask(page, slot=slot_id, after=after)
+        got = await organiser.execute(page, slot=slot_id, after=after)
         walked += [booking["id"] for booking in got["nodes"]]
         after, more = got["pageInfo"]["endCursor"], got["pageInfo"]["hasNextPage"]
     assert walked == ended
-    assert await ada.error_code(HISTORY, slot=slot_id) == "FORBIDDEN"
-    nobody = Client(ada.http, ada.url)
-    assert await nobody.error_code(HISTORY, slot=slot_id) == "UNAUTHENTICATED"
-    assert await organiser.ask(HISTORY, slot=f"slot_{NOTHING}") is None
+    assert await ada.error_code(SLOT_HISTORY, slot=slot_id) == "FORBIDDEN"
+    nobody = GraphQLTestClient(ada.http, ada.url)
+    assert await nobody.error_code(SLOT_HISTORY, slot=slot_id) == "UNAUTHENTICATED"
+    assert await organiser.execute(SLOT_HISTORY, slot=f"slot_{NOTHING}") is None
     assert await organiser.error_code(page, slot=slot_id, after="nonsense") == "BAD_USER_INPUT"

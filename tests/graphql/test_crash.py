@@ -11,18 +11,18 @@ import httpx
 import pytest
 from redis import Redis
 
-from slotlock.api.embedded import Servers
-from tests.support.desk import Person, staffed
-from tests.support.processes import AppProcess, app_process, environment
-from tests.support.stage import Stage, assert_whole, slot_document, variant
+from slotlock.api.embedded import EmbeddedServers
+from tests.support.desk import BookingClient, create_booking_clients
+from tests.support.processes import AppProcess, app_environment, app_process
+from tests.support.stage import PausePoint, app_variant, assert_slot_consistent, slot_document
 
 DATABASE = "crashing"
 
 
 @pytest.fixture
-def settings(servers: Servers) -> dict[str, str]:
+def settings(servers: EmbeddedServers) -> dict[str, str]:
     """A database on which nobody else sweeps, as every process that is started here uses it."""
-    return environment(servers, DATABASE)
+    return app_environment(servers, DATABASE)
 
 
 @pytest.fixture
@@ -41,35 +41,35 @@ def forget_the_dead(redis: Redis) -> None:
 async def test_after_a_crash_and_a_restart_a_key_is_answered_as_before(
     settings: dict[str, str], survivor: AppProcess, logs: Path, http: httpx.AsyncClient
 ) -> None:
-    (ada,), organiser = await staffed(http, 1, survivor)
-    slot_id, key = await organiser.slot(capacity=5), secrets.token_hex(8)
+    (ada,), organiser = await create_booking_clients(http, 1, survivor)
+    slot_id, key = await organiser.add_slot(capacity=5), secrets.token_hex(8)
     with app_process(settings, logs / "first") as first:
-        there = Person(http, first.url, ada.token)
-        answer = json.dumps(await there.wish(slot_id, idempotencyKey=key))
+        there = BookingClient(http, first.url, ada.token)
+        answer = json.dumps(await there.book_slot(slot_id, idempotencyKey=key))
         first.kill()
     with app_process(settings, logs / "second") as second:
-        people = [ada, Person(http, second.url, ada.token)] * 10
-        sends = [person.wish(slot_id, idempotencyKey=key) for person in people]
+        people = [ada, BookingClient(http, second.url, ada.token)] * 10
+        sends = [person.book_slot(slot_id, idempotencyKey=key) for person in people]
         assert {json.dumps(again) for again in await asyncio.gather(*sends)} == {answer}
-    assert_whole(slot_document(settings["SLOTLOCK_MONGO_URL"], slot_id), 1)
+    assert_slot_consistent(slot_document(settings["SLOTLOCK_MONGO_URL"], slot_id), 1)
 
 
 @pytest.mark.parametrize("moment", ["commit", "release"])
 async def test_whoever_is_killed_before_or_after_the_write_books_once_all_the_same(
     settings: dict[str, str],
-    servers: Servers,
+    servers: EmbeddedServers,
     survivor: AppProcess,
     logs: Path,
     http: httpx.AsyncClient,
     moment: str,
 ) -> None:
-    (ada,), organiser = await staffed(http, 1, survivor)
-    slot_ids, key = [await organiser.slot(capacity=5) for _ in range(2)], secrets.token_hex(8)
+    (ada,), organiser = await create_booking_clients(http, 1, survivor)
+    slot_ids, key = [await organiser.add_slot(capacity=5) for _ in range(2)], secrets.token_hex(8)
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
     with Redis.from_url(servers.redis_url) as redis:
-        stage = Stage(redis)
-        with variant(settings, logs / "dying", pause=moment, stage=stage) as dying:
-            there = Person(http, dying.url, ada.token)
+        stage = PausePoint(redis)
+        with app_variant(settings, logs / "dying", pause_at=moment, pause_point=stage) as dying:
+            there = BookingClient(http, dying.url, ada.token)
             lost = asyncio.create_task(there.book_all(*claims, idempotencyKey=key))
             await asyncio.to_thread(stage.wait_until_reached)
             dying.kill()
@@ -83,4 +83,4 @@ async def test_whoever_is_killed_before_or_after_the_write_books_once_all_the_sa
     assert len(answers) == 1
     assert json.loads(answers.pop())["__typename"] == "AllBooked"
     for slot_id in slot_ids:
-        assert_whole(slot_document(settings["SLOTLOCK_MONGO_URL"], slot_id), 1)
+        assert_slot_consistent(slot_document(settings["SLOTLOCK_MONGO_URL"], slot_id), 1)

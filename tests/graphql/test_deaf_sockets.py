@@ -10,12 +10,12 @@ from graphql import DocumentNode, parse
 from pydantic import SecretStr
 from starlette.types import Message
 
-from slotlock.api.app import open_rooms
-from slotlock.api.embedded import Servers
+from slotlock.api.app import open_app_state
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.api.settings import Settings
 from slotlock.graphql import documents as documents_room
 from slotlock.graphql import websocket
-from slotlock.graphql.socket_endpoint import SocketEndpoint
+from slotlock.graphql.socket_endpoint import WebSocketEndpoint
 from slotlock.graphql.websocket import PROTOCOL
 from tests.support.client import Json
 from tests.support.processes import SECRET, database_url
@@ -26,13 +26,13 @@ OPERATIONS = 10
 
 
 @pytest.fixture
-async def endpoint(servers: Servers) -> AsyncIterator[SocketEndpoint]:
+async def endpoint(servers: EmbeddedServers) -> AsyncIterator[WebSocketEndpoint]:
     settings = Settings(
         mongo_url=database_url(servers, "deaf"),
         redis_url=servers.redis_url,
         secret_key=(SecretStr(SECRET),),
     )
-    async with open_rooms(settings, development=False) as rooms:
+    async with open_app_state(settings, development=False) as rooms:
         yield rooms["socket"]
 
 
@@ -68,7 +68,7 @@ class Peer:
 
 
 async def test_a_stop_does_not_wait_until_a_deaf_socket_reads(
-    endpoint: SocketEndpoint, monkeypatch: pytest.MonkeyPatch
+    endpoint: WebSocketEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(websocket, "UNREAD_AT_STOP_S", 0.1)
     peer = Peer(INIT, asks(1), deaf=True)
@@ -76,13 +76,13 @@ async def test_a_stop_does_not_wait_until_a_deaf_socket_reads(
     async with asyncio.timeout(20):
         while peer.answers.empty():
             await asyncio.sleep(0.01)
-        await endpoint.conversation.stop()
+        await endpoint.server.stop()
     peer.leave()
     await serving
 
 
 async def test_others_have_a_turn_between_new_documents_that_come_in_one_piece(
-    endpoint: SocketEndpoint, monkeypatch: pytest.MonkeyPatch
+    endpoint: WebSocketEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns, read_at = 0, []
 

@@ -8,14 +8,14 @@ import pytest
 from graphql import FieldNode, get_introspection_query, parse
 
 from slotlock.graphql import limits
-from slotlock.graphql.documents import DocumentError, Documents
-from slotlock.graphql.schema import executable
+from slotlock.graphql.documents import DocumentCache, DocumentError
+from slotlock.graphql.schema import executable_schema
 
 
 def refusal(text: str) -> str | None:
     """The code with which a document is refused; None for one that may be executed."""
     try:
-        Documents(executable, introspection=True).operation(text, None)
+        DocumentCache(executable_schema, introspection=True).resolve_operation(text, None)
     except DocumentError as error:
         return str(error.errors[0]["extensions"]["code"])
     return None
@@ -129,13 +129,13 @@ def test_sixty_levels_of_fragments_that_double_are_refused(spreads: int) -> None
 
 def test_each_field_of_a_bomb_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
-    field = limits._Measure._field
+    field = limits._CostVisitor._field_cost
 
-    def counted(self: limits._Measure, node: FieldNode, *rest: Any) -> limits.Size:
+    def counted(self: limits._CostVisitor, node: FieldNode, *rest: Any) -> limits.DocumentCost:
         measured.append(node.name.value)
         return field(self, node, *rest)
 
-    monkeypatch.setattr(limits._Measure, "_field", counted)
+    monkeypatch.setattr(limits._CostVisitor, "_field", counted)
     levels = [f"fragment F{n} on Slot {{ {f'...F{n + 1} ' * 3} id }}" for n in range(60)]
     bomb = of_slots("...F0") + "".join(levels) + "fragment F60 on Slot { id }"
     assert refusal(bomb) == "LIMIT_EXCEEDED"
@@ -147,8 +147,8 @@ def test_sums_stop_at_a_number_that_any_limit_refuses(spreads: int) -> None:
     fragments = (f"fragment F{n} on Slot {{ {f'...F{n + 1} ' * spreads} }}" for n in range(60))
     last = "fragment F60 on Slot { history { by { id } } ...F0 }"
     document = parse(of_slots("...F0 " * spreads) + "".join(fragments) + last)
-    sizes = list(limits._Measure(executable, document).all())
-    assert all(max(getattr(s, n) for n in s.__slots__) <= limits.TOO_MANY for s in sizes)
+    sizes = list(limits._CostVisitor(executable_schema, document).all_costs())
+    assert all(max(getattr(s, n) for n in s.__slots__) <= limits.COUNT_CEILING for s in sizes)
 
 
 def test_sixty_levels_of_fragments_that_do_not_are_fine() -> None:
@@ -214,7 +214,7 @@ def test_the_standard_introspection_query_passes_every_limit(everything: bool) -
 @pytest.mark.parametrize("name", [None, "C"])
 def test_the_operation_that_is_meant_has_to_be_clear(name: str | None) -> None:
     with pytest.raises(DocumentError) as refused:
-        Documents(executable, introspection=True).operation(
+        DocumentCache(executable_schema, introspection=True).resolve_operation(
             "query A { __typename } query B { __typename }", name
         )
     assert refused.value.errors[0]["extensions"]["code"] == "BAD_USER_INPUT"

@@ -7,11 +7,18 @@ import orjson
 import pytest
 from redis import Redis
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.domain.people import Role
-from tests.support.client import CREATE, WATCH, Client, Json, http_client, slot_fields
-from tests.support.offices import until
-from tests.support.people import auth_on, sign_in
+from tests.support.client import (
+    CREATE_SLOT,
+    WATCH_AVAILABILITY,
+    GraphQLTestClient,
+    Json,
+    http_client,
+    slot_input,
+)
+from tests.support.offices import eventually
+from tests.support.people import auth_for_database, sign_in_new_user
 from tests.support.processes import AppProcess, wait_until
 from tests.support.stage import lock_key
 
@@ -19,13 +26,16 @@ EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}
 
 
 @pytest.fixture
-async def organiser(app: AppProcess) -> AsyncIterator[Client]:
-    async with auth_on(app.environment["SLOTLOCK_MONGO_URL"]) as auth, http_client() as http:
-        yield Client(http, app.url, await sign_in(auth, Role.ORGANIZER))
+async def organiser(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
+    async with (
+        auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth,
+        http_client() as http,
+    ):
+        yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
 
 
 def watching(slot_id: str) -> Json:
-    return {"query": WATCH, "variables": {"slots": [slot_id]}}
+    return {"query": WATCH_AVAILABILITY, "variables": {"slots": [slot_id]}}
 
 
 async def event(lines: AsyncIterator[str]) -> tuple[str, Json]:
@@ -41,7 +51,7 @@ async def event(lines: AsyncIterator[str]) -> tuple[str, Json]:
 
 
 async def test_a_document_past_a_limit_is_refused_as_it_is_without_events(
-    organiser: Client,
+    organiser: GraphQLTestClient,
 ) -> None:
     deep = {
         "query": "{ slots { nodes {" + " myBooking { slot {" * 5 + " id " + "} }" * 5 + " } } }"
@@ -54,7 +64,7 @@ async def test_a_document_past_a_limit_is_refused_as_it_is_without_events(
     assert (refused.status_code, refused.content) == (plain.status_code, plain.content)
 
 
-async def test_a_query_is_one_event_and_the_end(organiser: Client) -> None:
+async def test_a_query_is_one_event_and_the_end(organiser: GraphQLTestClient) -> None:
     response = await organiser.http.post(
         organiser.url + "/graphql", json={"query": "{ __typename }"}, headers=EVENTS
     )
@@ -66,10 +76,10 @@ async def test_a_query_is_one_event_and_the_end(organiser: Client) -> None:
 
 
 async def test_a_subscription_gives_the_present_state_and_then_every_newer_one(
-    organiser: Client,
+    organiser: GraphQLTestClient,
 ) -> None:
     slot = await organiser.create_slot(capacity=2)
-    url, parameters = organiser.url + "/graphql", {"query": WATCH}
+    url, parameters = organiser.url + "/graphql", {"query": WATCH_AVAILABILITY}
     parameters["variables"] = orjson.dumps({"slots": [slot["id"]]}).decode()
     async with organiser.http.stream("GET", url, params=parameters, headers=EVENTS) as response:
         lines = response.aiter_lines()
@@ -83,7 +93,9 @@ async def test_a_subscription_gives_the_present_state_and_then_every_newer_one(
         assert second["data"]["slotAvailability"]["remaining"] == 1
 
 
-async def test_a_client_that_hangs_up_is_watched_for_no_longer(organiser: Client) -> None:
+async def test_a_client_that_hangs_up_is_watched_for_no_longer(
+    organiser: GraphQLTestClient,
+) -> None:
     slot = await organiser.create_slot()
     url = organiser.url + "/graphql"
 
@@ -99,7 +111,9 @@ async def test_a_client_that_hangs_up_is_watched_for_no_longer(organiser: Client
     wait_until(lambda: open_now() == 0, "the subscription ended")
 
 
-async def test_a_subscription_that_is_refused_says_why_and_ends(organiser: Client) -> None:
+async def test_a_subscription_that_is_refused_says_why_and_ends(
+    organiser: GraphQLTestClient,
+) -> None:
     response = await organiser.http.post(
         organiser.url + "/graphql", json=watching("slot_" + "0" * 24), headers=EVENTS
     )
@@ -112,7 +126,7 @@ async def test_a_subscription_that_is_refused_says_why_and_ends(organiser: Clien
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_a_subscription_without_a_stream_is_told_what_it_needs(
-    organiser: Client, method: str
+    organiser: GraphQLTestClient, method: str
 ) -> None:
     sent = {"query": 'subscription { slotAvailability(slotIds: ["x"]) { version } }'}
     how = {"params": sent} if method == "GET" else {"json": sent}
@@ -125,8 +139,8 @@ async def test_a_subscription_without_a_stream_is_told_what_it_needs(
     assert "text/event-stream" in error["message"]
 
 
-async def test_a_mutation_is_answered_by_events_too(organiser: Client) -> None:
-    sent = {"query": CREATE, "variables": {"input": slot_fields()}}
+async def test_a_mutation_is_answered_by_events_too(organiser: GraphQLTestClient) -> None:
+    sent = {"query": CREATE_SLOT, "variables": {"input": slot_input()}}
     response = await organiser.http.post(
         organiser.url + "/graphql", json=sent, headers=EVENTS | organiser.headers
     )
@@ -137,7 +151,7 @@ async def test_a_mutation_is_answered_by_events_too(organiser: Client) -> None:
 
 
 async def test_an_act_that_was_begun_is_answered_though_its_session_ends_meanwhile(
-    organiser: Client, servers: Servers
+    organiser: GraphQLTestClient, servers: EmbeddedServers
 ) -> None:
     slot = await organiser.create_slot()
     lock = lock_key(slot["id"])
@@ -151,8 +165,8 @@ async def test_an_act_that_was_begun_is_answered_though_its_session_ends_meanwhi
             async def waits() -> bool:
                 return bool(redis.exists(lock.replace(":lock", ":line")))
 
-            await until(waits, "it waits")
-            assert await organiser.ask("mutation { logout }") is True
+            await eventually(waits, "it waits")
+            assert await organiser.execute("mutation { logout }") is True
             redis.delete(lock)
             name, answer = await event(response.aiter_lines())
     assert name == "next"

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from tests.support.client import http_client
-from tests.support.processes import AppProcess, app_process, environment
+from tests.support.processes import AppProcess, app_environment, app_process
 
 JSON = "application/json"
 GRAPHQL_JSON = "application/graphql-response+json"
@@ -250,10 +250,13 @@ async def test_one_of_two_operations_has_to_be_named(http: httpx.AsyncClient) ->
 
 
 async def test_graphiql_is_there_for_browsers_in_development_only(
-    app: AppProcess, servers: Servers, tmp_path: Path
+    app: AppProcess, servers: EmbeddedServers, tmp_path: Path
 ) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
-    settings = {**environment(servers, "development"), "SLOTLOCK_DATA_DIR": str(tmp_path / "data")}
+    settings = {
+        **app_environment(servers, "development"),
+        "SLOTLOCK_DATA_DIR": str(tmp_path / "data"),
+    }
     command = (sys.executable, "-m", "slotlock", "dev")
     async with http_client() as http:
         with app_process(settings, tmp_path, command) as development:

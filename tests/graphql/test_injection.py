@@ -16,9 +16,9 @@ from graphql import (
 )
 
 from slotlock.domain.people import Role
-from slotlock.graphql.schema import executable
-from tests.support.client import Client
-from tests.support.people import auth_on, sign_in
+from slotlock.graphql.schema import executable_schema
+from tests.support.client import GraphQLTestClient
+from tests.support.people import auth_for_database, sign_in_new_user
 from tests.support.processes import AppProcess
 
 OPERATORS: list[Any] = [{"$gt": ""}, {"$where": "sleep(1000)"}, {"$ne": None}, [{"$gt": ""}]]
@@ -26,17 +26,20 @@ TEXTS = ['{"$gt": ""}', "$where", "'; return true; //", "\x00", "../..", "%00", 
 OK_TOO = {"UNAUTHENTICATED", "FORBIDDEN", "BAD_USER_INPUT"}
 ROOTS = [
     (keyword, name, field)
-    for keyword, root in (("query", executable.query_type), ("mutation", executable.mutation_type))
+    for keyword, root in (
+        ("query", executable_schema.query_type),
+        ("mutation", executable_schema.mutation_type),
+    )
     if root is not None
     for name, field in root.fields.items()
 ]
 
 
 @pytest.fixture
-async def organiser(app: AppProcess, http: httpx.AsyncClient) -> AsyncIterator[Client]:
+async def organiser(app: AppProcess, http: httpx.AsyncClient) -> AsyncIterator[GraphQLTestClient]:
     before = app.log.count(" ERROR ")
-    async with auth_on(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        yield Client(http, app.url, await sign_in(auth, Role.ORGANIZER))
+    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
     assert app.log.count(" ERROR ") == before, app.log
 
 
@@ -67,7 +70,7 @@ def variables(field: GraphQLField, value: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize(("keyword", "name", "field"), ROOTS, ids=lambda part: str(part)[:30])
 async def test_an_operator_of_mongodb_is_no_value_of_any_argument(
-    organiser: Client, keyword: str, name: str, field: GraphQLField
+    organiser: GraphQLTestClient, keyword: str, name: str, field: GraphQLField
 ) -> None:
     if query := operation(keyword, name, field):
         for operator in OPERATORS:
@@ -77,7 +80,7 @@ async def test_an_operator_of_mongodb_is_no_value_of_any_argument(
 
 @pytest.mark.parametrize("text", TEXTS)
 async def test_text_that_looks_like_code_is_text_in_every_query(
-    organiser: Client, text: str
+    organiser: GraphQLTestClient, text: str
 ) -> None:
     for keyword, name, field in ROOTS:
         if keyword == "query" and (query := operation(keyword, name, field)):
@@ -88,7 +91,9 @@ async def test_text_that_looks_like_code_is_text_in_every_query(
 
 
 @pytest.mark.parametrize("header", ['Bearer {"$gt": ""}', "Bearer [$ne]=1", '{"$gt": ""}'])
-async def test_an_operator_in_the_header_is_no_identity(organiser: Client, header: str) -> None:
+async def test_an_operator_in_the_header_is_no_identity(
+    organiser: GraphQLTestClient, header: str
+) -> None:
     for query in ("{ me { id } }", "{ mySessions { id } }"):
         response = await organiser.http.post(
             organiser.url + "/graphql", json={"query": query}, headers={"Authorization": header}
@@ -112,7 +117,7 @@ CHANGE = {"currentPassword": "correct horse battery", "newPassword": "another ho
     "more", ["role", "id", "_id", "userId", "banned", "groups", "passwordHash", "__proto__", "$set"]
 )
 async def test_a_field_that_nobody_may_send_is_bad_input(
-    organiser: Client, name: str, type_: str, given: dict[str, str], more: str
+    organiser: GraphQLTestClient, name: str, type_: str, given: dict[str, str], more: str
 ) -> None:
     query = f"mutation($input: {type_}!) {{ {name}(input: $input) {{ __typename }} }}"
     sent = {**given, more: "ADMIN"}
@@ -120,23 +125,25 @@ async def test_a_field_that_nobody_may_send_is_bad_input(
 
 
 async def test_ids_of_others_are_as_ids_of_nothing(
-    app: AppProcess, http: httpx.AsyncClient, organiser: Client
+    app: AppProcess, http: httpx.AsyncClient, organiser: GraphQLTestClient
 ) -> None:
-    async with auth_on(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        eve = Client(http, app.url, await sign_in(auth, Role.MEMBER))
+    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        eve = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.MEMBER))
     slot = await organiser.create_slot()
     booking = (await organiser.book(slot["id"]))["booking"]["id"]
-    session = (await organiser.ask("{ mySessions { id } }"))[0]["id"]
-    person = (await organiser.ask("{ me { id } }"))["id"]
+    session = (await organiser.execute("{ mySessions { id } }"))[0]["id"]
+    person = (await organiser.execute("{ me { id } }"))["id"]
     for gid in (booking, session, person):
-        assert (await organiser.ask("query($id: ID!) { node(id: $id) { id } }", id=gid))[
+        assert (await organiser.execute("query($id: ID!) { node(id: $id) { id } }", id=gid))[
             "id"
         ] == gid
-        assert await eve.ask("query($id: ID!) { node(id: $id) { id } }", id=gid) is None
+        assert await eve.execute("query($id: ID!) { node(id: $id) { id } }", id=gid) is None
         nothing = gid[:-8] + "0" * 8
-        both = await eve.ask("query($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=[gid, nothing])
+        both = await eve.execute(
+            "query($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=[gid, nothing]
+        )
         assert both == [None, None]
     cancel = "mutation($id: ID!) { cancelBooking(bookingId: $id) { ... on Refusal { code } } }"
     refused = {"code": "BOOKING_NOT_FOUND"}
     for gid in (booking, booking[:-8] + "0" * 8):
-        assert await eve.ask(cancel, id=gid) == refused
+        assert await eve.execute(cancel, id=gid) == refused

@@ -4,7 +4,7 @@ import pytest
 from graphql import GraphQLSchema, build_schema, parse
 
 from slotlock.graphql import limits
-from slotlock.graphql.schema import executable
+from slotlock.graphql.schema import executable_schema
 
 NESTED = build_schema(
     """
@@ -18,7 +18,7 @@ NESTED = build_schema(
 
 def values(text: str, schema: GraphQLSchema = NESTED) -> int:
     """How many values the first operation can ask for."""
-    return next(iter(limits._Measure(schema, parse(text)).all())).values
+    return next(iter(limits._CostVisitor(schema, parse(text)).all_costs())).values
 
 
 def pages(sizes: list[str], inmost: str = "id") -> str:
@@ -57,7 +57,7 @@ def test_a_list_counts_as_often_as_it_may_have_items(text: str, most: int) -> No
 
 
 def test_without_first_a_page_counts_as_what_the_schema_says() -> None:
-    assert values("{ slots { nodes { id } } }", executable) == 20 * 3
+    assert values("{ slots { nodes { id } } }", executable_schema) == 20 * 3
 
 
 def test_a_fragment_counts_in_each_list_that_it_is_spread_in() -> None:
@@ -72,7 +72,7 @@ def test_a_fragment_counts_in_each_list_that_it_is_spread_in() -> None:
 )
 def test_pages_in_pages_in_pages_are_refused(sizes: list[str]) -> None:
     text = pages(sizes)
-    assert limits.excess(NESTED, parse(text)) is not None
+    assert limits.exceeded_limit(NESTED, parse(text)) is not None
 
 
 def test_a_hundred_of_anything_with_all_it_tells_is_fine() -> None:
@@ -85,4 +85,4 @@ def test_a_hundred_of_anything_with_all_it_tells_is_fine() -> None:
         f'{{ slotRoster(slotId: "x", first: 100) {{ nodes {{ {booking} {history} }} }} }}',
         f"{{ myBookings(first: 100) {{ nodes {{ {booking} {history} slot {{ {slot} }} }} }} }}",
     ):
-        assert limits.excess(executable, parse(text)) is None
+        assert limits.exceeded_limit(executable_schema, parse(text)) is None

@@ -13,12 +13,19 @@ import pytest
 from redis import Redis
 
 from slotlock.domain.people import Role
-from tests.support.client import WATCH, Client, http_client
-from tests.support.people import auth_on, sign_in
+from tests.support.client import WATCH_AVAILABILITY, GraphQLTestClient, http_client
+from tests.support.people import auth_for_database, sign_in_new_user
 from tests.support.processes import AppProcess, wait_until
-from tests.support.raw import connected, initialised, read_all, read_until, reset, subscribe
-from tests.support.stage import variant
-from tests.support.variants.sockets import MISSED
+from tests.support.raw import (
+    initialize_websocket,
+    open_tcp_connection,
+    read_until,
+    read_until_closed,
+    reset_connection,
+    subscribe_frame,
+)
+from tests.support.stage import app_variant
+from tests.support.variants.sockets import MISSED_PONG_MESSAGE
 
 NEWS = "subscription { myBookings { what } }"
 CHANGE = "mutation($input: UpdateSlotInput!) { updateSlot(input: $input) { __typename } }"
@@ -27,9 +34,12 @@ MUCH = f"query($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on Slot {LONG} }} }}"
 
 
 @pytest.fixture
-async def organiser(app: AppProcess) -> AsyncIterator[Client]:
-    async with auth_on(app.environment["SLOTLOCK_MONGO_URL"]) as auth, http_client() as http:
-        yield Client(http, app.url, await sign_in(auth, Role.ORGANIZER))
+async def organiser(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
+    async with (
+        auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth,
+        http_client() as http,
+    ):
+        yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
 
 
 def subscriptions_open(app: AppProcess) -> float:
@@ -45,14 +55,16 @@ def listened_to(app: AppProcess, id_: str) -> int:
 
 def over_websocket(peer: socket.socket, token: str, slot: str) -> None:
     """Watch a slot and one's own bookings."""
-    initialised(peer, token)
-    peer.sendall(subscribe("news", NEWS) + subscribe("slot", WATCH, slots=[slot]))
+    initialize_websocket(peer, token)
+    peer.sendall(
+        subscribe_frame("news", NEWS) + subscribe_frame("slot", WATCH_AVAILABILITY, slots=[slot])
+    )
     read_until(peer, b'"remaining"')
 
 
 def over_events(peer: socket.socket, token: str, slot: str) -> None:
     """Watch a slot."""
-    body = json.dumps({"query": WATCH, "variables": {"slots": [slot]}}).encode()
+    body = json.dumps({"query": WATCH_AVAILABILITY, "variables": {"slots": [slot]}}).encode()
     head = (
         "POST /graphql HTTP/1.1\r\nHost: slotlock\r\nContent-Type: application/json\r\n"
         f"Authorization: Bearer {token}\r\nAccept: text/event-stream\r\n"
@@ -70,20 +82,20 @@ def kill(peer: socket.socket) -> None:
     process.wait()
 
 
-@pytest.mark.parametrize("end", [reset, kill])
+@pytest.mark.parametrize("end", [reset_connection, kill])
 @pytest.mark.parametrize(("begin", "watches"), [(over_websocket, 2), (over_events, 1)])
 async def test_nothing_is_left_of_a_client_that_ends_abruptly(
     app: AppProcess,
-    organiser: Client,
+    organiser: GraphQLTestClient,
     begin: Callable[[socket.socket, str, str], None],
     watches: int,
     end: Callable[[socket.socket], None],
 ) -> None:
     slot = (await organiser.create_slot())["id"]
-    me = (await organiser.ask("{ me { id } }"))["id"]
+    me = (await organiser.execute("{ me { id } }"))["id"]
     assert organiser.token
     with ExitStack() as opened:
-        peers = [opened.enter_context(connected(app)) for _ in range(5)]
+        peers = [opened.enter_context(open_tcp_connection(app)) for _ in range(5)]
         for peer in peers:
             begin(peer, organiser.token, slot)
         wait_until(lambda: subscriptions_open(app) == 5 * watches, "all watch")
@@ -95,47 +107,53 @@ async def test_nothing_is_left_of_a_client_that_ends_abruptly(
 
 
 async def test_nothing_is_left_of_one_that_had_asked_for_more_once_there_is_news(
-    app: AppProcess, organiser: Client
+    app: AppProcess, organiser: GraphQLTestClient
 ) -> None:
     slot = (await organiser.create_slot())["id"]
     assert organiser.token
-    with connected(app) as peer:
+    with open_tcp_connection(app) as peer:
         over_events(peer, organiser.token, slot)
         peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: slotlock\r\n\r\n")
         wait_until(lambda: subscriptions_open(app) == 1, "it watches")
-        reset(peer)
+        reset_connection(peer)
     for capacity in range(50, 100):
         change = {"slotId": slot, "capacity": capacity}
-        await organiser.ask(CHANGE, input=change)
+        await organiser.execute(CHANGE, input=change)
         if subscriptions_open(app) == 0:
             return
     pytest.fail("it is watched for on and on")
 
 
 async def test_a_client_that_answers_no_ping_is_cut(
-    app: AppProcess, organiser: Client, logs: Path
+    app: AppProcess, organiser: GraphQLTestClient, logs: Path
 ) -> None:
     slot = (await organiser.create_slot())["id"]
-    with variant(app.environment, logs, off="pings") as pinging, connected(pinging) as silent:
+    with (
+        app_variant(app.environment, logs, without_guards="pings") as pinging,
+        open_tcp_connection(pinging) as silent,
+    ):
         assert organiser.token
         over_websocket(silent, organiser.token, slot)
-        assert b"keepalive" in read_all(silent)
+        assert b"keepalive" in read_until_closed(silent)
         wait_until(lambda: subscriptions_open(pinging) == 0, "the subscriptions ended")
 
 
 @pytest.mark.parametrize("guard", ["", " deaf"])
 async def test_a_client_that_reads_nothing_is_cut_too(
-    app: AppProcess, organiser: Client, logs: Path, guard: str
+    app: AppProcess, organiser: GraphQLTestClient, logs: Path, guard: str
 ) -> None:
     slot = (await organiser.create_slot(title="\N{SLOT MACHINE}" * 200))["id"]
     off = "pings" + guard
-    with variant(app.environment, logs, off=off) as pinging, connected(pinging, 4096) as deaf:
+    with (
+        app_variant(app.environment, logs, without_guards=off) as pinging,
+        open_tcp_connection(pinging, 4096) as deaf,
+    ):
         assert organiser.token
         over_websocket(deaf, organiser.token, slot)
         for number in range(8):  # a megabyte each: more than the kernel keeps for us
-            deaf.sendall(subscribe(str(number), MUCH, ids=[slot] * 100))
+            deaf.sendall(subscribe_frame(str(number), MUCH, ids=[slot] * 100))
         if guard:
-            wait_until(lambda: MISSED in pinging.log, "a pong was missed")
+            wait_until(lambda: MISSED_PONG_MESSAGE in pinging.log, "a pong was missed")
             for _ in range(50):
                 assert subscriptions_open(pinging) > 0
         else:

@@ -9,22 +9,29 @@ from bson import ObjectId
 from pydantic import SecretStr
 from pymongo import MongoClient
 
-from slotlock.api.app import open_rooms
-from slotlock.api.embedded import Servers
+from slotlock.api.app import open_app_state
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.api.settings import Settings
-from slotlock.desk.availability import Watch
+from slotlock.desk.availability import AvailabilitySubscription
 from slotlock.domain.availability import Availability
 from slotlock.domain.people import Role
-from slotlock.graphql.context import UNKNOWN
-from slotlock.graphql.conversation import Conversation
-from slotlock.graphql.execution import answers
+from slotlock.graphql.context import UNKNOWN_CLIENT
+from slotlock.graphql.conversation import GraphQLServer
+from slotlock.graphql.execution import execute_stream
 from slotlock.stores.ids import new_slot_id
-from slotlock.stores.writes import Changes
+from slotlock.stores.writes import ChangeSet
 from tests.domain.test_booking import slot
-from tests.support.client import WATCH, Client, Json, Socket, http_client, socket
-from tests.support.people import auth_on, sign_in
-from tests.support.processes import SECRET, AppProcess, database_url, environment
-from tests.support.stage import variant
+from tests.support.client import (
+    WATCH_AVAILABILITY,
+    GraphQLTestClient,
+    Json,
+    WebSocketTestClient,
+    http_client,
+    open_websocket,
+)
+from tests.support.people import auth_for_database, sign_in_new_user
+from tests.support.processes import SECRET, AppProcess, app_environment, database_url
+from tests.support.stage import app_variant
 
 DETAIL = "a detail of ours"
 SLOT = "query($id: ID!) { slot(id: $id) { id } }"
@@ -33,35 +40,37 @@ SLOT = "query($id: ID!) { slot(id: $id) { id } }"
 def broken(error: Exception) -> object:
     """A source of states that fails after the first."""
 
-    async def states(self: Watch) -> AsyncGenerator[Availability, None]:
+    async def states(self: AvailabilitySubscription) -> AsyncGenerator[Availability, None]:
         yield await anext(told(self))
         raise error
 
-    told = Watch.states
+    told = AvailabilitySubscription.states
     return states
 
 
 @pytest.mark.parametrize("error", [RuntimeError(DETAIL), ValueError(DETAIL), KeyError(DETAIL)])
 async def test_a_source_of_events_that_fails_is_masked(
-    servers: Servers,
+    servers: EmbeddedServers,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     error: Exception,
 ) -> None:
-    monkeypatch.setattr(Watch, "states", broken(error))
+    monkeypatch.setattr(AvailabilitySubscription, "states", broken(error))
     settings = Settings(
         mongo_url=database_url(servers, "masked"),
         redis_url=servers.redis_url,
         secret_key=(SecretStr(SECRET),),
     )
     async with AsyncExitStack() as closing:
-        rooms = await closing.enter_async_context(open_rooms(settings, development=False))
-        conversation: Conversation = rooms["http"]._conversation
+        rooms = await closing.enter_async_context(open_app_state(settings, development=False))
+        conversation: GraphQLServer = rooms["http"]._conversation
         slot_id = new_slot_id()
-        assert await conversation.desk.writes.commit(Changes((), new=(slot(5, id=slot_id),)))
-        sent = {"query": WATCH, "variables": {"slots": [f"slot_{slot_id}"]}}
-        asked = await conversation.read(sent, None, UNKNOWN)
-        stream = answers(asked.operation, asked.variables, conversation.context(None))
+        assert await conversation.services.slot_writer.commit(
+            ChangeSet((), new_slots=(slot(5, id=slot_id),))
+        )
+        sent = {"query": WATCH_AVAILABILITY, "variables": {"slots": [f"slot_{slot_id}"]}}
+        asked = await conversation.parse_request(sent, None, UNKNOWN_CLIENT)
+        stream = execute_stream(asked.operation, asked.variables, conversation.create_context(None))
         with caplog.at_level(logging.ERROR):
             first, last = [answer async for answer in stream]
     assert first.body["data"]
@@ -74,27 +83,34 @@ async def test_a_source_of_events_that_fails_is_masked(
 
 
 @pytest.fixture(scope="module")
-def failing(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def failing(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
     """An app whose documents these tests may spoil."""
-    with variant(environment(servers, "failing"), tmp_path_factory.mktemp("failing")) as app:
+    with app_variant(
+        app_environment(servers, "failing"), tmp_path_factory.mktemp("failing")
+    ) as app:
         yield app
 
 
 @pytest.fixture
-async def organiser(failing: AppProcess) -> AsyncIterator[Client]:
-    async with auth_on(failing.environment["SLOTLOCK_MONGO_URL"]) as auth, http_client() as http:
-        yield Client(http, failing.url, await sign_in(auth, Role.ORGANIZER))
+async def organiser(failing: AppProcess) -> AsyncIterator[GraphQLTestClient]:
+    async with (
+        auth_for_database(failing.environment["SLOTLOCK_MONGO_URL"]) as auth,
+        http_client() as http,
+    ):
+        yield GraphQLTestClient(http, failing.url, await sign_in_new_user(auth, Role.ORGANIZER))
 
 
 @pytest.fixture(params=["http", "websocket"])
 async def asking(
-    request: pytest.FixtureRequest, failing: AppProcess, organiser: Client
-) -> AsyncIterator[Client | Socket]:
+    request: pytest.FixtureRequest, failing: AppProcess, organiser: GraphQLTestClient
+) -> AsyncIterator[GraphQLTestClient | WebSocketTestClient]:
     """The organiser, by either transport."""
     if request.param == "http":
         yield organiser
     else:
-        async with socket(failing, organiser.token) as opened:
+        async with open_websocket(failing, organiser.token) as opened:
             yield opened
 
 
@@ -104,9 +120,11 @@ def spoil(app: AppProcess, collection: str, query: Json, update: Json) -> None:
         client.get_default_database()[collection].update_many(query, update)
 
 
-async def error_told(asking: Client | Socket, query: str, **variables: object) -> Json:
+async def error_told(
+    asking: GraphQLTestClient | WebSocketTestClient, query: str, **variables: object
+) -> Json:
     """The only error of an answer, or of an operation that was not executed."""
-    if isinstance(asking, Client):
+    if isinstance(asking, GraphQLTestClient):
         (error,) = (await asking.send(query, **variables))["errors"]
     else:
         await asking.subscribe("1", query, **variables)
@@ -118,7 +136,9 @@ async def error_told(asking: Client | Socket, query: str, **variables: object) -
 
 
 async def test_a_field_that_fails_is_told_by_an_id_that_the_log_knows(
-    failing: AppProcess, organiser: Client, asking: Client | Socket
+    failing: AppProcess,
+    organiser: GraphQLTestClient,
+    asking: GraphQLTestClient | WebSocketTestClient,
 ) -> None:
     slot_id = (await organiser.create_slot())["id"]
     spoil(failing, "slots", {"_id": ObjectId(slot_id[-24:])}, {"$unset": {"capacity": 1}})
@@ -130,7 +150,7 @@ async def test_a_field_that_fails_is_told_by_an_id_that_the_log_knows(
 
 
 async def test_what_fails_outside_the_fields_is_told_by_an_id_that_the_log_knows(
-    failing: AppProcess, asking: Client | Socket
+    failing: AppProcess, asking: GraphQLTestClient | WebSocketTestClient
 ) -> None:
     spoil(failing, "sessions", {}, {"$set": {"role": DETAIL}})
     error = await error_told(asking, "{ __typename }")

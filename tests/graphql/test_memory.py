@@ -3,25 +3,27 @@
 import gc
 from contextlib import aclosing
 
-from slotlock.api.app import open_rooms
-from slotlock.api.embedded import Servers
+from slotlock.api.app import open_app_state
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.api.settings import Settings
 from slotlock.desk.desk import utc_now
 from slotlock.domain.availability import Availability
 from slotlock.domain.slots import SlotStatus
-from slotlock.graphql.conversation import Conversation
-from slotlock.graphql.execution import answers
+from slotlock.graphql.conversation import GraphQLServer
+from slotlock.graphql.execution import execute_stream
 from slotlock.stores.ids import new_slot_id
-from slotlock.stores.writes import Changes
+from slotlock.stores.writes import ChangeSet
 from tests.domain.test_booking import slot
-from tests.support.client import WATCH
+from tests.support.client import WATCH_AVAILABILITY
 from tests.support.processes import SECRET, database_url
 
 EVENTS = 300
 MOST_ROUNDS = 6
 
 
-async def test_a_subscription_keeps_nothing_of_the_events_it_has_told(servers: Servers) -> None:
+async def test_a_subscription_keeps_nothing_of_the_events_it_has_told(
+    servers: EmbeddedServers,
+) -> None:
     settings = Settings.model_validate(
         {
             "mongo_url": database_url(servers, "memory"),
@@ -29,18 +31,20 @@ async def test_a_subscription_keeps_nothing_of_the_events_it_has_told(servers: S
             "secret_key": SECRET,
         }
     )
-    async with open_rooms(settings, development=False) as rooms:
-        conversation: Conversation = rooms["http"]._conversation
-        desk, slot_id = conversation.desk, new_slot_id()
-        assert await desk.writes.commit(Changes((), new=(slot(5, id=slot_id),)))
-        watch = conversation.documents.operation(WATCH, None)
+    async with open_app_state(settings, development=False) as rooms:
+        conversation: GraphQLServer = rooms["http"]._conversation
+        desk, slot_id = conversation.services, new_slot_id()
+        assert await desk.slot_writer.commit(ChangeSet((), new_slots=(slot(5, id=slot_id),)))
+        watch = conversation.document_cache.resolve_operation(WATCH_AVAILABILITY, None)
         variables = {"slots": [f"slot_{slot_id}"]}
-        async with aclosing(answers(watch, variables, conversation.context(None))) as told:
+        async with aclosing(
+            execute_stream(watch, variables, conversation.create_context(None))
+        ) as told:
 
             async def tell(first: int) -> int:
                 for version in range(first, first + EVENTS):
                     state = Availability(slot_id, version, 5, 5, SlotStatus.PUBLISHED, utc_now())
-                    desk.board.tell(state)
+                    desk.availability.publish(state)
                     assert (await anext(told)).body["data"]
                 gc.collect()
                 return len(gc.get_objects())

@@ -3,9 +3,14 @@
 import pytest
 from graphql import parse
 
-from slotlock.graphql.documents import DocumentError, Documents
-from slotlock.graphql.overlaps import MOST_FIELDS, MOST_PAIRS, _Look, overlap
-from slotlock.graphql.schema import executable
+from slotlock.graphql.documents import DocumentCache, DocumentError
+from slotlock.graphql.overlaps import (
+    MAX_FIELD_PAIRS,
+    MAX_VISITED_FIELDS,
+    _MergeCostVisitor,
+    field_merge_excess,
+)
+from slotlock.graphql.schema import executable_schema
 
 TEN = "id title startTime endTime timeZone capacity remaining isBooked version status"
 
@@ -15,11 +20,11 @@ def of_slots(fields: str) -> str:
     return "{ slots { nodes { " + fields + " } } }"
 
 
-def counted(text: str) -> _Look:
+def counted(text: str) -> _MergeCostVisitor:
     """The counts of the first operation."""
     document = parse(text)
-    look = _Look(document)
-    look.look([document.definitions[0].selection_set], frozenset())  # type: ignore[attr-defined]
+    look = _MergeCostVisitor(document)
+    look.visit([document.definitions[0].selection_set], frozenset())  # type: ignore[attr-defined]
     return look
 
 
@@ -37,16 +42,16 @@ def counted(text: str) -> _Look:
 )
 def test_a_document_with_too_many_pairs_is_refused(text: str) -> None:
     with pytest.raises(DocumentError) as refused:
-        Documents(executable, introspection=True).operation(text, None)
+        DocumentCache(executable_schema, introspection=True).resolve_operation(text, None)
     (error,) = refused.value.errors
     assert error["extensions"]["code"] == "LIMIT_EXCEEDED"
-    assert f"at most {MOST_PAIRS} pairs" in error["message"]
+    assert f"at most {MAX_FIELD_PAIRS} pairs" in error["message"]
 
 
 def test_fragments_that_ask_for_the_same_are_taken() -> None:
     fragments = "".join(f"fragment F{n} on Slot {{ {TEN} myBooking {{ id }} }}" for n in range(15))
     text = of_slots(" ".join(f"...F{n}" for n in range(15))) + fragments
-    assert Documents(executable, introspection=True).operation(text, None)
+    assert DocumentCache(executable_schema, introspection=True).resolve_operation(text, None)
 
 
 def test_pairs_are_counted_in_each_place_and_not_across_places() -> None:
@@ -62,13 +67,13 @@ def test_a_fragment_inside_itself_is_looked_at_once() -> None:
     assert counted("{ ...F } fragment F on Query { a { ...F } ...F }").fields == 1
     many = " ".join(f"fragment F{n} on Q {{ a {{ ...F{n + 1} }} ...F{n + 1} }}" for n in range(60))
     look = counted("{ ...F0 } " + many + " fragment F60 on Q { a }")
-    assert look.fields <= MOST_FIELDS + 61
+    assert look.fields <= MAX_VISITED_FIELDS + 61
 
 
 def test_many_operations_are_looked_at_no_longer_than_one() -> None:
     fields = " ".join(f"f{n}" for n in range(300))
     operations = " ".join(f"query O{n} {{ ...F }}" for n in range(100))
     text = f"{operations} fragment F on Query {{ {fields} }}"
-    assert overlap(parse(text)) == (
-        f"The operations of a document have at most {MOST_FIELDS} fields together."
+    assert field_merge_excess(parse(text)) == (
+        f"The operations of a document have at most {MAX_VISITED_FIELDS} fields together."
     )

@@ -9,10 +9,10 @@ import httpx
 import pytest
 from redis import Redis
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from tests.support.client import Json
-from tests.support.desk import Person, staffed
-from tests.support.offices import until
+from tests.support.desk import BookingClient, create_booking_clients
+from tests.support.offices import eventually
 from tests.support.processes import AppProcess
 from tests.support.stage import lock_key
 
@@ -25,24 +25,28 @@ KEY_WAIT_S = 5.0
 
 
 @pytest.fixture
-def redis(servers: Servers) -> Iterator[Redis]:
+def redis(servers: EmbeddedServers) -> Iterator[Redis]:
     """The Redis of the apps."""
     with Redis.from_url(servers.redis_url) as client:
         yield client
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> tuple[Person, Person, Person]:
+async def three(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> tuple[BookingClient, BookingClient, BookingClient]:
     """Ada and Ben, who are a team, and an organiser."""
-    (ada, ben), organiser = await staffed(http, 2, *two_apps)
-    await ada.team_up(ben)
+    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
+    await ada.create_team_with(ben)
     return ada, ben, organiser
 
 
 @pytest.fixture
-async def busy(three: tuple[Person, Person, Person], redis: Redis) -> AsyncIterator[list[str]]:
+async def busy(
+    three: tuple[BookingClient, BookingClient, BookingClient], redis: Redis
+) -> AsyncIterator[list[str]]:
     """Slots whose locks somebody has for as long as the test lasts."""
-    slot_ids = [await three[2].slot(capacity=5) for _ in range(6)]
+    slot_ids = [await three[2].add_slot(capacity=5) for _ in range(6)]
     for slot_id in slot_ids:
         assert redis.set(lock_key(slot_id), "somebody-else:1")
     yield slot_ids
@@ -57,18 +61,18 @@ async def timed(asked: Awaitable[Json]) -> tuple[str, float]:
 
 
 async def test_a_lock_that_others_keep_is_waited_for_no_longer_than_was_said(
-    three: tuple[Person, Person, Person], busy: list[str]
+    three: tuple[BookingClient, BookingClient, BookingClient], busy: list[str]
 ) -> None:
     ada, ben, organiser = three
-    bens, patient = await ben.id(), {"waitMs": int(1000 * PATIENCE_S)}
-    await ada.id()  # so that nobody's session is looked up while the time runs
+    bens, patient = await ben.fetch_user_id(), {"waitMs": int(1000 * PATIENCE_S)}
+    await ada.fetch_user_id()  # so that nobody's session is looked up while the time runs
     answers = await asyncio.gather(
-        timed(ada.wish(busy[0], **patient)),
-        timed(ada.wish(busy[1], idempotencyKey=secrets.token_hex(8), **patient)),
-        timed(ada.wish(busy[2], userId=bens, **patient)),
-        timed(ada.wish(busy[3], userId=bens, idempotencyKey=secrets.token_hex(8), **patient)),
+        timed(ada.book_slot(busy[0], **patient)),
+        timed(ada.book_slot(busy[1], idempotencyKey=secrets.token_hex(8), **patient)),
+        timed(ada.book_slot(busy[2], userId=bens, **patient)),
+        timed(ada.book_slot(busy[3], userId=bens, idempotencyKey=secrets.token_hex(8), **patient)),
         timed(ada.book_all({"slotId": busy[4]}, {"slotId": busy[5], "userId": bens}, **patient)),
-        timed(organiser.wish(busy[5], userId=bens, **patient)),
+        timed(organiser.book_slot(busy[5], userId=bens, **patient)),
     )
     assert {name for name, _ in answers} == {"Locked"}
     for _, took in answers:
@@ -76,20 +80,20 @@ async def test_a_lock_that_others_keep_is_waited_for_no_longer_than_was_said(
 
 
 async def test_who_sends_a_key_again_waits_no_longer_in_all_than_was_said(
-    three: tuple[Person, Person, Person], busy: list[str], redis: Redis
+    three: tuple[BookingClient, BookingClient, BookingClient], busy: list[str], redis: Redis
 ) -> None:
     ada, *_ = three
 
     async def resent(slot_id: str, first_s: float, again_s: float) -> tuple[str, float]:
         """What comes of a wish that is sent again while its first send is under way."""
         wish = {"idempotencyKey": secrets.token_hex(8)}
-        first = asyncio.create_task(ada.wish(slot_id, waitMs=int(1000 * first_s), **wish))
+        first = asyncio.create_task(ada.book_slot(slot_id, waitMs=int(1000 * first_s), **wish))
 
         async def stands() -> bool:
             return bool(redis.exists(lock_key(slot_id).replace(":lock", ":line")))
 
-        await until(stands, "the first send stands in line")
-        told = await timed(ada.wish(slot_id, waitMs=int(1000 * again_s), **wish))
+        await eventually(stands, "the first send stands in line")
+        told = await timed(ada.book_slot(slot_id, waitMs=int(1000 * again_s), **wish))
         redis.delete(lock_key(slot_id))
         await first
         return told

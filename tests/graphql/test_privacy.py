@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from tests.support.client import Json
-from tests.support.desk import Person, staffed
+from tests.support.desk import BookingClient, create_booking_clients
 from tests.support.processes import AppProcess
 
 Pair = tuple[AppProcess, AppProcess]
-Four = tuple[Person, Person, Person, Person]
+Four = tuple[BookingClient, BookingClient, BookingClient, BookingClient]
 KEPT = "{ id history { what by { id } } madeBy { id } }"
 ALONE = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
   ... on AlreadyBooked {{ code booking {KEPT} slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
@@ -27,24 +27,24 @@ SEVERAL = f"""mutation($input: BookSlotsInput!) {{ bookSlots(input: $input) {{
 @pytest.fixture
 async def four(two_apps: Pair, http: httpx.AsyncClient) -> Four:
     """Ada, Ben and Cleo, who are a team, and an organiser."""
-    (ada, ben, cleo), organiser = await staffed(http, 3, *two_apps)
-    await ada.team_up(ben, cleo)
+    (ada, ben, cleo), organiser = await create_booking_clients(http, 3, *two_apps)
+    await ada.create_team_with(ben, cleo)
     return ada, ben, cleo, organiser
 
 
-async def told(who: Person, slot_id: str, user_id: str) -> Json:
+async def told(who: BookingClient, slot_id: str, user_id: str) -> Json:
     """What somebody is told who books for a person, alone; the same as among other claims."""
     claim = {"slotId": slot_id, "userId": user_id}
-    alone: Json = await who.ask(ALONE, input=claim)
-    (refused,) = (await who.ask(SEVERAL, input={"claims": [claim]}))["refusals"]
+    alone: Json = await who.execute(ALONE, input=claim)
+    (refused,) = (await who.execute(SEVERAL, input={"claims": [claim]}))["refusals"]
     assert refused["refusal"] == alone
     return alone
 
 
 async def test_a_team_mate_sees_no_record_of_a_booking_that_they_did_not_make(four: Four) -> None:
     ada, ben, cleo, organiser = four
-    slot_id, bens = await organiser.slot(), await ben.id()
-    booking = (await ben.wish(slot_id))["booking"]
+    slot_id, bens = await organiser.add_slot(), await ben.fetch_user_id()
+    booking = (await ben.book_slot(slot_id))["booking"]
     hidden = await told(ada, slot_id, bens)
     assert hidden == {
         "code": "ALREADY_BOOKED",
@@ -52,7 +52,7 @@ async def test_a_team_mate_sees_no_record_of_a_booking_that_they_did_not_make(fo
         "slot": {"bookedBy": None, "myBooking": None},
     }
     # Nor do they by its id.
-    assert await cleo.seen(booking["id"]) is None
+    assert await cleo.fetch_booking(booking["id"]) is None
 
 
 @pytest.mark.parametrize("maker", ["a team-mate", "an organiser"])
@@ -61,16 +61,20 @@ async def test_who_made_a_booking_for_somebody_is_not_told_to_their_team_mates(
 ) -> None:
     ada, ben, cleo, organiser = four
     made_by = cleo if maker == "a team-mate" else organiser
-    slot_id, bens = await organiser.slot(), await ben.id()
-    await made_by.wish(slot_id, userId=bens)
+    slot_id, bens = await organiser.add_slot(), await ben.fetch_user_id()
+    await made_by.book_slot(slot_id, userId=bens)
     hidden = await told(ada, slot_id, bens)
     assert (hidden["booking"]["history"], hidden["booking"]["madeBy"]) == ([], None)
 
 
 async def test_its_owner_who_made_it_and_organisers_are_told_who_did_what(four: Four) -> None:
     ada, ben, _, organiser = four
-    slot_id, bens, adas = await organiser.slot(), await ben.id(), await ada.id()
-    await ada.wish(slot_id, userId=bens)
+    slot_id, bens, adas = (
+        await organiser.add_slot(),
+        await ben.fetch_user_id(),
+        await ada.fetch_user_id(),
+    )
+    await ada.book_slot(slot_id, userId=bens)
     for reader in (ada, ben, organiser):
         booking = (await told(reader, slot_id, bens))["booking"]
         assert booking["madeBy"] == {"id": adas}
@@ -79,10 +83,10 @@ async def test_its_owner_who_made_it_and_organisers_are_told_who_did_what(four: 
 
 async def test_a_team_mate_is_not_told_which_other_of_a_choice_a_person_has(four: Four) -> None:
     ada, ben, cleo, organiser = four
-    room, bens = secrets.token_hex(8), await ben.id()
-    bed, other = [await organiser.slot(choice=room) for _ in range(2)]
+    room, bens = secrets.token_hex(8), await ben.fetch_user_id()
+    bed, other = [await organiser.add_slot(choice=room) for _ in range(2)]
     # Not even who booked the other for them: that could be another team's by now.
-    booking = (await ada.wish(bed, userId=bens))["booking"]
+    booking = (await ada.book_slot(bed, userId=bens))["booking"]
     for mate in (ada, cleo):
         hidden = await told(mate, other, bens)
         assert hidden == {
@@ -95,7 +99,11 @@ async def test_a_team_mate_is_not_told_which_other_of_a_choice_a_person_has(four
 
 async def test_the_record_is_hidden_however_often_it_was_added_to(four: Four) -> None:
     ada, ben, _, organiser = four
-    slot_id, other_id, bens = await organiser.slot(), await organiser.slot(), await ben.id()
+    slot_id, other_id, bens = (
+        await organiser.add_slot(),
+        await organiser.add_slot(),
+        await ben.fetch_user_id(),
+    )
     hold = await ben.hold(slot_id)
     await organiser.confirm(hold["id"])
     moved = (await organiser.move(hold["id"], other_id))["booking"]

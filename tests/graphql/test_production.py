@@ -6,13 +6,13 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from slotlock.api.app import documents_for
+from slotlock.api.app import document_cache
 from slotlock.api.settings import Settings
 from slotlock.graphql.context import Context
-from slotlock.graphql.documents import DocumentError, Documents
-from slotlock.graphql.execution import answers
-from slotlock.graphql.schema import executable
-from tests.support.client import Client, Json, http_client, socket
+from slotlock.graphql.documents import DocumentCache, DocumentError
+from slotlock.graphql.execution import execute_stream
+from slotlock.graphql.schema import executable_schema
+from tests.support.client import GraphQLTestClient, Json, http_client, open_websocket
 from tests.support.processes import SECRET, AppProcess
 
 NAME = {"query": "{ __typename }"}
@@ -22,12 +22,12 @@ NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
 LIST = "query($filter: SlotsFilter) { slots(filter: $filter) { nodes { id } } }"
 
 
-async def errors_of(documents: Documents, text: str, variables: Json | None) -> list[Json]:
+async def errors_of(documents: DocumentCache, text: str, variables: Json | None) -> list[Json]:
     """Why a request is refused before anything is resolved."""
     nobody = cast("Context", None)
     try:
-        operation = documents.operation(text, None)
-        (answer,) = [each async for each in answers(operation, variables, nobody)]
+        operation = documents.resolve_operation(text, None)
+        (answer,) = [each async for each in execute_stream(operation, variables, nobody)]
     except DocumentError as error:
         return error.errors
     return list(answer.body["errors"])
@@ -59,22 +59,22 @@ async def errors_of(documents: Documents, text: str, variables: Json | None) -> 
 async def test_names_are_suggested_only_where_the_schema_may_be_asked_for(
     text: str, variables: Json | None, introspection: bool
 ) -> None:
-    documents = Documents(executable, introspection=introspection)
+    documents = DocumentCache(executable_schema, introspection=introspection)
     errors = await errors_of(documents, text, variables)
     assert ("Did you mean" in str(errors)) is introspection
 
 
 @pytest.mark.parametrize("query", [SCHEMA, '{ __type(name: "Slot") { name } }'])
 async def test_the_schema_is_not_told(app: AppProcess, query: str) -> None:
-    async with http_client() as http, socket(app) as opened:
-        code = await Client(http, app.url).error_code(query)
+    async with http_client() as http, open_websocket(app) as opened:
+        code = await GraphQLTestClient(http, app.url).error_code(query)
         assert code == "GRAPHQL_VALIDATION_FAILED"
         await opened.subscribe("1", query)
         refused = await opened.receive()
         assert refused["type"] == "error"
         assert refused["payload"][0]["extensions"]["code"] == code
         await opened.subscribe("1", NAME["query"])
-        assert await opened.next() == "Query"
+        assert await opened.next_result() == "Query"
 
 
 @pytest.mark.parametrize("development", [False, True])
@@ -83,12 +83,12 @@ def test_the_setting_decides_about_introspection_and_else_the_profile(
     wanted: bool | None, development: bool
 ) -> None:
     settings = Settings(introspection=wanted, secret_key=(SecretStr(SECRET),))
-    documents = documents_for(settings, development=development)
+    documents = document_cache(settings, development=development)
     if development if wanted is None else wanted:
-        assert documents.operation(SCHEMA, None)
+        assert documents.resolve_operation(SCHEMA, None)
     else:
         with pytest.raises(DocumentError):
-            documents.operation(SCHEMA, None)
+            documents.resolve_operation(SCHEMA, None)
 
 
 async def by_get(app: AppProcess, query: str, headers: dict[str, str]) -> httpx.Response:

@@ -6,11 +6,11 @@ import httpx
 import pytest
 
 from slotlock.graphql.scalars import format_time, parse_time
-from slotlock.graphql.schema import executable
-from tests.support.client import Client
-from tests.support.desk import staffed
+from slotlock.graphql.schema import executable_schema
+from tests.support.client import GraphQLTestClient
+from tests.support.desk import create_booking_clients
 from tests.support.processes import AppProcess
-from tests.support.teams import CREATE_TEAM, INVITE
+from tests.support.teams import CREATE_TEAM, INVITE_TO_TEAM
 
 COURSE = '{title: "A", timetable: {first: %s, last: "2030-02-01", weekly: [%s]}}'
 WEEKLY = '{weekday: MONDAY, startTime: %s, endTime: "15:00"}'
@@ -86,11 +86,11 @@ EDGES = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z")
 
 
 @pytest.fixture
-def nobody(app: AppProcess, http: httpx.AsyncClient) -> Client:
-    return Client(http, app.url)
+def nobody(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+    return GraphQLTestClient(http, app.url)
 
 
-async def codes(client: Client, query: str, **variables: object) -> set[str]:
+async def codes(client: GraphQLTestClient, query: str, **variables: object) -> set[str]:
     """The codes of all errors."""
     answer = await client.send(query, **variables)
     return {error["extensions"]["code"] for error in answer.get("errors", ())}
@@ -107,7 +107,7 @@ def as_variable(name: str) -> str:
 
 @pytest.mark.parametrize(("name", "value"), [(n, v) for n in GOOD for v in GOOD[n]])
 async def test_what_is_one_is_taken_as_a_literal_and_as_a_variable(
-    nobody: Client, name: str, value: str
+    nobody: GraphQLTestClient, name: str, value: str
 ) -> None:
     literal = as_literal(name, json.dumps(value, ensure_ascii=False))
     for told in (await codes(nobody, literal), await codes(nobody, as_variable(name), x=value)):
@@ -115,7 +115,7 @@ async def test_what_is_one_is_taken_as_a_literal_and_as_a_variable(
 
 
 @pytest.mark.parametrize("name", BAD)
-async def test_a_text_that_is_none_is_refused(nobody: Client, name: str) -> None:
+async def test_a_text_that_is_none_is_refused(nobody: GraphQLTestClient, name: str) -> None:
     for value in BAD[name]:
         assert await codes(nobody, as_variable(name), x=value) == {"BAD_USER_INPUT"}, value
         literal = as_literal(name, json.dumps(value))
@@ -123,7 +123,7 @@ async def test_a_text_that_is_none_is_refused(nobody: Client, name: str) -> None
 
 
 @pytest.mark.parametrize("name", USES)
-async def test_what_is_no_text_is_refused(nobody: Client, name: str) -> None:
+async def test_what_is_no_text_is_refused(nobody: GraphQLTestClient, name: str) -> None:
     for value in (7, -7, 1.5, 10**30, True, None, [], {}, {"$gt": ""}, ["2030-01-31"]):
         assert await codes(nobody, as_variable(name), x=value) == {"BAD_USER_INPUT"}, value
     for literal in NO_TEXTS:
@@ -150,7 +150,9 @@ def test_a_time_is_answered_in_utc_to_the_millisecond(sent: str, answered: str) 
 
 
 def test_whoever_wants_to_know_what_they_are_finds_it_specified() -> None:
-    told = {name: getattr(executable.type_map[name], "specified_by_url", None) for name in USES}
+    told = {
+        name: getattr(executable_schema.type_map[name], "specified_by_url", None) for name in USES
+    }
     assert {name for name, url in told.items() if url} == USES.keys() - {"LocalTime"}
     assert all(url.startswith("https://") for url in told.values() if url)
 
@@ -158,16 +160,16 @@ def test_whoever_wants_to_know_what_they_are_finds_it_specified() -> None:
 async def test_an_address_is_answered_in_one_form_however_it_was_sent(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    (ada,), _ = await staffed(http, 1, app)
-    team = (await ada.ask(CREATE_TEAM, name="Relay"))["id"]
-    invited = await ada.ask(INVITE, team=team, email=" E\u0301va@B\u00dcCHER.example ")
+    (ada,), _ = await create_booking_clients(http, 1, app)
+    team = (await ada.execute(CREATE_TEAM, name="Relay"))["id"]
+    invited = await ada.execute(INVITE_TO_TEAM, team=team, email=" E\u0301va@B\u00dcCHER.example ")
     assert [i["email"] for i in invited["invitations"]] == ["\u00e9va@b\u00fccher.example"]
 
 
 async def test_times_at_the_edge_of_the_calendar_break_nothing(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    _, organiser = await staffed(http, 0, app)
+    _, organiser = await create_booking_clients(http, 0, app)
     for query in DATED:
         for edge in EDGES:
             for later in EDGES[EDGES.index(edge) :]:

@@ -16,14 +16,14 @@ from graphql import (
 
 from conformance.described import descriptions, own_types, undescribed
 from slotlock.api.cli import main
-from slotlock.graphql.errors import Code
-from slotlock.graphql.kinds import SPECIAL
-from slotlock.graphql.schema import executable
+from slotlock.graphql.errors import ErrorCode
+from slotlock.graphql.kinds import FIELD_KINDS
+from slotlock.graphql.schema import executable_schema
 
 ROOT = Path(__file__).parents[2]
-TYPES = own_types(executable)
+TYPES = own_types(executable_schema)
 UNIONS = [type_ for type_ in TYPES.values() if isinstance(type_, GraphQLUnionType)]
-REFUSAL = executable.type_map["Refusal"]
+REFUSAL = executable_schema.type_map["Refusal"]
 
 
 def printed() -> str:
@@ -42,7 +42,7 @@ def test_the_schema_is_the_same_whichever_type_is_imported_first() -> None:
 
 
 def test_everything_is_described() -> None:
-    everything = dict(descriptions(executable))
+    everything = dict(descriptions(executable_schema))
     assert {
         "Mutation",
         "Slot",
@@ -52,12 +52,12 @@ def test_everything_is_described() -> None:
         "LoginInput.email",
         "@deprecated(reason:)",
     } <= set(everything)
-    assert undescribed(executable) == []
+    assert undescribed(executable_schema) == []
 
 
 def test_descriptions_are_sentences_that_say_more_than_the_name() -> None:
     values = {name for name, type_ in TYPES.items() if isinstance(type_, GraphQLEnumType)}
-    for name, text in descriptions(executable):
+    for name, text in descriptions(executable_schema):
         assert re.fullmatch(r"[A-Z0-9`].*[.!?]", text or "", re.DOTALL), (name, text)
         said = re.sub(r"\b(the|an?|of|its|this)\b|[^a-z]", "", (text or "").lower())
         own = re.split(r"[.(]", name.removesuffix(":)"))[-1].lower()
@@ -72,10 +72,10 @@ def test_an_answer_is_what_was_asked_for_or_a_refusal(union: GraphQLUnionType) -
 
 
 def test_every_mutation_that_can_be_refused_answers_with_a_union() -> None:
-    assert executable.mutation_type is not None
+    assert executable_schema.mutation_type is not None
     plain = {
         name
-        for name, field in executable.mutation_type.fields.items()
+        for name, field in executable_schema.mutation_type.fields.items()
         if not str(field.type).endswith("Result!")
     }
     calendars = {"createCalendarAddress", "revokeCalendarAddress"}
@@ -83,15 +83,15 @@ def test_every_mutation_that_can_be_refused_answers_with_a_union() -> None:
 
 
 def test_what_is_counted_apart_are_mutations() -> None:
-    assert executable.mutation_type is not None
-    assert set(executable.mutation_type.fields) >= set(SPECIAL)
+    assert executable_schema.mutation_type is not None
+    assert set(executable_schema.mutation_type.fields) >= set(FIELD_KINDS)
 
 
 def test_every_refusal_has_a_code_of_its_own_name() -> None:
     assert isinstance(REFUSAL, GraphQLInterfaceType)
-    codes = executable.type_map["RefusalCode"]
+    codes = executable_schema.type_map["RefusalCode"]
     assert isinstance(codes, GraphQLEnumType)
-    names = {type_.name for type_ in executable.get_possible_types(REFUSAL)}
+    names = {type_.name for type_ in executable_schema.get_possible_types(REFUSAL)}
     assert {code.title().replace("_", "") for code in codes.values} == names
     members = {member.name for union in UNIONS for member in union.types}
     assert names <= members
@@ -101,7 +101,7 @@ def test_the_codes_of_errors_are_those_of_the_contract() -> None:
     contract = {"UNAUTHENTICATED", "FORBIDDEN", "BAD_USER_INPUT", "RATE_LIMITED",
                 "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED", "LIMIT_EXCEEDED",
                 "INTERNAL"}  # fmt: skip
-    assert set(Code) <= contract
+    assert set(ErrorCode) <= contract
 
 
 @pytest.mark.parametrize("union", UNIONS, ids=str)

@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from tests.support.campaigns import books
+from tests.support.campaigns import book_with_refusal
 from tests.support.client import Json
-from tests.support.desk import Person, staffed
+from tests.support.desk import BookingClient, create_booking_clients
 from tests.support.processes import AppProcess
 from tests.support.series import (
-    MONDAY,
-    PUBLISH,
-    call_off,
-    of_series,
-    series,
-    starts,
-    update,
+    MONDAY_TIMES,
+    PUBLISH_SERIES,
+    cancel_series,
+    create_series,
+    fetch_series_slots,
+    start_times,
+    update_series,
 )
 
 STARTS = ["03-17T08:00", "03-24T08:00", "03-31T07:00", "04-07T07:00"]
@@ -33,9 +33,9 @@ SCOPES = {"THIS": [1], "THIS_AND_FOLLOWING": [1, 2, 3], "ALL": [0, 1, 2, 3]}
 @pytest.fixture
 async def two(
     two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient
-) -> tuple[Person, Person]:
+) -> tuple[BookingClient, BookingClient]:
     """A member at the one process and an organiser at the other."""
-    (ada,), organiser = await staffed(http, 1, two_apps[1], two_apps[0])
+    (ada,), organiser = await create_booking_clients(http, 1, two_apps[1], two_apps[0])
     return ada, organiser
 
 
@@ -51,13 +51,13 @@ def unlike(before: list[Json], after: list[Json]) -> list[int]:
 
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_a_change_is_for_the_slots_in_its_scope(
-    two: tuple[Person, Person], scope: str
+    two: tuple[BookingClient, BookingClient], scope: str
 ) -> None:
     ada, organiser = two
-    made = await series(organiser)
-    told = await update(organiser, made["slots"][1], scope, title="Pilates", capacity=4)
+    made = await create_series(organiser)
+    told = await update_series(organiser, made["slots"][1], scope, title="Pilates", capacity=4)
     assert (told["id"], told["title"]) == (made["slots"][1]["id"], "Pilates")
-    after = await of_series(ada, made)
+    after = await fetch_series_slots(ada, made)
     assert unlike(made["slots"], after) == SCOPES[scope]
     changed = [(after[n]["title"], after[n]["remaining"]) for n in SCOPES[scope]]
     assert set(changed) == {("Pilates", 4)}
@@ -65,184 +65,194 @@ async def test_a_change_is_for_the_slots_in_its_scope(
 
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_times_move_by_the_clock_on_the_wall_on_both_sides_of_a_clock_change(
-    two: tuple[Person, Person], scope: str
+    two: tuple[BookingClient, BookingClient], scope: str
 ) -> None:
     ada, organiser = two
-    made = await series(organiser)
-    await update(organiser, made["slots"][1], scope, **SECOND_AT_TEN)
+    made = await create_series(organiser)
+    await update_series(organiser, made["slots"][1], scope, **SECOND_AT_TEN)
     later = ["03-17T09:00", "03-24T09:00", "03-31T08:00", "04-07T08:00"]
     expected = [later[n] if n in SCOPES[scope] else STARTS[n] for n in range(4)]
-    after = await of_series(ada, made)
-    assert starts(after) == expected
+    after = await fetch_series_slots(ada, made)
+    assert start_times(after) == expected
     ends = {slot["endTime"][11:16] for n, slot in enumerate(after) if n in SCOPES[scope]}
     assert ends <= {"10:30", "09:30"}
 
 
 async def test_a_series_moves_to_another_day_as_far_as_one_of_its_slots_does(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     ada, organiser = two
     hall = room()
-    made = await series(organiser, "FREQ=DAILY;COUNT=4", resource=hall)
+    made = await create_series(organiser, "FREQ=DAILY;COUNT=4", resource=hall)
     next_day = {"startTime": "2031-03-19T09:00:00+01:00", "endTime": "2031-03-19T10:00:00+01:00"}
-    told = await update(organiser, made["slots"][1], "ALL", **next_day)
+    told = await update_series(organiser, made["slots"][1], "ALL", **next_day)
     assert told["__typename"] == "Slot", told  # each to where the next one was
     moved = ["03-18T08:00", "03-19T08:00", "03-20T08:00", "03-21T08:00"]
-    assert starts(await of_series(ada, made)) == moved
+    assert start_times(await fetch_series_slots(ada, made)) == moved
     # Without the first one the others would come to where that one is.
-    told = await update(organiser, made["slots"][1], "THIS_AND_FOLLOWING", **MONDAY)
+    told = await update_series(organiser, made["slots"][1], "THIS_AND_FOLLOWING", **MONDAY_TIMES)
     assert (told["code"], told["other"]["id"]) == ("RESOURCE_TAKEN", made["slots"][0]["id"])
-    assert starts(await of_series(ada, made)) == moved
+    assert start_times(await fetch_series_slots(ada, made)) == moved
 
 
-async def test_bookings_survive_a_change_of_their_series(two: tuple[Person, Person]) -> None:
+async def test_bookings_survive_a_change_of_their_series(
+    two: tuple[BookingClient, BookingClient],
+) -> None:
     ada, organiser = two
-    made = await series(organiser)
-    booking_id = (await books(ada, made["slots"][2]["id"]))["booking"]["id"]
-    await update(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
-    slot = await ada.mine(made["slots"][2]["id"])
+    made = await create_series(organiser)
+    booking_id = (await book_with_refusal(ada, made["slots"][2]["id"]))["booking"]["id"]
+    await update_series(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
+    slot = await ada.fetch_slot(made["slots"][2]["id"])
     assert (slot["myBooking"]["id"], slot["remaining"]) == (booking_id, 0)
 
 
 @pytest.mark.parametrize("scope", ["THIS_AND_FOLLOWING", "ALL"])
 async def test_if_one_has_more_bookings_than_places_are_left_none_changes(
-    two: tuple[Person, Person], scope: str
+    two: tuple[BookingClient, BookingClient], scope: str
 ) -> None:
     ada, organiser = two
-    made = await series(organiser, capacity=3)
+    made = await create_series(organiser, capacity=3)
     last = made["slots"][3]["id"]
     for person in (ada, organiser):
-        await books(person, last)
-    before = await of_series(organiser, made)
-    told = await update(organiser, made["slots"][1], scope, capacity=1, title="Small")
+        await book_with_refusal(person, last)
+    before = await fetch_series_slots(organiser, made)
+    told = await update_series(organiser, made["slots"][1], scope, capacity=1, title="Small")
     assert (told["__typename"], told["code"]) == ("CapacityBelowTaken", "CAPACITY_BELOW_TAKEN")
-    assert await of_series(organiser, made) == before
-    assert (await update(organiser, made["slots"][1], scope, capacity=2))["capacity"] == 2
+    assert await fetch_series_slots(organiser, made) == before
+    assert (await update_series(organiser, made["slots"][1], scope, capacity=2))["capacity"] == 2
 
 
 @pytest.mark.parametrize("scope", ["THIS_AND_FOLLOWING", "ALL"])
 async def test_if_the_resource_of_one_is_taken_none_moves(
-    two: tuple[Person, Person], scope: str
+    two: tuple[BookingClient, BookingClient], scope: str
 ) -> None:
     _, organiser = two
     hall = room()
-    made = await series(organiser, resource=hall)
+    made = await create_series(organiser, resource=hall)
     taken = {"startTime": "2031-04-07T10:15:00+02:00", "endTime": "2031-04-07T10:45:00+02:00"}
-    other_id = await organiser.slot(resource=hall, **taken)
-    told = await update(organiser, made["slots"][1], scope, **SECOND_AT_TEN)
+    other_id = await organiser.add_slot(resource=hall, **taken)
+    told = await update_series(organiser, made["slots"][1], scope, **SECOND_AT_TEN)
     assert (told["code"], told["other"]["id"]) == ("RESOURCE_TAKEN", other_id)
     assert told["meeting"]["startTime"][5:16] == "04-07T08:00"
-    assert await of_series(organiser, made) == made["slots"]
-    assert (await update(organiser, made["slots"][1], "THIS", **SECOND_AT_TEN))["resource"] == hall
+    assert await fetch_series_slots(organiser, made) == made["slots"]
+    assert (await update_series(organiser, made["slots"][1], "THIS", **SECOND_AT_TEN))[
+        "resource"
+    ] == hall
 
 
-async def test_what_is_wrong_changes_none(two: tuple[Person, Person]) -> None:
+async def test_what_is_wrong_changes_none(two: tuple[BookingClient, BookingClient]) -> None:
     _, organiser = two
-    made = await series(organiser)
+    made = await create_series(organiser)
     this = made["slots"][1]
-    for wrong in ({"title": ""}, {"endTime": MONDAY["startTime"]}, {"capacity": 0}):
-        assert (await update(organiser, this, "ALL", **wrong))["__typename"] == "InvalidInput"
+    for wrong in ({"title": ""}, {"endTime": MONDAY_TIMES["startTime"]}, {"capacity": 0}):
+        assert (await update_series(organiser, this, "ALL", **wrong))[
+            "__typename"
+        ] == "InvalidInput"
     for course in (COURSE, None):
-        told = await update(organiser, this, "ALL", timetable=course)
+        told = await update_series(organiser, this, "ALL", timetable=course)
         assert [problem["field"] for problem in told["fields"]] == ["timetable"]
-    assert await of_series(organiser, made) == made["slots"]
+    assert await fetch_series_slots(organiser, made) == made["slots"]
 
 
 async def test_times_of_a_series_with_a_course_in_it_change_one_by_one(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     _, organiser = two
-    made = await series(organiser)
-    told = await update(organiser, made["slots"][3], "THIS", timetable=COURSE)
+    made = await create_series(organiser)
+    told = await update_series(organiser, made["slots"][3], "THIS", timetable=COURSE)
     assert told["__typename"] == "Slot", told
-    before = await of_series(organiser, made)
-    told = await update(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
+    before = await fetch_series_slots(organiser, made)
+    told = await update_series(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
     assert [problem["field"] for problem in told["fields"]] == ["startTime"]
-    assert await of_series(organiser, made) == before
-    told = await update(organiser, made["slots"][1], "ALL", title="Pilates")
+    assert await fetch_series_slots(organiser, made) == before
+    told = await update_series(organiser, made["slots"][1], "ALL", title="Pilates")
     assert told["__typename"] == "Slot", told
 
 
 async def test_a_slot_that_was_made_longer_stays_so_when_its_series_moves(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     ada, organiser = two
-    made = await series(organiser)
-    await update(organiser, made["slots"][0], "THIS", endTime="2031-03-17T11:00:00+01:00")
-    await update(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
-    first, second, *_ = await of_series(ada, made)
+    made = await create_series(organiser)
+    await update_series(organiser, made["slots"][0], "THIS", endTime="2031-03-17T11:00:00+01:00")
+    await update_series(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
+    first, second, *_ = await fetch_series_slots(ada, made)
     assert (first["startTime"][11:16], first["endTime"][11:16]) == ("09:00", "11:30")
     assert (second["startTime"][11:16], second["endTime"][11:16]) == ("09:00", "10:30")
 
 
 @pytest.mark.parametrize("act", ["update", "call_off"])
-async def test_what_is_over_stays_as_it_was(two: tuple[Person, Person], act: str) -> None:
+async def test_what_is_over_stays_as_it_was(
+    two: tuple[BookingClient, BookingClient], act: str
+) -> None:
     ada, organiser = two
     past = datetime.now(UTC).replace(microsecond=0) - timedelta(days=10)
     times = {"startTime": past.isoformat(), "endTime": (past + timedelta(hours=1)).isoformat()}
-    made = await series(organiser, "FREQ=WEEKLY;COUNT=4", timeZone="UTC", **times)
+    made = await create_series(organiser, "FREQ=WEEKLY;COUNT=4", timeZone="UTC", **times)
     if act == "update":
-        await update(organiser, made["slots"][2], "ALL", title="Pilates")
-        assert unlike(made["slots"], await of_series(ada, made)) == [2, 3]
+        await update_series(organiser, made["slots"][2], "ALL", title="Pilates")
+        assert unlike(made["slots"], await fetch_series_slots(ada, made)) == [2, 3]
     else:
-        await call_off(organiser, made["slots"][2], "ALL")
-        assert await of_series(ada, made) == made["slots"][:2]
+        await cancel_series(organiser, made["slots"][2], "ALL")
+        assert await fetch_series_slots(ada, made) == made["slots"][:2]
 
 
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_a_series_is_called_off_in_its_scope_and_all_are_told(
-    two: tuple[Person, Person], scope: str
+    two: tuple[BookingClient, BookingClient], scope: str
 ) -> None:
     ada, organiser = two
-    made = await series(organiser)
+    made = await create_series(organiser)
     for slot in made["slots"]:
-        await books(ada, slot["id"])
-    assert (await call_off(organiser, made["slots"][1], scope))["status"] == "CANCELLED"
-    off = [slot["id"] for slot in await of_series(organiser, made, "CANCELLED")]
+        await book_with_refusal(ada, slot["id"])
+    assert (await cancel_series(organiser, made["slots"][1], scope))["status"] == "CANCELLED"
+    off = [slot["id"] for slot in await fetch_series_slots(organiser, made, "CANCELLED")]
     assert off == [made["slots"][n]["id"] for n in SCOPES[scope]]
-    told = [(await ada.mine(slot["id"]))["myBooking"]["status"] for slot in made["slots"]]
+    told = [(await ada.fetch_slot(slot["id"]))["myBooking"]["status"] for slot in made["slots"]]
     assert told == ["CANCELLED" if n in SCOPES[scope] else "CONFIRMED" for n in range(4)]
 
 
 async def test_what_was_called_off_stays_so_when_the_rest_changes(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     _, organiser = two
-    made = await series(organiser)
-    off = await call_off(organiser, made["slots"][2], "THIS")
-    told = await update(organiser, made["slots"][0], "ALL", title="Pilates")
+    made = await create_series(organiser)
+    off = await cancel_series(organiser, made["slots"][2], "THIS")
+    told = await update_series(organiser, made["slots"][0], "ALL", title="Pilates")
     assert told["title"] == "Pilates"
-    assert await of_series(organiser, made, "CANCELLED") == [
+    assert await fetch_series_slots(organiser, made, "CANCELLED") == [
         {name: value for name, value in off.items() if name != "__typename"}
     ]
-    told = await update(organiser, made["slots"][2], "ALL", title="Ballet")
+    told = await update_series(organiser, made["slots"][2], "ALL", title="Ballet")
     assert told["code"] == "SLOT_CANCELLED"
-    assert {slot["title"] for slot in await of_series(organiser, made)} == {"Pilates"}
-    assert (await call_off(organiser, made["slots"][2], "ALL"))["status"] == "CANCELLED"
-    assert await of_series(organiser, made) == []
+    assert {slot["title"] for slot in await fetch_series_slots(organiser, made)} == {"Pilates"}
+    assert (await cancel_series(organiser, made["slots"][2], "ALL"))["status"] == "CANCELLED"
+    assert await fetch_series_slots(organiser, made) == []
 
 
 async def test_drafts_of_a_series_are_published_together_if_their_resource_is_free(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     ada, organiser = two
     hall = room()
-    made = await series(organiser, resource=hall, draft=True)
+    made = await create_series(organiser, resource=hall, draft=True)
     taken = {"startTime": "2031-04-07T09:00:00+02:00", "endTime": "2031-04-07T10:00:00+02:00"}
-    other_id = await organiser.slot(resource=hall, **taken)
+    other_id = await organiser.add_slot(resource=hall, **taken)
     first = made["slots"][0]["id"]
-    told = await organiser.ask(PUBLISH, slot=first, scope="ALL")
+    told = await organiser.execute(PUBLISH_SERIES, slot=first, scope="ALL")
     assert (told["__typename"], told["other"]["id"]) == ("ResourceTaken", other_id)
-    assert await of_series(ada, made) == []
-    await organiser.call_off(other_id)
-    assert (await organiser.ask(PUBLISH, slot=first, scope="ALL"))["status"] == "PUBLISHED"
-    assert starts(await of_series(ada, made)) == STARTS
+    assert await fetch_series_slots(ada, made) == []
+    await organiser.cancel_slot(other_id)
+    assert (await organiser.execute(PUBLISH_SERIES, slot=first, scope="ALL"))[
+        "status"
+    ] == "PUBLISHED"
+    assert start_times(await fetch_series_slots(ada, made)) == STARTS
 
 
 async def test_a_slot_that_is_no_part_of_a_series_is_changed_by_itself_in_any_scope(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     _, organiser = two
-    slot = {"id": await organiser.slot()}
+    slot = {"id": await organiser.add_slot()}
     for scope in SCOPES:
-        assert (await update(organiser, slot, scope, title=scope))["title"] == scope
+        assert (await update_series(organiser, slot, scope, title=scope))["title"] == scope

@@ -7,13 +7,13 @@ from collections import Counter
 import httpx
 import pytest
 
-from tests.support.client import Json, in_hours
-from tests.support.desk import BOOK_ALL, Person, staffed
+from tests.support.client import Json, hours_from_now
+from tests.support.desk import BOOK_SEVERAL, BookingClient, create_booking_clients
 from tests.support.processes import AppProcess
-from tests.support.teams import LEAVE
+from tests.support.teams import LEAVE_TEAM
 
 Pair = tuple[AppProcess, AppProcess]
-Four = tuple[Person, Person, Person, Person]
+Four = tuple[BookingClient, BookingClient, BookingClient, BookingClient]
 NOWHERE = "slot_" + "0" * 24
 OTHERS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
   ... on ClaimsRefused { refusals { refusal {
@@ -25,8 +25,8 @@ OTHERS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
 @pytest.fixture
 async def four(two_apps: Pair, http: httpx.AsyncClient) -> Four:
     """Ada and Ben, who are a team, Cleo, who is a stranger, and an organiser."""
-    (ada, ben, cleo), organiser = await staffed(http, 3, *two_apps)
-    await ada.team_up(ben)
+    (ada, ben, cleo), organiser = await create_booking_clients(http, 3, *two_apps)
+    await ada.create_team_with(ben)
     return ada, ben, cleo, organiser
 
 
@@ -38,9 +38,9 @@ def claims(slot_ids: list[str], *user_ids: str) -> list[Json]:
     return [{"slotId": slot_id, "userId": user_id} for slot_id, user_id in pairs]
 
 
-async def left(person: Person, slot_ids: list[str]) -> list[int]:
+async def left(person: BookingClient, slot_ids: list[str]) -> list[int]:
     """How many places are left in each slot."""
-    return [(await person.mine(slot_id))["remaining"] for slot_id in slot_ids]
+    return [(await person.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids]
 
 
 def refused(outcome: Json) -> dict[int, str]:
@@ -51,23 +51,23 @@ def refused(outcome: Json) -> dict[int, str]:
 
 async def test_all_places_are_booked_in_the_order_of_the_claims(four: Four) -> None:
     ada, *_, organiser = four
-    slot_ids = [await organiser.slot(capacity=2) for _ in range(5)]
+    slot_ids = [await organiser.add_slot(capacity=2) for _ in range(5)]
     outcome = await ada.book_all(*claims(slot_ids))
     assert outcome["__typename"] == "AllBooked"
     assert [booking["slot"]["id"] for booking in outcome["bookings"]] == slot_ids
     assert {booking["status"] for booking in outcome["bookings"]} == {"CONFIRMED"}
     assert await left(ada, slot_ids) == [1] * 5
     for booking in outcome["bookings"]:
-        assert await ada.seen(booking["id"]) == booking
+        assert await ada.fetch_booking(booking["id"]) == booking
 
 
 async def test_one_refused_claim_refuses_all_and_says_which_and_why(four: Four) -> None:
     ada, ben, cleo, organiser = four
-    free, full, off, mine = [await organiser.slot() for _ in range(4)]
-    begun = await organiser.slot(startTime=in_hours(-1))
-    await cleo.wish(full)
-    await ada.wish(mine)
-    await organiser.call_off(off)
+    free, full, off, mine = [await organiser.add_slot() for _ in range(4)]
+    begun = await organiser.add_slot(startTime=hours_from_now(-1))
+    await cleo.book_slot(full)
+    await ada.book_slot(mine)
+    await organiser.cancel_slot(off)
     asked = [free, full, off, begun, mine, NOWHERE, "nonsense"]
     outcome = await ada.book_all(*claims(asked))
     assert refused(outcome) == {
@@ -79,13 +79,15 @@ async def test_one_refused_claim_refuses_all_and_says_which_and_why(four: Four) 
         6: "SLOT_NOT_FOUND",
     }
     assert [each["slotId"] for each in outcome["refusals"]] == asked[1:]
-    assert (await ben.mine(free))["remaining"] == 1
+    assert (await ben.fetch_slot(free))["remaining"] == 1
 
 
 async def test_holds_are_made_all_or_none_too_and_confirmed_one_by_one(four: Four) -> None:
     ada, ben, _, organiser = four
-    slot_ids = [await organiser.slot() for _ in range(2)]
-    outcome = await ada.book_all(*claims(slot_ids, await ada.id(), await ben.id()), hold=True)
+    slot_ids = [await organiser.add_slot() for _ in range(2)]
+    outcome = await ada.book_all(
+        *claims(slot_ids, await ada.fetch_user_id(), await ben.fetch_user_id()), hold=True
+    )
     assert [booking["status"] for booking in outcome["bookings"]] == ["HELD", "HELD"]
     mine, bens = (booking["id"] for booking in outcome["bookings"])
     assert (await ada.confirm(bens))["code"] == "BOOKING_NOT_FOUND"
@@ -95,61 +97,65 @@ async def test_holds_are_made_all_or_none_too_and_confirmed_one_by_one(four: Fou
 
 async def test_a_member_books_for_members_of_their_team_and_is_recorded(four: Four) -> None:
     ada, ben, _, organiser = four
-    slot_id = await organiser.slot(capacity=2)
-    adas, bens = await ada.id(), await ben.id()
+    slot_id = await organiser.add_slot(capacity=2)
+    adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
     outcome = await ada.book_all(*claims([slot_id, slot_id], adas, bens))
     own, other = outcome["bookings"]
     assert (own["user"]["id"], own["onBehalf"], own["madeBy"]["id"]) == (adas, False, adas)
     assert (other["user"]["id"], other["onBehalf"], other["madeBy"]["id"]) == (bens, True, adas)
     assert other["history"][0]["by"]["id"] == adas
-    assert (await ben.mine(slot_id))["myBooking"]["id"] == other["id"]
-    assert (await ben.give_back(other["id"]))["__typename"] == "BookingCancelled"
+    assert (await ben.fetch_slot(slot_id))["myBooking"]["id"] == other["id"]
+    assert (await ben.cancel_booking(other["id"]))["__typename"] == "BookingCancelled"
 
 
 async def test_one_place_is_booked_for_a_team_mate_as_well(four: Four) -> None:
     ada, ben, cleo, organiser = four
-    slot_id = await organiser.slot(capacity=2)
-    booked = await ada.wish(slot_id, userId=await ben.id())
+    slot_id = await organiser.add_slot(capacity=2)
+    booked = await ada.book_slot(slot_id, userId=await ben.fetch_user_id())
     assert (booked["__typename"], booked["booking"]["onBehalf"]) == ("Booked", True)
-    assert (await ada.wish(slot_id, userId=await cleo.id()))["code"] == "NOT_TEAMMATE"
-    assert (await ada.wish(slot_id, userId="user_" + "0" * 24))["code"] == "NOT_TEAMMATE"
-    assert (await ada.wish(slot_id, userId="nobody"))["code"] == "PERSON_NOT_FOUND"
-    assert (await ada.mine(slot_id))["remaining"] == 1
+    assert (await ada.book_slot(slot_id, userId=await cleo.fetch_user_id()))[
+        "code"
+    ] == "NOT_TEAMMATE"
+    assert (await ada.book_slot(slot_id, userId="user_" + "0" * 24))["code"] == "NOT_TEAMMATE"
+    assert (await ada.book_slot(slot_id, userId="nobody"))["code"] == "PERSON_NOT_FOUND"
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
 async def test_nobody_books_for_a_stranger_nor_for_who_left_the_team(four: Four) -> None:
     ada, ben, cleo, organiser = four
-    slot_ids = [await organiser.slot() for _ in range(3)]
-    people = [await person.id() for person in (ada, ben, cleo)]
+    slot_ids = [await organiser.add_slot() for _ in range(3)]
+    people = [await person.fetch_user_id() for person in (ada, ben, cleo)]
     assert refused(await ada.book_all(*claims(slot_ids, *people))) == {2: "NOT_TEAMMATE"}
     assert refused(await cleo.book_all(*claims(slot_ids, *people))) == {
         0: "NOT_TEAMMATE",
         1: "NOT_TEAMMATE",
     }
-    (team,) = await ben.ask("{ myTeams { id } }")
-    await ben.ask(LEAVE, team=team["id"])
+    (team,) = await ben.execute("{ myTeams { id } }")
+    await ben.execute(LEAVE_TEAM, team=team["id"])
     assert refused(await ada.book_all(*claims(slot_ids[:2], *people[:2]))) == {1: "NOT_TEAMMATE"}
     assert await left(ada, slot_ids) == [1, 1, 1]
 
 
 async def test_who_is_only_invited_is_not_booked_for(four: Four) -> None:
     ada, _, cleo, organiser = four
-    slot_id = await organiser.slot()
-    (team,) = await ada.ask("{ myTeams { id } }")
-    email = (await cleo.ask("{ me { email } }"))["email"]
+    slot_id = await organiser.add_slot()
+    (team,) = await ada.execute("{ myTeams { id } }")
+    email = (await cleo.execute("{ me { email } }"))["email"]
     invite = "mutation($t: ID!, $e: EmailAddress!) { inviteToTeam(input: {teamId: $t, email: $e})"
-    await ada.ask(invite + " { __typename } }", t=team["id"], e=email)
-    assert (await ada.wish(slot_id, userId=await cleo.id()))["code"] == "NOT_TEAMMATE"
+    await ada.execute(invite + " { __typename } }", t=team["id"], e=email)
+    assert (await ada.book_slot(slot_id, userId=await cleo.fetch_user_id()))[
+        "code"
+    ] == "NOT_TEAMMATE"
 
 
 async def test_the_same_place_claimed_twice_is_refused_whole(four: Four) -> None:
     ada, *_, organiser = four
-    slot_id = await organiser.slot(capacity=5)
+    slot_id = await organiser.add_slot(capacity=5)
     twice = claims([slot_id, slot_id])
-    named = [twice[0], {**twice[1], "userId": await ada.id()}]
+    named = [twice[0], {**twice[1], "userId": await ada.fetch_user_id()}]
     for asked in (twice, named):
-        assert await ada.error_code(BOOK_ALL, input={"claims": asked}) == "BAD_USER_INPUT"
-    assert (await ada.mine(slot_id))["remaining"] == 5
+        assert await ada.error_code(BOOK_SEVERAL, input={"claims": asked}) == "BAD_USER_INPUT"
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 5
 
 
 async def test_a_reached_limit_names_the_other_booking_unless_it_is_another_claims(
@@ -157,46 +163,46 @@ async def test_a_reached_limit_names_the_other_booking_unless_it_is_another_clai
 ) -> None:
     ada, *_, organiser = four
     room = secrets.token_hex(8)
-    bed, other_bed = [await organiser.slot(choice=room, capacity=2) for _ in range(2)]
+    bed, other_bed = [await organiser.add_slot(choice=room, capacity=2) for _ in range(2)]
     answer = await ada.send(OTHERS, input={"claims": claims([bed, other_bed])})
     (only,) = answer["data"]["bookSlots"]["refusals"]
     assert (only["refusal"]["code"], only["refusal"]["otherBookingId"]) == ("LIMIT_REACHED", None)
-    mine = (await ada.wish(bed))["booking"]["id"]
+    mine = (await ada.book_slot(bed))["booking"]["id"]
     answer = await ada.send(OTHERS, input={"claims": claims([other_bed])})
     assert answer["data"]["bookSlots"]["refusals"][0]["refusal"]["otherBookingId"] == mine
 
 
 async def test_more_claims_for_a_slot_than_it_has_places_take_none(four: Four) -> None:
     ada, ben, _, organiser = four
-    slot_id = await organiser.slot()
-    asked = claims([slot_id, slot_id], await ada.id(), await ben.id())
+    slot_id = await organiser.add_slot()
+    asked = claims([slot_id, slot_id], await ada.fetch_user_id(), await ben.fetch_user_id())
     assert refused(await ada.book_all(*asked)) == {1: "SLOT_FULL"}
-    assert (await ada.mine(slot_id))["remaining"] == 1
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
 async def test_1_to_50_places_are_claimed_at_once(four: Four) -> None:
     ada, *_, organiser = four
-    slot_ids = await asyncio.gather(*(organiser.slot() for _ in range(51)))
+    slot_ids = await asyncio.gather(*(organiser.add_slot() for _ in range(51)))
     for asked in ([], claims(list(slot_ids))):
-        assert await ada.error_code(BOOK_ALL, input={"claims": asked}) == "BAD_USER_INPUT"
+        assert await ada.error_code(BOOK_SEVERAL, input={"claims": asked}) == "BAD_USER_INPUT"
     outcome = await ada.book_all(*claims(list(slot_ids[:50])))
     assert len(outcome["bookings"]) == 50
 
 
 async def test_a_claim_for_an_id_of_nobody_is_refused(four: Four) -> None:
     ada, *_, organiser = four
-    slot_id = await organiser.slot()
+    slot_id = await organiser.add_slot()
     for user_id in ("", "nobody", "slot_" + "0" * 24, "user_" + "0" * 24):
         claim = {"slotId": slot_id, "userId": user_id}
         assert refused(await organiser.book_all(claim)) == {0: "PERSON_NOT_FOUND"}
         assert refused(await ada.book_all(claim)).keys() == {0}
-    assert (await ada.mine(slot_id))["remaining"] == 1
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
 async def test_an_id_that_names_nobody_is_refused_alike_alone_and_among_others(four: Four) -> None:
     ada, *_, organiser = four
-    slot_id = await organiser.slot()
-    alone = await ada.wish(slot_id, userId="nobody")
+    slot_id = await organiser.add_slot()
+    alone = await ada.book_slot(slot_id, userId="nobody")
     several = await ada.book_all({"slotId": slot_id, "userId": "nobody"})
     assert refused(several) == {0: alone["code"]}
 
@@ -204,23 +210,23 @@ async def test_an_id_that_names_nobody_is_refused_alike_alone_and_among_others(f
 async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(four: Four) -> None:
     ada, ben, _, organiser = four
     room = secrets.token_hex(8)
-    beds = [await organiser.slot(choice=room) for _ in range(3)]
-    adas, bens = await ada.id(), await ben.id()
+    beds = [await organiser.add_slot(choice=room) for _ in range(3)]
+    adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
     assert refused(await ada.book_all(*claims(beds[:2]))) == {1: "LIMIT_REACHED"}
     assert (await ada.book_all(*claims(beds[:2], adas, bens)))["__typename"] == "AllBooked"
-    again = await ben.wish(beds[2])
+    again = await ben.book_slot(beds[2])
     assert (again["code"], again["limit"]) == ("LIMIT_REACHED", 1)
-    assert again["otherBookingId"] == (await ben.mine(beds[1]))["myBooking"]["id"]
+    assert again["otherBookingId"] == (await ben.fetch_slot(beds[1]))["myBooking"]["id"]
     assert refused(await ben.book_all(*claims([beds[2]], adas))) == {0: "LIMIT_REACHED"}
 
 
 @pytest.mark.parametrize("patience", [0, 20_000])
 async def test_two_people_never_end_up_with_four_beds(four: Four, patience: int) -> None:
     ada, ben, _, organiser = four
-    adas, bens = await ada.id(), await ben.id()
+    adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
     for _ in range(10):
         room = secrets.token_hex(8)
-        beds = [await organiser.slot(choice=room) for _ in range(4)]
+        beds = [await organiser.add_slot(choice=room) for _ in range(4)]
         outcomes = await asyncio.gather(
             ada.book_all(*claims(beds[:2], adas, bens), waitMs=patience),
             ben.book_all(*claims(beds[2:], bens, adas), waitMs=patience),
@@ -233,8 +239,8 @@ async def test_two_people_never_end_up_with_four_beds(four: Four, patience: int)
 async def test_teams_that_claim_the_same_places_in_opposite_orders_get_all_or_nothing(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    people, organiser = await staffed(http, 12, *two_apps)
-    slot_ids = [await organiser.slot(capacity=4) for _ in range(6)]
+    people, organiser = await create_booking_clients(http, 12, *two_apps)
+    slot_ids = [await organiser.add_slot(capacity=4) for _ in range(6)]
     outcomes = await asyncio.gather(
         *(
             person.book_all(*claims(slot_ids[:: 1 if i % 4 < 2 else -1]), waitMs=20_000)

@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.client import CREATE, Client, Json, in_hours, slot_fields
-from tests.support.people import make_crowd
+from tests.support.client import CREATE_SLOT, GraphQLTestClient, Json, hours_from_now, slot_input
+from tests.support.people import create_user_tokens
 from tests.support.processes import AppProcess
 
 UPDATE = """mutation($input: UpdateSlotInput!) {
@@ -33,29 +33,33 @@ SLOTS = """query(
 
 
 @pytest.fixture
-async def organiser(app: AppProcess, http: httpx.AsyncClient) -> Client:
+async def organiser(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
     """Somebody who keeps slots."""
-    return Client(http, app.url, (await make_crowd(app.environment, 0)).organiser)
+    return GraphQLTestClient(
+        http, app.url, (await create_user_tokens(app.environment, 0)).organizer
+    )
 
 
 @pytest.fixture
-async def member(app: AppProcess, http: httpx.AsyncClient) -> Client:
+async def member(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
     """Somebody who books."""
-    return Client(http, app.url, (await make_crowd(app.environment, 1)).members[0])
+    return GraphQLTestClient(
+        http, app.url, (await create_user_tokens(app.environment, 1)).members[0]
+    )
 
 
 @pytest.fixture
-def nobody(app: AppProcess, http: httpx.AsyncClient) -> Client:
+def nobody(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
     """A visitor."""
-    return Client(http, app.url)
+    return GraphQLTestClient(http, app.url)
 
 
 async def test_only_organisers_create_and_change_slots(
-    organiser: Client, member: Client, nobody: Client
+    organiser: GraphQLTestClient, member: GraphQLTestClient, nobody: GraphQLTestClient
 ) -> None:
     slot_id = (await organiser.create_slot())["id"]
     changes: list[tuple[str, Json]] = [
-        (CREATE, {"input": slot_fields()}),
+        (CREATE_SLOT, {"input": slot_input()}),
         (UPDATE, {"input": {"slotId": slot_id, "title": "Mine"}}),
         (PUBLISH, {"id": slot_id}),
         (CALL_OFF, {"id": slot_id}),
@@ -66,7 +70,9 @@ async def test_only_organisers_create_and_change_slots(
         assert await nobody.error_code(query, **variables) == "UNAUTHENTICATED"
 
 
-async def test_a_slot_is_answered_as_it_was_filled_in_with_times_in_utc(organiser: Client) -> None:
+async def test_a_slot_is_answered_as_it_was_filled_in_with_times_in_utc(
+    organiser: GraphQLTestClient,
+) -> None:
     slot = await organiser.create_slot(
         title="  Йога ",
         startTime="2031-03-30T10:00:00+02:00",
@@ -104,9 +110,9 @@ async def test_a_slot_is_answered_as_it_was_filled_in_with_times_in_utc(organise
     ],
 )
 async def test_what_is_wrong_with_a_new_slot_is_data_field_by_field(
-    organiser: Client, wrong: dict[str, Any], fields: set[str]
+    organiser: GraphQLTestClient, wrong: dict[str, Any], fields: set[str]
 ) -> None:
-    outcome = await organiser.ask(CREATE, input={**slot_fields(), **wrong})
+    outcome = await organiser.execute(CREATE_SLOT, input={**slot_input(), **wrong})
     assert (outcome["__typename"], outcome["code"]) == ("InvalidInput", "INVALID_INPUT")
     assert {problem["field"] for problem in outcome["fields"]} == fields
 
@@ -128,70 +134,70 @@ async def test_what_is_wrong_with_a_new_slot_is_data_field_by_field(
     ],
 )
 async def test_what_cannot_be_a_slot_at_all_is_bad_user_input(
-    organiser: Client, wrong: dict[str, Any]
+    organiser: GraphQLTestClient, wrong: dict[str, Any]
 ) -> None:
-    code = await organiser.error_code(CREATE, input={**slot_fields(), **wrong})
+    code = await organiser.error_code(CREATE_SLOT, input={**slot_input(), **wrong})
     assert code == "BAD_USER_INPUT"
 
 
-async def test_an_edit_changes_the_named_fields_only(organiser: Client) -> None:
+async def test_an_edit_changes_the_named_fields_only(organiser: GraphQLTestClient) -> None:
     slot = await organiser.create_slot(location="Hall 1", capacity=3)
-    edited = await organiser.ask(UPDATE, input={"slotId": slot["id"], "title": "New"})
+    edited = await organiser.execute(UPDATE, input={"slotId": slot["id"], "title": "New"})
     assert (edited["title"], edited["location"], edited["capacity"]) == ("New", "Hall 1", 3)
-    edited = await organiser.ask(UPDATE, input={"slotId": slot["id"], "location": None})
+    edited = await organiser.execute(UPDATE, input={"slotId": slot["id"], "location": None})
     assert (edited["title"], edited["location"], edited["version"]) == ("New", None, 3)
     nulled = {"slotId": slot["id"], "capacity": None}
     assert await organiser.error_code(UPDATE, input=nulled) == "BAD_USER_INPUT"
 
 
 async def test_the_capacity_never_falls_below_what_is_taken(
-    app: AppProcess, organiser: Client
+    app: AppProcess, organiser: GraphQLTestClient
 ) -> None:
     slot = await organiser.create_slot(capacity=3)
-    crowd = await make_crowd(app.environment, 2)
+    crowd = await create_user_tokens(app.environment, 2)
     for token in crowd.members:
-        await Client(organiser.http, app.url, token).book(slot["id"])
-    refused = await organiser.ask(UPDATE, input={"slotId": slot["id"], "capacity": 1})
+        await GraphQLTestClient(organiser.http, app.url, token).book(slot["id"])
+    refused = await organiser.execute(UPDATE, input={"slotId": slot["id"], "capacity": 1})
     assert (refused["__typename"], refused["taken"]) == ("CapacityBelowTaken", 2)
-    kept = await organiser.ask(UPDATE, input={"slotId": slot["id"], "capacity": 2})
+    kept = await organiser.execute(UPDATE, input={"slotId": slot["id"], "capacity": 2})
     assert (kept["capacity"], kept["remaining"]) == (2, 0)
 
 
 async def test_a_draft_is_there_for_organisers_only_until_it_is_published(
-    organiser: Client, member: Client, nobody: Client
+    organiser: GraphQLTestClient, member: GraphQLTestClient, nobody: GraphQLTestClient
 ) -> None:
     slot_id = (await organiser.create_slot(draft=True))["id"]
-    assert (await organiser.ask(SLOT, id=slot_id))["status"] == "DRAFT"
+    assert (await organiser.execute(SLOT, id=slot_id))["status"] == "DRAFT"
     for reader in (member, nobody):
-        assert await reader.ask(SLOT, id=slot_id) is None
+        assert await reader.execute(SLOT, id=slot_id) is None
         listed = await reader.send(SLOTS, filter={"status": "DRAFT"})
         assert listed["errors"][0]["extensions"]["code"] in ("FORBIDDEN", "UNAUTHENTICATED")
     assert (await member.book(slot_id))["__typename"] == "SlotNotFound"
-    assert (await organiser.ask(PUBLISH, id=slot_id))["status"] == "PUBLISHED"
-    assert await nobody.ask(SLOT, id=slot_id)
+    assert (await organiser.execute(PUBLISH, id=slot_id))["status"] == "PUBLISHED"
+    assert await nobody.execute(SLOT, id=slot_id)
 
 
 async def test_a_slot_called_off_cannot_be_booked_or_changed_and_its_bookings_are_cancelled(
-    organiser: Client, member: Client
+    organiser: GraphQLTestClient, member: GraphQLTestClient
 ) -> None:
     slot_id = (await organiser.create_slot(capacity=2))["id"]
     booking_id = (await member.book(slot_id))["booking"]["id"]
-    assert (await organiser.ask(CALL_OFF, id=slot_id))["status"] == "CANCELLED"
+    assert (await organiser.execute(CALL_OFF, id=slot_id))["status"] == "CANCELLED"
     assert (await organiser.book(slot_id))["__typename"] == "SlotCancelled"
     edit = {"slotId": slot_id, "title": "On again"}
-    assert (await organiser.ask(UPDATE, input=edit))["code"] == "SLOT_CANCELLED"
-    shown = await member.ask(
+    assert (await organiser.execute(UPDATE, input=edit))["code"] == "SLOT_CANCELLED"
+    shown = await member.execute(
         "query($id: ID!) { node(id: $id) { ... on Booking { status } } }", id=booking_id
     )
     assert shown == {"status": "CANCELLED"}
 
 
-async def walk(client: Client, first: int, **variables: Any) -> list[str]:
+async def walk(client: GraphQLTestClient, first: int, **variables: Any) -> list[str]:
     """The titles on all pages of a list."""
     titles: list[str] = []
     after = None
     while True:
-        page = await client.ask(SLOTS, first=first, after=after, **variables)
+        page = await client.execute(SLOTS, first=first, after=after, **variables)
         titles += [slot["title"] for slot in page["nodes"]]
         assert page["pageInfo"]["hasPreviousPage"] is (after is not None)
         if not page["pageInfo"]["hasNextPage"]:
@@ -200,13 +206,16 @@ async def walk(client: Client, first: int, **variables: Any) -> list[str]:
 
 
 async def test_pages_follow_each_other_without_gap_or_repeat_even_when_slots_start_together(
-    organiser: Client, nobody: Client
+    organiser: GraphQLTestClient, nobody: GraphQLTestClient
 ) -> None:
-    start, end = in_hours(1000), in_hours(1001)
+    start, end = hours_from_now(1000), hours_from_now(1001)
     for number in range(7):
-        hour = {"startTime": start if number < 5 else in_hours(1002), "endTime": in_hours(1003)}
+        hour = {
+            "startTime": start if number < 5 else hours_from_now(1002),
+            "endTime": hours_from_now(1003),
+        }
         await organiser.create_slot(title=f"walk {number}", **hour)
-    wanted = {"startsFrom": start, "startsBefore": in_hours(1003), "text": "walk"}
+    wanted = {"startsFrom": start, "startsBefore": hours_from_now(1003), "text": "walk"}
     every = [f"walk {number}" for number in range(7)]
     for first in (1, 2, 3, 100):
         assert await walk(nobody, first, filter=wanted) == every
@@ -216,7 +225,7 @@ async def test_pages_follow_each_other_without_gap_or_repeat_even_when_slots_sta
 
 
 async def test_slots_are_found_by_kind_by_words_and_by_places_left(
-    organiser: Client, member: Client, nobody: Client
+    organiser: GraphQLTestClient, member: GraphQLTestClient, nobody: GraphQLTestClient
 ) -> None:
     full = await organiser.create_slot(title="Zebra riding", kind="COURSE", location="Stable 9")
     await organiser.create_slot(title="Zebra watching", kind="MEETING", capacity=2)
@@ -249,6 +258,6 @@ async def test_slots_are_found_by_kind_by_words_and_by_places_left(
     ],
 )
 async def test_a_page_that_cannot_be_is_bad_user_input(
-    nobody: Client, arguments: dict[str, Any]
+    nobody: GraphQLTestClient, arguments: dict[str, Any]
 ) -> None:
     assert await nobody.error_code(SLOTS, **arguments) == "BAD_USER_INPUT"

@@ -5,42 +5,42 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.client import Client, Json
-from tests.support.people import make_crowd
+from tests.support.client import GraphQLTestClient, Json
+from tests.support.people import create_user_tokens
 from tests.support.processes import AppProcess
 from tests.support.teams import (
-    ACCEPT,
+    ACCEPT_INVITATION,
     CREATE_TEAM,
-    DECLINE,
-    INVITE,
-    LEAVE,
+    DECLINE_INVITATION,
+    INVITE_TO_TEAM,
+    LEAVE_TEAM,
     MY_INVITATIONS,
     MY_TEAMS,
-    NODE,
-    WITHDRAW,
-    Person,
-    people,
+    TEAM_BY_ID,
+    WITHDRAW_INVITATION,
+    TeamClient,
+    create_team_clients,
 )
 
 NOBODYS_TEAM = "team_" + "0" * 24
 
 
 @pytest.fixture
-async def ada(app: AppProcess, http: httpx.AsyncClient) -> Person:
+async def ada(app: AppProcess, http: httpx.AsyncClient) -> TeamClient:
     """Somebody who creates teams."""
-    return (await people(app, http, 1))[0]
+    return (await create_team_clients(app, http, 1))[0]
 
 
 @pytest.fixture
-async def ben(app: AppProcess, http: httpx.AsyncClient) -> Person:
+async def ben(app: AppProcess, http: httpx.AsyncClient) -> TeamClient:
     """Somebody who is invited."""
-    return (await people(app, http, 1))[0]
+    return (await create_team_clients(app, http, 1))[0]
 
 
 @pytest.fixture
-async def stranger(app: AppProcess, http: httpx.AsyncClient) -> Person:
+async def stranger(app: AppProcess, http: httpx.AsyncClient) -> TeamClient:
     """Somebody who has nothing to do with the others."""
-    return (await people(app, http, 1))[0]
+    return (await create_team_clients(app, http, 1))[0]
 
 
 def said(team: Json) -> tuple[list[str], list[str]]:
@@ -50,38 +50,41 @@ def said(team: Json) -> tuple[list[str], list[str]]:
 
 
 async def test_a_person_creates_a_team_invites_another_who_accepts_and_both_see_it(
-    ada: Person, ben: Person
+    ada: TeamClient, ben: TeamClient
 ) -> None:
-    team = await ada.ask(CREATE_TEAM, name="  Läufer 🏃‍♀️ ")
+    team = await ada.execute(CREATE_TEAM, name="  Läufer 🏃‍♀️ ")
     assert (team["name"], said(team)) == ("Läufer 🏃‍♀️", ([ada.id], []))
-    invited = await ada.ask(INVITE, team=team["id"], email=f" {ben.email.upper()} ")
+    invited = await ada.execute(INVITE_TO_TEAM, team=team["id"], email=f" {ben.email.upper()} ")
     assert said(invited) == ([ada.id], [ben.email])
-    (invitation,) = await ben.ask(MY_INVITATIONS)
+    (invitation,) = await ben.execute(MY_INVITATIONS)
     assert (invitation["teamId"], invitation["teamName"]) == (team["id"], "Läufer 🏃‍♀️")
     assert invitation["invitedBy"] == {"id": ada.id, "name": "Somebody", "email": None}
-    accepted = await ben.ask(ACCEPT, team=team["id"])
+    accepted = await ben.execute(ACCEPT_INVITATION, team=team["id"])
     assert said(accepted) == ([ada.id, ben.id], [])
     assert accepted["members"][0]["user"]["email"] is None
-    assert await ben.ask(MY_INVITATIONS) == []
+    assert await ben.execute(MY_INVITATIONS) == []
     for member in (ada, ben):
-        (mine,) = await member.ask(MY_TEAMS)
+        (mine,) = await member.execute(MY_TEAMS)
         assert [each["user"]["id"] for each in mine["members"]] == [ada.id, ben.id]
-        assert await member.ask(NODE, id=team["id"]) == {"id": team["id"], "name": team["name"]}
+        assert await member.execute(TEAM_BY_ID, id=team["id"]) == {
+            "id": team["id"],
+            "name": team["name"],
+        }
 
 
-async def test_asking_twice_for_the_same_answers_the_same(ada: Person, ben: Person) -> None:
+async def test_asking_twice_for_the_same_answers_the_same(ada: TeamClient, ben: TeamClient) -> None:
     team_id = await ada.create_team()
-    first = await ada.ask(INVITE, team=team_id, email=ben.email)
-    assert await ada.ask(INVITE, team=team_id, email=ben.email) == first
-    accepted = await ben.ask(ACCEPT, team=team_id)
-    assert await ben.ask(ACCEPT, team=team_id) == accepted
+    first = await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
+    assert await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email) == first
+    accepted = await ben.execute(ACCEPT_INVITATION, team=team_id)
+    assert await ben.execute(ACCEPT_INVITATION, team=team_id) == accepted
 
 
-async def test_inviting_tells_nobody_who_has_an_account(ada: Person, ben: Person) -> None:
+async def test_inviting_tells_nobody_who_has_an_account(ada: TeamClient, ben: TeamClient) -> None:
     team_id = await ada.create_team()
     unknown = f"un{ben.email}"
-    with_account = await ada.ask(INVITE, team=team_id, email=ben.email)
-    without = await ada.ask(INVITE, team=team_id, email=unknown)
+    with_account = await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
+    without = await ada.execute(INVITE_TO_TEAM, team=team_id, email=unknown)
     assert with_account["__typename"] == without["__typename"] == "Team"
     known, other = without["invitations"]
     assert (known["email"], other["email"]) == (ben.email, unknown)
@@ -89,55 +92,67 @@ async def test_inviting_tells_nobody_who_has_an_account(ada: Person, ben: Person
 
 
 async def test_inviting_a_member_says_so_and_what_is_no_address_is_named(
-    ada: Person, ben: Person
+    ada: TeamClient, ben: TeamClient
 ) -> None:
     team_id = await ada.create_team()
-    await ada.bring_in(team_id, ben)
+    await ada.add_members(team_id, ben)
     for email in (ada.email, ben.email.upper()):
-        outcome = await ada.ask(INVITE, team=team_id, email=email)
+        outcome = await ada.execute(INVITE_TO_TEAM, team=team_id, email=email)
         assert outcome["code"] == "ALREADY_MEMBER"
     for wrong in ("", "ben", "a@b@c", "x" * 300 + "@slotlock.test", "a\u0000@slotlock.test"):
-        outcome = await ada.ask(INVITE, team=team_id, email=wrong)
+        outcome = await ada.execute(INVITE_TO_TEAM, team=team_id, email=wrong)
         assert (outcome["code"], outcome["fields"]) == ("INVALID_INPUT", [{"field": "email"}])
 
 
 async def test_a_stranger_is_told_the_same_of_a_team_as_of_none(
-    ada: Person, ben: Person, stranger: Person
+    ada: TeamClient, ben: TeamClient, stranger: TeamClient
 ) -> None:
     team_id = await ada.create_team()
-    await ada.ask(INVITE, team=team_id, email=ben.email)
+    await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
     for id_ in (team_id, NOBODYS_TEAM):
-        assert await stranger.ask(NODE, id=id_) is None
-        for query, email in ((INVITE, stranger.email), (WITHDRAW, ben.email), (LEAVE, None)):
+        assert await stranger.execute(TEAM_BY_ID, id=id_) is None
+        for query, email in (
+            (INVITE_TO_TEAM, stranger.email),
+            (WITHDRAW_INVITATION, ben.email),
+            (LEAVE_TEAM, None),
+        ):
             variables = {"team": id_} | ({"email": email} if email else {})
-            assert (await stranger.ask(query, **variables))["code"] == "TEAM_NOT_FOUND"
-        for query in (ACCEPT, DECLINE):
-            assert (await stranger.ask(query, team=id_))["code"] == "NOT_INVITED"
-    assert await stranger.ask(MY_TEAMS) == await stranger.ask(MY_INVITATIONS) == []
-    assert await ben.ask(NODE, id=team_id) is None  # who is invited is not in it yet
-    assert await ben.ask(MY_TEAMS) == []
-    assert said(await ada.ask(INVITE, team=team_id, email=ben.email)) == ([ada.id], [ben.email])
+            assert (await stranger.execute(query, **variables))["code"] == "TEAM_NOT_FOUND"
+        for query in (ACCEPT_INVITATION, DECLINE_INVITATION):
+            assert (await stranger.execute(query, team=id_))["code"] == "NOT_INVITED"
+    assert await stranger.execute(MY_TEAMS) == await stranger.execute(MY_INVITATIONS) == []
+    assert await ben.execute(TEAM_BY_ID, id=team_id) is None  # who is invited is not in it yet
+    assert await ben.execute(MY_TEAMS) == []
+    assert said(await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)) == (
+        [ada.id],
+        [ben.email],
+    )
 
 
 async def test_even_organisers_see_no_team_that_they_are_not_in(
-    ada: Person, app: AppProcess, http: httpx.AsyncClient
+    ada: TeamClient, app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     team_id = await ada.create_team()
-    organiser = Client(http, app.url, (await make_crowd(app.environment, 0)).organiser)
-    assert await organiser.ask(NODE, id=team_id) is None
+    organiser = GraphQLTestClient(
+        http, app.url, (await create_user_tokens(app.environment, 0)).organizer
+    )
+    assert await organiser.execute(TEAM_BY_ID, id=team_id) is None
 
 
 async def test_nobody_in_particular_has_to_sign_in_first(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    nobody = Client(http, app.url)
+    nobody = GraphQLTestClient(http, app.url)
     asked: list[tuple[str, Json]] = [
         (CREATE_TEAM, {"name": "Relay"}),
-        (INVITE, {"team": NOBODYS_TEAM, "email": "ada@slotlock.test"}),
-        (WITHDRAW, {"team": NOBODYS_TEAM, "email": "ada@slotlock.test"}),
-        *((query, {"team": NOBODYS_TEAM}) for query in (ACCEPT, DECLINE, LEAVE)),
+        (INVITE_TO_TEAM, {"team": NOBODYS_TEAM, "email": "ada@slotlock.test"}),
+        (WITHDRAW_INVITATION, {"team": NOBODYS_TEAM, "email": "ada@slotlock.test"}),
+        *(
+            (query, {"team": NOBODYS_TEAM})
+            for query in (ACCEPT_INVITATION, DECLINE_INVITATION, LEAVE_TEAM)
+        ),
         *((query, {}) for query in (MY_TEAMS, MY_INVITATIONS)),
-        (NODE, {"id": NOBODYS_TEAM}),
+        (TEAM_BY_ID, {"id": NOBODYS_TEAM}),
     ]
     for query, variables in asked:
         assert await nobody.error_code(query, **variables) == "UNAUTHENTICATED"
@@ -148,71 +163,77 @@ async def test_nobody_in_particular_has_to_sign_in_first(
     ["", "team_", "slot_" + "0" * 24, "team_" + "0" * 23, "team_" + "G" * 24, "0" * 24,
      NOBODYS_TEAM + "\n", "team_" + "\uff10" * 24, "x" * 5_000],
 )  # fmt: skip
-async def test_an_id_that_names_no_team_finds_none(ada: Person, malformed: str) -> None:
-    assert await ada.ask(NODE, id=malformed) is None
+async def test_an_id_that_names_no_team_finds_none(ada: TeamClient, malformed: str) -> None:
+    assert await ada.execute(TEAM_BY_ID, id=malformed) is None
     for query, code in (
-        (ACCEPT, "NOT_INVITED"),
-        (DECLINE, "NOT_INVITED"),
-        (LEAVE, "TEAM_NOT_FOUND"),
+        (ACCEPT_INVITATION, "NOT_INVITED"),
+        (DECLINE_INVITATION, "NOT_INVITED"),
+        (LEAVE_TEAM, "TEAM_NOT_FOUND"),
     ):
-        assert (await ada.ask(query, team=malformed))["code"] == code
-    for query in (INVITE, WITHDRAW):
-        outcome = await ada.ask(query, team=malformed, email=ada.email)
+        assert (await ada.execute(query, team=malformed))["code"] == code
+    for query in (INVITE_TO_TEAM, WITHDRAW_INVITATION):
+        outcome = await ada.execute(query, team=malformed, email=ada.email)
         assert outcome["code"] == "TEAM_NOT_FOUND"
 
 
 @pytest.mark.parametrize("name", ["", " \t ", "x" * 101, "two\nlines", "a\u0000b", "a\u2029b"])
-async def test_a_name_that_cannot_be_is_data(ada: Person, name: str) -> None:
-    outcome = await ada.ask(CREATE_TEAM, name=name)
+async def test_a_name_that_cannot_be_is_data(ada: TeamClient, name: str) -> None:
+    outcome = await ada.execute(CREATE_TEAM, name=name)
     assert (outcome["code"], outcome["fields"]) == ("INVALID_INPUT", [{"field": "name"}])
-    assert await ada.ask(MY_TEAMS) == []
+    assert await ada.execute(MY_TEAMS) == []
 
 
 @pytest.mark.parametrize("name", ["瑜" * 100, "עברית", "👩‍👩‍👧‍👦", "e\u0301", "'; --$where"])
-async def test_a_name_in_any_script_is_answered_as_it_was_given(ada: Person, name: str) -> None:
-    assert (await ada.ask(CREATE_TEAM, name=name))["name"] == name
+async def test_a_name_in_any_script_is_answered_as_it_was_given(ada: TeamClient, name: str) -> None:
+    assert (await ada.execute(CREATE_TEAM, name=name))["name"] == name
 
 
 async def test_an_invitation_that_was_declined_or_taken_back_is_gone(
-    ada: Person, ben: Person
+    ada: TeamClient, ben: TeamClient
 ) -> None:
     team_id = await ada.create_team()
-    turned_down: list[tuple[Person, str, dict[str, Any]]] = [
-        (ben, DECLINE, {"team": team_id}),
-        (ada, WITHDRAW, {"team": team_id, "email": ben.email.upper()}),
+    turned_down: list[tuple[TeamClient, str, dict[str, Any]]] = [
+        (ben, DECLINE_INVITATION, {"team": team_id}),
+        (ada, WITHDRAW_INVITATION, {"team": team_id, "email": ben.email.upper()}),
     ]
     for person, query, variables in turned_down:
-        await ada.ask(INVITE, team=team_id, email=ben.email)
-        assert (await person.ask(query, **variables))["__typename"] in (
+        await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
+        assert (await person.execute(query, **variables))["__typename"] in (
             "InvitationDeclined",
             "Team",
         )
-        assert await ben.ask(MY_INVITATIONS) == []
-        assert (await ben.ask(ACCEPT, team=team_id))["code"] == "NOT_INVITED"
-        assert (await person.ask(query, **variables))["code"] == "NOT_INVITED"
+        assert await ben.execute(MY_INVITATIONS) == []
+        assert (await ben.execute(ACCEPT_INVITATION, team=team_id))["code"] == "NOT_INVITED"
+        assert (await person.execute(query, **variables))["code"] == "NOT_INVITED"
 
 
 async def test_who_left_sees_the_team_no_more_and_the_last_one_out_ends_it(
-    ada: Person, ben: Person, stranger: Person
+    ada: TeamClient, ben: TeamClient, stranger: TeamClient
 ) -> None:
     team_id = await ada.create_team()
-    await ada.bring_in(team_id, ben)
-    assert (await ada.ask(LEAVE, team=team_id))["__typename"] == "TeamLeft"
-    assert await ada.ask(NODE, id=team_id) is None
-    assert (await ada.ask(LEAVE, team=team_id))["code"] == "TEAM_NOT_FOUND"
-    assert said(await ben.ask(INVITE, team=team_id, email=stranger.email))[0] == [ben.id]
-    assert (await ben.ask(LEAVE, team=team_id))["__typename"] == "TeamLeft"
-    assert await stranger.ask(MY_INVITATIONS) == []
-    assert (await stranger.ask(ACCEPT, team=team_id))["code"] == "NOT_INVITED"
+    await ada.add_members(team_id, ben)
+    assert (await ada.execute(LEAVE_TEAM, team=team_id))["__typename"] == "TeamLeft"
+    assert await ada.execute(TEAM_BY_ID, id=team_id) is None
+    assert (await ada.execute(LEAVE_TEAM, team=team_id))["code"] == "TEAM_NOT_FOUND"
+    assert said(await ben.execute(INVITE_TO_TEAM, team=team_id, email=stranger.email))[0] == [
+        ben.id
+    ]
+    assert (await ben.execute(LEAVE_TEAM, team=team_id))["__typename"] == "TeamLeft"
+    assert await stranger.execute(MY_INVITATIONS) == []
+    assert (await stranger.execute(ACCEPT_INVITATION, team=team_id))["code"] == "NOT_INVITED"
 
 
 async def test_leaving_a_team_leaves_bookings_as_they_are(
-    ada: Person, app: AppProcess, http: httpx.AsyncClient
+    ada: TeamClient, app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    organiser = Client(http, app.url, (await make_crowd(app.environment, 0)).organiser)
+    organiser = GraphQLTestClient(
+        http, app.url, (await create_user_tokens(app.environment, 0)).organizer
+    )
     slot = await organiser.create_slot()
     team_id = await ada.create_team()
     booking = (await ada.client.book(slot["id"]))["booking"]
-    await ada.ask(LEAVE, team=team_id)
-    shown = await ada.ask("query ($id: ID!) { slot(id: $id) { myBooking { id } } }", id=slot["id"])
+    await ada.execute(LEAVE_TEAM, team=team_id)
+    shown = await ada.execute(
+        "query ($id: ID!) { slot(id: $id) { myBooking { id } } }", id=slot["id"]
+    )
     assert shown == {"myBooking": {"id": booking["id"]}}

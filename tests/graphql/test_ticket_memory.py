@@ -9,24 +9,24 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from slotlock.api.app import open_rooms
-from slotlock.api.embedded import Servers
+from slotlock.api.app import open_app_state
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.api.settings import Settings
-from slotlock.desk.booking import Wish
-from slotlock.desk.desk import Desk, utc_now
+from slotlock.desk.booking import BookingOptions
+from slotlock.desk.desk import Services, utc_now
 from slotlock.desk.queueing import request_booking
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.people import Caller, Role
-from slotlock.domain.tickets import KNOWN_FOR, Ticket
-from slotlock.graphql.conversation import Conversation
-from slotlock.graphql.execution import answers
-from slotlock.graphql.ids import ticket_gid
+from slotlock.domain.tickets import TICKET_TTL, Ticket
+from slotlock.graphql.conversation import GraphQLServer
+from slotlock.graphql.execution import execute_stream
+from slotlock.graphql.ids import ticket_global_id
 from slotlock.stores.ids import new_slot_id
-from slotlock.stores.writes import Changes
+from slotlock.stores.writes import ChangeSet
 from tests.domain.test_booking import slot
 from tests.support.client import Json
 from tests.support.processes import SECRET, database_url
-from tests.support.tickets import WATCH_TICKET, own_part, serve_who_is_there
+from tests.support.tickets import WATCH_FULL_TICKET, serve_queued_requests, with_own_redis_database
 
 TICKETS = 100
 MOST_ROUNDS = 6
@@ -35,40 +35,42 @@ MOST_ROUNDS = 6
 class Counter:
     """A process's own rooms, in which somebody asks and watches, and the test serves."""
 
-    def __init__(self, conversation: Conversation, callers: list[Caller]) -> None:
+    def __init__(self, conversation: GraphQLServer, callers: list[Caller]) -> None:
         self.conversation = conversation
-        self.desk: Desk = conversation.desk
+        self.desk: Services = conversation.services
         self.callers = callers
         self.slot_id = SlotId("")
 
     async def open_slot(self, capacity: int) -> None:
         """A slot that begins in two days."""
         self.slot_id = new_slot_id()
-        made = slot(capacity, id=self.slot_id, start=utc_now() + 2 * KNOWN_FOR)
-        assert await self.desk.writes.commit(Changes((), new=(made,)))
+        made = slot(capacity, id=self.slot_id, start=utc_now() + 2 * TICKET_TTL)
+        assert await self.desk.slot_writer.commit(ChangeSet((), new_slots=(made,)))
 
     async def stand(self, number: int) -> Ticket:
         """A ticket of one of the people."""
         caller = self.callers[number]
-        told = await request_booking(self.desk, caller, self.slot_id, caller.user_id, Wish())
+        told = await request_booking(
+            self.desk, caller, self.slot_id, caller.user_id, BookingOptions()
+        )
         assert isinstance(told, Ticket)
         return told
 
     def watch(self, number: int, ticket: Ticket) -> AsyncGenerator[Any, None]:
         """What this person is told of it."""
-        operation = self.conversation.documents.operation(WATCH_TICKET, None)
-        context = self.conversation.context(self.callers[number])
-        return answers(operation, {"id": ticket_gid(ticket.ref)}, context)
+        operation = self.conversation.document_cache.resolve_operation(WATCH_FULL_TICKET, None)
+        context = self.conversation.create_context(self.callers[number])
+        return execute_stream(operation, {"id": ticket_global_id(ticket.ref)}, context)
 
     async def serve(self) -> None:
         """Serve who is there."""
-        await serve_who_is_there(self.desk, self.slot_id)
+        await serve_queued_requests(self.desk, self.slot_id)
 
 
 @pytest.fixture
-async def counter(servers: Servers) -> AsyncIterator[Counter]:
+async def counter(servers: EmbeddedServers) -> AsyncIterator[Counter]:
     """Rooms with an empty queue that nobody serves but the test."""
-    own = own_part(servers)
+    own = with_own_redis_database(servers)
     with Redis.from_url(own.redis_url) as redis:
         redis.flushdb()
     settings = Settings.model_validate(
@@ -79,14 +81,16 @@ async def counter(servers: Servers) -> AsyncIterator[Counter]:
             "queue_worker": False,
         }
     )
-    async with open_rooms(settings, development=False) as rooms:
-        conversation: Conversation = rooms["http"]._conversation
+    async with open_app_state(settings, development=False) as rooms:
+        conversation: GraphQLServer = rooms["http"]._conversation
         callers = []
         for number in range(10):
             email = f"{new_slot_id()}{number}@slotlock.test"
-            user = await conversation.desk.users.add("A", email, Role.MEMBER, "none", utc_now())
+            user = await conversation.services.users.insert(
+                "A", email, Role.MEMBER, "none", utc_now()
+            )
             assert user is not None
-            callers.append(Caller(user.id, Role.MEMBER, "session", utc_now() + KNOWN_FOR))
+            callers.append(Caller(user.id, Role.MEMBER, "session", utc_now() + TICKET_TTL))
         yield Counter(conversation, callers)
 
 
@@ -106,11 +110,11 @@ async def test_a_slow_reader_is_told_the_latest_and_spared_what_came_between(
     last = await counter.stand(5)
     async with aclosing(counter.watch(5, last)) as told:
         assert plain(await anext(told))["place"] == 6
-        (watch,) = counter.desk.tickets._watches[counter.slot_id]
+        (watch,) = counter.desk.ticket_updates._subscriptions[counter.slot_id]
         for place in range(5, 0, -1):  # each is told, and none of it is read
-            watch.tell(replace(last, place=place))
+            watch.publish(replace(last, position=place))
         assert plain(await anext(told))["place"] == 1
-        watch.tell(replace(last, place=1))  # nothing new
+        watch.publish(replace(last, position=1))  # nothing new
         await counter.serve()
         assert plain(await anext(told))["status"] == "ANSWERED"
         assert [answer async for answer in told] == []
@@ -123,11 +127,11 @@ async def test_a_watch_that_begins_after_the_answer_gets_it_once(counter: Counte
     for _ in range(2):
         states = [plain(answer) async for answer in counter.watch(0, ticket)]
         assert [state["status"] for state in states] == ["ANSWERED"]
-    assert not counter.desk.tickets._watches
+    assert not counter.desk.ticket_updates._subscriptions
 
 
 async def test_tickets_that_came_and_went_leave_nothing_behind(
-    counter: Counter, servers: Servers
+    counter: Counter, servers: EmbeddedServers
 ) -> None:
     async def come_and_go() -> int:
         for _ in range(TICKETS // 10):
@@ -151,8 +155,11 @@ async def test_tickets_that_came_and_went_leave_nothing_behind(
         counts.append(await come_and_go())
         growth.append(counts[-1] - counts[-2])
     assert min(growth) < TICKETS, counts
-    assert (counter.desk.tickets._watches, counter.desk.tickets._due) == ({}, set())
-    with Redis.from_url(own_part(servers).redis_url) as redis:
+    assert (counter.desk.ticket_updates._subscriptions, counter.desk.ticket_updates._due) == (
+        {},
+        set(),
+    )
+    with Redis.from_url(with_own_redis_database(servers).redis_url) as redis:
         left = {key: redis.type(key) for key in redis.scan_iter("slotlock:{queue:*")}
         assert set(left.values()) == {b"stream"}
         assert sum(redis.xlen(key) for key in left) == 0

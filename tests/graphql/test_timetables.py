@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.campaigns import books, campaign
-from tests.support.client import Client, Json
-from tests.support.desk import Person, staffed
+from tests.support.campaigns import book_with_refusal, create_campaign
+from tests.support.client import GraphQLTestClient, Json
+from tests.support.desk import BookingClient, create_booking_clients
 from tests.support.processes import AppProcess
 
 COURSE = """fragment K on Slot {
@@ -28,22 +28,22 @@ NINE, TEN = "2031-05-05T09:00:00.000Z", "2031-05-05T10:00:00.000Z"
 
 
 @pytest.fixture
-async def two(app: AppProcess, http: httpx.AsyncClient) -> tuple[Person, Person]:
+async def two(app: AppProcess, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
     """A member and an organiser."""
-    (ada,), organiser = await staffed(http, 1, app)
+    (ada,), organiser = await create_booking_clients(http, 1, app)
     return ada, organiser
 
 
-async def course(organiser: Client, timetable: Json = MARCH, **fields: Any) -> Json:
+async def course(organiser: GraphQLTestClient, timetable: Json = MARCH, **fields: Any) -> Json:
     """What came of creating a course in Berlin."""
     given = {"title": "Choir", "kind": "COURSE", "timeZone": "Europe/Berlin", **fields}
-    made: Json = await organiser.ask(CREATE, input={**given, "timetable": timetable})
+    made: Json = await organiser.execute(CREATE, input={**given, "timetable": timetable})
     return made
 
 
-async def edited(organiser: Client, slot_id: str, **changes: Any) -> Json:
+async def edited(organiser: GraphQLTestClient, slot_id: str, **changes: Any) -> Json:
     """What came of changing a course."""
-    made: Json = await organiser.ask(UPDATE, input={"slotId": slot_id, **changes})
+    made: Json = await organiser.execute(UPDATE, input={"slotId": slot_id, **changes})
     return made
 
 
@@ -60,7 +60,7 @@ def named(told: Json) -> list[str]:
 
 
 async def test_a_course_meets_by_the_clock_on_the_wall_over_a_clock_change(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     ada, organiser = two
     made = await course(organiser)
@@ -68,10 +68,12 @@ async def test_a_course_meets_by_the_clock_on_the_wall_over_a_clock_change(
     assert made["startTime"] == made["meetings"][0]["startTime"] == "2031-03-17T08:00:00.000Z"
     assert made["endTime"] == made["meetings"][-1]["endTime"] == "2031-04-07T08:30:00.000Z"
     del made["__typename"]
-    assert await ada.ask(READ, id=made["id"]) == made
+    assert await ada.execute(READ, id=made["id"]) == made
 
 
-async def test_a_course_leaves_holidays_out_and_meets_besides(two: tuple[Person, Person]) -> None:
+async def test_a_course_leaves_holidays_out_and_meets_besides(
+    two: tuple[BookingClient, BookingClient],
+) -> None:
     _, organiser = two
     extra = [{"startTime": "2031-03-24T18:00:00+01:00", "endTime": "2031-03-24T20:00:00+01:00"}]
     extra += [{"startTime": "2031-06-01T10:00:00+02:00", "endTime": "2031-06-01T16:00:00+02:00"}]
@@ -81,7 +83,7 @@ async def test_a_course_leaves_holidays_out_and_meets_besides(two: tuple[Person,
     assert made["endTime"] == "2031-06-01T14:00:00.000Z"
 
 
-async def test_a_night_class_ends_on_the_next_day(two: tuple[Person, Person]) -> None:
+async def test_a_night_class_ends_on_the_next_day(two: tuple[BookingClient, BookingClient]) -> None:
     _, organiser = two
     night = {"weekday": "SATURDAY", "startTime": "22:00", "endTime": "06:00:30"}
     made = await course(organiser, {**MARCH, "weekly": [night], "last": "2031-03-31"})
@@ -92,10 +94,12 @@ async def test_a_night_class_ends_on_the_next_day(two: tuple[Person, Person]) ->
     ]
 
 
-async def test_a_slot_that_is_no_course_meets_once(two: tuple[Person, Person]) -> None:
+async def test_a_slot_that_is_no_course_meets_once(
+    two: tuple[BookingClient, BookingClient],
+) -> None:
     _, organiser = two
-    slot_id = await organiser.slot(startTime=NINE, endTime=TEN)
-    meetings = (await organiser.ask(READ, id=slot_id))["meetings"]
+    slot_id = await organiser.add_slot(startTime=NINE, endTime=TEN)
+    meetings = (await organiser.execute(READ, id=slot_id))["meetings"]
     assert meetings == [{"startTime": NINE, "endTime": TEN}]
 
 
@@ -150,13 +154,13 @@ WRONG: list[tuple[str, Json, list[str]]] = [
 
 @pytest.mark.parametrize(("timetable", "fields"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG])
 async def test_what_cannot_be_a_timetable_is_named_and_nothing_changes(
-    two: tuple[Person, Person], timetable: Json, fields: list[str]
+    two: tuple[BookingClient, BookingClient], timetable: Json, fields: list[str]
 ) -> None:
     _, organiser = two
     assert named(await course(organiser, timetable)) == fields
     before = await course(organiser)
     assert named(await edited(organiser, before["id"], timetable=timetable)) == fields
-    after = await organiser.ask(READ, id=before["id"])
+    after = await organiser.execute(READ, id=before["id"])
     assert after == {name: value for name, value in before.items() if name != "__typename"}
 
 
@@ -173,7 +177,9 @@ async def test_what_cannot_be_a_timetable_is_named_and_nothing_changes(
         {**MARCH, "extra": [{"startTime": "2031-05-05T09:00:00", "endTime": TEN}]},
     ],
 )
-async def test_what_is_no_date_or_time_is_an_error(two: tuple[Person, Person], wrong: Json) -> None:
+async def test_what_is_no_date_or_time_is_an_error(
+    two: tuple[BookingClient, BookingClient], wrong: Json
+) -> None:
     given = {"title": "Choir", "timetable": wrong}
     assert await two[1].error_code(CREATE, input=given) == "BAD_USER_INPUT"
 
@@ -193,9 +199,9 @@ COMBINATIONS: list[tuple[Json, str | None]] = [
 
 @pytest.mark.parametrize(("times", "wrong"), COMBINATIONS)
 async def test_a_slot_has_a_start_and_an_end_or_a_timetable(
-    two: tuple[Person, Person], times: Json, wrong: str | None
+    two: tuple[BookingClient, BookingClient], times: Json, wrong: str | None
 ) -> None:
-    told = await two[1].ask(CREATE, input={"title": "Choir", **times})
+    told = await two[1].execute(CREATE, input={"title": "Choir", **times})
     if wrong is None:
         assert told["__typename"] == "Slot"
     else:
@@ -203,22 +209,22 @@ async def test_a_slot_has_a_start_and_an_end_or_a_timetable(
 
 
 async def test_a_course_gets_another_timetable_and_keeps_its_bookings(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     ada, organiser = two
     made = await course(organiser)
-    booking_id = (await books(ada, made["id"]))["booking"]["id"]
+    booking_id = (await book_with_refusal(ada, made["id"]))["booking"]["id"]
     tuesday = weekly(weekday="TUESDAY")
     after = await edited(organiser, made["id"], timetable=tuesday)
     assert starts(after) == ["03-18T08:00", "03-25T08:00", "04-01T07:00"]
     assert (after["startTime"], after["version"]) == ("2031-03-18T08:00:00.000Z", 3)
-    assert (await ada.seen(booking_id))["status"] == "CONFIRMED"
+    assert (await ada.fetch_booking(booking_id))["status"] == "CONFIRMED"
     in_tokyo = await edited(organiser, made["id"], timetable=tuesday, timeZone="Asia/Tokyo")
     assert starts(in_tokyo) == ["03-18T00:00", "03-25T00:00", "04-01T00:00"]
 
 
 async def test_a_course_becomes_a_slot_that_meets_once_and_a_course_again(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     _, organiser = two
     slot_id = (await course(organiser))["id"]
@@ -231,7 +237,7 @@ async def test_a_course_becomes_a_slot_that_meets_once_and_a_course_again(
 
 
 async def test_other_changes_of_a_course_leave_its_meetings_alone(
-    two: tuple[Person, Person],
+    two: tuple[BookingClient, BookingClient],
 ) -> None:
     _, organiser = two
     slot_id = (await course(organiser))["id"]
@@ -239,23 +245,27 @@ async def test_other_changes_of_a_course_leave_its_meetings_alone(
     assert (changed["title"], starts(changed)) == ("Band", STARTS)
 
 
-async def test_courses_overlap_if_one_of_their_meetings_does(two: tuple[Person, Person]) -> None:
+async def test_courses_overlap_if_one_of_their_meetings_does(
+    two: tuple[BookingClient, BookingClient],
+) -> None:
     ada, organiser = two
-    campaign_id = await campaign(organiser, forbidOverlap=True)
+    campaign_id = await create_campaign(organiser, forbidOverlap=True)
     here: Json = {"campaignId": campaign_id}
     choir = (await course(organiser, **here))["id"]
-    assert (await books(ada, choir))["__typename"] == "Booked"
+    assert (await book_with_refusal(ada, choir))["__typename"] == "Booked"
     late = weekly(startTime="10:30", endTime="12:00")
     beside = (await course(organiser, late, **here))["id"]
     utc = (
         await course(organiser, weekly(startTime="07:00", endTime="08:00"), timeZone="UTC", **here)
     )["id"]
-    told = await books(ada, utc)  # nine in Berlin, once the clocks went forward
+    told = await book_with_refusal(ada, utc)  # nine in Berlin, once the clocks went forward
     assert (told["__typename"], told["meeting"]["startTime"][5:16]) == ("TimeConflict", STARTS[2])
     assert told["otherMeeting"]["startTime"][5:16] == STARTS[2]
     once = {"startTime": "2031-03-24T08:00:00Z", "endTime": "2031-03-24T08:01:00Z"}
-    one_day = await organiser.slot(**once, **here)
-    assert (await books(ada, one_day))["otherMeeting"]["startTime"][5:16] == STARTS[1]
+    one_day = await organiser.add_slot(**once, **here)
+    assert (await book_with_refusal(ada, one_day))["otherMeeting"]["startTime"][5:16] == STARTS[1]
     between = {"startTime": "2031-03-25T08:00:00Z", "endTime": "2031-03-30T08:00:00Z"}
-    assert (await books(ada, await organiser.slot(**between, **here)))["__typename"] == "Booked"
-    assert (await books(ada, beside))["__typename"] == "Booked"
+    assert (await book_with_refusal(ada, await organiser.add_slot(**between, **here)))[
+        "__typename"
+    ] == "Booked"
+    assert (await book_with_refusal(ada, beside))["__typename"] == "Booked"

@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
-from slotlock.graphql.variables import MAX_VALUES
-from tests.support.client import Client, in_hours, socket
-from tests.support.desk import staffed
+from slotlock.graphql.variables import MAX_VARIABLE_VALUES
+from tests.support.client import GraphQLTestClient, hours_from_now, open_websocket
+from tests.support.desk import create_booking_clients
 from tests.support.processes import AppProcess
 
 NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { __typename } }"
@@ -21,20 +21,20 @@ SETS, GROUPS, LIMITS = 10, 200, 100
 @pytest.mark.parametrize(
     ("query", "variables"),
     [
-        (NODES, {"ids": [None] * MAX_VALUES}),
-        (NODES, {"ids": [1] * MAX_VALUES}),
-        (NODES, {"ids": [[[] for _ in range(MAX_VALUES)]]}),
-        (BOOK_ALL, {"input": {"claims": [{}] * MAX_VALUES}}),
-        (BOOK_ALL, {"input": {"claims": [{"slotId": ""}] * (MAX_VALUES // 2)}}),
-        ("{ __typename }", {str(number): 0 for number in range(MAX_VALUES + 1)}),
+        (NODES, {"ids": [None] * MAX_VARIABLE_VALUES}),
+        (NODES, {"ids": [1] * MAX_VARIABLE_VALUES}),
+        (NODES, {"ids": [[[] for _ in range(MAX_VARIABLE_VALUES)]]}),
+        (BOOK_ALL, {"input": {"claims": [{}] * MAX_VARIABLE_VALUES}}),
+        (BOOK_ALL, {"input": {"claims": [{"slotId": ""}] * (MAX_VARIABLE_VALUES // 2)}}),
+        ("{ __typename }", {str(number): 0 for number in range(MAX_VARIABLE_VALUES + 1)}),
     ],
 )
 async def test_variables_of_more_values_than_anybody_needs_are_refused(
     app: AppProcess, http: httpx.AsyncClient, query: str, variables: dict[str, Any]
 ) -> None:
-    client = Client(http, app.url)
+    client = GraphQLTestClient(http, app.url)
     assert await client.error_code(query, **variables) == "LIMIT_EXCEEDED"
-    async with socket(app) as opened:
+    async with open_websocket(app) as opened:
         await opened.subscribe("1", query, **variables)
         refused = await opened.receive()
         assert refused["type"] == "error"
@@ -44,17 +44,17 @@ async def test_variables_of_more_values_than_anybody_needs_are_refused(
 async def test_one_value_less_is_judged_by_what_it_is(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    client = Client(http, app.url)
-    variables = {"ids": [None] * (MAX_VALUES - 1)}
+    client = GraphQLTestClient(http, app.url)
+    variables = {"ids": [None] * (MAX_VARIABLE_VALUES - 1)}
     assert await client.error_code(NODES, **variables) == "BAD_USER_INPUT"
 
 
 async def test_the_largest_campaign_is_taken(app: AppProcess, http: httpx.AsyncClient) -> None:
-    _, organiser = await staffed(http, 1, app)
+    _, organiser = await create_booking_clients(http, 1, app)
     sets = [[f"{one}:{number}" for number in range(GROUPS)] for one in range(SETS)]
     limits = [{"group": f"g{number}", "limit": 1} for number in range(LIMITS)]
-    times = {"opensAt": in_hours(-1), "closesAt": in_hours(1)}
-    made = await organiser.ask(
+    times = {"opensAt": hours_from_now(-1), "closesAt": hours_from_now(1)}
+    made = await organiser.execute(
         CREATE,
         input={"name": "All of them", **times, "eligibleGroups": sets, "groupLimits": limits},
     )

@@ -12,11 +12,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
-from slotlock.api.app import open_rooms
-from slotlock.api.embedded import Servers
+from slotlock.api.app import open_app_state
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.api.settings import Settings
 from slotlock.graphql import websocket
-from tests.support.client import Json, Socket, socket
+from tests.support.client import Json, WebSocketTestClient, open_websocket
 from tests.support.processes import SECRET, AppProcess
 
 PROTOCOL = Subprotocol("graphql-transport-ws")
@@ -28,7 +28,7 @@ NAME = "{ __typename }"
 
 def opening(app: AppProcess, **how: Any) -> connect:
     """A socket on which nothing was said yet."""
-    return connect(app.socket_url, subprotocols=[PROTOCOL], proxy=None, **how)
+    return connect(app.websocket_url, subprotocols=[PROTOCOL], proxy=None, **how)
 
 
 async def close_code(connection: ClientConnection) -> int:
@@ -80,14 +80,14 @@ async def test_what_is_no_message_closes_the_socket_with_4400(
 async def test_a_message_without_what_it_needs_closes_the_socket_with_4400(
     app: AppProcess, wrong: Json
 ) -> None:
-    async with socket(app) as opened:
+    async with open_websocket(app) as opened:
         await opened.send(wrong)
         assert await close_code(opened.connection) == 4400
 
 
 async def test_an_operation_before_the_acknowledgement_closes_with_4401(app: AppProcess) -> None:
     async with opening(app) as connection:
-        await Socket(connection).subscribe("1", NAME)
+        await WebSocketTestClient(connection).subscribe("1", NAME)
         assert await close_code(connection) == 4401
 
 
@@ -105,7 +105,7 @@ async def test_a_token_that_is_no_good_closes_with_4403(
 async def test_another_subprotocol_closes_with_4406(
     app: AppProcess, offered: list[Subprotocol] | None
 ) -> None:
-    async with connect(app.socket_url, subprotocols=offered, proxy=None) as connection:
+    async with connect(app.websocket_url, subprotocols=offered, proxy=None) as connection:
         assert await close_code(connection) == 4406
 
 
@@ -117,7 +117,7 @@ async def test_a_second_initialisation_closes_with_4429(app: AppProcess) -> None
 
 
 async def test_a_socket_that_stays_silent_closes_with_4408(
-    servers: Servers, monkeypatch: pytest.MonkeyPatch
+    servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(websocket, "INIT_WITHIN_S", 0.01)
     settings = Settings(
@@ -137,7 +137,7 @@ async def test_a_socket_that_stays_silent_closes_with_4408(
         if message["type"] == "websocket.close":
             closed.set()
 
-    async with open_rooms(settings, development=False) as rooms:
+    async with open_app_state(settings, development=False) as rooms:
         scope = {"type": "websocket", "headers": [], "subprotocols": [PROTOCOL]}
         await rooms["socket"](scope, receive, send)
     assert sent[0] == {"type": "websocket.accept", "subprotocol": PROTOCOL, "headers": []}
@@ -147,14 +147,14 @@ async def test_a_socket_that_stays_silent_closes_with_4408(
 @pytest.mark.parametrize("more", [{}, {"payload": None}, {"payload": {}}, {"payload": {"x": [1]}}])
 async def test_a_socket_needs_no_identity(app: AppProcess, more: Json) -> None:
     async with opening(app) as connection:
-        opened = Socket(connection)
+        opened = WebSocketTestClient(connection)
         await opened.send({"type": "connection_init", **more})
         assert await opened.receive() == {"type": "connection_ack"}
 
 
 async def test_a_ping_is_answered_at_any_time_and_a_pong_is_welcome(app: AppProcess) -> None:
     async with opening(app) as connection:
-        opened = Socket(connection)
+        opened = WebSocketTestClient(connection)
         for message in (PONG, PING, {**PING, "payload": {"x": 1}}, {**PING, "payload": None}):
             await opened.send(message)
         assert [await opened.receive() for _ in range(3)] == [PONG] * 3

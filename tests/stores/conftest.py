@@ -5,24 +5,24 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from slotlock.stores.locks import Locks
-from tests.support.fleets import SHAPES, Fleet
-from tests.support.offices import office
+from tests.support.fleets import TOPOLOGIES, RedisTopology
+from tests.support.offices import open_lock_node
 from tests.support.variant import scripts_without
 
 
-@pytest.fixture(scope="session", params=SHAPES)
+@pytest.fixture(scope="session", params=TOPOLOGIES)
 def fleet(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Fleet]:
+) -> Iterator[RedisTopology]:
     """Servers of the lock's own, since its tests lose all keys and look at all that are left."""
-    with SHAPES[request.param](tmp_path_factory.mktemp("fleet")) as running:
+    with TOPOLOGIES[request.param](tmp_path_factory.mktemp("fleet")) as running:
         yield running
 
 
 @pytest.fixture
-async def offices(fleet: Fleet) -> AsyncIterator[tuple[Locks, Locks]]:
+async def offices(fleet: RedisTopology) -> AsyncIterator[tuple[Locks, Locks]]:
     """Two offices with connections of their own."""
-    async with office(fleet.url) as one, office(fleet.url) as other:
+    async with open_lock_node(fleet.url) as one, open_lock_node(fleet.url) as other:
         yield one, other
 
 
@@ -30,8 +30,8 @@ async def offices(fleet: Fleet) -> AsyncIterator[tuple[Locks, Locks]]:
 def take_away(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Takes a guard out of every script of the lock, by its name."""
 
-    def take(guard: str) -> None:
+    def disable(guard: str) -> None:
         for module, name, script in scripts_without(guard):
             monkeypatch.setattr(module, name, script)
 
-    return take
+    return disable

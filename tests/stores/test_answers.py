@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from slotlock.api.embedded import Servers
-from slotlock.domain.booked import Ask, cancel, confirm, extend, move
-from slotlock.domain.booking import Claim, Party, book, book_all
-from slotlock.domain.bookings import BookingId, SlotId, Waiting
+from slotlock.api.embedded import EmbeddedServers
+from slotlock.domain.booked import BookingCommand, cancel, confirm, extend, move
+from slotlock.domain.booking import BookingRequest, SlotClaim, book, book_all
+from slotlock.domain.bookings import BookingId, SlotId, WaitlistEntry
 from slotlock.domain.keeping import edit
 from slotlock.domain.people import Caller, Role, UserId
-from slotlock.domain.settling import settle, written
+from slotlock.domain.settling import expire_and_promote, next_version
 from slotlock.domain.slots import Slot
 from slotlock.domain.waitlist import join, leave
 from slotlock.stores import mongo
-from slotlock.stores.answers import Answers, KeptAnswer, answer_document
-from slotlock.stores.ids import new_booking_id, new_slot_id, new_wait_id
+from slotlock.stores.answers import IdempotencyRecord, IdempotencyRecords, record_to_document
+from slotlock.stores.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
 from slotlock.stores.mongo import Database, Document
-from slotlock.stores.slots import Slots
-from slotlock.stores.writes import Change, Changes, Writes
+from slotlock.stores.slots import SlotRepository
+from slotlock.stores.writes import ChangeSet, SlotChange, SlotWriter
 from tests.domain.test_booking import NOW, slot
-from tests.support.kept import keep
+from tests.support.kept import insert_new_slots
 from tests.support.processes import database_url
 
 ADA, BEN, EVE = UserId("a" * 24), UserId("b" * 24), UserId("e" * 24)
@@ -33,25 +33,25 @@ LATER = NOW + timedelta(minutes=1)
 
 
 @pytest.fixture
-async def database(servers: Servers) -> AsyncIterator[Database]:
+async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     """A database of a test's own."""
     client, database = mongo.connect(database_url(servers, f"answers{ObjectId()}"))
     try:
-        await Answers(database).prepare()
+        await IdempotencyRecords(database).create_indexes()
         yield database
     finally:
         await client.drop_database(database.name)
         await client.close()
 
 
-def party(user_id: UserId, hold: bool = False, organised: bool = False) -> Party:
+def party(user_id: UserId, hold: bool = False, organised: bool = False) -> BookingRequest:
     """Somebody who is to have a place."""
-    return Party(user_id, new_booking_id(), EVE if organised else user_id, hold, organised)
+    return BookingRequest(user_id, new_booking_id(), EVE if organised else user_id, hold, organised)
 
 
-def ask(booking_id: BookingId) -> Ask:
+def ask(booking_id: BookingId) -> BookingCommand:
     """An organiser who asks about a booking."""
-    return Ask(booking_id, Caller(EVE, Role.ORGANIZER, "session", NOW))
+    return BookingCommand(booking_id, Caller(EVE, Role.ORGANIZER, "session", NOW))
 
 
 def granted() -> list[Any]:
@@ -71,24 +71,24 @@ def _granted() -> Iterator[Any]:
     yield cancel(for_good, ask(hold), LATER)[1]  # after the cut-off, which is named
     other = slot(id=new_slot_id())
     yield move(for_good, other, ask(hold), party(ADA, organised=True), LATER)[2]
-    claims = [Claim(id_, party(BEN)) for id_ in (for_good.id, other.id)]
+    claims = [SlotClaim(id_, party(BEN)) for id_ in (for_good.id, other.id)]
     both, all_booked = book_all({for_good.id: for_good, other.id: other}, claims, NOW)
     yield all_booked
     full = both[for_good.id]
-    line, joined = join(full, Waiting(new_wait_id(), full.id, EVE, NOW), NOW)
+    line, joined = join(full, WaitlistEntry(new_waitlist_entry_id(), full.id, EVE, NOW), NOW)
     yield joined
     yield leave(line, EVE, LATER)[1]
-    raised, kept = edit(replace(line, heads=1), {"capacity": 3})
+    raised, kept = edit(replace(line, loaded_waitlist=1), {"capacity": 3})
     yield kept
-    offered = settle(raised, LATER)  # a booking that waited, made by nobody
+    offered = expire_and_promote(raised, LATER)  # a booking that waited, made by nobody
     yield confirm(offered, ask(offered.bookings[-1].id), LATER)[1]
 
 
 @pytest.mark.parametrize("outcome", granted(), ids=lambda outcome: type(outcome).__name__)
 async def test_what_was_granted_is_told_again_exactly(database: Database, outcome: Any) -> None:
-    answer = KeptAnswer("key", "print", outcome, NOW)
-    await database["answers"].insert_one(answer_document(answer))
-    assert await Answers(database).find("key") == answer
+    answer = IdempotencyRecord("key", "print", outcome, NOW)
+    await database["answers"].insert_one(record_to_document(answer))
+    assert await IdempotencyRecords(database).find("key") == answer
 
 
 def test_nothing_that_can_be_granted_under_a_key_is_left_out() -> None:
@@ -107,22 +107,22 @@ def grown(value: Any) -> Any:
 
 
 async def test_what_a_later_version_keeps_besides_is_left_out(database: Database) -> None:
-    answers = [KeptAnswer(f"key{n}", "print", each, NOW) for n, each in enumerate(granted())]
+    answers = [IdempotencyRecord(f"key{n}", "print", each, NOW) for n, each in enumerate(granted())]
     documents: list[Document] = []
     for answer in answers:
-        document = answer_document(answer)
+        document = record_to_document(answer)
         documents.append({**document, "outcome": grown(document["outcome"]), "more": 1})
     await database["answers"].insert_many(documents)
-    found = Answers(database)
-    assert await asyncio.gather(*(found.find(each.key_id) for each in answers)) == answers
+    found = IdempotencyRecords(database)
+    assert await asyncio.gather(*(found.find(each.record_id) for each in answers)) == answers
 
 
 async def test_what_an_earlier_version_did_not_keep_has_its_default(database: Database) -> None:
     outcome = granted()[0]
-    document = answer_document(KeptAnswer("key", "print", outcome, NOW))
+    document = record_to_document(IdempotencyRecord("key", "print", outcome, NOW))
     del document["outcome"]["slot"]["offer_minutes"]
     await database["answers"].insert_one(document)
-    found = await Answers(database).find("key")
+    found = await IdempotencyRecords(database).find("key")
     assert found is not None
     assert found.outcome.slot == replace(outcome.slot, offer_minutes=None)
 
@@ -132,50 +132,52 @@ async def test_an_answer_is_kept_for_a_day_at_least_and_not_for_ever(database: D
     (forgets,) = [index for index in indexes if "expireAfterSeconds" in index]
     assert list(forgets["key"]) == ["at"]
     assert 24 * 3600 <= forgets["expireAfterSeconds"] <= 7 * 24 * 3600
-    await database["answers"].insert_one(answer_document(KeptAnswer("key", "print", None, NOW)))
+    await database["answers"].insert_one(
+        record_to_document(IdempotencyRecord("key", "print", None, NOW))
+    )
     kept = await database["answers"].find_one()
     assert kept is not None
     assert kept["at"] == NOW  # a date, which alone the index forgets by
 
 
 async def test_a_key_that_nobody_sent_has_no_answer(database: Database) -> None:
-    assert await Answers(database).find("key") is None
+    assert await IdempotencyRecords(database).find("key") is None
 
 
-async def decided(database: Database) -> tuple[SlotId, Change]:
+async def decided(database: Database) -> tuple[SlotId, SlotChange]:
     """A booking to be written to a new slot."""
     before = slot(id=new_slot_id())
-    await keep(database, before)
+    await insert_new_slots(database, before)
     after, _ = book(before, party(ADA), NOW)
-    return before.id, Change(before, written(before, after, NOW))
+    return before.id, SlotChange(before, next_version(before, after, NOW))
 
 
-async def taken(slots: Slots, slot_id: SlotId) -> int:
+async def taken(slots: SlotRepository, slot_id: SlotId) -> int:
     """The places that were given."""
-    found: Slot | None = await slots.look_at_roster(slot_id)
+    found: Slot | None = await slots.find_with_roster(slot_id)
     assert found is not None
-    return found.taken
+    return found.booked_count
 
 
 async def test_a_key_that_was_answered_meanwhile_lets_nothing_be_written(
     database: Database,
 ) -> None:
-    slots = Slots(database)
-    writes = Writes(database)
-    first = KeptAnswer("key", "print", None, NOW)
+    slots = SlotRepository(database)
+    writes = SlotWriter(database)
+    first = IdempotencyRecord("key", "print", None, NOW)
     (one, change), (other, again) = await decided(database), await decided(database)
-    assert await writes.commit(Changes((change,), (first,)))
-    assert not await writes.commit(Changes((again,), (replace(first, fingerprint="other"),)))
+    assert await writes.commit(ChangeSet((change,), (first,)))
+    assert not await writes.commit(ChangeSet((again,), (replace(first, request_hash="other"),)))
     assert (await taken(slots, one), await taken(slots, other)) == (1, 0)
-    assert await Answers(database).find("key") == first
+    assert await IdempotencyRecords(database).find("key") == first
 
 
 async def test_of_two_who_send_one_key_at_once_one_is_written(database: Database) -> None:
-    slots = Slots(database)
-    writes = Writes(database)
-    answers = (KeptAnswer("key", "print", None, NOW),)
+    slots = SlotRepository(database)
+    writes = SlotWriter(database)
+    answers = (IdempotencyRecord("key", "print", None, NOW),)
     (one, change), (other, again) = await decided(database), await decided(database)
-    both = (writes.commit(Changes((each,), answers)) for each in (change, again))
+    both = (writes.commit(ChangeSet((each,), answers)) for each in (change, again))
     made = await asyncio.gather(*both)
     assert sorted(made) == [False, True]
     assert [await taken(slots, one), await taken(slots, other)] == [int(each) for each in made]

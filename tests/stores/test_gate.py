@@ -10,27 +10,27 @@ from typing import Any
 import httpx
 import pytest
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.desk.desk import utc_now
 from slotlock.domain.listing import SlotFilter, SlotOrder
 from slotlock.stores import gate, mongo
-from slotlock.stores.gate import Gate, GateTimeoutError
+from slotlock.stores.gate import ConcurrencyLimiter, MongoOverloadedError
 from slotlock.stores.ids import new_slot_id
 from slotlock.stores.mongo import Database
-from slotlock.stores.sessions import Sessions
-from slotlock.stores.slots import Slots
-from slotlock.stores.waiting_groups import WaitingGroups
+from slotlock.stores.sessions import SessionRepository
+from slotlock.stores.slots import SlotRepository
+from slotlock.stores.waiting_groups import WaitlistGroupSync
 from tests.domain.test_booking import slot
-from tests.support.client import Client
-from tests.support.kept import keep
-from tests.support.offices import until
+from tests.support.client import GraphQLTestClient
+from tests.support.kept import insert_new_slots
+from tests.support.offices import eventually
 from tests.support.processes import AppProcess, database_url
 
 LEAVERS = 3_000
 
 
 @pytest.fixture
-async def database(servers: Servers) -> AsyncIterator[Database]:
+async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     """A database of the tests' own."""
     client, opened = mongo.connect(database_url(servers, "gate"))
     try:
@@ -40,21 +40,21 @@ async def database(servers: Servers) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def slots(database: Database) -> Slots:
+def slots(database: Database) -> SlotRepository:
     """A store of slots."""
-    return Slots(database)
+    return SlotRepository(database)
 
 
 async def test_mongodb_is_there_for_others_after_thousands_left_in_the_middle(
-    slots: Slots, database: Database
+    slots: SlotRepository, database: Database
 ) -> None:
-    await slots.prepare()
+    await slots.create_indexes()
     new, chance = slot(5, id=new_slot_id()), random.Random(7)
-    await keep(database, new)
+    await insert_new_slots(database, new)
 
     def ask(number: int) -> asyncio.Task[object]:
         if number % 3:
-            return asyncio.create_task(slots.look_at_roster(new.id))
+            return asyncio.create_task(slots.find_with_roster(new.id))
         return asyncio.create_task(
             slots.page(SlotFilter(), SlotOrder.START_ASC, 100, None, utc_now())
         )
@@ -67,13 +67,13 @@ async def test_mongodb_is_there_for_others_after_thousands_left_in_the_middle(
             task.cancel()
         await asyncio.gather(*leaving, return_exceptions=True)
     async with asyncio.timeout(20):
-        stayed = await asyncio.gather(*(slots.look_at_roster(new.id) for _ in range(50)))
+        stayed = await asyncio.gather(*(slots.find_with_roster(new.id) for _ in range(50)))
     assert [one and one.id for one in stayed] == [new.id] * 50
 
 
-async def test_no_more_are_let_in_than_the_gate_is_wide(slots: Slots) -> None:
+async def test_no_more_are_let_in_than_the_gate_is_wide(slots: SlotRepository) -> None:
     inside = most = 0
-    narrow = Gate(3)
+    narrow = ConcurrencyLimiter(3)
 
     async def operation() -> None:
         nonlocal inside, most
@@ -82,7 +82,7 @@ async def test_no_more_are_let_in_than_the_gate_is_wide(slots: Slots) -> None:
         await asyncio.sleep(0)
         inside -= 1
 
-    await asyncio.gather(*(narrow.carry(operation) for _ in range(50)))
+    await asyncio.gather(*(narrow.run(operation) for _ in range(50)))
     assert most == 3
 
 
@@ -90,14 +90,14 @@ async def test_whoever_would_wait_too_long_is_told_so_and_the_gate_stays_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(gate, "LONGEST_WAIT_S", 0.01)
-    narrow, done = Gate(1), asyncio.Event()
-    first = asyncio.create_task(narrow.carry(done.wait))
+    narrow, done = ConcurrencyLimiter(1), asyncio.Event()
+    first = asyncio.create_task(narrow.run(done.wait))
     await asyncio.sleep(0)
-    with pytest.raises(GateTimeoutError):
-        await narrow.carry(done.wait)
+    with pytest.raises(MongoOverloadedError):
+        await narrow.run(done.wait)
     done.set()
     assert await first
-    assert await narrow.carry(done.wait)
+    assert await narrow.run(done.wait)
 
 
 # In how many rounds of the loop a question is sent, and more.
@@ -122,10 +122,10 @@ async def ended_when_cancelled(ask: Callable[[], Coroutine[Any, Any, object]]) -
 async def test_what_asks_in_the_background_ends_whenever_it_is_cancelled(
     database: Database, whose: str
 ) -> None:
-    groups, sessions = WaitingGroups(database), Sessions(database)
+    groups, sessions = WaitlistGroupSync(database), SessionRepository(database)
     asks: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
-        "sweeper": lambda: groups.finish(utc_now(), utc_now()),
-        "streams": lambda: sessions.roles_in(["nobody's"]),
+        "sweeper": lambda: groups.sync_pending(utc_now(), utc_now()),
+        "streams": lambda: sessions.find_roles(["nobody's"]),
     }
     await asks[whose]()  # from now on there is a connection
     told = await ended_when_cancelled(asks[whose])
@@ -139,13 +139,15 @@ async def test_what_asks_in_the_background_ends_whenever_it_is_cancelled(
 async def test_control_without_the_gate_a_cancel_is_lost_while_a_question_is_sent(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def let_in(self: Gate, operation: Callable[[], Awaitable[object]]) -> object:
+    async def let_in(
+        self: ConcurrencyLimiter, operation: Callable[[], Awaitable[object]]
+    ) -> object:
         return await operation()
 
-    monkeypatch.setattr(Gate, "carry", let_in)
-    groups = WaitingGroups(database)
-    await groups.finish(utc_now(), utc_now())
-    told = await ended_when_cancelled(lambda: groups.finish(utc_now(), utc_now()))
+    monkeypatch.setattr(ConcurrencyLimiter, "carry", let_in)
+    groups = WaitlistGroupSync(database)
+    await groups.sync_pending(utc_now(), utc_now())
+    told = await ended_when_cancelled(lambda: groups.sync_pending(utc_now(), utc_now()))
     gc.collect()
     assert not all(told) or sys.version_info >= (3, 12)  # where `asyncio.wait_for` loses none
 
@@ -172,7 +174,7 @@ async def test_event_streams_dropped_at_any_moment_leave_the_app_as_it_was(
 
     async def answers() -> bool:
         # Busy with what was under way, it may first say that MongoDB is not keeping up.
-        answer = await Client(http, app.url).send("{ slots(first: 1) { nodes { id } } }")
+        answer = await GraphQLTestClient(http, app.url).send("{ slots(first: 1) { nodes { id } } }")
         return bool(answer["data"])
 
-    await until(answers, "the app answers as before")
+    await eventually(answers, "the app answers as before")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pymongo.errors import PyMongoError
 
-from slotlock.api.binaries import MONGOD, find
+from slotlock.api.binaries import MONGOD, find_binary
 from slotlock.stores import mongo
-from slotlock.stores.mongo import is_away
-from tests.support.offices import until
+from slotlock.stores.mongo import is_unavailable
+from tests.support.offices import eventually
 from tests.support.processes import free_port
 
 
@@ -18,7 +18,13 @@ from tests.support.processes import free_port
 def starting(tmp_path: Path) -> Iterator[str]:
     """A mongod that is up and not yet the member of a replica set that it will be."""
     port = free_port()
-    command = [find(MONGOD, None), MONGOD.place[0], str(tmp_path), "--port", str(port)]
+    command = [
+        find_binary(MONGOD, None),
+        MONGOD.data_dir_option[0],
+        str(tmp_path),
+        "--port",
+        str(port),
+    ]
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen([*command, *MONGOD.options], stdout=log, stderr=log)
     yield f"mongodb://127.0.0.1:{port}/?directConnection=true"
@@ -40,6 +46,6 @@ async def test_a_server_that_knows_no_sessions_yet_is_away(starting: str) -> Non
             said.append(error)
         return any("Sessions" in str(error) for error in said)
 
-    await until(answers, "a server that is up")
+    await eventually(answers, "a server that is up")
     await client.close()
-    assert all(is_away(error) for error in said), said
+    assert all(is_unavailable(error) for error in said), said

@@ -8,17 +8,17 @@ import pytest
 from pymongo import AsyncMongoClient
 from pymongo.errors import OperationFailure
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.desk.desk import utc_now
-from slotlock.domain.audit import Happening
-from slotlock.domain.notes import Note, campaign_note, slot_note
+from slotlock.domain.audit import AuditAction
+from slotlock.domain.notes import AuditNote, note_campaign_change, note_slot_change
 from slotlock.domain.people import Role, UserId
-from slotlock.stores.campaigns import Campaigns
+from slotlock.stores.campaigns import CampaignRepository
 from slotlock.stores.ids import new_slot_id
 from slotlock.stores.mongo import Database, Document
-from slotlock.stores.slots import Slots
-from slotlock.stores.users import Users
-from slotlock.stores.writes import Changes, Writes
+from slotlock.stores.slots import SlotRepository
+from slotlock.stores.users import UserRepository
+from slotlock.stores.writes import ChangeSet, SlotWriter
 from tests.domain.test_booking import slot
 from tests.stores.test_report_plans import campaign_for
 from tests.support.processes import database_url
@@ -27,7 +27,7 @@ BOSS = UserId("b" * 24)
 
 
 @pytest.fixture
-async def database(servers: Servers) -> AsyncIterator[Database]:
+async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     """A database that keeps no notes: each is refused."""
     name = f"notes_{new_slot_id()}"
     client: AsyncMongoClient[Document] = AsyncMongoClient(
@@ -35,8 +35,8 @@ async def database(servers: Servers) -> AsyncIterator[Database]:
     )
     try:
         empty = client.get_default_database()
-        for store in (Slots(empty), Campaigns(empty), Users(empty)):
-            await store.prepare()
+        for store in (SlotRepository(empty), CampaignRepository(empty), UserRepository(empty)):
+            await store.create_indexes()
         refusal = {"never": {"$exists": True}}
         await empty.command("collMod", "notes", validator=refusal)
         yield empty
@@ -47,10 +47,10 @@ async def database(servers: Servers) -> AsyncIterator[Database]:
 
 async def test_a_slot_is_not_created_without_its_note(database: Database) -> None:
     new = replace(slot(), id=new_slot_id())
-    note = slot_note(None, new, BOSS)
+    note = note_slot_change(None, new, BOSS)
     assert note is not None
     with pytest.raises(OperationFailure):
-        await Writes(database).commit(Changes((), new=(new,), notes=(note,)))
+        await SlotWriter(database).commit(ChangeSet((), new_slots=(new,), audit_notes=(note,)))
     assert await database["slots"].count_documents({}) == 0
 
 
@@ -60,35 +60,35 @@ async def test_a_campaign_is_not_changed_without_its_note(database: Database) ->
     after = replace(before, terms=replace(before.terms, version=2, closes_at=later))
     now = utc_now()
     with pytest.raises(OperationFailure):
-        await Campaigns(database).change(
-            before, after, now, campaign_note(before, after, BOSS, now)
+        await CampaignRepository(database).update(
+            before, after, now, note_campaign_change(before, after, BOSS, now)
         )
-    assert await Campaigns(database).find(before.id) == before
+    assert await CampaignRepository(database).find(before.id) == before
 
 
 async def test_a_person_is_not_changed_without_the_note(database: Database) -> None:
-    users, now = Users(database), utc_now()
-    ada = await users.add("Ada", "ada@slotlock.test", Role.MEMBER, "hash", now)
+    users, now = UserRepository(database), utc_now()
+    ada = await users.insert("Ada", "ada@slotlock.test", Role.MEMBER, "hash", now)
     assert ada is not None
     for change in (
         users.set_groups(ada.id, ["5a"], BOSS, now),
         users.set_role(ada.email, Role.ADMIN, None, now),
         users.bans.ban(ada, BOSS, "Loud", now),
-        users.add("Ben", "ben@slotlock.test", Role.ORGANIZER, "hash", now),
+        users.insert("Ben", "ben@slotlock.test", Role.ORGANIZER, "hash", now),
     ):
         with pytest.raises(OperationFailure):
             await change
-    assert [user async for user in users.all()] == [ada]
+    assert [user async for user in users.find_all()] == [ada]
 
 
 async def test_nobody_is_invited_without_the_note(database: Database) -> None:
-    users, now = Users(database), utc_now()
+    users, now = UserRepository(database), utc_now()
     await database["users"].insert_one(
         {"name": "Ada", "email": "ada@slotlock.test", "role": "member", "createdAt": now}
         | {"words": [], "withoutPassword": True}
     )
-    (ada,) = await users.invitations.invitable(None, list(Role), 10, None)
-    note = Note(now, BOSS, Happening.PEOPLE_INVITED, ())
+    (ada,) = await users.invitations.find_invitable(None, list(Role), 10, None)
+    note = AuditNote(now, BOSS, AuditAction.PEOPLE_INVITED, ())
     with pytest.raises(OperationFailure):
-        await users.invitations.keep({ada.id: "hash"}, list(Role), now + timedelta(days=1), note)
+        await users.invitations.save({ada.id: "hash"}, list(Role), now + timedelta(days=1), note)
     assert await users.invitations.find("hash", now) is None

@@ -5,34 +5,34 @@ from dataclasses import replace
 from datetime import timedelta
 
 from slotlock.desk.desk import utc_now
-from slotlock.domain.campaigns import CampaignKept
+from slotlock.domain.campaigns import CampaignSaved
 from slotlock.domain.campaigns import create as create_campaign
 from slotlock.domain.people import Role
 from slotlock.domain.slots import Slot
-from slotlock.stores.campaigns import Campaigns
+from slotlock.stores.campaigns import CampaignRepository
 from slotlock.stores.ids import new_campaign_id, new_slot_id
 from slotlock.stores.mongo import Database
-from slotlock.stores.rosters import rosters_now
-from slotlock.stores.slots import Slots
-from slotlock.stores.users import Users
+from slotlock.stores.rosters import open_roster_snapshot
+from slotlock.stores.slots import SlotRepository
+from slotlock.stores.users import UserRepository
 from tests.domain.test_booking import slot
 from tests.domain.test_campaigns import terms
-from tests.support.every_query import ADA, keep_slots
-from tests.support.kept import keep
-from tests.support.plans import Heard, overheard, plan_of
+from tests.support.every_query import ADA, insert_slots
+from tests.support.kept import insert_new_slots
+from tests.support.plans import CommandRecorder, overheard, plan_stages
 
 __all__ = ["overheard"]
 
 
 async def campaign_slots(database: Database) -> list[Slot]:
     """Slots of a campaign among others."""
-    campaigns = Campaigns(database)
-    await keep_slots(database)
-    await campaigns.prepare()
+    campaigns = CampaignRepository(database)
+    await insert_slots(database)
+    await campaigns.create_indexes()
     kept = create_campaign("A campaign", replace(terms(), campaign_id=new_campaign_id()))
-    assert isinstance(kept, CampaignKept)
+    assert isinstance(kept, CampaignSaved)
     made = [slot(id=new_slot_id(), terms=kept.campaign.terms) for _ in range(20)]
-    await keep(database, *made)
+    await insert_new_slots(database, *made)
     return made
 
 
@@ -40,32 +40,36 @@ async def use_rosters(database: Database, made: Slot) -> None:
     """Every way in which rosters are read."""
     assert made.terms is not None
     for of, campaign, count in ((made.terms.campaign_id, True, 20), (made.id, False, 1)):
-        async with rosters_now(database, of, campaign=campaign) as rosters:
+        async with open_roster_snapshot(database, of, is_campaign=campaign) as rosters:
             assert await rosters.count() == count
             assert sum([len(page.slots) async for page in rosters.pages()]) == count
 
 
 async def use_calendars(database: Database, made: Slot) -> None:
     """Every way in which calendars and their addresses are read and written."""
-    calendars, users, now = Slots(database).calendars, Users(database), utc_now()
+    calendars, users, now = (
+        SlotRepository(database).calendar_queries,
+        UserRepository(database),
+        utc_now(),
+    )
     assert made.terms is not None
-    await users.prepare()
+    await users.create_indexes()
     for after in (None, made):
-        await calendars.of_person(ADA, now - timedelta(days=366), now, after)
+        await calendars.find_by_user(ADA, now - timedelta(days=366), now, after)
         for campaign_id in (None, made.terms.campaign_id):
-            await calendars.to_come(campaign_id, now, after)
-            await calendars.over(campaign_id, now - timedelta(days=30), now, after)
+            await calendars.find_upcoming(campaign_id, now, after)
+            await calendars.find_past(campaign_id, now - timedelta(days=30), now, after)
     hash_ = secrets.token_hex()
-    user = await users.add("Ada", f"{hash_}@slotlock.test", Role.MEMBER, "hash", now)
+    user = await users.insert("Ada", f"{hash_}@slotlock.test", Role.MEMBER, "hash", now)
     assert user is not None
-    await users.calendars.keep(user.id, hash_, now)
-    assert await users.calendars.created_at(user.id) == now
-    assert await users.calendars.find(hash_) == user
-    assert await users.calendars.remove(user.id)
+    await users.calendar_tokens.save(user.id, hash_, now)
+    assert await users.calendar_tokens.find_created_at(user.id) == now
+    assert await users.calendar_tokens.find_user(hash_) == user
+    assert await users.calendar_tokens.delete(user.id)
 
 
 async def test_nothing_that_goes_out_is_found_by_a_scan(
-    overheard: tuple[Database, Heard],
+    overheard: tuple[Database, CommandRecorder],
 ) -> None:
     database, heard = overheard
     made = (await campaign_slots(database))[0]
@@ -74,6 +78,6 @@ async def test_nothing_that_goes_out_is_found_by_a_scan(
     await use_calendars(database, made)
     assert len(heard.commands) > 15
     for command in heard.commands:
-        plan = await plan_of(database, command)
+        plan = await plan_stages(database, command)
         one = command.get("filter", {}).get("_id") is not None  # which is in order anyway
         assert not ({"COLLSCAN"} if one else {"COLLSCAN", "SORT"}) & plan, (command, plan)

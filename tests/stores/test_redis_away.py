@@ -10,38 +10,45 @@ from slotlock.domain.bookings import SlotId
 from slotlock.stores.ids import new_slot_id
 from slotlock.stores.lock_scripts import keys
 from slotlock.stores.locks import Locks
-from tests.support.fleets import behind_sentinel
-from tests.support.offices import held, in_line, lock_of, office, stand, until
-from tests.support.servers import OwnServer, own_server
+from tests.support.fleets import sentinel_topology
+from tests.support.offices import (
+    acquire_lease,
+    eventually,
+    open_lock_node,
+    start_waiter,
+    stored_lock,
+    waiter_count,
+)
+from tests.support.servers import RestartableServer, restartable_server
 
 
 @pytest.fixture
-def valkey(tmp_path: Path) -> Iterator[OwnServer]:
+def valkey(tmp_path: Path) -> Iterator[RestartableServer]:
     """A server to harm."""
-    with own_server(tmp_path / "valkey", "valkey") as server:
+    with restartable_server(tmp_path / "valkey", "valkey") as server:
         yield server
 
 
 @pytest.fixture
-async def locks(valkey: OwnServer) -> AsyncIterator[Locks]:
+async def locks(valkey: RestartableServer) -> AsyncIterator[Locks]:
     """An office at it."""
-    async with office(valkey.url) as opened:
+    async with open_lock_node(valkey.url) as opened:
         yield opened
 
 
-async def away(locks: Locks, valkey: OwnServer) -> None:
+async def away(locks: Locks, valkey: RestartableServer) -> None:
     """Let Redis die, and be noticed."""
     valkey.kill()
-    assert not await locks.line.check()
+    assert not await locks.pipeline.check()
 
 
 async def back(locks: Locks) -> None:
     """Wait until the line is in use again."""
 
     async def is_back() -> bool:
-        return not locks.line.away
+        return not locks.pipeline.is_unavailable
 
-    await until(is_back, "Redis is in use again")
+    await eventually(is_back, "Redis is in use again")
 
 
 async def serve_all(locks: Locks, people: list[asyncio.Task[int]]) -> list[int]:
@@ -51,19 +58,19 @@ async def serve_all(locks: Locks, people: list[asyncio.Task[int]]) -> list[int]:
 
 async def serve(locks: Locks, slot_id: SlotId, n: int) -> int:
     """Wait for a turn that only this process knows, and pass it on."""
-    lease = await held(locks, slot_id, wait_s=20)
-    assert lease.token is None
+    lease = await acquire_lease(locks, slot_id, wait_s=20)
+    assert lease.owner_token is None
     await locks.release(lease)
     return n
 
 
 async def test_without_redis_a_lease_is_this_process_own_and_those_who_wait_are_served_in_order(
-    locks: Locks, valkey: OwnServer
+    locks: Locks, valkey: RestartableServer
 ) -> None:
     slot_id = new_slot_id()
     await away(locks, valkey)
-    lease = await held(locks, slot_id)
-    assert lease.token is None
+    lease = await acquire_lease(locks, slot_id)
+    assert lease.owner_token is None
     assert await locks.acquire(slot_id) is None
     assert await locks.acquire(slot_id, wait_s=0.01) is None
     people = [asyncio.create_task(serve(locks, slot_id, n)) for n in range(10)]
@@ -72,43 +79,43 @@ async def test_without_redis_a_lease_is_this_process_own_and_those_who_wait_are_
     await locks.release(lease)
     del people[3]
     assert await serve_all(locks, people) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
-    assert (await held(locks, slot_id)).fence > lease.fence
+    assert (await acquire_lease(locks, slot_id)).fencing_token > lease.fencing_token
 
 
 async def test_those_in_line_are_served_in_their_order_when_redis_goes_away(
-    locks: Locks, valkey: OwnServer
+    locks: Locks, valkey: RestartableServer
 ) -> None:
     slot_id = new_slot_id()
-    await held(locks, slot_id)
+    await acquire_lease(locks, slot_id)
     people = []
     for n in range(5):
         people.append(asyncio.create_task(serve(locks, slot_id, n)))
         await asyncio.sleep(0)
-    while await in_line(locks, slot_id) < len(people):
+    while await waiter_count(locks, slot_id) < len(people):
         await asyncio.sleep(0.005)
     await away(locks, valkey)
     assert await serve_all(locks, people) == list(range(5))
 
 
 async def test_a_lease_on_several_slots_is_rolled_back_without_redis_too(
-    locks: Locks, valkey: OwnServer
+    locks: Locks, valkey: RestartableServer
 ) -> None:
     first, second = new_slot_id(), new_slot_id()
     await away(locks, valkey)
-    lease = await held(locks, second)
+    lease = await acquire_lease(locks, second)
     assert await locks.acquire(first, second) is None
     assert await locks.acquire(first, second, wait_s=0.01) is None
-    await locks.release(await held(locks, first))
+    await locks.release(await acquire_lease(locks, first))
     await locks.release(lease)
-    assert (await held(locks, first, second)).slot_ids == (first, second)
+    assert (await acquire_lease(locks, first, second)).slot_ids == (first, second)
 
 
 async def test_what_could_not_be_released_is_released_when_a_hung_redis_goes_on(
-    locks: Locks, valkey: OwnServer
+    locks: Locks, valkey: RestartableServer
 ) -> None:
-    held_ones = [await held(locks, new_slot_id()) for _ in range(5)]
+    held_ones = [await acquire_lease(locks, new_slot_id()) for _ in range(5)]
     waits_for = held_ones[-1].slot_ids[0]
-    waiter = await stand(locks, waits_for)
+    waiter = await start_waiter(locks, waits_for)
     valkey.pause()
     waiter.cancel()
     for lease in held_ones[:-1]:
@@ -118,17 +125,17 @@ async def test_what_could_not_be_released_is_released_when_a_hung_redis_goes_on(
     for lease in held_ones[:-1]:
 
         async def free(slot_id: SlotId = lease.slot_ids[0]) -> bool:
-            return await lock_of(locks, slot_id) is None
+            return await stored_lock(locks, slot_id) is None
 
-        await until(free, "what was owed is released")
-    assert await in_line(locks, waits_for) == 0
+        await eventually(free, "what was owed is released")
+    assert await waiter_count(locks, waits_for) == 0
 
 
 async def test_who_holds_a_lease_longer_than_redis_would_keep_it_is_told(
-    valkey: OwnServer,
+    valkey: RestartableServer,
 ) -> None:
-    async with office(valkey.url, ttl_ms=300) as locks:
-        lease = await held(locks, new_slot_id())
+    async with open_lock_node(valkey.url, ttl_ms=300) as locks:
+        lease = await acquire_lease(locks, new_slot_id())
         valkey.kill()
         await asyncio.wait_for(lease.lost.wait(), 10)
 
@@ -136,21 +143,23 @@ async def test_who_holds_a_lease_longer_than_redis_would_keep_it_is_told(
 async def test_the_lock_goes_on_by_itself_when_sentinel_names_another_master(
     tmp_path: Path,
 ) -> None:
-    with behind_sentinel(tmp_path, replicas=1) as fleet:
-        async with office(fleet.url) as one, office(fleet.url) as other:
+    with sentinel_topology(tmp_path, replicas=1) as fleet:
+        async with open_lock_node(fleet.url) as one, open_lock_node(fleet.url) as other:
             slot_id = new_slot_id()
-            first = await held(one, slot_id)
+            first = await acquire_lease(one, slot_id)
             await one.release(first)
             fleet.nodes[0].process.kill()
-            assert not await one.line.check()
-            assert not await other.line.check()
+            assert not await one.pipeline.check()
+            assert not await other.pipeline.check()
             await back(one)
             await back(other)
-            lease = await held(one, slot_id)
-            assert lease.token is not None
-            assert lease.fence > first.fence
-            assert b"master" in fleet.nodes[1].ask("ROLE").encode()
-            assert fleet.nodes[1].ask(f"GET {keys(slot_id)[0]}").startswith(lease.token)
-            turn = await stand(other, slot_id)
+            lease = await acquire_lease(one, slot_id)
+            assert lease.owner_token is not None
+            assert lease.fencing_token > first.fencing_token
+            assert b"master" in fleet.nodes[1].run_command("ROLE").encode()
+            assert (
+                fleet.nodes[1].run_command(f"GET {keys(slot_id)[0]}").startswith(lease.owner_token)
+            )
+            turn = await start_waiter(other, slot_id)
             await one.release(lease)
             assert await asyncio.wait_for(turn, 10)

@@ -7,39 +7,39 @@ from datetime import datetime, timedelta
 import pytest
 from pymongo import AsyncMongoClient
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.desk.desk import utc_now
 from slotlock.domain import campaigns as rules
-from slotlock.domain.audit import AuditFilter, AuditPosition, Happening
+from slotlock.domain.audit import AuditAction, AuditFilter, AuditPosition
 from slotlock.domain.campaigns import Campaign
-from slotlock.domain.figures import Interval, Span, span
-from slotlock.domain.terms import Terms
-from slotlock.stores.campaigns import Campaigns
+from slotlock.domain.figures import Interval, TimeWindow, to_time_window
+from slotlock.domain.terms import CampaignTerms
+from slotlock.stores.campaigns import CampaignRepository
 from slotlock.stores.ids import new_campaign_id, new_slot_id
 from slotlock.stores.mongo import Database, Document
-from slotlock.stores.slots import Slots
-from slotlock.stores.users import Users
+from slotlock.stores.slots import SlotRepository
+from slotlock.stores.users import UserRepository
 from tests.domain.test_booking import slot
-from tests.support.every_query import ADA, BEN, keep_slots
-from tests.support.kept import keep
-from tests.support.plans import Heard, plan_of
+from tests.support.every_query import ADA, BEN, insert_slots
+from tests.support.kept import insert_new_slots
+from tests.support.plans import CommandRecorder, plan_stages
 from tests.support.processes import database_url
 
 ELIGIBLE: tuple[tuple[tuple[str, ...], ...], ...] = ((), (("5a", "5b"),), (("5a",), ("choir",)))
 
 
 @pytest.fixture
-async def overheard(servers: Servers) -> AsyncIterator[tuple[Database, Heard]]:
+async def overheard(servers: EmbeddedServers) -> AsyncIterator[tuple[Database, CommandRecorder]]:
     """A database with slots in it, whose commands are heard."""
-    heard = Heard()
+    heard = CommandRecorder()
     client: AsyncMongoClient[Document] = AsyncMongoClient(
         database_url(servers, "report_plans"), tz_aware=True, w="majority", event_listeners=[heard]
     )
     try:
         database = client.get_default_database()
-        await Campaigns(database).prepare()
-        await Users(database).prepare()
-        await keep_slots(database)
+        await CampaignRepository(database).create_indexes()
+        await UserRepository(database).create_indexes()
+        await insert_slots(database)
         heard.commands.clear()
         yield database, heard
     finally:
@@ -50,20 +50,20 @@ async def campaign_for(database: Database, eligible: tuple[tuple[str, ...], ...]
     """A campaign for people of these groups, with a slot."""
     now = utc_now()
     opens, closes = now - timedelta(hours=3), now + timedelta(hours=3)
-    terms = Terms(new_campaign_id(), 1, True, opens, closes, eligible)
+    terms = CampaignTerms(new_campaign_id(), 1, True, opens, closes, eligible)
     outcome = rules.create("Project week", terms)
-    assert isinstance(outcome, rules.CampaignKept)
-    await Campaigns(database).add(outcome.campaign, now)
-    await keep(database, replace(slot(), id=new_slot_id(), terms=terms))
+    assert isinstance(outcome, rules.CampaignSaved)
+    await CampaignRepository(database).insert(outcome.campaign, now)
+    await insert_new_slots(database, replace(slot(), id=new_slot_id(), terms=terms))
     return outcome.campaign
 
 
-async def assert_none_scans(database: Database, heard: Heard) -> None:
+async def assert_none_scans(database: Database, heard: CommandRecorder) -> None:
     """Each command that was heard finds what it reads by an index."""
     commands = list(heard.commands)
     assert commands
     for command in commands:
-        plan = await plan_of(database, command)
+        plan = await plan_stages(database, command)
         # Notes come in order from their indexes, however many there are.
         assert command.get("find") != "notes" or "SORT" not in plan, (command, plan)
         assert "IXSCAN" in plan or "IDHACK" in plan or "EOF" in plan, (command, plan)
@@ -72,13 +72,13 @@ async def assert_none_scans(database: Database, heard: Heard) -> None:
 
 @pytest.mark.parametrize("eligible", ELIGIBLE)
 async def test_figures_are_read_by_indexes(
-    overheard: tuple[Database, Heard], eligible: tuple[tuple[str, ...], ...]
+    overheard: tuple[Database, CommandRecorder], eligible: tuple[tuple[str, ...], ...]
 ) -> None:
     database, heard = overheard
     campaign, now = await campaign_for(database, eligible), utc_now()
-    asked = span(Interval.HOUR, None, None, campaign.terms.opens_at, now)
-    assert isinstance(asked, Span)
-    await Campaigns(database).figures.of(campaign, asked, now)
+    asked = to_time_window(Interval.HOUR, None, None, campaign.terms.opens_at, now)
+    assert isinstance(asked, TimeWindow)
+    await CampaignRepository(database).statistics.load(campaign, asked, now)
     await assert_none_scans(database, heard)
 
 
@@ -91,30 +91,34 @@ def filters(campaign: Campaign, now: datetime) -> list[AuditFilter]:
         AuditFilter(user_id=ADA),
         AuditFilter(by=ADA),
         AuditFilter(campaign_id=campaign.id, user_id=ADA, by=BEN),
-        AuditFilter(campaign_id=campaign.id, by_nobody=True, since=now, before=now),
-        AuditFilter(slot_id=slot_id, by=ADA, what=frozenset(Happening)),
+        AuditFilter(campaign_id=campaign.id, system_only=True, since=now, before=now),
+        AuditFilter(slot_id=slot_id, by=ADA, actions=frozenset(AuditAction)),
         AuditFilter(user_id=ADA, since=now),
-        AuditFilter(what=frozenset({Happening.BANNED, Happening.ROLE_SET})),
-        AuditFilter(what=frozenset({Happening.BANNED}), by_nobody=True, since=now, before=now),
+        AuditFilter(actions=frozenset({AuditAction.BANNED, AuditAction.ROLE_SET})),
+        AuditFilter(
+            actions=frozenset({AuditAction.BANNED}), system_only=True, since=now, before=now
+        ),
     ]
 
 
-async def test_the_log_is_read_by_indexes(overheard: tuple[Database, Heard]) -> None:
+async def test_the_log_is_read_by_indexes(overheard: tuple[Database, CommandRecorder]) -> None:
     database, heard = overheard
     campaign, now = await campaign_for(database, ()), utc_now()
     for wanted in filters(campaign, now):
         for after in (None, AuditPosition(now, ADA, 1)):
-            await Slots(database).audit.page(wanted, 10, after, now)
+            await SlotRepository(database).audit_log.page(wanted, 10, after, now)
     await assert_none_scans(database, heard)
 
 
 @pytest.mark.parametrize("eligible", ELIGIBLE)
 @pytest.mark.parametrize("group", [None, "5a"])
 async def test_those_without_a_place_are_found_by_indexes(
-    overheard: tuple[Database, Heard], eligible: tuple[tuple[str, ...], ...], group: str | None
+    overheard: tuple[Database, CommandRecorder],
+    eligible: tuple[tuple[str, ...], ...],
+    group: str | None,
 ) -> None:
     database, heard = overheard
     campaign, now = await campaign_for(database, eligible), utc_now()
     for after in (None, "a@slotlock.test"):
-        await Campaigns(database).unplaced.page(campaign, group, 10, after, now)
+        await CampaignRepository(database).unplaced_users.page(campaign, group, 10, after, now)
     await assert_none_scans(database, heard)

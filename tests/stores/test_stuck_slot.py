@@ -7,26 +7,26 @@ from dataclasses import replace
 import pytest
 from bson import ObjectId
 
-from slotlock.api.embedded import Servers
-from slotlock.domain.booking import Party, book
+from slotlock.api.embedded import EmbeddedServers
+from slotlock.domain.booking import BookingRequest, book
 from slotlock.domain.people import UserId
-from slotlock.domain.settling import written
+from slotlock.domain.settling import next_version
 from slotlock.domain.slots import Slot
 from slotlock.stores import mongo
 from slotlock.stores import writes as writing
-from slotlock.stores.answers import KeptAnswer
+from slotlock.stores.answers import IdempotencyRecord
 from slotlock.stores.ids import new_booking_id, new_slot_id
 from slotlock.stores.mongo import Database
-from slotlock.stores.writes import Change, Changes, Writes
+from slotlock.stores.writes import ChangeSet, SlotChange, SlotWriter
 from tests.domain.test_booking import NOW, slot
-from tests.support.kept import keep
+from tests.support.kept import insert_new_slots
 from tests.support.processes import database_url
 
 ADA = UserId("a" * 24)
 
 
 @pytest.fixture
-async def database(servers: Servers) -> AsyncIterator[Database]:
+async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     """A database of the test's own."""
     client, opened = mongo.connect(database_url(servers, "stuck"))
     try:
@@ -35,16 +35,16 @@ async def database(servers: Servers) -> AsyncIterator[Database]:
         await client.close()
 
 
-def booked(before: Slot) -> Changes:
+def booked(before: Slot) -> ChangeSet:
     """Ada's booking of a slot."""
-    after, _ = book(before, Party(ADA, new_booking_id(), ADA), NOW)
-    return Changes((Change(before, written(before, after, NOW)),))
+    after, _ = book(before, BookingRequest(ADA, new_booking_id(), ADA), NOW)
+    return ChangeSet((SlotChange(before, next_version(before, after, NOW)),))
 
 
 async def test_a_slot_that_cannot_be_written_keeps_no_other_waiting(database: Database) -> None:
-    writes = Writes(database)
+    writes = SlotWriter(database)
     stuck, free = slot(id=new_slot_id()), slot(id=new_slot_id())
-    await keep(database, stuck, free)
+    await insert_new_slots(database, stuck, free)
     async with database.client.start_session() as dead:
         await dead.start_transaction()
         this = {"_id": ObjectId(stuck.id)}
@@ -60,15 +60,15 @@ async def test_who_has_a_transaction_with_a_stuck_slot_is_told_to_try_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "OPERATION_TIMEOUT_MS", 2_000)
-    writes = Writes(database)
+    writes = SlotWriter(database)
     stuck = slot(id=new_slot_id())
-    await keep(database, stuck)
-    answer = KeptAnswer(str(ObjectId()), "a question", "an answer", NOW)
+    await insert_new_slots(database, stuck)
+    answer = IdempotencyRecord(str(ObjectId()), "a question", "an answer", NOW)
     async with database.client.start_session() as dead:
         await dead.start_transaction()
         this = {"_id": ObjectId(stuck.id)}
         await database["slots"].update_one(this, {"$set": {"title": "never"}}, session=dead)
-        changes = replace(booked(stuck), answers=(answer,))
+        changes = replace(booked(stuck), idempotency_records=(answer,))
         assert not await writes.commit(changes)
         await dead.abort_transaction()
     assert await writes.commit(changes)

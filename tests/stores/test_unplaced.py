@@ -7,14 +7,14 @@ import pytest
 from bson import ObjectId
 from pymongo import AsyncMongoClient, monitoring
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.desk.desk import utc_now
 from slotlock.domain.campaigns import Campaign
 from slotlock.stores import unplaced
-from slotlock.stores.campaigns import Campaigns
+from slotlock.stores.campaigns import CampaignRepository
 from slotlock.stores.mongo import Database, Document
-from slotlock.stores.slots import Slots
-from slotlock.stores.users import Users
+from slotlock.stores.slots import SlotRepository
+from slotlock.stores.users import UserRepository
 from tests.stores.test_report_plans import campaign_for
 from tests.support.processes import database_url
 
@@ -40,7 +40,7 @@ class Read(monitoring.CommandListener):
 
 
 @pytest.fixture
-async def crowded(servers: Servers) -> AsyncIterator[tuple[Database, Read, Campaign]]:
+async def crowded(servers: EmbeddedServers) -> AsyncIterator[tuple[Database, Read, Campaign]]:
     """A campaign in which all but three of forty people have a place."""
     read, name = Read(), f"unplaced_{ObjectId()}"
     client: AsyncMongoClient[Document] = AsyncMongoClient(
@@ -48,8 +48,12 @@ async def crowded(servers: Servers) -> AsyncIterator[tuple[Database, Read, Campa
     )
     try:
         database = client.get_default_database()
-        for store in (Slots(database), Campaigns(database), Users(database)):
-            await store.prepare()
+        for store in (
+            SlotRepository(database),
+            CampaignRepository(database),
+            UserRepository(database),
+        ):
+            await store.create_indexes()
         campaign = await campaign_for(database, (("5a",),))
         people = [person(number) for number in range(PEOPLE)]
         await database["users"].insert_many(people)
@@ -78,7 +82,7 @@ async def test_a_page_looks_at_so_many_people_and_tells_how_far_it_came(
     monkeypatch.setattr(unplaced, "AT_ONCE", 5)
     monkeypatch.setattr(unplaced, "MOST_LOOKED_AT", 15)
     database, read, campaign = crowded
-    store, now = Campaigns(database).unplaced, utc_now() + timedelta(seconds=1)
+    store, now = CampaignRepository(database).unplaced_users, utc_now() + timedelta(seconds=1)
     found: list[list[str]] = []
     after, more = None, True
     while more:
@@ -86,7 +90,7 @@ async def test_a_page_looks_at_so_many_people_and_tells_how_far_it_came(
         page = await store.page(campaign, None, 2, after, now)
         assert read.people <= 15
         found.append([each.user.email[:3] for each in page.items])
-        after, more = page.end, page.more
+        after, more = page.searched_until, page.has_more
     # The third page came to the end; the second found nobody, and said that more follow.
     assert found == [["007", "008"], [], ["035"]]
 
@@ -95,9 +99,12 @@ async def test_a_page_that_is_full_ends_at_its_last_person(
     crowded: tuple[Database, Read, Campaign],
 ) -> None:
     database, _, campaign = crowded
-    store = Campaigns(database).unplaced
+    store = CampaignRepository(database).unplaced_users
     page = await store.page(campaign, None, 1, None, utc_now())
-    assert ([each.user.email for each in page.items], page.more) == (["007@slotlock.test"], True)
-    assert page.end == "007@slotlock.test"
-    page = await store.page(campaign, None, 2, page.end, utc_now())
-    assert ([each.user.email[:3] for each in page.items], page.more) == (["008", "035"], False)
+    assert ([each.user.email for each in page.items], page.has_more) == (
+        ["007@slotlock.test"],
+        True,
+    )
+    assert page.searched_until == "007@slotlock.test"
+    page = await store.page(campaign, None, 2, page.searched_until, utc_now())
+    assert ([each.user.email[:3] for each in page.items], page.has_more) == (["008", "035"], False)

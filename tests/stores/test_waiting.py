@@ -7,10 +7,10 @@ import pytest
 
 from slotlock.stores import waiting
 from slotlock.stores.ids import new_slot_id
-from slotlock.stores.lock_scripts import BEAT_S, keys
+from slotlock.stores.lock_scripts import HEARTBEAT_S, keys
 from slotlock.stores.locks import Lease, Locks
-from tests.support.fleets import Fleet
-from tests.support.offices import held, office, stand, until
+from tests.support.fleets import RedisTopology
+from tests.support.offices import acquire_lease, eventually, open_lock_node, start_waiter
 
 Offices = tuple[Locks, Locks]
 CROWD = 50
@@ -24,8 +24,8 @@ only_one = pytest.mark.parametrize("fleet", ["one server"], indirect=True)
 async def served(offices: Offices, count: int) -> list[int]:
     """The order in which those are served who came one after the other, to two offices."""
     slot_id, order = new_slot_id(), list[int]()
-    first = await held(offices[0], slot_id)
-    people = [await stand(offices[n % 2], slot_id) for n in range(count)]
+    first = await acquire_lease(offices[0], slot_id)
+    people = [await start_waiter(offices[n % 2], slot_id) for n in range(count)]
 
     async def serve(n: int) -> None:
         lease = await people[n]
@@ -59,56 +59,56 @@ async def test_who_waits_is_woken_by_the_release_and_has_not_to_ask_again(
     monkeypatch.setattr(waiting, "BEAT_S", 60.0)
     for waiter in offices:
         slot_id = new_slot_id()
-        lease = await held(offices[0], slot_id)
-        turn = await stand(waiter, slot_id)
+        lease = await acquire_lease(offices[0], slot_id)
+        turn = await start_waiter(waiter, slot_id)
         await offices[0].release(lease)
         assert await asyncio.wait_for(turn, 10)
 
 
 @only_one
 async def test_control_who_does_not_hear_is_not_woken(
-    offices: Offices, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+    offices: Offices, fleet: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waiting, "BEAT_S", 60.0)
-    async with office(fleet.url, hears=False) as deaf:
+    async with open_lock_node(fleet.url, subscribe=False) as deaf:
         slot_id = new_slot_id()
-        lease = await held(offices[0], slot_id)
-        turn = await stand(deaf, slot_id, wait_s=BEAT_S)
+        lease = await acquire_lease(offices[0], slot_id)
+        turn = await start_waiter(deaf, slot_id, wait_s=HEARTBEAT_S)
         await offices[0].release(lease)
         assert await turn is None
 
 
-async def test_a_wake_up_that_was_lost_heals(offices: Offices, fleet: Fleet) -> None:
-    async with office(fleet.url, hears=False) as deaf:
+async def test_a_wake_up_that_was_lost_heals(offices: Offices, fleet: RedisTopology) -> None:
+    async with open_lock_node(fleet.url, subscribe=False) as deaf:
         slot_id = new_slot_id()
-        lease = await held(offices[0], slot_id)
-        turn = await stand(deaf, slot_id)
+        lease = await acquire_lease(offices[0], slot_id)
+        turn = await start_waiter(deaf, slot_id)
         await offices[0].release(lease)
         assert await asyncio.wait_for(turn, 10)
 
 
 async def test_what_is_handed_on_is_soon_held_as_long_as_any_lease(offices: Offices) -> None:
     slot_id = new_slot_id()
-    lease = await held(offices[0], slot_id)
-    turn = await stand(offices[1], slot_id)
+    lease = await acquire_lease(offices[0], slot_id)
+    turn = await start_waiter(offices[1], slot_id)
     await offices[0].release(lease)
     later = await turn
     assert later is not None
-    assert later.fence > lease.fence
+    assert later.fencing_token > lease.fencing_token
 
     async def lasts() -> bool:
-        return int(await offices[1].line.send("PTTL", keys(slot_id)[0])) > 5_000
+        return int(await offices[1].pipeline.send("PTTL", keys(slot_id)[0])) > 5_000
 
-    await until(lasts, "the full time to live")
+    await eventually(lasts, "the full time to live")
     assert not later.lost.is_set()
 
 
 async def run_out_before(offices: Offices) -> tuple[Lease | None, Lease | None]:
     """Somebody waits for a lock that runs out; what a newcomer gets, and the one who waited."""
     slot_id = new_slot_id()
-    await held(offices[0], slot_id)
-    turn = await stand(offices[0], slot_id, wait_s=1.0)
-    await offices[0].line.send("DEL", keys(slot_id)[0])
+    await acquire_lease(offices[0], slot_id)
+    turn = await start_waiter(offices[0], slot_id, wait_s=1.0)
+    await offices[0].pipeline.send("DEL", keys(slot_id)[0])
     newcomer = await offices[1].acquire(slot_id)
     return newcomer, await turn
 
@@ -130,15 +130,15 @@ async def test_control_a_newcomer_who_does_not_look_at_the_line_passes_it_by(
 
 
 async def test_a_crowd_in_line_asks_redis_a_few_times_a_turn_and_not_again_and_again(
-    offices: Offices, fleet: Fleet
+    offices: Offices, fleet: RedisTopology
 ) -> None:
     slot_id = new_slot_id()
 
     async def work(office: Locks) -> None:
-        lease = await held(office, slot_id, wait_s=20)
+        lease = await acquire_lease(office, slot_id, wait_s=20)
         await asyncio.sleep(WORK_S)
         await office.release(lease)
 
-    before = fleet.commands()
+    before = fleet.commands_processed()
     await asyncio.gather(*(work(offices[n % 2]) for n in range(CROWD)))
-    assert fleet.commands() - before <= COMMANDS_A_TURN * CROWD
+    assert fleet.commands_processed() - before <= COMMANDS_A_TURN * CROWD

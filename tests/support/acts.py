@@ -7,35 +7,35 @@ from typing import NamedTuple
 # Far enough from today that MongoDB forgets no answer while a test runs.
 MORNING = datetime(2040, 1, 2, 8, tzinfo=UTC)
 
-Answer = tuple[object, ...]
+NormalizedOutcome = tuple[object, ...]
 
 
-class LogEntry(NamedTuple):
+class NormalizedEntry(NamedTuple):
     """One line in the record of a booking."""
 
     at: datetime
     by: str | None
-    deed: str
-    to: str
-    until: datetime | None = None
-    over: tuple[str, ...] = ()
+    action: str
+    status: str
+    held_until: datetime | None = None
+    overridden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Act:
+class PlannedOperation:
     """What somebody asks for. `token` names what may come of it; `booking` names a booking or team.
 
     `number` is a capacity, or a start in minutes from the morning on.
     """
 
-    verb: str
+    kind: str
     token: str
-    by: str
-    organises: bool = False
-    slot: str = ""
-    person: str = ""
+    caller_id: str
+    as_organizer: bool = False
+    slot_id: str = ""
+    user_id: str = ""
     booking: str = ""
-    to: str = ""
+    target_slot_id: str = ""
     claims: tuple[tuple[str, str], ...] = ()
     hold: bool = False
     key: str | None = None
@@ -43,6 +43,14 @@ class Act:
     number: int = 0
 
     @property
-    def asked(self) -> object:
+    def request(self) -> object:
         """What a key that came with it stands for from then on."""
-        return (self.verb, self.slot, self.person, self.booking, self.to, self.claims, self.hold)
+        return (
+            self.kind,
+            self.slot_id,
+            self.user_id,
+            self.booking,
+            self.target_slot_id,
+            self.claims,
+            self.hold,
+        )

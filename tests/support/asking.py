@@ -5,52 +5,67 @@ from datetime import timedelta
 from typing import Any
 
 from slotlock.desk import booked, booking, keeping, sweeping, teams, waitlist
-from slotlock.domain.bookings import Booking, BookingId, SlotId, Waiting
+from slotlock.domain.bookings import Booking, BookingId, SlotId, WaitlistEntry
 from slotlock.domain.people import Caller, UserId
 from slotlock.domain.teams import Team, TeamId
-from tests.support.acts import MORNING, Act, Answer, LogEntry
-from tests.support.desks import House
+from tests.support.acts import MORNING, NormalizedEntry, NormalizedOutcome, PlannedOperation
+from tests.support.desks import ServicePair
 
 
-async def ask(house: House, place: int, act: Act, ids: dict[str, str]) -> Any:
+async def execute_operation(
+    pair: ServicePair, service_index: int, operation: PlannedOperation, ids: dict[str, str]
+) -> Any:
     """What comes of an act at one of the desks. `ids`: those of the tokens so far."""
-    match act.verb:
+    match operation.kind:
         case "sweep":
-            return await sweeping.sweep(house.desks[place])
+            return await sweeping.sweep(pair.services[service_index])
         case "lose_locks":
-            return house.lose_locks()
+            return pair.delete_locks()
         case "flush":
-            return house.redis.flushall()
+            return pair.redis.flushall()
         case "team_create" | "team_invite" | "team_accept" | "team_leave":
-            return await _ask_of_team(house, place, act, ids)
+            return await _execute_on_team(pair, service_index, operation, ids)
         case "edit" | "postpone" | "call_off":
-            return await _ask_to_keep(house, place, act)
+            return await _execute_edit(pair, service_index, operation)
         case "book" | "book_all" | "join" | "leave":
-            return await _ask_for_place(house, place, act)
+            return await _execute_on_slot(pair, service_index, operation)
         case _:
-            return await _ask_of_booking(house, place, act, ids)
+            return await _execute_on_booking(pair, service_index, operation, ids)
 
 
-async def _ask_for_place(house: House, place: int, act: Act) -> Any:
-    desk, slot_id, caller = house.desks[place], SlotId(act.slot), _caller(house, act)
-    wish = booking.Wish(act.hold, act.wait_s, act.key)
-    match act.verb:
+async def _execute_on_slot(
+    pair: ServicePair, service_index: int, operation: PlannedOperation
+) -> Any:
+    desk, slot_id, caller = (
+        pair.services[service_index],
+        SlotId(operation.slot_id),
+        _caller(pair, operation),
+    )
+    wish = booking.BookingOptions(operation.hold, operation.wait_s, operation.key)
+    match operation.kind:
         case "book":
-            return await booking.book(desk, caller, slot_id, UserId(act.person), wish)
+            return await booking.book(desk, caller, slot_id, UserId(operation.user_id), wish)
         case "book_all":
-            claims = [(SlotId(slot), UserId(person)) for slot, person in act.claims]
+            claims = [(SlotId(slot), UserId(person)) for slot, person in operation.claims]
             return await booking.book_all(desk, caller, claims, wish)
         case "join":
-            return await waitlist.join(desk, slot_id, caller.user_id, act.wait_s)
+            return await waitlist.join(desk, slot_id, caller.user_id, operation.wait_s)
         case _:
-            return await waitlist.leave(desk, slot_id, caller.user_id, act.wait_s)
+            return await waitlist.leave(desk, slot_id, caller.user_id, operation.wait_s)
 
 
-async def _ask_of_booking(house: House, place: int, act: Act, ids: dict[str, str]) -> Any:
-    desk, known = house.desks[place], BookingId(ids.get(act.booking, act.booking))
-    caller = _caller(house, act)
-    errand = booked.Errand(SlotId(act.slot), known, caller, act.wait_s, act.key)
-    match act.verb:
+async def _execute_on_booking(
+    pair: ServicePair, service_index: int, operation: PlannedOperation, ids: dict[str, str]
+) -> Any:
+    desk, known = (
+        pair.services[service_index],
+        BookingId(ids.get(operation.booking, operation.booking)),
+    )
+    caller = _caller(pair, operation)
+    errand = booked.BookingActionCommand(
+        SlotId(operation.slot_id), known, caller, operation.wait_s, operation.key
+    )
+    match operation.kind:
         case "confirm":
             return await booked.confirm(desk, errand)
         case "extend":
@@ -58,59 +73,65 @@ async def _ask_of_booking(house: House, place: int, act: Act, ids: dict[str, str
         case "cancel":
             return await booked.cancel(desk, errand)
         case _:
-            return await booked.move(desk, errand, SlotId(act.to))
+            return await booked.move(desk, errand, SlotId(operation.target_slot_id))
 
 
-async def _ask_to_keep(house: House, place: int, act: Act) -> Any:
-    desk, slot_id, me = house.desks[place], SlotId(act.slot), UserId(act.by)
-    if act.verb == "call_off":
-        return await keeping.call_off(desk, slot_id, me)
-    start = MORNING + timedelta(minutes=act.number)
+async def _execute_edit(pair: ServicePair, service_index: int, operation: PlannedOperation) -> Any:
+    desk, slot_id, me = (
+        pair.services[service_index],
+        SlotId(operation.slot_id),
+        UserId(operation.caller_id),
+    )
+    if operation.kind == "call_off":
+        return await keeping.cancel(desk, slot_id, me)
+    start = MORNING + timedelta(minutes=operation.number)
     times = {"start": start, "end": start + timedelta(hours=1)}
-    changes = times if act.verb == "postpone" else {"capacity": act.number}
+    changes = times if operation.kind == "postpone" else {"capacity": operation.number}
     return await keeping.edit(desk, slot_id, changes, me)
 
 
-async def _ask_of_team(house: House, place: int, act: Act, ids: dict[str, str]) -> Any:
-    desk, me = house.desks[place], UserId(act.by)
-    team_id = TeamId(ids.get(act.booking, act.booking))
-    match act.verb:
+async def _execute_on_team(
+    pair: ServicePair, service_index: int, operation: PlannedOperation, ids: dict[str, str]
+) -> Any:
+    desk, me = pair.services[service_index], UserId(operation.caller_id)
+    team_id = TeamId(ids.get(operation.booking, operation.booking))
+    match operation.kind:
         case "team_create":
             return await teams.create(desk, "A team", me)
         case "team_invite":
-            return await teams.invite(desk, team_id, house.emails[act.person], me)
+            return await teams.invite(desk, team_id, pair.emails[operation.user_id], me)
         case "team_accept":
             return await teams.accept(desk, team_id, me)
         case _:
             return await teams.leave(desk, team_id, me)
 
 
-def _caller(house: House, act: Act) -> Caller:
-    return next(person for person in house.people if person.user_id == act.by)
+def _caller(pair: ServicePair, operation: PlannedOperation) -> Caller:
+    return next(person for person in pair.callers if person.user_id == operation.caller_id)
 
 
-def bind(act: Act, outcome: Any, tokens: dict[str, str]) -> None:
+def record_tokens(operation: PlannedOperation, outcome: Any, tokens: dict[str, str]) -> None:
     """Note the ids of what came of an act: `tokens` tells the token of an id."""
     match type(outcome).__name__:
         case "Booked" | "BookingMoved":
-            tokens.setdefault(outcome.booking.id, act.token)
+            tokens.setdefault(outcome.booking.id, operation.token)
         case "WaitlistJoined":
-            tokens.setdefault(outcome.waiting.id, act.token)
+            tokens.setdefault(outcome.waiting.id, operation.token)
         case "AllBooked":
             for place, each in enumerate(outcome.booked):
-                tokens.setdefault(each.booking.id, f"{act.token}.{place}")
-        case "TeamKept" if act.verb == "team_create":
-            tokens[outcome.team.id] = act.token
+                tokens.setdefault(each.booking.id, f"{operation.token}.{place}")
+        case "TeamKept" if operation.kind == "team_create":
+            tokens[outcome.team.id] = operation.token
 
 
-def told(outcome: Any, tokens: dict[str, str], house: House) -> Answer:
+def normalize_outcome(outcome: Any, tokens: dict[str, str], pair: ServicePair) -> NormalizedOutcome:
     """An outcome in tokens. Which booking stands in the way of another is left out."""
-    people = {email: user_id for user_id, email in house.emails.items()}
+    people = {email: user_id for user_id, email in pair.emails.items()}
 
-    def tell(value: Any) -> object:
+    def to_token(value: Any) -> object:
         if isinstance(value, Booking):
-            return shown(value, tokens)
-        return tokens[value.id] if isinstance(value, Waiting) else value
+            return normalize_booking(value, tokens)
+        return tokens[value.id] if isinstance(value, WaitlistEntry) else value
 
     name = type(outcome).__name__
     if isinstance(team := getattr(outcome, "team", None), Team):
@@ -120,18 +141,20 @@ def told(outcome: Any, tokens: dict[str, str], house: House) -> Answer:
     if name == "NoneBooked":
         return (name, tuple(each and type(each).__name__ for each in outcome.refusals))
     if name == "AllBooked":
-        return (name, tuple(shown(each.booking, tokens) for each in outcome.booked))
+        return (name, tuple(normalize_booking(each.booking, tokens) for each in outcome.booked))
     if name == "LimitReached" or not hasattr(outcome, "__dataclass_fields__"):
         return (name,)
     interesting = ("booking", "old_booking", "waiting", "position")
     values = [getattr(outcome, f.name) for f in fields(outcome) if f.name in interesting]
-    return (name, *map(tell, values))
+    return (name, *map(to_token, values))
 
 
-def shown(booking: Booking, tokens: dict[str, str]) -> tuple[object, ...]:
+def normalize_booking(booking: Booking, tokens: dict[str, str]) -> tuple[object, ...]:
     """All that there is to say of a booking."""
     log = tuple(
-        LogEntry(e.at, e.by, e.deed.value, e.after.value, e.held_until, tuple(e.overrode))
-        for e in booking.log
+        NormalizedEntry(
+            e.at, e.by, e.action.value, e.status.value, e.held_until, tuple(e.overridden_limits)
+        )
+        for e in booking.history
     )
     return (tokens[booking.id], str(booking.user_id), log)

@@ -3,33 +3,33 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tests.support.client import Client, Json, in_hours
-from tests.support.desk import Person
+from tests.support.client import GraphQLTestClient, Json, hours_from_now
+from tests.support.desk import BookingClient
 
-CAMPAIGN = """fragment C on Campaign {
+CAMPAIGN_FRAGMENT = """fragment C on Campaign {
   id name published state opensAt closesAt eligibleGroups maxBookings forbidOverlap
   groupLimits { group limit } cancelUntil version
 }"""
-CREATE = f"""mutation($input: CreateCampaignInput!) {{ createCampaign(input: $input) {{
+CREATE_CAMPAIGN = f"""mutation($input: CreateCampaignInput!) {{ createCampaign(input: $input) {{
   __typename ...C ... on Refusal {{ code }} ... on InvalidInput {{ fields {{ field message }} }}
-}} }} {CAMPAIGN}"""
-CHANGE = f"""mutation($input: UpdateCampaignInput!) {{ updateCampaign(input: $input) {{
+}} }} {CAMPAIGN_FRAGMENT}"""
+UPDATE_CAMPAIGN = f"""mutation($input: UpdateCampaignInput!) {{ updateCampaign(input: $input) {{
   __typename ...C ... on Refusal {{ code }} ... on InvalidInput {{ fields {{ field message }} }}
   ... on CampaignNotFound {{ campaignId }} ... on CampaignBusy {{ retryAfterMs }}
-}} }} {CAMPAIGN}"""
-PUBLISH = f"""mutation($id: ID!) {{ publishCampaign(campaignId: $id) {{
+}} }} {CAMPAIGN_FRAGMENT}"""
+PUBLISH_CAMPAIGN = f"""mutation($id: ID!) {{ publishCampaign(campaignId: $id) {{
   __typename ...C ... on Refusal {{ code }} ... on CampaignNotFound {{ campaignId }}
-}} }} {CAMPAIGN}"""
-UNPUBLISH = PUBLISH.replace("publishCampaign", "unpublishCampaign")
-READ = f"query($id: ID!) {{ campaign(id: $id) {{ ...C }} }} {CAMPAIGN}"
-LIST = """query($first: Int! = 100, $after: String) { campaigns(first: $first, after: $after) {
+}} }} {CAMPAIGN_FRAGMENT}"""
+UNPUBLISH_CAMPAIGN = PUBLISH_CAMPAIGN.replace("publishCampaign", "unpublishCampaign")
+CAMPAIGN_BY_ID = f"query($id: ID!) {{ campaign(id: $id) {{ ...C }} }} {CAMPAIGN_FRAGMENT}"
+CAMPAIGN_LIST = """query($first: Int! = 100, $after: String) { campaigns(first: $first, after: $after) {
   nodes { id opensAt } pageInfo { hasNextPage endCursor }
 } }"""
 SET_GROUPS = """mutation($input: SetGroupsInput!) {
   setGroups(input: $input) { __typename ... on User { groups } }
 }"""
 
-WHY = """fragment W on Refusal { __typename code
+REFUSAL_FRAGMENT = """fragment W on Refusal { __typename code
   ... on NotYetOpen { opensAt slot { id } }
   ... on Closed { closesAt slotId }
   ... on NotEligible { slot { id } }
@@ -39,73 +39,77 @@ WHY = """fragment W on Refusal { __typename code
     otherBookingId meeting { startTime endTime } otherMeeting { startTime endTime } slot { id }
   }
 }"""
-BOOK = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
+BOOK_WITH_REFUSAL = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
   __typename ...W ... on Booked {{ booking {{ id status overrode createdAt }} }}
-}} }} {WHY}"""
-BOOK_ALL = f"""mutation($input: BookSlotsInput!) {{ bookSlots(input: $input) {{
+}} }} {REFUSAL_FRAGMENT}"""
+BOOK_SEVERAL_WITH_REFUSALS = f"""mutation($input: BookSlotsInput!) {{ bookSlots(input: $input) {{
   __typename ... on ClaimsRefused {{ refusals {{ claim refusal {{ ...W }} }} }}
   ... on AllBooked {{ bookings {{ id overrode }} }}
-}} }} {WHY}"""
-MOVE = f"""mutation($input: MoveBookingInput!) {{ moveBooking(input: $input) {{
+}} }} {REFUSAL_FRAGMENT}"""
+MOVE_WITH_REFUSAL = f"""mutation($input: MoveBookingInput!) {{ moveBooking(input: $input) {{
   __typename ...W ... on BookingMoved {{ booking {{ id status overrode }} }}
-}} }} {WHY}"""
-JOIN = f"""mutation($slot: ID!) {{ joinWaitlist(slotId: $slot) {{
+}} }} {REFUSAL_FRAGMENT}"""
+JOIN_WITH_REFUSAL = f"""mutation($slot: ID!) {{ joinWaitlist(slotId: $slot) {{
   __typename ...W ... on WaitlistJoined {{ position }}
-}} }} {WHY}"""
-CONFIRM = f"""mutation($booking: ID!) {{ confirmBooking(bookingId: $booking, waitMs: 5000) {{
+}} }} {REFUSAL_FRAGMENT}"""
+CONFIRM_WITH_REFUSAL = f"""mutation($booking: ID!) {{ confirmBooking(bookingId: $booking, waitMs: 5000) {{
   __typename ...W ... on BookingConfirmed {{ booking {{ status overrode }} }}
-}} }} {WHY}"""
+}} }} {REFUSAL_FRAGMENT}"""
 
-Way = Callable[[Person, Person, str], Coroutine[Any, Any, Json]]
+BookingMethod = Callable[[BookingClient, BookingClient, str], Coroutine[Any, Any, Json]]
 
 
 def campaign_fields(**fields: Any) -> Json:
     """A published campaign that opened an hour ago, unless the fields say otherwise."""
-    times = {"opensAt": in_hours(-1), "closesAt": in_hours(10)}
+    times = {"opensAt": hours_from_now(-1), "closesAt": hours_from_now(10)}
     return {"name": "Courses", "published": True, **times, **fields}
 
 
-async def campaign(organiser: Client, **fields: Any) -> str:
+async def create_campaign(organizer: GraphQLTestClient, **fields: Any) -> str:
     """The id of a new campaign."""
-    made = await organiser.ask(CREATE, input=campaign_fields(**fields))
+    made = await organizer.execute(CREATE_CAMPAIGN, input=campaign_fields(**fields))
     assert made["__typename"] == "Campaign", made
     return str(made["id"])
 
 
-async def change(organiser: Client, campaign_id: str, **changes: Any) -> Json:
+async def update_campaign(organizer: GraphQLTestClient, campaign_id: str, **changes: Any) -> Json:
     """The campaign as it is after a change."""
-    made: Json = await organiser.ask(CHANGE, input={"campaignId": campaign_id, **changes})
+    made: Json = await organizer.execute(
+        UPDATE_CAMPAIGN, input={"campaignId": campaign_id, **changes}
+    )
     assert made["__typename"] == "Campaign", made
     return made
 
 
-async def publish(organiser: Client, campaign_id: str) -> None:
+async def publish_campaign(organizer: GraphQLTestClient, campaign_id: str) -> None:
     """Let everybody see a campaign."""
-    assert (await organiser.ask(PUBLISH, id=campaign_id))["published"] is True
+    assert (await organizer.execute(PUBLISH_CAMPAIGN, id=campaign_id))["published"] is True
 
 
-async def unpublish(organiser: Client, campaign_id: str) -> None:
+async def unpublish_campaign(organizer: GraphQLTestClient, campaign_id: str) -> None:
     """Let organisers only see a campaign."""
-    assert (await organiser.ask(UNPUBLISH, id=campaign_id))["published"] is False
+    assert (await organizer.execute(UNPUBLISH_CAMPAIGN, id=campaign_id))["published"] is False
 
 
-async def give_groups(organiser: Client, person: Person, *groups: str) -> None:
+async def set_groups(organizer: GraphQLTestClient, user: BookingClient, *groups: str) -> None:
     """Let a person carry these groups and no others."""
-    given = {"userId": await person.id(), "groups": groups}
-    assert (await organiser.ask(SET_GROUPS, input=given))["__typename"] == "User"
+    given = {"userId": await user.fetch_user_id(), "groups": groups}
+    assert (await organizer.execute(SET_GROUPS, input=given))["__typename"] == "User"
 
 
-async def books(person: Client, slot_id: str, **wish: Any) -> Json:
+async def book_with_refusal(client: GraphQLTestClient, slot_id: str, **options: Any) -> Json:
     """What came of booking, with why it did not."""
-    outcome: Json = await person.ask(BOOK, input={"slotId": slot_id, **wish})
+    outcome: Json = await client.execute(BOOK_WITH_REFUSAL, input={"slotId": slot_id, **options})
     return outcome
 
 
-async def _several(person: Person, organiser: Person, slot_id: str) -> Json:
+async def _claim_with_another(
+    client: BookingClient, organizer: BookingClient, slot_id: str
+) -> Json:
     """The same by a claim beside another."""
-    beside = await organiser.slot(startTime=in_hours(900), endTime=in_hours(901))
+    beside = await organizer.add_slot(startTime=hours_from_now(900), endTime=hours_from_now(901))
     claims = [{"slotId": beside}, {"slotId": slot_id}]
-    outcome: Json = await person.ask(BOOK_ALL, input={"claims": claims})
+    outcome: Json = await client.execute(BOOK_SEVERAL_WITH_REFUSALS, input={"claims": claims})
     if outcome["__typename"] != "ClaimsRefused":
         return outcome
     (refused,) = outcome["refusals"]
@@ -114,39 +118,44 @@ async def _several(person: Person, organiser: Person, slot_id: str) -> Json:
     return refusal
 
 
-async def moves(person: Person, organiser: Person, slot_id: str) -> Json:
+async def move_from_elsewhere(
+    client: BookingClient, organizer: BookingClient, slot_id: str
+) -> Json:
     """What came of moving there from a slot that belongs to nothing."""
-    elsewhere = await organiser.slot(startTime=in_hours(900), endTime=in_hours(901))
-    booking = (await person.wish(elsewhere))["booking"]
+    elsewhere = await organizer.add_slot(startTime=hours_from_now(900), endTime=hours_from_now(901))
+    booking = (await client.book_slot(elsewhere))["booking"]
     wish = {"bookingId": booking["id"], "slotId": slot_id}
-    outcome: Json = await person.ask(MOVE, input=wish)
+    outcome: Json = await client.execute(MOVE_WITH_REFUSAL, input=wish)
     return outcome
 
 
-async def joins(person: Person, organiser: Person, slot_id: str) -> Json:
+async def join_waitlist(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:
     """What came of joining the line."""
-    outcome: Json = await person.ask(JOIN, slot=slot_id)
+    outcome: Json = await client.execute(JOIN_WITH_REFUSAL, slot=slot_id)
     return outcome
 
 
-async def _books(person: Person, organiser: Person, slot_id: str) -> Json:
-    return await books(person, slot_id)
+async def _book(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:
+    return await book_with_refusal(client, slot_id)
 
 
-async def _holds(person: Person, organiser: Person, slot_id: str) -> Json:
-    return await books(person, slot_id, hold=True)
+async def _hold(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:
+    return await book_with_refusal(client, slot_id, hold=True)
 
 
-async def _waits(person: Person, organiser: Person, slot_id: str) -> Json:
-    return await books(person, slot_id, waitMs=5000)
+async def _book_and_wait(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:
+    return await book_with_refusal(client, slot_id, waitMs=5000)
 
 
 # The ways to ask for a place, by their names.
-PLACES: dict[str, Way] = {
-    "booking": _books,
-    "holding": _holds,
-    "waiting one's turn": _waits,
-    "several": _several,
-    "moving": moves,
+BOOKING_METHODS: dict[str, BookingMethod] = {
+    "booking": _book,
+    "holding": _hold,
+    "waiting one's turn": _book_and_wait,
+    "several": _claim_with_another,
+    "moving": move_from_elsewhere,
 }
-WAYS: dict[str, Way] = {**PLACES, "joining the line": joins}
+BOOKING_AND_WAITLIST_METHODS: dict[str, BookingMethod] = {
+    **BOOKING_METHODS,
+    "joining the line": join_waitlist,
+}

@@ -15,7 +15,7 @@ from tests.support.processes import AppProcess
 
 Json = dict[str, Any]
 
-BOOK = """mutation Book($slot: ID!) {
+BOOK_SLOT = """mutation Book($slot: ID!) {
   bookSlot(input: {slotId: $slot}) {
     __typename
     ... on Booked { booking { id status user { id } } slot { id remaining version } }
@@ -24,14 +24,14 @@ BOOK = """mutation Book($slot: ID!) {
     ... on AlreadyBooked { booking { id } }
   }
 }"""
-CANCEL = """mutation Cancel($booking: ID!) {
+CANCEL_BOOKING = """mutation Cancel($booking: ID!) {
   cancelBooking(bookingId: $booking) {
     __typename
     ... on BookingCancelled { booking { id status cancelledAt } slot { id remaining version } }
     ... on Refusal { code message }
   }
 }"""
-CREATE = """mutation Create($input: CreateSlotInput!) {
+CREATE_SLOT = """mutation Create($input: CreateSlotInput!) {
   createSlot(input: $input) {
     __typename
     ... on Slot {
@@ -40,17 +40,17 @@ CREATE = """mutation Create($input: CreateSlotInput!) {
     ... on InvalidInput { code message fields { field message } }
   }
 }"""
-ROSTER = """query Roster($slot: ID!) {
+SLOT_ROSTER = """query Roster($slot: ID!) {
   slotRoster(slotId: $slot, first: 100) { nodes { id user { id } } pageInfo { hasNextPage } }
 }"""
-WATCH = """subscription Watch($slots: [ID!]!) {
+WATCH_AVAILABILITY = """subscription Watch($slots: [ID!]!) {
   slotAvailability(slotIds: $slots) {
     slotId version capacity remaining isBooked status at
   }
 }"""
 
 
-class Client:
+class GraphQLTestClient:
     """One person, or nobody in particular, at one process of the app."""
 
     def __init__(self, http: httpx.AsyncClient, url: str, token: str | None = None) -> None:
@@ -63,50 +63,50 @@ class Client:
         """The person's identity."""
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
-    async def send(self, query: str, **variables: Any) -> Json:
+    async def send(self, document: str, **variables: Any) -> Json:
         """The whole answer."""
-        body = {"query": query, "variables": variables}
+        body = {"query": document, "variables": variables}
         response = await self.http.post(self.url + "/graphql", json=body, headers=self.headers)
         answer: Json = response.json()
         return answer
 
-    async def ask(self, query: str, **variables: Any) -> Any:
+    async def execute(self, document: str, **variables: Any) -> Any:
         """The only field of an answer without errors."""
-        answer = await self.send(query, **variables)
+        answer = await self.send(document, **variables)
         assert "errors" not in answer, answer
         (field,) = answer["data"].values()
         return field
 
-    async def error_code(self, query: str, **variables: Any) -> str:
+    async def error_code(self, document: str, **variables: Any) -> str:
         """The code of the first error."""
-        answer = await self.send(query, **variables)
+        answer = await self.send(document, **variables)
         return str(answer["errors"][0]["extensions"]["code"])
 
     async def create_slot(self, **fields: Any) -> Json:
         """A slot of one place tomorrow, unless the fields say otherwise."""
-        slot: Json = await self.ask(CREATE, input={**slot_fields(), **fields})
+        slot: Json = await self.execute(CREATE_SLOT, input={**slot_input(), **fields})
         assert slot["__typename"] == "Slot", slot
         return slot
 
     async def book(self, slot_id: str) -> Json:
         """What came of booking."""
-        outcome: Json = await self.ask(BOOK, slot=slot_id)
+        outcome: Json = await self.execute(BOOK_SLOT, slot=slot_id)
         return outcome
 
     async def cancel(self, booking_id: str) -> Json:
         """What came of cancelling."""
-        outcome: Json = await self.ask(CANCEL, booking=booking_id)
+        outcome: Json = await self.execute(CANCEL_BOOKING, booking=booking_id)
         return outcome
 
 
-def in_hours(hours: float) -> str:
+def hours_from_now(hours: float) -> str:
     """A time from now."""
     return (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
 
 
-def slot_fields() -> Json:
+def slot_input() -> Json:
     """What every slot needs."""
-    return {"title": "A slot", "startTime": in_hours(24), "endTime": in_hours(25)}
+    return {"title": "A slot", "startTime": hours_from_now(24), "endTime": hours_from_now(25)}
 
 
 @asynccontextmanager
@@ -117,7 +117,7 @@ async def http_client() -> AsyncIterator[httpx.AsyncClient]:
         yield http
 
 
-class Socket:
+class WebSocketTestClient:
     """One graphql-transport-ws socket."""
 
     def __init__(self, connection: ClientConnection) -> None:
@@ -133,12 +133,12 @@ class Socket:
             message: Json = json.loads(await self.connection.recv())
         return message
 
-    async def subscribe(self, operation_id: str, query: str, **variables: Any) -> None:
+    async def subscribe(self, operation_id: str, document: str, **variables: Any) -> None:
         """Begin an operation."""
-        payload = {"query": query, "variables": variables}
+        payload = {"query": document, "variables": variables}
         await self.send({"id": operation_id, "type": "subscribe", "payload": payload})
 
-    async def next(self) -> Any:
+    async def next_result(self) -> Any:
         """The only field of the next answer."""
         message = await self.receive()
         assert message["type"] == "next", message
@@ -148,12 +148,14 @@ class Socket:
 
 
 @asynccontextmanager
-async def socket(app: AppProcess, token: str | None = None) -> AsyncIterator[Socket]:
+async def open_websocket(
+    app: AppProcess, token: str | None = None
+) -> AsyncIterator[WebSocketTestClient]:
     """An acknowledged socket."""
     protocols = [Subprotocol("graphql-transport-ws")]
-    url = app.socket_url
+    url = app.websocket_url
     async with connect(url, subprotocols=protocols, proxy=None, open_timeout=30) as connection:
-        opened = Socket(connection)
+        opened = WebSocketTestClient(connection)
         payload = {"authorization": f"Bearer {token}"} if token else None
         await opened.send({"type": "connection_init", "payload": payload})
         assert await opened.receive() == {"type": "connection_ack"}

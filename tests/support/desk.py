@@ -11,197 +11,199 @@ import httpx
 from bson import ObjectId
 from pymongo import MongoClient
 
-from tests.support.client import Client, Json
-from tests.support.people import make_crowd
+from tests.support.client import GraphQLTestClient, Json
+from tests.support.people import create_user_tokens
 from tests.support.processes import AppProcess
-from tests.support.teams import ACCEPT, CREATE_TEAM, INVITE
+from tests.support.teams import ACCEPT_INVITATION, CREATE_TEAM, INVITE_TO_TEAM
 
-BOOKING = """fragment B on Booking {
+BOOKING_FRAGMENT = """fragment B on Booking {
   id status heldUntil createdAt endedAt onBehalf waitedSince movedFrom movedTo overrode
   user { id } madeBy { id } slot { id }
   history { at what before after heldUntil overrode by { id } }
 }"""
-SLOT = "fragment S on Slot { id remaining version isBooked waitlistLength capacity }"
-REFUSAL = """... on Refusal { __typename code message }"""
+SLOT_FRAGMENT = "fragment S on Slot { id remaining version isBooked waitlistLength capacity }"
+REFUSAL_FIELDS = """... on Refusal { __typename code message }"""
 
-BOOK = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
-  __typename {REFUSAL}
+BOOK_WITH_OPTIONS = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
+  __typename {REFUSAL_FIELDS}
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ ...B }} }}
   ... on LimitReached {{ limit otherBookingId }}
-}} }} {BOOKING} {SLOT}"""
-BOOK_ALL = f"""mutation($input: BookSlotsInput!) {{ bookSlots(input: $input) {{
-  __typename {REFUSAL}
+}} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
+BOOK_SEVERAL = f"""mutation($input: BookSlotsInput!) {{ bookSlots(input: $input) {{
+  __typename {REFUSAL_FIELDS}
   ... on AllBooked {{ bookings {{ ...B }} }}
   ... on ClaimsRefused {{ refusals {{ claim slotId refusal {{ __typename code message }} }} }}
-}} }} {BOOKING}"""
-CONFIRM = f"""mutation($booking: ID!, $key: String, $wait: Int! = 5000) {{
+}} }} {BOOKING_FRAGMENT}"""
+CONFIRM_BOOKING = f"""mutation($booking: ID!, $key: String, $wait: Int! = 5000) {{
   confirmBooking(bookingId: $booking, idempotencyKey: $key, waitMs: $wait) {{
-    __typename {REFUSAL}
+    __typename {REFUSAL_FIELDS}
     ... on BookingConfirmed {{ booking {{ ...B }} slot {{ ...S }} }}
   }}
-}} {BOOKING} {SLOT}"""
-EXTEND = f"""mutation($booking: ID!, $key: String) {{
+}} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
+EXTEND_HOLD = f"""mutation($booking: ID!, $key: String) {{
   extendHold(bookingId: $booking, idempotencyKey: $key) {{
-    __typename {REFUSAL} ... on HoldExtended {{ booking {{ ...B }} slot {{ ...S }} }}
+    __typename {REFUSAL_FIELDS} ... on HoldExtended {{ booking {{ ...B }} slot {{ ...S }} }}
   }}
-}} {BOOKING} {SLOT}"""
-CANCEL = f"""mutation($booking: ID!, $key: String, $wait: Int! = 5000) {{
+}} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
+CANCEL_WITH_OPTIONS = f"""mutation($booking: ID!, $key: String, $wait: Int! = 5000) {{
   cancelBooking(bookingId: $booking, idempotencyKey: $key, waitMs: $wait) {{
-    __typename {REFUSAL}
+    __typename {REFUSAL_FIELDS}
     ... on BookingCancelled {{ booking {{ ...B }} slot {{ ...S }} }}
     ... on CutoffPassed {{ cutoff }}
   }}
-}} {BOOKING} {SLOT}"""
-MOVE = f"""mutation($input: MoveBookingInput!) {{ moveBooking(input: $input) {{
-  __typename {REFUSAL}
+}} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
+MOVE_BOOKING = f"""mutation($input: MoveBookingInput!) {{ moveBooking(input: $input) {{
+  __typename {REFUSAL_FIELDS}
   ... on BookingMoved {{ booking {{ ...B }} oldBooking {{ ...B }} slot {{ ...S }} }}
-}} }} {BOOKING} {SLOT}"""
-JOIN = f"""mutation($slot: ID!) {{ joinWaitlist(slotId: $slot) {{
-  __typename {REFUSAL}
+}} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
+JOIN_WAITLIST = f"""mutation($slot: ID!) {{ joinWaitlist(slotId: $slot) {{
+  __typename {REFUSAL_FIELDS}
   ... on WaitlistJoined {{ position entry {{ id since position }} slot {{ ...S }} }}
   ... on AlreadyWaiting {{ entry {{ id since position }} }}
-}} }} {SLOT}"""
-LEAVE = f"""mutation($slot: ID!) {{ leaveWaitlist(slotId: $slot) {{
-  __typename {REFUSAL} ... on WaitlistLeft {{ slot {{ ...S }} }}
-}} }} {SLOT}"""
-MINE = f"""query($slot: ID!) {{ slot(id: $slot) {{
+}} }} {SLOT_FRAGMENT}"""
+LEAVE_WAITLIST = f"""mutation($slot: ID!) {{ leaveWaitlist(slotId: $slot) {{
+  __typename {REFUSAL_FIELDS} ... on WaitlistLeft {{ slot {{ ...S }} }}
+}} }} {SLOT_FRAGMENT}"""
+SLOT_WITH_OWN_BOOKING = f"""query($slot: ID!) {{ slot(id: $slot) {{
   ...S myBooking {{ ...B }} myWaitlistEntry {{ id since position }}
-}} }} {BOOKING} {SLOT}"""
-NODE = f"query($id: ID!) {{ node(id: $id) {{ ... on Booking {{ ...B }} }} }} {BOOKING}"
-HISTORY = f"""query($slot: ID!) {{
+}} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
+BOOKING_BY_ID = (
+    f"query($id: ID!) {{ node(id: $id) {{ ... on Booking {{ ...B }} }} }} {BOOKING_FRAGMENT}"
+)
+SLOT_HISTORY = f"""query($slot: ID!) {{
   slotHistory(slotId: $slot, first: 100) {{ nodes {{ ...B }} }}
-}} {BOOKING}"""
-UPDATE = f"""mutation($input: UpdateSlotInput!) {{ updateSlot(input: $input) {{
-  __typename {REFUSAL} ... on Slot {{ ...S }}
-}} }} {SLOT}"""
-CALL_OFF = "mutation($slot: ID!) { cancelSlot(slotId: $slot) { __typename } }"
-NEWS = f"""subscription {{ myBookings {{
+}} {BOOKING_FRAGMENT}"""
+UPDATE_SLOT = f"""mutation($input: UpdateSlotInput!) {{ updateSlot(input: $input) {{
+  __typename {REFUSAL_FIELDS} ... on Slot {{ ...S }}
+}} }} {SLOT_FRAGMENT}"""
+CANCEL_SLOT = "mutation($slot: ID!) { cancelSlot(slotId: $slot) { __typename } }"
+WATCH_MY_BOOKINGS = f"""subscription {{ myBookings {{
   what at by {{ id }} booking {{ ...B }}
-}} }} {BOOKING}"""
+}} }} {BOOKING_FRAGMENT}"""
 
 
-class Person(Client):
+class BookingClient(GraphQLTestClient):
     """Somebody at the desk."""
 
-    async def wish(self, slot_id: str, **wish: Any) -> Json:
+    async def book_slot(self, slot_id: str, **options: Any) -> Json:
         """What came of booking in the way that is wished."""
-        outcome: Json = await self.ask(BOOK, input={"slotId": slot_id, **wish})
+        outcome: Json = await self.execute(BOOK_WITH_OPTIONS, input={"slotId": slot_id, **options})
         return outcome
 
-    async def hold(self, slot_id: str, **wish: Any) -> Json:
+    async def hold(self, slot_id: str, **options: Any) -> Json:
         """The booking that is a hold."""
-        outcome = await self.wish(slot_id, hold=True, **wish)
+        outcome = await self.book_slot(slot_id, hold=True, **options)
         assert outcome["__typename"] == "Booked", outcome
         booking: Json = outcome["booking"]
         return booking
 
-    async def book_all(self, *claims: Json, **wish: Any) -> Json:
+    async def book_all(self, *claims: Json, **options: Any) -> Json:
         """What came of booking several places."""
-        outcome: Json = await self.ask(BOOK_ALL, input={"claims": claims, **wish})
+        outcome: Json = await self.execute(BOOK_SEVERAL, input={"claims": claims, **options})
         return outcome
 
-    async def confirm(self, booking_id: str, **more: Any) -> Json:
+    async def confirm(self, booking_id: str, **options: Any) -> Json:
         """What came of confirming."""
-        outcome: Json = await self.ask(CONFIRM, booking=booking_id, **more)
+        outcome: Json = await self.execute(CONFIRM_BOOKING, booking=booking_id, **options)
         return outcome
 
-    async def extend(self, booking_id: str, **more: Any) -> Json:
+    async def extend(self, booking_id: str, **options: Any) -> Json:
         """What came of extending."""
-        outcome: Json = await self.ask(EXTEND, booking=booking_id, **more)
+        outcome: Json = await self.execute(EXTEND_HOLD, booking=booking_id, **options)
         return outcome
 
-    async def give_back(self, booking_id: str, **more: Any) -> Json:
+    async def cancel_booking(self, booking_id: str, **options: Any) -> Json:
         """What came of cancelling."""
-        outcome: Json = await self.ask(CANCEL, booking=booking_id, **more)
+        outcome: Json = await self.execute(CANCEL_WITH_OPTIONS, booking=booking_id, **options)
         return outcome
 
-    async def move(self, booking_id: str, slot_id: str, **more: Any) -> Json:
+    async def move(self, booking_id: str, slot_id: str, **options: Any) -> Json:
         """What came of moving."""
-        outcome: Json = await self.ask(
-            MOVE, input={"bookingId": booking_id, "slotId": slot_id, **more}
+        outcome: Json = await self.execute(
+            MOVE_BOOKING, input={"bookingId": booking_id, "slotId": slot_id, **options}
         )
         return outcome
 
     async def join(self, slot_id: str) -> Json:
         """What came of joining the waiting list."""
-        outcome: Json = await self.ask(JOIN, slot=slot_id)
+        outcome: Json = await self.execute(JOIN_WAITLIST, slot=slot_id)
         return outcome
 
     async def leave(self, slot_id: str) -> Json:
         """What came of leaving the waiting list."""
-        outcome: Json = await self.ask(LEAVE, slot=slot_id)
+        outcome: Json = await self.execute(LEAVE_WAITLIST, slot=slot_id)
         return outcome
 
-    async def mine(self, slot_id: str) -> Json:
+    async def fetch_slot(self, slot_id: str) -> Json:
         """The slot as this person sees it."""
-        slot: Json = await self.ask(MINE, slot=slot_id)
+        slot: Json = await self.execute(SLOT_WITH_OWN_BOOKING, slot=slot_id)
         return slot
 
-    async def id(self) -> str:
+    async def fetch_user_id(self) -> str:
         """This person's id."""
-        me: Json = await self.ask("{ me { id } }")
+        me: Json = await self.execute("{ me { id } }")
         return str(me["id"])
 
-    async def seen(self, booking_id: str) -> Json:
+    async def fetch_booking(self, booking_id: str) -> Json:
         """A booking as this person sees it by its id."""
-        booking: Json = await self.ask(NODE, id=booking_id)
+        booking: Json = await self.execute(BOOKING_BY_ID, id=booking_id)
         return booking
 
-    async def slot(self, **fields: Any) -> str:
+    async def add_slot(self, **fields: Any) -> str:
         """The id of a new slot, made by an organiser."""
         return str((await self.create_slot(**fields))["id"])
 
-    async def update(self, slot_id: str, **changes: Any) -> Json:
+    async def update_slot(self, slot_id: str, **changes: Any) -> Json:
         """What came of changing a slot, as an organiser."""
-        outcome: Json = await self.ask(UPDATE, input={"slotId": slot_id, **changes})
+        outcome: Json = await self.execute(UPDATE_SLOT, input={"slotId": slot_id, **changes})
         return outcome
 
-    async def call_off(self, slot_id: str) -> None:
+    async def cancel_slot(self, slot_id: str) -> None:
         """Call a slot off, as an organiser."""
-        assert (await self.ask(CALL_OFF, slot=slot_id))["__typename"] == "Slot"
+        assert (await self.execute(CANCEL_SLOT, slot=slot_id))["__typename"] == "Slot"
 
-    async def history(self, slot_id: str) -> list[Json]:
+    async def fetch_slot_history(self, slot_id: str) -> list[Json]:
         """The bookings of a slot that ended, as an organiser sees them."""
-        nodes: list[Json] = (await self.ask(HISTORY, slot=slot_id))["nodes"]
+        nodes: list[Json] = (await self.execute(SLOT_HISTORY, slot=slot_id))["nodes"]
         return nodes
 
-    async def team_up(self, *others: "Person") -> str:
+    async def create_team_with(self, *others: "BookingClient") -> str:
         """The id of a new team of this person and the others."""
-        team_id = (await self.ask(CREATE_TEAM, name="Roommates"))["id"]
+        team_id = (await self.execute(CREATE_TEAM, name="Roommates"))["id"]
         for other in others:
-            email = (await other.ask("{ me { email } }"))["email"]
-            await self.ask(INVITE, team=team_id, email=email)
-            assert (await other.ask(ACCEPT, team=team_id))["id"] == team_id
+            email = (await other.execute("{ me { email } }"))["email"]
+            await self.execute(INVITE_TO_TEAM, team=team_id, email=email)
+            assert (await other.execute(ACCEPT_INVITATION, team=team_id))["id"] == team_id
         return str(team_id)
 
 
-async def staffed(
+async def create_booking_clients(
     http: httpx.AsyncClient, size: int, *apps: AppProcess
-) -> tuple[list[Person], Person]:
+) -> tuple[list[BookingClient], BookingClient]:
     """So many new people, by turns at the processes, and an organiser at the first."""
-    crowd = await make_crowd(apps[0].environment, size)
-    members = [Person(http, apps[i % len(apps)].url, t) for i, t in enumerate(crowd.members)]
-    return members, Person(http, apps[0].url, crowd.organiser)
+    crowd = await create_user_tokens(apps[0].environment, size)
+    members = [BookingClient(http, apps[i % len(apps)].url, t) for i, t in enumerate(crowd.members)]
+    return members, BookingClient(http, apps[0].url, crowd.organizer)
 
 
-async def wait_for(
-    look: Callable[[], Awaitable[Json]], true: Callable[[Json], Any], what: str
+async def poll_until(
+    fetch: Callable[[], Awaitable[Json]], condition: Callable[[Json], Any], description: str
 ) -> Json:
     """What is seen once it is so; waits for a state, not for a time."""
     deadline = time.monotonic() + 20
-    while not true(seen := await look()):
+    while not condition(seen := await fetch()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited in vain: {what}; it is {seen}")
+            raise AssertionError(f"waited in vain: {description}; it is {seen}")
         await asyncio.sleep(0.02)
     return seen
 
 
-def let_holds_run_out(mongo_url: str, *slot_ids: str, ago_s: float = 0.0) -> None:
+def expire_holds(mongo_url: str, *slot_ids: str, expired_for_s: float = 0.0) -> None:
     """Let the time of every hold in these slots be over, as if the clock had jumped."""
     with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
         slots = client.get_default_database()["slots"]
-        until = datetime.now(UTC) - timedelta(seconds=ago_s)
+        until = datetime.now(UTC) - timedelta(seconds=expired_for_s)
         for slot_id in slot_ids:
             query = {"_id": ObjectId(slot_id[-24:])}
             slot = slots.find_one(query)
@@ -216,7 +218,7 @@ def let_holds_run_out(mongo_url: str, *slot_ids: str, ago_s: float = 0.0) -> Non
                     slots.update_one(mine, {"$set": {**times, "due": until}})
 
 
-def let_all_run_out(mongo_url: str, slot_ids: list[str]) -> None:
+def expire_all_holds(mongo_url: str, slot_ids: list[str]) -> None:
     """Let the holds of many slots run out in the same instant; none of them was extended."""
     with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
         until = datetime.now(UTC)
@@ -233,7 +235,7 @@ def let_all_run_out(mongo_url: str, slot_ids: list[str]) -> None:
         )
 
 
-def let_bookings_be_older(mongo_url: str, slot_id: str, minutes: int) -> None:
+def backdate_bookings(mongo_url: str, slot_id: str, minutes: int) -> None:
     """Let every booking of a slot have been made so much earlier; holds last as long as before."""
     with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
         slots = client.get_default_database()["slots"]

@@ -11,31 +11,31 @@ from pymongo import MongoClient
 from pymongo.database import Database
 from redis import Redis
 
-from slotlock.api.embedded import Servers
-from slotlock.desk.availability import AvailabilityBoard
-from slotlock.desk.desk import Desk
-from slotlock.desk.line import Lines
-from slotlock.desk.personal import PersonalBoard
-from slotlock.desk.ticket_board import TicketBoard
+from slotlock.api.embedded import EmbeddedServers
+from slotlock.desk.availability import AvailabilityHub
+from slotlock.desk.desk import Services
+from slotlock.desk.line import WaitQueues
+from slotlock.desk.personal import BookingEventHub
+from slotlock.desk.ticket_board import TicketHub
 from slotlock.domain.people import Caller, Role
 from slotlock.stores import mongo
-from slotlock.stores.announcements import Announcements
-from slotlock.stores.answers import Answers
-from slotlock.stores.campaigns import Campaigns
+from slotlock.stores.announcements import SlotEventBus
+from slotlock.stores.answers import IdempotencyRecords
+from slotlock.stores.campaigns import CampaignRepository
 from slotlock.stores.locks import Locks
-from slotlock.stores.queue import Queue
-from slotlock.stores.redis import RedisLine, redis_client
-from slotlock.stores.resources import Resources
-from slotlock.stores.slots import Slots
-from slotlock.stores.teams import Teams
-from slotlock.stores.trials import Trials
-from slotlock.stores.users import Users
-from slotlock.stores.writes import Changes, Writes
+from slotlock.stores.queue import AdmissionQueue
+from slotlock.stores.redis import AutoPipeline, redis_client
+from slotlock.stores.resources import ResourceRepository
+from slotlock.stores.slots import SlotRepository
+from slotlock.stores.teams import TeamRepository
+from slotlock.stores.trials import WriteProbe
+from slotlock.stores.users import UserRepository
+from slotlock.stores.writes import ChangeSet, SlotWriter
 from tests.support.acts import MORNING
 from tests.support.processes import database_url
 
-MEMBERS = 5
-COLLECTIONS = (
+MEMBER_COUNT = 5
+CLEARED_COLLECTIONS = (
     "slots",
     "endedBookings",
     "endedWaits",
@@ -50,7 +50,7 @@ Json = dict[str, Any]
 
 
 @dataclass
-class Clock:
+class ManualClock:
     """The time at every desk."""
 
     now: datetime = MORNING
@@ -59,71 +59,71 @@ class Clock:
         """What it shows."""
         return self.now
 
-    def jump(self, by: timedelta) -> None:
+    def advance(self, by: timedelta) -> None:
         """Move it on."""
         self.now += by
 
 
-class HesitantWrites(Writes):
+class PausableSlotWriter(SlotWriter):
     """Writes that can be made to wait just before they are sent."""
 
-    reached: asyncio.Event | None = None
-    go: asyncio.Event
+    paused_event: asyncio.Event | None = None
+    resume_event: asyncio.Event
 
-    def hesitate_once(self) -> asyncio.Event:
+    def pause_next_commit(self) -> asyncio.Event:
         """Let the next write wait for `go`; the event tells when it does."""
-        self.reached, self.go = asyncio.Event(), asyncio.Event()
-        return self.reached
+        self.paused_event, self.resume_event = asyncio.Event(), asyncio.Event()
+        return self.paused_event
 
-    async def commit(self, changes: Changes) -> bool:
+    async def commit(self, changes: ChangeSet) -> bool:
         """Write, perhaps late."""
-        if self.reached is not None:
-            reached, self.reached = self.reached, None
+        if self.paused_event is not None:
+            reached, self.paused_event = self.paused_event, None
             reached.set()
-            await self.go.wait()
+            await self.resume_event.wait()
         return await super().commit(changes)
 
 
 @dataclass
-class House:
+class ServicePair:
     """The desks, what is behind them as seen from outside, and the people."""
 
     runner: asyncio.Runner
-    clock: Clock
-    desks: list[Desk]
-    truth: "Database[Json]"
+    clock: ManualClock
+    services: list[Services]
+    database: "Database[Json]"
     redis: Redis
-    people: list[Caller] = field(default_factory=list)
+    callers: list[Caller] = field(default_factory=list)
     emails: dict[str, str] = field(default_factory=dict)
 
     @property
-    def organiser(self) -> Caller:
+    def organizer(self) -> Caller:
         """The one who keeps the slots."""
-        return self.people[-1]
+        return self.callers[-1]
 
-    def writes(self, place: int) -> HesitantWrites:
+    def slot_writer(self, service_index: int) -> PausableSlotWriter:
         """The writes of a desk."""
-        writes = self.desks[place].writes
-        assert isinstance(writes, HesitantWrites)
+        writes = self.services[service_index].slot_writer
+        assert isinstance(writes, PausableSlotWriter)
         return writes
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forget everything but the people."""
-        for name in COLLECTIONS:
-            self.truth[name].delete_many({})
+        for name in CLEARED_COLLECTIONS:
+            self.database[name].delete_many({})
         self.redis.flushall()
         self.clock.now = MORNING
 
-    def lose_locks(self) -> None:
+    def delete_locks(self) -> None:
         """Let every lock and every queue in front of one run out."""
         if keys := list(self.redis.scan_iter("slotlock:{*")):
             self.redis.delete(*keys)
 
 
 @contextmanager
-def open_house(servers: Servers, name: str) -> Iterator[House]:
+def open_service_pair(servers: EmbeddedServers, name: str) -> Iterator[ServicePair]:
     """Two desks wired as the lifespan wires one, on a database of this name."""
-    url, clock = database_url(servers, name), Clock()
+    url, clock = database_url(servers, name), ManualClock()
     with (
         asyncio.Runner() as runner,
         MongoClient[Json](url, tz_aware=True, tzinfo=UTC) as client,
@@ -133,57 +133,65 @@ def open_house(servers: Servers, name: str) -> Iterator[House]:
         truth = client.get_default_database()
         client.drop_database(truth.name)
         try:
-            desks = [runner.run(_open(closing, url, servers.redis_url, clock)) for _ in range(2)]
-            house = House(runner, clock, desks, truth, redis)
-            runner.run(_meet_people(house))
-            house.begin_anew()
+            desks = [
+                runner.run(_open_services(closing, url, servers.redis_url, clock)) for _ in range(2)
+            ]
+            house = ServicePair(runner, clock, desks, truth, redis)
+            runner.run(_create_callers(house))
+            house.reset()
             yield house
         finally:
             runner.run(closing.aclose())
 
 
-async def _open(closing: AsyncExitStack, mongo_url: str, redis_url: str, clock: Clock) -> Desk:
+async def _open_services(
+    exit_stack: AsyncExitStack, mongo_url: str, redis_url: str, clock: ManualClock
+) -> Services:
     client, database = mongo.connect(mongo_url)
-    closing.push_async_callback(client.close)
+    exit_stack.push_async_callback(client.close)
     redis = redis_client(redis_url)
-    line = RedisLine(redis)
-    closing.push_async_callback(line.close)
-    slots, locks = Slots(database), Locks(line)
-    board, personal = AvailabilityBoard(slots, clock), PersonalBoard(slots, clock)
-    tickets = TicketBoard()
-    desk = Desk(
+    line = AutoPipeline(redis)
+    exit_stack.push_async_callback(line.close)
+    slots, locks = SlotRepository(database), Locks(line)
+    board, personal = AvailabilityHub(slots, clock), BookingEventHub(slots, clock)
+    tickets = TicketHub()
+    desk = Services(
         slots=slots,
-        writes=HesitantWrites(database),
-        answers=Answers(database),
-        users=Users(database),
-        teams=Teams(database),
-        campaigns=Campaigns(database),
-        resources=Resources(database),
-        trials=Trials(database),
+        slot_writer=PausableSlotWriter(database),
+        idempotency_records=IdempotencyRecords(database),
+        users=UserRepository(database),
+        teams=TeamRepository(database),
+        campaigns=CampaignRepository(database),
+        resources=ResourceRepository(database),
+        write_probe=WriteProbe(database),
         locks=locks,
-        lines=Lines(),
-        queue=Queue(line),
-        board=board,
-        personal=personal,
-        tickets=tickets,
-        announcements=Announcements(
-            redis, line, heard=board.tell, poked=personal.poke, moved=tickets.moved
+        wait_queues=WaitQueues(),
+        admission_queue=AdmissionQueue(line),
+        availability=board,
+        booking_events=personal,
+        ticket_updates=tickets,
+        slot_events=SlotEventBus(
+            redis,
+            line,
+            on_availability=board.publish,
+            on_booking_changed=personal.notify,
+            on_queue_advanced=tickets.on_queue_advanced,
         ),
         now=clock,
     )
-    for store in (desk.slots, desk.answers, desk.users, desk.teams, desk.campaigns):
-        await store.prepare()
+    for store in (desk.slots, desk.idempotency_records, desk.users, desk.teams, desk.campaigns):
+        await store.create_indexes()
     await locks.start()
-    closing.push_async_callback(locks.stop)
+    exit_stack.push_async_callback(locks.stop)
     return desk
 
 
-async def _meet_people(house: House) -> None:
-    for number in range(MEMBERS + 1):
+async def _create_callers(pair: ServicePair) -> None:
+    for number in range(MEMBER_COUNT + 1):
         role, email = Role.MEMBER, f"{number}@slotlock.test"
-        if number == MEMBERS:
+        if number == MEMBER_COUNT:
             role = Role.ORGANIZER
-        user = await house.desks[0].users.add("Somebody", email, role, "no password", MORNING)
+        user = await pair.services[0].users.insert("Somebody", email, role, "no password", MORNING)
         assert user is not None
-        house.people.append(Caller(user.id, role, "session", MORNING))
-        house.emails[user.id] = email
+        pair.callers.append(Caller(user.id, role, "session", MORNING))
+        pair.emails[user.id] = email

@@ -9,92 +9,104 @@ from typing import Any
 import httpx
 
 from tests.support.client import Json
-from tests.support.desk import Person
+from tests.support.desk import BookingClient
 from tests.support.processes import AppProcess
-from tests.support.stage import Scene
+from tests.support.stage import Deployment
 
 # Longer than a lock or a transaction of somebody who died keeps others out.
-PATIENCE_S = 150.0
-MEMBERS = 4
+RETRY_TIMEOUT_S = 150.0
+USERS_PER_DORM = 4
 # No more is asked than is looked at: these are sent more often than any other.
-GRAB = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
+CLAIM_BEDS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
   __typename ... on AllBooked { bookings { id slot { id } } }
 } }"""
-GIVE_BACK = "mutation($id: ID!) { cancelBooking(bookingId: $id, waitMs: 20000) { __typename } }"
+RELEASE_BED = "mutation($id: ID!) { cancelBooking(bookingId: $id, waitMs: 20000) { __typename } }"
 
 
 @dataclass(frozen=True)
-class Dorm:
+class BedRace:
     """Four beds, and two teams of two who want three of them each."""
 
-    scene: Scene
+    deployment: Deployment
     apps: list[AppProcess]
     beds: list[str]
     tokens: list[str]
-    ids: list[str]
+    user_ids: list[str]
 
-    def wanted(self, team: int) -> list[str]:
+    def beds_wanted_by(self, team: int) -> list[str]:
         """The beds a team wants, in its order; two of them the other wants too."""
         return self.beds[:3] if team == 0 else self.beds[:0:-1]
 
-    async def insist(self, token: str, query: str, **given: Any) -> Json:
+    async def retry_until_answered(self, token: str, document: str, **variables: Any) -> Json:
         """Send a request to whichever process is there, until it is answered with a result."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(RETRY_TIMEOUT_S):
             while True:
                 app = random.choice(self.apps)
                 with contextlib.suppress(httpx.TransportError):
-                    answer = await Person(self.scene.http, app.url, token).send(query, **given)
+                    answer = await BookingClient(self.deployment.http, app.url, token).send(
+                        document, **variables
+                    )
                     if "errors" not in answer:
                         (outcome,) = answer["data"].values()
                         if outcome["__typename"] != "Locked":
                             return dict(outcome)
                 await asyncio.sleep(0.02)
 
-    async def grab(self, team: int, key: str) -> dict[str, str] | None:
+    async def claim_beds(self, team: int, key: str) -> dict[str, str] | None:
         """The bookings of a team by their beds, if it got its beds; None if it got none."""
-        one, other = self.ids[2 * team : 2 * team + 2]
-        pairs = zip(self.wanted(team), (one, other, one), strict=True)
+        one, other = self.user_ids[2 * team : 2 * team + 2]
+        pairs = zip(self.beds_wanted_by(team), (one, other, one), strict=True)
         claims = [{"slotId": bed, "userId": user_id} for bed, user_id in pairs]
         asked = {"claims": claims, "idempotencyKey": key, "waitMs": 20_000}
-        outcome = await self.insist(self.tokens[2 * team], GRAB, input=asked)
+        outcome = await self.retry_until_answered(self.tokens[2 * team], CLAIM_BEDS, input=asked)
         if outcome["__typename"] == "ClaimsRefused":
             return None
         return {booking["slot"]["id"]: booking["id"] for booking in outcome["bookings"]}
 
-    async def play(self, number: int) -> None:
+    async def run_round(self, round_number: int) -> None:
         """Both grab at once: one has all its beds, the other none. Then they are given back."""
-        keys = [f"{number} of {team}" for team in (0, 1)]
-        got = await asyncio.gather(*(self.grab(team, key) for team, key in enumerate(keys)))
+        keys = [f"{round_number} of {team}" for team in (0, 1)]
+        got = await asyncio.gather(*(self.claim_beds(team, key) for team, key in enumerate(keys)))
         (has,) = [beds for beds in got if beds is not None]
-        assert set(has) == set(self.wanted(got.index(has)))
+        assert set(has) == set(self.beds_wanted_by(got.index(has)))
         for bed in self.beds:
-            assert self.scene.live(bed) == ({has[bed][-24:]} if bed in has else set())
-        organiser = self.scene.crowd.organiser
-        give_back = (self.insist(organiser, GIVE_BACK, id=id_) for id_ in has.values())
+            assert self.deployment.consistent_booking_ids(bed) == (
+                {has[bed][-24:]} if bed in has else set()
+            )
+        organiser = self.deployment.user_tokens.organizer
+        give_back = (
+            self.retry_until_answered(organiser, RELEASE_BED, id=id_) for id_ in has.values()
+        )
         for outcome in await asyncio.gather(*give_back):
             assert outcome["__typename"] == "BookingCancelled", outcome
 
 
-async def dorms(scene: Scene, apps: list[AppProcess], size: int) -> list[Dorm]:
+async def create_bed_races(
+    deployment: Deployment, apps: list[AppProcess], count: int
+) -> list[BedRace]:
     """So many dorms with teams of their own."""
     built = []
-    for first in range(0, size * MEMBERS, MEMBERS):
-        people = [scene.person(apps[0], number) for number in range(first, first + MEMBERS)]
+    for first in range(0, count * USERS_PER_DORM, USERS_PER_DORM):
+        people = [
+            deployment.client(apps[0], number) for number in range(first, first + USERS_PER_DORM)
+        ]
         for one, other in (people[:2], people[2:]):
-            await one.team_up(other)
-        beds = [await scene.slot(apps[0]) for _ in range(4)]
+            await one.create_team_with(other)
+        beds = [await deployment.add_slot(apps[0]) for _ in range(4)]
         tokens = [str(person.token) for person in people]
-        built.append(Dorm(scene, apps, beds, tokens, [await each.id() for each in people]))
+        built.append(
+            BedRace(deployment, apps, beds, tokens, [await each.fetch_user_id() for each in people])
+        )
     return built
 
 
-async def play(dorms: list[Dorm], rounds: int) -> None:
+async def run_rounds(races: list[BedRace], rounds: int) -> None:
     """So many rounds in all, the dorms beside each other."""
 
-    async def one_after_the_other(dorm: Dorm) -> None:
-        for number in range(rounds // len(dorms)):
-            await dorm.play(number)
+    async def run_in_sequence(race: BedRace) -> None:
+        for number in range(rounds // len(races)):
+            await race.run_round(number)
 
     async with asyncio.TaskGroup() as group:
-        for dorm in dorms:
-            group.create_task(one_after_the_other(dorm))
+        for dorm in races:
+            group.create_task(run_in_sequence(dorm))

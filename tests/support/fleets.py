@@ -10,21 +10,21 @@ from pathlib import Path
 
 from redis import Redis
 
-from slotlock.api.binaries import VALKEY, find
+from slotlock.api.binaries import VALKEY, find_binary
 from tests.support.processes import free_port, wait_until
 
-MASTER = "slots"
+SENTINEL_MASTER = "slots"
 HASH_SLOTS = 16384
 
 
 @dataclass(frozen=True)
-class Node:
+class RedisNode:
     """One valkey-server."""
 
     port: int
     process: subprocess.Popen[bytes]
 
-    def ask(self, command: str) -> str:
+    def run_command(self, command: str) -> str:
         """What it answers, as text."""
         with Redis(port=self.port, socket_timeout=2) as client:
             client.response_callbacks.clear()
@@ -33,35 +33,37 @@ class Node:
             return " ".join(p.decode() if isinstance(p, bytes) else str(p) for p in parts)
 
 
-def says(node: Node, command: str, state: str) -> bool:
+def reply_contains(node: RedisNode, command: str, text: str) -> bool:
     """Whether a node's answer tells of this state."""
-    return state in node.ask(command)
+    return text in node.run_command(command)
 
 
 @dataclass(frozen=True)
-class Fleet:
+class RedisTopology:
     """Servers, and the address that the app would be given."""
 
     url: str
-    nodes: Sequence[Node]
+    nodes: Sequence[RedisNode]
 
     def all_keys(self) -> list[str]:
         """The keys of all nodes."""
-        return [key for node in self.nodes for key in node.ask("KEYS *").split()]
+        return [key for node in self.nodes for key in node.run_command("KEYS *").split()]
 
-    def commands(self) -> int:
+    def commands_processed(self) -> int:
         """How many commands the nodes have processed, those that scripts call included."""
-        told = " ".join(node.ask("INFO stats") for node in self.nodes)
+        told = " ".join(node.run_command("INFO stats") for node in self.nodes)
         return sum(map(int, re.findall(r"total_commands_processed:(\d+)", told)))
 
-    def flush(self) -> None:
+    def flush_all(self) -> None:
         """Lose everything."""
         for node in self.nodes:
-            node.ask("FLUSHALL")
+            node.run_command("FLUSHALL")
 
 
 @contextmanager
-def node(directory: Path, *options: str, port: int = 0, settings: str = "") -> Iterator[Node]:
+def start_node(
+    directory: Path, *options: str, port: int = 0, settings: str = ""
+) -> Iterator[RedisNode]:
     """A running valkey-server, gone at the end."""
     port = port or free_port()
     home = directory / str(port)
@@ -70,75 +72,85 @@ def node(directory: Path, *options: str, port: int = 0, settings: str = "") -> I
     settings_file.write_text(f"port {port}\nbind 127.0.0.1\ndir {home}\n{settings}\n")
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
-            [find(VALKEY, None), str(settings_file), *options], stdout=log, stderr=log
+            [find_binary(VALKEY, None), str(settings_file), *options], stdout=log, stderr=log
         )
     try:
         wait_until(lambda: VALKEY.is_ready(port, process.pid), "valkey answers")
-        yield Node(port, process)
+        yield RedisNode(port, process)
     finally:
         process.kill()
         process.wait()
 
 
 @contextmanager
-def one_server(directory: Path) -> Iterator[Fleet]:
+def single_server_topology(directory: Path) -> Iterator[RedisTopology]:
     """One server."""
-    with node(directory, settings='save ""') as only:
-        yield Fleet(f"redis://127.0.0.1:{only.port}/0", [only])
+    with start_node(directory, settings='save ""') as only:
+        yield RedisTopology(f"redis://127.0.0.1:{only.port}/0", [only])
 
 
 @contextmanager
-def behind_sentinel(directory: Path, replicas: int = 0) -> Iterator[Fleet]:
+def sentinel_topology(directory: Path, replicas: int = 0) -> Iterator[RedisTopology]:
     """A master, its replicas and one Sentinel that watches them."""
     own = 'save ""\nrepl-diskless-sync-delay 0'
     with ExitStack() as stack:
-        master = stack.enter_context(node(directory, settings=own))
+        master = stack.enter_context(start_node(directory, settings=own))
         followers = [
             stack.enter_context(
-                node(directory, settings=f"{own}\nreplicaof 127.0.0.1 {master.port}")
+                start_node(directory, settings=f"{own}\nreplicaof 127.0.0.1 {master.port}")
             )
             for _ in range(replicas)
         ]
         for follower in followers:
-            wait_until(partial(says, follower, "INFO", "master_link_status:up"), "it follows")
+            wait_until(
+                partial(reply_contains, follower, "INFO", "master_link_status:up"), "it follows"
+            )
         watch = (
-            f"sentinel monitor {MASTER} 127.0.0.1 {master.port} 1\n"
-            f"sentinel down-after-milliseconds {MASTER} 500\n"
-            f"sentinel failover-timeout {MASTER} 2000"
+            f"sentinel monitor {SENTINEL_MASTER} 127.0.0.1 {master.port} 1\n"
+            f"sentinel down-after-milliseconds {SENTINEL_MASTER} 500\n"
+            f"sentinel failover-timeout {SENTINEL_MASTER} 2000"
         )
-        sentinel = stack.enter_context(node(directory, "--sentinel", settings=watch))
-        yield Fleet(f"redis+sentinel://127.0.0.1:{sentinel.port}/{MASTER}/0", [master, *followers])
+        sentinel = stack.enter_context(start_node(directory, "--sentinel", settings=watch))
+        yield RedisTopology(
+            f"redis+sentinel://127.0.0.1:{sentinel.port}/{SENTINEL_MASTER}/0", [master, *followers]
+        )
 
 
-def _is_linked(node: Node, masters: int) -> bool:
+def _is_linked(node: RedisNode, masters: int) -> bool:
     """Whether a node of a Cluster has connections to and from each of the others."""
-    return node.ask("CLUSTER LINKS").count("direction") == 2 * (masters - 1) and (
-        node.ask("CLUSTER NODES").count(" connected ") == masters
+    return node.run_command("CLUSTER LINKS").count("direction") == 2 * (masters - 1) and (
+        node.run_command("CLUSTER NODES").count(" connected ") == masters
     )
 
 
 @contextmanager
-def cluster(directory: Path, masters: int = 3) -> Iterator[Fleet]:
+def cluster_topology(directory: Path, masters: int = 3) -> Iterator[RedisTopology]:
     """A Cluster of masters that share the hash slots."""
     with ExitStack() as stack:
         # By default a bus is at the port + 10000, which may not exist.
         buses = [free_port() for _ in range(masters)]
         nodes = [
             stack.enter_context(
-                node(directory, settings=f'save ""\ncluster-enabled yes\ncluster-port {bus}')
+                start_node(directory, settings=f'save ""\ncluster-enabled yes\ncluster-port {bus}')
             )
             for bus in buses
         ]
         each = HASH_SLOTS // masters
         for n, one in enumerate(nodes):
             last = HASH_SLOTS - 1 if n == masters - 1 else (n + 1) * each - 1
-            one.ask(f"CLUSTER SET-CONFIG-EPOCH {n + 1}")
-            one.ask(f"CLUSTER ADDSLOTSRANGE {n * each} {last}")
-            one.ask(f"CLUSTER MEET 127.0.0.1 {nodes[0].port} {buses[0]}")
+            one.run_command(f"CLUSTER SET-CONFIG-EPOCH {n + 1}")
+            one.run_command(f"CLUSTER ADDSLOTSRANGE {n * each} {last}")
+            one.run_command(f"CLUSTER MEET 127.0.0.1 {nodes[0].port} {buses[0]}")
         for one in nodes:
-            wait_until(partial(says, one, "CLUSTER INFO", "cluster_state:ok"), "it is whole")
+            wait_until(
+                partial(reply_contains, one, "CLUSTER INFO", "cluster_state:ok"), "it is whole"
+            )
             wait_until(partial(_is_linked, one, masters), "it tells all others what is published")
-        yield Fleet(f"redis+cluster://127.0.0.1:{nodes[0].port}", nodes)
+        yield RedisTopology(f"redis+cluster://127.0.0.1:{nodes[0].port}", nodes)
 
 
-SHAPES = {"one server": one_server, "Sentinel": behind_sentinel, "Cluster": cluster}
+TOPOLOGIES = {
+    "one server": single_server_topology,
+    "Sentinel": sentinel_topology,
+    "Cluster": cluster_topology,
+}

@@ -2,9 +2,9 @@
 
 from slotlock.domain.slots import Slot
 from slotlock.stores.mongo import Database
-from slotlock.stores.writes import Changes, Writes
+from slotlock.stores.writes import ChangeSet, SlotWriter
 
 
-async def keep(database: Database, *slots: Slot) -> None:
+async def insert_new_slots(database: Database, *slots: Slot) -> None:
     """Keep these new slots."""
-    assert await Writes(database).commit(Changes((), new=slots))
+    assert await SlotWriter(database).commit(ChangeSet((), new_slots=slots))

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 import httpx
 from graphql import GraphQLField, GraphQLObjectType, get_named_type, is_required_argument
 
-from slotlock.graphql.schema import executable
-from tests.support.campaigns import campaign, give_groups
-from tests.support.client import Json, in_hours
-from tests.support.desk import Person, staffed
+from slotlock.graphql.schema import executable_schema
+from tests.support.campaigns import create_campaign, set_groups
+from tests.support.client import Json, hours_from_now
+from tests.support.desk import BookingClient, create_booking_clients
 from tests.support.processes import AppProcess
 
-ASKED = "edges { cursor } pageInfo { hasNextPage endCursor }"
+PAGE_FIELDS = "edges { cursor } pageInfo { hasNextPage endCursor }"
 
 
-def _lists() -> dict[str, tuple[str, GraphQLField]]:
+def _find_connections() -> dict[str, tuple[str, GraphQLField]]:
     """Each field that answers a connection, by the name that its cursors know it by."""
     found = {}
-    for type_ in executable.type_map.values():
+    for type_ in executable_schema.type_map.values():
         if isinstance(type_, GraphQLObjectType):
             for name, field in type_.fields.items():
                 if get_named_type(field.type).name.endswith("Connection"):
@@ -28,72 +28,76 @@ def _lists() -> dict[str, tuple[str, GraphQLField]]:
     return found
 
 
-FIELDS = _lists()
-LISTS = list(FIELDS)
+CONNECTION_FIELDS = _find_connections()
+CONNECTION_NAMES = list(CONNECTION_FIELDS)
 
 
 @dataclass(frozen=True)
-class Office:
+class ConnectionFixture:
     """Somebody who may read every list, and what to ask them of."""
 
-    reader: Person
+    reader: BookingClient
     app: AppProcess
-    slot: str
-    campaign: str
+    slot_id: str
+    campaign_id: str
 
-    def query(self, of: str) -> str:
+    def page_query(self, connection: str) -> str:
         """What asks for a page of a list; a list that needs more to be named has to be told."""
         given = {
-            "slotId": f'"{self.slot}"',
-            "campaignId": f'"{self.campaign}"',
-            "filter": f'{{campaignId: "{self.campaign}"}}',
+            "slotId": f'"{self.slot_id}"',
+            "campaignId": f'"{self.campaign_id}"',
+            "filter": f'{{campaignId: "{self.campaign_id}"}}',
         }
-        name, field = FIELDS[of]
+        name, field = CONNECTION_FIELDS[connection]
         needed = [key for key, argument in field.args.items() if is_required_argument(argument)]
         own = "".join(f"{key}: {given[key]}, " for key in needed)
-        page = f"{name}({own}first: $first, after: $after) {{ {ASKED} }}"
-        parent = of.partition(".")[0]
-        if parent != of:
-            page = f'{parent}(campaignId: "{self.campaign}") {{ {page} }}'
+        page = f"{name}({own}first: $first, after: $after) {{ {PAGE_FIELDS} }}"
+        parent = connection.partition(".")[0]
+        if parent != connection:
+            page = f'{parent}(campaignId: "{self.campaign_id}") {{ {page} }}'
         return f"query($first: Int! = 20, $after: String) {{ {page} }}"
 
-    async def send(self, of: str, **page: object) -> Json:
+    async def send_page_query(self, connection: str, **page_arguments: object) -> Json:
         """The whole answer to a page of a list."""
-        return await self.reader.send(self.query(of), **page)
+        return await self.reader.send(self.page_query(connection), **page_arguments)
 
-    async def page(self, of: str, **page: object) -> Json:
+    async def fetch_page(self, connection: str, **page_arguments: object) -> Json:
         """A page of a list."""
-        found: Json = await self.reader.ask(self.query(of), **page)
-        return found if "edges" in found else found[of.partition(".")[2]]
+        found: Json = await self.reader.execute(self.page_query(connection), **page_arguments)
+        return found if "edges" in found else found[connection.partition(".")[2]]
 
-    async def all(self, of: str) -> set[str]:
+    async def all_cursors(self, connection: str) -> set[str]:
         """The cursors of a list that is short."""
-        page = await self.page(of, first=100)
+        page = await self.fetch_page(connection, first=100)
         assert not page["pageInfo"]["hasNextPage"]
         return {edge["cursor"] for edge in page["edges"]}
 
-    async def go_on(self) -> None:
+    async def add_activity(self) -> None:
         """Something new in every list, somewhere in it, and something less in some."""
         reader, hour = self.reader, 24 + secrets.randbelow(1_000)
-        times = {"startTime": in_hours(hour), "endTime": in_hours(hour + 1)}
-        new, other = [await reader.slot(campaignId=self.campaign, **times) for _ in range(2)]
-        await reader.wish(new)
-        await reader.give_back((await reader.wish(other))["booking"]["id"])
-        (stays, leaves), _ = await staffed(reader.http, 2, self.app)
+        times = {"startTime": hours_from_now(hour), "endTime": hours_from_now(hour + 1)}
+        new, other = [await reader.add_slot(campaignId=self.campaign_id, **times) for _ in range(2)]
+        await reader.book_slot(new)
+        await reader.cancel_booking((await reader.book_slot(other))["booking"]["id"])
+        (stays, leaves), _ = await create_booking_clients(reader.http, 2, self.app)
         for person in (stays, leaves):
-            await give_groups(reader, person, secrets.token_hex(4))
-        await reader.wish(self.slot, userId=await stays.id())
-        await leaves.give_back((await leaves.wish(self.slot))["booking"]["id"])
-        await campaign(reader, opensAt=in_hours(-hour))
-        await reader.call_off(other)
+            await set_groups(reader, person, secrets.token_hex(4))
+        await reader.book_slot(self.slot_id, userId=await stays.fetch_user_id())
+        await leaves.cancel_booking((await leaves.book_slot(self.slot_id))["booking"]["id"])
+        await create_campaign(reader, opensAt=hours_from_now(-hour))
+        await reader.cancel_slot(other)
 
 
-async def open_office(http: httpx.AsyncClient, app: AppProcess, so_far: int) -> Office:
+async def create_connection_fixture(
+    http: httpx.AsyncClient, app: AppProcess, activity_rounds: int
+) -> ConnectionFixture:
     """An office in which so much went on that every list has several items."""
-    _, reader = await staffed(http, 0, app)
-    one = await campaign(reader)
-    times = {"startTime": in_hours(500), "endTime": in_hours(501)}
-    office = Office(reader, app, await reader.slot(capacity=50, campaignId=one, **times), one)
-    for _ in range(so_far):
-        await office.go_on()
+    _, reader = await create_booking_clients(http, 0, app)
+    one = await create_campaign(reader)
+    times = {"startTime": hours_from_now(500), "endTime": hours_from_now(501)}
+    office = ConnectionFixture(
+        reader, app, await reader.add_slot(capacity=50, campaignId=one, **times), one
+    )
+    for _ in range(activity_rounds):
+        await office.add_activity()
     return office

@@ -8,53 +8,53 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tests.support.acts import Act, Answer, LogEntry
-from tests.support.model_teams import TeamFacts
+from tests.support.acts import NormalizedEntry, NormalizedOutcome, PlannedOperation
+from tests.support.model_teams import ModelTeam
 
-LONGEST_HOLD = timedelta(minutes=60)
+MAX_HOLD = timedelta(minutes=60)
 
 
 @dataclass
-class Place:
+class ModelBooking:
     """A booking."""
 
     token: str
     user: str
-    log: list[LogEntry]
+    history: list[NormalizedEntry]
 
     @property
     def status(self) -> str:
         """Whether it is held or for good, or how it ended."""
-        return self.log[-1].to
+        return self.history[-1].status
 
     @property
-    def until(self) -> datetime | None:
+    def held_until(self) -> datetime | None:
         """When the hold ends."""
-        return self.log[-1].until
+        return self.history[-1].held_until
 
-    def ran_out(self, now: datetime) -> bool:
+    def is_expired_at(self, now: datetime) -> bool:
         """Whether its time is over."""
-        return self.status == "held" and self.until is not None and self.until <= now
+        return self.status == "held" and self.held_until is not None and self.held_until <= now
 
     @property
-    def over(self) -> LogEntry:
+    def expiry_entry(self) -> NormalizedEntry:
         """What is noted once a hold's time is over."""
-        assert self.until is not None
-        return LogEntry(self.until, None, "expired", "expired", self.until)
+        assert self.held_until is not None
+        return NormalizedEntry(self.held_until, None, "expired", "expired", self.held_until)
 
     @property
-    def is_gift(self) -> bool:
+    def exceeds_choice_limit(self) -> bool:
         """Whether an organiser gave it beyond what somebody may choose."""
-        return any("one_of_choice" in entry.over for entry in self.log)
+        return any("one_of_choice" in entry.overridden for entry in self.history)
 
     @property
-    def shown(self) -> tuple[object, ...]:
+    def as_tuple(self) -> tuple[object, ...]:
         """All that there is to say of it."""
-        return (self.token, self.user, tuple(self.log))
+        return (self.token, self.user, tuple(self.history))
 
 
 @dataclass
-class Turn:
+class ModelWaitlistEntry:
     """Somebody in line."""
 
     token: str
@@ -63,154 +63,172 @@ class Turn:
 
 
 @dataclass
-class SlotFacts:
+class ModelSlot:
     """A slot, who is in it and who waits for it."""
 
     id: str
     capacity: int
     start: datetime
-    hold: timedelta
+    hold_duration: timedelta
     cutoff: timedelta
-    longest_line: int
-    offer: timedelta | None
-    choice: str | None
-    called_off: bool = False
-    places: list[Place] = field(default_factory=list)
-    line: list[Turn] = field(default_factory=list)
+    waitlist_capacity: int
+    offer_duration: timedelta | None
+    choice_group: str | None
+    is_cancelled: bool = False
+    bookings: list[ModelBooking] = field(default_factory=list)
+    waitlist: list[ModelWaitlistEntry] = field(default_factory=list)
 
     @property
-    def free(self) -> int:
+    def free_places(self) -> int:
         """Places that nobody has, as it was last settled."""
-        return self.capacity - len(self.places)
+        return self.capacity - len(self.bookings)
 
-    def serves(self, now: datetime) -> bool:
+    def can_promote_at(self, now: datetime) -> bool:
         """Whether those in line can still get a place."""
-        return not self.called_off and now < self.start
+        return not self.is_cancelled and now < self.start
 
-    def hold_until(self, now: datetime) -> datetime:
+    def hold_end_for(self, now: datetime) -> datetime:
         """When a hold from now on ends: with the slot's start at the latest."""
-        until = now + self.hold
+        until = now + self.hold_duration
         return min(until, self.start) if now < self.start else until
 
-    def of(self, user: str) -> Place | None:
+    def booking_of(self, user: str) -> ModelBooking | None:
         """This person's place."""
-        return next((place for place in self.places if place.user == user), None)
+        return next((place for place in self.bookings if place.user == user), None)
 
-    def due(self, now: datetime) -> bool:
+    def needs_sweep_at(self, now: datetime) -> bool:
         """Whether the clock has something to do here."""
-        waits = self.free > 0 and bool(self.line) and self.serves(now)
-        return waits or bool(self.over(now))
+        waits = self.free_places > 0 and bool(self.waitlist) and self.can_promote_at(now)
+        return waits or bool(self.expired_bookings(now))
 
-    def over(self, now: datetime) -> list[Place]:
+    def expired_bookings(self, now: datetime) -> list[ModelBooking]:
         """Holds whose time is over; in a slot that was called off nothing runs out any more."""
-        return [] if self.called_off else [p for p in self.places if p.ran_out(now)]
+        return [] if self.is_cancelled else [p for p in self.bookings if p.is_expired_at(now)]
 
     def remaining(self, now: datetime) -> int:
         """Places that anybody may take now: those who wait come first."""
-        free = self.capacity - len(self.places) + len(self.over(now))
-        return free - min(free, len(self.line)) if self.serves(now) else free
+        free = self.capacity - len(self.bookings) + len(self.expired_bookings(now))
+        return free - min(free, len(self.waitlist)) if self.can_promote_at(now) else free
 
 
 @dataclass
-class Books:
+class ModelState:
     """Everything that is known, and the rules that several acts share."""
 
-    slots: dict[str, SlotFacts] = field(default_factory=dict)
-    ended: dict[str, tuple[str, Place]] = field(default_factory=dict)
-    left: list[str] = field(default_factory=list)
-    teams: dict[str, TeamFacts] = field(default_factory=dict)
-    kept: dict[tuple[str, str], tuple[object, Answer]] = field(default_factory=dict)
-    effect: bool = False
+    slots: dict[str, ModelSlot] = field(default_factory=dict)
+    ended_bookings: dict[str, tuple[str, ModelBooking]] = field(default_factory=dict)
+    ended_waitlist_tokens: list[str] = field(default_factory=list)
+    teams: dict[str, ModelTeam] = field(default_factory=dict)
+    outcomes_by_key: dict[tuple[str, str], tuple[object, NormalizedOutcome]] = field(
+        default_factory=dict
+    )
+    has_effect: bool = False
 
-    def state(self) -> dict[str, object]:
+    def snapshot(self) -> dict[str, object]:
         """All of it, to be compared."""
         return {
-            "places": {id_: [p.shown for p in slot.places] for id_, slot in self.slots.items()},
+            "places": {
+                id_: [p.as_tuple for p in slot.bookings] for id_, slot in self.slots.items()
+            },
             "lines": {
-                id_: [(t.token, t.user, t.since) for t in slot.line]
+                id_: [(t.token, t.user, t.since) for t in slot.waitlist]
                 for id_, slot in self.slots.items()
             },
             "capacity": {id_: slot.capacity for id_, slot in self.slots.items()},
-            "ended": {token: (slot, *p.shown) for token, (slot, p) in self.ended.items()},
-            "left": sorted(self.left),
+            "ended": {
+                token: (slot, *p.as_tuple) for token, (slot, p) in self.ended_bookings.items()
+            },
+            "left": sorted(self.ended_waitlist_tokens),
             "teams": {id_: (team.members, team.invited) for id_, team in self.teams.items()},
-            "answers": len(self.kept),
+            "answers": len(self.outcomes_by_key),
         }
 
-    def live(self, token: str) -> tuple[SlotFacts, Place] | None:
+    def find_live_booking(self, token: str) -> tuple[ModelSlot, ModelBooking] | None:
         """A booking that has not ended."""
         return next(
-            ((s, p) for s in self.slots.values() for p in s.places if p.token == token), None
+            ((s, p) for s in self.slots.values() for p in s.bookings if p.token == token), None
         )
 
-    def end(self, slot: SlotFacts, place: Place, entry: LogEntry) -> None:
+    def end_booking(self, slot: ModelSlot, booking: ModelBooking, entry: NormalizedEntry) -> None:
         """A place is given back."""
-        slot.places.remove(place)
-        place.log.append(entry)
-        self.ended[place.token] = (slot.id, place)
+        slot.bookings.remove(booking)
+        booking.history.append(entry)
+        self.ended_bookings[booking.token] = (slot.id, booking)
 
-    def settle(self, slot_ids: Iterable[str], now: datetime) -> None:
+    def expire_and_promote(self, slot_ids: Iterable[str], now: datetime) -> None:
         """Holds that ran out are over, and who is first in line gets what is free."""
         slots = [self.slots[id_] for id_ in slot_ids if id_ in self.slots]
         for slot in slots:
-            for place in slot.over(now):
-                self.end(slot, place, place.over)
+            for place in slot.expired_bookings(now):
+                self.end_booking(slot, place, place.expiry_entry)
         for slot in slots:
-            while slot.free > 0 and slot.line and slot.serves(now):
-                self._serve(slot, slot.line.pop(0), now)
+            while slot.free_places > 0 and slot.waitlist and slot.can_promote_at(now):
+                self._promote(slot, slot.waitlist.pop(0), now)
 
-    def _serve(self, slot: SlotFacts, turn: Turn, now: datetime) -> None:
-        if self.elsewhere(slot, turn.user, now):
-            self.left.append(turn.token)
+    def _promote(self, slot: ModelSlot, waitlist_entry: ModelWaitlistEntry, now: datetime) -> None:
+        if self.bookings_in_same_choice(slot, waitlist_entry.user, now):
+            self.ended_waitlist_tokens.append(waitlist_entry.token)
             return
-        entry = LogEntry(now, None, "promoted", "confirmed")
-        if slot.offer is not None:
-            until = min(now + slot.offer, slot.start)
-            entry = LogEntry(now, None, "offered", "held", until)
-        slot.places.append(Place(turn.token, turn.user, [entry]))
+        entry = NormalizedEntry(now, None, "promoted", "confirmed")
+        if slot.offer_duration is not None:
+            until = min(now + slot.offer_duration, slot.start)
+            entry = NormalizedEntry(now, None, "offered", "held", until)
+        slot.bookings.append(ModelBooking(waitlist_entry.token, waitlist_entry.user, [entry]))
 
-    def elsewhere(self, slot: SlotFacts, user: str, now: datetime, but: str = "") -> list[Place]:
+    def bookings_in_same_choice(
+        self, slot: ModelSlot, user: str, now: datetime, except_token: str = ""
+    ) -> list[ModelBooking]:
         """Somebody's places in other slots of the same choice."""
         return [
             place
             for other in self.slots.values()
-            if slot.choice and other.choice == slot.choice
-            if other.id != slot.id and not other.called_off
-            for place in other.places
-            if place.user == user and place.token != but and not place.ran_out(now)
+            if slot.choice_group and other.choice_group == slot.choice_group
+            if other.id != slot.id and not other.is_cancelled
+            for place in other.bookings
+            if place.user == user and place.token != except_token and not place.is_expired_at(now)
         ]
 
-    def twice_in_choice(self, slot: SlotFacts, place: Place, now: datetime) -> bool:
+    def violates_choice_limit(self, slot: ModelSlot, booking: ModelBooking, now: datetime) -> bool:
         """Whether a hold must not become a second place of a choice. An organiser's gift may."""
-        others = self.elsewhere(slot, place.user, now)
-        return not place.is_gift and not all(other.is_gift for other in others)
+        others = self.bookings_in_same_choice(slot, booking.user, now)
+        return not booking.exceeds_choice_limit and not all(
+            other.exceeds_choice_limit for other in others
+        )
 
-    def take(
-        self, act: Act, slot_id: str, user: str, token: str, now: datetime, but: str = ""
-    ) -> Place | Answer:
+    def book_place(
+        self,
+        operation: PlannedOperation,
+        slot_id: str,
+        user: str,
+        token: str,
+        now: datetime,
+        except_token: str = "",
+    ) -> ModelBooking | NormalizedOutcome:
         """A new place for somebody, or why there is none."""
         slot = self.slots.get(slot_id)
-        for_another = act.organises and act.by != user
+        for_another = operation.as_organizer and operation.caller_id != user
         if slot is None:
             return ("SlotNotFound",)
-        if slot.called_off:
+        if slot.is_cancelled:
             return ("SlotCancelled",)
         if now >= slot.start and not for_another:
             return ("SlotStarted",)
-        if mine := slot.of(user):
-            return ("AlreadyBooked", mine.shown)
-        chosen = bool(self.elsewhere(slot, user, now, but))
+        if mine := slot.booking_of(user):
+            return ("AlreadyBooked", mine.as_tuple)
+        chosen = bool(self.bookings_in_same_choice(slot, user, now, except_token))
         if chosen and not for_another:
             return ("LimitReached",)
-        if slot.free <= 0:
+        if slot.free_places <= 0:
             return ("SlotFull",)
         over = ("slot_started",) * (now >= slot.start) + ("one_of_choice",) * chosen
-        entry = LogEntry(now, act.by, "booked", "confirmed", None, over)
-        if act.hold:
-            entry = LogEntry(now, act.by, "held", "held", slot.hold_until(now), over)
-        place = Place(token, user, [entry])
-        slot.places.append(place)
-        for turn in [turn for turn in slot.line if turn.user == user]:
-            slot.line.remove(turn)
-            self.left.append(turn.token)
+        entry = NormalizedEntry(now, operation.caller_id, "booked", "confirmed", None, over)
+        if operation.hold:
+            entry = NormalizedEntry(
+                now, operation.caller_id, "held", "held", slot.hold_end_for(now), over
+            )
+        place = ModelBooking(token, user, [entry])
+        slot.bookings.append(place)
+        for turn in [turn for turn in slot.waitlist if turn.user == user]:
+            slot.waitlist.remove(turn)
+            self.ended_waitlist_tokens.append(turn.token)
         return place

@@ -2,51 +2,53 @@
 
 from dataclasses import dataclass, field
 
-from tests.support.acts import Act, Answer
+from tests.support.acts import NormalizedOutcome, PlannedOperation
 
 
 @dataclass
-class TeamFacts:
+class ModelTeam:
     """A team's people and those who are invited."""
 
     members: list[str]
     invited: list[str] = field(default_factory=list)
 
 
-def team_answer(teams: dict[str, TeamFacts], act: Act) -> Answer:
+def apply_team_operation(
+    teams: dict[str, ModelTeam], operation: PlannedOperation
+) -> NormalizedOutcome:
     """Do an act on teams and tell its answer."""
-    if act.verb == "team_create":
-        teams[act.token] = TeamFacts([act.by])
-        return _kept(act.token, teams[act.token])
-    team = teams.get(act.booking, TeamFacts([]))
-    if act.verb == "team_accept":
-        return _accept(team, act)
-    if act.by not in team.members:
+    if operation.kind == "team_create":
+        teams[operation.token] = ModelTeam([operation.caller_id])
+        return _saved_outcome(operation.token, teams[operation.token])
+    team = teams.get(operation.booking, ModelTeam([]))
+    if operation.kind == "team_accept":
+        return _accept(team, operation)
+    if operation.caller_id not in team.members:
         return ("TeamNotFound",)
-    if act.verb == "team_invite":
-        return _invite(team, act)
-    team.members.remove(act.by)
+    if operation.kind == "team_invite":
+        return _invite(team, operation)
+    team.members.remove(operation.caller_id)
     if not team.members:
-        del teams[act.booking]
+        del teams[operation.booking]
     return ("TeamLeft",)
 
 
-def _invite(team: TeamFacts, act: Act) -> Answer:
-    if act.person in team.members:
+def _invite(team: ModelTeam, operation: PlannedOperation) -> NormalizedOutcome:
+    if operation.user_id in team.members:
         return ("AlreadyMember",)
-    if act.person not in team.invited:
-        team.invited.append(act.person)
-    return _kept(act.booking, team)
+    if operation.user_id not in team.invited:
+        team.invited.append(operation.user_id)
+    return _saved_outcome(operation.booking, team)
 
 
-def _accept(team: TeamFacts, act: Act) -> Answer:
-    if act.by not in (*team.members, *team.invited):
+def _accept(team: ModelTeam, operation: PlannedOperation) -> NormalizedOutcome:
+    if operation.caller_id not in (*team.members, *team.invited):
         return ("NotInvited",)
-    if act.by in team.invited:
-        team.invited.remove(act.by)
-        team.members.append(act.by)
-    return _kept(act.booking, team)
+    if operation.caller_id in team.invited:
+        team.invited.remove(operation.caller_id)
+        team.members.append(operation.caller_id)
+    return _saved_outcome(operation.booking, team)
 
 
-def _kept(token: str, team: TeamFacts) -> Answer:
+def _saved_outcome(token: str, team: ModelTeam) -> NormalizedOutcome:
     return ("TeamKept", token, tuple(team.members), tuple(team.invited))

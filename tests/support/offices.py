@@ -9,59 +9,61 @@ from contextlib import asynccontextmanager, contextmanager
 from slotlock.domain.bookings import SlotId
 from slotlock.stores.lock_scripts import keys
 from slotlock.stores.locks import LOCK_TTL_MS, Lease, Locks
-from slotlock.stores.redis import RedisLine, redis_client
+from slotlock.stores.redis import AutoPipeline, redis_client
 
 
 @asynccontextmanager
-async def office(
-    url: str, ttl_ms: int = LOCK_TTL_MS, *, hears: bool = True
+async def open_lock_node(
+    url: str, ttl_ms: int = LOCK_TTL_MS, *, subscribe: bool = True
 ) -> AsyncIterator[Locks]:
     """Locks with a line of their own; one that does not hear is never woken."""
-    line = RedisLine(redis_client(url))
+    line = AutoPipeline(redis_client(url))
     locks = Locks(line, ttl_ms)
     try:
-        if hears:
-            await locks.start(within_s=20)
+        if subscribe:
+            await locks.start(timeout_s=20)
         yield locks
     finally:
         await locks.stop()
         await line.close()
 
 
-async def until(true: Callable[[], Awaitable[bool]], what: str) -> None:
+async def eventually(condition: Callable[[], Awaitable[bool]], description: str) -> None:
     """Wait for a state, not for a time."""
     try:
         async with asyncio.timeout(20):
-            while not await true():
+            while not await condition():
                 await asyncio.sleep(0.005)
     except TimeoutError:
-        raise AssertionError(f"waited in vain: {what}") from None
+        raise AssertionError(f"waited in vain: {description}") from None
 
 
-async def in_line(locks: Locks, slot_id: SlotId) -> int:
+async def waiter_count(locks: Locks, slot_id: SlotId) -> int:
     """How many stand in line."""
-    return int(await locks.line.send("ZCARD", keys(slot_id)[1]))
+    return int(await locks.pipeline.send("ZCARD", keys(slot_id)[1]))
 
 
-async def lock_of(locks: Locks, slot_id: SlotId) -> bytes | None:
+async def stored_lock(locks: Locks, slot_id: SlotId) -> bytes | None:
     """What the lock's key holds."""
-    lock: bytes | None = await locks.line.send("GET", keys(slot_id)[0])
+    lock: bytes | None = await locks.pipeline.send("GET", keys(slot_id)[0])
     return lock
 
 
-async def stand(locks: Locks, slot_id: SlotId, wait_s: float = 20.0) -> asyncio.Task[Lease | None]:
+async def start_waiter(
+    locks: Locks, slot_id: SlotId, wait_s: float = 20.0
+) -> asyncio.Task[Lease | None]:
     """One who waits, and has a place in line by now."""
-    before = await in_line(locks, slot_id)
+    before = await waiter_count(locks, slot_id)
     waiter = asyncio.create_task(locks.acquire(slot_id, wait_s=wait_s))
 
-    async def stands() -> bool:
-        return await in_line(locks, slot_id) > before
+    async def has_joined_queue() -> bool:
+        return await waiter_count(locks, slot_id) > before
 
-    await until(stands, "a place in line")
+    await eventually(has_joined_queue, "a place in line")
     return waiter
 
 
-async def held(locks: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease:
+async def acquire_lease(locks: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease:
     """A lease that is to be had."""
     lease = await locks.acquire(*slot_ids, wait_s=wait_s)
     assert lease is not None
@@ -69,9 +71,18 @@ async def held(locks: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease:
 
 
 @contextmanager
-def doomed_office(url: str, slot_id: SlotId, places: int) -> Iterator[subprocess.Popen[bytes]]:
+def waiting_process(
+    url: str, slot_id: SlotId, waiter_count_wanted: int
+) -> Iterator[subprocess.Popen[bytes]]:
     """A process with so many waiters in line, to be killed."""
-    command = [sys.executable, "-m", "tests.support.offices", url, slot_id, str(places)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.offices",
+        url,
+        slot_id,
+        str(waiter_count_wanted),
+    ]
     process = subprocess.Popen(command)
     try:
         yield process
@@ -80,10 +91,12 @@ def doomed_office(url: str, slot_id: SlotId, places: int) -> Iterator[subprocess
         process.wait()
 
 
-async def _wait_in_vain(url: str, slot_id: SlotId, places: int) -> None:
-    async with office(url) as locks:
-        await asyncio.gather(*(locks.acquire(slot_id, wait_s=60) for _ in range(places)))
+async def _wait_until_killed(url: str, slot_id: SlotId, waiter_count_wanted: int) -> None:
+    async with open_lock_node(url) as locks:
+        await asyncio.gather(
+            *(locks.acquire(slot_id, wait_s=60) for _ in range(waiter_count_wanted))
+        )
 
 
 if __name__ == "__main__":
-    asyncio.run(_wait_in_vain(sys.argv[1], SlotId(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(_wait_until_killed(sys.argv[1], SlotId(sys.argv[2]), int(sys.argv[3])))

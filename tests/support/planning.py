@@ -4,36 +4,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tests.support.acts import MORNING, Act
-from tests.support.play import Play
+from tests.support.acts import MORNING, PlannedOperation
+from tests.support.play import ModelChecker
 
-ON_BOOKINGS = {"confirm", "extend", "cancel", "move"}
-KEYED = {"book", "book_all", *ON_BOOKINGS}
-LONG_WAIT_S = 5.0
-NOWHERE = "0" * 24
-RECENT = 6
+BOOKING_OPERATIONS = {"confirm", "extend", "cancel", "move"}
+OPERATIONS_WITH_KEY = {"book", "book_all", *BOOKING_OPERATIONS}
+LOCK_WAIT_S = 5.0
+UNKNOWN_ID = "0" * 24
+RECENT_COUNT = 6
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Numbers:
+class DrawnNumbers:
     """What Hypothesis draws: its shape never depends on what happened, so that it can shrink."""
 
-    verb: int = 0
-    by: int = 0
+    kind: int = 0
+    caller: int = 0
     slot: int = 0
-    person: int = 0
+    user: int = 0
     booking: int = 0
-    to: int = 0
+    target_slot: int = 0
     key: int = 0
     claims: int = 2
-    desk: int = 0
+    service_index: int = 0
     hold: bool = False
     waits: bool = False
 
 
-VERBS = (
+OPERATION_KINDS = (
     *("book",) * 5,
     *("book_all",) * 2,
     *("confirm", "cancel", "move", "join") * 3,
@@ -42,73 +42,116 @@ VERBS = (
 )
 
 
-def pick(items: Sequence[Item], number: int) -> Item:
+def pick(items: Sequence[Item], index: int) -> Item:
     """One of the items."""
-    return items[number % len(items)]
+    return items[index % len(items)]
 
 
-def plan(play: Play, verb: str, n: Numbers, *, anywhere: bool = True) -> Act:
+def plan_operation(
+    checker: ModelChecker, kind: str, drawn: DrawnNumbers, *, allow_unknown_slots: bool = True
+) -> PlannedOperation:
     """The act of this kind that the numbers stand for, as things are now.
 
     `anywhere`: also to a slot that there is not. Two refusals of one act at once may come in an
     order of their own, since neither writes anything.
     """
-    if verb in ON_BOOKINGS and not _any_booking(play):
-        verb = "book"
-    members = [caller.user_id for caller in play.house.people[:-1]]
-    organiser = play.house.organiser.user_id
-    by = organiser if n.by % 5 == 0 else pick(members, n.by)
-    slots = list(play.model.slots)
-    act = Act(
-        verb,
-        play.new_token(),
+    if kind in BOOKING_OPERATIONS and not _has_bookings(checker):
+        kind = "book"
+    members = [caller.user_id for caller in checker.pair.callers[:-1]]
+    organiser = checker.pair.organizer.user_id
+    by = organiser if drawn.caller % 5 == 0 else pick(members, drawn.caller)
+    slots = list(checker.model.slots)
+    act = PlannedOperation(
+        kind,
+        checker.new_token(),
         by,
         by == organiser,
-        slot=pick(slots, n.slot) if n.slot != 19 else NOWHERE,
-        wait_s=LONG_WAIT_S if n.waits else 0.0,
-        key=f"key {n.key}" if verb in KEYED and n.key < RECENT else None,
+        slot_id=pick(slots, drawn.slot) if drawn.slot != 19 else UNKNOWN_ID,
+        wait_s=LOCK_WAIT_S if drawn.waits else 0.0,
+        key=f"key {drawn.key}"
+        if kind in OPERATIONS_WITH_KEY and drawn.key < RECENT_COUNT
+        else None,
     )
-    if verb == "book":
-        return replace(act, person=pick([*[by] * 6, *members], n.person), hold=n.hold)
-    if verb == "book_all":
-        return replace(act, slot="", claims=_claims(play, by, n), hold=n.hold)
-    if verb in ON_BOOKINGS:
-        planned = _on_booking(play, act, organiser, n)
-        return planned if anywhere or planned.to != NOWHERE else replace(planned, to=planned.slot)
-    if verb.startswith("team_"):
-        teams = list(play.model.teams) or [NOWHERE]
-        return replace(act, slot="", person=pick(members, n.person), booking=pick(teams, n.booking))
-    if verb in ("edit", "postpone", "call_off"):
-        slot_id = pick(slots, n.slot)
-        start = (play.model.slots[slot_id].start - MORNING).total_seconds()
-        number = int(start) // 60 + 30 * (n.to % 9) if verb == "postpone" else 1 + n.to % 3
-        return replace(act, by=organiser, organises=True, slot=slot_id, number=number)
+    if kind == "book":
+        return replace(act, user_id=pick([*[by] * 6, *members], drawn.user), hold=drawn.hold)
+    if kind == "book_all":
+        return replace(act, slot_id="", claims=_claims(checker, by, drawn), hold=drawn.hold)
+    if kind in BOOKING_OPERATIONS:
+        planned = _with_booking(checker, act, organiser, drawn)
+        return (
+            planned
+            if allow_unknown_slots or planned.target_slot_id != UNKNOWN_ID
+            else replace(planned, target_slot_id=planned.slot_id)
+        )
+    if kind.startswith("team_"):
+        teams = list(checker.model.teams) or [UNKNOWN_ID]
+        return replace(
+            act, slot_id="", user_id=pick(members, drawn.user), booking=pick(teams, drawn.booking)
+        )
+    if kind in ("edit", "postpone", "call_off"):
+        slot_id = pick(slots, drawn.slot)
+        start = (checker.model.slots[slot_id].start - MORNING).total_seconds()
+        number = (
+            int(start) // 60 + 30 * (drawn.target_slot % 9)
+            if kind == "postpone"
+            else 1 + drawn.target_slot % 3
+        )
+        return replace(act, caller_id=organiser, as_organizer=True, slot_id=slot_id, number=number)
     return act
 
 
-def _any_booking(play: Play) -> bool:
-    return bool(play.model.ended) or any(slot.places for slot in play.model.slots.values())
-
-
-def _claims(play: Play, by: str, n: Numbers) -> tuple[tuple[str, str], ...]:
-    slots, people = list(play.model.slots), [caller.user_id for caller in play.house.people]
-    mates = [m for team in play.model.teams.values() if by in team.members for m in team.members]
-    whom = [by, *mates] if n.person % 4 else people
-    return tuple(
-        (pick(slots, n.slot + place * (1 + n.to % 2)), pick(whom, n.booking + place * (n.to % 3)))
-        for place in range(1 + n.claims % 3)
+def _has_bookings(checker: ModelChecker) -> bool:
+    return bool(checker.model.ended_bookings) or any(
+        slot.bookings for slot in checker.model.slots.values()
     )
 
 
-def _on_booking(play: Play, act: Act, organiser: str, n: Numbers) -> Act:
-    live = [(slot.id, p) for slot in play.model.slots.values() for p in slot.places]
+def _claims(
+    checker: ModelChecker, caller_id: str, drawn: DrawnNumbers
+) -> tuple[tuple[str, str], ...]:
+    slots, people = list(checker.model.slots), [caller.user_id for caller in checker.pair.callers]
+    mates = [
+        m
+        for team in checker.model.teams.values()
+        if caller_id in team.members
+        for m in team.members
+    ]
+    whom = [caller_id, *mates] if drawn.user % 4 else people
+    return tuple(
+        (
+            pick(slots, drawn.slot + place * (1 + drawn.target_slot % 2)),
+            pick(whom, drawn.booking + place * (drawn.target_slot % 3)),
+        )
+        for place in range(1 + drawn.claims % 3)
+    )
+
+
+def _with_booking(
+    checker: ModelChecker, operation: PlannedOperation, organizer: str, drawn: DrawnNumbers
+) -> PlannedOperation:
+    live = [(slot.id, p) for slot in checker.model.slots.values() for p in slot.bookings]
     held = [each for each in live if each[1].status == "held"]
-    if act.verb in ("confirm", "extend") and n.to % 4:
+    if operation.kind in ("confirm", "extend") and drawn.target_slot % 4:
         live = held or live
-    ended = list(play.model.ended.values())[-RECENT:]
+    ended = list(checker.model.ended_bookings.values())[-RECENT_COUNT:]
     # Mostly one that lives, now and then one that is over.
-    found = pick(live or ended, n.booking) if n.booking % 7 != 5 else pick(ended or live, n.booking)
+    found = (
+        pick(live or ended, drawn.booking)
+        if drawn.booking % 7 != 5
+        else pick(ended or live, drawn.booking)
+    )
     slot_id, place = found
-    by = pick([place.user, place.user, organiser, act.by], n.by)
-    to = pick([*play.model.slots, NOWHERE], n.to) if act.verb == "move" else ""
-    return replace(act, by=by, organises=by == organiser, slot=slot_id, booking=place.token, to=to)
+    by = pick([place.user, place.user, organizer, operation.caller_id], drawn.caller)
+    to = (
+        pick([*checker.model.slots, UNKNOWN_ID], drawn.target_slot)
+        if operation.kind == "move"
+        else ""
+    )
+    return replace(
+        operation,
+        caller_id=by,
+        as_organizer=by == organizer,
+        slot_id=slot_id,
+        booking=place.token,
+        target_slot_id=to,
+    )

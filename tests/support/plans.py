@@ -6,22 +6,22 @@ from typing import Any
 import pytest
 from pymongo import AsyncMongoClient, monitoring
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.stores.mongo import Database, Document
 from tests.support.processes import database_url
 
-EXPLAINED = ("find", "update", "delete", "findAndModify", "aggregate")
+EXPLAINABLE_COMMANDS = ("find", "update", "delete", "findAndModify", "aggregate")
 
 
-class Heard(monitoring.CommandListener):
+class CommandRecorder(monitoring.CommandListener):
     """Every command that is sent."""
 
     def __init__(self) -> None:
         self.commands: list[Document] = []
 
     def started(self, event: monitoring.CommandStartedEvent) -> None:
-        if event.command_name in EXPLAINED:
-            self.commands += one_by_one(dict(event.command))
+        if event.command_name in EXPLAINABLE_COMMANDS:
+            self.commands += split_updates(dict(event.command))
 
     def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
         """Of no interest."""
@@ -30,16 +30,16 @@ class Heard(monitoring.CommandListener):
         """Of no interest."""
 
 
-def one_by_one(command: Document) -> list[Document]:
+def split_updates(command: Document) -> list[Document]:
     """The command for each of its writes alone: MongoDB explains no more than one."""
     writes = command.get("updates", ())
     return [{**command, "updates": [write]} for write in writes] or [command]
 
 
 @pytest.fixture
-async def overheard(servers: Servers) -> AsyncIterator[tuple[Database, Heard]]:
+async def overheard(servers: EmbeddedServers) -> AsyncIterator[tuple[Database, CommandRecorder]]:
     """A database whose commands are heard."""
-    heard = Heard()
+    heard = CommandRecorder()
     url = database_url(servers, "plans")
     client: AsyncMongoClient[Document] = AsyncMongoClient(
         url, tz_aware=True, w="majority", event_listeners=[heard]
@@ -50,19 +50,19 @@ async def overheard(servers: Servers) -> AsyncIterator[tuple[Database, Heard]]:
         await client.close()
 
 
-def named(name: str, plan: Any) -> Iterator[str]:
+def values_named(name: str, plan: Any) -> Iterator[str]:
     """All that is called so in a plan."""
     if isinstance(plan, dict):
         if name in plan:
             yield plan[name]
         for part in plan.values():
-            yield from named(name, part)
+            yield from values_named(name, part)
     elif isinstance(plan, list):
         for part in plan:
-            yield from named(name, part)
+            yield from values_named(name, part)
 
 
-async def explained(database: Database, command: Document) -> Document:
+async def query_plan(database: Database, command: Document) -> Document:
     """The plan that MongoDB chose for a command, and those that it thought of besides."""
     sent = {"lsid", "txnNumber", "$clusterTime", "$db", "writeConcern", "autocommit"}
     sent |= {"startTransaction", "maxTimeMS", "readConcern", "$readPreference"}
@@ -73,11 +73,11 @@ async def explained(database: Database, command: Document) -> Document:
     return dict(plans["queryPlanner"])
 
 
-async def plan_of(database: Database, command: Document) -> set[str]:
+async def plan_stages(database: Database, command: Document) -> set[str]:
     """The stages of the plan that MongoDB chose for a command."""
-    return set(named("stage", (await explained(database, command))["winningPlan"]))
+    return set(values_named("stage", (await query_plan(database, command))["winningPlan"]))
 
 
-async def indexes_of(database: Database, command: Document) -> set[str]:
+async def plan_indexes(database: Database, command: Document) -> set[str]:
     """The indexes that MongoDB can use for a command."""
-    return set(named("indexName", await explained(database, command)))
+    return set(values_named("indexName", await query_plan(database, command)))

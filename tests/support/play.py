@@ -9,61 +9,61 @@ from typing import Any
 from slotlock.desk import keeping, reading
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.keeping import SlotDraft
-from slotlock.domain.outcomes import SlotKept
+from slotlock.domain.outcomes import SlotSaved
 from slotlock.domain.slots import Slot, SlotKind
-from tests.support.acts import Act, Answer
-from tests.support.asking import ask, bind, told
-from tests.support.desks import House
-from tests.support.explaining import Done, futures, swept
-from tests.support.foretelling import Model
-from tests.support.model import SlotFacts
-from tests.support.truth import Truth
+from tests.support.acts import NormalizedOutcome, PlannedOperation
+from tests.support.asking import execute_operation, normalize_outcome, record_tokens
+from tests.support.desks import ServicePair
+from tests.support.explaining import CompletedOperation, linearizations, states_after_sweep
+from tests.support.foretelling import BookingModel
+from tests.support.model import ModelSlot
+from tests.support.truth import StoredState
 
 # What is done to the servers, and is nobody's act.
-MISHAPS = {"sweep", "lose_locks", "flush"}
+INFRASTRUCTURE_OPERATIONS = {"sweep", "lose_locks", "flush"}
 
 
 @dataclass(frozen=True)
-class Shape:
+class SlotShape:
     """What a slot is like."""
 
     capacity: int = 1
-    starts_in: int = 240
-    hold: int = 5
-    cutoff: int = 0
-    line: int = 3
-    offer: int | None = None
-    choice: str | None = None
+    starts_in_minutes: int = 240
+    hold_minutes: int = 5
+    cutoff_minutes: int = 0
+    waitlist_capacity: int = 3
+    offer_minutes: int | None = None
+    choice_group: str | None = None
 
 
-class Play:
+class ModelChecker:
     """Acts, one after the other or together, and what must be so after each."""
 
-    def __init__(self, house: House, counts: Counter[str] | None = None) -> None:
-        house.begin_anew()
-        self.house, self.model = house, Model()
-        self.counts: Counter[str] = Counter() if counts is None else counts
-        self.ids: dict[str, str] = {}
-        self.tokens: dict[str, str] = {}
+    def __init__(self, pair: ServicePair, counts: Counter[str] | None = None) -> None:
+        pair.reset()
+        self.pair, self.model = pair, BookingModel()
+        self.coverage: Counter[str] = Counter() if counts is None else counts
+        self.ids_by_token: dict[str, str] = {}
+        self.tokens_by_id: dict[str, str] = {}
         self.acknowledged: dict[str, tuple[str, str]] = {}
-        self.history: list[Act] = []
-        self._answered: list[tuple[Act, Answer, object]] = []
-        self._first_seen: dict[tuple[str, str], object] = {}
+        self.sent_with_key: list[PlannedOperation] = []
+        self._keyed_outcomes: list[tuple[PlannedOperation, NormalizedOutcome, object]] = []
+        self._first_slot_views: dict[tuple[str, str], object] = {}
         self._steps = 0
 
     @property
     def now(self) -> datetime:
         """The time at the desks."""
-        return self.house.clock.now
+        return self.pair.clock.now
 
     def new_token(self, letter: str = "t") -> str:
         """A token that nothing has."""
         self._steps += 1
         return f"{letter}{self._steps}"
 
-    def add_slot(self, shape: Shape) -> str:
+    def add_slot(self, shape: SlotShape) -> str:
         """A new slot at the desks and in the model."""
-        start = self.now + timedelta(minutes=shape.starts_in)
+        start = self.now + timedelta(minutes=shape.starts_in_minutes)
         draft = SlotDraft(
             title="A slot",
             start=start,
@@ -73,160 +73,175 @@ class Play:
             location=None,
             kind=SlotKind.OTHER,
             published=True,
-            hold_minutes=shape.hold,
-            cutoff_minutes=shape.cutoff,
-            waitlist_capacity=shape.line,
-            offer_minutes=shape.offer,
-            choice=shape.choice,
+            hold_minutes=shape.hold_minutes,
+            cancel_cutoff_minutes=shape.cutoff_minutes,
+            waitlist_capacity=shape.waitlist_capacity,
+            waitlist_offer_minutes=shape.offer_minutes,
+            choice_group=shape.choice_group,
         )
-        organiser = self.house.people[-1].user_id
-        kept = self.house.runner.run(keeping.create(self.house.desks[0], draft, organiser))
-        assert isinstance(kept, SlotKept)
-        self.model.slots[kept.slot.id] = SlotFacts(
+        organiser = self.pair.callers[-1].user_id
+        kept = self.pair.runner.run(keeping.create(self.pair.services[0], draft, organiser))
+        assert isinstance(kept, SlotSaved)
+        self.model.slots[kept.slot.id] = ModelSlot(
             id=kept.slot.id,
             capacity=shape.capacity,
             start=start,
-            hold=timedelta(minutes=shape.hold),
-            cutoff=timedelta(minutes=shape.cutoff),
-            longest_line=shape.line,
-            offer=None if shape.offer is None else timedelta(minutes=shape.offer),
-            choice=shape.choice,
+            hold_duration=timedelta(minutes=shape.hold_minutes),
+            cutoff=timedelta(minutes=shape.cutoff_minutes),
+            waitlist_capacity=shape.waitlist_capacity,
+            offer_duration=None
+            if shape.offer_minutes is None
+            else timedelta(minutes=shape.offer_minutes),
+            choice_group=shape.choice_group,
         )
         return kept.slot.id
 
-    def do(self, act: Act, desk: int = 0) -> Answer:
+    def run(self, operation: PlannedOperation, service_index: int = 0) -> NormalizedOutcome:
         """One act alone: its answer and all that becomes of it must be as the model says."""
-        self.counts["rule: alone"] += 1
-        again = (act.by, act.key or "") in self.model.kept
-        outcome = self._ask(desk, act)
-        (answer,) = self._note([act], [outcome])
-        if act.verb == "sweep":
-            self._adopt([self.model])
-        elif act.verb not in MISHAPS:
-            foretold = self.model.apply(act, self.now)
-            assert answer == foretold, f"{act}\n  answered {answer}\n  expected {foretold}"
+        self.coverage["rule: alone"] += 1
+        again = (operation.caller_id, operation.key or "") in self.model.outcomes_by_key
+        outcome = self._execute(service_index, operation)
+        (answer,) = self._record([operation], [outcome])
+        if operation.kind == "sweep":
+            self._adopt_matching_model([self.model])
+        elif operation.kind not in INFRASTRUCTURE_OPERATIONS:
+            foretold = self.model.apply(operation, self.now)
+            assert answer == foretold, f"{operation}\n  answered {answer}\n  expected {foretold}"
             slot = getattr(outcome, "slot", None)
             if isinstance(slot, Slot) and not again:
-                assert slot.remaining == self.model.slots[slot.id].free, outcome
-        self.check()
+                assert slot.remaining == self.model.slots[slot.id].free_places, outcome
+        self.check_invariants()
         return answer
 
-    def together(self, acts: list[tuple[int, Act]]) -> None:
+    def run_concurrently(self, operations: list[tuple[int, PlannedOperation]]) -> None:
         """Some acts at once: some order of them explains all answers and what is so afterwards."""
 
-        async def all_of_them() -> list[Any]:
-            return await asyncio.gather(*(ask(self.house, d, a, self.ids) for d, a in acts))
+        async def run_all() -> list[Any]:
+            return await asyncio.gather(
+                *(execute_operation(self.pair, d, a, self.ids_by_token) for d, a in operations)
+            )
 
-        self.counts[f"rule: {len(acts)} together"] += 1
-        outcomes = self.house.runner.run(all_of_them())
-        answers = self._note([act for _, act in acts], outcomes)
-        self._explain(
-            [(act, (self.now,), answer) for (_, act), answer in zip(acts, answers, strict=True)]
+        self.coverage[f"rule: {len(operations)} together"] += 1
+        outcomes = self.pair.runner.run(run_all())
+        answers = self._record([act for _, act in operations], outcomes)
+        self._find_explanation(
+            [
+                (act, (self.now,), answer)
+                for (_, act), answer in zip(operations, answers, strict=True)
+            ]
         )
 
-    def late(self, slow: Act, minutes: float, quick: Act) -> None:
+    def run_with_lost_lock(
+        self, slow: PlannedOperation, minutes: float, quick: PlannedOperation
+    ) -> None:
         """An act is about to write when its lock is lost; time passes; another act goes first."""
         began = self.now
-        self.counts["rule: late"] += 1
+        self.coverage["rule: late"] += 1
 
-        async def both() -> list[Any]:
-            writes = self.house.writes(0)
-            reached = asyncio.create_task(writes.hesitate_once().wait())
-            first = asyncio.create_task(ask(self.house, 0, slow, self.ids))
+        async def run_both() -> list[Any]:
+            writes = self.pair.slot_writer(0)
+            reached = asyncio.create_task(writes.pause_next_commit().wait())
+            first = asyncio.create_task(execute_operation(self.pair, 0, slow, self.ids_by_token))
             await asyncio.wait([reached, first], return_when=asyncio.FIRST_COMPLETED)
-            writes.reached = None
+            writes.paused_event = None
             reached.cancel()
-            self.house.lose_locks()
-            self.house.clock.jump(timedelta(minutes=minutes))
-            other = await ask(self.house, 1, quick, self.ids)
-            writes.go.set()
+            self.pair.delete_locks()
+            self.pair.clock.advance(timedelta(minutes=minutes))
+            other = await execute_operation(self.pair, 1, quick, self.ids_by_token)
+            writes.resume_event.set()
             return [await first, other]
 
-        answers = self._note([slow, quick], self.house.runner.run(both()))
-        self._explain([(slow, (began, self.now), answers[0]), (quick, (self.now,), answers[1])])
+        answers = self._record([slow, quick], self.pair.runner.run(run_both()))
+        self._find_explanation(
+            [(slow, (began, self.now), answers[0]), (quick, (self.now,), answers[1])]
+        )
 
-    def jump(self, minutes: float) -> None:
+    def advance_clock(self, minutes: float) -> None:
         """Let time pass. Nobody does anything, and yet holds run out."""
-        self.counts["rule: jump"] += 1
-        self.house.clock.jump(timedelta(minutes=minutes))
-        self.check()
+        self.coverage["rule: jump"] += 1
+        self.pair.clock.advance(timedelta(minutes=minutes))
+        self.check_invariants()
 
-    def _ask(self, desk: int, act: Act) -> Any:
-        return self.house.runner.run(ask(self.house, desk, act, self.ids))
+    def _execute(self, service_index: int, operation: PlannedOperation) -> Any:
+        return self.pair.runner.run(
+            execute_operation(self.pair, service_index, operation, self.ids_by_token)
+        )
 
-    def _note(self, acts: list[Act], outcomes: list[Any]) -> list[Answer]:
-        for act, outcome in zip(acts, outcomes, strict=True):
-            bind(act, outcome, self.tokens)
-        self.ids = {token: id_ for id_, token in self.tokens.items()}
-        answers = [told(outcome, self.tokens, self.house) for outcome in outcomes]
-        for act, outcome, answer in zip(acts, outcomes, answers, strict=True):
-            self.counts[f"{act.verb}: {answer[0]}"] += 1
+    def _record(
+        self, operations: list[PlannedOperation], outcomes: list[Any]
+    ) -> list[NormalizedOutcome]:
+        for act, outcome in zip(operations, outcomes, strict=True):
+            record_tokens(act, outcome, self.tokens_by_id)
+        self.ids_by_token = {token: id_ for id_, token in self.tokens_by_id.items()}
+        answers = [normalize_outcome(outcome, self.tokens_by_id, self.pair) for outcome in outcomes]
+        for act, outcome, answer in zip(operations, outcomes, answers, strict=True):
+            self.coverage[f"{act.kind}: {answer[0]}"] += 1
             if act.key:
-                self.history.append(act)
-                self._answered.append((act, answer, seen(outcome)))
+                self.sent_with_key.append(act)
+                self._keyed_outcomes.append((act, answer, slot_views(outcome)))
             several = [each.booking for each in getattr(outcome, "booked", ())]
             for booking in (*several, getattr(outcome, "booking", None)):
                 if booking is not None:
                     self.acknowledged[booking.id] = (booking.slot_id, booking.user_id)
         return answers
 
-    def _explain(self, done: list[Done]) -> None:
+    def _find_explanation(self, completed: list[CompletedOperation]) -> None:
         # A refusal may have been told without the lock, and then nothing was settled for it.
-        self._ask(1, Act("sweep", "", self.house.organiser.user_id))
-        done = [each for each in done if each[0].verb not in MISHAPS]
-        explained = list(futures(self.model, done))
-        assert explained, f"no order explains {done}"
-        self._adopt(explained)
-        self.check()
+        self._execute(1, PlannedOperation("sweep", "", self.pair.organizer.user_id))
+        completed = [each for each in completed if each[0].kind not in INFRASTRUCTURE_OPERATIONS]
+        explained = list(linearizations(self.model, completed))
+        assert explained, f"no order explains {completed}"
+        self._adopt_matching_model(explained)
+        self.check_invariants()
 
-    def _adopt(self, models: list[Model]) -> None:
+    def _adopt_matching_model(self, models: list[BookingModel]) -> None:
         """Go on with the one of the models that is true after a sweep."""
-        true = Truth(self.house, self.tokens).state()
-        after = [each for model in models for each in swept(model, self.now)]
-        self.model = next((each for each in after if each.state() == true), after[0])
+        true = StoredState(self.pair, self.tokens_by_id).snapshot()
+        after = [each for model in models for each in states_after_sweep(model, self.now)]
+        self.model = next((each for each in after if each.snapshot() == true), after[0])
 
-    def check(self) -> None:
+    def check_invariants(self) -> None:
         """Everything that must be so now."""
-        self.counts["checked"] += 1
-        self._check_sent_again()
-        truth = Truth(self.house, self.tokens)
-        truth.assert_whole(self.now)
-        truth.assert_kept(self.acknowledged)
-        true, foretold = truth.state(), self.model.state()
+        self.coverage["checked"] += 1
+        self._check_replays()
+        truth = StoredState(self.pair, self.tokens_by_id)
+        truth.assert_consistent(self.now)
+        truth.assert_acknowledged_present(self.acknowledged)
+        true, foretold = truth.snapshot(), self.model.snapshot()
         for name, value in true.items():
             assert value == foretold[name], f"{name}\n  is {value}\n  expected {foretold[name]}"
-        self.house.runner.run(self._check_readings())
+        self.pair.runner.run(self._check_reads())
 
-    def _check_sent_again(self) -> None:
+    def _check_replays(self) -> None:
         """What is answered under a key is answered the same for ever, its slot as it was then."""
-        for act, answer, as_seen in self._answered:
-            key = (act.by, act.key or "")
-            if self.model.kept.get(key) == (act.asked, answer):
-                assert self._first_seen.setdefault(key, as_seen) == as_seen, act
-        self._answered.clear()
+        for act, answer, as_seen in self._keyed_outcomes:
+            key = (act.caller_id, act.key or "")
+            if self.model.outcomes_by_key.get(key) == (act.request, answer):
+                assert self._first_slot_views.setdefault(key, as_seen) == as_seen, act
+        self._keyed_outcomes.clear()
 
-    async def _check_readings(self) -> None:
+    async def _check_reads(self) -> None:
         self._steps += 1
-        desk = self.house.desks[self._steps % 2]
-        viewer = self.house.people[self._steps % len(self.house.people)]
+        desk = self.pair.services[self._steps % 2]
+        viewer = self.pair.callers[self._steps % len(self.pair.callers)]
         ids = [SlotId(slot_id) for slot_id in self.model.slots]
         slots = await reading.find_slots(desk, ids, viewer)
         for slot_id, facts in self.model.slots.items():
             slot = slots[SlotId(slot_id)]
             assert slot.remaining == facts.remaining(self.now), (slot, facts)
-            mine, true = slot.booking_of(viewer.user_id), facts.of(viewer.user_id)
-            there = true if true and true not in facts.over(self.now) else None
-            assert (mine and self.tokens[mine.id]) == (there and there.token), (slot, facts)
+            mine, true = slot.booking_of(viewer.user_id), facts.booking_of(viewer.user_id)
+            there = true if true and true not in facts.expired_bookings(self.now) else None
+            assert (mine and self.tokens_by_id[mine.id]) == (there and there.token), (slot, facts)
         some = ids[self._steps % len(ids)]
-        found = await reading.roster(desk, some, 100, None)
+        found = await reading.slot_roster(desk, some, 100, None)
         assert found is not None
         facts = self.model.slots[some]
-        live = [p.token for p in facts.places if p not in facts.over(self.now)]
-        assert [self.tokens[booking.id] for booking in found[1].items] == live
+        live = [p.token for p in facts.bookings if p not in facts.expired_bookings(self.now)]
+        assert [self.tokens_by_id[booking.id] for booking in found[1].items] == live
 
 
-def seen(outcome: Any) -> object:
+def slot_views(outcome: Any) -> object:
     """What an answer tells of its slots besides."""
     booked = getattr(outcome, "booked", (outcome,))
     slots = [getattr(one, name, None) for one in booked for name in ("slot", "old_slot")]
-    return [(s.id, s.version, s.remaining, s.waiting_count) for s in slots if isinstance(s, Slot)]
+    return [(s.id, s.version, s.remaining, s.waitlist_length) for s in slots if isinstance(s, Slot)]

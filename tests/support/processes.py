@@ -13,23 +13,23 @@ from pathlib import Path
 
 import httpx
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 
 SECRET = "a secret of the tests that is longer than 32 bytes"
 ADMIN_EMAIL = "admin@slotlock.test"
 ADMIN_PASSWORD = "the password of the tests"
-SERVE = (sys.executable, "-m", "slotlock", "serve")
-LINES_SHOWN = 40
+SERVE_COMMAND = (sys.executable, "-m", "slotlock", "serve")
+MAX_LOG_LINES = 40
 # A machine that does much else beside starts an app in some ten seconds.
-READY_WITHIN_S = 60.0
+READY_TIMEOUT_S = 60.0
 
 
-def wait_until(true: Callable[[], bool], what: str, within_s: float = 20.0) -> None:
+def wait_until(condition: Callable[[], bool], description: str, timeout_s: float = 20.0) -> None:
     """Wait for a state, not for a time."""
-    deadline = time.monotonic() + within_s
-    while not true():
+    deadline = time.monotonic() + timeout_s
+    while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {within_s} s in vain: {what}")
+            raise AssertionError(f"waited {timeout_s} s in vain: {description}")
         time.sleep(0.01)
 
 
@@ -40,12 +40,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def database_url(servers: Servers, name: str) -> str:
+def database_url(servers: EmbeddedServers, name: str) -> str:
     """The address of a database on the test servers."""
     return servers.mongo_url.replace("/?", f"/{name}?", 1)
 
 
-def environment(servers: Servers, database: str) -> dict[str, str]:
+def app_environment(servers: EmbeddedServers, database: str) -> dict[str, str]:
     """The settings of an app on these servers."""
     return {
         "SLOTLOCK_MONGO_URL": database_url(servers, database),
@@ -58,15 +58,15 @@ def environment(servers: Servers, database: str) -> dict[str, str]:
 
 
 # Every log of this test process, so that a failure can be read beside what the apps said of it.
-_logs: list[Path] = []
+_log_files: list[Path] = []
 
 
-def what_went_wrong(since: float) -> str:
+def recent_app_logs(since: float) -> str:
     """The last lines of the apps' logs that were written to since then."""
     told = []
-    for log_file in _logs:
+    for log_file in _log_files:
         if log_file.exists() and log_file.stat().st_mtime >= since:
-            lines = log_file.read_text(errors="replace").splitlines()[-LINES_SHOWN:]
+            lines = log_file.read_text(errors="replace").splitlines()[-MAX_LOG_LINES:]
             told += [f"{log_file}:", *lines]
     return "\n".join(told)
 
@@ -81,10 +81,10 @@ class AppProcess:
     log_file: Path
 
     def __post_init__(self) -> None:
-        _logs.append(self.log_file)
+        _log_files.append(self.log_file)
 
     @property
-    def socket_url(self) -> str:
+    def websocket_url(self) -> str:
         """Where its WebSockets are."""
         return self.url.replace("http://", "ws://") + "/graphql"
 
@@ -108,7 +108,7 @@ class AppProcess:
 def app_process(
     settings: Mapping[str, str],
     directory: Path,
-    command: Sequence[str] = SERVE,
+    command: Sequence[str] = SERVE_COMMAND,
     ready_path: str = "/readyz",
 ) -> Iterator[AppProcess]:
     """A process of the app, ready to serve."""
@@ -125,7 +125,7 @@ def app_process(
         )
     app = AppProcess(f"http://127.0.0.1:{port}", process, settings, log_file)
 
-    def ready() -> bool:
+    def is_ready() -> bool:
         assert process.poll() is None, f"the app ended: {app.log}"
         try:
             return httpx.get(app.url + ready_path, trust_env=False).status_code == 200
@@ -133,7 +133,7 @@ def app_process(
             return False
 
     try:
-        wait_until(ready, "the app is ready", READY_WITHIN_S)
+        wait_until(is_ready, "the app is ready", READY_TIMEOUT_S)
         yield app
     finally:
         if process.poll() is None:

@@ -10,27 +10,29 @@ from urllib.parse import urlsplit
 from tests.support.client import Json
 from tests.support.processes import AppProcess
 
-HANDSHAKE = (
+WEBSOCKET_HANDSHAKE = (
     b"GET /graphql HTTP/1.1\r\nHost: slotlock\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
     b"Sec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"
 )
-TEXT = 1
+TEXT_OPCODE = 1
 
 
 @contextmanager
-def connected(app: AppProcess, buffer: int | None = None) -> Iterator[socket.socket]:
+def open_tcp_connection(
+    app: AppProcess, receive_buffer: int | None = None
+) -> Iterator[socket.socket]:
     """A connection; `buffer` bytes are taken from the server before anybody reads them."""
     address = urlsplit(app.url)
     with socket.socket() as peer:
-        if buffer is not None:
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        if receive_buffer is not None:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         peer.settimeout(20)
         peer.connect((address.hostname, address.port))
         yield peer
 
 
-def frame(payload: bytes, opcode: int = TEXT) -> bytes:
+def websocket_frame(payload: bytes, opcode: int = TEXT_OPCODE) -> bytes:
     """A whole message in one masked frame (RFC 6455, 5.2), masked with zeros."""
     length = len(payload)
     if length < 126:
@@ -42,23 +44,23 @@ def frame(payload: bytes, opcode: int = TEXT) -> bytes:
     return bytes([0x80 | opcode]) + size + bytes(4) + payload
 
 
-def message(content: Json) -> bytes:
+def message_frame(content: Json) -> bytes:
     """A message of the protocol as a frame."""
-    return frame(json.dumps(content).encode())
+    return websocket_frame(json.dumps(content).encode())
 
 
-def subscribe(operation_id: str, query: str, **variables: object) -> bytes:
+def subscribe_frame(operation_id: str, document: str, **variables: object) -> bytes:
     """A frame that begins an operation."""
-    payload = {"query": query, "variables": variables}
-    return message({"id": operation_id, "type": "subscribe", "payload": payload})
+    payload = {"query": document, "variables": variables}
+    return message_frame({"id": operation_id, "type": "subscribe", "payload": payload})
 
 
-def initialised(peer: socket.socket, token: str | None = None) -> None:
+def initialize_websocket(peer: socket.socket, token: str | None = None) -> None:
     """Open a WebSocket on a connection, up to the acknowledgement."""
     payload = {"authorization": f"Bearer {token}"} if token else None
-    peer.sendall(HANDSHAKE)
+    peer.sendall(WEBSOCKET_HANDSHAKE)
     read_until(peer, b"\r\n\r\n")
-    peer.sendall(message({"type": "connection_init", "payload": payload}))
+    peer.sendall(message_frame({"type": "connection_init", "payload": payload}))
     read_until(peer, b"connection_ack")
 
 
@@ -72,7 +74,7 @@ def read_until(peer: socket.socket, end: bytes) -> bytes:
     return heard
 
 
-def read_all(peer: socket.socket) -> bytes:
+def read_until_closed(peer: socket.socket) -> bytes:
     """All that comes until the server closes. Errors: TimeoutError when it never does."""
     heard = b""
     try:
@@ -83,7 +85,7 @@ def read_all(peer: socket.socket) -> bytes:
     return heard
 
 
-def reset(peer: socket.socket) -> None:
+def reset_connection(peer: socket.socket) -> None:
     """End a connection by RST, as a machine that was switched off and on answers."""
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     peer.close()

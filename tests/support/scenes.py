@@ -1,38 +1,46 @@
 """Acts as a test writes them down by hand, in a play that it leads itself."""
 
-from tests.support.acts import Act, Answer
-from tests.support.desks import House
-from tests.support.play import Play
+from tests.support.acts import NormalizedOutcome, PlannedOperation
+from tests.support.desks import ServicePair
+from tests.support.play import ModelChecker
 
 
-class Scene(Play):
+class ModelScenario(ModelChecker):
     """A play whose acts are told person by person: 0 to 4 are members, 5 organises."""
 
-    def __init__(self, house: House) -> None:
-        super().__init__(house)
-        self.people = [str(caller.user_id) for caller in house.people]
+    def __init__(self, pair: ServicePair) -> None:
+        super().__init__(pair)
+        self.user_ids = [str(caller.user_id) for caller in pair.callers]
 
-    def act(
-        self, verb: str, by: int, slot: str = "", *, person: int | None = None, **more: object
-    ) -> Act:
+    def operation(
+        self,
+        kind: str,
+        caller_index: int,
+        slot_id: str = "",
+        *,
+        user_index: int | None = None,
+        **fields: object,
+    ) -> PlannedOperation:
         """Something somebody asks for."""
-        whom = by if person is None and verb == "book" else person
-        act = Act(
-            verb,
+        whom = caller_index if user_index is None and kind == "book" else user_index
+        act = PlannedOperation(
+            kind,
             self.new_token(),
-            self.people[by],
-            by == 5,
-            slot=slot,
-            person="" if whom is None else self.people[whom],
+            self.user_ids[caller_index],
+            caller_index == 5,
+            slot_id=slot_id,
+            user_id="" if whom is None else self.user_ids[whom],
         )
-        return Act(**{**vars(act), **more})
+        return PlannedOperation(**{**vars(act), **fields})
 
-    def ask(self, verb: str, by: int, slot: str = "", **more: object) -> Answer:
+    def perform(
+        self, kind: str, caller_index: int, slot_id: str = "", **fields: object
+    ) -> NormalizedOutcome:
         """Ask for it alone, and compare."""
-        return self.do(self.act(verb, by, slot, **more))  # type: ignore[arg-type]
+        return self.run(self.operation(kind, caller_index, slot_id, **fields))  # type: ignore[arg-type]
 
-    def book(self, by: int, slot: str, **more: object) -> str:
+    def book(self, caller_index: int, slot_id: str, **fields: object) -> str:
         """The token of a booking that is made."""
-        act = self.act("book", by, slot, **more)  # type: ignore[arg-type]
-        assert self.do(act)[0] == "Booked"
+        act = self.operation("book", caller_index, slot_id, **fields)  # type: ignore[arg-type]
+        assert self.run(act)[0] == "Booked"
         return act.token

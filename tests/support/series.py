@@ -2,68 +2,77 @@
 
 from typing import Any
 
-from tests.support.client import Client, Json
+from tests.support.client import GraphQLTestClient, Json
 
-SLOT = """fragment S on Slot {
+SERIES_SLOT_FRAGMENT = """fragment S on Slot {
   id title startTime endTime status capacity remaining seriesId resource version
   campaign { id }
 }"""
-TAKEN = """fragment T on ResourceTaken {
+RESOURCE_TAKEN_FRAGMENT = """fragment T on ResourceTaken {
   meeting { startTime endTime }
   other { id title resource } otherMeeting { startTime endTime }
 }"""
-CREATE = f"""mutation($input: CreateSlotSeriesInput!) {{ createSlotSeries(input: $input) {{
+CREATE_SERIES = f"""mutation($input: CreateSlotSeriesInput!) {{ createSlotSeries(input: $input) {{
   __typename
   ... on SlotSeriesCreated {{ seriesId slots {{ ...S }} conflicts {{ code ...T }} }}
   ... on SeriesConflicts {{ code conflicts {{ code ...T }} }}
   ... on InvalidInput {{ fields {{ field message }} }}
   ... on CampaignNotFound {{ campaignId }}
-}} }} {SLOT} {TAKEN}"""
-UPDATE = f"""mutation($input: UpdateSlotInput!) {{ updateSlot(input: $input) {{
+}} }} {SERIES_SLOT_FRAGMENT} {RESOURCE_TAKEN_FRAGMENT}"""
+UPDATE_SERIES = f"""mutation($input: UpdateSlotInput!) {{ updateSlot(input: $input) {{
   __typename ...S ... on Refusal {{ code }} ... on InvalidInput {{ fields {{ field }} }} ...T
-}} }} {SLOT} {TAKEN}"""
-CANCEL = f"""mutation($slot: ID!, $scope: SeriesScope!) {{
+}} }} {SERIES_SLOT_FRAGMENT} {RESOURCE_TAKEN_FRAGMENT}"""
+CANCEL_SERIES = f"""mutation($slot: ID!, $scope: SeriesScope!) {{
   cancelSlot(slotId: $slot, scope: $scope) {{ __typename ...S }}
-}} {SLOT}"""
-PUBLISH = f"""mutation($slot: ID!, $scope: SeriesScope! = THIS) {{
+}} {SERIES_SLOT_FRAGMENT}"""
+PUBLISH_SERIES = f"""mutation($slot: ID!, $scope: SeriesScope! = THIS) {{
   publishSlot(slotId: $slot, scope: $scope) {{ __typename ...S ...T }}
-}} {SLOT} {TAKEN}"""
-ALL = f"""query($series: ID!, $status: SlotStatus!) {{
+}} {SERIES_SLOT_FRAGMENT} {RESOURCE_TAKEN_FRAGMENT}"""
+SERIES_SLOTS = f"""query($series: ID!, $status: SlotStatus!) {{
   slots(filter: {{seriesId: $series, status: $status}}, first: 100) {{ nodes {{ ...S }} }}
-}} {SLOT}"""
+}} {SERIES_SLOT_FRAGMENT}"""
 
-MONDAY = {"startTime": "2031-03-17T09:00:00+01:00", "endTime": "2031-03-17T10:00:00+01:00"}
+MONDAY_TIMES = {"startTime": "2031-03-17T09:00:00+01:00", "endTime": "2031-03-17T10:00:00+01:00"}
 
 
-async def series(
-    organiser: Client, rrule: str = "FREQ=WEEKLY;COUNT=4", on: str = "STRICT", **fields: Any
+async def create_series(
+    organizer: GraphQLTestClient,
+    rrule: str = "FREQ=WEEKLY;COUNT=4",
+    on_conflict: str = "STRICT",
+    **fields: Any,
 ) -> Json:
     """What came of creating a series in Berlin, on Mondays at nine over a clock change."""
-    slot = {"title": "Yoga", "timeZone": "Europe/Berlin", **MONDAY, **fields}
-    wanted = {"slot": slot, "rrule": rrule, "onConflict": on}
-    made: Json = await organiser.ask(CREATE, input=wanted)
+    slot = {"title": "Yoga", "timeZone": "Europe/Berlin", **MONDAY_TIMES, **fields}
+    wanted = {"slot": slot, "rrule": rrule, "onConflict": on_conflict}
+    made: Json = await organizer.execute(CREATE_SERIES, input=wanted)
     return made
 
 
-async def of_series(organiser: Client, made: Json, status: str = "PUBLISHED") -> list[Json]:
+async def fetch_series_slots(
+    organizer: GraphQLTestClient, created: Json, status: str = "PUBLISHED"
+) -> list[Json]:
     """The slots of a series as they are now."""
-    found: list[Json] = (await organiser.ask(ALL, series=made["seriesId"], status=status))["nodes"]
+    found: list[Json] = (
+        await organizer.execute(SERIES_SLOTS, series=created["seriesId"], status=status)
+    )["nodes"]
     return found
 
 
-def starts(slots: list[Json]) -> list[str]:
+def start_times(slots: list[Json]) -> list[str]:
     """When slots begin, UTC."""
     return [slot["startTime"][5:16] for slot in slots]
 
 
-async def update(organiser: Client, slot: Json, scope: str, **changes: Any) -> Json:
+async def update_series(
+    organizer: GraphQLTestClient, slot: Json, scope: str, **changes: Any
+) -> Json:
     """What came of changing slots of a series."""
     wanted = {"slotId": slot["id"], "scope": scope, **changes}
-    outcome: Json = await organiser.ask(UPDATE, input=wanted)
+    outcome: Json = await organizer.execute(UPDATE_SERIES, input=wanted)
     return outcome
 
 
-async def call_off(organiser: Client, slot: Json, scope: str) -> Json:
+async def cancel_series(organizer: GraphQLTestClient, slot: Json, scope: str) -> Json:
     """What came of calling slots of a series off."""
-    outcome: Json = await organiser.ask(CANCEL, slot=slot["id"], scope=scope)
+    outcome: Json = await organizer.execute(CANCEL_SERIES, slot=slot["id"], scope=scope)
     return outcome

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slotlock.api.binaries import MONGOD, VALKEY, find
+from slotlock.api.binaries import MONGOD, VALKEY, find_binary
 from tests.support.processes import free_port, wait_until
 
 
-class OwnServer:
+class RestartableServer:
     """A mongod or a Valkey on one port and one directory, over all its lives."""
 
     def __init__(self, directory: Path, kind: str) -> None:
@@ -32,45 +32,45 @@ class OwnServer:
         """Begin a life, and wait until it takes writes."""
         if self.kind == "valkey":
             where = ["--port", str(self.port), "--dir", str(self._directory)]
-            command = [find(VALKEY, None), *where, "--bind", "127.0.0.1", "--save", ""]
+            command = [find_binary(VALKEY, None), *where, "--bind", "127.0.0.1", "--save", ""]
         else:
             where = ["--port", str(self.port), "--dbpath", str(self._directory)]
-            command = [find(MONGOD, None), *where, "--replSet", "rs0", "--nounixsocket"]
+            command = [find_binary(MONGOD, None), *where, "--replSet", "rs0", "--nounixsocket"]
             command += ["--bind_ip", "127.0.0.1", "--wiredTigerCacheSizeGB", "0.5"]
         log = (self._directory / "log").open("ab")
         with log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        wait_until(self._takes_writes, f"{self.kind} takes writes")
+        wait_until(self._is_writable, f"{self.kind} takes writes")
 
-    def _takes_writes(self) -> bool:
+    def _is_writable(self) -> bool:
         assert self._process is not None
         program = VALKEY if self.kind == "valkey" else MONGOD
         return program.is_ready(self.port, self._process.pid)
 
     def pause(self) -> None:
         """Let it hang: its connections stay open and nothing comes back."""
-        self._send(signal.SIGSTOP)
+        self._send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let it go on."""
-        self._send(signal.SIGCONT)
+        self._send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End this life at once."""
         if self._process is not None:
-            self._send(signal.SIGKILL)
+            self._send_signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
 
-    def _send(self, number: signal.Signals) -> None:
+    def _send_signal(self, number: signal.Signals) -> None:
         assert self._process is not None
         os.kill(self._process.pid, number)
 
 
 @contextmanager
-def own_server(directory: Path, kind: str) -> Iterator[OwnServer]:
+def restartable_server(directory: Path, kind: str) -> Iterator[RestartableServer]:
     """A running server, gone at the end."""
-    server = OwnServer(directory, kind)
+    server = RestartableServer(directory, kind)
     server.start()
     try:
         yield server

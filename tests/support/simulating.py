@@ -15,22 +15,22 @@ from slotlock.api.simulation import campaign
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulationRun:
     """What came of a run: its exit code, what it printed, and its JSON if it got that far."""
 
-    code: int
-    out: str
-    err: str
+    exit_code: int
+    stdout: str
+    stderr: str
     results: dict[str, Any]
 
     @property
-    def broken(self) -> set[str]:
+    def broken_invariants(self) -> set[str]:
         """The names of the invariants that do not hold."""
         return {each["name"] for each in self.results["invariants"] if not each["holds"]}
 
 
 @dataclass(frozen=True)
-class Simulator:
+class SimulationRunner:
     """Runs it, in a moment instead of two seconds."""
 
     monkeypatch: pytest.MonkeyPatch
@@ -40,15 +40,15 @@ class Simulator:
     def __post_init__(self) -> None:
         self.monkeypatch.setattr(campaign, "OPENS_IN", timedelta(milliseconds=200))
 
-    def __call__(self, url: str, *arguments: str) -> Simulated:
+    def __call__(self, url: str, *arguments: str) -> SimulationRun:
         """Run it at a server."""
         path = self.directory / "results.json"
         code = main(["simulate", "--url", url, "--json", str(path), *arguments])
         said = self.capsys.readouterr()
         results = json.loads(path.read_text()) if path.exists() else {}
-        return Simulated(code, said.out, said.err, results)
+        return SimulationRun(code, said.out, said.err, results)
 
-    def refused(self, *arguments: str) -> str:
+    def expect_usage_error(self, *arguments: str) -> str:
         """The last line of a command that does nothing, by argparse or by itself."""
         try:
             code = main(["simulate", *arguments])
@@ -61,7 +61,7 @@ class Simulator:
         return said.err.splitlines()[-1]
 
 
-def set_environment(monkeypatch: pytest.MonkeyPatch, settings: Mapping[str, str]) -> None:
+def replace_environment(monkeypatch: pytest.MonkeyPatch, settings: Mapping[str, str]) -> None:
     """These settings, and no others."""
     for name in list(os.environ):
         if name.startswith("SLOTLOCK_") or name == "PORT":

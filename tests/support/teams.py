@@ -9,41 +9,47 @@ import httpx
 from bson import ObjectId
 from pymongo import MongoClient
 
-from tests.support.client import Client, Json
-from tests.support.people import make_crowd
+from tests.support.client import GraphQLTestClient, Json
+from tests.support.people import create_user_tokens
 from tests.support.processes import AppProcess
 
-TEAM = """{
+TEAM_FIELDS = """{
   __typename
   ... on Team {
     id name createdAt members { since user { id email } } invitations { email invitedAt }
   }
   ... on Refusal { code message }
 }"""
-CHECKED = TEAM[:-1] + "... on InvalidInput { fields { field } } }"
-LEFT = "{ __typename ... on Refusal { code } }"
-CREATE_TEAM = "mutation ($name: String!) { createTeam(input: {name: $name}) " + CHECKED + "}"
-INVITE = (
-    "mutation ($team: ID!, $email: EmailAddress!) "
-    "{ inviteToTeam(input: {teamId: $team, email: $email}) " + CHECKED + "}"
+TEAM_OR_INVALID_FIELDS = TEAM_FIELDS[:-1] + "... on InvalidInput { fields { field } } }"
+REFUSAL_CODE_FIELDS = "{ __typename ... on Refusal { code } }"
+CREATE_TEAM = (
+    "mutation ($name: String!) { createTeam(input: {name: $name}) " + TEAM_OR_INVALID_FIELDS + "}"
 )
-ACCEPT = "mutation ($team: ID!) { acceptTeamInvitation(teamId: $team) " + TEAM + "}"
-DECLINE = "mutation ($team: ID!) { declineTeamInvitation(teamId: $team) " + LEFT + "}"
-WITHDRAW = (
+INVITE_TO_TEAM = (
     "mutation ($team: ID!, $email: EmailAddress!) "
-    "{ withdrawTeamInvitation(teamId: $team, email: $email) " + TEAM + "}"
+    "{ inviteToTeam(input: {teamId: $team, email: $email}) " + TEAM_OR_INVALID_FIELDS + "}"
 )
-LEAVE = "mutation ($team: ID!) { leaveTeam(teamId: $team) " + LEFT + "}"
+ACCEPT_INVITATION = (
+    "mutation ($team: ID!) { acceptTeamInvitation(teamId: $team) " + TEAM_FIELDS + "}"
+)
+DECLINE_INVITATION = (
+    "mutation ($team: ID!) { declineTeamInvitation(teamId: $team) " + REFUSAL_CODE_FIELDS + "}"
+)
+WITHDRAW_INVITATION = (
+    "mutation ($team: ID!, $email: EmailAddress!) "
+    "{ withdrawTeamInvitation(teamId: $team, email: $email) " + TEAM_FIELDS + "}"
+)
+LEAVE_TEAM = "mutation ($team: ID!) { leaveTeam(teamId: $team) " + REFUSAL_CODE_FIELDS + "}"
 MY_TEAMS = "{ myTeams { id name members { user { id } } } }"
 MY_INVITATIONS = "{ myTeamInvitations { teamId teamName at invitedBy { id name email } } }"
-NODE = "query ($id: ID!) { node(id: $id) { id ... on Team { name } } }"
+TEAM_BY_ID = "query ($id: ID!) { node(id: $id) { id ... on Team { name } } }"
 
 
 @dataclass(frozen=True)
-class Person:
+class TeamClient:
     """Somebody signed in, with their id and address."""
 
-    client: Client
+    client: GraphQLTestClient
     id: str
     email: str
 
@@ -53,33 +59,37 @@ class Person:
         assert self.client.token is not None
         return self.client.token
 
-    async def ask(self, query: str, **variables: Any) -> Any:
+    async def execute(self, document: str, **variables: Any) -> Any:
         """The only field of an answer without errors."""
-        return await self.client.ask(query, **variables)
+        return await self.client.execute(document, **variables)
 
     async def create_team(self, name: str = "Relay") -> str:
         """The id of a new team of this person."""
-        team: Json = await self.ask(CREATE_TEAM, name=name)
+        team: Json = await self.execute(CREATE_TEAM, name=name)
         assert team["__typename"] == "Team", team
         return str(team["id"])
 
-    async def bring_in(self, team_id: str, *others: "Person") -> None:
+    async def add_members(self, team_id: str, *others: "TeamClient") -> None:
         """Invite others, who accept."""
         for other in others:
-            assert (await self.ask(INVITE, team=team_id, email=other.email))["id"] == team_id
-            assert (await other.ask(ACCEPT, team=team_id))["id"] == team_id
+            assert (await self.execute(INVITE_TO_TEAM, team=team_id, email=other.email))[
+                "id"
+            ] == team_id
+            assert (await other.execute(ACCEPT_INVITATION, team=team_id))["id"] == team_id
 
 
-async def people(app: AppProcess, http: httpx.AsyncClient, size: int) -> list[Person]:
+async def create_team_clients(
+    app: AppProcess, http: httpx.AsyncClient, count: int
+) -> list[TeamClient]:
     """So many people, new and signed in."""
-    tokens = (await make_crowd(app.environment, size)).members
-    clients = [Client(http, app.url, token) for token in tokens]
-    each = [await client.ask("{ me { id email } }") for client in clients]
-    return [Person(c, me["id"], me["email"]) for c, me in zip(clients, each, strict=True)]
+    tokens = (await create_user_tokens(app.environment, count)).members
+    clients = [GraphQLTestClient(http, app.url, token) for token in tokens]
+    each = [await client.execute("{ me { id email } }") for client in clients]
+    return [TeamClient(c, me["id"], me["email"]) for c, me in zip(clients, each, strict=True)]
 
 
-def team_document(environment: Mapping[str, str], team_gid: str) -> dict[str, Any] | None:
+def team_document(environment: Mapping[str, str], team_global_id: str) -> dict[str, Any] | None:
     """The truth about a team, read past the app."""
     with closing(MongoClient[dict[str, Any]](environment["SLOTLOCK_MONGO_URL"])) as client:
         teams = client.get_default_database()["teams"]
-        return teams.find_one({"_id": ObjectId(team_gid.removeprefix("team_"))})
+        return teams.find_one({"_id": ObjectId(team_global_id.removeprefix("team_"))})

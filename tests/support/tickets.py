@@ -14,163 +14,198 @@ from zlib import crc32
 
 import pytest
 
-from slotlock.api.embedded import Servers
+from slotlock.api.embedded import EmbeddedServers
 from slotlock.desk.admitted import serve_batch
-from slotlock.desk.desk import Desk
-from slotlock.desk.once import key_id_of
+from slotlock.desk.desk import Services
+from slotlock.desk.once import record_id
 from slotlock.domain.bookings import SlotId
-from slotlock.graphql.ids import ticket_of
+from slotlock.graphql.ids import parse_ticket_id
 from slotlock.stores.queue import PARTITIONS
-from slotlock.stores.queue_partitions import Partition
+from slotlock.stores.queue_partitions import QueuePartition
 from tests.support.client import Json
-from tests.support.desk import BOOKING, REFUSAL, SLOT, Person, wait_for
-from tests.support.offices import until
-from tests.support.processes import AppProcess, environment
-from tests.support.stage import Scene, Stage, scene_on, variant
+from tests.support.desk import (
+    BOOKING_FRAGMENT,
+    REFUSAL_FIELDS,
+    SLOT_FRAGMENT,
+    BookingClient,
+    poll_until,
+)
+from tests.support.offices import eventually
+from tests.support.processes import AppProcess, app_environment
+from tests.support.stage import Deployment, PausePoint, app_variant, open_deployment
 
-TICKET = f"""fragment T on Ticket {{ id slotId status place askedAt outcome {{
-  __typename {REFUSAL}
+FULL_TICKET_FRAGMENT = f"""fragment T on Ticket {{ id slotId status place askedAt outcome {{
+  __typename {REFUSAL_FIELDS}
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ ...B }} }}
   ... on KeyReused {{ idempotencyKey }}
-}} }} {BOOKING} {SLOT}"""
-REQUEST = f"""mutation($input: BookSlotInput!) {{ requestBooking(input: $input) {{
-  __typename ...T {REFUSAL}
+}} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
+REQUEST_FULL_TICKET = f"""mutation($input: BookSlotInput!) {{ requestBooking(input: $input) {{
+  __typename ...T {REFUSAL_FIELDS}
   ... on QueueFull {{ slotId retryAfterMs }} ... on KeyReused {{ idempotencyKey }}
-}} }} {TICKET}"""
-LOOK = f"query($id: ID!) {{ ticket(id: $id) {{ ...T }} }} {TICKET}"
-WATCH_TICKET = f"subscription($id: ID!) {{ ticket(id: $id) {{ ...T }} }} {TICKET}"
-NODES = f"query($ids: [ID!]!) {{ nodes(ids: $ids) {{ id ... on Ticket {{ ...T }} }} }} {TICKET}"
+}} }} {FULL_TICKET_FRAGMENT}"""
+FULL_TICKET_BY_ID = f"query($id: ID!) {{ ticket(id: $id) {{ ...T }} }} {FULL_TICKET_FRAGMENT}"
+WATCH_FULL_TICKET = (
+    f"subscription($id: ID!) {{ ticket(id: $id) {{ ...T }} }} {FULL_TICKET_FRAGMENT}"
+)
+FULL_TICKETS_BY_ID = f"query($ids: [ID!]!) {{ nodes(ids: $ids) {{ id ... on Ticket {{ ...T }} }} }} {FULL_TICKET_FRAGMENT}"
 
 
-class Customer(Person):
+class QueueClient(BookingClient):
     """Somebody who stands in line."""
 
-    async def request(self, slot_id: str, **wish: Any) -> Json:
+    async def request_booking(self, slot_id: str, **options: Any) -> Json:
         """A ticket, or why there is none."""
-        outcome: Json = await self.ask(REQUEST, input={"slotId": slot_id, **wish})
+        outcome: Json = await self.execute(
+            REQUEST_FULL_TICKET, input={"slotId": slot_id, **options}
+        )
         return outcome
 
-    async def stand(self, slot_id: str, **wish: Any) -> Json:
+    async def enqueue(self, slot_id: str, **options: Any) -> Json:
         """A ticket; nobody serves the line."""
-        outcome = await self.request(slot_id, **wish)
+        outcome = await self.request_booking(slot_id, **options)
         assert (outcome["__typename"], outcome.get("status")) == ("Ticket", "QUEUED"), outcome
         return outcome
 
-    async def ticket(self, ticket_id: str) -> Any:
+    async def fetch_ticket(self, ticket_id: str) -> Any:
         """A ticket as it stands."""
-        return await self.ask(LOOK, id=ticket_id)
+        return await self.execute(FULL_TICKET_BY_ID, id=ticket_id)
 
-    async def outcome(self, ticket_id: str) -> Json:
+    async def wait_for_outcome(self, ticket_id: str) -> Json:
         """What comes of a ticket."""
-        answered = await wait_for(
-            lambda: self.ticket(ticket_id), lambda seen: seen["status"] != "QUEUED", "an answer"
+        answered = await poll_until(
+            lambda: self.fetch_ticket(ticket_id),
+            lambda seen: seen["status"] != "QUEUED",
+            "an answer",
         )
         assert answered["status"] == "ANSWERED", answered
         assert answered["place"] is None
         outcome: Json = answered["outcome"]
         return outcome
 
-    async def code(self, ticket_id: str) -> str:
+    async def wait_for_outcome_code(self, ticket_id: str) -> str:
         """Why a ticket was refused, or that it was not."""
-        outcome = await self.outcome(ticket_id)
+        outcome = await self.wait_for_outcome(ticket_id)
         return str(outcome.get("code", outcome["__typename"]))
 
 
-def own_part(servers: Servers) -> Servers:
+def with_own_redis_database(servers: EmbeddedServers) -> EmbeddedServers:
     """The same servers, and a part of Redis that no process of other tests looks at."""
     return replace(servers, redis_url=f"{servers.redis_url}/9")
 
 
-def partition_of(slot_gid: str) -> int:
+def queue_partition(slot_global_id: str) -> int:
     """The part of the line in which people stand in front of a slot."""
-    return crc32(slot_gid[-24:].encode()) % PARTITIONS
+    return crc32(slot_global_id[-24:].encode()) % PARTITIONS
 
 
-async def serve_who_is_there(desk: Desk, slot_id: SlotId) -> None:
+async def serve_queued_requests(services: Services, slot_id: SlotId) -> None:
     """Serve those who are in line for a slot, alone in its partition, as a worker does."""
-    partition = Partition(desk.queue.line, desk.queue.partition_of(slot_id))
-    entries = await partition.take()
-    await partition.finish(slot_id, await serve_batch(desk, slot_id, entries))
+    partition = QueuePartition(
+        services.admission_queue.pipeline, services.admission_queue.partition_of(slot_id)
+    )
+    entries = await partition.read_new()
+    await partition.acknowledge(slot_id, await serve_batch(services, slot_id, entries))
 
 
 @dataclass
-class QueueScene(Scene):
+class QueueDeployment(Deployment):
     """A scene in which nobody serves the queue until a worker comes."""
 
-    def counter(self, off: str = "", length: int = 1_000) -> AppProcess:
+    def frontend(self, without_guards: str = "", max_queue_length: int = 1_000) -> AppProcess:
         """A process that lets so many stand in a part of the line, and serves nobody."""
-        return self._process({"SLOTLOCK_QUEUE_LENGTH": str(length)}, off)
+        return self._start_process({"SLOTLOCK_QUEUE_LENGTH": str(max_queue_length)}, without_guards)
 
-    def worker(self, off: str = "", pause: str = "", stage: Stage | None = None) -> AppProcess:
+    def worker(
+        self, without_guards: str = "", pause_at: str = "", pause_point: PausePoint | None = None
+    ) -> AppProcess:
         """A process that serves the queue, too."""
-        return self._process({"SLOTLOCK_QUEUE_WORKER": "on"}, off, pause, stage)
+        return self._start_process(
+            {"SLOTLOCK_QUEUE_WORKER": "on"}, without_guards, pause_at, pause_point
+        )
 
-    def slow_worker(self, off: str = "", pause: str = "batch") -> Stage:
+    def stalled_worker(self, without_guards: str = "", pause_at: str = "batch") -> PausePoint:
         """A process that serves the queue and stops with the first batch it took, or each."""
-        stage = Stage(self.redis)
-        self.worker(off, pause, stage)
+        stage = PausePoint(self.redis)
+        self.worker(without_guards, pause_at, stage)
         return stage
 
-    def _process(
-        self, more: Json, off: str = "", pause: str = "", stage: Stage | None = None
+    def _start_process(
+        self,
+        overrides: Json,
+        without_guards: str = "",
+        pause_at: str = "",
+        pause_point: PausePoint | None = None,
     ) -> AppProcess:
-        settings, where = {**self.environment, **more}, self.logs / secrets.token_hex(4)
-        return self.stack.enter_context(variant(settings, where, off=off, pause=pause, stage=stage))
+        settings, where = {**self.environment, **overrides}, self.logs / secrets.token_hex(4)
+        return self.stack.enter_context(
+            app_variant(
+                settings,
+                where,
+                without_guards=without_guards,
+                pause_at=pause_at,
+                pause_point=pause_point,
+            )
+        )
 
-    def customer(self, app: AppProcess, number: int) -> Customer:
+    def queue_client(self, app: AppProcess, number: int) -> QueueClient:
         """Somebody at a process: the same number is the same person at each."""
-        return Customer(self.http, app.url, self.crowd.members[number])
+        return QueueClient(self.http, app.url, self.user_tokens.members[number])
 
-    def customers(self, app: AppProcess, size: int) -> list[Customer]:
+    def queue_clients(self, app: AppProcess, count: int) -> list[QueueClient]:
         """The first so many."""
-        return [self.customer(app, number) for number in range(size)]
+        return [self.queue_client(app, number) for number in range(count)]
 
-    def in_line(self) -> int:
+    def queue_length(self) -> int:
         """How many requests are in line, taken or not."""
         return sum(self.redis.xlen(key) for key in self.redis.scan_iter("*:requests"))
 
-    def known(self) -> dict[Any, Any]:
+    def stored_tickets(self) -> dict[Any, Any]:
         """All that Redis knows of who stands in line."""
         hashes = [self.redis.hgetall(key) for key in self.redis.scan_iter("*:tickets")]
         return {field: value for each in hashes for field, value in each.items()}
 
-    def kept(self, ticket_id: str) -> str:
+    def recorded_outcome(self, ticket_id: str) -> str:
         """The outcome that is kept of a ticket, read past the app."""
-        ref = ticket_of(ticket_id)
+        ref = parse_ticket_id(ticket_id)
         assert ref is not None
         answers = self.mongo.get_default_database()["answers"]
-        answer = answers.find_one({"_id": key_id_of(ref.asked_by, ref.key)})
+        answer = answers.find_one({"_id": record_id(ref.requested_by, ref.key_hash)})
         assert answer is not None
         return str(answer["outcome"]["_is"])
 
-    async def until_served(self) -> None:
+    async def wait_until_empty(self) -> None:
         """Wait until nobody is in line."""
 
-        async def empty() -> bool:
-            return self.in_line() == 0
+        async def is_empty() -> bool:
+            return self.queue_length() == 0
 
-        await until(empty, "an empty line")
+        await eventually(is_empty, "an empty line")
 
 
 @asynccontextmanager
-async def queue_scene(servers: Servers, logs: Path, people: int) -> AsyncIterator[QueueScene]:
+async def open_queue_deployment(
+    servers: EmbeddedServers, logs: Path, member_count: int
+) -> AsyncIterator[QueueDeployment]:
     """A scene with so many people, an empty queue of its own, and nobody who serves it."""
-    settings = {**environment(own_part(servers), "queue"), "SLOTLOCK_QUEUE_WORKER": "off"}
-    async with scene_on(settings, logs, people) as scene:
+    settings = {
+        **app_environment(with_own_redis_database(servers), "queue"),
+        "SLOTLOCK_QUEUE_WORKER": "off",
+    }
+    async with open_deployment(settings, logs, member_count) as scene:
         scene.redis.flushdb()
-        yield QueueScene(**vars(scene))
+        yield QueueDeployment(**vars(scene))
 
 
 @pytest.fixture
-async def line(servers: Servers, logs: Path) -> AsyncIterator[QueueScene]:
+async def line(servers: EmbeddedServers, logs: Path) -> AsyncIterator[QueueDeployment]:
     """A scene with a few people, and nobody who serves the queue."""
-    async with queue_scene(servers, logs, 12) as scene:
+    async with open_queue_deployment(servers, logs, 12) as scene:
         yield scene
 
 
 @pytest.fixture
-async def crowded(servers: Servers, logs: Path) -> AsyncIterator[QueueScene]:
+async def crowded(servers: EmbeddedServers, logs: Path) -> AsyncIterator[QueueDeployment]:
     """The same with 200 people."""
-    async with queue_scene(servers, logs, 200) as scene:
+    async with open_queue_deployment(servers, logs, 200) as scene:
         yield scene

@@ -17,10 +17,10 @@ from typing import cast
 
 import httpx
 
-from tests.support.processes import READY_WITHIN_S, AppProcess, free_port, wait_until
+from tests.support.processes import READY_TIMEOUT_S, AppProcess, free_port, wait_until
 
 
-class Forked:
+class ForkedProcess:
     """A process that is somebody else's child, with what an app's process is asked for."""
 
     def __init__(self, pid: int, exit_file: Path) -> None:
@@ -54,29 +54,29 @@ class Forked:
 
 
 @cache
-def _troupe() -> "subprocess.Popen[str]":
+def _start_fork_server() -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "tests.support.troupe"]
     troupe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def dismiss() -> None:
+    def stop_fork_server() -> None:
         assert troupe.stdin is not None
         assert troupe.stdout is not None
         troupe.stdin.close()
         troupe.wait(10)
         troupe.stdout.close()
 
-    atexit.register(dismiss)
+    atexit.register(stop_fork_server)
     return troupe
 
 
-def _fork(settings: Mapping[str, str], log_file: Path) -> Forked:
-    troupe = _troupe()
+def _fork(settings: Mapping[str, str], log_file: Path) -> ForkedProcess:
+    troupe = _start_fork_server()
     assert troupe.stdin is not None
     assert troupe.stdout is not None
     own = {name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK_")}
     troupe.stdin.write(json.dumps([{**own, **settings}, str(log_file)]) + "\n")
     troupe.stdin.flush()
-    return Forked(int(troupe.stdout.readline()), _exit_file(log_file))
+    return ForkedProcess(int(troupe.stdout.readline()), _exit_file(log_file))
 
 
 def _exit_file(log_file: Path) -> Path:
@@ -84,8 +84,8 @@ def _exit_file(log_file: Path) -> Path:
 
 
 @contextmanager
-def _forked(
-    settings: Mapping[str, str], directory: Path, ready: Callable[[AppProcess], bool]
+def _forked_process(
+    settings: Mapping[str, str], directory: Path, is_app_ready: Callable[[AppProcess], bool]
 ) -> Iterator[AppProcess]:
     directory.mkdir(parents=True, exist_ok=True)
     log_file, port = directory / "app.log", free_port()
@@ -94,43 +94,43 @@ def _forked(
     app = AppProcess(f"http://127.0.0.1:{port}", process, settings, log_file)
 
     def is_ready() -> bool:
-        if ready(app):
+        if is_app_ready(app):
             return True
         assert forked.poll() is None, f"the app ended: {app.log}"
         return False
 
     try:
-        wait_until(is_ready, "the app is ready", READY_WITHIN_S)
+        wait_until(is_ready, "the app is ready", READY_TIMEOUT_S)
         yield app
     finally:
         forked.kill()
         forked.wait()
 
 
-def _answers(app: AppProcess) -> bool:
+def _is_http_ready(app: AppProcess) -> bool:
     try:
         return httpx.get(app.url + "/readyz", trust_env=False).status_code == 200
     except httpx.TransportError:
         return False
 
 
-def _works(app: AppProcess) -> bool:
+def _is_serving_queue(app: AppProcess) -> bool:
     return app.log_file.exists() and "serving the admission queue" in app.log
 
 
 def forked_app(settings: Mapping[str, str], directory: Path) -> AbstractContextManager[AppProcess]:
     """A process of the app as its settings want it to be, ready to serve."""
-    return _forked(settings, directory, _answers)
+    return _forked_process(settings, directory, _is_http_ready)
 
 
 def forked_worker(
     settings: Mapping[str, str], directory: Path
 ) -> AbstractContextManager[AppProcess]:
     """A process that serves the admission queue and nothing else, and has begun to."""
-    return _forked({**settings, "VARIANT_COMMAND": "worker"}, directory, _works)
+    return _forked_process({**settings, "VARIANT_COMMAND": "worker"}, directory, _is_serving_queue)
 
 
-def _play(environment: dict[str, str], log_file: str, serve: Callable[[], int]) -> None:
+def _run_forked(environment: dict[str, str], log_file: str, serve: Callable[[], int]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -144,17 +144,17 @@ def _play(environment: dict[str, str], log_file: str, serve: Callable[[], int]) 
 
 def main() -> None:
     """Fork whatever is asked for, until nobody asks any more."""
-    from slotlock.auth.passwords import Passwords
+    from slotlock.auth.passwords import PasswordHasher
     from tests.support import variant
 
-    Passwords().close()  # each would hash what they can share
+    PasswordHasher().close()  # each would hash what they can share
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever ends is gone at once
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
             try:
                 environment, log_file = json.loads(line)
-                _play(environment, log_file, variant.serve)
+                _run_forked(environment, log_file, variant.serve_variant)
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()

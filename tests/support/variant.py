@@ -22,15 +22,15 @@ from bson import ObjectId
 from redis.asyncio import Redis
 
 from slotlock.api.cli import main
-from slotlock.desk.sweeping import TURN
+from slotlock.desk.sweeping import SWEEPER_LEASE
 from slotlock.domain.availability import Availability
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.slots import Slot
-from slotlock.domain.teams import TeamSeen
+from slotlock.domain.teams import TeamVersion
 from slotlock.stores import leases, locks, slot_documents, teams, waiting
 from slotlock.stores.lock_scripts import ACQUIRE
 from slotlock.stores.locks import Lease, Locks
-from slotlock.stores.writes import Changes, Writes
+from slotlock.stores.writes import ChangeSet, SlotWriter
 from tests.support.variants import (
     campaigns,
     live,
@@ -47,7 +47,7 @@ from tests.support.variants import (
 )
 
 # Each of them by its name, and how it is switched off.
-MORE = {
+SWITCHES = {
     **locking.GUARDS,
     **writing.GUARDS,
     **writing.MISHAPS,
@@ -66,35 +66,35 @@ MORE = {
     **passing.MISHAPS,
 }
 # Points that are reached in a part of the app of their own.
-PAUSABLE = {
-    **dict.fromkeys(("record", "transaction", "between"), writing.pausable),
-    **dict.fromkeys(queueing.POINTS, queueing.pausable),
-    "spread": campaigns.pausable,
-    "plan": series.pausable,
-    **dict.fromkeys(("batch", "batches"), queue.pausable),
+PAUSE_INSTALLERS = {
+    **dict.fromkeys(("record", "transaction", "between"), writing.install_pauses),
+    **dict.fromkeys(queueing.PAUSE_POINTS, queueing.install_pauses),
+    "spread": campaigns.install_pauses,
+    "plan": series.install_pauses,
+    **dict.fromkeys(("batch", "batches"), queue.install_pauses),
 }
 
 
-def _unguarded(before: Slot) -> dict[str, Any]:
+def _id_only_filter(before: Slot) -> dict[str, Any]:
     return {"_id": ObjectId(before.id)}
 
 
-def _unguarded_team(seen: TeamSeen) -> dict[str, Any]:
-    return {"_id": ObjectId(seen.team_id)}
+def _id_only_team_filter(team_version: TeamVersion) -> dict[str, Any]:
+    return {"_id": ObjectId(team_version.team_id)}
 
 
-async def _always(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease:
+async def _acquire_always(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease:
     return Lease(slot_ids, "nobody's", 0, asyncio.Event())
 
 
-def _unheard(state: Availability) -> tuple[str, bytes]:
+def _unheard_message(state: Availability) -> tuple[str, bytes]:
     return "nobody:listens", b""
 
 
-UNOWNED = "redis.call('del', KEYS[1])"  # answers nil: nobody was handed it
-UNRENEWED = "return 1"
+RELEASE_WITHOUT_OWNER = "redis.call('del', KEYS[1])"  # answers nil: nobody was handed it
+RENEW_NOTHING = "return 1"
 # What a guard is in the scripts of the lock, and what is there without it.
-IN_SCRIPTS = {
+SCRIPT_GUARDS = {
     "fairness": ("zpopmin", "zpopmax"),
     "barging": ("not lock and redis.call('exists', KEYS[2]) == 1", "false"),
     "heartbeat": ("beat and micros() - beat <", "true or 0 <"),
@@ -104,37 +104,37 @@ IN_SCRIPTS = {
 
 def scripts_without(guard: str) -> Iterator[tuple[ModuleType, str, str]]:
     """The scripts of the lock without a guard: the module, the name there, the script."""
-    line, instead = IN_SCRIPTS[guard]
+    line, instead = SCRIPT_GUARDS[guard]
     assert line in ACQUIRE
     for module, name in ((locks, "ACQUIRE"), (locks, "RELEASE"), (waiting, "TEND")):
         yield module, name, getattr(module, name).replace(line, instead)
 
 
-def switch_off(guard: str) -> None:
+def disable_guard(guard: str) -> None:
     """Take one guard away."""
     match guard:
         case "version":  # check-then-update, as D1 published it
-            slot_documents.guard = _unguarded
+            slot_documents.version_filter = _id_only_filter
         case "team-version":
-            teams.guard = _unguarded_team
+            teams.version_filter = _id_only_team_filter
         case "lock":
-            Locks.acquire = _always  # type: ignore[method-assign]
+            Locks.acquire = _acquire_always  # type: ignore[method-assign]
         case "owner":  # plain DEL, as D1 published it
-            locks.RELEASE = UNOWNED  # type: ignore[attr-defined]
+            locks.RELEASE = RELEASE_WITHOUT_OWNER  # type: ignore[attr-defined]
         case "renewal":
-            leases.RENEW = UNRENEWED  # type: ignore[attr-defined]
-        case _ if guard in IN_SCRIPTS:
+            leases.RENEW = RENEW_NOTHING  # type: ignore[attr-defined]
+        case _ if guard in SCRIPT_GUARDS:
             for module, name, script in scripts_without(guard):
                 setattr(module, name, script)
         case "announcements":
-            locks.announcement = _unheard  # type: ignore[attr-defined]
-        case _ if guard in MORE:
-            MORE[guard]()
+            locks.availability_message = _unheard_message  # type: ignore[attr-defined]
+        case _ if guard in SWITCHES:
+            SWITCHES[guard]()
         case _:
             raise ValueError(guard)
 
 
-def pause(point: str, stage: str) -> None:
+def install_pause(point: str, pause_key: str) -> None:
     """Let the first act that gets to the point wait until the test says go."""
     waited = False
 
@@ -143,38 +143,40 @@ def pause(point: str, stage: str) -> None:
         if not waited:
             waited = True
             redis = Redis.from_url(os.environ["SLOTLOCK_REDIS_URL"], socket_timeout=None)
-            await redis.lpush(f"{stage}:reached", point)
-            await redis.blpop([f"{stage}:go"], 60)
+            await redis.lpush(f"{pause_key}:reached", point)
+            await redis.blpop([f"{pause_key}:go"], 60)
             await redis.aclose()
 
-    commit, release = Writes.commit, Locks.release
+    commit, release = SlotWriter.commit, Locks.release
 
-    async def late_commit(self: Writes, changes: Changes) -> bool:
-        if changes.slots or changes.guards:  # a new slot that depends on nothing is no act
+    async def commit_after_pause(self: SlotWriter, changes: ChangeSet) -> bool:
+        if (
+            changes.slot_changes or changes.preconditions
+        ):  # a new slot that depends on nothing is no act
             await wait()
         return await commit(self, changes)
 
-    async def late_release(self: Locks, lease: Lease, *news: Availability) -> None:
-        if TURN not in lease.slot_ids:  # the sweeper's turn is no act
+    async def release_after_pause(self: Locks, lease: Lease, *states: Availability) -> None:
+        if SWEEPER_LEASE not in lease.slot_ids:  # the sweeper's turn is no act
             await wait()
-        await release(self, lease, *news)
+        await release(self, lease, *states)
 
     if point == "commit":
-        Writes.commit = late_commit  # type: ignore[method-assign]
-    elif point in PAUSABLE:
-        PAUSABLE[point]()
+        SlotWriter.commit = commit_after_pause  # type: ignore[method-assign]
+    elif point in PAUSE_INSTALLERS:
+        PAUSE_INSTALLERS[point]()
     else:
-        Locks.release = late_release  # type: ignore[method-assign]
+        Locks.release = release_after_pause  # type: ignore[method-assign]
 
 
-def serve() -> int:
+def serve_variant() -> int:
     """Serve the app, or its queue, as the environment wants it."""
     for off in os.environ.get("VARIANT_OFF", "").split():
-        switch_off(off)
+        disable_guard(off)
     if "VARIANT_PAUSE" in os.environ:
-        pause(os.environ["VARIANT_PAUSE"], os.environ["VARIANT_STAGE"])
+        install_pause(os.environ["VARIANT_PAUSE"], os.environ["VARIANT_STAGE"])
     return main([os.environ.get("VARIANT_COMMAND", "serve")])
 
 
 if __name__ == "__main__":
-    sys.exit(serve())
+    sys.exit(serve_variant())

@@ -10,23 +10,23 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.support.client import BOOK, Json
+from tests.support.client import BOOK_SLOT, Json
 
 # On a busy machine a race without guards can go well by luck, not so many in a row.
-MOST_LUCK = 5
+MAX_LUCKY_RUNS = 5
 
-Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+TcpConnection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def volley(shots: Sequence[tuple[str, str, str, dict[str, Any]]]) -> list[Json]:
+async def send_simultaneously(calls: Sequence[tuple[str, str, str, dict[str, Any]]]) -> list[Json]:
     """The answers' only fields, for (url, token, query, variables) that all arrive at once."""
-    connections = await asyncio.gather(*(_connect(url) for url, *_ in shots))
+    connections = await asyncio.gather(*(_open_connection(url) for url, *_ in calls))
     try:
         # Whoever asks has been here before: no session is looked up while the race is on.
-        whoami = [_request(url, token, "{ me { id } }", {}) for url, token, *_ in shots]
-        await _fire(connections, whoami)
-        requests = [_request(*shot) for shot in shots]
-        answers = await _fire(connections, requests)
+        whoami = [_request(url, token, "{ me { id } }", {}) for url, token, *_ in calls]
+        await _send_all(connections, whoami)
+        requests = [_request(*shot) for shot in calls]
+        answers = await _send_all(connections, requests)
     finally:
         for _, writer in connections:
             writer.close()
@@ -34,14 +34,19 @@ async def volley(shots: Sequence[tuple[str, str, str, dict[str, Any]]]) -> list[
     return [next(iter(answer["data"].values())) for answer in answers]
 
 
-async def book_at_once(urls: Sequence[str], tokens: Sequence[str], slot_id: str) -> list[Json]:
+async def book_simultaneously(
+    urls: Sequence[str], tokens: Sequence[str], slot_id: str
+) -> list[Json]:
     """Each token's outcome of booking the same slot at the same instant, by turns at the urls."""
-    return await volley(
-        [(urls[i % len(urls)], token, BOOK, {"slot": slot_id}) for i, token in enumerate(tokens)]
+    return await send_simultaneously(
+        [
+            (urls[i % len(urls)], token, BOOK_SLOT, {"slot": slot_id})
+            for i, token in enumerate(tokens)
+        ]
     )
 
 
-async def _connect(url: str) -> Connection:
+async def _open_connection(url: str) -> TcpConnection:
     address = urlsplit(url)
     return await asyncio.open_connection(address.hostname, address.port)
 
@@ -56,16 +61,16 @@ def _request(url: str, token: str, query: str, variables: dict[str, Any]) -> byt
     return head.encode() + body
 
 
-async def _fire(connections: Sequence[Connection], requests: Sequence[bytes]) -> list[Json]:
+async def _send_all(connections: Sequence[TcpConnection], requests: Sequence[bytes]) -> list[Json]:
     for (_, writer), request in zip(connections, requests, strict=True):
         writer.write(request[:-1])
     await asyncio.gather(*(writer.drain() for _, writer in connections))
     for (_, writer), request in zip(connections, requests, strict=True):
         writer.write(request[-1:])
-    return list(await asyncio.gather(*(_answer(reader) for reader, _ in connections)))
+    return list(await asyncio.gather(*(_read_response(reader) for reader, _ in connections)))
 
 
-async def _answer(reader: asyncio.StreamReader) -> Json:
+async def _read_response(reader: asyncio.StreamReader) -> Json:
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     length = int(head.split("content-length:")[1].split("\r\n")[0])
     answer: Json = json.loads(await reader.readexactly(length))

@@ -8,80 +8,99 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from slotlock.api.calendars.ical import written
-from slotlock.api.organisers import CHALLENGE, HttpRefusal, answered, caller_of, counted
+from slotlock.api.calendars.ical import render_calendar
+from slotlock.api.organisers import (
+    BEARER_CHALLENGE,
+    HttpError,
+    charge_rate,
+    handle_errors,
+    optional_caller,
+)
 from slotlock.auth import calendar_addresses
 from slotlock.auth.auth import Auth
 from slotlock.desk import calendars, campaigns
-from slotlock.desk.desk import Desk
+from slotlock.desk.desk import Services
 from slotlock.domain.people import Caller
 from slotlock.graphql import ids
-from slotlock.graphql.errors import Code
-from slotlock.graphql.kinds import Kind
-from slotlock.graphql.rates import Rates
+from slotlock.graphql.errors import ErrorCode
+from slotlock.graphql.kinds import OperationKind
+from slotlock.graphql.rates import OperationRateLimits
 
 MAX_AGE = timedelta(minutes=5)
 # As many reads: what one costs that has some hundred events.
-WEIGHT = 10
+CALENDAR_READ_COST = 10
 _PRIVATE = re.compile(r"private/([^/]{1,100})\.ics")
 _CAMPAIGN = re.compile(r"campaigns/([^/]{1,100})\.ics")
 
 
-class CalendarsEndpoint:
+class CalendarEndpoint:
     """The ASGI application behind `/calendars/`."""
 
-    def __init__(self, desk: Desk, auth: Auth, rates: Rates, *, public_reads: bool) -> None:
-        self._rates = rates
-        self._desk = desk
+    def __init__(
+        self,
+        services: Services,
+        auth: Auth,
+        rate_limits: OperationRateLimits,
+        *,
+        public_reads: bool,
+    ) -> None:
+        self._rate_limits = rate_limits
+        self._services = services
         self._auth = auth
         self._public_reads = public_reads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         # The path is not told to the log: who knows a private one can read the calendar.
-        response = await answered("a calendar", self._respond(Request(scope, receive)))
+        response = await handle_errors("a calendar", self._respond(Request(scope, receive)))
         if response is not None:
             await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
-        await counted(self._auth, self._rates, request, {Kind.READ: WEIGHT})
+        await charge_rate(
+            self._auth, self._rate_limits, request, {OperationKind.READ: CALENDAR_READ_COST}
+        )
         if request.method not in ("GET", "HEAD"):
             allow = {"Allow": "GET, HEAD"}
-            raise HttpRefusal(405, Code.BAD_USER_INPUT, "This takes GET and HEAD.", allow)
+            raise HttpError(405, ErrorCode.BAD_USER_INPUT, "This takes GET and HEAD.", allow)
         path = request.path_params["path"]
         if private := _PRIVATE.fullmatch(path):
-            person = await calendar_addresses.whose(self._auth, private[1])
+            person = await calendar_addresses.user_of(self._auth, private[1])
             if person is None:
-                raise _nothing()
-            events = await calendars.of_person(self._desk, person.id)
-            return _response(request, await written("Bookings", events), private=True)
-        return await self._published(request, path)
+                raise _not_found()
+            events = await calendars.user_calendar(self._services, person.id)
+            return _calendar_response(
+                request, await render_calendar("Bookings", events), private=True
+            )
+        return await self._published_calendar(request, path)
 
-    async def _published(self, request: Request, path: str) -> Response:
+    async def _published_calendar(self, request: Request, path: str) -> Response:
         campaign = _CAMPAIGN.fullmatch(path)
         if campaign is None and path != "published.ics":
-            raise _nothing()
-        reader = await self._reader(request)
+            raise _not_found()
+        reader = await self._authorize_viewer(request)
         name, campaign_id = "Published slots", None
         if campaign is not None:
-            campaign_id = ids.campaign_id_of(campaign[1])
-            found = campaign_id and await campaigns.find(self._desk, campaign_id, reader)
+            campaign_id = ids.parse_campaign_id(campaign[1])
+            found = campaign_id and await campaigns.find(self._services, campaign_id, reader)
             if not found:
-                raise _nothing()
+                raise _not_found()
             name = found.name
-        events = await calendars.published(self._desk, campaign_id)
+        events = await calendars.published_calendar(self._services, campaign_id)
         private = reader is not None or not self._public_reads
-        return _response(request, await written(name, events), private=private)
+        return _calendar_response(request, await render_calendar(name, events), private=private)
 
-    async def _reader(self, request: Request) -> Caller | None:
+    async def _authorize_viewer(self, request: Request) -> Caller | None:
         """Who reads; somebody, where the settings keep reading to those signed in."""
-        caller = await caller_of(self._auth, request)
+        caller = await optional_caller(self._auth, request)
         if caller is None and not self._public_reads:
-            raise HttpRefusal(401, Code.UNAUTHENTICATED, "Please sign in first.", CHALLENGE)
+            raise HttpError(
+                401, ErrorCode.UNAUTHENTICATED, "Please sign in first.", BEARER_CHALLENGE
+            )
         return caller
 
 
-def _response(request: Request, body: bytes, *, private: bool) -> Response:
+def _calendar_response(request: Request, body: bytes, *, private: bool) -> Response:
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     shared = "private" if private else "public"
     headers = {
@@ -96,5 +115,5 @@ def _response(request: Request, body: bytes, *, private: bool) -> Response:
     return Response(body, headers=headers, media_type="text/calendar; charset=utf-8")
 
 
-def _nothing() -> HttpRefusal:
-    return HttpRefusal(404, "NOT_FOUND", "There is no such calendar.")
+def _not_found() -> HttpError:
+    return HttpError(404, "NOT_FOUND", "There is no such calendar.")

@@ -9,45 +9,47 @@ from functools import lru_cache
 
 from icalendar import Timezone, TimezoneDaylight, TimezoneStandard, vRecur
 
-from slotlock.domain.zone_changes import ClockChange, clock_changes, yearly
+from slotlock.domain.zone_changes import UtcOffsetChange, clock_changes, yearly_rule
 from slotlock.domain.zones import find_zone
 
 # So many years tell the last Sunday of a month from the fourth.
-FEWEST_YEARS = 10
+MIN_YEARS = 10
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 
 @lru_cache(maxsize=1_000)
-def timezone(name: str, first_year: int, last_year: int) -> Timezone | None:
+def build_vtimezone(name: str, first_year: int, last_year: int) -> Timezone | None:
     """The zone with all changes of its clocks in these years; None when there is no such zone."""
     zone = find_zone(name)
     if zone is None:
         return None
     made = Timezone()
     made.add("TZID", name)
-    last_year = max(last_year, first_year + FEWEST_YEARS)
+    last_year = max(last_year, first_year + MIN_YEARS)
     first, *changes = clock_changes(zone, first_year - 1, last_year)
     made.add_component(_observance([first], last_year))
-    alike: dict[object, list[ClockChange]] = defaultdict(list)
+    alike: dict[object, list[UtcOffsetChange]] = defaultdict(list)
     for change in changes:
-        alike[change.before, change.after, change.name].append(change)
+        alike[change.offset_before, change.offset_after, change.abbreviation].append(change)
     for same in alike.values():
         made.add_component(_observance(same, last_year))
     return made
 
 
-def _observance(changes: list[ClockChange], last_year: int) -> TimezoneDaylight | TimezoneStandard:
+def _observance(
+    changes: list[UtcOffsetChange], last_year: int
+) -> TimezoneDaylight | TimezoneStandard:
     first, *others = changes
-    forward = first.after > first.before
+    forward = first.offset_after > first.offset_before
     made = TimezoneDaylight() if forward else TimezoneStandard()
-    made.add("DTSTART", first.shown)
-    made.add("TZOFFSETFROM", first.before)
-    made.add("TZOFFSETTO", first.after)
-    made.add("TZNAME", first.name)
-    rule = yearly(changes, last_year) if others else None
+    made.add("DTSTART", first.wall_time)
+    made.add("TZOFFSETFROM", first.offset_before)
+    made.add("TZOFFSETTO", first.offset_after)
+    made.add("TZNAME", first.abbreviation)
+    rule = yearly_rule(changes, last_year) if others else None
     if rule is not None:  # which Outlook understands; not so single dates
         day = f"{rule.week}{WEEKDAYS[rule.weekday]}"
         made.add("RRULE", vRecur({"FREQ": "YEARLY", "BYMONTH": rule.month, "BYDAY": day}))
     elif others:
-        made.add("RDATE", [change.shown for change in others])
+        made.add("RDATE", [change.wall_time for change in others])
     return made

@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime
 
-from slotlock.domain.rosters import Roster, Row
+from slotlock.domain.rosters import Roster, RosterRow
 from slotlock.domain.slots import Slot
 from slotlock.domain.zones import find_zone
 
 # A column's name for programs, its name for people, and its width in characters.
-COLUMNS = (
+BOOKING_COLUMNS = (
     ("slot", "Slot", 28),
     ("start", "Start (local)", 17),
     ("end", "End (local)", 17),
@@ -23,7 +23,7 @@ COLUMNS = (
     ("waited_since", "Waited since (local)", 20),
     ("overrode", "Overridden", 24),
 )
-SUMMARY = (
+SUMMARY_COLUMNS = (
     ("Slot", 28),
     ("Start (local)", 17),
     ("End (local)", 17),
@@ -44,26 +44,26 @@ Cell = str | int | datetime | None
 
 def slot_cells(slot: Slot) -> tuple[Cell, ...]:
     """The first columns, which are the same for all bookings of a slot."""
-    start, end = local(slot.start, slot.time_zone), local(slot.end, slot.time_zone)
+    start, end = to_local_time(slot.start, slot.time_zone), to_local_time(slot.end, slot.time_zone)
     return slot.title, start, end, slot.time_zone, slot.location
 
 
-def booking_cells(row: Row, time_zone: str) -> tuple[Cell, ...]:
+def booking_cells(row: RosterRow, time_zone: str) -> tuple[Cell, ...]:
     """The other columns; times as they are shown in the slot's zone."""
     return (
         row.name,
         row.email,
         ";".join(row.groups),
         row.status.name,
-        row.held_until and local(row.held_until, time_zone),
-        local(row.made_at, time_zone),
+        row.held_until and to_local_time(row.held_until, time_zone),
+        to_local_time(row.created_at, time_zone),
         row.made_by,
-        row.waited_since and local(row.waited_since, time_zone),
-        ";".join(limit.name for limit in row.overrode),
+        row.waited_since and to_local_time(row.waited_since, time_zone),
+        ";".join(limit.name for limit in row.overridden_limits),
     )
 
 
-def summary_cells(roster: Roster, sheet: str) -> tuple[Cell, ...]:
+def summary_cells(roster: Roster, sheet_name: str) -> tuple[Cell, ...]:
     """A slot in the summary, with the sheet that its bookings are in."""
     counts = roster.counts
     return (
@@ -75,11 +75,11 @@ def summary_cells(roster: Roster, sheet: str) -> tuple[Cell, ...]:
         counts.cancelled,
         counts.waiting,
         counts.free,
-        sheet,
+        sheet_name,
     )
 
 
-def local(instant: datetime, time_zone: str) -> datetime:
+def to_local_time(instant: datetime, time_zone: str) -> datetime:
     """The time in a zone, to the second; in UTC where the calendar ends before the zone does."""
     whole = instant.replace(microsecond=0)
     try:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import BinaryIO
 
 from slotlock.api.csv_lines import csv_line
-from slotlock.api.exports.cells import COLUMNS, Cell, booking_cells, slot_cells
+from slotlock.api.exports.cells import BOOKING_COLUMNS, Cell, booking_cells, slot_cells
 from slotlock.domain.rosters import Roster
 
 
@@ -15,13 +15,13 @@ class CsvFile:
     def __init__(self, target: BinaryIO) -> None:
         self._target = target
         target.write(codecs.BOM_UTF8)
-        self._write([name for name, _, _ in COLUMNS])
+        self._write([name for name, _, _ in BOOKING_COLUMNS])
 
     def add(self, roster: Roster) -> None:
         """Write the bookings of the next slot."""
-        slot = [_text(cell) for cell in slot_cells(roster.slot)]
+        slot = [_to_text(cell) for cell in slot_cells(roster.slot)]
         for row in roster.rows:
-            self._write([*slot, *map(_text, booking_cells(row, roster.slot.time_zone))])
+            self._write([*slot, *map(_to_text, booking_cells(row, roster.slot.time_zone))])
 
     def close(self) -> None:
         """Nothing is left to write."""
@@ -31,7 +31,7 @@ class CsvFile:
         self._target.write(csv_line(cells).encode())
 
 
-def _text(cell: Cell) -> str:
+def _to_text(cell: Cell) -> str:
     if cell is None:
         return ""
     return cell.isoformat(timespec="seconds") if isinstance(cell, datetime) else str(cell)

@@ -9,75 +9,84 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from slotlock.api.exports.building import BuildingOthers, Built, Exports, NotBuilt
-from slotlock.api.organisers import HttpRefusal, OrganisersEndpoint, organiser_of
+from slotlock.api.exports.building import ExportBuilder, ExportBusy, ExportFailed, ExportFile
+from slotlock.api.organisers import HttpError, OrganizerEndpoint, require_organizer
 from slotlock.auth.auth import Auth
 from slotlock.desk import campaigns, reading
-from slotlock.desk.desk import Desk
+from slotlock.desk.desk import Services
 from slotlock.domain.people import Caller
 from slotlock.graphql import ids
-from slotlock.graphql.errors import SORRY, TRY_AGAIN, Code
-from slotlock.graphql.rates import Rates
+from slotlock.graphql.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
+from slotlock.graphql.rates import OperationRateLimits
 
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
-CHUNK = 65_536
+CHUNK_BYTES = 65_536
 _PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx)")
 
 Result = TypeVar("Result")
 
 
-def exports_endpoint(auth: Auth, rates: Rates, desk: Desk, exports: Exports) -> OrganisersEndpoint:
+def exports_endpoint(
+    auth: Auth, rate_limits: OperationRateLimits, services: Services, builder: ExportBuilder
+) -> OrganizerEndpoint:
     """The endpoint of everything under `/exports/`."""
 
-    async def respond(auth: Auth, organiser: Caller, request: Request) -> Response:
-        kind, gid, form = await _wanted(desk, organiser, request.path_params["path"])
+    async def respond(auth: Auth, organizer: Caller, request: Request) -> Response:
+        kind, gid, form = await _find_target(services, organizer, request.path_params["path"])
         id_ = gid.removeprefix(f"{kind}_")
-        outcome = await _unless_left(request, exports.build(kind, id_, form))
+        outcome = await _cancel_on_disconnect(request, builder.build(kind, id_, form))
         match outcome:
-            case Built():
-                await _still_theirs(auth, request, outcome)
+            case ExportFile():
+                await _recheck_organizer(auth, request, outcome)
                 return _FileResponse(outcome, f"{gid}.{form}", MEDIA_TYPES[form])
-            case BuildingOthers():
+            case ExportBusy():
                 text = "Other files are being written. Please try again."
                 again = {"Retry-After": str(outcome.retry_after_s)}
-                raise HttpRefusal(503, "EXPORT_BUSY", text, again)
-            case NotBuilt():
-                raise HttpRefusal(503, Code.INTERNAL, SORRY, TRY_AGAIN)
+                raise HttpError(503, "EXPORT_BUSY", text, again)
+            case ExportFailed():
+                raise HttpError(503, ErrorCode.INTERNAL, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
             case _:
                 assert_never(outcome)
 
-    return OrganisersEndpoint(auth, rates, respond, method="GET")
+    return OrganizerEndpoint(auth, rate_limits, respond, method="GET")
 
 
-async def _wanted(desk: Desk, organiser: Caller, path: str) -> tuple[str, str, str]:
+async def _find_target(services: Services, organizer: Caller, path: str) -> tuple[str, str, str]:
     """What a path names: a slot or a campaign that there is, and a form. Errors: HttpRefusal."""
     match = _PATH.fullmatch(path)
     if match is None:
-        raise HttpRefusal(404, "NOT_FOUND", "There is nothing here.")
+        raise HttpError(404, "NOT_FOUND", "There is nothing here.")
     kind, gid, form = match.groups()
-    slot_id, campaign_id = ids.slot_id_of(gid), ids.campaign_id_of(gid)
-    if kind == "slot" and slot_id and await reading.find_slots(desk, [slot_id], organiser):
+    slot_id, campaign_id = ids.parse_slot_id(gid), ids.parse_campaign_id(gid)
+    if kind == "slot" and slot_id and await reading.find_slots(services, [slot_id], organizer):
         return kind, gid, form
-    if kind == "campaign" and campaign_id and await campaigns.find(desk, campaign_id, organiser):
+    if (
+        kind == "campaign"
+        and campaign_id
+        and await campaigns.find(services, campaign_id, organizer)
+    ):
         return kind, gid, form
-    raise HttpRefusal(404, "NOT_FOUND", f"There is no such {kind}.")
+    raise HttpError(404, "NOT_FOUND", f"There is no such {kind}.")
 
 
-async def _still_theirs(auth: Auth, request: Request, built: Built) -> None:
+async def _recheck_organizer(auth: Auth, request: Request, export: ExportFile) -> None:
     """Look again at who asks, since a file can take minutes. Errors: HttpRefusal."""
     try:
-        await organiser_of(auth, request)
+        await require_organizer(auth, request)
     except BaseException:
-        built.file.close()
+        export.file.close()
         raise
 
 
-async def _unless_left(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+async def _cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
     """What comes of the work, which ends when its client leaves. Errors: ClientDisconnect."""
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+    working, leaving = (
+        asyncio.ensure_future(work),
+        asyncio.ensure_future(_wait_for_disconnect(request)),
+    )
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -89,7 +98,7 @@ async def _unless_left(request: Request, work: Coroutine[Any, Any, Result]) -> R
         await asyncio.gather(working, leaving, return_exceptions=True)
 
 
-async def _left(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -97,13 +106,13 @@ async def _left(request: Request) -> None:
 class _FileResponse(StreamingResponse):
     """A file that is closed once it was sent, or cannot be sent any more."""
 
-    def __init__(self, built: Built, name: str, media_type: str) -> None:
+    def __init__(self, export: ExportFile, name: str, media_type: str) -> None:
         headers = {
             "Content-Disposition": f'attachment; filename="{name}"',
-            "Content-Length": str(built.size),
+            "Content-Length": str(export.size),
         }
-        super().__init__(_chunks(built.file), media_type=media_type, headers=headers)
-        self._file = built.file
+        super().__init__(_chunks(export.file), media_type=media_type, headers=headers)
+        self._file = export.file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
@@ -116,5 +125,5 @@ class _FileResponse(StreamingResponse):
 
 
 async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
-    while chunk := file.read(CHUNK):
+    while chunk := file.read(CHUNK_BYTES):
         yield chunk

@@ -15,124 +15,134 @@ from xlsxwriter.format import Format
 from xlsxwriter.worksheet import Worksheet
 
 from slotlock.api.exports.cells import (
-    COLUMNS,
-    SUMMARY,
+    BOOKING_COLUMNS,
+    SUMMARY_COLUMNS,
     Cell,
     booking_cells,
-    local,
     slot_cells,
     summary_cells,
+    to_local_time,
 )
-from slotlock.domain.rosters import Counts, Roster
+from slotlock.domain.rosters import PlaceCounts, Roster
 from slotlock.domain.sheet_names import SheetNames
 
-MOST_SHEETS = 1_000
-MOST_ROWS = 1_048_576
+MAX_SHEETS = 1_000
+MAX_ROWS = 1_048_576
 FIRST_YEAR = 1901  # Excel counts days from 1900, in which it has one too many
 
-TITLES = [(title, width) for _, title, width in COLUMNS]
+TITLES = [(title, width) for _, title, width in BOOKING_COLUMNS]
 
 
 class RosterWorkbook:
     """Rosters in a workbook, written as they come; nothing in it is taken from the clock."""
 
-    def __init__(self, target: BinaryIO, scratch: str, *, sheet_a_slot: bool) -> None:
-        self._book = Workbook(target, {"constant_memory": True, "tmpdir": scratch})
-        self._book.use_zip64()
-        self._head = self._book.add_format({"bold": True, "bottom": 1})
-        self._times = self._book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
-        self._names = SheetNames("Summary", "History")  # Excel keeps the last for itself
-        self._sheet_a_slot = sheet_a_slot
-        self._summary = self._sheet("Summary", SUMMARY)
-        self._bookings: _Sheet | None = None
-        self._total = Counts()
+    def __init__(self, target: BinaryIO, temp_dir: str, *, sheet_per_slot: bool) -> None:
+        self._workbook = Workbook(target, {"constant_memory": True, "tmpdir": temp_dir})
+        self._workbook.use_zip64()
+        self._header_format = self._workbook.add_format({"bold": True, "bottom": 1})
+        self._time_format = self._workbook.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
+        self._sheet_names = SheetNames("Summary", "History")  # Excel keeps the last for itself
+        self._sheet_per_slot = sheet_per_slot
+        self._summary_sheet = self._add_sheet("Summary", SUMMARY_COLUMNS)
+        self._booking_sheet: _Sheet | None = None
+        self._totals = PlaceCounts()
         self._changed_at: datetime | None = None
 
     def add(self, roster: Roster) -> None:
         """Write the bookings of the next slot, and what they come to."""
-        if self._sheet_a_slot:
-            self._bookings = self._sheet(self._names.name(_wish(roster)), TITLES)
+        if self._sheet_per_slot:
+            self._booking_sheet = self._add_sheet(
+                self._sheet_names.name(_preferred_sheet_name(roster)), TITLES
+            )
         slot, zone = slot_cells(roster.slot), roster.slot.time_zone
         for row in roster.rows:
-            self._sheet_with_room().write((*slot, *booking_cells(row, zone)))
-        sheet = self._sheet_with_room()
-        self._summary.write(summary_cells(roster, sheet.name))
-        if self._sheet_a_slot:
+            self._current_sheet().write((*slot, *booking_cells(row, zone)))
+        sheet = self._current_sheet()
+        self._summary_sheet.write(summary_cells(roster, sheet.name))
+        if self._sheet_per_slot:
             sheet.finish()
-        self._total += roster.in_total
+        self._totals += roster.counts_toward_campaign
         changed_at = roster.slot.changed_at
         self._changed_at = max(self._changed_at or changed_at, changed_at)
 
     def close(self) -> None:
         """Write what is left to write."""
-        total = self._total
+        total = self._totals
         counts = (total.places, total.confirmed, total.held, total.cancelled, total.waiting)
-        self._summary.finish()
-        self._summary.write(("Total", None, None, None, None, None, *counts, total.free), bold=True)
-        if self._bookings is not None and not self._sheet_a_slot:
-            self._bookings.finish()
+        self._summary_sheet.finish()
+        self._summary_sheet.write(
+            ("Total", None, None, None, None, None, *counts, total.free), bold=True
+        )
+        if self._booking_sheet is not None and not self._sheet_per_slot:
+            self._booking_sheet.finish()
         # The same rosters are the same file: it is as old as what changed in them last.
         created = (self._changed_at or datetime(2000, 1, 1)).replace(microsecond=0, tzinfo=None)  # noqa: DTZ001
-        self._book.set_properties({"title": "Roster", "created": created})
-        self._book.close()
+        self._workbook.set_properties({"title": "Roster", "created": created})
+        self._workbook.close()
 
-    def _sheet_with_room(self) -> "_Sheet":
-        if self._bookings is None or self._bookings.full:
-            if self._bookings is not None:
-                self._bookings.finish()
-            self._bookings = self._sheet(self._names.name("Bookings"), TITLES)
-        return self._bookings
+    def _current_sheet(self) -> "_Sheet":
+        if self._booking_sheet is None or self._booking_sheet.is_full:
+            if self._booking_sheet is not None:
+                self._booking_sheet.finish()
+            self._booking_sheet = self._add_sheet(self._sheet_names.name("Bookings"), TITLES)
+        return self._booking_sheet
 
-    def _sheet(self, name: str, titles: Sequence[tuple[str, int]]) -> "_Sheet":
-        return _Sheet(self._book.add_worksheet(name), titles, self._head, self._times)
+    def _add_sheet(self, name: str, titles: Sequence[tuple[str, int]]) -> "_Sheet":
+        return _Sheet(
+            self._workbook.add_worksheet(name), titles, self._header_format, self._time_format
+        )
 
 
 class _Sheet:
     """A sheet with a frozen header, whose rows are written from top to bottom."""
 
     def __init__(
-        self, sheet: Worksheet, titles: Sequence[tuple[str, int]], head: Format, times: Format
+        self,
+        worksheet: Worksheet,
+        titles: Sequence[tuple[str, int]],
+        header_format: Format,
+        time_format: Format,
     ) -> None:
-        self.name = str(sheet.get_name())
-        self._sheet = sheet
-        self._head = head
-        self._times = times
-        self._columns = len(titles)
-        self._rows = 0
-        sheet.freeze_panes(1, 0)
+        self.name = str(worksheet.get_name())
+        self._worksheet = worksheet
+        self._header_format = header_format
+        self._time_format = time_format
+        self._column_count = len(titles)
+        self._row_count = 0
+        worksheet.freeze_panes(1, 0)
         for column, (_, width) in enumerate(titles):
-            sheet.set_column(column, column, width)
+            worksheet.set_column(column, column, width)
         self.write([title for title, _ in titles], bold=True)
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether Excel has no more rows."""
-        return self._rows == MOST_ROWS
+        return self._row_count == MAX_ROWS
 
     def write(self, cells: Sequence[Cell], *, bold: bool = False) -> None:
         """Write the next row: text as text, numbers as numbers, times as times."""
-        row, self._rows = self._rows, self._rows + 1
-        style = self._head if bold else None
+        row, self._row_count = self._row_count, self._row_count + 1
+        style = self._header_format if bold else None
         for column, cell in enumerate(cells):
             match cell:
                 case None | "":
                     continue
                 case int():
-                    self._sheet.write_number(row, column, cell, style)
+                    self._worksheet.write_number(row, column, cell, style)
                 case datetime() if cell.year >= FIRST_YEAR:
                     # Excel knows no zones: it gets what the clock shows, and the zone beside it.
                     shown = cell.replace(tzinfo=None)
-                    self._sheet.write_datetime(row, column, shown, self._times)
+                    self._worksheet.write_datetime(row, column, shown, self._time_format)
                 case datetime():
-                    self._sheet.write_string(row, column, cell.isoformat(), style)
+                    self._worksheet.write_string(row, column, cell.isoformat(), style)
                 case _:
-                    self._sheet.write_string(row, column, cell, style)
+                    self._worksheet.write_string(row, column, cell, style)
 
     def finish(self) -> None:
         """Let the rows so far be filtered by their columns."""
-        self._sheet.autofilter(0, 0, max(self._rows - 1, 0), self._columns - 1)
+        self._worksheet.autofilter(0, 0, max(self._row_count - 1, 0), self._column_count - 1)
 
 
-def _wish(roster: Roster) -> str:
+def _preferred_sheet_name(roster: Roster) -> str:
     slot = roster.slot
-    return f"{local(slot.start, slot.time_zone):%m-%d %H.%M} {slot.title}"
+    return f"{to_local_time(slot.start, slot.time_zone):%m-%d %H.%M} {slot.title}"

@@ -7,11 +7,13 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-WIDTH = 16
+DEFAULT_CONCURRENCY = 16
 
 
-async def abreast(
-    act: Callable[[Item], Awaitable[Result]], items: Iterable[Item], width: int = WIDTH
+async def gather_limited(
+    call: Callable[[Item], Awaitable[Result]],
+    items: Iterable[Item],
+    concurrency: int = DEFAULT_CONCURRENCY,
 ) -> list[Result]:
     """The result for each item, in order, `width` of them at work at a time.
 
@@ -22,9 +24,9 @@ async def abreast(
 
     async def work() -> None:
         for number, item in numbered:
-            results[number] = await act(item)
+            results[number] = await call(item)
 
-    workers = [asyncio.create_task(work()) for _ in range(width)]
+    workers = [asyncio.create_task(work()) for _ in range(concurrency)]
     try:
         await asyncio.gather(*workers)
     finally:

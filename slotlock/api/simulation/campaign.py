@@ -3,64 +3,66 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from slotlock.api.simulation.abreast import abreast
+from slotlock.api.simulation.abreast import gather_limited
 from slotlock.api.simulation.documents import (
     CREATE_CAMPAIGN,
     CREATE_SLOT,
     OPEN_CAMPAIGN,
     PUBLISH_CAMPAIGN,
 )
-from slotlock.api.simulation.http import Server
-from slotlock.api.simulation.ledger import Slot
-from slotlock.api.simulation.plan import Plan, SimulationError
+from slotlock.api.simulation.http import GraphQLClient
+from slotlock.api.simulation.ledger import SimulatedSlot
+from slotlock.api.simulation.plan import SimulationConfig, SimulationError
 
 # Time for the opening to be known everywhere before it comes.
-OPENS_IN = timedelta(seconds=2)
+OPENING_DELAY = timedelta(seconds=2)
 
 
-async def build(server: Server, plan: Plan, token: str) -> tuple[str, list[Slot]]:
+async def create_campaign(
+    client: GraphQLClient, config: SimulationConfig, token: str
+) -> tuple[str, list[SimulatedSlot]]:
     """A published campaign that opens far too late, and its slots, "Bed 1" first."""
     now = datetime.now(UTC)
     campaign = {
         "name": f"Rush of {now:%Y-%m-%d %H:%M:%S}",
-        "opensAt": _text(now + timedelta(hours=12)),
-        "closesAt": _text(now + timedelta(hours=24)),
+        "opensAt": _format_time(now + timedelta(hours=12)),
+        "closesAt": _format_time(now + timedelta(hours=24)),
     }
-    told = await server.ask(CREATE_CAMPAIGN, token, input=campaign)
-    campaign_id = str(_made(told, "Campaign")["id"])
+    told = await client.query(CREATE_CAMPAIGN, token, input=campaign)
+    campaign_id = str(_require_type(told, "Campaign")["id"])
     begin = now + timedelta(days=2)
 
-    async def add(number: int) -> Slot:
+    async def create_slot(number: int) -> SimulatedSlot:
         title = f"Bed {number}"
         slot = {
             "title": title,
-            "startTime": _text(begin),
-            "endTime": _text(begin + timedelta(hours=1)),
-            "capacity": plan.places,
+            "startTime": _format_time(begin),
+            "endTime": _format_time(begin + timedelta(hours=1)),
+            "capacity": config.places,
             "waitlistCapacity": 0,
             "campaignId": campaign_id,
         }
-        told = await server.ask(CREATE_SLOT, token, input=slot)
-        return Slot(_made(told, "Slot")["id"], title)
+        told = await client.query(CREATE_SLOT, token, input=slot)
+        return SimulatedSlot(_require_type(told, "Slot")["id"], title)
 
-    slots = await abreast(add, range(1, plan.slots + 1))
-    _made(await server.ask(PUBLISH_CAMPAIGN, token, id=campaign_id), "Campaign")
+    slots = await gather_limited(create_slot, range(1, config.slots + 1))
+    _require_type(await client.query(PUBLISH_CAMPAIGN, token, id=campaign_id), "Campaign")
     return campaign_id, slots
 
 
-async def set_opening(server: Server, token: str, campaign_id: str) -> datetime:
+async def set_opening(client: GraphQLClient, token: str, campaign_id: str) -> datetime:
     """Let the campaign open in a moment, and when that is by this machine's clock."""
-    opens_at = datetime.now(UTC) + OPENS_IN
-    change = {"campaignId": campaign_id, "opensAt": _text(opens_at)}
-    _made(await server.ask(OPEN_CAMPAIGN, token, input=change), "Campaign")
+    opens_at = datetime.now(UTC) + OPENING_DELAY
+    change = {"campaignId": campaign_id, "opensAt": _format_time(opens_at)}
+    _require_type(await client.query(OPEN_CAMPAIGN, token, input=change), "Campaign")
     return opens_at
 
 
-def _text(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds")
 
 
-def _made(told: dict[str, Any], wanted: str) -> dict[str, Any]:
-    if told["__typename"] != wanted:
-        raise SimulationError(f"the organiser is refused: {told['message']}")
-    return told
+def _require_type(response: dict[str, Any], type_name: str) -> dict[str, Any]:
+    if response["__typename"] != type_name:
+        raise SimulationError(f"the organiser is refused: {response['message']}")
+    return response

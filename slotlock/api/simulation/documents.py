@@ -37,29 +37,31 @@ AVAILABILITY = """subscription Watch($ids: [ID!]!) {
   slotAvailability(slotIds: $ids) { slotId remaining version }
 }"""
 
-OUTCOME = """__typename
+OUTCOME_FIELDS = """__typename
     ... on Booked { booking { id } }
     ... on Refusal { message }
     ... on Locked { retryAfterMs }"""
 BOOK = f"""mutation Book($input: BookSlotInput!) {{
   bookSlot(input: $input) {{
-    {OUTCOME}
+    {OUTCOME_FIELDS}
   }}
 }}"""
 
-TICKET = f"""id status place outcome {{
-    {OUTCOME}
+TICKET_FIELDS = f"""id status place outcome {{
+    {OUTCOME_FIELDS}
   }}"""
 REQUEST = f"""mutation Request($input: BookSlotInput!) {{
   requestBooking(input: $input) {{
     __typename
-    ... on Ticket {{ {TICKET} }}
+    ... on Ticket {{ {TICKET_FIELDS} }}
     ... on Refusal {{ message }}
     ... on QueueFull {{ retryAfterMs }}
   }}
 }}"""
-TICKET_NOW = f"query TicketNow($id: ID!) {{ ticket(id: $id) {{ {TICKET} }} }}"
-TICKET_NEWS = f"subscription TicketNews($id: ID!) {{ ticket(id: $id) {{ {TICKET} }} }}"
+TICKET_QUERY = f"query TicketNow($id: ID!) {{ ticket(id: $id) {{ {TICKET_FIELDS} }} }}"
+TICKET_SUBSCRIPTION = (
+    f"subscription TicketNews($id: ID!) {{ ticket(id: $id) {{ {TICKET_FIELDS} }} }}"
+)
 
 SLOTS = """query Slots($ids: [ID!]!) {
   nodes(ids: $ids) { ... on Slot { id capacity remaining version } }

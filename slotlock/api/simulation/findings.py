@@ -7,76 +7,76 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
 
-from slotlock.api.simulation.invariants import Evidence, Invariant
-from slotlock.api.simulation.ledger import BOOKED, RETRIES, Ask, Ledger
-from slotlock.api.simulation.plan import Plan
+from slotlock.api.simulation.invariants import Evidence, InvariantResult
+from slotlock.api.simulation.ledger import BOOKED, RETRY_REASONS, AttemptLog, BookingAttempt
+from slotlock.api.simulation.plan import SimulationConfig
 
 # Of the series over time: enough for a plot, few enough to read.
-MOST_MOMENTS = 200
+MAX_POINTS = 200
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class SampledPoint:
     """How it stood so many seconds after the opening; answers are final ones, by outcome."""
 
     seconds: float
-    asked: int
-    answers: Mapping[str, int]
+    sent: int
+    outcomes: Mapping[str, int]
     places_left: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SimulationResult:
     """Everything that is told of a run; CPU time is the simulation's own, during the rush."""
 
-    plan: Plan
+    config: SimulationConfig
     campaign_id: str
     opened_at: datetime
-    seconds: float
-    requests: int
+    duration_s: float
+    request_count: int
     cpu_seconds: float
-    ledger: Ledger
-    points: Sequence[tuple[float, int]]
+    attempt_log: AttemptLog
+    places_left_series: Sequence[tuple[float, int]]
     evidence: Evidence
-    invariants: Sequence[Invariant]
+    invariants: Sequence[InvariantResult]
 
     @property
-    def broken(self) -> bool:
+    def has_broken_invariant(self) -> bool:
         """Whether an invariant does not hold."""
         return not all(invariant.holds for invariant in self.invariants)
 
     @property
     def retries(self) -> dict[str, int]:
         """How often it was asked again, by the reason."""
-        return {kind: self.ledger.again[kind] for kind in RETRIES}
+        return {kind: self.attempt_log.retries[kind] for kind in RETRY_REASONS}
 
     @property
-    def first_ms(self) -> dict[str, float]:
+    def first_response_ms(self) -> dict[str, float]:
         """From asking to the first answer of whatever kind: percentiles, ms."""
-        return percentiles([waited(ask, ask.first_at) for ask in self._begun])
+        return percentiles([wait_ms(ask, ask.first_response_at) for ask in self._sent_attempts])
 
     @property
-    def final_ms(self) -> dict[str, float]:
+    def final_response_ms(self) -> dict[str, float]:
         """From asking to the final answer: percentiles, ms."""
-        return percentiles([waited(ask, ask.final_at) for ask in self._begun])
+        return percentiles([wait_ms(ask, ask.final_response_at) for ask in self._sent_attempts])
 
     @property
-    def _begun(self) -> list[Ask]:
-        return [ask for ask in self.ledger.asks if ask.asked_at is not None]
+    def _sent_attempts(self) -> list[BookingAttempt]:
+        return [ask for ask in self.attempt_log.attempts if ask.sent_at is not None]
 
     def holders(self) -> dict[str, list[str]]:
         """Who has a place, by slot id, in the order of the roster."""
-        names = {ask.person.user_id: ask.person.name for ask in self.ledger.asks}
+        names = {ask.user.user_id: ask.user.name for ask in self.attempt_log.attempts}
         return {
             slot.id: [names.get(user, user) for _, user in truth.roster]
-            for slot, truth in self.evidence.each()
+            for slot, truth in self.evidence.slots_with_state()
         }
 
 
-def waited(ask: Ask, until: float | None) -> float | None:
+def wait_ms(attempt: BookingAttempt, until: float | None) -> float | None:
     """Milliseconds since the person asked, None for one who waits still."""
-    return None if until is None or ask.asked_at is None else (until - ask.asked_at) * 1000
+    return None if until is None or attempt.sent_at is None else (until - attempt.sent_at) * 1000
 
 
 def percentiles(waits: Sequence[float | None]) -> dict[str, float]:
@@ -89,28 +89,30 @@ def percentiles(waits: Sequence[float | None]) -> dict[str, float]:
     }
 
 
-def moments(run: Run) -> list[Moment]:
+def time_series(result: SimulationResult) -> list[SampledPoint]:
     """How it went, from the opening to the last answer, in at most 200 steps."""
-    asked = sorted(ask.asked_at for ask in run.ledger.asks if ask.asked_at is not None)
+    asked = sorted(ask.sent_at for ask in result.attempt_log.attempts if ask.sent_at is not None)
     answers = sorted(
-        (ask.final_at, ask.outcome) for ask in run.ledger.asks if ask.final_at and ask.outcome
+        (ask.final_response_at, ask.outcome)
+        for ask in result.attempt_log.attempts
+        if ask.final_response_at and ask.outcome
     )
-    left_at = [at for at, _ in run.points]
-    count = min(MOST_MOMENTS, max(len(answers), 2))
-    told: Counter[str] = Counter(dict.fromkeys(run.ledger.outcomes, 0))
+    left_at = [at for at, _ in result.places_left_series]
+    count = min(MAX_POINTS, max(len(answers), 2))
+    told: Counter[str] = Counter(dict.fromkeys(result.attempt_log.outcomes, 0))
     series, heard = [], 0
     for number in range(count + 1):
-        at = run.seconds * number / count
+        at = result.duration_s * number / count
         while heard < len(answers) and answers[heard][0] <= at:
             told[answers[heard][1]] += 1
             heard += 1
         known = bisect_right(left_at, at)
-        left = run.points[known - 1][1] if known else None
-        series.append(Moment(round(at, 4), bisect_right(asked, at), dict(told), left))
+        left = result.places_left_series[known - 1][1] if known else None
+        series.append(SampledPoint(round(at, 4), bisect_right(asked, at), dict(told), left))
     return series
 
 
-def ordered(outcomes: Mapping[str, int]) -> dict[str, int]:
+def sort_outcomes(outcomes: Mapping[str, int]) -> dict[str, int]:
     """Booked first, then the most frequent."""
     by_count = sorted(outcomes.items(), key=lambda item: (item[0] != BOOKED, -item[1], item[0]))
     return dict(by_count)

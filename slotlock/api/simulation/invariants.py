@@ -4,29 +4,29 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from slotlock.api.simulation.ledger import BOOKED, SET_ASIDE, Ask, Slot
-from slotlock.api.simulation.truth import SlotTruth, Truth
+from slotlock.api.simulation.ledger import BOOKED, FAILED, BookingAttempt, SimulatedSlot
+from slotlock.api.simulation.truth import ServerState, SlotState
 
 # Nobody has a reason to refuse whom the simulation sends but that no place is left.
-NOT_REFUSED = (BOOKED, SET_ASIDE, None)
+NOT_REFUSED_OUTCOMES = (BOOKED, FAILED, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The slots, what everybody was told, what was heard live last by slot, and what is so."""
 
-    slots: Sequence[Slot]
-    asks: Sequence[Ask]
-    heard: Mapping[str, int]
-    truth: Truth
+    slots: Sequence[SimulatedSlot]
+    attempts: Sequence[BookingAttempt]
+    live_remaining: Mapping[str, int]
+    server_state: ServerState
 
-    def each(self) -> Iterator[tuple[Slot, SlotTruth]]:
+    def slots_with_state(self) -> Iterator[tuple[SimulatedSlot, SlotState]]:
         """Each slot with the truth about it."""
-        return ((slot, self.truth.slots[slot.id]) for slot in self.slots)
+        return ((slot, self.server_state.slots[slot.id]) for slot in self.slots)
 
 
 @dataclass(frozen=True, slots=True)
-class Invariant:
+class InvariantResult:
     """One that was looked at; it holds if there is no problem."""
 
     name: str
@@ -39,14 +39,14 @@ class Invariant:
         return not self.problems
 
 
-def _not_overbooked(seen: Evidence) -> Iterator[str]:
-    for slot, truth in seen.each():
+def _not_overbooked(evidence: Evidence) -> Iterator[str]:
+    for slot, truth in evidence.slots_with_state():
         if len(truth.roster) > truth.capacity:
             yield f"{slot.title} has {len(truth.roster)} bookings and {truth.capacity} places"
 
 
-def _counts_agree(seen: Evidence) -> Iterator[str]:
-    for slot, truth in seen.each():
+def _counts_agree(evidence: Evidence) -> Iterator[str]:
+    for slot, truth in evidence.slots_with_state():
         if truth.remaining != truth.capacity - len(truth.roster):
             yield (
                 f"{slot.title} says that {truth.remaining} of {truth.capacity} places are left, "
@@ -54,13 +54,13 @@ def _counts_agree(seen: Evidence) -> Iterator[str]:
             )
 
 
-def _told_is_written(seen: Evidence) -> Iterator[str]:
+def _bookings_match_responses(evidence: Evidence) -> Iterator[str]:
     told = defaultdict(list)
-    for ask in seen.asks:
+    for ask in evidence.attempts:
         if ask.outcome == BOOKED:
-            told[ask.slot.id].append((ask.booking_id or "", ask.person.user_id))
-    names = {ask.person.user_id: ask.person.name for ask in seen.asks}
-    for slot, truth in seen.each():
+            told[ask.slot.id].append((ask.booking_id or "", ask.user.user_id))
+    names = {ask.user.user_id: ask.user.name for ask in evidence.attempts}
+    for slot, truth in evidence.slots_with_state():
         missing, unheard = Counter(told[slot.id]), Counter(truth.roster)
         for booking, user in (missing - unheard).elements():
             yield f"{names[user]} was told {BOOKED}, but {slot.title} has no booking {booking}"
@@ -68,37 +68,39 @@ def _told_is_written(seen: Evidence) -> Iterator[str]:
             yield f"{slot.title} has {booking} of {names.get(user, user)}, who was not told so"
 
 
-def _once_each(seen: Evidence) -> Iterator[str]:
-    for slot, truth in seen.each():
+def _one_booking_per_user(evidence: Evidence) -> Iterator[str]:
+    for slot, truth in evidence.slots_with_state():
         times = Counter(user for _, user in truth.roster)
         for user, count in times.items():
             if count > 1:
                 yield f"{slot.title} has {count} bookings of {user}"
 
 
-def _one_final_answer(seen: Evidence) -> Iterator[str]:
-    for ask in seen.asks:
-        who = f"{ask.person.name} at {ask.slot.title}"
+def _one_final_response(evidence: Evidence) -> Iterator[str]:
+    for ask in evidence.attempts:
+        who = f"{ask.user.name} at {ask.slot.title}"
         if ask.outcome is None:
-            yield f"{who} has no final answer; told last: {ask.last_told}"
-        elif ask.outcome == SET_ASIDE:
+            yield f"{who} has no final answer; told last: {ask.last_response}"
+        elif ask.outcome == FAILED:
             yield f"{who} has a ticket that was set aside instead of an answer"
-        if ask.finals_too_many:
-            yield f"{who} heard {1 + ask.finals_too_many} final answers"
-    for ask, told in seen.truth.again:
+        if ask.extra_final_responses:
+            yield f"{who} heard {1 + ask.extra_final_responses} final answers"
+    for ask, told in evidence.server_state.retried:
         name = told["__typename"] if told else "nothing"
         booking_id = told["booking"]["id"] if told and name == BOOKED else None
         if (name, booking_id) != (ask.outcome, ask.booking_id):
             yield (
-                f"{ask.person.name} at {ask.slot.title} was told {ask.outcome} "
+                f"{ask.user.name} at {ask.slot.title} was told {ask.outcome} "
                 f"{ask.booking_id or ''} and, asked again, {name} {booking_id or ''}"
             )
 
 
-def _none_left_over(seen: Evidence) -> Iterator[str]:
-    wanted = Counter(ask.slot.id for ask in seen.asks)
-    refused = Counter(ask.slot.id for ask in seen.asks if ask.outcome not in NOT_REFUSED)
-    for slot, truth in seen.each():
+def _no_place_unused(evidence: Evidence) -> Iterator[str]:
+    wanted = Counter(ask.slot.id for ask in evidence.attempts)
+    refused = Counter(
+        ask.slot.id for ask in evidence.attempts if ask.outcome not in NOT_REFUSED_OUTCOMES
+    )
+    for slot, truth in evidence.slots_with_state():
         left = truth.capacity - len(truth.roster)
         if left > 0 and (refused[slot.id] or wanted[slot.id] >= truth.capacity):
             yield (
@@ -107,19 +109,19 @@ def _none_left_over(seen: Evidence) -> Iterator[str]:
             )
 
 
-def _live_is_true(seen: Evidence) -> Iterator[str]:
-    for slot, truth in seen.each():
-        heard = seen.heard.get(slot.id)
+def _live_counts_agree(evidence: Evidence) -> Iterator[str]:
+    for slot, truth in evidence.slots_with_state():
+        heard = evidence.live_remaining.get(slot.id)
         if heard != truth.remaining:
             yield f"{slot.title} has {truth.remaining} places left, and live {heard} was heard last"
 
 
-def _own_lists_agree(seen: Evidence) -> Iterator[str]:
+def _own_lists_agree(evidence: Evidence) -> Iterator[str]:
     told = defaultdict(set)
-    for ask in seen.asks:
+    for ask in evidence.attempts:
         if ask.booking_id is not None:
-            told[ask.person.user_id].add(ask.booking_id)
-    for person, own in seen.truth.own:
+            told[ask.user.user_id].add(ask.booking_id)
+    for person, own in evidence.server_state.own_bookings:
         if own != told[person.user_id]:
             yield (
                 f"{person.name} was told of {len(told[person.user_id])} bookings and finds "
@@ -128,18 +130,22 @@ def _own_lists_agree(seen: Evidence) -> Iterator[str]:
 
 
 # What each is called in the JSON, what it says, and what looks for problems.
-LOOKS: Sequence[tuple[str, str, Callable[[Evidence], Iterator[str]]]] = (
+CHECKS: Sequence[tuple[str, str, Callable[[Evidence], Iterator[str]]]] = (
     ("notOverbooked", "no slot has more bookings than places", _not_overbooked),
     ("countsAgree", "places left are the places that nobody has", _counts_agree),
-    ("toldIsWritten", "the rosters hold whom was told Booked, and nobody else", _told_is_written),
-    ("onceEach", "nobody is twice in one slot", _once_each),
-    ("oneFinalAnswer", "every ask has one final answer, the same asked again", _one_final_answer),
-    ("noneLeftOver", "no place is left over where somebody was refused one", _none_left_over),
-    ("liveIsTrue", "what was heard live last is so", _live_is_true),
+    (
+        "toldIsWritten",
+        "the rosters hold whom was told Booked, and nobody else",
+        _bookings_match_responses,
+    ),
+    ("onceEach", "nobody is twice in one slot", _one_booking_per_user),
+    ("oneFinalAnswer", "every ask has one final answer, the same asked again", _one_final_response),
+    ("noneLeftOver", "no place is left over where somebody was refused one", _no_place_unused),
+    ("liveIsTrue", "what was heard live last is so", _live_counts_agree),
     ("ownListsAgree", "people find in their own lists what they were told", _own_lists_agree),
 )
 
 
-def check(seen: Evidence) -> list[Invariant]:
+def check_invariants(evidence: Evidence) -> list[InvariantResult]:
     """Every invariant, with what was found against it."""
-    return [Invariant(name, text, tuple(look(seen))) for name, text, look in LOOKS]
+    return [InvariantResult(name, text, tuple(look(evidence))) for name, text, look in CHECKS]

@@ -5,20 +5,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from slotlock.api.simulation.http import DROPPED, SERVER_ERROR
-from slotlock.api.simulation.sockets import BROKEN
+from slotlock.api.simulation.http import CONNECTION_DROPPED, SERVER_ERROR
+from slotlock.api.simulation.sockets import SOCKET_BROKEN
 
 BOOKED = "Booked"
-LOST, SET_ASIDE = "LOST", "SET_ASIDE"
+LOST, FAILED = "LOST", "SET_ASIDE"
 # Told to ask again, after so many ms unless the answer says how many.
-AGAIN_AFTER_MS = {"Locked": 100, "QueueFull": 100, "NotYetOpen": 20, LOST: 0}
-RETRIES = (*AGAIN_AFTER_MS, DROPPED, SERVER_ERROR, BROKEN)
+RETRY_DELAYS_MS = {"Locked": 100, "QueueFull": 100, "NotYetOpen": 20, LOST: 0}
+RETRY_REASONS = (*RETRY_DELAYS_MS, CONNECTION_DROPPED, SERVER_ERROR, SOCKET_BROKEN)
 
-Told = Mapping[str, Any]
+Response = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class Person:
+class SimulatedUser:
     """Somebody in the crowd."""
 
     name: str
@@ -29,7 +29,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class SimulatedSlot:
     """Something they ask for."""
 
     id: str
@@ -37,69 +37,74 @@ class Slot:
 
 
 @dataclass(slots=True)
-class Ask:
+class BookingAttempt:
     """One person's wish for one slot; times are seconds since the opening."""
 
-    person: Person
-    slot: Slot
-    key: str
-    asked_at: float | None = None
-    first_at: float | None = None
-    final_at: float | None = None
+    user: SimulatedUser
+    slot: SimulatedSlot
+    idempotency_key: str
+    sent_at: float | None = None
+    first_response_at: float | None = None
+    final_response_at: float | None = None
     outcome: str | None = None
     booking_id: str | None = None
     ticket_id: str | None = None
-    last_told: str = "nothing"
+    last_response: str = "nothing"
     # Final states of one ticket that were heard after the first.
-    finals_too_many: int = 0
+    extra_final_responses: int = 0
 
 
 @dataclass(slots=True)
-class Ledger:
+class AttemptLog:
     """All the asks, and why some were sent again."""
 
-    asks: list[Ask]
-    again: Counter[str] = field(default_factory=Counter)
+    attempts: list[BookingAttempt]
+    retries: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
-    asked: int = 0
-    last_final_at: float = 0.0
+    sent_count: int = 0
+    last_final_response_at: float = 0.0
     # When anybody was last told something that brings them nearer to their final answer.
-    last_news_at: float = 0.0
+    last_progress_at: float = 0.0
 
-    def note_asked(self, ask: Ask, at: float) -> None:
+    def record_sent(self, attempt: BookingAttempt, at: float) -> None:
         """Somebody asked for the first time."""
-        ask.asked_at = at
-        self.asked += 1
+        attempt.sent_at = at
+        self.sent_count += 1
 
-    def note_unanswered(self, kind: str) -> None:
+    def record_no_response(self, kind: str) -> None:
         """No answer came; it is asked again."""
-        self.again[kind] += 1
+        self.retries[kind] += 1
 
-    def note_news(self, ask: Ask, at: float) -> None:
+    def record_progress(self, attempt: BookingAttempt, at: float) -> None:
         """Somebody stands in line, or has a better place there."""
-        if ask.first_at is None:
-            ask.first_at = at
-        self.last_news_at = at
+        if attempt.first_response_at is None:
+            attempt.first_response_at = at
+        self.last_progress_at = at
 
-    def note_told(self, ask: Ask, told: Told, at: float) -> int | None:
+    def record_response(self, attempt: BookingAttempt, response: Response, at: float) -> int | None:
         """Somebody was told something; after how many ms they ask again, None if it is final."""
-        name = ask.last_told = told["__typename"]
-        if ask.first_at is None:
-            ask.first_at = at
-        if name in AGAIN_AFTER_MS:
-            self.again[name] += 1
-            return int(told.get("retryAfterMs", AGAIN_AFTER_MS[name]))
-        ask.outcome, ask.final_at, self.last_final_at, self.last_news_at = name, at, at, at
-        ask.booking_id = told["booking"]["id"] if name == BOOKED else None
+        name = attempt.last_response = response["__typename"]
+        if attempt.first_response_at is None:
+            attempt.first_response_at = at
+        if name in RETRY_DELAYS_MS:
+            self.retries[name] += 1
+            return int(response.get("retryAfterMs", RETRY_DELAYS_MS[name]))
+        (
+            attempt.outcome,
+            attempt.final_response_at,
+            self.last_final_response_at,
+            self.last_progress_at,
+        ) = name, at, at, at
+        attempt.booking_id = response["booking"]["id"] if name == BOOKED else None
         self.outcomes[name] += 1
         return None
 
     @property
-    def answered(self) -> int:
+    def answered_count(self) -> int:
         """How many asks have their final answer."""
         return self.outcomes.total()
 
     @property
-    def booked(self) -> int:
+    def booked_count(self) -> int:
         """How many of them got a place."""
         return self.outcomes[BOOKED]

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 # Up to so many asks every step is printed; more would scroll past anyone.
-TOLD_IN_STEPS = 40
+MAX_VERBOSE_ATTEMPTS = 40
 
 
 class SimulationError(Exception):
     """It cannot be carried through; the text says why in a line."""
 
 
-class UnreachedError(Exception):
+class NoResponseError(Exception):
     """No answer came, so that nobody knows whether it was done; the kind says how it failed."""
 
     def __init__(self, kind: str, reason: str) -> None:
@@ -19,7 +19,7 @@ class UnreachedError(Exception):
         self.kind = kind
 
 
-class By(StrEnum):
+class BookingMode(StrEnum):
     """How people ask."""
 
     LOCK = "lock"
@@ -28,7 +28,7 @@ class By(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Organiser:
+class Organizer:
     """Who opens the campaign, and where that identity comes from."""
 
     email: str
@@ -37,18 +37,18 @@ class Organiser:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SimulationConfig:
     """How many of what, where and how; `places` is per slot, `asks` per person."""
 
     url: str
-    people: int
+    users: int
     slots: int
     places: int
-    asks: int
-    by: By
+    attempts: int
+    mode: BookingMode
     seed: int
 
     @property
-    def in_steps(self) -> bool:
+    def is_verbose(self) -> bool:
         """Whether it is small enough to print each step."""
-        return self.people * self.asks <= TOLD_IN_STEPS
+        return self.users * self.attempts <= MAX_VERBOSE_ATTEMPTS

@@ -7,41 +7,46 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from slotlock.api.simulation.findings import Moment, Run, moments, ordered
+from slotlock.api.simulation.findings import (
+    SampledPoint,
+    SimulationResult,
+    sort_outcomes,
+    time_series,
+)
 
-COLOURS = ("#1b7837", "#c0392b", "#7f8c8d", "#8e44ad", "#d68910")
-LEFT_COLOUR = "#1f4e9c"
+COLORS = ("#1b7837", "#c0392b", "#7f8c8d", "#8e44ad", "#d68910")
+PLACES_LEFT_COLOR = "#1f4e9c"
 # The last answer is a step, too: it is seen only where something of it lies to its right.
-BEYOND_THE_END = 1.03
+X_AXIS_MARGIN = 1.03
 
 
-def draw(run: Run, path: Path) -> None:
+def draw_plot(result: SimulationResult, path: Path) -> None:
     """Write it; the ending of the path, .svg or .png, says as what. Errors: OSError."""
     figure = Figure(figsize=(9, 5), layout="constrained")
-    axes, plan = figure.subplots(), run.plan
-    _draw_series(axes, moments(run), list(ordered(run.ledger.outcomes)))
+    axes, plan = figure.subplots(), result.config
+    _draw_series(axes, time_series(result), list(sort_outcomes(result.attempt_log.outcomes)))
     axes.set_xlabel("seconds since the opening")
     axes.set_ylabel("final answers so far, places left")
-    axes.set_xlim(0, max(run.seconds, 1e-3) * BEYOND_THE_END)
+    axes.set_xlim(0, max(result.duration_s, 1e-3) * X_AXIS_MARGIN)
     axes.set_ylim(bottom=0)
     axes.set_title(
-        f"{plan.people:,} people, slots: {plan.slots:,}, places in each: {plan.places:,}, "
-        f"by {plan.by}"
+        f"{plan.users:,} people, slots: {plan.slots:,}, places in each: {plan.places:,}, "
+        f"by {plan.mode}"
     )
     axes.legend()
     axes.grid(alpha=0.3)
     figure.savefig(path)
 
 
-def _draw_series(axes: Axes, series: Sequence[Moment], outcomes: Sequence[str]) -> None:
-    series = [*series, replace(series[-1], seconds=max(series[-1].seconds, 1e-3) * BEYOND_THE_END)]
+def _draw_series(axes: Axes, series: Sequence[SampledPoint], outcomes: Sequence[str]) -> None:
+    series = [*series, replace(series[-1], seconds=max(series[-1].seconds, 1e-3) * X_AXIS_MARGIN)]
     seconds = [moment.seconds for moment in series]
     if outcomes:
         axes.stackplot(
             seconds,
-            *([moment.answers[name] for moment in series] for name in outcomes),
+            *([moment.outcomes[name] for moment in series] for name in outcomes),
             labels=[f"told {name}" for name in outcomes],
-            colors=COLOURS,
+            colors=COLORS,
             alpha=0.45,
             step="post",
         )
@@ -49,7 +54,7 @@ def _draw_series(axes: Axes, series: Sequence[Moment], outcomes: Sequence[str]) 
         seconds,
         [float("nan") if moment.places_left is None else moment.places_left for moment in series],
         where="post",
-        color=LEFT_COLOUR,
+        color=PLACES_LEFT_COLOR,
         linewidth=2,
         clip_on=False,
         label="places left, as heard live",

@@ -5,28 +5,28 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable
 
-ON_A_TERMINAL_S, ELSEWHERE_S = 0.1, 1.0
+TERMINAL_INTERVAL_S, PLAIN_INTERVAL_S = 0.1, 1.0
 CLEAR_LINE = "\r\x1b[K"
 
 
 @contextlib.asynccontextmanager
-async def progress(line: Callable[[], str], *, shown: bool) -> AsyncIterator[None]:
+async def show_progress(render: Callable[[], str], *, enabled: bool) -> AsyncIterator[None]:
     """Show the line now and then, and once more in the end."""
-    if not shown:
+    if not enabled:
         yield
         return
     terminal = sys.stdout.isatty()
 
     def show() -> None:
-        print(f"{CLEAR_LINE}{line()}" if terminal else line(), end="" if terminal else "\n")
+        print(f"{CLEAR_LINE}{render()}" if terminal else render(), end="" if terminal else "\n")
         sys.stdout.flush()
 
-    async def go_on() -> None:
+    async def redraw() -> None:
         while True:
-            await asyncio.sleep(ON_A_TERMINAL_S if terminal else ELSEWHERE_S)
+            await asyncio.sleep(TERMINAL_INTERVAL_S if terminal else PLAIN_INTERVAL_S)
             show()
 
-    showing = asyncio.create_task(go_on())
+    showing = asyncio.create_task(redraw())
     try:
         yield
     finally:

@@ -5,15 +5,15 @@ from typing import Any
 
 import orjson
 
-from slotlock.api.simulation.findings import Run, moments, ordered, waited
+from slotlock.api.simulation.findings import SimulationResult, sort_outcomes, time_series, wait_ms
 
 
-def as_json(run: Run) -> bytes:
+def to_json(result: SimulationResult) -> bytes:
     """Everything of a run, indented, with a newline in the end."""
-    return orjson.dumps(document(run), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(to_document(result), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def document(run: Run) -> dict[str, Any]:
+def to_document(result: SimulationResult) -> dict[str, Any]:
     """The shape: times in seconds since the opening, waits and percentiles in ms.
 
     `arguments` (as given), `campaignId`, `openedAt` (RFC 3339), `seconds` (to the last answer),
@@ -24,25 +24,25 @@ def document(run: Run) -> dict[str, Any]:
     bookingId askedAt firstMs finalMs}]. What never came is null.
     """
     return {
-        "arguments": asdict(run.plan),
-        "campaignId": run.campaign_id,
-        "openedAt": run.opened_at.isoformat(),
-        "seconds": round(run.seconds, 4),
-        "requests": run.requests,
-        "cpuSeconds": round(run.cpu_seconds, 4),
-        "outcomes": ordered(run.ledger.outcomes),
-        "retries": run.retries,
-        "firstAnswerMs": run.first_ms,
-        "finalAnswerMs": run.final_ms,
-        "invariants": [{**asdict(each), "holds": each.holds} for each in run.invariants],
-        "slots": _slots(run),
-        "overTime": _over_time(run),
-        "asks": _asks(run),
+        "arguments": asdict(result.config),
+        "campaignId": result.campaign_id,
+        "openedAt": result.opened_at.isoformat(),
+        "seconds": round(result.duration_s, 4),
+        "requests": result.request_count,
+        "cpuSeconds": round(result.cpu_seconds, 4),
+        "outcomes": sort_outcomes(result.attempt_log.outcomes),
+        "retries": result.retries,
+        "firstAnswerMs": result.first_response_ms,
+        "finalAnswerMs": result.final_response_ms,
+        "invariants": [{**asdict(each), "holds": each.holds} for each in result.invariants],
+        "slots": _slots(result),
+        "overTime": _time_series(result),
+        "asks": _attempts(result),
     }
 
 
-def _slots(run: Run) -> list[dict[str, Any]]:
-    holders = run.holders()
+def _slots(result: SimulationResult) -> list[dict[str, Any]]:
+    holders = result.holders()
     return [
         {
             "id": slot.id,
@@ -51,36 +51,36 @@ def _slots(run: Run) -> list[dict[str, Any]]:
             "remaining": truth.remaining,
             "holders": holders[slot.id],
         }
-        for slot, truth in run.evidence.each()
+        for slot, truth in result.evidence.slots_with_state()
     ]
 
 
-def _over_time(run: Run) -> list[dict[str, Any]]:
+def _time_series(result: SimulationResult) -> list[dict[str, Any]]:
     return [
         {
             "seconds": moment.seconds,
-            "asked": moment.asked,
-            "answers": moment.answers,
+            "asked": moment.sent,
+            "answers": moment.outcomes,
             "placesLeft": moment.places_left,
         }
-        for moment in moments(run)
+        for moment in time_series(result)
     ]
 
 
-def _asks(run: Run) -> list[dict[str, Any]]:
+def _attempts(result: SimulationResult) -> list[dict[str, Any]]:
     return [
         {
-            "person": ask.person.name,
+            "person": ask.user.name,
             "slot": ask.slot.title,
             "outcome": ask.outcome,
             "bookingId": ask.booking_id,
-            "askedAt": _rounded(ask.asked_at, 4),
-            "firstMs": _rounded(waited(ask, ask.first_at), 1),
-            "finalMs": _rounded(waited(ask, ask.final_at), 1),
+            "askedAt": _round_or_none(ask.sent_at, 4),
+            "firstMs": _round_or_none(wait_ms(ask, ask.first_response_at), 1),
+            "finalMs": _round_or_none(wait_ms(ask, ask.final_response_at), 1),
         }
-        for ask in run.ledger.asks
+        for ask in result.attempt_log.attempts
     ]
 
 
-def _rounded(number: float | None, digits: int) -> float | None:
+def _round_or_none(number: float | None, digits: int) -> float | None:
     return None if number is None else round(number, digits)

@@ -7,41 +7,47 @@ from contextlib import AsyncExitStack
 from datetime import datetime
 
 from slotlock.api.simulation import campaign, truth
-from slotlock.api.simulation.abreast import abreast
+from slotlock.api.simulation.abreast import gather_limited
 from slotlock.api.simulation.clock import Clock
-from slotlock.api.simulation.crowd import register_all, sign_in, strangers
-from slotlock.api.simulation.findings import Run
-from slotlock.api.simulation.http import Server, server_at
-from slotlock.api.simulation.invariants import Evidence, check
-from slotlock.api.simulation.ledger import Ledger, Person, Slot
-from slotlock.api.simulation.open_files import allow_open_files
-from slotlock.api.simulation.plan import By, Organiser, Plan, SimulationError, UnreachedError
-from slotlock.api.simulation.progress import progress
-from slotlock.api.simulation.rush import Rush, wishes
-from slotlock.api.simulation.sockets import Socket, sockets_of
-from slotlock.api.simulation.steps import Steps
-from slotlock.api.simulation.tickets import Tickets, check_queue
-from slotlock.api.simulation.watching import Watch
+from slotlock.api.simulation.crowd import generate_users, register_all, sign_in
+from slotlock.api.simulation.findings import SimulationResult
+from slotlock.api.simulation.http import GraphQLClient, open_client
+from slotlock.api.simulation.invariants import Evidence, check_invariants
+from slotlock.api.simulation.ledger import AttemptLog, SimulatedSlot, SimulatedUser
+from slotlock.api.simulation.open_files import raise_open_file_limit
+from slotlock.api.simulation.plan import (
+    BookingMode,
+    NoResponseError,
+    Organizer,
+    SimulationConfig,
+    SimulationError,
+)
+from slotlock.api.simulation.progress import show_progress
+from slotlock.api.simulation.rush import Rush, plan_attempts
+from slotlock.api.simulation.sockets import WebSocketClient, open_websockets
+from slotlock.api.simulation.steps import StepPrinter
+from slotlock.api.simulation.tickets import TicketClient, check_queue
+from slotlock.api.simulation.watching import AvailabilityWatcher
 
 # Of each kind of question that is asked once more in the end, at most so many.
-SAMPLE = 500
+SAMPLE_SIZE = 500
 
 
-async def simulate(plan: Plan, organiser: Organiser) -> Run:
+async def simulate(config: SimulationConfig, organizer: Organizer) -> SimulationResult:
     """Carry it through. Errors: SimulationError."""
-    connections = allow_open_files(plan)
+    connections = raise_open_file_limit(config)
     try:
         async with AsyncExitStack() as stack:
-            server = await stack.enter_async_context(server_at(plan.url, connections))
-            socket_of = await stack.enter_async_context(sockets_of(plan.url))
-            return await Simulation(plan, organiser, server, socket_of).run()
+            server = await stack.enter_async_context(open_client(config.url, connections))
+            socket_of = await stack.enter_async_context(open_websockets(config.url))
+            return await Simulation(config, organizer, server, socket_of).run()
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         # What is no slotlock may answer whatever it likes, and an address may be none.
         told = f"{type(error).__name__}: {error}"
-        raise SimulationError(f"{plan.url} does not answer as slotlock does ({told})") from error
-    except UnreachedError as error:
+        raise SimulationError(f"{config.url} does not answer as slotlock does ({told})") from error
+    except NoResponseError as error:
         raise SimulationError(
-            f"{plan.url} does not answer: {error} (another address: --url, or PORT)"
+            f"{config.url} does not answer: {error} (another address: --url, or PORT)"
         ) from None
 
 
@@ -50,106 +56,118 @@ class Simulation:
 
     def __init__(
         self,
-        plan: Plan,
-        organiser: Organiser,
-        server: Server,
-        socket_of: Callable[[str], Socket],
+        config: SimulationConfig,
+        organizer: Organizer,
+        client: GraphQLClient,
+        create_socket: Callable[[str], WebSocketClient],
     ) -> None:
-        self._plan = plan
-        self._organiser = organiser
-        self._server = server
-        self._socket_of = socket_of
+        self._config = config
+        self._organizer = organizer
+        self._client = client
+        self._create_socket = create_socket
         self._clock = Clock()
-        self._steps = Steps(shown=plan.in_steps, name_slots=plan.asks > 1)
+        self._step_printer = StepPrinter(enabled=config.is_verbose, name_slots=config.attempts > 1)
 
-    async def run(self) -> Run:
+    async def run(self) -> SimulationResult:
         """From signing in to the invariants."""
-        token = await sign_in(self._server, self._organiser)
-        if self._plan.by is By.QUEUE:
-            await check_queue(self._server, token)
-        crowd = await self._registered()
+        token = await sign_in(self._client, self._organizer)
+        if self._config.mode is BookingMode.QUEUE:
+            await check_queue(self._client, token)
+        crowd = await self._register_users()
         # Registering thousands takes longer than a token lives.
-        token = await sign_in(self._server, self._organiser)
-        campaign_id, slots = await campaign.build(self._server, self._plan, token)
-        ledger = Ledger(wishes(self._plan, crowd, slots))
-        tickets = await self._tickets(crowd, ledger)
-        watch = Watch(slots, self._clock, ledger)
-        async with watch.through(self._socket_of(token)):
-            opens_at = await campaign.set_opening(self._server, token, campaign_id)
-            requests, cpu_seconds = await self._rush(ledger, watch, tickets, opens_at)
-            evidence = await self._evidence(token, slots, ledger, watch, tickets)
-        return Run(
-            self._plan,
+        token = await sign_in(self._client, self._organizer)
+        campaign_id, slots = await campaign.create_campaign(self._client, self._config, token)
+        ledger = AttemptLog(plan_attempts(self._config, crowd, slots))
+        tickets = await self._open_ticket_client(crowd, ledger)
+        watch = AvailabilityWatcher(slots, self._clock, ledger)
+        async with watch.watch(self._create_socket(token)):
+            opens_at = await campaign.set_opening(self._client, token, campaign_id)
+            requests, cpu_seconds = await self._run_rush(ledger, watch, tickets, opens_at)
+            evidence = await self._collect_evidence(token, slots, ledger, watch, tickets)
+        return SimulationResult(
+            self._config,
             campaign_id,
             opens_at,
-            ledger.last_final_at,
+            ledger.last_final_response_at,
             requests,
             cpu_seconds,
             ledger,
-            watch.points,
+            watch.places_left_series,
             evidence,
-            check(evidence),
+            check_invariants(evidence),
         )
 
-    async def _registered(self) -> list[Person]:
-        crowd, plan = strangers(self._plan.people), self._plan
+    async def _register_users(self) -> list[SimulatedUser]:
+        crowd, plan = generate_users(self._config.users), self._config
         registered = 0
 
-        def one_more() -> None:
+        def count_registered() -> None:
             nonlocal registered
             registered += 1
 
         print(
-            f"{plan.people:,} people, slots {plan.slots:,}, places in each {plan.places:,}, "
-            f"asks of each {plan.asks:,}, by {plan.by}, at {plan.url}",
+            f"{plan.users:,} people, slots {plan.slots:,}, places in each {plan.places:,}, "
+            f"asks of each {plan.attempts:,}, by {plan.mode}, at {plan.url}",
             flush=True,
         )
-        line = lambda: f"registered {registered:,} of {plan.people:,}"  # noqa: E731
-        async with progress(line, shown=not plan.in_steps):
-            await register_all(self._server, crowd, one_more)
+        line = lambda: f"registered {registered:,} of {plan.users:,}"  # noqa: E731
+        async with show_progress(line, enabled=not plan.is_verbose):
+            await register_all(self._client, crowd, count_registered)
         return crowd
 
-    async def _tickets(self, crowd: list[Person], ledger: Ledger) -> Tickets | None:
-        if self._plan.by is not By.QUEUE:
+    async def _open_ticket_client(
+        self, users: list[SimulatedUser], attempt_log: AttemptLog
+    ) -> TicketClient | None:
+        if self._config.mode is not BookingMode.QUEUE:
             return None
-        tickets = Tickets(self._server, self._socket_of, ledger, self._steps, self._clock.now)
-        await abreast(tickets.open_socket, crowd)
+        tickets = TicketClient(
+            self._client, self._create_socket, attempt_log, self._step_printer, self._clock.now
+        )
+        await gather_limited(tickets.open_socket, users)
         return tickets
 
-    async def _rush(
-        self, ledger: Ledger, watch: Watch, tickets: Tickets | None, opens_at: datetime
+    async def _run_rush(
+        self,
+        attempt_log: AttemptLog,
+        watcher: AvailabilityWatcher,
+        ticket_client: TicketClient | None,
+        opens_at: datetime,
     ) -> tuple[int, float]:
         self._clock.open_at(opens_at)
         print(f"it opens at {opens_at.astimezone():%H:%M:%S}", flush=True)
-        rush = Rush(self._plan, self._server, ledger, self._clock, self._steps, tickets)
-        requests, cpu = self._server.requests, time.process_time()
+        rush = Rush(
+            self._config, self._client, attempt_log, self._clock, self._step_printer, ticket_client
+        )
+        requests, cpu = self._client.request_count, time.process_time()
 
-        def line() -> str:
+        def render_status() -> str:
             return (
-                f"{self._clock.now():6.1f} s  asked {ledger.asked:,}  "
-                f"answered {ledger.answered:,}  booked {ledger.booked:,}  "
-                f"places left {watch.places_left:,}"
+                f"{self._clock.now():6.1f} s  asked {attempt_log.sent_count:,}  "
+                f"answered {attempt_log.answered_count:,}  booked {attempt_log.booked_count:,}  "
+                f"places left {watcher.places_left:,}"
             )
 
-        async with progress(line, shown=not self._plan.in_steps):
+        async with show_progress(render_status, enabled=not self._config.is_verbose):
             await rush.run()
-        return self._server.requests - requests, time.process_time() - cpu
+        return self._client.request_count - requests, time.process_time() - cpu
 
-    async def _evidence(
+    async def _collect_evidence(
         self,
         token: str,
-        slots: list[Slot],
-        ledger: Ledger,
-        watch: Watch,
-        tickets: Tickets | None,
+        slots: list[SimulatedSlot],
+        attempt_log: AttemptLog,
+        watcher: AvailabilityWatcher,
+        ticket_client: TicketClient | None,
     ) -> Evidence:
-        chance = random.Random(self._plan.seed)  # noqa: S311  (a sample, not a secret)
-        answered = [ask for ask in ledger.asks if ask.outcome is not None]
-        some = chance.sample(answered, min(SAMPLE, len(answered)))
+        chance = random.Random(self._config.seed)  # noqa: S311  (a sample, not a secret)
+        answered = [ask for ask in attempt_log.attempts if ask.outcome is not None]
+        some = chance.sample(answered, min(SAMPLE_SIZE, len(answered)))
         # Asked again first, so that the rosters show what that may have done.
-        again = await truth.asked_again(self._server, some, tickets)
-        now = await truth.slots_now(self._server, token, slots)
-        await watch.heard({slot_id: slot.remaining for slot_id, slot in now.items()})
-        people = {ask.person.user_id: ask.person for ask in some}
-        own = await truth.own_bookings(self._server, list(people.values()))
-        return Evidence(slots, ledger.asks, watch.remaining, truth.Truth(now, own, again))
+        again = await truth.retry_all(self._client, some, ticket_client)
+        now = await truth.load_slot_states(self._client, token, slots)
+        await watcher.wait_until_seen({slot_id: slot.remaining for slot_id, slot in now.items()})
+        people = {ask.user.user_id: ask.user for ask in some}
+        own = await truth.load_own_bookings(self._client, list(people.values()))
+        return Evidence(
+            slots, attempt_log.attempts, watcher.remaining, truth.ServerState(now, own, again)
+        )

@@ -7,28 +7,36 @@ from collections.abc import Sequence
 
 from slotlock.api.simulation.clock import Clock
 from slotlock.api.simulation.documents import BOOK
-from slotlock.api.simulation.http import Server
-from slotlock.api.simulation.ledger import Ask, Ledger, Person, Slot, Told
-from slotlock.api.simulation.plan import By, Plan, UnreachedError
-from slotlock.api.simulation.steps import Steps
-from slotlock.api.simulation.tickets import Tickets
+from slotlock.api.simulation.http import GraphQLClient
+from slotlock.api.simulation.ledger import (
+    AttemptLog,
+    BookingAttempt,
+    Response,
+    SimulatedSlot,
+    SimulatedUser,
+)
+from slotlock.api.simulation.plan import BookingMode, NoResponseError, SimulationConfig
+from slotlock.api.simulation.steps import StepPrinter
+from slotlock.api.simulation.tickets import TicketClient
 
-WAIT_MS = {By.LOCK: 0, By.WAIT: 20_000, By.QUEUE: 0}
+WAIT_MS = {BookingMode.LOCK: 0, BookingMode.WAIT: 20_000, BookingMode.QUEUE: 0}
 # After the first failure, then twice as long each time: a server that comes back is not met by
 # thousands who knock ten times a second.
-AGAIN_AFTER_S, AGAIN_AFTER_AT_MOST_S = 0.1, 2.0
+RETRY_DELAY_S, MAX_RETRY_DELAY_S = 0.1, 2.0
 # Three times as long as anybody waits for their turn: then the rest will not be answered, either.
-STALLED_S = 60.0
+STALL_TIMEOUT_S = 60.0
 
 
-def wishes(plan: Plan, crowd: Sequence[Person], slots: Sequence[Slot]) -> list[Ask]:
+def plan_attempts(
+    config: SimulationConfig, users: Sequence[SimulatedUser], slots: Sequence[SimulatedSlot]
+) -> list[BookingAttempt]:
     """Who asks for what, spread evenly: each for the slots that follow their own number."""
     asks = [
-        Ask(person, slots[(number + turn) % plan.slots], secrets.token_urlsafe(12))
-        for number, person in enumerate(crowd)
-        for turn in range(plan.asks)
+        BookingAttempt(person, slots[(number + turn) % config.slots], secrets.token_urlsafe(12))
+        for number, person in enumerate(users)
+        for turn in range(config.attempts)
     ]
-    random.Random(plan.seed).shuffle(asks)  # noqa: S311  (an order, not a secret)
+    random.Random(config.seed).shuffle(asks)  # noqa: S311  (an order, not a secret)
     return asks
 
 
@@ -37,19 +45,19 @@ class Rush:
 
     def __init__(
         self,
-        plan: Plan,
-        server: Server,
-        ledger: Ledger,
+        config: SimulationConfig,
+        client: GraphQLClient,
+        attempt_log: AttemptLog,
         clock: Clock,
-        steps: Steps,
-        tickets: Tickets | None,
+        step_printer: StepPrinter,
+        ticket_client: TicketClient | None,
     ) -> None:
-        self._wait_ms = WAIT_MS[plan.by]
-        self._server = server
-        self._ledger = ledger
+        self._wait_ms = WAIT_MS[config.mode]
+        self._client = client
+        self._attempt_log = attempt_log
         self._clock = clock
-        self._steps = steps
-        self._tickets = tickets
+        self._step_printer = step_printer
+        self._ticket_client = ticket_client
         self._opened = asyncio.Event()
 
     async def run(self) -> None:
@@ -57,12 +65,14 @@ class Rush:
 
         Errors: SimulationError.
         """
-        everybody = {asyncio.create_task(self._serve(ask)) for ask in self._ledger.asks}
+        everybody = {
+            asyncio.create_task(self._run_attempt(ask)) for ask in self._attempt_log.attempts
+        }
         waiting = everybody
         try:
-            await self._clock.opening()
+            await self._clock.wait_for_opening()
             self._opened.set()
-            while waiting and not self._stalled():
+            while waiting and not self._is_stalled():
                 done, waiting = await asyncio.wait(
                     waiting, timeout=1.0, return_when=asyncio.FIRST_EXCEPTION
                 )
@@ -73,34 +83,38 @@ class Rush:
                 task.cancel()
             await asyncio.gather(*everybody, return_exceptions=True)
 
-    def _stalled(self) -> bool:
-        return self._clock.now() - self._ledger.last_news_at > STALLED_S
+    def _is_stalled(self) -> bool:
+        return self._clock.now() - self._attempt_log.last_progress_at > STALL_TIMEOUT_S
 
-    async def _serve(self, ask: Ask) -> None:
+    async def _run_attempt(self, attempt: BookingAttempt) -> None:
         await self._opened.wait()
-        self._ledger.note_asked(ask, self._clock.now())
-        self._steps.asks(ask)
-        again_s = AGAIN_AFTER_S
+        self._attempt_log.record_sent(attempt, self._clock.now())
+        self._step_printer.print_sent(attempt)
+        again_s = RETRY_DELAY_S
         while True:
             try:
-                told = await self._told(ask)
-            except UnreachedError as error:
-                self._ledger.note_unanswered(error.kind)
-                self._steps.unanswered(ask, str(error))
+                told = await self._send(attempt)
+            except NoResponseError as error:
+                self._attempt_log.record_no_response(error.kind)
+                self._step_printer.print_no_response(attempt, str(error))
                 await asyncio.sleep(again_s)
-                again_s = min(again_s * 2, AGAIN_AFTER_AT_MOST_S)
+                again_s = min(again_s * 2, MAX_RETRY_DELAY_S)
                 continue
-            again_s = AGAIN_AFTER_S
-            again_ms = self._ledger.note_told(ask, told, self._clock.now())
-            self._steps.told(ask, again_ms)
+            again_s = RETRY_DELAY_S
+            again_ms = self._attempt_log.record_response(attempt, told, self._clock.now())
+            self._step_printer.print_response(attempt, again_ms)
             if again_ms is None:
                 return
             await asyncio.sleep(again_ms / 1000)
 
-    async def _told(self, ask: Ask) -> Told:
+    async def _send(self, attempt: BookingAttempt) -> Response:
         """What one send of an ask comes to. Errors: UnreachedError, SimulationError."""
-        asked = {"slotId": ask.slot.id, "idempotencyKey": ask.key, "waitMs": self._wait_ms}
-        if self._tickets is not None:
-            return await self._tickets.ask(ask, asked)
-        told: Told = await self._server.ask(BOOK, ask.person.token, input=asked)
+        asked = {
+            "slotId": attempt.slot.id,
+            "idempotencyKey": attempt.idempotency_key,
+            "waitMs": self._wait_ms,
+        }
+        if self._ticket_client is not None:
+            return await self._ticket_client.request_booking(attempt, asked)
+        told: Response = await self._client.query(BOOK, attempt.user.token, input=asked)
         return told

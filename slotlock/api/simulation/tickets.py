@@ -3,99 +3,112 @@
 from collections.abc import Callable
 from typing import Any
 
-from slotlock.api.simulation.documents import REQUEST, TICKET_NEWS, TICKET_NOW
-from slotlock.api.simulation.http import Server, UnknownQuestionError
-from slotlock.api.simulation.ledger import LOST, SET_ASIDE, Ask, Ledger, Person, Told
-from slotlock.api.simulation.plan import SimulationError, UnreachedError
-from slotlock.api.simulation.sockets import Socket
-from slotlock.api.simulation.steps import Steps
+from slotlock.api.simulation.documents import REQUEST, TICKET_QUERY, TICKET_SUBSCRIPTION
+from slotlock.api.simulation.http import GraphQLClient, UnknownFieldError
+from slotlock.api.simulation.ledger import (
+    FAILED,
+    LOST,
+    AttemptLog,
+    BookingAttempt,
+    Response,
+    SimulatedUser,
+)
+from slotlock.api.simulation.plan import NoResponseError, SimulationError
+from slotlock.api.simulation.sockets import WebSocketClient
+from slotlock.api.simulation.steps import StepPrinter
 
-Ticket = dict[str, Any]
+TicketJson = dict[str, Any]
 
 
-class Tickets:
+class TicketClient:
     """Asks by `requestBooking`, and follows what becomes of it."""
 
     def __init__(
         self,
-        server: Server,
-        socket_of: Callable[[str], Socket],
-        ledger: Ledger,
-        steps: Steps,
+        client: GraphQLClient,
+        create_socket: Callable[[str], WebSocketClient],
+        attempt_log: AttemptLog,
+        step_printer: StepPrinter,
         now: Callable[[], float],
     ) -> None:
-        self._server = server
-        self._socket_of = socket_of
-        self._ledger = ledger
-        self._steps = steps
+        self._client = client
+        self._create_socket = create_socket
+        self._attempt_log = attempt_log
+        self._step_printer = step_printer
         self._now = now
-        self._sockets: dict[str, Socket] = {}
+        self._sockets: dict[str, WebSocketClient] = {}
 
-    async def open_socket(self, person: Person) -> None:
+    async def open_socket(self, user: SimulatedUser) -> None:
         """Let somebody have their socket before they need it. Errors: UnreachedError."""
-        await self._socket(person).open()
+        await self._socket_for(user).open()
 
-    async def ask(self, ask: Ask, asked: dict[str, Any]) -> Told:
+    async def request_booking(
+        self, attempt: BookingAttempt, booking_input: dict[str, Any]
+    ) -> Response:
         """What came of asking, in the end. Errors: UnreachedError."""
-        told: Told = await self._server.ask(REQUEST, ask.person.token, input=asked)
+        told: Response = await self._client.query(REQUEST, attempt.user.token, input=booking_input)
         if told["__typename"] != "Ticket":
-            ask.ticket_id = None  # one from before was lost
+            attempt.ticket_id = None  # one from before was lost
             return told
         ticket = dict(told)
-        ask.ticket_id = str(ticket["id"])
-        self._ledger.note_news(ask, self._now())
-        self._steps.queues(ask, ticket["place"])
-        while (final := _final(ticket)) is None:
-            ticket = await self._followed(ask, ask.ticket_id) or {"status": LOST}
+        attempt.ticket_id = str(ticket["id"])
+        self._attempt_log.record_progress(attempt, self._now())
+        self._step_printer.print_queued(attempt, ticket["place"])
+        while (final := _final_response(ticket)) is None:
+            ticket = await self._follow_ticket(attempt, attempt.ticket_id) or {"status": LOST}
         return final
 
-    async def now(self, ask: Ask) -> Told | None:
+    async def load_response(self, attempt: BookingAttempt) -> Response | None:
         """What the ticket says when it is asked again; None if it has no final answer."""
-        ticket = await self._server.insist(TICKET_NOW, ask.person.token, id=ask.ticket_id)
-        return _final(ticket or {"status": LOST})
+        ticket = await self._client.query_with_retry(
+            TICKET_QUERY, attempt.user.token, id=attempt.ticket_id
+        )
+        return _final_response(ticket or {"status": LOST})
 
-    async def _followed(self, ask: Ask, ticket_id: str) -> Ticket | None:
+    async def _follow_ticket(self, attempt: BookingAttempt, ticket_id: str) -> TicketJson | None:
         """The ticket's last state that was heard; None if there is no such ticket any more."""
-        heard: list[Ticket] = []
+        heard: list[TicketJson] = []
 
-        def hear(news: Ticket) -> None:
-            heard.append(news)
-            self._ledger.note_news(ask, self._now())
+        def on_update(update: TicketJson) -> None:
+            heard.append(update)
+            self._attempt_log.record_progress(attempt, self._now())
 
         try:
-            await self._socket(ask.person).follow(TICKET_NEWS, hear, id=ticket_id)
-        except UnreachedError as error:
-            self._ledger.note_unanswered(error.kind)
-            self._steps.unanswered(ask, str(error))
-        finals = [ticket for ticket in heard if _final(ticket) is not None]
+            await self._socket_for(attempt.user).subscribe(
+                TICKET_SUBSCRIPTION, on_update, id=ticket_id
+            )
+        except NoResponseError as error:
+            self._attempt_log.record_no_response(error.kind)
+            self._step_printer.print_no_response(attempt, str(error))
+        finals = [ticket for ticket in heard if _final_response(ticket) is not None]
         if finals:
-            ask.finals_too_many += len(finals) - 1
+            attempt.extra_final_responses += len(finals) - 1
             return finals[0]
-        token = ask.person.token
-        ticket: Ticket | None = await self._server.ask(TICKET_NOW, token, id=ticket_id)
+        token = attempt.user.token
+        ticket: TicketJson | None = await self._client.query(TICKET_QUERY, token, id=ticket_id)
         return ticket
 
-    def _socket(self, person: Person) -> Socket:
-        if person.token not in self._sockets:
-            self._sockets[person.token] = self._socket_of(person.token)
-        return self._sockets[person.token]
+    def _socket_for(self, user: SimulatedUser) -> WebSocketClient:
+        if user.token not in self._sockets:
+            self._sockets[user.token] = self._create_socket(user.token)
+        return self._sockets[user.token]
 
 
-def _final(ticket: Ticket) -> Told | None:
+def _final_response(ticket: TicketJson) -> Response | None:
     match ticket["status"]:
         case "ANSWERED":
-            outcome: Told = ticket["outcome"]
+            outcome: Response = ticket["outcome"]
             return outcome
-        case status if status in (LOST, SET_ASIDE):
+        case status if status in (LOST, FAILED):
             return {"__typename": status}
     return None
 
 
-async def check_queue(server: Server, token: str) -> None:
+async def check_queue(client: GraphQLClient, token: str) -> None:
     """See that the server has a queue. Errors: SimulationError."""
     try:
-        await server.ask(TICKET_NOW, token, id="none")
-    except UnknownQuestionError:
+        await client.query(TICKET_QUERY, token, id="none")
+    except UnknownFieldError:
         raise SimulationError(
             "this server has no admission queue; let people ask --by lock or --by wait"
         ) from None

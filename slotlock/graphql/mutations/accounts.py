@@ -7,10 +7,10 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.auth import accounts, inviting, sessions
-from slotlock.auth.signing_in import came_to_nothing, throttled
+from slotlock.auth.signing_in import throttle_login, was_rejected_before_hashing
 from slotlock.domain.refusals import InvalidInput as Invalid
 from slotlock.graphql.context import Context, Info
-from slotlock.graphql.kinds import Kind
+from slotlock.graphql.kinds import OperationKind
 from slotlock.graphql.scalars import EmailAddress
 from slotlock.graphql.types.refusals import InvalidInput
 from slotlock.graphql.types.sessions import (
@@ -30,13 +30,13 @@ from slotlock.graphql.types.sessions import (
 Outcome = TypeVar("Outcome")
 
 
-async def _signing_in(
-    context: Context, email: str, act: Callable[[], Awaitable[Outcome]]
+async def _throttled_sign_in(
+    context: Context, email: str, sign_in: Callable[[], Awaitable[Outcome]]
 ) -> Outcome | accounts.TooManyAttempts:
     """What comes of the act. What cost nothing must not use up what neighbours sign in with."""
-    outcome = await throttled(context.auth, email, context.client.address, act)
-    if came_to_nothing(outcome):
-        await context.give_back(Kind.SIGN_IN)
+    outcome = await throttle_login(context.auth, email, context.client.address, sign_in)
+    if was_rejected_before_hashing(outcome):
+        await context.refund(OperationKind.SIGN_IN)
     return outcome
 
 
@@ -62,20 +62,22 @@ class AccountMutations:
         input: Annotated[RegisterInput, argument(description="Who registers.")],  # noqa: A002
     ) -> RegisterResult:
         auth, client = info.context.auth, info.context.client
-        outcome = await _signing_in(
+        outcome = await _throttled_sign_in(
             info.context,
             input.email,
-            lambda: accounts.register(auth, input.name, input.email, input.password, client.agent),
+            lambda: accounts.register(
+                auth, input.name, input.email, input.password, client.user_agent
+            ),
         )
         match outcome:
-            case sessions.Session():
-                return Session.of(outcome)
+            case sessions.SignedInSession():
+                return Session.from_domain(outcome)
             case accounts.EmailTaken():
-                return EmailTaken.of(outcome)
+                return EmailTaken.from_domain(outcome)
             case Invalid():
-                return InvalidInput.of(outcome)
+                return InvalidInput.from_domain(outcome)
             case accounts.TooManyAttempts():
-                return TooManyAttempts.of(outcome)
+                return TooManyAttempts.from_domain(outcome)
             case _:
                 assert_never(outcome)
 
@@ -86,20 +88,20 @@ class AccountMutations:
         input: Annotated[LoginInput, argument(description="Who signs in.")],  # noqa: A002
     ) -> LoginResult:
         auth, client = info.context.auth, info.context.client
-        outcome = await _signing_in(
+        outcome = await _throttled_sign_in(
             info.context,
             input.email,
-            lambda: accounts.login(auth, input.email, input.password, client.agent),
+            lambda: accounts.login(auth, input.email, input.password, client.user_agent),
         )
         match outcome:
-            case sessions.Session():
-                return Session.of(outcome)
+            case sessions.SignedInSession():
+                return Session.from_domain(outcome)
             case accounts.InvalidCredentials():
-                return InvalidCredentials.of()
+                return InvalidCredentials.from_domain()
             case accounts.Banned():
-                return Banned.of()
+                return Banned.from_domain()
             case accounts.TooManyAttempts():
-                return TooManyAttempts.of(outcome)
+                return TooManyAttempts.from_domain(outcome)
             case _:
                 assert_never(outcome)
 
@@ -115,18 +117,18 @@ class AccountMutations:
     ) -> SetPasswordResult:
         context, client = info.context, info.context.client
         # Not throttled: nobody guesses a token, and failures here would keep neighbours out.
-        outcome = await inviting.set_password(context.auth, token, password, client.agent)
+        outcome = await inviting.set_password(context.auth, token, password, client.user_agent)
         match outcome:
-            case sessions.Session():
-                return Session.of(outcome)
+            case sessions.SignedInSession():
+                return Session.from_domain(outcome)
             case inviting.InvalidInvitation():
-                return InvalidInvitation.of()
+                return InvalidInvitation.from_domain()
             case accounts.Banned():
-                return Banned.of()
+                return Banned.from_domain()
             case Invalid():
-                return InvalidInput.of(outcome)
+                return InvalidInput.from_domain(outcome)
             case accounts.TooManyAttempts():
-                return TooManyAttempts.of(outcome)
+                return TooManyAttempts.from_domain(outcome)
             case _:
                 assert_never(outcome)
 
@@ -141,10 +143,10 @@ class AccountMutations:
     ) -> RefreshResult:
         outcome = await sessions.refresh_session(info.context.auth, refresh_token)
         match outcome:
-            case sessions.Session():
-                return Session.of(outcome)
+            case sessions.SignedInSession():
+                return Session.from_domain(outcome)
             case sessions.InvalidSession():
-                return InvalidSession.of()
+                return InvalidSession.from_domain()
             case _:
                 assert_never(outcome)
 

@@ -6,17 +6,17 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.desk import booked as desk
-from slotlock.desk.booked import Errand
+from slotlock.desk.booked import BookingActionCommand
 from slotlock.domain.people import Caller
 from slotlock.graphql import ids
 from slotlock.graphql.arguments import (
-    KEY,
-    PATIENT_MS,
-    WAIT,
-    Key,
-    WaitMs,
-    checked_key,
-    checked_wait,
+    DEFAULT_WAIT_MS,
+    KEY_DESCRIPTION,
+    WAIT_DESCRIPTION,
+    IdempotencyKeyArgument,
+    WaitMsArgument,
+    require_valid_key,
+    to_wait_seconds,
 )
 from slotlock.graphql.context import Info
 from slotlock.graphql.types.booked_results import (
@@ -24,10 +24,10 @@ from slotlock.graphql.types.booked_results import (
     ConfirmBookingResult,
     ExtendHoldResult,
     MoveBookingResult,
-    cancelled,
-    confirmed,
-    extended,
-    moved,
+    to_cancel_result,
+    to_confirm_result,
+    to_extend_result,
+    to_move_result,
 )
 from slotlock.graphql.types.refusals import (
     BookingNotFound,
@@ -41,25 +41,27 @@ BookingIdArgument = Annotated[strawberry.ID, argument(description="The booking."
 class MoveBookingInput:
     booking_id: strawberry.ID = field(description="The booking.")
     slot_id: strawberry.ID = field(description="The slot to move it to.")
-    wait_ms: int = field(default=PATIENT_MS, description=WAIT)
-    idempotency_key: str | None = field(default=None, description=KEY)
+    wait_ms: int = field(default=DEFAULT_WAIT_MS, description=WAIT_DESCRIPTION)
+    idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
 
 @strawberry.type
-class BookedMutations:
+class BookingChangeMutations:
     @field(description="Make a hold a booking for good, while it lasts.")
     async def confirm_booking(
         self,
         info: Info,
         booking_id: BookingIdArgument,
-        wait_ms: WaitMs = PATIENT_MS,
-        idempotency_key: Key = None,
+        wait_ms: WaitMsArgument = DEFAULT_WAIT_MS,
+        idempotency_key: IdempotencyKeyArgument = None,
     ) -> ConfirmBookingResult:
         caller = info.context.caller
-        errand = _errand(booking_id, caller, wait_ms, idempotency_key)
+        errand = _command(booking_id, caller, wait_ms, idempotency_key)
         if errand is None:
-            return BookingNotFound.of(booking_id)
-        return confirmed(await desk.confirm(info.context.desk, errand), booking_id, caller)
+            return BookingNotFound.for_id(booking_id)
+        return to_confirm_result(
+            await desk.confirm(info.context.services, errand), booking_id, caller
+        )
 
     @field(
         description="Let a hold last as long as one that begins now, at most 60 minutes in all. "
@@ -69,28 +71,32 @@ class BookedMutations:
         self,
         info: Info,
         booking_id: BookingIdArgument,
-        wait_ms: WaitMs = PATIENT_MS,
-        idempotency_key: Key = None,
+        wait_ms: WaitMsArgument = DEFAULT_WAIT_MS,
+        idempotency_key: IdempotencyKeyArgument = None,
     ) -> ExtendHoldResult:
         caller = info.context.caller
-        errand = _errand(booking_id, caller, wait_ms, idempotency_key)
+        errand = _command(booking_id, caller, wait_ms, idempotency_key)
         if errand is None:
-            return BookingNotFound.of(booking_id)
-        return extended(await desk.extend(info.context.desk, errand), booking_id, caller)
+            return BookingNotFound.for_id(booking_id)
+        return to_extend_result(
+            await desk.extend(info.context.services, errand), booking_id, caller
+        )
 
     @field(description="Give a place back: one's own until the cut-off, any for organisers.")
     async def cancel_booking(
         self,
         info: Info,
         booking_id: BookingIdArgument,
-        wait_ms: WaitMs = PATIENT_MS,
-        idempotency_key: Key = None,
+        wait_ms: WaitMsArgument = DEFAULT_WAIT_MS,
+        idempotency_key: IdempotencyKeyArgument = None,
     ) -> CancelBookingResult:
         caller = info.context.caller
-        errand = _errand(booking_id, caller, wait_ms, idempotency_key)
+        errand = _command(booking_id, caller, wait_ms, idempotency_key)
         if errand is None:
-            return BookingNotFound.of(booking_id)
-        return cancelled(await desk.cancel(info.context.desk, errand), booking_id, caller)
+            return BookingNotFound.for_id(booking_id)
+        return to_cancel_result(
+            await desk.cancel(info.context.services, errand), booking_id, caller
+        )
 
     @field(description="Exchange a place for one in another slot: never two, never none.")
     async def move_booking(
@@ -99,17 +105,19 @@ class BookedMutations:
         input: Annotated[MoveBookingInput, argument(description="What and where.")],  # noqa: A002
     ) -> MoveBookingResult:
         caller = info.context.caller
-        errand = _errand(input.booking_id, caller, input.wait_ms, input.idempotency_key)
-        slot_id = ids.slot_id_of(input.slot_id)
+        errand = _command(input.booking_id, caller, input.wait_ms, input.idempotency_key)
+        slot_id = ids.parse_slot_id(input.slot_id)
         if errand is None:
-            return BookingNotFound.of(input.booking_id)
+            return BookingNotFound.for_id(input.booking_id)
         if slot_id is None:
-            return SlotNotFound.of(input.slot_id)
-        outcome = await desk.move(info.context.desk, errand, slot_id)
-        return moved(outcome, input.booking_id, caller)
+            return SlotNotFound.for_id(input.slot_id)
+        outcome = await desk.move(info.context.services, errand, slot_id)
+        return to_move_result(outcome, input.booking_id, caller)
 
 
-def _errand(booking_gid: str, caller: Caller, wait_ms: int, key: str | None) -> Errand | None:
-    found = ids.booking_id_of(booking_gid)
-    wait_s, key = checked_wait(wait_ms), checked_key(key)
-    return Errand(*found, caller, wait_s, key) if found else None
+def _command(
+    booking_global_id: str, caller: Caller, wait_ms: int, key: str | None
+) -> BookingActionCommand | None:
+    found = ids.parse_booking_id(booking_global_id)
+    wait_s, key = to_wait_seconds(wait_ms), require_valid_key(key)
+    return BookingActionCommand(*found, caller, wait_s, key) if found else None

@@ -6,23 +6,28 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.desk import booking as desk
-from slotlock.desk.booking import Wish
+from slotlock.desk.booking import BookingOptions
 from slotlock.domain import outcomes
 from slotlock.domain import refusals as refused
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.people import Caller, UserId
 from slotlock.graphql import ids
-from slotlock.graphql.arguments import KEY, WAIT, checked_key, checked_wait
+from slotlock.graphql.arguments import (
+    KEY_DESCRIPTION,
+    WAIT_DESCRIPTION,
+    require_valid_key,
+    to_wait_seconds,
+)
 from slotlock.graphql.context import Info
-from slotlock.graphql.errors import Code, RefusedError
+from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.types import slots as types
 from slotlock.graphql.types.booking_refusals import (
     KeyReused,
-    PersonNotFound,
-    party_refusal,
-    place_refusal,
+    UserNotFound,
+    to_booking_refusal,
+    to_on_behalf_refusal,
 )
-from slotlock.graphql.types.booking_results import Booked, BookSlotResult, booked
+from slotlock.graphql.types.booking_results import Booked, BookSlotResult, to_book_slot_result
 from slotlock.graphql.types.refusals import (
     Locked,
     Refusal,
@@ -32,36 +37,38 @@ from slotlock.graphql.types.refusals import (
 
 MAX_CLAIMS = 50
 # Ids that can name nothing stand for nothing: no slot and no person is made with these.
-NO_SLOT = SlotId("0" * 24)
-NOBODY = UserId("0" * 24)
+UNKNOWN_SLOT_ID = SlotId("0" * 24)
+UNKNOWN_USER_ID = UserId("0" * 24)
 
-FOR_WHOM = (
+USER_ID_DESCRIPTION = (
     "Whose place it will be; the caller's by default. Members book for members of their teams too, "
     "organisers for anyone."
 )
-HOLD = "Whether to hold the place until `heldUntil` instead, to be confirmed by `confirmBooking`."
+HOLD_DESCRIPTION = (
+    "Whether to hold the place until `heldUntil` instead, to be confirmed by `confirmBooking`."
+)
 
 
 @strawberry.input(description="What to book.")
 class BookSlotInput:
     slot_id: strawberry.ID = field(description="The slot.")
-    wait_ms: int = field(default=0, description=WAIT)
-    idempotency_key: str | None = field(default=None, description=KEY)
-    user_id: strawberry.ID | None = field(default=None, description=FOR_WHOM)
-    hold: bool = field(default=False, description=HOLD)
+    wait_ms: int = field(default=0, description=WAIT_DESCRIPTION)
+    idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
+    user_id: strawberry.ID | None = field(default=None, description=USER_ID_DESCRIPTION)
+    hold: bool = field(default=False, description=HOLD_DESCRIPTION)
 
 
 @strawberry.input(description="One place to book.")
 class ClaimInput:
     slot_id: strawberry.ID = field(description="The slot.")
-    user_id: strawberry.ID | None = field(default=None, description=FOR_WHOM)
+    user_id: strawberry.ID | None = field(default=None, description=USER_ID_DESCRIPTION)
 
 
 @strawberry.input(description="What to book, all or none.")
 class BookSlotsInput:
     claims: list[ClaimInput] = field(description="The places, 1 to 50.")
-    wait_ms: int = field(default=0, description=WAIT)
-    idempotency_key: str | None = field(default=None, description=KEY)
+    wait_ms: int = field(default=0, description=WAIT_DESCRIPTION)
+    idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
     hold: bool = field(default=False, description="Whether to hold the places instead.")
 
 
@@ -97,14 +104,18 @@ class BookingMutations:
         input: Annotated[BookSlotInput, argument(description="What to book.")],  # noqa: A002
     ) -> BookSlotResult:
         caller = info.context.caller
-        wish = Wish(input.hold, checked_wait(input.wait_ms), checked_key(input.idempotency_key))
-        slot_id = ids.slot_id_of(input.slot_id)
-        user_id = _user_id(input.user_id, caller)
+        wish = BookingOptions(
+            input.hold, to_wait_seconds(input.wait_ms), require_valid_key(input.idempotency_key)
+        )
+        slot_id = ids.parse_slot_id(input.slot_id)
+        user_id = _parse_user_id(input.user_id, caller)
         if slot_id is None:
-            return SlotNotFound.of(input.slot_id)
+            return SlotNotFound.for_id(input.slot_id)
         if user_id is None:
-            return PersonNotFound.of(input.user_id or "")
-        return booked(await desk.book(info.context.desk, caller, slot_id, user_id, wish), caller)
+            return UserNotFound.for_id(input.user_id or "")
+        return to_book_slot_result(
+            await desk.book(info.context.services, caller, slot_id, user_id, wish), caller
+        )
 
     @field(description="Book or hold several places for several people: all of them or none.")
     async def book_slots(
@@ -114,58 +125,69 @@ class BookingMutations:
     ) -> BookSlotsResult:
         caller = info.context.caller
         if not 1 <= len(input.claims) <= MAX_CLAIMS:
-            raise RefusedError(Code.BAD_USER_INPUT, f"There are 1 to {MAX_CLAIMS} claims.")
-        wish = Wish(input.hold, checked_wait(input.wait_ms), checked_key(input.idempotency_key))
+            raise GraphQLRequestError(
+                ErrorCode.BAD_USER_INPUT, f"There are 1 to {MAX_CLAIMS} claims."
+            )
+        wish = BookingOptions(
+            input.hold, to_wait_seconds(input.wait_ms), require_valid_key(input.idempotency_key)
+        )
         claims = [
-            (ids.slot_id_of(claim.slot_id) or NO_SLOT, _user_id(claim.user_id, caller) or NOBODY)
+            (
+                ids.parse_slot_id(claim.slot_id) or UNKNOWN_SLOT_ID,
+                _parse_user_id(claim.user_id, caller) or UNKNOWN_USER_ID,
+            )
             for claim in input.claims
         ]
-        own = ids.user_gid(caller.user_id)
+        own = ids.user_global_id(caller.user_id)
         if len({(claim.slot_id, claim.user_id or own) for claim in input.claims}) < len(claims):
-            raise RefusedError(Code.BAD_USER_INPUT, "Each claim can be made once.")
-        outcome = await desk.book_all(info.context.desk, caller, claims, wish)
-        return _all_booked(outcome, input.claims, caller)
+            raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "Each claim can be made once.")
+        outcome = await desk.book_all(info.context.services, caller, claims, wish)
+        return _to_book_slots_result(outcome, input.claims, caller)
 
 
-def _user_id(gid: str | None, caller: Caller) -> UserId | None:
-    return caller.user_id if gid is None else ids.user_id_of(gid)
+def _parse_user_id(global_id: str | None, caller: Caller) -> UserId | None:
+    return caller.user_id if global_id is None else ids.parse_user_id(global_id)
 
 
-def _all_booked(
-    outcome: outcomes.BookAllOutcome, claims: list[ClaimInput], caller: Caller
+def _to_book_slots_result(
+    outcome: outcomes.BookAllOutcome, claims: list[ClaimInput], viewer: Caller
 ) -> BookSlotsResult:
     match outcome:
         case outcomes.AllBooked():
-            return AllBooked(bookings=[Booked.of(one, caller).booking for one in outcome.booked])
+            return AllBooked(
+                bookings=[Booked.from_domain(one, viewer).booking for one in outcome.booked]
+            )
         case outcomes.NoneBooked():
             return ClaimsRefused(
                 code=RefusalCode.CLAIMS_REFUSED,
                 message="Not every place could be booked, so none was.",
                 refusals=[
                     ClaimRefusal(
-                        claim=index, slot_id=claim.slot_id, refusal=_refused(why, claim, caller)
+                        claim=index,
+                        slot_id=claim.slot_id,
+                        refusal=_to_claim_refusal(why, claim, viewer),
                     )
                     for index, (claim, why) in enumerate(zip(claims, outcome.refusals, strict=True))
                     if why is not None
                 ],
             )
         case refused.Locked():
-            return Locked.of(outcome)
+            return Locked.from_domain(outcome)
         case refused.KeyReused():
-            return KeyReused.of(outcome)
+            return KeyReused.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
-def _refused(
-    why: refused.PlaceRefusal | refused.PartyRefusal, claim: ClaimInput, caller: Caller
+def _to_claim_refusal(
+    outcome: refused.BookingRefusal | refused.OnBehalfRefusal, claim: ClaimInput, viewer: Caller
 ) -> Refusal:
-    match why:
+    match outcome:
         case refused.SlotNotFound():
-            return SlotNotFound.of(claim.slot_id)
-        case refused.PersonNotFound() | refused.NotTeammate() if why.user_id == NOBODY:
-            return PersonNotFound.of(claim.user_id or "")
-        case refused.PersonNotFound() | refused.NotTeammate() | refused.PersonBanned():
-            return party_refusal(why)
+            return SlotNotFound.for_id(claim.slot_id)
+        case refused.UserNotFound() | refused.NotTeammate() if outcome.user_id == UNKNOWN_USER_ID:
+            return UserNotFound.for_id(claim.user_id or "")
+        case refused.UserNotFound() | refused.NotTeammate() | refused.UserBanned():
+            return to_on_behalf_refusal(outcome)
         case _:
-            return place_refusal(why, caller)
+            return to_booking_refusal(outcome, viewer)

@@ -11,16 +11,20 @@ from slotlock.domain import campaigns as domain
 from slotlock.domain import refusals as refused
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
-from slotlock.graphql.errors import Code, RefusedError
+from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.types.campaigns import Campaign, CampaignBusy, CampaignNotFound
 from slotlock.graphql.types.refusals import InvalidInput
-from slotlock.graphql.types.slot_inputs import GroupLimitInput, limits_from
+from slotlock.graphql.types.slot_inputs import GroupLimitInput, to_domain_group_limits
 
-NULLABLE = ("most", "cancel_until")
-ELIGIBLE = "Sets of groups, at most 10: a person needs one group of every set. Empty for everybody."
-LIMITS = "How many of which groups may have a place in each of its slots."
-CANCEL = "Until when people give places back themselves; null leaves it to the slots' cut-offs."
-OVERLAP = (
+NULLABLE_FIELDS = ("most", "cancel_until")
+ELIGIBLE_GROUPS_DESCRIPTION = (
+    "Sets of groups, at most 10: a person needs one group of every set. Empty for everybody."
+)
+GROUP_LIMITS_DESCRIPTION = "How many of which groups may have a place in each of its slots."
+CANCEL_UNTIL_DESCRIPTION = (
+    "Until when people give places back themselves; null leaves it to the slots' cut-offs."
+)
+FORBID_OVERLAP_DESCRIPTION = (
     "Whether a person's bookings in campaigns that say so may not overlap in time, all meetings "
     "considered."
 )
@@ -32,13 +36,17 @@ class CreateCampaignInput:
     opens_at: datetime = field(description="From this instant on it takes bookings.")
     closes_at: datetime = field(description="From this instant on it takes none.")
     published: bool = field(default=False, description="Whether people see it at once.")
-    eligible_groups: list[list[str]] = field(default_factory=list, description=ELIGIBLE)
+    eligible_groups: list[list[str]] = field(
+        default_factory=list, description=ELIGIBLE_GROUPS_DESCRIPTION
+    )
     max_bookings: int | None = field(
         default=None, description="How many bookings a person may have in it, 1 to 1000."
     )
-    forbid_overlap: bool = field(default=False, description=OVERLAP)
-    group_limits: list[GroupLimitInput] = field(default_factory=list, description=LIMITS)
-    cancel_until: datetime | None = field(default=None, description=CANCEL)
+    forbid_overlap: bool = field(default=False, description=FORBID_OVERLAP_DESCRIPTION)
+    group_limits: list[GroupLimitInput] = field(
+        default_factory=list, description=GROUP_LIMITS_DESCRIPTION
+    )
+    cancel_until: datetime | None = field(default=None, description=CANCEL_UNTIL_DESCRIPTION)
 
 
 @strawberry.input(description="Changes to a campaign; a field that is left out stays as it is.")
@@ -47,15 +55,19 @@ class UpdateCampaignInput:
     name: str | None = field(default=UNSET, description="What it is called.")
     opens_at: datetime | None = field(default=UNSET, description="When it opens.")
     closes_at: datetime | None = field(default=UNSET, description="When it closes.")
-    eligible_groups: list[list[str]] | None = field(default=UNSET, description=ELIGIBLE)
+    eligible_groups: list[list[str]] | None = field(
+        default=UNSET, description=ELIGIBLE_GROUPS_DESCRIPTION
+    )
     max_bookings: int | None = field(
         default=UNSET, description="How many bookings a person may have in it; null for any."
     )
-    forbid_overlap: bool | None = field(default=UNSET, description=OVERLAP)
-    group_limits: list[GroupLimitInput] | None = field(default=UNSET, description=LIMITS)
-    cancel_until: datetime | None = field(default=UNSET, description=CANCEL)
+    forbid_overlap: bool | None = field(default=UNSET, description=FORBID_OVERLAP_DESCRIPTION)
+    group_limits: list[GroupLimitInput] | None = field(
+        default=UNSET, description=GROUP_LIMITS_DESCRIPTION
+    )
+    cancel_until: datetime | None = field(default=UNSET, description=CANCEL_UNTIL_DESCRIPTION)
 
-    def changes(self) -> dict[str, Any]:
+    def to_changes(self) -> dict[str, Any]:
         """The given fields by their names in the domain. Errors: BAD_USER_INPUT."""
         named: dict[str, Any] = {
             "name": self.name,
@@ -68,15 +80,15 @@ class UpdateCampaignInput:
             "cancel_until": self.cancel_until,
         }
         given = {name: value for name, value in named.items() if value is not UNSET}
-        if any(value is None and name not in NULLABLE for name, value in given.items()):
-            raise RefusedError(
-                Code.BAD_USER_INPUT,
+        if any(value is None and name not in NULLABLE_FIELDS for name, value in given.items()):
+            raise GraphQLRequestError(
+                ErrorCode.BAD_USER_INPUT,
                 "Of a campaign's fields only `maxBookings` and `cancelUntil` can be null.",
             )
         if self.eligible_groups:
             given["eligible"] = tuple(map(tuple, self.eligible_groups))
         if self.group_limits:
-            given["group_limits"] = limits_from(self.group_limits)
+            given["group_limits"] = to_domain_group_limits(self.group_limits)
         return {name: () if value == [] else value for name, value in given.items()}
 
 
@@ -100,7 +112,7 @@ class CampaignMutations:
         info: Info,
         input: Annotated[CreateCampaignInput, argument(description="It.")],  # noqa: A002
     ) -> CreateCampaignResult:
-        organiser = info.context.organiser
+        organiser = info.context.require_organizer
         terms = {
             "published": input.published,
             "opens_at": input.opens_at,
@@ -108,13 +120,13 @@ class CampaignMutations:
             "eligible": tuple(map(tuple, input.eligible_groups)),
             "most": input.max_bookings,
             "forbid_overlap": input.forbid_overlap,
-            "group_limits": limits_from(input.group_limits),
+            "group_limits": to_domain_group_limits(input.group_limits),
             "cancel_until": input.cancel_until,
         }
-        outcome = await desk.create(info.context.desk, input.name, terms, organiser.user_id)
+        outcome = await desk.create(info.context.services, input.name, terms, organiser.user_id)
         if isinstance(outcome, refused.InvalidInput):
-            return InvalidInput.of(outcome)
-        return Campaign.of(outcome.campaign)
+            return InvalidInput.from_domain(outcome)
+        return Campaign.from_domain(outcome.campaign)
 
     @field(
         description="Change a campaign. Once it is answered every slot knows it. Organisers only."
@@ -124,13 +136,13 @@ class CampaignMutations:
         info: Info,
         input: Annotated[UpdateCampaignInput, argument(description="It.")],  # noqa: A002
     ) -> UpdateCampaignResult:
-        return await _edit(info, input.campaign_id, input.changes())
+        return await _edit_campaign(info, input.campaign_id, input.to_changes())
 
     @field(description="Show a campaign to everybody. Organisers only.")
     async def publish_campaign(
         self, info: Info, campaign_id: CampaignIdArgument
     ) -> UpdateCampaignResult:
-        return await _edit(info, campaign_id, {"published": True})
+        return await _edit_campaign(info, campaign_id, {"published": True})
 
     @field(
         description="Hide a campaign. Once it is answered no booking is made any more; those there "
@@ -139,23 +151,25 @@ class CampaignMutations:
     async def unpublish_campaign(
         self, info: Info, campaign_id: CampaignIdArgument
     ) -> UpdateCampaignResult:
-        return await _edit(info, campaign_id, {"published": False})
+        return await _edit_campaign(info, campaign_id, {"published": False})
 
 
-async def _edit(info: Info, gid: str, changes: dict[str, Any]) -> UpdateCampaignResult:
-    organiser = info.context.organiser
-    campaign_id = ids.campaign_id_of(gid)
+async def _edit_campaign(
+    info: Info, global_id: str, changes: dict[str, Any]
+) -> UpdateCampaignResult:
+    organiser = info.context.require_organizer
+    campaign_id = ids.parse_campaign_id(global_id)
     if campaign_id is None:
-        return CampaignNotFound.of(gid)
-    outcome = await desk.edit(info.context.desk, campaign_id, changes, organiser.user_id)
+        return CampaignNotFound.for_id(global_id)
+    outcome = await desk.edit(info.context.services, campaign_id, changes, organiser.user_id)
     match outcome:
-        case domain.CampaignKept():
-            return Campaign.of(outcome.campaign)
+        case domain.CampaignSaved():
+            return Campaign.from_domain(outcome.campaign)
         case domain.CampaignNotFound():
-            return CampaignNotFound.of(gid)
+            return CampaignNotFound.for_id(global_id)
         case domain.CampaignBusy():
-            return CampaignBusy.of(outcome)
+            return CampaignBusy.from_domain(outcome)
         case refused.InvalidInput():
-            return InvalidInput.of(outcome)
+            return InvalidInput.from_domain(outcome)
         case _:
             assert_never(outcome)

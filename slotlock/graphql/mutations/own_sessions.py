@@ -6,7 +6,7 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.auth import accounts, changing_password, own_sessions
-from slotlock.auth.signing_in import throttled
+from slotlock.auth.signing_in import throttle_login
 from slotlock.domain.refusals import InvalidInput as Invalid
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
@@ -34,7 +34,7 @@ class OwnSessionQueries:
     async def my_sessions(self, info: Info) -> list[OpenSession]:
         caller = info.context.caller
         found = await own_sessions.list_sessions(info.context.auth, caller)
-        return [OpenSession.of(session, caller.user_id) for session in found]
+        return [OpenSession.from_domain(session, caller.user_id) for session in found]
 
 
 @strawberry.type
@@ -48,15 +48,15 @@ class OwnSessionMutations:
         info: Info,
         id: Annotated[strawberry.ID, argument(description="The session.")],  # noqa: A002
     ) -> EndSessionResult:
-        caller, named = info.context.caller, ids.session_of(id)
+        caller, named = info.context.caller, ids.parse_session_id(id)
         if named is None or named[0] != caller.user_id:
-            return SessionNotFound.of()
-        await own_sessions.end_one(info.context.auth, caller, named[1])
+            return SessionNotFound.create()
+        await own_sessions.end_session_by_key(info.context.auth, caller, named[1])
         return SessionEnded(session_id=id)
 
     @field(description="End every session of the caller's but this one; how many there were.")
     async def end_other_sessions(self, info: Info) -> int:
-        return await own_sessions.end_others(info.context.auth, info.context.caller)
+        return await own_sessions.end_other_sessions(info.context.auth, info.context.caller)
 
     @field(
         description="Change the caller's password. Every other session of theirs ends, also one "
@@ -69,7 +69,7 @@ class OwnSessionMutations:
     ) -> ChangePasswordResult:
         context, caller = info.context, info.context.caller
         user = await context.users.load(caller.user_id)
-        outcome = await throttled(
+        outcome = await throttle_login(
             context.auth,
             user.email if user else None,
             context.client.address,
@@ -79,12 +79,12 @@ class OwnSessionMutations:
         )
         match outcome:
             case changing_password.PasswordChanged():
-                return PasswordChanged(ended_sessions=outcome.ended)
+                return PasswordChanged(ended_sessions=outcome.ended_sessions)
             case accounts.InvalidCredentials():
-                return InvalidCredentials.of("The current password is wrong.")
+                return InvalidCredentials.from_domain("The current password is wrong.")
             case Invalid():
-                return InvalidInput.of(outcome)
+                return InvalidInput.from_domain(outcome)
             case accounts.TooManyAttempts():
-                return TooManyAttempts.of(outcome)
+                return TooManyAttempts.from_domain(outcome)
             case _:
                 assert_never(outcome)

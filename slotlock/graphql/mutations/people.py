@@ -11,11 +11,11 @@ from slotlock.domain.people import User
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
 from slotlock.graphql.types import people_results as told
-from slotlock.graphql.types.booking_refusals import PersonNotFound
+from slotlock.graphql.types.booking_refusals import UserNotFound
 from slotlock.graphql.types.people_results import (
-    BanPersonResult,
+    BanUserResult,
     SetGroupsResult,
-    UnbanPersonResult,
+    UnbanUserResult,
 )
 
 
@@ -32,17 +32,17 @@ UserIdArgument = Annotated[strawberry.ID, argument(description="The person.")]
 
 
 @strawberry.type
-class PeopleMutations:
+class UserMutations:
     @field(description="Let a person carry these groups and no others. Organisers only.")
     async def set_groups(
         self,
         info: Info,
         input: Annotated[SetGroupsInput, argument(description="Who, what.")],  # noqa: A002
     ) -> SetGroupsResult:
-        organiser, user_id = info.context.organiser, ids.user_id_of(input.user_id)
+        organiser, user_id = info.context.require_organizer, ids.parse_user_id(input.user_id)
         if user_id is None:
-            return PersonNotFound.of(input.user_id)
-        return told.grouped(
+            return UserNotFound.for_id(input.user_id)
+        return told.to_set_groups_result(
             await people.set_groups(info.context.auth, organiser, user_id, input.groups), organiser
         )
 
@@ -51,7 +51,7 @@ class PeopleMutations:
         "and leave all waiting lists; their bookings stay. Banned again, they get the new reason. "
         "Organisers only, and for organisers and admins admins only."
     )
-    async def ban_person(
+    async def ban_user(
         self,
         info: Info,
         user_id: UserIdArgument,
@@ -59,21 +59,23 @@ class PeopleMutations:
             str | None,
             argument(description="Why, for organisers; a line of at most 200 characters."),
         ] = None,
-    ) -> BanPersonResult:
-        organiser, found = info.context.organiser, ids.user_id_of(user_id)
+    ) -> BanUserResult:
+        organiser, found = info.context.require_organizer, ids.parse_user_id(user_id)
         if found is None:
-            return PersonNotFound.of(user_id)
+            return UserNotFound.for_id(user_id)
         outcome = await people.ban(info.context.auth, organiser, found, reason)
         if isinstance(outcome, User):
-            await waitlist.leave_all(info.context.desk, found, organiser.user_id)
-        return told.banned(outcome, organiser)
+            await waitlist.remove_from_all(info.context.services, found, organiser.user_id)
+        return told.to_ban_user_result(outcome, organiser)
 
     @field(
         description="Let a person in again; one who is not banned stays as they are. Organisers "
         "only, and for organisers and admins admins only."
     )
-    async def unban_person(self, info: Info, user_id: UserIdArgument) -> UnbanPersonResult:
-        organiser, found = info.context.organiser, ids.user_id_of(user_id)
+    async def unban_user(self, info: Info, user_id: UserIdArgument) -> UnbanUserResult:
+        organiser, found = info.context.require_organizer, ids.parse_user_id(user_id)
         if found is None:
-            return PersonNotFound.of(user_id)
-        return told.unbanned(await people.unban(info.context.auth, organiser, found), organiser)
+            return UserNotFound.for_id(user_id)
+        return told.to_unban_user_result(
+            await people.unban(info.context.auth, organiser, found), organiser
+        )

@@ -6,19 +6,19 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.desk import queueing as desk
-from slotlock.desk.booking import Wish
+from slotlock.desk.booking import BookingOptions
 from slotlock.graphql import ids
-from slotlock.graphql.arguments import checked_key, checked_wait
+from slotlock.graphql.arguments import require_valid_key, to_wait_seconds
 from slotlock.graphql.context import Info
 from slotlock.graphql.mutations.booking import BookSlotInput
 from slotlock.graphql.nodes import load_node
-from slotlock.graphql.types.booking_refusals import PersonNotFound
+from slotlock.graphql.types.booking_refusals import UserNotFound
 from slotlock.graphql.types.refusals import SlotNotFound
-from slotlock.graphql.types.tickets import RequestBookingResult, Ticket, requested
+from slotlock.graphql.types.tickets import RequestBookingResult, Ticket, to_request_booking_result
 
 
 @strawberry.type
-class QueueMutations:
+class TicketMutations:
     @field(
         description="Stand in line for a place: a ticket now, the answer later. What would be "
         "refused now is refused at once. Places go in order of arrival. Whoever stands in line for "
@@ -30,20 +30,20 @@ class QueueMutations:
         input: Annotated[BookSlotInput, argument(description="What to book.")],  # noqa: A002
     ) -> RequestBookingResult:
         caller = info.context.caller
-        checked_wait(input.wait_ms)
-        wish = Wish(input.hold, key=checked_key(input.idempotency_key))
-        slot_id = ids.slot_id_of(input.slot_id)
-        user_id = caller.user_id if input.user_id is None else ids.user_id_of(input.user_id)
+        to_wait_seconds(input.wait_ms)
+        wish = BookingOptions(input.hold, key=require_valid_key(input.idempotency_key))
+        slot_id = ids.parse_slot_id(input.slot_id)
+        user_id = caller.user_id if input.user_id is None else ids.parse_user_id(input.user_id)
         if slot_id is None:
-            return SlotNotFound.of(input.slot_id)
+            return SlotNotFound.for_id(input.slot_id)
         if user_id is None:
-            return PersonNotFound.of(input.user_id or "")
-        outcome = await desk.request_booking(info.context.desk, caller, slot_id, user_id, wish)
-        return requested(outcome, caller)
+            return UserNotFound.for_id(input.user_id or "")
+        outcome = await desk.request_booking(info.context.services, caller, slot_id, user_id, wish)
+        return to_request_booking_result(outcome, caller)
 
 
 @strawberry.type
-class QueueQueries:
+class TicketQueries:
     @field(description="One's own ticket by its id; null when there is none, or none any more.")
     async def ticket(
         self,

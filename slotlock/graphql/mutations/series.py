@@ -67,13 +67,13 @@ class SeriesMutations:
         info: Info,
         input: Annotated[CreateSlotSeriesInput, argument(description="It.")],  # noqa: A002
     ) -> CreateSlotSeriesResult:
-        organiser = info.context.organiser
-        campaign_id = ids.campaign_id_of(input.slot.campaign_id or "")
+        organiser = info.context.require_organizer
+        campaign_id = ids.parse_campaign_id(input.slot.campaign_id or "")
         if input.slot.campaign_id is not None and campaign_id is None:
-            return CampaignNotFound.of(input.slot.campaign_id)
-        draft = input.slot.as_draft()
+            return CampaignNotFound.for_id(input.slot.campaign_id)
+        draft = input.slot.to_draft()
         outcome = await desk.create(
-            info.context.desk,
+            info.context.services,
             draft,
             input.rrule,
             input.holidays,
@@ -81,28 +81,30 @@ class SeriesMutations:
             organiser.user_id,
             campaign_id,
         )
-        return _created(outcome, organiser)
+        return _to_create_slot_series_result(outcome, organiser)
 
 
-def _created(outcome: desk.SeriesOutcome, organiser: Caller) -> CreateSlotSeriesResult:
+def _to_create_slot_series_result(
+    outcome: desk.CreateSeriesOutcome, viewer: Caller
+) -> CreateSlotSeriesResult:
     match outcome:
         case domain.SeriesCreated():
             return SlotSeriesCreated(
-                series_id=ids.series_gid(outcome.series_id),
-                slots=[Slot.of(slot, organiser) for slot in outcome.slots],
-                conflicts=[ResourceTaken.of(each, organiser) for each in outcome.conflicts],
+                series_id=ids.series_global_id(outcome.series_id),
+                slots=[Slot.from_domain(slot, viewer) for slot in outcome.slots],
+                conflicts=[ResourceTaken.from_domain(each, viewer) for each in outcome.conflicts],
             )
         case domain.SeriesConflicts():
             return SeriesConflicts(
                 code=RefusalCode.SERIES_CONFLICTS,
                 message="The resource is taken on these dates.",
-                conflicts=[ResourceTaken.of(each, organiser) for each in outcome.conflicts],
+                conflicts=[ResourceTaken.from_domain(each, viewer) for each in outcome.conflicts],
             )
         case refused.InvalidInput():
-            return InvalidInput.of(outcome)
+            return InvalidInput.from_domain(outcome)
         case campaigns.CampaignNotFound():
-            return CampaignNotFound.of(ids.campaign_gid(outcome.campaign_id))
+            return CampaignNotFound.for_id(ids.campaign_global_id(outcome.campaign_id))
         case refused.Locked():
-            return Locked.of(outcome)
+            return Locked.from_domain(outcome)
         case _:
             assert_never(outcome)

@@ -52,14 +52,14 @@ class SlotMutations:
         info: Info,
         input: Annotated[CreateSlotInput, argument(description="The slot.")],  # noqa: A002
     ) -> CreateSlotResult:
-        organiser = info.context.organiser
-        campaign_id = ids.campaign_id_of(input.campaign_id or "")
+        organiser = info.context.require_organizer
+        campaign_id = ids.parse_campaign_id(input.campaign_id or "")
         if input.campaign_id is not None and campaign_id is None:
-            return CampaignNotFound.of(input.campaign_id)
+            return CampaignNotFound.for_id(input.campaign_id)
         outcome = await keeping.create(
-            info.context.desk, input.as_draft(), organiser.user_id, campaign_id
+            info.context.services, input.to_draft(), organiser.user_id, campaign_id
         )
-        return _created(outcome, organiser)
+        return _to_create_slot_result(outcome, organiser)
 
     @field(description="Change a slot. Organisers only.")
     async def update_slot(
@@ -67,71 +67,71 @@ class SlotMutations:
         info: Info,
         input: Annotated[UpdateSlotInput, argument(description="The changes.")],  # noqa: A002
     ) -> UpdateSlotResult:
-        organiser = info.context.organiser
-        slot_id = ids.slot_id_of(input.slot_id)
+        organiser = info.context.require_organizer
+        slot_id = ids.parse_slot_id(input.slot_id)
         if slot_id is None:
-            return SlotNotFound.of(input.slot_id)
-        desk, changes = info.context.desk, input.changes()
+            return SlotNotFound.for_id(input.slot_id)
+        desk, changes = info.context.services, input.to_changes()
         viewer = organiser.user_id
         outcome = await keeping.edit(desk, slot_id, changes, viewer, input.scope)
-        return _kept(outcome, organiser)
+        return _to_update_slot_result(outcome, organiser)
 
     @field(description="Open a draft to everyone. Organisers only.")
     async def publish_slot(
         self, info: Info, slot_id: SlotIdArgument, scope: ScopeArgument = SeriesScope.THIS
     ) -> UpdateSlotResult:
-        organiser = info.context.organiser
-        found = ids.slot_id_of(slot_id)
+        organiser = info.context.require_organizer
+        found = ids.parse_slot_id(slot_id)
         if found is None:
-            return SlotNotFound.of(slot_id)
-        desk = info.context.desk
+            return SlotNotFound.for_id(slot_id)
+        desk = info.context.services
         outcome = await keeping.publish(desk, found, organiser.user_id, scope)
-        return _kept(outcome, organiser)
+        return _to_update_slot_result(outcome, organiser)
 
     @field(description="Call a slot off for everyone. Organisers only.")
     async def cancel_slot(
         self, info: Info, slot_id: SlotIdArgument, scope: ScopeArgument = SeriesScope.THIS
     ) -> UpdateSlotResult:
-        organiser = info.context.organiser
-        found = ids.slot_id_of(slot_id)
+        organiser = info.context.require_organizer
+        found = ids.parse_slot_id(slot_id)
         if found is None:
-            return SlotNotFound.of(slot_id)
-        desk = info.context.desk
-        outcome = await keeping.call_off(desk, found, organiser.user_id, scope)
-        return _kept(outcome, organiser)
+            return SlotNotFound.for_id(slot_id)
+        desk = info.context.services
+        outcome = await keeping.cancel(desk, found, organiser.user_id, scope)
+        return _to_update_slot_result(outcome, organiser)
 
 
-def _created(outcome: keeping.Created, organiser: Caller) -> CreateSlotResult:
+def _to_create_slot_result(outcome: keeping.CreateSlotOutcome, viewer: Caller) -> CreateSlotResult:
     match outcome:
-        case outcomes.SlotKept():
-            return Slot.of(outcome.slot, organiser)
+        case outcomes.SlotSaved():
+            return Slot.from_domain(outcome.slot, viewer)
         case refused.InvalidInput():
-            return InvalidInput.of(outcome)
+            return InvalidInput.from_domain(outcome)
         case campaigns.CampaignNotFound():
-            return CampaignNotFound.of(ids.campaign_gid(outcome.campaign_id))
+            return CampaignNotFound.for_id(ids.campaign_global_id(outcome.campaign_id))
         case resources.ResourceTaken():
-            return ResourceTaken.of(outcome, organiser)
+            return ResourceTaken.from_domain(outcome, viewer)
         case refused.Locked():
-            return Locked.of(outcome)
+            return Locked.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
-def _kept(outcome: outcomes.KeepOutcome, organiser: Caller) -> UpdateSlotResult:
+def _to_update_slot_result(outcome: outcomes.EditSlotOutcome, viewer: Caller) -> UpdateSlotResult:
     match outcome:
-        case outcomes.SlotKept():
-            return Slot.of(outcome.slot, organiser)
+        case outcomes.SlotSaved():
+            return Slot.from_domain(outcome.slot, viewer)
         case refused.InvalidInput():
-            return InvalidInput.of(outcome)
+            return InvalidInput.from_domain(outcome)
         case refused.SlotNotFound():
-            return SlotNotFound.of(ids.slot_gid(outcome.slot_id))
+            return SlotNotFound.for_id(ids.slot_global_id(outcome.slot_id))
         case refused.SlotCancelled():
-            return SlotCancelled.of(Slot.of(outcome.slot, organiser))
+            return SlotCancelled.from_domain(Slot.from_domain(outcome.slot, viewer))
         case refused.CapacityBelowTaken():
-            return CapacityBelowTaken.of(Slot.of(outcome.slot, organiser))
+            return CapacityBelowTaken.from_domain(Slot.from_domain(outcome.slot, viewer))
         case resources.ResourceTaken():
-            return ResourceTaken.of(outcome, organiser)
+            return ResourceTaken.from_domain(outcome, viewer)
         case refused.Locked():
-            return Locked.of(outcome)
+            return Locked.from_domain(outcome)
         case _:
             assert_never(outcome)

@@ -5,7 +5,7 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
-from slotlock.auth.accounts import normalised
+from slotlock.auth.accounts import normalize_email
 from slotlock.desk import teams as desk
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
@@ -45,7 +45,9 @@ class TeamMutations:
         input: Annotated[CreateTeamInput, argument(description="The team.")],  # noqa: A002
     ) -> CreateTeamResult:
         caller = info.context.caller
-        return told.created(await desk.create(info.context.desk, input.name, caller.user_id))
+        return told.to_create_team_result(
+            await desk.create(info.context.services, input.name, caller.user_id)
+        )
 
     @field(
         description="Invite an address to a team, as one of its members. The answer is the same "
@@ -56,31 +58,37 @@ class TeamMutations:
         info: Info,
         input: Annotated[InviteToTeamInput, argument(description="Who, where.")],  # noqa: A002
     ) -> InviteToTeamResult:
-        caller, email = info.context.caller, normalised(input.email)
-        team_id = ids.team_id_of(input.team_id)
+        caller, email = info.context.caller, normalize_email(input.email)
+        team_id = ids.parse_team_id(input.team_id)
         if team_id is None:
-            return TeamNotFound.of(input.team_id)
-        return told.invited(await desk.invite(info.context.desk, team_id, email, caller.user_id))
+            return TeamNotFound.for_id(input.team_id)
+        return told.to_invite_result(
+            await desk.invite(info.context.services, team_id, email, caller.user_id)
+        )
 
     @field(description="Come into a team that invited the caller's address.")
     async def accept_team_invitation(
         self, info: Info, team_id: TeamIdArgument
     ) -> AcceptTeamInvitationResult:
         caller = info.context.caller
-        found = ids.team_id_of(team_id)
+        found = ids.parse_team_id(team_id)
         if found is None:
-            return NotInvited.of()
-        return told.accepted(await desk.accept(info.context.desk, found, caller.user_id))
+            return NotInvited.from_domain()
+        return told.to_accept_result(
+            await desk.accept(info.context.services, found, caller.user_id)
+        )
 
     @field(description="Turn down an invitation to the caller's address.")
     async def decline_team_invitation(
         self, info: Info, team_id: TeamIdArgument
     ) -> DeclineTeamInvitationResult:
         caller = info.context.caller
-        found = ids.team_id_of(team_id)
+        found = ids.parse_team_id(team_id)
         if found is None:
-            return NotInvited.of()
-        return told.declined(await desk.decline(info.context.desk, found, caller.user_id))
+            return NotInvited.from_domain()
+        return told.to_decline_result(
+            await desk.decline(info.context.services, found, caller.user_id)
+        )
 
     @field(description="Take back an open invitation, as a member of the team.")
     async def withdraw_team_invitation(
@@ -90,12 +98,12 @@ class TeamMutations:
         email: Annotated[EmailAddress, argument(description="The address that was invited.")],
     ) -> WithdrawTeamInvitationResult:
         caller = info.context.caller
-        found = ids.team_id_of(team_id)
+        found = ids.parse_team_id(team_id)
         if found is None:
-            return TeamNotFound.of(team_id)
-        address = normalised(email)
-        return told.withdrawn(
-            await desk.withdraw(info.context.desk, found, address, caller.user_id)
+            return TeamNotFound.for_id(team_id)
+        address = normalize_email(email)
+        return told.to_withdraw_result(
+            await desk.withdraw(info.context.services, found, address, caller.user_id)
         )
 
     @field(
@@ -104,7 +112,9 @@ class TeamMutations:
     )
     async def leave_team(self, info: Info, team_id: TeamIdArgument) -> LeaveTeamResult:
         caller = info.context.caller
-        found = ids.team_id_of(team_id)
+        found = ids.parse_team_id(team_id)
         if found is None:
-            return TeamNotFound.of(team_id)
-        return told.left(await desk.leave(info.context.desk, found, caller.user_id))
+            return TeamNotFound.for_id(team_id)
+        return told.to_leave_team_result(
+            await desk.leave(info.context.services, found, caller.user_id)
+        )

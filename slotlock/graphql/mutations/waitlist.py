@@ -10,15 +10,15 @@ from slotlock.domain import outcomes
 from slotlock.domain import refusals as refused
 from slotlock.domain.people import Caller
 from slotlock.graphql import ids
-from slotlock.graphql.arguments import PATIENT_MS, WaitMs, checked_wait
+from slotlock.graphql.arguments import DEFAULT_WAIT_MS, WaitMsArgument, to_wait_seconds
 from slotlock.graphql.context import Info
 from slotlock.graphql.types.booking_refusals import (
     AlreadyWaiting,
     NotWaiting,
-    PlacesLeft,
+    SlotNotFull,
     WaitlistFull,
 )
-from slotlock.graphql.types.limit_refusals import LimitRefusal, limit_refusal
+from slotlock.graphql.types.limit_refusals import LimitRefusal, to_limit_refusal
 from slotlock.graphql.types.refusals import (
     AlreadyBooked,
     Locked,
@@ -45,7 +45,7 @@ JoinWaitlistResult = Annotated[
     | AlreadyWaiting
     | AlreadyBooked
     | LimitRefusal
-    | PlacesLeft
+    | SlotNotFull
     | WaitlistFull
     | SlotNotFound
     | SlotCancelled
@@ -64,61 +64,67 @@ SlotIdArgument = Annotated[strawberry.ID, argument(description="The slot.")]
 class WaitlistMutations:
     @field(description="Wait for a place in a slot that is full: first come, first served.")
     async def join_waitlist(
-        self, info: Info, slot_id: SlotIdArgument, wait_ms: WaitMs = PATIENT_MS
+        self, info: Info, slot_id: SlotIdArgument, wait_ms: WaitMsArgument = DEFAULT_WAIT_MS
     ) -> JoinWaitlistResult:
         caller = info.context.caller
-        wait_s, found = checked_wait(wait_ms), ids.slot_id_of(slot_id)
+        wait_s, found = to_wait_seconds(wait_ms), ids.parse_slot_id(slot_id)
         if found is None:
-            return SlotNotFound.of(slot_id)
-        outcome = await desk.join(info.context.desk, found, caller.user_id, wait_s)
-        return _joined(outcome, caller)
+            return SlotNotFound.for_id(slot_id)
+        outcome = await desk.join(info.context.services, found, caller.user_id, wait_s)
+        return _to_join_waitlist_result(outcome, caller)
 
     @field(description="Wait no longer.")
     async def leave_waitlist(
-        self, info: Info, slot_id: SlotIdArgument, wait_ms: WaitMs = PATIENT_MS
+        self, info: Info, slot_id: SlotIdArgument, wait_ms: WaitMsArgument = DEFAULT_WAIT_MS
     ) -> LeaveWaitlistResult:
         caller = info.context.caller
-        wait_s, found = checked_wait(wait_ms), ids.slot_id_of(slot_id)
+        wait_s, found = to_wait_seconds(wait_ms), ids.parse_slot_id(slot_id)
         if found is None:
-            return SlotNotFound.of(slot_id)
-        outcome = await desk.leave(info.context.desk, found, caller.user_id, wait_s)
-        return _left(outcome, caller)
+            return SlotNotFound.for_id(slot_id)
+        outcome = await desk.leave(info.context.services, found, caller.user_id, wait_s)
+        return _to_leave_waitlist_result(outcome, caller)
 
 
-def _joined(outcome: outcomes.JoinOutcome, caller: Caller) -> JoinWaitlistResult:
+def _to_join_waitlist_result(
+    outcome: outcomes.JoinWaitlistOutcome, viewer: Caller
+) -> JoinWaitlistResult:
     match outcome:
         case outcomes.WaitlistJoined():
-            slot = Slot.of(outcome.slot, caller)
-            entry = WaitlistEntry.of(outcome.waiting, slot)
+            slot = Slot.from_domain(outcome.slot, viewer)
+            entry = WaitlistEntry.from_domain(outcome.entry, slot)
             return WaitlistJoined(entry=entry, position=outcome.position, slot=slot)
         case refused.AlreadyWaiting():
-            return AlreadyWaiting.of(outcome, caller)
+            return AlreadyWaiting.from_domain(outcome, viewer)
         case refused.AlreadyBooked():
-            slot = Slot.of(outcome.slot, caller)
-            return AlreadyBooked.of(Booking.of(outcome.booking, slot, caller), slot)
-        case refused.PlacesLeft():
-            return PlacesLeft.of(Slot.of(outcome.slot, caller))
+            slot = Slot.from_domain(outcome.slot, viewer)
+            return AlreadyBooked.from_domain(
+                Booking.from_domain(outcome.booking, slot, viewer), slot
+            )
+        case refused.SlotNotFull():
+            return SlotNotFull.from_domain(Slot.from_domain(outcome.slot, viewer))
         case refused.WaitlistFull():
-            return WaitlistFull.of(Slot.of(outcome.slot, caller))
+            return WaitlistFull.from_domain(Slot.from_domain(outcome.slot, viewer))
         case refused.SlotNotFound():
-            return SlotNotFound.of(ids.slot_gid(outcome.slot_id))
+            return SlotNotFound.for_id(ids.slot_global_id(outcome.slot_id))
         case refused.SlotCancelled():
-            return SlotCancelled.of(Slot.of(outcome.slot, caller))
+            return SlotCancelled.from_domain(Slot.from_domain(outcome.slot, viewer))
         case refused.Locked():
-            return Locked.of(outcome)
+            return Locked.from_domain(outcome)
         case _:
-            return limit_refusal(outcome, caller)
+            return to_limit_refusal(outcome, viewer)
 
 
-def _left(outcome: outcomes.LeaveOutcome, caller: Caller) -> LeaveWaitlistResult:
+def _to_leave_waitlist_result(
+    outcome: outcomes.LeaveWaitlistOutcome, viewer: Caller
+) -> LeaveWaitlistResult:
     match outcome:
         case outcomes.WaitlistLeft():
-            return WaitlistLeft(slot=Slot.of(outcome.slot, caller))
+            return WaitlistLeft(slot=Slot.from_domain(outcome.slot, viewer))
         case refused.NotWaiting():
-            return NotWaiting.of(Slot.of(outcome.slot, caller))
+            return NotWaiting.from_domain(Slot.from_domain(outcome.slot, viewer))
         case refused.SlotNotFound():
-            return SlotNotFound.of(ids.slot_gid(outcome.slot_id))
+            return SlotNotFound.for_id(ids.slot_global_id(outcome.slot_id))
         case refused.Locked():
-            return Locked.of(outcome)
+            return Locked.from_domain(outcome)
         case _:
             assert_never(outcome)

@@ -7,9 +7,9 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain import audit as domain
-from slotlock.domain.audit import Happening
+from slotlock.domain.audit import AuditAction
 from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Limit
+from slotlock.domain.record import BookingLimit, BookingStatus
 from slotlock.graphql import ids
 from slotlock.graphql.context import Info
 from slotlock.graphql.types.campaigns import Campaign
@@ -30,14 +30,14 @@ class AuditEdit:
         return await load_user(info, self.user_id) if self.user_id else None
 
     @classmethod
-    def of(cls, edit: domain.Edit) -> Self:
+    def from_domain(cls, edit: domain.FieldEdit) -> Self:
         return cls(field_=edit.field, before=edit.before, after=edit.after, user_id=edit.user_id)
 
 
 @strawberry.type(description="One thing that happened.")
 class AuditEntry:
     at: datetime = field(description="When.")
-    what: Happening = field(description="What happened.")
+    action: AuditAction = field(description="What happened.")
     booking_id: strawberry.ID | None = field(
         description="The booking it happened to, for `node`; null for a turn in a waiting list."
     )
@@ -46,7 +46,9 @@ class AuditEntry:
     )
     after: BookingStatus | None = field(description="The booking's status after.")
     held_until: datetime | None = field(description="Of a hold, when it runs out after this.")
-    overrode: list[Limit] = field(description="Limits that an organiser overrode with it.")
+    overridden_limits: list[BookingLimit] = field(
+        description="Limits that an organiser overrode with it."
+    )
     edits: list[AuditEdit] = field(description="Of an organiser's act, the fields that it changed.")
     entry: strawberry.Private[domain.AuditEntry]
 
@@ -69,22 +71,22 @@ class AuditEntry:
     async def slot(self, info: Info) -> Slot | None:
         slot_id = self.entry.slot_id
         found = await info.context.slots.load(slot_id) if slot_id else None
-        return Slot.of(found, info.context.reader) if found else None
+        return Slot.from_domain(found, info.context.viewer) if found else None
 
     @classmethod
-    def of(cls, entry: domain.AuditEntry) -> Self:
+    def from_domain(cls, entry: domain.AuditEntry) -> Self:
         booking_id = None
         if entry.slot_id and entry.booking_id:
-            booking_id = ids.booking_gid(entry.slot_id, entry.booking_id)
+            booking_id = ids.booking_global_id(entry.slot_id, entry.booking_id)
         return cls(
             at=entry.position.at,
-            what=entry.what,
+            action=entry.action,
             booking_id=booking_id,
             before=entry.before,
             after=entry.after,
             held_until=entry.held_until,
-            overrode=list(entry.overrode),
-            edits=[AuditEdit.of(edit) for edit in entry.edits],
+            overridden_limits=list(entry.overridden_limits),
+            edits=[AuditEdit.from_domain(edit) for edit in entry.edits],
             entry=entry,
         )
 

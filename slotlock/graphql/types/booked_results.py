@@ -14,12 +14,12 @@ from slotlock.graphql.types.booking_refusals import (
     HoldLimitReached,
     KeyReused,
     NotHeld,
-    place_refusal,
+    to_booking_refusal,
 )
 from slotlock.graphql.types.limit_refusals import (
-    ChosenRefusal,
     LimitRefusal,
-    chosen_refusal,
+    OtherBookingRefusal,
+    to_other_booking_refusal,
 )
 from slotlock.graphql.types.refusals import (
     AlreadyBooked,
@@ -61,7 +61,7 @@ class BookingMoved:
 ConfirmBookingResult = Annotated[
     BookingConfirmed
     | HoldExpired
-    | ChosenRefusal
+    | OtherBookingRefusal
     | BookingNotFound
     | SlotCancelled
     | Locked
@@ -105,92 +105,110 @@ MoveBookingResult = Annotated[
 ]
 
 
-def confirmed(outcome: outcomes.ConfirmOutcome, gid: str, caller: Caller) -> ConfirmBookingResult:
+def to_confirm_result(
+    outcome: outcomes.ConfirmOutcome, booking_global_id: str, viewer: Caller
+) -> ConfirmBookingResult:
     """What came of confirming, as the caller is told."""
     match outcome:
         case outcomes.BookingConfirmed():
-            slot = Slot.of(outcome.slot, caller)
-            return BookingConfirmed(booking=Booking.of(outcome.booking, slot, caller), slot=slot)
+            slot = Slot.from_domain(outcome.slot, viewer)
+            return BookingConfirmed(
+                booking=Booking.from_domain(outcome.booking, slot, viewer), slot=slot
+            )
         case refused.HoldExpired():
-            return HoldExpired.of(outcome, caller)
+            return HoldExpired.from_domain(outcome, viewer)
         case refused.LimitReached() | refused.TimeConflict():
-            return chosen_refusal(outcome, caller)
+            return to_other_booking_refusal(outcome, viewer)
         case refused.BookingNotFound():
-            return BookingNotFound.of(gid)
+            return BookingNotFound.for_id(booking_global_id)
         case refused.SlotCancelled():
-            return SlotCancelled.of(Slot.of(outcome.slot, caller))
+            return SlotCancelled.from_domain(Slot.from_domain(outcome.slot, viewer))
         case refused.Locked():
-            return Locked.of(outcome)
+            return Locked.from_domain(outcome)
         case refused.KeyReused():
-            return KeyReused.of(outcome)
+            return KeyReused.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
-def extended(outcome: outcomes.ExtendOutcome, gid: str, caller: Caller) -> ExtendHoldResult:
+def to_extend_result(
+    outcome: outcomes.ExtendOutcome, booking_global_id: str, viewer: Caller
+) -> ExtendHoldResult:
     """What came of extending a hold, as the caller is told."""
     match outcome:
         case outcomes.HoldExtended():
-            slot = Slot.of(outcome.slot, caller)
-            return HoldExtended(booking=Booking.of(outcome.booking, slot, caller), slot=slot)
+            slot = Slot.from_domain(outcome.slot, viewer)
+            return HoldExtended(
+                booking=Booking.from_domain(outcome.booking, slot, viewer), slot=slot
+            )
         case refused.HoldLimitReached():
-            return HoldLimitReached.of(outcome, caller)
+            return HoldLimitReached.from_domain(outcome, viewer)
         case refused.NotHeld():
-            return NotHeld.of(outcome, caller)
+            return NotHeld.from_domain(outcome, viewer)
         case refused.HoldExpired():
-            return HoldExpired.of(outcome, caller)
+            return HoldExpired.from_domain(outcome, viewer)
         case refused.BookingNotFound():
-            return BookingNotFound.of(gid)
+            return BookingNotFound.for_id(booking_global_id)
         case refused.SlotCancelled():
-            return SlotCancelled.of(Slot.of(outcome.slot, caller))
+            return SlotCancelled.from_domain(Slot.from_domain(outcome.slot, viewer))
         case refused.Locked():
-            return Locked.of(outcome)
+            return Locked.from_domain(outcome)
         case refused.KeyReused():
-            return KeyReused.of(outcome)
+            return KeyReused.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
-def cancelled(outcome: outcomes.CancelOutcome, gid: str, caller: Caller) -> CancelBookingResult:
+def to_cancel_result(
+    outcome: outcomes.CancelOutcome, booking_global_id: str, viewer: Caller
+) -> CancelBookingResult:
     """What came of cancelling, as the caller is told."""
     match outcome:
         case outcomes.BookingCancelled():
-            slot = Slot.of(outcome.slot, caller)
-            return BookingCancelled(booking=Booking.of(outcome.booking, slot, caller), slot=slot)
+            slot = Slot.from_domain(outcome.slot, viewer)
+            return BookingCancelled(
+                booking=Booking.from_domain(outcome.booking, slot, viewer), slot=slot
+            )
         case refused.HoldExpired():
-            return HoldExpired.of(outcome, caller)
+            return HoldExpired.from_domain(outcome, viewer)
         case refused.BookingNotFound():
-            return BookingNotFound.of(gid)
+            return BookingNotFound.for_id(booking_global_id)
         case refused.SlotStarted():
-            return SlotStarted.of(Slot.of(outcome.slot, caller))
+            return SlotStarted.from_domain(Slot.from_domain(outcome.slot, viewer))
         case refused.CutoffPassed():
-            return CutoffPassed.of(outcome)
+            return CutoffPassed.from_domain(outcome)
         case refused.Locked():
-            return Locked.of(outcome)
+            return Locked.from_domain(outcome)
         case refused.KeyReused():
-            return KeyReused.of(outcome)
+            return KeyReused.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
-def moved(outcome: outcomes.MoveOutcome, gid: str, caller: Caller) -> MoveBookingResult:
+def to_move_result(
+    outcome: outcomes.MoveOutcome, booking_global_id: str, viewer: Caller
+) -> MoveBookingResult:
     """What came of moving, as the caller is told."""
     match outcome:
         case outcomes.BookingMoved():
-            slot = Slot.of(outcome.slot, caller)
-            old = Booking.of(outcome.old_booking, Slot.of(outcome.old_slot, caller), caller)
+            slot = Slot.from_domain(outcome.slot, viewer)
+            old = Booking.from_domain(
+                outcome.old_booking, Slot.from_domain(outcome.old_slot, viewer), viewer
+            )
             return BookingMoved(
-                booking=Booking.of(outcome.booking, slot, caller), old_booking=old, slot=slot
+                booking=Booking.from_domain(outcome.booking, slot, viewer),
+                old_booking=old,
+                slot=slot,
             )
         case refused.HoldExpired():
-            return HoldExpired.of(outcome, caller)
+            return HoldExpired.from_domain(outcome, viewer)
         case refused.BookingNotFound():
-            return BookingNotFound.of(gid)
+            return BookingNotFound.for_id(booking_global_id)
         case refused.CutoffPassed():
-            return CutoffPassed.of(outcome)
+            return CutoffPassed.from_domain(outcome)
         case refused.Locked():
-            return Locked.of(outcome)
+            return Locked.from_domain(outcome)
         case refused.KeyReused():
-            return KeyReused.of(outcome)
+            return KeyReused.from_domain(outcome)
         case _:
-            return place_refusal(outcome, caller)
+            return to_booking_refusal(outcome, viewer)

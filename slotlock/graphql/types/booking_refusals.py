@@ -8,8 +8,8 @@ from strawberry import field
 
 from slotlock.domain import refusals as refused
 from slotlock.domain.people import Caller
-from slotlock.graphql.ids import slot_gid, user_gid
-from slotlock.graphql.types.limit_refusals import LimitRefusal, limit_refusal
+from slotlock.graphql.ids import slot_global_id, user_global_id
+from slotlock.graphql.types.limit_refusals import LimitRefusal, to_limit_refusal
 from slotlock.graphql.types.refusals import (
     AlreadyBooked,
     Refusal,
@@ -28,7 +28,7 @@ class KeyReused(Refusal):
     )
 
     @classmethod
-    def of(cls, outcome: refused.KeyReused) -> Self:
+    def from_domain(cls, outcome: refused.KeyReused) -> Self:
         return cls(
             code=RefusalCode.KEY_REUSED,
             message="This idempotency key was used for something else.",
@@ -41,37 +41,37 @@ class NotTeammate(Refusal):
     user_id: strawberry.ID = field(description="The person who was to be booked for.")
 
     @classmethod
-    def of(cls, outcome: refused.NotTeammate) -> Self:
+    def from_domain(cls, outcome: refused.NotTeammate) -> Self:
         return cls(
             code=RefusalCode.NOT_TEAMMATE,
             message="You can book for yourself and for members of your teams only.",
-            user_id=user_gid(outcome.user_id),
+            user_id=user_global_id(outcome.user_id),
         )
 
 
 @strawberry.type(description="Nobody has this id.")
-class PersonNotFound(Refusal):
+class UserNotFound(Refusal):
     user_id: strawberry.ID = field(description="The id that was asked for.")
 
     @classmethod
-    def of(cls, user_id: str) -> Self:
+    def for_id(cls, global_id: str) -> Self:
         return cls(
-            code=RefusalCode.PERSON_NOT_FOUND,
+            code=RefusalCode.USER_NOT_FOUND,
             message="There is no such person.",
-            user_id=strawberry.ID(user_id),
+            user_id=strawberry.ID(global_id),
         )
 
 
 @strawberry.type(description="The person was banned, so that nobody books for them.")
-class PersonBanned(Refusal):
+class UserBanned(Refusal):
     user_id: strawberry.ID = field(description="The person who was to be booked for.")
 
     @classmethod
-    def of(cls, outcome: refused.PersonBanned) -> Self:
+    def from_domain(cls, outcome: refused.UserBanned) -> Self:
         return cls(
-            code=RefusalCode.PERSON_BANNED,
+            code=RefusalCode.USER_BANNED,
             message="This person cannot be booked for.",
-            user_id=user_gid(outcome.user_id),
+            user_id=user_global_id(outcome.user_id),
         )
 
 
@@ -81,12 +81,12 @@ class HoldExpired(Refusal):
     slot: Slot = field(description="The slot as it is now.")
 
     @classmethod
-    def of(cls, outcome: refused.HoldExpired, caller: Caller) -> Self:
-        slot = Slot.of(outcome.slot, caller)
+    def from_domain(cls, outcome: refused.HoldExpired, viewer: Caller) -> Self:
+        slot = Slot.from_domain(outcome.slot, viewer)
         return cls(
             code=RefusalCode.HOLD_EXPIRED,
             message="This hold ran out, and its place was given back.",
-            booking=Booking.of(outcome.booking, slot, caller),
+            booking=Booking.from_domain(outcome.booking, slot, viewer),
             slot=slot,
         )
 
@@ -96,11 +96,13 @@ class HoldLimitReached(Refusal):
     booking: Booking = field(description="The hold as it is.")
 
     @classmethod
-    def of(cls, outcome: refused.HoldLimitReached, caller: Caller) -> Self:
+    def from_domain(cls, outcome: refused.HoldLimitReached, viewer: Caller) -> Self:
         return cls(
             code=RefusalCode.HOLD_LIMIT_REACHED,
             message="This hold cannot last longer.",
-            booking=Booking.of(outcome.booking, Slot.of(outcome.slot, caller), caller),
+            booking=Booking.from_domain(
+                outcome.booking, Slot.from_domain(outcome.slot, viewer), viewer
+            ),
         )
 
 
@@ -109,11 +111,13 @@ class NotHeld(Refusal):
     booking: Booking = field(description="The booking that is no hold.")
 
     @classmethod
-    def of(cls, outcome: refused.NotHeld, caller: Caller) -> Self:
+    def from_domain(cls, outcome: refused.NotHeld, viewer: Caller) -> Self:
         return cls(
             code=RefusalCode.NOT_HELD,
             message="This is no hold, so it does not run out.",
-            booking=Booking.of(outcome.booking, Slot.of(outcome.slot, caller), caller),
+            booking=Booking.from_domain(
+                outcome.booking, Slot.from_domain(outcome.slot, viewer), viewer
+            ),
         )
 
 
@@ -122,7 +126,7 @@ class CutoffPassed(Refusal):
     cutoff: datetime = field(description="Until when it could be given back.")
 
     @classmethod
-    def of(cls, outcome: refused.CutoffPassed) -> Self:
+    def from_domain(cls, outcome: refused.CutoffPassed) -> Self:
         return cls(
             code=RefusalCode.CUTOFF_PASSED,
             message="It is too late to give this place back yourself. Please ask an organiser.",
@@ -136,24 +140,24 @@ class AlreadyWaiting(Refusal):
     slot: Slot = field(description="The slot as it is now.")
 
     @classmethod
-    def of(cls, outcome: refused.AlreadyWaiting, caller: Caller) -> Self:
-        slot = Slot.of(outcome.slot, caller)
+    def from_domain(cls, outcome: refused.AlreadyWaiting, viewer: Caller) -> Self:
+        slot = Slot.from_domain(outcome.slot, viewer)
         return cls(
             code=RefusalCode.ALREADY_WAITING,
             message="You wait for a place in this slot already.",
-            entry=WaitlistEntry.of(outcome.waiting, slot),
+            entry=WaitlistEntry.from_domain(outcome.entry, slot),
             slot=slot,
         )
 
 
 @strawberry.type(description="There is a place to be booked, so nobody needs to wait.")
-class PlacesLeft(Refusal):
+class SlotNotFull(Refusal):
     slot: Slot = field(description="The slot as it is now.")
 
     @classmethod
-    def of(cls, slot: Slot) -> Self:
+    def from_domain(cls, slot: Slot) -> Self:
         return cls(
-            code=RefusalCode.PLACES_LEFT,
+            code=RefusalCode.SLOT_NOT_FULL,
             message="There is a place left. Book it instead of waiting.",
             slot=slot,
         )
@@ -164,7 +168,7 @@ class WaitlistFull(Refusal):
     slot: Slot = field(description="The slot as it is now.")
 
     @classmethod
-    def of(cls, slot: Slot) -> Self:
+    def from_domain(cls, slot: Slot) -> Self:
         return cls(
             code=RefusalCode.WAITLIST_FULL,
             message="The waiting list is full."
@@ -179,42 +183,44 @@ class NotWaiting(Refusal):
     slot: Slot = field(description="The slot as it is now.")
 
     @classmethod
-    def of(cls, slot: Slot) -> Self:
+    def from_domain(cls, slot: Slot) -> Self:
         return cls(
             code=RefusalCode.NOT_WAITING, message="You do not wait for this slot.", slot=slot
         )
 
 
-PlaceRefusal = SlotNotFound | SlotFull | AlreadyBooked | SlotCancelled | LimitRefusal
+BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | SlotCancelled | LimitRefusal
 
 
-def place_refusal(outcome: refused.PlaceRefusal, caller: Caller) -> PlaceRefusal:
+def to_booking_refusal(outcome: refused.BookingRefusal, viewer: Caller) -> BookingRefusal:
     """Why somebody did not get a place, as they are told."""
     match outcome:
         case refused.SlotNotFound():
-            return SlotNotFound.of(slot_gid(outcome.slot_id))
+            return SlotNotFound.for_id(slot_global_id(outcome.slot_id))
         case refused.SlotFull():
-            return SlotFull.of(Slot.of(outcome.slot, caller))
+            return SlotFull.from_domain(Slot.from_domain(outcome.slot, viewer))
         case refused.AlreadyBooked():
-            slot = Slot.of(outcome.slot, caller)
-            return AlreadyBooked.of(Booking.of(outcome.booking, slot, caller), slot)
+            slot = Slot.from_domain(outcome.slot, viewer)
+            return AlreadyBooked.from_domain(
+                Booking.from_domain(outcome.booking, slot, viewer), slot
+            )
         case refused.SlotCancelled():
-            return SlotCancelled.of(Slot.of(outcome.slot, caller))
+            return SlotCancelled.from_domain(Slot.from_domain(outcome.slot, viewer))
         case _:
-            return limit_refusal(outcome, caller)
+            return to_limit_refusal(outcome, viewer)
 
 
-PartyRefusal = NotTeammate | PersonNotFound | PersonBanned
+OnBehalfRefusal = NotTeammate | UserNotFound | UserBanned
 
 
-def party_refusal(outcome: refused.PartyRefusal) -> PartyRefusal:
+def to_on_behalf_refusal(outcome: refused.OnBehalfRefusal) -> OnBehalfRefusal:
     """Why somebody could not be booked for, as the caller is told."""
     match outcome:
         case refused.NotTeammate():
-            return NotTeammate.of(outcome)
-        case refused.PersonNotFound():
-            return PersonNotFound.of(user_gid(outcome.user_id))
-        case refused.PersonBanned():
-            return PersonBanned.of(outcome)
+            return NotTeammate.from_domain(outcome)
+        case refused.UserNotFound():
+            return UserNotFound.for_id(user_global_id(outcome.user_id))
+        case refused.UserBanned():
+            return UserBanned.from_domain(outcome)
         case _:
             assert_never(outcome)

@@ -11,9 +11,9 @@ from slotlock.domain.people import Caller
 from slotlock.graphql.types import slots as types
 from slotlock.graphql.types.booking_refusals import (
     KeyReused,
-    PartyRefusal,
-    party_refusal,
-    place_refusal,
+    OnBehalfRefusal,
+    to_booking_refusal,
+    to_on_behalf_refusal,
 )
 from slotlock.graphql.types.limit_refusals import LimitRefusal
 from slotlock.graphql.types.refusals import (
@@ -32,9 +32,9 @@ class Booked:
     slot: Slot = field(description="The slot right after it.")
 
     @classmethod
-    def of(cls, outcome: outcomes.Booked, caller: Caller) -> "Booked":
-        slot = Slot.of(outcome.slot, caller)
-        return cls(booking=types.Booking.of(outcome.booking, slot, caller), slot=slot)
+    def from_domain(cls, outcome: outcomes.Booked, viewer: Caller) -> "Booked":
+        slot = Slot.from_domain(outcome.slot, viewer)
+        return cls(booking=types.Booking.from_domain(outcome.booking, slot, viewer), slot=slot)
 
 
 BookSlotResult = Annotated[
@@ -46,21 +46,21 @@ BookSlotResult = Annotated[
     | LimitRefusal
     | SlotCancelled
     | KeyReused
-    | PartyRefusal,
+    | OnBehalfRefusal,
     strawberry.union("BookSlotResult", description="What came of booking."),
 ]
 
 
-def booked(outcome: outcomes.BookOutcome, caller: Caller) -> BookSlotResult:
+def to_book_slot_result(outcome: outcomes.BookOutcome, viewer: Caller) -> BookSlotResult:
     """An outcome as its caller sees it."""
     match outcome:
         case outcomes.Booked():
-            return Booked.of(outcome, caller)
+            return Booked.from_domain(outcome, viewer)
         case refused.Locked():
-            return Locked.of(outcome)
+            return Locked.from_domain(outcome)
         case refused.KeyReused():
-            return KeyReused.of(outcome)
-        case refused.NotTeammate() | refused.PersonNotFound() | refused.PersonBanned():
-            return party_refusal(outcome)
+            return KeyReused.from_domain(outcome)
+        case refused.NotTeammate() | refused.UserNotFound() | refused.UserBanned():
+            return to_on_behalf_refusal(outcome)
         case _:
-            return place_refusal(outcome, caller)
+            return to_booking_refusal(outcome, viewer)

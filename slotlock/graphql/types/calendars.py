@@ -10,7 +10,7 @@ from strawberry import field
     description="The private address of one's calendar of bookings (iCalendar). Whoever knows it "
     "reads the calendar without signing in."
 )
-class CalendarAddress:
+class CalendarFeed:
     created_at: datetime = field(description="When it was made.")
     url: str | None = field(
         description="Its path on this server, to be subscribed to; told only in the answer to "

@@ -11,7 +11,7 @@ from slotlock.domain.people import Caller
 from slotlock.domain.resources import ResourceTaken as Taken
 from slotlock.domain.terms import CampaignState
 from slotlock.graphql.context import Info
-from slotlock.graphql.ids import campaign_gid
+from slotlock.graphql.ids import campaign_global_id
 from slotlock.graphql.types.people import Node
 from slotlock.graphql.types.refusals import Refusal, RefusalCode
 from slotlock.graphql.types.slots import GroupLimit, Meeting, Slot
@@ -42,22 +42,22 @@ class Campaign(Node):
 
     @field(description="Where it is in time.")
     def state(self, info: Info) -> CampaignState:
-        now = info.context.desk.now()
+        now = info.context.services.now()
         if now < self.opens_at:
             return CampaignState.UPCOMING
         return CampaignState.OPEN if now < self.closes_at else CampaignState.CLOSED
 
     @classmethod
-    def of(cls, campaign: domain.Campaign) -> Self:
+    def from_domain(cls, campaign: domain.Campaign) -> Self:
         terms = campaign.terms
         return cls(
-            id=campaign_gid(campaign.id),
+            id=campaign_global_id(campaign.id),
             name=campaign.name,
             published=terms.published,
             opens_at=terms.opens_at,
             closes_at=terms.closes_at,
-            eligible_groups=[list(groups) for groups in terms.eligible],
-            max_bookings=terms.most,
+            eligible_groups=[list(groups) for groups in terms.eligible_group_sets],
+            max_bookings=terms.max_bookings_per_user,
             forbid_overlap=terms.forbid_overlap,
             group_limits=[GroupLimit(group=g.group, limit=g.limit) for g in terms.group_limits],
             cancel_until=terms.cancel_until,
@@ -70,11 +70,11 @@ class CampaignNotFound(Refusal):
     campaign_id: strawberry.ID = field(description="The id that was asked for.")
 
     @classmethod
-    def of(cls, gid: str) -> Self:
+    def for_id(cls, global_id: str) -> Self:
         return cls(
             code=RefusalCode.CAMPAIGN_NOT_FOUND,
             message="There is no such campaign.",
-            campaign_id=strawberry.ID(gid),
+            campaign_id=strawberry.ID(global_id),
         )
 
 
@@ -83,7 +83,7 @@ class CampaignBusy(Refusal):
     retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
 
     @classmethod
-    def of(cls, outcome: domain.CampaignBusy) -> Self:
+    def from_domain(cls, outcome: domain.CampaignBusy) -> Self:
         return cls(
             code=RefusalCode.CAMPAIGN_BUSY,
             message="Others are changing this campaign. Please try again.",
@@ -98,11 +98,11 @@ class ResourceTaken(Refusal):
     other_meeting: Meeting = field(description="Its meeting at that time.")
 
     @classmethod
-    def of(cls, outcome: Taken, caller: Caller) -> Self:
+    def from_domain(cls, outcome: Taken, viewer: Caller) -> Self:
         return cls(
             code=RefusalCode.RESOURCE_TAKEN,
             message=f"{outcome.resource} is used by another slot at that time.",
-            meeting=Meeting.of(outcome.meeting),
-            other=Slot.of(outcome.other, caller),
-            other_meeting=Meeting.of(outcome.other_meeting),
+            meeting=Meeting.from_domain(outcome.meeting),
+            other=Slot.from_domain(outcome.other, viewer),
+            other_meeting=Meeting.from_domain(outcome.other_meeting),
         )

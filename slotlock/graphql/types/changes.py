@@ -7,7 +7,7 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.people import UserId
-from slotlock.domain.record import BookingStatus, Change, Deed, Limit
+from slotlock.domain.record import BookingAction, BookingLimit, BookingStatus, HistoryChange
 from slotlock.graphql.context import Info
 from slotlock.graphql.types.people import User, load_user
 
@@ -15,11 +15,13 @@ from slotlock.graphql.types.people import User, load_user
 @strawberry.type(description="One thing that happened to a booking.")
 class BookingChange:
     at: datetime = field(description="When.")
-    what: Deed = field(description="What was done to it.")
+    what: BookingAction = field(description="What was done to it.")
     before: BookingStatus | None = field(description="The status before; null when it was made.")
     after: BookingStatus = field(description="The status after.")
     held_until: datetime | None = field(description="Of a hold, when it runs out after this.")
-    overrode: list[Limit] = field(description="Limits that an organiser overrode with it.")
+    overridden_limits: list[BookingLimit] = field(
+        description="Limits that an organiser overrode with it."
+    )
     by_id: strawberry.Private[UserId | None]
 
     @field(description="Who did it; null for the waiting list and the clock.")
@@ -27,14 +29,14 @@ class BookingChange:
         return await load_user(info, self.by_id) if self.by_id else None
 
     @classmethod
-    def of(cls, change: Change) -> Self:
+    def from_domain(cls, change: HistoryChange) -> Self:
         entry = change.entry
         return cls(
             at=entry.at,
-            what=entry.deed,
-            before=change.before.after if change.before else None,
-            after=entry.after,
+            what=entry.action,
+            before=change.before.status if change.before else None,
+            after=entry.status,
             held_until=entry.held_until,
-            overrode=list(entry.overrode),
+            overridden_limits=list(entry.overridden_limits),
             by_id=entry.by,
         )

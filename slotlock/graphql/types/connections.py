@@ -4,11 +4,11 @@ from typing import Annotated, Generic, Self, TypeVar
 
 import strawberry
 
-from slotlock.graphql.errors import Code, RefusedError
-from slotlock.graphql.list_sizes import MAX_ITEMS
+from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.list_sizes import MAX_LIST_SIZE
 from slotlock.graphql.types.slots import Booking, Slot
 
-MAX_FIRST = MAX_ITEMS
+MAX_FIRST = MAX_LIST_SIZE
 DEFAULT_FIRST = 20
 
 First = Annotated[int, strawberry.argument(description="How many items at most, 1 to 100.")]
@@ -39,12 +39,14 @@ class Connection(Generic[Item]):
     page_info: PageInfo = strawberry.field(description="Where this page stands.")
 
     @classmethod
-    def of(cls, items: list[tuple[str, Item]], *, more: bool, after: str | None) -> Self:
+    def from_items(
+        cls, items: list[tuple[str, Item]], *, has_more: bool, after: str | None
+    ) -> Self:
         return cls(
             edges=[Edge(cursor=cursor, node=node) for cursor, node in items],
             nodes=[node for _, node in items],
             page_info=PageInfo(
-                has_next_page=more,
+                has_next_page=has_more,
                 has_previous_page=after is not None,
                 start_cursor=items[0][0] if items else None,
                 end_cursor=items[-1][0] if items else None,
@@ -56,8 +58,10 @@ SlotConnection = Connection[Slot]
 BookingConnection = Connection[Booking]
 
 
-def checked_first(first: int) -> int:
+def require_valid_first(first: int) -> int:
     """How many items were asked for. Errors: BAD_USER_INPUT."""
     if not 1 <= first <= MAX_FIRST:
-        raise RefusedError(Code.BAD_USER_INPUT, f"`first` is a number from 1 to {MAX_FIRST}.")
+        raise GraphQLRequestError(
+            ErrorCode.BAD_USER_INPUT, f"`first` is a number from 1 to {MAX_FIRST}."
+        )
     return first

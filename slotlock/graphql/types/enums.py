@@ -5,11 +5,11 @@ from typing import TypeVar
 
 import strawberry
 
-from slotlock.domain.audit import Happening
+from slotlock.domain.audit import AuditAction
 from slotlock.domain.figures import Interval
 from slotlock.domain.listing import SlotOrder
 from slotlock.domain.people import Role
-from slotlock.domain.record import BookingStatus, Deed, Limit
+from slotlock.domain.record import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.series import OnConflict, SeriesScope
 from slotlock.domain.slots import SlotKind, SlotStatus
 from slotlock.domain.terms import CampaignState
@@ -19,36 +19,36 @@ from slotlock.domain.timetables import Weekday
 E = TypeVar("E", bound=Enum)
 
 
-def _describe(enum: type[E], description: str, **values: str) -> None:
+def _register_enum(enum: type[E], description: str, **value_descriptions: str) -> None:
     # The domain's own enums, so that nothing is copied between two of them; a value that is not
     # described here is a KeyError at import.
     strawberry.enum(enum, description=description)
     for value in enum.__strawberry_definition__.values:  # type: ignore[attr-defined]
-        value.description = values[value.name]
+        value.description = value_descriptions[value.name]
 
 
-_describe(
+_register_enum(
     Role,
     "What a person may do.",
     MEMBER="Books places.",
     ORGANIZER="Also creates and keeps slots.",
     ADMIN="May do everything.",
 )
-_describe(
+_register_enum(
     SlotStatus,
     "Where a slot is in its life.",
     DRAFT="Seen by organisers only; cannot be booked.",
     PUBLISHED="Open to everyone.",
     CANCELLED="Called off; cannot be booked.",
 )
-_describe(
+_register_enum(
     SlotKind,
     "What a slot is for.",
     MEETING="A meeting.",
     COURSE="A course or a class.",
     OTHER="Something else.",
 )
-_describe(
+_register_enum(
     BookingStatus,
     "Whether a booking takes a place.",
     HELD="It takes a place until `heldUntil`, unless it is confirmed.",
@@ -56,7 +56,7 @@ _describe(
     CANCELLED="It gave its place back, or its slot was called off.",
     EXPIRED="It was a hold that ran out.",
 )
-DEEDS = {
+BOOKING_ACTION_DESCRIPTIONS = {
     "BOOKED": "A place was booked.",
     "HELD": "A place was held for a while.",
     "PROMOTED": "A freed place was booked for the next in the waiting list.",
@@ -67,11 +67,11 @@ DEEDS = {
     "CANCELLED": "The place was given back, or the slot was called off.",
     "EXPIRED": "The hold ran out.",
 }
-_describe(Deed, "What happened to a booking.", **DEEDS)
-_describe(
-    Happening,
+_register_enum(BookingAction, "What happened to a booking.", **BOOKING_ACTION_DESCRIPTIONS)
+_register_enum(
+    AuditAction,
     "What happened.",
-    **DEEDS,
+    **BOOKING_ACTION_DESCRIPTIONS,
     WAITLIST_JOINED="Somebody began to wait for a place.",
     WAITLIST_LEFT="A turn in a waiting list ended without a place.",
     SLOT_CREATED="A slot was created.",
@@ -89,8 +89,8 @@ _describe(
     PEOPLE_IMPORTED="People were created or changed by a file; up to 500 an entry.",
     PEOPLE_INVITED="Invitations to set a first password were made; up to 500 an entry.",
 )
-_describe(
-    Limit,
+_register_enum(
+    BookingLimit,
     "A limit that organisers can override for somebody.",
     SLOT_STARTED="Nothing changes once a slot has begun.",
     CANCEL_CUTOFF="Places are given back until the cut-off.",
@@ -102,7 +102,7 @@ _describe(
     TIME_CONFLICT="A person's bookings do not overlap.",
     GROUP_FULL="At most so many people of a group have a place in a slot.",
 )
-_describe(
+_register_enum(
     TicketStatus,
     "Where a ticket is on its way.",
     QUEUED="It is in line.",
@@ -111,14 +111,14 @@ _describe(
     "unless its person asks again, under the same key or another.",
     SET_ASIDE="It could not be decided on. The operators know, and can put it back in line.",
 )
-_describe(
+_register_enum(
     CampaignState,
     "Where a campaign is in time.",
     UPCOMING="It opens later.",
     OPEN="It takes bookings, if it is published.",
     CLOSED="It takes no bookings any more.",
 )
-_describe(
+_register_enum(
     Weekday,
     "A day of the week.",
     MONDAY="Monday.",
@@ -129,13 +129,13 @@ _describe(
     SATURDAY="Saturday.",
     SUNDAY="Sunday.",
 )
-_describe(
+_register_enum(
     OnConflict,
     "What becomes of a series some of whose dates are taken.",
     STRICT="Nothing is created.",
     SKIP_CONFLICTS="Those dates are left out.",
 )
-_describe(
+_register_enum(
     SeriesScope,
     "Which slots of a series a change is for. Others than the one that is named stay as they are "
     "when they were called off or are over.",
@@ -143,13 +143,13 @@ _describe(
     THIS_AND_FOLLOWING="This one and those that begin later.",
     ALL="All of them.",
 )
-_describe(
+_register_enum(
     SlotOrder,
     "The order of a list of slots; slots that start together are in the order of their ids.",
     START_ASC="The earliest first.",
     START_DESC="The latest first.",
 )
-_describe(
+_register_enum(
     Interval,
     "How much time one point of figures stands for, counted from the first.",
     MINUTE="A minute.",

@@ -6,13 +6,13 @@ from typing import Self
 import strawberry
 from strawberry import field
 
-from slotlock.desk.personal_watch import BookingNews
+from slotlock.desk.personal_watch import LiveBookingEvent
 from slotlock.domain import availability as domain
 from slotlock.domain.people import Caller, UserId
-from slotlock.domain.record import Deed
+from slotlock.domain.record import BookingAction
 from slotlock.domain.slots import SlotStatus
 from slotlock.graphql.context import Info
-from slotlock.graphql.ids import slot_gid
+from slotlock.graphql.ids import slot_global_id
 from slotlock.graphql.types.people import User, load_user
 from slotlock.graphql.types.slots import Booking, Slot
 
@@ -28,9 +28,9 @@ class SlotAvailability:
     at: datetime = field(description="When the slot became so.")
 
     @classmethod
-    def of(cls, state: domain.Availability) -> Self:
+    def from_domain(cls, state: domain.Availability) -> Self:
         return cls(
-            slot_id=slot_gid(state.slot_id),
+            slot_id=slot_global_id(state.slot_id),
             version=state.version,
             capacity=state.capacity,
             remaining=state.remaining,
@@ -42,7 +42,7 @@ class SlotAvailability:
 
 @strawberry.type(description="Something that somebody else, or the clock, did to a booking.")
 class BookingEvent:
-    what: Deed = field(description="What was done.")
+    what: BookingAction = field(description="What was done.")
     at: datetime = field(description="When.")
     booking: Booking = field(description="The booking as it is now.")
     by_id: strawberry.Private[UserId | None]
@@ -52,6 +52,8 @@ class BookingEvent:
         return await load_user(info, self.by_id) if self.by_id else None
 
     @classmethod
-    def of(cls, news: BookingNews, viewer: Caller) -> Self:
-        booking = Booking.of(news.booking, Slot.of(news.slot, viewer), viewer)
-        return cls(what=news.entry.deed, at=news.entry.at, booking=booking, by_id=news.entry.by)
+    def from_domain(cls, event: LiveBookingEvent, viewer: Caller) -> Self:
+        booking = Booking.from_domain(event.booking, Slot.from_domain(event.slot, viewer), viewer)
+        return cls(
+            what=event.entry.action, at=event.entry.at, booking=booking, by_id=event.entry.by
+        )

@@ -12,23 +12,23 @@ from slotlock.domain import figures as domain
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.listing import Position
 from slotlock.graphql.context import Info
-from slotlock.graphql.cursors import name_of, position_cursor, position_of, sealed
+from slotlock.graphql.cursors import decode_name, decode_position, encode_cursor, encode_position
 from slotlock.graphql.types.connections import (
     DEFAULT_FIRST,
     After,
     Connection,
     First,
-    checked_first,
+    require_valid_first,
 )
 from slotlock.graphql.types.slots import Slot
 
 Item = TypeVar("Item")
 
-SLOTS, GROUPS = "campaignFigures.slots", "campaignFigures.groups"
+SLOT_STATISTICS_CURSOR, GROUP_STATISTICS_CURSOR = "campaignFigures.slots", "campaignFigures.groups"
 
 
 @strawberry.type(description="One published slot of a campaign in figures.")
-class SlotFigures:
+class SlotStatistics:
     places: int = field(description="Places in all.")
     taken: int = field(description="Places that are taken, holds included.")
     held: int = field(description="Of those taken, how many are holds.")
@@ -38,16 +38,16 @@ class SlotFigures:
     @field(description="The slot that is counted.")
     async def slot(self, info: Info) -> Slot | None:
         found = await info.context.slots.load(self.slot_id)
-        return Slot.of(found, info.context.reader) if found else None
+        return Slot.from_domain(found, info.context.viewer) if found else None
 
     @classmethod
-    def of(cls, each: domain.SlotFigures) -> Self:
+    def from_domain(cls, statistics: domain.SlotStatistics) -> Self:
         return cls(
-            places=each.places,
-            taken=each.taken,
-            held=each.held,
-            waiting=each.waiting,
-            slot_id=each.slot_id,
+            places=statistics.places,
+            taken=statistics.taken,
+            held=statistics.held,
+            waiting=statistics.waiting,
+            slot_id=statistics.slot_id,
         )
 
 
@@ -55,7 +55,7 @@ class SlotFigures:
     description="One group of people in figures. Whose booking or turn it is, is told by the "
     "groups they carried when it was made."
 )
-class GroupFigures:
+class GroupStatistics:
     group: str = field(description="The group, by its name.")
     people: int = field(description="How many people carry it now and may take part.")
     booked: int = field(description="How many of its people have a place.")
@@ -63,18 +63,18 @@ class GroupFigures:
     waiting: int = field(description="How many turns in waiting lists its people have.")
 
     @classmethod
-    def of(cls, each: domain.GroupFigures) -> Self:
+    def from_domain(cls, statistics: domain.GroupStatistics) -> Self:
         return cls(
-            group=each.group,
-            people=each.people,
-            booked=each.booked,
-            bookings=each.bookings,
-            waiting=each.waiting,
+            group=statistics.group,
+            people=statistics.people,
+            booked=statistics.booked,
+            bookings=statistics.bookings,
+            waiting=statistics.waiting,
         )
 
 
 @strawberry.type(description="What happened in a campaign in one interval of time.")
-class FiguresPoint:
+class StatisticsPoint:
     at: datetime = field(description="When the interval begins.")
     booked: int = field(description="Places that were taken in it, moves here included.")
     given_back: int = field(
@@ -84,7 +84,7 @@ class FiguresPoint:
     taken: int = field(description="Places that are taken at its end.")
 
     @classmethod
-    def of(cls, point: domain.Point) -> Self:
+    def from_domain(cls, point: domain.TimeSeriesPoint) -> Self:
         return cls(at=point.at, booked=point.booked, given_back=point.given_back, taken=point.taken)
 
 
@@ -92,7 +92,7 @@ class FiguresPoint:
     description="A campaign in figures, all of one instant. Published slots count; drafts and "
     "slots that were called off do not, nor do holds that ran out."
 )
-class CampaignFigures:
+class CampaignStatistics:
     at: datetime = field(description="When it was so.")
     slot_count: int = field(description="How many slots it has.")
     places: int = field(description="Places in all.")
@@ -101,54 +101,71 @@ class CampaignFigures:
     free: int = field(description="Places that are not taken; who waits may be next for some.")
     waiting: int = field(description="Turns in waiting lists; somebody may wait in several.")
     people: int = field(description="How many people have at least one place.")
-    over_time: list[FiguresPoint] | None = field(
+    time_series: list[StatisticsPoint] | None = field(
         description="How it came about, if `overTime` asks for it."
     )
-    each_slot: strawberry.Private[Sequence[domain.SlotFigures]]
-    each_group: strawberry.Private[Sequence[domain.GroupFigures]]
+    slot_statistics: strawberry.Private[Sequence[domain.SlotStatistics]]
+    group_statistics: strawberry.Private[Sequence[domain.GroupStatistics]]
 
     @field(description="Each slot by start.")
-    def slots(self, first: First = DEFAULT_FIRST, after: After = None) -> Connection[SlotFigures]:
-        position = position_of(SLOTS, after)
+    def slots(
+        self, first: First = DEFAULT_FIRST, after: After = None
+    ) -> Connection[SlotStatistics]:
+        position = decode_position(SLOT_STATISTICS_CURSOR, after)
         seen = position and (position.start, position.id)
-        page, more = _page(self.each_slot, _place, seen, checked_first(first))
+        page, more = _page_after(
+            self.slot_statistics, _slot_sort_key, seen, require_valid_first(first)
+        )
         items = [
-            (position_cursor(SLOTS, Position(*_place(each))), SlotFigures.of(each)) for each in page
+            (
+                encode_position(SLOT_STATISTICS_CURSOR, Position(*_slot_sort_key(each))),
+                SlotStatistics.from_domain(each),
+            )
+            for each in page
         ]
-        return Connection[SlotFigures].of(items, more=more, after=after)
+        return Connection[SlotStatistics].from_items(items, has_more=more, after=after)
 
     @field(description="Each group that may take part, has a place or waits, by name.")
-    def groups(self, first: First = DEFAULT_FIRST, after: After = None) -> Connection[GroupFigures]:
-        seen = name_of(GROUPS, after)
-        page, more = _page(self.each_group, lambda each: each.group, seen, checked_first(first))
-        items = [(sealed(GROUPS, each.group), GroupFigures.of(each)) for each in page]
-        return Connection[GroupFigures].of(items, more=more, after=after)
+    def groups(
+        self, first: First = DEFAULT_FIRST, after: After = None
+    ) -> Connection[GroupStatistics]:
+        seen = decode_name(GROUP_STATISTICS_CURSOR, after)
+        page, more = _page_after(
+            self.group_statistics, lambda each: each.group, seen, require_valid_first(first)
+        )
+        items = [
+            (encode_cursor(GROUP_STATISTICS_CURSOR, each.group), GroupStatistics.from_domain(each))
+            for each in page
+        ]
+        return Connection[GroupStatistics].from_items(items, has_more=more, after=after)
 
     @classmethod
-    def of(cls, found: domain.CampaignFigures) -> Self:
-        points = found.over_time
+    def from_domain(cls, statistics: domain.CampaignStatistics) -> Self:
+        points = statistics.time_series
         return cls(
-            at=found.at,
-            slot_count=len(found.slots),
-            places=found.places,
-            taken=found.taken,
-            held=found.held,
-            free=found.places - found.taken,
-            waiting=found.waiting,
-            people=found.people,
-            over_time=None if points is None else [FiguresPoint.of(point) for point in points],
-            each_slot=found.slots,
-            each_group=found.groups,
+            at=statistics.at,
+            slot_count=len(statistics.slots),
+            places=statistics.places,
+            taken=statistics.taken,
+            held=statistics.held,
+            free=statistics.places - statistics.taken,
+            waiting=statistics.waiting,
+            people=statistics.people,
+            time_series=None
+            if points is None
+            else [StatisticsPoint.from_domain(point) for point in points],
+            slot_statistics=statistics.slots,
+            group_statistics=statistics.groups,
         )
 
 
-def _place(each: domain.SlotFigures) -> tuple[datetime, str]:
-    return each.start, each.slot_id
+def _slot_sort_key(statistics: domain.SlotStatistics) -> tuple[datetime, str]:
+    return statistics.start, statistics.slot_id
 
 
-def _page(
-    items: Sequence[Item], key: Callable[[Item], Any], seen: Any, first: int
+def _page_after(
+    items: Sequence[Item], key: Callable[[Item], Any], last_key: Any, first: int
 ) -> tuple[Sequence[Item], bool]:
     """The next items after the one that was seen last, and whether more follow."""
-    begin = 0 if seen is None else bisect_right(items, seen, key=key)
+    begin = 0 if last_key is None else bisect_right(items, last_key, key=key)
     return items[begin : begin + first], len(items) > begin + first

@@ -10,11 +10,13 @@ from slotlock.domain import meetings
 from slotlock.domain import refusals as refused
 from slotlock.domain.bookings import Booking
 from slotlock.domain.people import Caller
-from slotlock.graphql.ids import booking_gid, slot_gid
+from slotlock.graphql.ids import booking_global_id, slot_global_id
 from slotlock.graphql.types.refusals import Refusal, RefusalCode, SlotStarted
 from slotlock.graphql.types.slots import Meeting, Slot
 
-WHOSE = "for themselves and for organisers; null also when another claim wants it."
+OTHER_BOOKING_VISIBILITY = (
+    "for themselves and for organisers; null also when another claim wants it."
+)
 
 
 @strawberry.type(
@@ -24,18 +26,18 @@ WHOSE = "for themselves and for organisers; null also when another claim wants i
 class LimitReached(Refusal):
     limit: int = field(description="How many there may be.")
     other_booking_id: strawberry.ID | None = field(
-        description=f"The booking they have of the choice, {WHOSE}"
+        description=f"The booking they have of the choice, {OTHER_BOOKING_VISIBILITY}"
     )
     slot: Slot = field(description="The slot that was asked for.")
 
     @classmethod
-    def of(cls, outcome: refused.LimitReached, caller: Caller) -> Self:
+    def from_domain(cls, outcome: refused.LimitReached, viewer: Caller) -> Self:
         return cls(
             code=RefusalCode.LIMIT_REACHED,
             message=f"There are as many bookings already as there may be: {outcome.limit}.",
             limit=outcome.limit,
-            other_booking_id=_shown(outcome.booking, caller),
-            slot=Slot.of(outcome.slot, caller),
+            other_booking_id=_visible_booking_id(outcome.booking, viewer),
+            slot=Slot.from_domain(outcome.slot, viewer),
         )
 
 
@@ -45,12 +47,12 @@ class NotYetOpen(Refusal):
     slot: Slot = field(description="The slot that was asked for.")
 
     @classmethod
-    def of(cls, outcome: refused.NotYetOpen, caller: Caller) -> Self:
+    def from_domain(cls, outcome: refused.NotYetOpen, viewer: Caller) -> Self:
         return cls(
             code=RefusalCode.NOT_YET_OPEN,
             message="This cannot be booked yet.",
             opens_at=outcome.opens_at,
-            slot=Slot.of(outcome.slot, caller),
+            slot=Slot.from_domain(outcome.slot, viewer),
         )
 
 
@@ -60,14 +62,14 @@ class Closed(Refusal):
     slot_id: strawberry.ID = field(description="The slot, which people may not see any more.")
 
     @classmethod
-    def of(cls, outcome: refused.Closed) -> Self:
+    def from_domain(cls, outcome: refused.Closed) -> Self:
         # As it was decided: a kept refusal is told with the slot as it is, perhaps open by now.
         ever = "can no longer be booked" if outcome.published else "cannot be booked now"
         return cls(
             code=RefusalCode.CLOSED,
             message=f"This {ever}.",
             closes_at=outcome.closes_at,
-            slot_id=slot_gid(outcome.slot.id),
+            slot_id=slot_global_id(outcome.slot.id),
         )
 
 
@@ -76,11 +78,11 @@ class NotEligible(Refusal):
     slot: Slot = field(description="The slot that was asked for.")
 
     @classmethod
-    def of(cls, outcome: refused.NotEligible, caller: Caller) -> Self:
+    def from_domain(cls, outcome: refused.NotEligible, viewer: Caller) -> Self:
         return cls(
             code=RefusalCode.NOT_ELIGIBLE,
             message="This is for people of other groups.",
-            slot=Slot.of(outcome.slot, caller),
+            slot=Slot.from_domain(outcome.slot, viewer),
         )
 
 
@@ -91,70 +93,74 @@ class GroupFull(Refusal):
     slot: Slot = field(description="The slot that was asked for.")
 
     @classmethod
-    def of(cls, outcome: refused.GroupFull, caller: Caller) -> Self:
+    def from_domain(cls, outcome: refused.GroupFull, viewer: Caller) -> Self:
         return cls(
             code=RefusalCode.GROUP_FULL,
             message=f"As many of {outcome.group} have a place as may.",
             group=outcome.group,
             limit=outcome.limit,
-            slot=Slot.of(outcome.slot, caller),
+            slot=Slot.from_domain(outcome.slot, viewer),
         )
 
 
 @strawberry.type(description="A meeting of the slot overlaps one of another booking.")
 class TimeConflict(Refusal):
-    other_booking_id: strawberry.ID | None = field(description=f"The other booking, {WHOSE}")
+    other_booking_id: strawberry.ID | None = field(
+        description=f"The other booking, {OTHER_BOOKING_VISIBILITY}"
+    )
     meeting: Meeting = field(description="The first meeting of the slot that overlaps.")
     other_meeting: Meeting = field(description="The meeting of the other booking.")
     slot: Slot = field(description="The slot that was asked for.")
 
     @classmethod
-    def of(cls, outcome: refused.TimeConflict, caller: Caller) -> Self:
+    def from_domain(cls, outcome: refused.TimeConflict, viewer: Caller) -> Self:
         return cls(
             code=RefusalCode.TIME_CONFLICT,
             message="This overlaps another booking.",
-            other_booking_id=_shown(outcome.booking, caller),
-            meeting=_meeting(outcome.meeting),
-            other_meeting=_meeting(outcome.other),
-            slot=Slot.of(outcome.slot, caller),
+            other_booking_id=_visible_booking_id(outcome.booking, viewer),
+            meeting=_to_meeting(outcome.meeting),
+            other_meeting=_to_meeting(outcome.other_meeting),
+            slot=Slot.from_domain(outcome.slot, viewer),
         )
 
 
-def _meeting(meeting: meetings.Meeting) -> Meeting:
+def _to_meeting(meeting: meetings.Meeting) -> Meeting:
     return Meeting(start_time=meeting.start, end_time=meeting.end)
 
 
-def _shown(other: Booking | None, caller: Caller) -> strawberry.ID | None:
-    if other is None or not (caller.organises or other.user_id == caller.user_id):
+def _visible_booking_id(other: Booking | None, viewer: Caller) -> strawberry.ID | None:
+    if other is None or not (viewer.is_organizer or other.user_id == viewer.user_id):
         return None
-    return booking_gid(other.slot_id, other.id)
+    return booking_global_id(other.slot_id, other.id)
 
 
-ChosenRefusal = LimitReached | TimeConflict
-LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | ChosenRefusal
+OtherBookingRefusal = LimitReached | TimeConflict
+LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | OtherBookingRefusal
 
 
-def chosen_refusal(outcome: refused.ChosenRefusal, caller: Caller) -> ChosenRefusal:
+def to_other_booking_refusal(
+    outcome: refused.OtherBookingRefusal, viewer: Caller
+) -> OtherBookingRefusal:
     """What a person's other places rule out, as they are told."""
     if isinstance(outcome, refused.LimitReached):
-        return LimitReached.of(outcome, caller)
-    return TimeConflict.of(outcome, caller)
+        return LimitReached.from_domain(outcome, viewer)
+    return TimeConflict.from_domain(outcome, viewer)
 
 
-def limit_refusal(outcome: refused.LimitRefusal, caller: Caller) -> LimitRefusal:
+def to_limit_refusal(outcome: refused.LimitRefusal, viewer: Caller) -> LimitRefusal:
     """What stands in somebody's way, as they are told."""
     match outcome:
         case refused.SlotStarted():
-            return SlotStarted.of(Slot.of(outcome.slot, caller))
+            return SlotStarted.from_domain(Slot.from_domain(outcome.slot, viewer))
         case refused.NotYetOpen():
-            return NotYetOpen.of(outcome, caller)
+            return NotYetOpen.from_domain(outcome, viewer)
         case refused.Closed():
-            return Closed.of(outcome)
+            return Closed.from_domain(outcome)
         case refused.NotEligible():
-            return NotEligible.of(outcome, caller)
+            return NotEligible.from_domain(outcome, viewer)
         case refused.GroupFull():
-            return GroupFull.of(outcome, caller)
+            return GroupFull.from_domain(outcome, viewer)
         case refused.LimitReached() | refused.TimeConflict():
-            return chosen_refusal(outcome, caller)
+            return to_other_booking_refusal(outcome, viewer)
         case _:
             assert_never(outcome)

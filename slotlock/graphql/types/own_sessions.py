@@ -8,7 +8,7 @@ from strawberry import field
 
 from slotlock.auth import own_sessions as auth
 from slotlock.domain.people import UserId
-from slotlock.graphql.ids import session_gid
+from slotlock.graphql.ids import session_global_id
 from slotlock.graphql.types.people import Node
 from slotlock.graphql.types.refusals import InvalidInput, Refusal, RefusalCode
 from slotlock.graphql.types.sessions import InvalidCredentials, TooManyAttempts
@@ -25,12 +25,12 @@ class OpenSession(Node):
     current: bool = field(description="Whether it is the one that asks.")
 
     @classmethod
-    def of(cls, session: auth.OwnSession, user_id: UserId) -> Self:
+    def from_domain(cls, session: auth.SessionInfo, user_id: UserId) -> Self:
         return cls(
-            id=session_gid(user_id, session.key),
+            id=session_global_id(user_id, session.key),
             created_at=session.created_at,
             last_used_at=session.last_used_at,
-            client=session.agent,
+            client=session.user_agent,
             current=session.current,
         )
 
@@ -43,7 +43,7 @@ class SessionEnded:
 @strawberry.type(description="The id is of no session of the caller's.")
 class SessionNotFound(Refusal):
     @classmethod
-    def of(cls) -> Self:
+    def create(cls) -> Self:
         return cls(code=RefusalCode.SESSION_NOT_FOUND, message="You have no such session.")
 
 

@@ -9,7 +9,7 @@ from strawberry import field
 from slotlock.domain.people import Caller, Role, UserId
 from slotlock.domain.people import User as Person
 from slotlock.graphql.context import Info
-from slotlock.graphql.ids import user_gid
+from slotlock.graphql.ids import user_global_id
 from slotlock.graphql.scalars import EmailAddress
 
 
@@ -43,32 +43,32 @@ class User(Node):
     ban_reason: str | None = field(description="Why, if somebody said so; shown to organisers.")
 
     @classmethod
-    def of(cls, user: Person, viewer: Caller | None) -> Self:
-        organises = viewer is not None and viewer.organises
+    def from_domain(cls, user: Person, viewer: Caller | None) -> Self:
+        organises = viewer is not None and viewer.is_organizer
         own = viewer is not None and viewer.user_id == user.id
-        return cls._shown(user, own=organises or own, behind=organises)
+        return cls._build(user, is_self=organises or own, is_organizer=organises)
 
     @classmethod
-    def in_full(cls, user: Person) -> Self:
+    def for_self(cls, user: Person) -> Self:
         """As the person sees themselves."""
-        return cls._shown(user, own=True, behind=user.role is not Role.MEMBER)
+        return cls._build(user, is_self=True, is_organizer=user.role is not Role.MEMBER)
 
     @classmethod
-    def _shown(cls, user: Person, *, own: bool, behind: bool) -> Self:
+    def _build(cls, user: Person, *, is_self: bool, is_organizer: bool) -> Self:
         return cls(
-            id=user_gid(user.id),
+            id=user_global_id(user.id),
             name=user.name,
-            email=EmailAddress(user.email) if own else None,
-            role=user.role if own else None,
-            groups=list(user.groups) if own else None,
-            has_password=user.has_password if own else None,
-            banned=user.banned if behind else None,
-            banned_at=user.banned_at if behind else None,
-            ban_reason=user.ban_reason if behind else None,
+            email=EmailAddress(user.email) if is_self else None,
+            role=user.role if is_self else None,
+            groups=list(user.groups) if is_self else None,
+            has_password=user.has_password if is_self else None,
+            banned=user.banned if is_organizer else None,
+            banned_at=user.banned_at if is_organizer else None,
+            ban_reason=user.ban_reason if is_organizer else None,
         )
 
 
 async def load_user(info: Info, user_id: UserId) -> User | None:
     """A person as the reader may see them."""
     user = await info.context.users.load(user_id)
-    return User.of(user, info.context.reader) if user else None
+    return User.from_domain(user, info.context.viewer) if user else None

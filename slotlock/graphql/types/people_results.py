@@ -8,77 +8,79 @@ from slotlock.domain import banning
 from slotlock.domain import people as domain
 from slotlock.domain import refusals as refused
 from slotlock.domain.people import Caller
-from slotlock.graphql.ids import user_gid
-from slotlock.graphql.types.booking_refusals import PersonNotFound
+from slotlock.graphql.ids import user_global_id
+from slotlock.graphql.types.booking_refusals import UserNotFound
 from slotlock.graphql.types.people import User
 from slotlock.graphql.types.refusals import InvalidInput, Refusal, RefusalCode
 
 
 @strawberry.type(description="Nobody bans or unbans themselves.")
-class NotOneself(Refusal):
+class CannotBanSelf(Refusal):
     @classmethod
-    def of(cls) -> Self:
-        return cls(code=RefusalCode.NOT_ONESELF, message="Nobody can ban or unban themselves.")
+    def from_domain(cls) -> Self:
+        return cls(code=RefusalCode.CANNOT_BAN_SELF, message="Nobody can ban or unban themselves.")
 
 
 @strawberry.type(description="Organisers and admins are banned and unbanned by admins only.")
-class AdminsOnly(Refusal):
+class AdminRequired(Refusal):
     @classmethod
-    def of(cls) -> Self:
+    def from_domain(cls) -> Self:
         return cls(
-            code=RefusalCode.ADMINS_ONLY,
+            code=RefusalCode.ADMIN_REQUIRED,
             message="Only an admin can ban or unban an organiser or an admin.",
         )
 
 
 SetGroupsResult = Annotated[
-    User | PersonNotFound | InvalidInput,
+    User | UserNotFound | InvalidInput,
     strawberry.union("SetGroupsResult", description="What came of giving somebody groups."),
 ]
-BanPersonResult = Annotated[
-    User | PersonNotFound | NotOneself | AdminsOnly | InvalidInput,
+BanUserResult = Annotated[
+    User | UserNotFound | CannotBanSelf | AdminRequired | InvalidInput,
     strawberry.union("BanPersonResult", description="What came of banning somebody."),
 ]
-UnbanPersonResult = Annotated[
-    User | PersonNotFound | NotOneself | AdminsOnly,
+UnbanUserResult = Annotated[
+    User | UserNotFound | CannotBanSelf | AdminRequired,
     strawberry.union("UnbanPersonResult", description="What came of unbanning somebody."),
 ]
 
-UnbanOutcome = domain.User | refused.PersonNotFound | banning.BanRefusal
+UnbanOutcome = domain.User | refused.UserNotFound | banning.BanRefusal
 
 
-def grouped(
-    outcome: domain.User | refused.PersonNotFound | refused.InvalidInput, caller: Caller
+def to_set_groups_result(
+    outcome: domain.User | refused.UserNotFound | refused.InvalidInput, viewer: Caller
 ) -> SetGroupsResult:
     """What giving somebody groups answers."""
     match outcome:
         case domain.User():
-            return User.of(outcome, caller)
-        case refused.PersonNotFound():
-            return PersonNotFound.of(user_gid(outcome.user_id))
+            return User.from_domain(outcome, viewer)
+        case refused.UserNotFound():
+            return UserNotFound.for_id(user_global_id(outcome.user_id))
         case refused.InvalidInput():
-            return InvalidInput.of(outcome)
+            return InvalidInput.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
-def banned(outcome: UnbanOutcome | refused.InvalidInput, caller: Caller) -> BanPersonResult:
+def to_ban_user_result(
+    outcome: UnbanOutcome | refused.InvalidInput, viewer: Caller
+) -> BanUserResult:
     """What banning answers."""
     if isinstance(outcome, refused.InvalidInput):
-        return InvalidInput.of(outcome)
-    return unbanned(outcome, caller)
+        return InvalidInput.from_domain(outcome)
+    return to_unban_user_result(outcome, viewer)
 
 
-def unbanned(outcome: UnbanOutcome, caller: Caller) -> UnbanPersonResult:
+def to_unban_user_result(outcome: UnbanOutcome, viewer: Caller) -> UnbanUserResult:
     """What unbanning answers."""
     match outcome:
         case domain.User():
-            return User.of(outcome, caller)
-        case refused.PersonNotFound():
-            return PersonNotFound.of(user_gid(outcome.user_id))
-        case banning.NotOneself():
-            return NotOneself.of()
-        case banning.AdminsOnly():
-            return AdminsOnly.of()
+            return User.from_domain(outcome, viewer)
+        case refused.UserNotFound():
+            return UserNotFound.for_id(user_global_id(outcome.user_id))
+        case banning.CannotBanSelf():
+            return CannotBanSelf.from_domain()
+        case banning.AdminRequired():
+            return AdminRequired.from_domain()
         case _:
             assert_never(outcome)

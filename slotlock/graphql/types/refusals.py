@@ -8,7 +8,7 @@ import strawberry
 from strawberry import enum_value, field
 
 from slotlock.domain import refusals as refused
-from slotlock.graphql.ids import slot_gid
+from slotlock.graphql.ids import slot_global_id
 from slotlock.graphql.types.slots import Booking, Slot
 
 
@@ -54,21 +54,21 @@ class RefusalCode(Enum):
     GROUP_FULL = enum_value("GROUP_FULL", description="As many of a group have places as may.")
     TIME_CONFLICT = enum_value("TIME_CONFLICT", description="It overlaps another booking.")
     NOT_TEAMMATE = enum_value("NOT_TEAMMATE", description="They are in no team of the caller's.")
-    PERSON_NOT_FOUND = enum_value("PERSON_NOT_FOUND", description="No such person.")
-    PERSON_BANNED = enum_value("PERSON_BANNED", description="They were banned.")
+    USER_NOT_FOUND = enum_value("PERSON_NOT_FOUND", description="No such person.")
+    USER_BANNED = enum_value("PERSON_BANNED", description="They were banned.")
     CLAIMS_REFUSED = enum_value("CLAIMS_REFUSED", description="One refused claim refuses all.")
     HOLD_EXPIRED = enum_value("HOLD_EXPIRED", description="The hold ran out.")
     HOLD_LIMIT_REACHED = enum_value("HOLD_LIMIT_REACHED", description="It can last no longer.")
     NOT_HELD = enum_value("NOT_HELD", description="It is no hold.")
     CUTOFF_PASSED = enum_value("CUTOFF_PASSED", description="Too late to give a place back.")
     ALREADY_WAITING = enum_value("ALREADY_WAITING", description="They wait already.")
-    PLACES_LEFT = enum_value("PLACES_LEFT", description="Nobody needs to wait.")
+    SLOT_NOT_FULL = enum_value("PLACES_LEFT", description="Nobody needs to wait.")
     WAITLIST_FULL = enum_value("WAITLIST_FULL", description="As many wait as may.")
     NOT_WAITING = enum_value("NOT_WAITING", description="They do not wait.")
     BANNED = enum_value("BANNED", description="They were banned.")
     INVALID_INVITATION = enum_value("INVALID_INVITATION", description="The token is no good.")
-    NOT_ONESELF = enum_value("NOT_ONESELF", description="Somebody else has to do this.")
-    ADMINS_ONLY = enum_value("ADMINS_ONLY", description="An admin has to do this.")
+    CANNOT_BAN_SELF = enum_value("NOT_ONESELF", description="Somebody else has to do this.")
+    ADMIN_REQUIRED = enum_value("ADMINS_ONLY", description="An admin has to do this.")
 
 
 @strawberry.interface(description="An expected answer that is not what was asked for.")
@@ -83,11 +83,11 @@ class Locked(Refusal):
     retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
 
     @classmethod
-    def of(cls, outcome: refused.Locked) -> Self:
+    def from_domain(cls, outcome: refused.Locked) -> Self:
         return cls(
             code=RefusalCode.LOCKED,
             message="Somebody else is booking this slot right now. Please try again.",
-            slot_id=slot_gid(outcome.slot_id),
+            slot_id=slot_global_id(outcome.slot_id),
             retry_after_ms=outcome.retry_after_ms,
         )
 
@@ -99,11 +99,11 @@ class SlotNotFound(Refusal):
     slot_id: strawberry.ID = field(description="The id that was asked for.")
 
     @classmethod
-    def of(cls, slot_id: str) -> Self:
+    def for_id(cls, global_id: str) -> Self:
         return cls(
             code=RefusalCode.SLOT_NOT_FOUND,
             message="There is no such slot.",
-            slot_id=strawberry.ID(slot_id),
+            slot_id=strawberry.ID(global_id),
         )
 
 
@@ -112,7 +112,7 @@ class SlotFull(Refusal):
     slot: Slot = field(description="The slot as it is now.")
 
     @classmethod
-    def of(cls, slot: Slot) -> Self:
+    def from_domain(cls, slot: Slot) -> Self:
         return cls(code=RefusalCode.SLOT_FULL, message="Every place is taken.", slot=slot)
 
 
@@ -122,7 +122,7 @@ class AlreadyBooked(Refusal):
     slot: Slot = field(description="The slot as it is now.")
 
     @classmethod
-    def of(cls, booking: Booking, slot: Slot) -> Self:
+    def from_domain(cls, booking: Booking, slot: Slot) -> Self:
         return cls(
             code=RefusalCode.ALREADY_BOOKED,
             message="They have a place in this slot already.",
@@ -136,7 +136,7 @@ class SlotStarted(Refusal):
     start_time: datetime = field(description="When it began.")
 
     @classmethod
-    def of(cls, slot: Slot) -> Self:
+    def from_domain(cls, slot: Slot) -> Self:
         return cls(
             code=RefusalCode.SLOT_STARTED,
             message="This slot has begun.",
@@ -149,7 +149,7 @@ class SlotCancelled(Refusal):
     slot: Slot = field(description="The slot as it is now.")
 
     @classmethod
-    def of(cls, slot: Slot) -> Self:
+    def from_domain(cls, slot: Slot) -> Self:
         return cls(code=RefusalCode.SLOT_CANCELLED, message="This slot was called off.", slot=slot)
 
 
@@ -158,11 +158,11 @@ class BookingNotFound(Refusal):
     booking_id: strawberry.ID = field(description="The id that was asked for.")
 
     @classmethod
-    def of(cls, booking_id: str) -> Self:
+    def for_id(cls, global_id: str) -> Self:
         return cls(
             code=RefusalCode.BOOKING_NOT_FOUND,
             message="There is no such booking.",
-            booking_id=strawberry.ID(booking_id),
+            booking_id=strawberry.ID(global_id),
         )
 
 
@@ -172,7 +172,7 @@ class CapacityBelowTaken(Refusal):
     slot: Slot = field(description="The slot as it is now.")
 
     @classmethod
-    def of(cls, slot: Slot) -> Self:
+    def from_domain(cls, slot: Slot) -> Self:
         taken = slot.capacity - slot.remaining
         return cls(
             code=RefusalCode.CAPACITY_BELOW_TAKEN,
@@ -193,7 +193,7 @@ class InvalidInput(Refusal):
     fields: list[FieldProblem] = field(description="Every field that is wrong.")
 
     @classmethod
-    def of(cls, outcome: refused.InvalidInput) -> Self:
+    def from_domain(cls, outcome: refused.InvalidInput) -> Self:
         problems = [FieldProblem(field=p.field, message=p.message) for p in outcome.problems]
         return cls(
             code=RefusalCode.INVALID_INPUT,

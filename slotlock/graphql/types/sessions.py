@@ -24,12 +24,12 @@ class Session:
     user: User = field(description="Who is signed in.")
 
     @classmethod
-    def of(cls, session: auth.Session) -> Self:
+    def from_domain(cls, session: auth.SignedInSession) -> Self:
         return cls(
             access_token=session.access_token,
             refresh_token=session.refresh_token,
             expires_at=session.expires_at,
-            user=User.in_full(session.user),
+            user=User.for_self(session.user),
         )
 
 
@@ -38,7 +38,7 @@ class EmailTaken(Refusal):
     email: EmailAddress = field(description="The address.")
 
     @classmethod
-    def of(cls, outcome: Taken) -> Self:
+    def from_domain(cls, outcome: Taken) -> Self:
         return cls(
             code=RefusalCode.EMAIL_TAKEN,
             message="This e-mail address has an account already.",
@@ -49,14 +49,14 @@ class EmailTaken(Refusal):
 @strawberry.type(description="No account has this address and this password.")
 class InvalidCredentials(Refusal):
     @classmethod
-    def of(cls, message: str = "The e-mail address or the password is wrong.") -> Self:
+    def from_domain(cls, message: str = "The e-mail address or the password is wrong.") -> Self:
         return cls(code=RefusalCode.INVALID_CREDENTIALS, message=message)
 
 
 @strawberry.type(description="The person is who they say, and was banned.")
 class Banned(Refusal):
     @classmethod
-    def of(cls) -> Self:
+    def from_domain(cls) -> Self:
         return cls(
             code=RefusalCode.BANNED,
             message="This account was banned. Please ask an organiser.",
@@ -69,7 +69,7 @@ class Banned(Refusal):
 )
 class InvalidInvitation(Refusal):
     @classmethod
-    def of(cls) -> Self:
+    def from_domain(cls) -> Self:
         return cls(
             code=RefusalCode.INVALID_INVITATION,
             message="This invitation is not good any more. If you have not set a password, please "
@@ -85,7 +85,7 @@ class TooManyAttempts(Refusal):
     retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
 
     @classmethod
-    def of(cls, outcome: TooMany) -> Self:
+    def from_domain(cls, outcome: TooMany) -> Self:
         return cls(
             code=RefusalCode.TOO_MANY_ATTEMPTS,
             message="There were too many attempts to sign in. Please try again later.",
@@ -96,7 +96,7 @@ class TooManyAttempts(Refusal):
 @strawberry.type(description="The refresh token is no good; the person has to sign in again.")
 class InvalidSession(Refusal):
     @classmethod
-    def of(cls) -> Self:
+    def from_domain(cls) -> Self:
         return cls(code=RefusalCode.INVALID_SESSION, message="Please sign in again.")
 
 

@@ -12,11 +12,13 @@ from slotlock.domain.meetings import Meeting
 from slotlock.domain.series import SeriesScope
 from slotlock.domain.slots import SlotKind
 from slotlock.domain.terms import GroupLimit
-from slotlock.domain.timetables import Timetable, Weekday, Weekly
-from slotlock.graphql.errors import Code, RefusedError
+from slotlock.domain.timetables import Timetable, Weekday, WeeklyMeeting
+from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.scalars import TimeZone
 
-LIMITS = "How many people of which groups may have a place, besides what its campaign says."
+GROUP_LIMITS_DESCRIPTION = (
+    "How many people of which groups may have a place, besides what its campaign says."
+)
 
 
 @strawberry.input(description="At most so many people of one group in one slot.")
@@ -28,12 +30,12 @@ class GroupLimitInput:
     limit: int = field(description="How many of it may have a place, at least 1.")
 
 
-def limits_from(limits: Sequence[GroupLimitInput]) -> tuple[GroupLimit, ...]:
+def to_domain_group_limits(limits: Sequence[GroupLimitInput]) -> tuple[GroupLimit, ...]:
     """The limits as the domain knows them."""
     return tuple(GroupLimit(limit.group, limit.limit) for limit in limits)
 
 
-NULLABLE = ("location", "offer_minutes", "resource", "timetable")
+NULLABLE_FIELDS = ("location", "offer_minutes", "resource", "timetable")
 
 
 @strawberry.input(description="A meeting of every week, by the clock on the wall.")
@@ -42,8 +44,8 @@ class WeeklyInput:
     start_time: time = field(description="When it begins.")
     end_time: time = field(description="When it ends; before its start, on the next day.")
 
-    def as_domain(self) -> Weekly:
-        return Weekly(self.weekday, self.start_time, self.end_time)
+    def to_domain(self) -> WeeklyMeeting:
+        return WeeklyMeeting(self.weekday, self.start_time, self.end_time)
 
 
 @strawberry.input(description="One meeting.")
@@ -65,10 +67,10 @@ class TimetableInput:
     )
     extra: list[MeetingInput] = field(default_factory=list, description="Single meetings besides.")
 
-    def as_domain(self) -> Timetable:
+    def to_domain(self) -> Timetable:
         """The same as the domain knows it."""
         extra = tuple(Meeting(m.start_time, m.end_time) for m in self.extra)
-        weekly = tuple(each.as_domain() for each in self.weekly)
+        weekly = tuple(each.to_domain() for each in self.weekly)
         return Timetable(self.first, self.last, weekly, tuple(self.holidays), extra)
 
 
@@ -102,12 +104,14 @@ class CreateSlotInput:
         description="How long a freed place is offered to the next in line, 1 to 10080 minutes; "
         "null books it for them outright.",
     )
-    choice: str | None = field(
+    choice_group: str | None = field(
         default=None,
         description="A name that alternatives share, at most 100 characters: a person has a place "
         "in at most one slot of a choice. It stays as it is.",
     )
-    group_limits: list[GroupLimitInput] = field(default_factory=list, description=LIMITS)
+    group_limits: list[GroupLimitInput] = field(
+        default_factory=list, description=GROUP_LIMITS_DESCRIPTION
+    )
     resource: str | None = field(
         default=None,
         description="What it needs for itself, such as a room, at most 100 characters: no two "
@@ -118,7 +122,7 @@ class CreateSlotInput:
     )
     draft: bool = field(default=False, description="Whether it waits for `publishSlot`.")
 
-    def as_draft(self) -> SlotDraft:
+    def to_draft(self) -> SlotDraft:
         """What is to be created, as the domain knows it."""
         return SlotDraft(
             title=self.title,
@@ -130,13 +134,13 @@ class CreateSlotInput:
             kind=self.kind,
             published=not self.draft,
             hold_minutes=self.hold_minutes,
-            cutoff_minutes=self.cancel_cutoff_minutes,
+            cancel_cutoff_minutes=self.cancel_cutoff_minutes,
             waitlist_capacity=self.waitlist_capacity,
-            offer_minutes=self.waitlist_offer_minutes,
-            choice=self.choice,
-            group_limits=limits_from(self.group_limits),
+            waitlist_offer_minutes=self.waitlist_offer_minutes,
+            choice_group=self.choice_group,
+            group_limits=to_domain_group_limits(self.group_limits),
             resource=self.resource,
-            timetable=self.timetable.as_domain() if self.timetable else None,
+            timetable=self.timetable.to_domain() if self.timetable else None,
         )
 
 
@@ -168,7 +172,9 @@ class UpdateSlotInput:
         default=UNSET,
         description="How long a freed place is offered; null books it for the next outright.",
     )
-    group_limits: list[GroupLimitInput] | None = field(default=UNSET, description=LIMITS)
+    group_limits: list[GroupLimitInput] | None = field(
+        default=UNSET, description=GROUP_LIMITS_DESCRIPTION
+    )
     resource: str | None = field(
         default=UNSET, description="What it needs for itself; null for nothing."
     )
@@ -182,7 +188,7 @@ class UpdateSlotInput:
         "others move by as much on the clock as this one does.",
     )
 
-    def changes(self) -> dict[str, Any]:
+    def to_changes(self) -> dict[str, Any]:
         """The given fields by their names in the domain. Errors: BAD_USER_INPUT."""
         named: dict[str, Any] = {
             "title": self.title,
@@ -199,13 +205,13 @@ class UpdateSlotInput:
             "resource": self.resource,
         }
         if self.timetable is not UNSET:
-            named["timetable"] = self.timetable and self.timetable.as_domain()
+            named["timetable"] = self.timetable and self.timetable.to_domain()
         if self.group_limits is not UNSET:
-            named["group_limits"] = self.group_limits and limits_from(self.group_limits)
+            named["group_limits"] = self.group_limits and to_domain_group_limits(self.group_limits)
         given = {name: value for name, value in named.items() if value is not UNSET}
-        if any(value is None and name not in NULLABLE for name, value in given.items()):
-            raise RefusedError(
-                Code.BAD_USER_INPUT,
+        if any(value is None and name not in NULLABLE_FIELDS for name, value in given.items()):
+            raise GraphQLRequestError(
+                ErrorCode.BAD_USER_INPUT,
                 "Of a slot's fields only `location`, `resource`, `timetable` and "
                 "`waitlistOfferMinutes` can be null.",
             )

@@ -10,11 +10,16 @@ from slotlock.desk import campaigns
 from slotlock.domain import bookings, meetings
 from slotlock.domain import slots as domain
 from slotlock.domain.people import Caller, UserId
-from slotlock.domain.record import BookingStatus, Entry, Limit, changes
+from slotlock.domain.record import BookingLimit, BookingStatus, HistoryEntry, history_changes
 from slotlock.domain.slots import SlotKind, SlotStatus
 from slotlock.domain.terms import CampaignId
 from slotlock.graphql.context import Info
-from slotlock.graphql.ids import booking_gid, series_gid, slot_gid, waiting_gid
+from slotlock.graphql.ids import (
+    booking_global_id,
+    series_global_id,
+    slot_global_id,
+    waitlist_entry_global_id,
+)
 from slotlock.graphql.scalars import TimeZone
 from slotlock.graphql.types.changes import BookingChange
 from slotlock.graphql.types.people import Node, User, load_user
@@ -27,8 +32,8 @@ async def load_campaign(info: Info, campaign_id: CampaignId) -> "Campaign | None
     """A campaign as the reader may see it."""
     from slotlock.graphql.types.campaigns import Campaign  # which shows slots
 
-    found = await campaigns.find(info.context.desk, campaign_id, info.context.reader)
-    return Campaign.of(found) if found else None
+    found = await campaigns.find(info.context.services, campaign_id, info.context.viewer)
+    return Campaign.from_domain(found) if found else None
 
 
 @strawberry.type(description="One person's place in one slot.")
@@ -48,9 +53,11 @@ class Booking(Node):
         "to who made it and to organisers."
     )
     moved_to: strawberry.ID | None = field(description="The booking that this one moved to.")
-    overrode: list[Limit] = field(description="Limits that were overridden by what happened last.")
+    overridden_limits: list[BookingLimit] = field(
+        description="Limits that were overridden by what happened last."
+    )
     user_id: strawberry.Private[UserId]
-    log: strawberry.Private[tuple[Entry, ...]]
+    history_entries: strawberry.Private[tuple[HistoryEntry, ...]]
 
     @field(description="Whose place it is.")
     async def user(self, info: Info) -> User | None:
@@ -61,7 +68,7 @@ class Booking(Node):
         "waiting list."
     )
     async def made_by(self, info: Info) -> User | None:
-        by = self.log[0].by if self.log else None
+        by = self.history_entries[0].by if self.history_entries else None
         return await load_user(info, by) if by else None
 
     @field(
@@ -69,41 +76,43 @@ class Booking(Node):
         "made it and to organisers, else empty."
     )
     def history(self) -> list[BookingChange]:
-        return [BookingChange.of(change) for change in changes(self.log)]
+        return [
+            BookingChange.from_domain(change) for change in history_changes(self.history_entries)
+        ]
 
     @classmethod
-    def of(cls, booking: bookings.Booking, slot: "Slot", viewer: Caller | None) -> Self:
-        if slot.calling_off is not None and booking.status.takes_a_place:
-            booking = booking.then(slot.calling_off)
-        last = booking.log[-1]
-        theirs = _may_read(booking, viewer)
+    def from_domain(cls, booking: bookings.Booking, slot: "Slot", viewer: Caller | None) -> Self:
+        if slot.cancellation_entry is not None and booking.status.is_live:
+            booking = booking.with_entry(slot.cancellation_entry)
+        last = booking.history[-1]
+        theirs = _may_see_history(booking, viewer)
         return cls(
-            id=booking_gid(booking.slot_id, booking.id),
+            id=booking_global_id(booking.slot_id, booking.id),
             slot=slot,
-            status=last.after,
+            status=last.status,
             held_until=last.held_until,
             created_at=booking.created_at,
-            cancelled_at=booking.ended_at if last.after is BookingStatus.CANCELLED else None,
+            cancelled_at=booking.ended_at if last.status is BookingStatus.CANCELLED else None,
             ended_at=booking.ended_at,
             on_behalf=theirs and booking.made_by not in (None, booking.user_id),
             waited_since=booking.waited_since if theirs else None,
-            moved_from=_ref_gid(booking.moved_from) if theirs else None,
-            moved_to=_ref_gid(booking.moved_to) if theirs else None,
-            overrode=list(last.overrode) if theirs else [],
+            moved_from=_ref_global_id(booking.moved_from) if theirs else None,
+            moved_to=_ref_global_id(booking.moved_to) if theirs else None,
+            overridden_limits=list(last.overridden_limits) if theirs else [],
             user_id=booking.user_id,
-            log=booking.log if theirs else (),
+            history_entries=booking.history if theirs else (),
         )
 
 
-def _may_read(booking: bookings.Booking, viewer: Caller | None) -> bool:
+def _may_see_history(booking: bookings.Booking, viewer: Caller | None) -> bool:
     """Whether its past is shown: to its owner, to who made it and to organisers."""
     if viewer is None:
         return False
-    return viewer.organises or viewer.user_id in (booking.user_id, booking.made_by)
+    return viewer.is_organizer or viewer.user_id in (booking.user_id, booking.made_by)
 
 
-def _ref_gid(ref: bookings.BookingRef | None) -> strawberry.ID | None:
-    return booking_gid(ref.slot_id, ref.booking_id) if ref else None
+def _ref_global_id(ref: bookings.BookingRef | None) -> strawberry.ID | None:
+    return booking_global_id(ref.slot_id, ref.booking_id) if ref else None
 
 
 @strawberry.type(description="A person's turn in the waiting list of a slot.")
@@ -111,16 +120,16 @@ class WaitlistEntry:
     id: strawberry.ID = field(description="Opaque; the booking it becomes has another.")
     slot: "Slot" = field(description="The slot they wait for.")
     since: datetime = field(description="Since when they wait.")
-    waiting: strawberry.Private[bookings.Waiting]
+    entry: strawberry.Private[bookings.WaitlistEntry]
 
     @field(description="Their place in line, from 1; null when they wait no longer.")
     async def position(self, info: Info) -> int | None:
-        line = await info.context.lines.load(self.waiting.slot_id)
-        return line.index(self.waiting.id) + 1 if self.waiting.id in line else None
+        line = await info.context.waitlists.load(self.entry.slot_id)
+        return line.index(self.entry.id) + 1 if self.entry.id in line else None
 
     @classmethod
-    def of(cls, waiting: bookings.Waiting, slot: "Slot") -> Self:
-        return cls(id=waiting_gid(waiting), slot=slot, since=waiting.since, waiting=waiting)
+    def from_domain(cls, entry: bookings.WaitlistEntry, slot: "Slot") -> Self:
+        return cls(id=waitlist_entry_global_id(entry), slot=slot, since=entry.since, entry=entry)
 
 
 @strawberry.type(description="One time at which people meet.")
@@ -129,7 +138,7 @@ class Meeting:
     end_time: datetime = field(description="When it ends.")
 
     @classmethod
-    def of(cls, meeting: meetings.Meeting) -> Self:
+    def from_domain(cls, meeting: meetings.Meeting) -> Self:
         return cls(start_time=meeting.start, end_time=meeting.end)
 
 
@@ -162,7 +171,7 @@ class Slot(Node):
     cancel_cutoff_minutes: int = field(
         description="How long before the start members can no longer give a place back."
     )
-    choice: str | None = field(
+    choice_group: str | None = field(
         description="A name that alternatives share, such as the beds of a dormitory: a person "
         "has a place in at most one slot of a choice."
     )
@@ -182,7 +191,7 @@ class Slot(Node):
     waitlist_length: int = field(description="How many wait.")
     my_waitlist_entry: WaitlistEntry | None = field(description="The caller's turn, if they wait.")
     booker_id: strawberry.Private[UserId | None]
-    calling_off: strawberry.Private[Entry | None]
+    cancellation_entry: strawberry.Private[HistoryEntry | None]
     campaign_id: strawberry.Private[CampaignId | None]
 
     @field(description="The campaign it belongs to, if any.")
@@ -196,9 +205,9 @@ class Slot(Node):
         return await load_user(info, self.booker_id) if self.booker_id else None
 
     @classmethod
-    def of(cls, slot: domain.Slot, viewer: Caller | None) -> Self:
+    def from_domain(cls, slot: domain.Slot, viewer: Caller | None) -> Self:
         mirrored = cls(
-            id=slot_gid(slot.id),
+            id=slot_global_id(slot.id),
             title=slot.title,
             start_time=slot.start,
             end_time=slot.end,
@@ -212,29 +221,29 @@ class Slot(Node):
             version=slot.version,
             my_booking=None,
             hold_minutes=slot.hold_minutes,
-            cancel_cutoff_minutes=slot.cutoff_minutes,
-            choice=slot.choice,
-            meetings=[Meeting.of(meeting) for meeting in slot.times],
+            cancel_cutoff_minutes=slot.cancel_cutoff_minutes,
+            choice_group=slot.choice_group,
+            meetings=[Meeting.from_domain(meeting) for meeting in slot.all_meetings],
             group_limits=[GroupLimit(group=g.group, limit=g.limit) for g in slot.group_limits],
             resource=slot.resource,
-            series_id=series_gid(slot.series_id) if slot.series_id else None,
+            series_id=series_global_id(slot.series_id) if slot.series_id else None,
             waitlist_capacity=slot.waitlist_capacity,
-            waitlist_offer_minutes=slot.offer_minutes,
-            waitlist_length=slot.waiting_count,
+            waitlist_offer_minutes=slot.waitlist_offer_minutes,
+            waitlist_length=slot.waitlist_length,
             my_waitlist_entry=None,
-            booker_id=_booker(slot, viewer),
+            booker_id=_visible_booker_id(slot, viewer),
             campaign_id=slot.terms.campaign_id if slot.terms else None,
-            calling_off=domain.calling_off(slot) if slot.called_off else None,
+            cancellation_entry=domain.cancellation_entry(slot) if slot.cancellation else None,
         )
         if viewer is not None and (mine := slot.booking_of(viewer.user_id)):
-            mirrored.my_booking = Booking.of(mine, mirrored, viewer)
-        if viewer is not None and (waiting := slot.waiting_of(viewer.user_id)):
-            mirrored.my_waitlist_entry = WaitlistEntry.of(waiting, mirrored)
+            mirrored.my_booking = Booking.from_domain(mine, mirrored, viewer)
+        if viewer is not None and (waiting := slot.waitlist_entry_of(viewer.user_id)):
+            mirrored.my_waitlist_entry = WaitlistEntry.from_domain(waiting, mirrored)
         return mirrored
 
 
-def _booker(slot: domain.Slot, viewer: Caller | None) -> UserId | None:
+def _visible_booker_id(slot: domain.Slot, viewer: Caller | None) -> UserId | None:
     if viewer is None or slot.capacity != 1 or not slot.bookings:
         return None
     booker = slot.bookings[0].user_id
-    return booker if viewer.organises or viewer.user_id == booker else None
+    return booker if viewer.is_organizer or viewer.user_id == booker else None

@@ -6,7 +6,7 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain import team_outcomes as outcomes
-from slotlock.domain.teams import MAX_INVITATIONS, MAX_PEOPLE, MAX_TEAMS
+from slotlock.domain.teams import MAX_INVITATIONS_PER_ADDRESS, MAX_TEAM_SIZE, MAX_TEAMS_PER_USER
 from slotlock.graphql.types.refusals import Refusal, RefusalCode
 
 
@@ -15,49 +15,51 @@ class TeamNotFound(Refusal):
     team_id: strawberry.ID = field(description="The id that was asked for.")
 
     @classmethod
-    def of(cls, team_id: str) -> Self:
+    def for_id(cls, global_id: str) -> Self:
         return cls(
             code=RefusalCode.TEAM_NOT_FOUND,
             message="There is no such team.",
-            team_id=strawberry.ID(team_id),
+            team_id=strawberry.ID(global_id),
         )
 
 
 @strawberry.type(description="The team has as many members and open invitations as there may be.")
 class TeamFull(Refusal):
     @classmethod
-    def of(cls) -> Self:
-        message = f"A team has at most {MAX_PEOPLE} members and open invitations."
+    def from_domain(cls) -> Self:
+        message = f"A team has at most {MAX_TEAM_SIZE} members and open invitations."
         return cls(code=RefusalCode.TEAM_FULL, message=message)
 
 
 @strawberry.type(description="Who is invited is in the team already.")
 class AlreadyMember(Refusal):
     @classmethod
-    def of(cls) -> Self:
+    def from_domain(cls) -> Self:
         return cls(code=RefusalCode.ALREADY_MEMBER, message="They are in this team already.")
 
 
 @strawberry.type(description="There is no such open invitation.")
 class NotInvited(Refusal):
     @classmethod
-    def of(cls) -> Self:
+    def from_domain(cls) -> Self:
         return cls(code=RefusalCode.NOT_INVITED, message="There is no such invitation any more.")
 
 
 @strawberry.type(description="The caller is in as many teams as a person may be.")
 class TooManyTeams(Refusal):
     @classmethod
-    def of(cls) -> Self:
-        message = f"You are in {MAX_TEAMS} teams. Please leave one first."
+    def from_domain(cls) -> Self:
+        message = f"You are in {MAX_TEAMS_PER_USER} teams. Please leave one first."
         return cls(code=RefusalCode.TOO_MANY_TEAMS, message=message)
 
 
 @strawberry.type(description="The address has as many open invitations as an address may have.")
 class TooManyInvitations(Refusal):
     @classmethod
-    def of(cls) -> Self:
-        message = f"This address has {MAX_INVITATIONS} invitations that are not answered."
+    def from_domain(cls) -> Self:
+        message = (
+            f"This address has {MAX_INVITATIONS_PER_ADDRESS} invitations that are not answered."
+        )
         return cls(code=RefusalCode.TOO_MANY_INVITATIONS, message=message)
 
 
@@ -66,7 +68,7 @@ class TeamBusy(Refusal):
     retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
 
     @classmethod
-    def of(cls, outcome: outcomes.TeamBusy) -> Self:
+    def from_domain(cls, outcome: outcomes.TeamBusy) -> Self:
         return cls(
             code=RefusalCode.TEAM_BUSY,
             message="Others are changing this team right now. Please try again.",

@@ -57,93 +57,93 @@ LeaveTeamResult = Annotated[
 ]
 
 
-def created(outcome: outcomes.CreateTeamOutcome) -> CreateTeamResult:
+def to_create_team_result(outcome: outcomes.CreateTeamOutcome) -> CreateTeamResult:
     """What creating a team answers."""
     match outcome:
-        case outcomes.TeamKept():
-            return Team.of(outcome.team)
+        case outcomes.TeamSaved():
+            return Team.from_domain(outcome.team)
         case refused.InvalidInput():
-            return InvalidInput.of(outcome)
+            return InvalidInput.from_domain(outcome)
         case outcomes.TooManyTeams():
-            return TooManyTeams.of()
+            return TooManyTeams.from_domain()
         case outcomes.TeamBusy():
-            return TeamBusy.of(outcome)
+            return TeamBusy.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
-def invited(outcome: outcomes.InviteOutcome) -> InviteToTeamResult:
+def to_invite_result(outcome: outcomes.InviteToTeamOutcome) -> InviteToTeamResult:
     """What inviting answers."""
     match outcome:
-        case outcomes.TeamKept():
-            return Team.of(outcome.team)
+        case outcomes.TeamSaved():
+            return Team.from_domain(outcome.team)
         case outcomes.TeamNotFound():
-            return TeamNotFound.of(ids.team_gid(outcome.team_id))
+            return TeamNotFound.for_id(ids.team_global_id(outcome.team_id))
         case refused.InvalidInput():
-            return InvalidInput.of(outcome)
+            return InvalidInput.from_domain(outcome)
         case outcomes.AlreadyMember():
-            return AlreadyMember.of()
+            return AlreadyMember.from_domain()
         case outcomes.TeamFull():
-            return TeamFull.of()
+            return TeamFull.from_domain()
         case outcomes.TooManyInvitations():
-            return TooManyInvitations.of()
+            return TooManyInvitations.from_domain()
         case outcomes.TeamBusy():
-            return TeamBusy.of(outcome)
+            return TeamBusy.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
-def accepted(outcome: outcomes.AcceptOutcome) -> AcceptTeamInvitationResult:
+def to_accept_result(outcome: outcomes.AcceptInvitationOutcome) -> AcceptTeamInvitationResult:
     """What accepting answers."""
     match outcome:
-        case outcomes.TeamKept():
-            return Team.of(outcome.team)
+        case outcomes.TeamSaved():
+            return Team.from_domain(outcome.team)
         case outcomes.NotInvited():
-            return NotInvited.of()
+            return NotInvited.from_domain()
         case outcomes.TooManyTeams():
-            return TooManyTeams.of()
+            return TooManyTeams.from_domain()
         case outcomes.TeamBusy():
-            return TeamBusy.of(outcome)
+            return TeamBusy.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
-def declined(outcome: outcomes.DeclineOutcome) -> DeclineTeamInvitationResult:
+def to_decline_result(outcome: outcomes.DeclineInvitationOutcome) -> DeclineTeamInvitationResult:
     """What declining answers."""
     match outcome:
         case outcomes.InvitationDeclined():
-            return InvitationDeclined(team_id=ids.team_gid(outcome.team_id))
+            return InvitationDeclined(team_id=ids.team_global_id(outcome.team_id))
         case outcomes.NotInvited():
-            return NotInvited.of()
+            return NotInvited.from_domain()
         case outcomes.TeamBusy():
-            return TeamBusy.of(outcome)
+            return TeamBusy.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
-def withdrawn(outcome: outcomes.WithdrawOutcome) -> WithdrawTeamInvitationResult:
+def to_withdraw_result(outcome: outcomes.WithdrawInvitationOutcome) -> WithdrawTeamInvitationResult:
     """What withdrawing an invitation answers."""
     match outcome:
-        case outcomes.TeamKept():
-            return Team.of(outcome.team)
+        case outcomes.TeamSaved():
+            return Team.from_domain(outcome.team)
         case outcomes.TeamNotFound():
-            return TeamNotFound.of(ids.team_gid(outcome.team_id))
+            return TeamNotFound.for_id(ids.team_global_id(outcome.team_id))
         case outcomes.NotInvited():
-            return NotInvited.of()
+            return NotInvited.from_domain()
         case outcomes.TeamBusy():
-            return TeamBusy.of(outcome)
+            return TeamBusy.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
-def left(outcome: outcomes.LeaveOutcome) -> LeaveTeamResult:
+def to_leave_team_result(outcome: outcomes.LeaveTeamOutcome) -> LeaveTeamResult:
     """What leaving answers."""
     match outcome:
         case outcomes.TeamLeft():
-            return TeamLeft(team_id=ids.team_gid(outcome.team_id))
+            return TeamLeft(team_id=ids.team_global_id(outcome.team_id))
         case outcomes.TeamNotFound():
-            return TeamNotFound.of(ids.team_gid(outcome.team_id))
+            return TeamNotFound.for_id(ids.team_global_id(outcome.team_id))
         case outcomes.TeamBusy():
-            return TeamBusy.of(outcome)
+            return TeamBusy.from_domain(outcome)
         case _:
             assert_never(outcome)

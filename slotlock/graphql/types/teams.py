@@ -9,7 +9,7 @@ from strawberry import field
 from slotlock.domain import teams as domain
 from slotlock.domain.people import UserId
 from slotlock.graphql.context import Info
-from slotlock.graphql.ids import team_gid
+from slotlock.graphql.ids import team_global_id
 from slotlock.graphql.scalars import EmailAddress
 from slotlock.graphql.types.people import Node, User, load_user
 
@@ -38,9 +38,9 @@ class Team(Node):
     created_at: datetime = field(description="When it was created.")
 
     @classmethod
-    def of(cls, team: domain.Team) -> Self:
+    def from_domain(cls, team: domain.Team) -> Self:
         return cls(
-            id=team_gid(team.id),
+            id=team_global_id(team.id),
             name=team.name,
             members=[TeamMember(since=m.since, user_id=m.user_id) for m in team.members],
             invitations=[
@@ -65,9 +65,9 @@ class TeamInvitation:
         return await load_user(info, self.inviter_id)
 
     @classmethod
-    def of(cls, team: domain.Team, invitation: domain.Invitation) -> Self:
+    def from_domain(cls, team: domain.Team, invitation: domain.Invitation) -> Self:
         return cls(
-            team_id=team_gid(team.id),
+            team_id=team_global_id(team.id),
             team_name=team.name,
             at=invitation.at,
             inviter_id=invitation.by,

@@ -10,14 +10,14 @@ from slotlock.domain import refusals as refused
 from slotlock.domain import tickets as domain
 from slotlock.domain.people import Caller
 from slotlock.domain.tickets import TicketStatus
-from slotlock.graphql.ids import slot_gid, ticket_gid
+from slotlock.graphql.ids import slot_global_id, ticket_global_id
 from slotlock.graphql.types.booking_refusals import (
     KeyReused,
-    PartyRefusal,
-    party_refusal,
-    place_refusal,
+    OnBehalfRefusal,
+    to_booking_refusal,
+    to_on_behalf_refusal,
 )
-from slotlock.graphql.types.booking_results import BookSlotResult, booked
+from slotlock.graphql.types.booking_results import BookSlotResult, to_book_slot_result
 from slotlock.graphql.types.limit_refusals import LimitRefusal
 from slotlock.graphql.types.people import Node
 from slotlock.graphql.types.refusals import (
@@ -36,7 +36,7 @@ from slotlock.graphql.types.refusals import (
 class Ticket(Node):
     slot_id: strawberry.ID = field(description="The slot.")
     status: TicketStatus = field(description="Where it is on its way.")
-    place: int | None = field(
+    position: int | None = field(
         description="Its place in line, from 1; null once it has left the line, and while the line "
         "cannot be asked."
     )
@@ -47,14 +47,14 @@ class Ticket(Node):
     )
 
     @classmethod
-    def of(cls, ticket: domain.Ticket, caller: Caller) -> Self:
+    def from_domain(cls, ticket: domain.Ticket, viewer: Caller) -> Self:
         return cls(
-            id=ticket_gid(ticket.ref),
-            slot_id=slot_gid(ticket.ref.slot_id),
+            id=ticket_global_id(ticket.ref),
+            slot_id=slot_global_id(ticket.ref.slot_id),
             status=ticket.status,
-            place=ticket.place,
-            asked_at=ticket.ref.asked_at,
-            outcome=booked(ticket.outcome, caller) if ticket.outcome else None,
+            position=ticket.position,
+            asked_at=ticket.ref.requested_at,
+            outcome=to_book_slot_result(ticket.outcome, viewer) if ticket.outcome else None,
         )
 
 
@@ -64,11 +64,11 @@ class QueueFull(Refusal):
     retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
 
     @classmethod
-    def of(cls, outcome: refused.QueueFull) -> Self:
+    def from_domain(cls, outcome: refused.QueueFull) -> Self:
         return cls(
             code=RefusalCode.QUEUE_FULL,
             message="Too many people are in line right now. Please try again.",
-            slot_id=slot_gid(outcome.slot_id),
+            slot_id=slot_global_id(outcome.slot_id),
             retry_after_ms=outcome.retry_after_ms,
         )
 
@@ -82,21 +82,23 @@ RequestBookingResult = Annotated[
     | LimitRefusal
     | SlotCancelled
     | KeyReused
-    | PartyRefusal,
+    | OnBehalfRefusal,
     strawberry.union("RequestBookingResult", description="What came of asking for a ticket."),
 ]
 
 
-def requested(outcome: domain.RequestOutcome, caller: Caller) -> RequestBookingResult:
+def to_request_booking_result(
+    outcome: domain.RequestBookingOutcome, viewer: Caller
+) -> RequestBookingResult:
     """An outcome as its caller sees it."""
     match outcome:
         case domain.Ticket():
-            return Ticket.of(outcome, caller)
+            return Ticket.from_domain(outcome, viewer)
         case refused.QueueFull():
-            return QueueFull.of(outcome)
+            return QueueFull.from_domain(outcome)
         case refused.KeyReused():
-            return KeyReused.of(outcome)
-        case refused.NotTeammate() | refused.PersonNotFound() | refused.PersonBanned():
-            return party_refusal(outcome)
+            return KeyReused.from_domain(outcome)
+        case refused.NotTeammate() | refused.UserNotFound() | refused.UserBanned():
+            return to_on_behalf_refusal(outcome)
         case _:
-            return place_refusal(outcome, caller)
+            return to_booking_refusal(outcome, viewer)

@@ -5,47 +5,51 @@ from typing import Self
 import strawberry
 from strawberry import field
 
+from slotlock.domain import bookings
 from slotlock.domain import unplaced as domain
-from slotlock.domain.bookings import Waiting
 from slotlock.domain.people import Caller
 from slotlock.graphql.context import Info
-from slotlock.graphql.cursors import sealed
+from slotlock.graphql.cursors import encode_cursor
 from slotlock.graphql.types.connections import Connection
 from slotlock.graphql.types.people import User
 from slotlock.graphql.types.slots import Slot, WaitlistEntry
 
 
 @strawberry.type(description="Somebody who has no place in a campaign.")
-class UnplacedPerson:
+class UnplacedUser:
     user: User = field(description="Who.")
-    turns: strawberry.Private[tuple[Waiting, ...]]
+    waitlist_entries: strawberry.Private[tuple[bookings.WaitlistEntry, ...]]
 
     @field(description="Where they wait, by the start of the slots; empty if nowhere.")
     async def waiting(self, info: Info) -> list[WaitlistEntry]:
-        found = await info.context.slots.load_many([turn.slot_id for turn in self.turns])
+        found = await info.context.slots.load_many([turn.slot_id for turn in self.waitlist_entries])
         return [
-            WaitlistEntry.of(turn, Slot.of(slot, info.context.reader))
-            for turn, slot in zip(self.turns, found, strict=True)
+            WaitlistEntry.from_domain(turn, Slot.from_domain(slot, info.context.viewer))
+            for turn, slot in zip(self.waitlist_entries, found, strict=True)
             if slot is not None
         ]
 
     @classmethod
-    def of(cls, each: domain.Unplaced, organiser: Caller) -> Self:
-        return cls(user=User.of(each.user, organiser), turns=each.waiting)
+    def from_domain(cls, unplaced: domain.UnplacedUser, viewer: Caller) -> Self:
+        return cls(
+            user=User.from_domain(unplaced.user, viewer), waitlist_entries=unplaced.waitlist_entries
+        )
 
 
-UNPLACED = "unplaced"
-UnplacedConnection = Connection[UnplacedPerson]
+UNPLACED_CURSOR = "unplaced"
+UnplacedConnection = Connection[UnplacedUser]
 
 
-def unplaced_page(
-    page: domain.UnplacedPage, organiser: Caller, after: str | None
+def unplaced_connection(
+    page: domain.UnplacedUserPage, viewer: Caller, after: str | None
 ) -> UnplacedConnection:
     """A page, which ends at the last person who was looked at, though they may have a place."""
     items = [
-        (sealed(UNPLACED, each.user.email), UnplacedPerson.of(each, organiser))
+        (encode_cursor(UNPLACED_CURSOR, each.user.email), UnplacedUser.from_domain(each, viewer))
         for each in page.items
     ]
-    connection = UnplacedConnection.of(items, more=page.more, after=after)
-    connection.page_info.end_cursor = sealed(UNPLACED, page.end) if page.end else None
+    connection = UnplacedConnection.from_items(items, has_more=page.has_more, after=after)
+    connection.page_info.end_cursor = (
+        encode_cursor(UNPLACED_CURSOR, page.searched_until) if page.searched_until else None
+    )
     return connection

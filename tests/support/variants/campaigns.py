@@ -9,93 +9,101 @@ from pymongo import UpdateOne
 from slotlock.domain import limits, meetings
 from slotlock.domain.meetings import Meeting
 from slotlock.domain.slots import Slot
-from slotlock.domain.terms import CampaignState, Terms
+from slotlock.domain.terms import CampaignState, CampaignTerms
 from slotlock.stores import guards
-from slotlock.stores.campaigns import Campaigns
-from slotlock.stores.guards import Guard, ResourceSeen
-from tests.support.variants.points import instead, reach
+from slotlock.stores.campaigns import CampaignRepository
+from slotlock.stores.guards import Precondition, ResourceVersion
+from tests.support.variants.points import pause_if_selected, replace_everywhere
 
-state, spread, held = Terms.state, Campaigns.spread, guards.held
-SECOND = timedelta(seconds=1)
+original_state_at, original_propagate_terms, original_version_check = (
+    CampaignTerms.state_at,
+    CampaignRepository.propagate_terms,
+    guards.version_check,
+)
+ONE_SECOND = timedelta(seconds=1)
 
 
-def _none(*_: Any) -> None:
+def _return_none(*_: Any) -> None:
     return None
 
 
-def limits_nobody_compares() -> None:
+def ignore_group_limits() -> None:
     """How many of a class may have a place is there to be read, and that is all (D3)."""
-    Slot.full_group = _none  # type: ignore[method-assign,assignment]
+    Slot.exceeded_group_limit = _return_none  # type: ignore[method-assign,assignment]
 
 
-def _the_same(one: Sequence[Meeting], other: Sequence[Meeting]) -> tuple[Meeting, Meeting] | None:
+def _first_identical(
+    one: Sequence[Meeting], other: Sequence[Meeting]
+) -> tuple[Meeting, Meeting] | None:
     return next(((here, here) for here in one if here in other), None)
 
 
-def only_the_same_times_clash() -> None:
+def detect_only_identical_times() -> None:
     """Times that overlap and are not the same are both given (D1)."""
-    instead(meetings.first_overlap, _the_same)
+    replace_everywhere(meetings.first_overlap, _first_identical)
 
 
-def clashes_unseen() -> None:
+def ignore_time_conflicts() -> None:
     """Nobody looks for clashes when a place is given (D3)."""
-    instead(limits._conflict, _none)
+    replace_everywhere(limits._time_conflict, _return_none)
 
 
-async def _nowhere(*_: Any) -> None:
+async def _propagate_nothing(*_: Any) -> None:
     return None
 
 
-def terms_stay_where_they_are() -> None:
+def skip_terms_propagation() -> None:
     """What became of a campaign does not reach its slots before it is answered."""
-    Campaigns.spread = _nowhere  # type: ignore[method-assign,assignment]
+    CampaignRepository.propagate_terms = _propagate_nothing  # type: ignore[method-assign,assignment]
 
 
-def _opened_by_the_second(self: Terms, now: datetime) -> CampaignState:
-    return state(self, now.replace(microsecond=0))
+def _state_at_last_second(self: CampaignTerms, now: datetime) -> CampaignState:
+    return original_state_at(self, now.replace(microsecond=0))
 
 
-def opened_by_a_job() -> None:
+def open_by_periodic_job() -> None:
     """A job that runs each second opens and closes."""
-    Terms.state = _opened_by_the_second  # type: ignore[method-assign]
+    CampaignTerms.state_at = _state_at_last_second  # type: ignore[method-assign]
 
 
-def _opened_ahead(self: Terms, now: datetime) -> CampaignState:
-    return state(self, now.replace(microsecond=0) + SECOND)
+def _state_at_next_second(self: CampaignTerms, now: datetime) -> CampaignState:
+    return original_state_at(self, now.replace(microsecond=0) + ONE_SECOND)
 
 
-def opened_ahead() -> None:
+def open_ahead_by_periodic_job() -> None:
     """The same, and it opens all that will open before it runs again."""
-    Terms.state = _opened_ahead  # type: ignore[method-assign]
+    CampaignTerms.state_at = _state_at_next_second  # type: ignore[method-assign]
 
 
-def _whatever_was_seen(guard: Guard) -> tuple[str, UpdateOne]:
-    if isinstance(guard, ResourceSeen):
-        return "resources", UpdateOne({"_id": guard.name}, {"$inc": {"version": 1}}, upsert=True)
-    return held(guard)
+def _unversioned_check(precondition: Precondition) -> tuple[str, UpdateOne]:
+    if isinstance(precondition, ResourceVersion):
+        return "resources", UpdateOne(
+            {"_id": precondition.name}, {"$inc": {"version": 1}}, upsert=True
+        )
+    return original_version_check(precondition)
 
 
-def resources_unguarded() -> None:
+def ignore_resource_version() -> None:
     """Whether a resource is free is looked up, and nothing keeps it so until the write."""
-    instead(held, _whatever_was_seen)
+    replace_everywhere(original_version_check, _unversioned_check)
 
 
 GUARDS = {
-    "group-limits": limits_nobody_compares,
-    "overlaps": only_the_same_times_clash,
-    "clashes": clashes_unseen,
-    "terms": terms_stay_where_they_are,
-    "opening": opened_by_a_job,
-    "not-before": opened_ahead,
-    "resources": resources_unguarded,
+    "group-limits": ignore_group_limits,
+    "overlaps": detect_only_identical_times,
+    "clashes": ignore_time_conflicts,
+    "terms": skip_terms_propagation,
+    "opening": open_by_periodic_job,
+    "not-before": open_ahead_by_periodic_job,
+    "resources": ignore_resource_version,
 }
 
 
-async def _late_spread(self: Campaigns, *arguments: Any) -> None:
-    await reach("spread")
-    await spread(self, *arguments)
+async def _propagate_after_pause(self: CampaignRepository, *arguments: Any) -> None:
+    await pause_if_selected("spread")
+    await original_propagate_terms(self, *arguments)
 
 
-def pausable() -> None:
+def install_pauses() -> None:
     """Let a change of a campaign be stopped before it reaches the campaign's slots."""
-    Campaigns.spread = _late_spread  # type: ignore[method-assign,assignment]
+    CampaignRepository.propagate_terms = _propagate_after_pause  # type: ignore[method-assign,assignment]

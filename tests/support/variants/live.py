@@ -1,16 +1,16 @@
 """Guards of what is told live, switched off one by one."""
 
-from slotlock.desk.availability import AvailabilityBoard
+from slotlock.desk.availability import AvailabilityHub
 from slotlock.domain.availability import Availability
 
 
-def _in_vain(self: AvailabilityBoard, state: Availability) -> int:
+def _publish_nothing(self: AvailabilityHub, state: Availability) -> int:
     return 0
 
 
-def no_news() -> None:
+def drop_availability_updates() -> None:
     """Whoever watches is told the first state, and nothing newer, announced or read again."""
-    AvailabilityBoard.tell = _in_vain  # type: ignore[method-assign]
+    AvailabilityHub.publish = _publish_nothing  # type: ignore[method-assign]
 
 
-GUARDS = {"news": no_news}
+GUARDS = {"news": drop_availability_updates}

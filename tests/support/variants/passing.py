@@ -5,66 +5,70 @@ from collections.abc import Sequence
 from bson import ObjectId
 
 from slotlock.desk import admitted
-from slotlock.desk.desk import Desk
-from slotlock.desk.once import Slip
+from slotlock.desk.desk import Services
+from slotlock.desk.once import IdempotencyKey
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.people import UserId
 from slotlock.domain.tickets import RequestLost
-from slotlock.stores.answers import Answers, KeptAnswer
-from slotlock.stores.queue_partitions import Entry
-from slotlock.stores.writes import Changes, Writes
+from slotlock.stores.answers import IdempotencyRecord, IdempotencyRecords
+from slotlock.stores.queue_partitions import StreamEntry
+from slotlock.stores.writes import ChangeSet, SlotWriter
 from tests.support.variants import queueing
-from tests.support.variants.points import instead
+from tests.support.variants.points import replace_everywhere
 
-serve_batch, commit = admitted.serve_batch, Writes.commit
-asks_for = Slip.asks_for
-hot: list[UserId] = []
-
-
-async def _all_at_once(
-    desk: Desk, slot_id: SlotId, line: Sequence[Entry], most: int = 0
-) -> list[Entry]:
-    return await serve_batch(desk, slot_id, line)
+original_serve_batch, original_commit = admitted.serve_batch, SlotWriter.commit
+original_matches = IdempotencyKey.matches
+contended_user_ids: list[UserId] = []
 
 
-def whole_batches() -> None:
+async def _serve_whole_batch(
+    services: Services, slot_id: SlotId, entries: Sequence[StreamEntry], max_size: int = 0
+) -> list[StreamEntry]:
+    return await original_serve_batch(services, slot_id, entries)
+
+
+def never_split_batches() -> None:
     """All who wait are served as one batch for ever, whether or not that can be written."""
-    instead(serve_batch, _all_at_once)
-    queueing.serve_batch = _all_at_once
+    replace_everywhere(original_serve_batch, _serve_whole_batch)
+    queueing.original_serve_batch = _serve_whole_batch
 
 
-async def _turned_meanwhile(self: Writes, changes: Changes) -> bool:
-    for change in changes.slots:
+async def _commit_with_version_bump(self: SlotWriter, changes: ChangeSet) -> bool:
+    for change in changes.slot_changes:
         had = {booking.id for booking in change.before.bookings}
         people = [b.user_id for b in change.after.bookings if b.id not in had]
-        if len(people) > 1 and not hot:
-            hot.append(people[0])
-        if len(people) > 1 and hot[0] in people:
+        if len(people) > 1 and not contended_user_ids:
+            contended_user_ids.append(people[0])
+        if len(people) > 1 and contended_user_ids[0] in people:
             turned = {"$inc": {"version": 1}}
-            await self._database["pages"].update_one({"_id": ObjectId(hot[0])}, turned, upsert=True)
-    return await commit(self, changes)
+            await self._database["pages"].update_one(
+                {"_id": ObjectId(contended_user_ids[0])}, turned, upsert=True
+            )
+    return await original_commit(self, changes)
 
 
-def page_turned() -> None:
+def bump_user_version() -> None:
     """No guard but a mishap: the page of one is turned whenever they are given a place beside
     others, as their bookings elsewhere would turn it while a large batch is decided on.
     """
-    Writes.commit = _turned_meanwhile  # type: ignore[method-assign]
+    SlotWriter.commit = _commit_with_version_bump  # type: ignore[method-assign]
 
 
-def _asks_for(self: Slip, kept: KeptAnswer) -> bool:
-    return isinstance(kept.outcome, RequestLost) or asks_for(self, kept)
+def _matches_when_lost(self: IdempotencyKey, record: IdempotencyRecord) -> bool:
+    return isinstance(record.outcome, RequestLost) or original_matches(self, record)
 
 
-async def _forget_any(self: Answers, /, key_id: str, question: str) -> None:
-    await self._answers.delete_one({"_id": key_id, "outcome._is": RequestLost.__name__})
+async def _delete_any_lost(
+    self: IdempotencyRecords, /, record_id: str, short_request_hash: str
+) -> None:
+    await self._records.delete_one({"_id": record_id, "outcome._is": RequestLost.__name__})
 
 
-def marks_of_no_question() -> None:
+def ignore_lost_request_hash() -> None:
     """That a request was lost is forgotten whatever is asked next under its key."""
-    Slip.asks_for = _asks_for  # type: ignore[method-assign]
-    Answers.forget_lost = _forget_any  # type: ignore[method-assign]
+    IdempotencyKey.matches = _matches_when_lost  # type: ignore[method-assign]
+    IdempotencyRecords.delete_lost = _delete_any_lost  # type: ignore[method-assign]
 
 
-GUARDS = {"smaller-batches": whole_batches, "lost-question": marks_of_no_question}
-MISHAPS = {"page-turned": page_turned}
+GUARDS = {"smaller-batches": never_split_batches, "lost-question": ignore_lost_request_hash}
+MISHAPS = {"page-turned": bump_user_version}

@@ -5,75 +5,77 @@ from datetime import datetime
 from typing import Any
 
 from slotlock.desk import admitted, booking
-from slotlock.desk.booking import Allowed
+from slotlock.desk.booking import BookingPermissions
 from slotlock.domain import booking as rules
 from slotlock.domain.bookings import Booking
 from slotlock.domain.outcomes import Booked
 from slotlock.domain.slots import Slot
 from slotlock.stores import queue_partitions
 from slotlock.stores.locks import Lease, Locks
-from slotlock.stores.queue_scripts import ADD
+from slotlock.stores.queue_scripts import ENQUEUE
 from tests.support.variants import points
-from tests.support.variants.points import instead, reach
+from tests.support.variants.points import pause_if_selected, replace_everywhere
 
-acquire, serve_batch = Locks.acquire, admitted.serve_batch
-CLAIM = "redis.call('hget', KEYS[2], ARGV[2])"
+original_acquire, original_serve_batch = Locks.acquire, admitted.serve_batch
+EXISTING_TICKET_CHECK = "redis.call('hget', KEYS[2], ARGV[2])"
 
 
-def who_stands_there_nobody_knows() -> None:
+def skip_existing_ticket_check() -> None:
     """Each key has a place of its own in line, whoever sends it."""
-    assert CLAIM in ADD
-    instead(ADD, ADD.replace(CLAIM, "false"))
+    assert EXISTING_TICKET_CHECK in ENQUEUE
+    replace_everywhere(ENQUEUE, ENQUEUE.replace(EXISTING_TICKET_CHECK, "false"))
 
 
-async def _served_by_all(self: Locks, *slot_ids: Any, wait_s: float = 0.0) -> Lease | None:
+async def _acquire_without_queue_lease(
+    self: Locks, *slot_ids: Any, wait_s: float = 0.0
+) -> Lease | None:
     if slot_ids[0].startswith("queue:"):
         return Lease((), "nobody's", 0)
-    return await acquire(self, *slot_ids, wait_s=wait_s)
+    return await original_acquire(self, *slot_ids, wait_s=wait_s)
 
 
-def consumers_side_by_side() -> None:
+def serve_partitions_concurrently() -> None:
     """Every process is a consumer of every partition, as groups of streams are mostly used."""
-    Locks.acquire = _served_by_all  # type: ignore[method-assign]
-    queue_partitions.SERVER = secrets.token_hex(4)
+    Locks.acquire = _acquire_without_queue_lease  # type: ignore[method-assign]
+    queue_partitions.CONSUMER = secrets.token_hex(4)
 
 
-def _granted(slot: Slot, party: Any, now: datetime) -> tuple[Slot, Booked]:
-    entry = rules._first_entry(slot, party, now)
-    booking = Booking(party.booking_id, slot.id, party.user_id, (entry,))
-    after = slot.adding(booking)
+def _book_unconditionally(slot: Slot, request: Any, now: datetime) -> tuple[Slot, Booked]:
+    entry = rules._created_entry(slot, request, now)
+    booking = Booking(request.booking_id, slot.id, request.user_id, (entry,))
+    after = slot.with_booking(booking)
     return after, Booked(booking, after)
 
 
-async def _anybody(*_: Any) -> Allowed:
-    return Allowed({})
+async def _allow_everybody(*_: Any) -> BookingPermissions:
+    return BookingPermissions({})
 
 
-def _nobody(*_: Any) -> None:
+def _refuse_nobody(*_: Any) -> None:
     return None
 
 
-def trusted_line() -> None:
+def skip_revalidation() -> None:
     """What was found in order before the queue is in order behind it."""
-    rules.book = _granted
-    instead(booking.allowed_parties, _anybody)
-    instead(admitted._barred, _nobody)
+    rules.book = _book_unconditionally
+    replace_everywhere(booking.check_booking_permissions, _allow_everybody)
+    replace_everywhere(admitted._user_refusal, _refuse_nobody)
 
 
 GUARDS = {
-    "claim": who_stands_there_nobody_knows,
-    "lease": consumers_side_by_side,
-    "validation": trusted_line,
+    "claim": skip_existing_ticket_check,
+    "lease": serve_partitions_concurrently,
+    "validation": skip_revalidation,
 }
 
 
-async def _stopping(*arguments: Any) -> Any:
-    await reach("batch")
-    await reach("batches")
-    points._reached.discard("batches")
-    return await serve_batch(*arguments)
+async def _serve_batch_after_pause(*arguments: Any) -> Any:
+    await pause_if_selected("batch")
+    await pause_if_selected("batches")
+    points._reached_points.discard("batches")
+    return await original_serve_batch(*arguments)
 
 
-def pausable() -> None:
+def install_pauses() -> None:
     """Let a worker be stopped when it has taken a batch: the first one, or each of them."""
-    instead(serve_batch, _stopping)
+    replace_everywhere(original_serve_batch, _serve_batch_after_pause)

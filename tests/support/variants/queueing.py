@@ -7,162 +7,176 @@ from dataclasses import replace
 from typing import Any
 
 from slotlock.desk import admitted, admitting
-from slotlock.desk.booking import Asking
-from slotlock.desk.desk import Desk
+from slotlock.desk.booking import BookSlotCommand
+from slotlock.desk.desk import Services
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.tickets import RequestLost
 from slotlock.stores import mongo, queue_partitions
-from slotlock.stores.answers import Answers, KeptAnswer
+from slotlock.stores.answers import IdempotencyRecord, IdempotencyRecords
 from slotlock.stores.leases import Lease
 from slotlock.stores.locks import Locks
-from slotlock.stores.queue_partitions import Entry, Partition
-from tests.support.variants.points import instead, reach
+from slotlock.stores.queue_partitions import QueuePartition, StreamEntry
+from tests.support.variants.points import pause_if_selected, replace_everywhere
 
-NEVER = 1_000_000
+NEVER_SUSPECT_AFTER = 1_000_000
 # More than those after which a request that fails by itself is set aside.
-TRIES = 2 * len(admitting.TRIED_AGAIN_S)
-serve_batch, keep_outcomes = admitted.serve_batch, admitted._keep
-serve_line = admitting._serve_line
-take, finish = Partition.take, Partition.finish
-keep, acquire, request_of = Answers.keep, Locks.acquire, Asking.request
-asking: Any = admitted._Visitor.asking
-batches: list[SlotId] = []
+MIN_ATTEMPTS = 2 * len(admitting.RETRY_DELAYS_S)
+original_serve_batch, original_save_outcomes = admitted.serve_batch, admitted._record_refusals
+original_serve_queue = admitting._serve_slot
+original_read_new, original_acknowledge = QueuePartition.read_new, QueuePartition.acknowledge
+original_save, original_acquire, original_request = (
+    IdempotencyRecords.save,
+    Locks.acquire,
+    BookSlotCommand.to_slot_command,
+)
+original_command: Any = admitted._QueuedCommand.command
+served_slot_ids: list[SlotId] = []
 
 
-async def _acknowledged_at_once(self: Partition) -> list[Entry]:
-    entries = await take(self)
+async def _read_and_acknowledge(self: QueuePartition) -> list[StreamEntry]:
+    entries = await original_read_new(self)
     for entry in entries:
         if entry.request is not None:
-            await finish(self, entry.request.slot_id, [entry])
+            await original_acknowledge(self, entry.request.slot_id, [entry])
     return entries
 
 
-def acknowledged_when_taken() -> None:
+def acknowledge_on_read() -> None:
     """A request leaves the line when it is taken, whatever becomes of it then (D3)."""
-    Partition.take = _acknowledged_at_once  # type: ignore[method-assign]
+    QueuePartition.read_new = _read_and_acknowledge  # type: ignore[method-assign]
 
 
-async def _acknowledged_whatever_happens(
-    desk: Desk, partition: Partition, lease: Lease, slot_id: SlotId, line: Sequence[Entry]
+async def _serve_and_acknowledge(
+    services: Services,
+    partition: QueuePartition,
+    lease: Lease,
+    slot_id: SlotId,
+    entries: Sequence[StreamEntry],
 ) -> None:
     try:
-        await serve_batch(desk, slot_id, line)
+        await original_serve_batch(services, slot_id, entries)
     finally:
-        await partition.finish(slot_id, line)
+        await partition.acknowledge(slot_id, entries)
 
 
-def acknowledged_in_finally() -> None:
+def acknowledge_in_finally() -> None:
     """A request leaves the line when it was served and when that failed (D3)."""
-    instead(admitting._serve_line, _acknowledged_whatever_happens)
+    replace_everywhere(admitting._serve_slot, _serve_and_acknowledge)
 
 
-async def _nothing_known(desk: Desk, run: Sequence[Any]) -> list[Any]:
-    return [None for _ in run]
+async def _no_settled_outcomes(services: Services, commands: Sequence[Any]) -> list[Any]:
+    return [None for _ in commands]
 
 
-def _without_slip(self: Any) -> Asking:
-    found: Asking = asking.fget(self)
-    return replace(found, slip=None)
+def _command_without_key(self: Any) -> BookSlotCommand:
+    found: BookSlotCommand = original_command.fget(self)
+    return replace(found, idempotency_key=None)
 
 
-def requests_without_keys() -> None:
+def ignore_request_keys() -> None:
     """Who serves a request neither looks for its answer nor keeps one with what is written."""
-    instead(admitted._known, _nothing_known)
-    admitted._Visitor.asking = property(_without_slip)  # type: ignore[assignment]
+    replace_everywhere(admitted._settled_outcomes, _no_settled_outcomes)
+    admitted._QueuedCommand.command = property(_command_without_key)  # type: ignore[assignment]
 
 
-async def _keep_no_loss(self: Answers, answer: KeptAnswer) -> None:
-    if not isinstance(answer.outcome, RequestLost):
-        await keep(self, answer)
+async def _save_unless_lost(self: IdempotencyRecords, record: IdempotencyRecord) -> None:
+    if not isinstance(record.outcome, RequestLost):
+        await original_save(self, record)
 
 
-def loss_unmarked() -> None:
+def skip_lost_records() -> None:
     """That a request is lost is told, and nobody is kept from granting it."""
-    Answers.keep = _keep_no_loss  # type: ignore[method-assign]
+    IdempotencyRecords.save = _save_unless_lost  # type: ignore[method-assign]
 
 
-def suspects_together() -> None:
+def serve_suspects_together() -> None:
     """What may be what kills its servers is served beside others for ever."""
-    queue_partitions.SUSPECT_AFTER = NEVER
+    queue_partitions.ISOLATE_AFTER_DELIVERIES = NEVER_SUSPECT_AFTER
 
 
 GUARDS = {
-    "ack-after": acknowledged_when_taken,
-    "ack-when-served": acknowledged_in_finally,
-    "queue-keys": requests_without_keys,
-    "lost-mark": loss_unmarked,
-    "suspects": suspects_together,
+    "ack-after": acknowledge_on_read,
+    "ack-when-served": acknowledge_in_finally,
+    "queue-keys": ignore_request_keys,
+    "lost-mark": skip_lost_records,
+    "suspects": serve_suspects_together,
 }
 
 
-def holds_raise() -> None:
+def raise_on_holds() -> None:
     """No guard but a mishap: whoever asks for a hold is an error when it is decided on."""
 
-    def raising(self: Asking, *arguments: Any) -> Any:
+    def raise_if_hold(self: BookSlotCommand, *arguments: Any) -> Any:
         if self.hold:
             raise RuntimeError("there is something about this one")
-        return request_of(self, *arguments)
+        return original_request(self, *arguments)
 
-    Asking.request = raising  # type: ignore[method-assign,assignment]
-    _tried_again_soon()
-
-
-def _tried_again_soon() -> None:
-    admitting.TRIED_AGAIN_S = (0.05,) * len(admitting.TRIED_AGAIN_S)  # type: ignore[assignment]
+    BookSlotCommand.to_slot_command = raise_if_hold  # type: ignore[method-assign,assignment]
+    _shorten_retry_delays()
 
 
-def holds_kill() -> None:
+def _shorten_retry_delays() -> None:
+    admitting.RETRY_DELAYS_S = (0.05,) * len(admitting.RETRY_DELAYS_S)  # type: ignore[assignment]
+
+
+def kill_on_holds() -> None:
     """No guard but a mishap: whoever asks for a hold is the death of who decides on it."""
 
-    def deadly(self: Asking, *arguments: Any) -> Any:
+    def kill_if_hold(self: BookSlotCommand, *arguments: Any) -> Any:
         if self.hold:
             os.kill(os.getpid(), signal.SIGKILL)
-        return request_of(self, *arguments)
+        return original_request(self, *arguments)
 
-    Asking.request = deadly  # type: ignore[method-assign,assignment]
+    BookSlotCommand.to_slot_command = kill_if_hold  # type: ignore[method-assign,assignment]
 
 
-def impatient() -> None:
+def shorten_mongo_timeouts() -> None:
     """No guard: MongoDB is given up after half a second, and requests that fail after less, so that
     many tries take little time.
     """
     mongo.SELECTION_TIMEOUT_MS = mongo.OPERATION_TIMEOUT_MS = 500
-    _tried_again_soon()
+    _shorten_retry_delays()
 
 
-MISHAPS = {"holds-raise": holds_raise, "holds-kill": holds_kill, "impatient": impatient}
-POINTS = ("taken", "granted", "kept", "retried", "overslept")
+MISHAPS = {
+    "holds-raise": raise_on_holds,
+    "holds-kill": kill_on_holds,
+    "impatient": shorten_mongo_timeouts,
+}
+PAUSE_POINTS = ("taken", "granted", "kept", "retried", "overslept")
 
 
-async def _late_batch(*arguments: Any) -> Any:
-    batches.append(arguments[1])
-    await reach("taken")
-    if len(batches) > TRIES:
-        await reach("retried")
-    return await serve_batch(*arguments)
+async def _serve_batch_after_pause(*arguments: Any) -> Any:
+    served_slot_ids.append(arguments[1])
+    await pause_if_selected("taken")
+    if len(served_slot_ids) > MIN_ATTEMPTS:
+        await pause_if_selected("retried")
+    return await original_serve_batch(*arguments)
 
 
-async def _late_line(desk: Desk, partition: Partition, lease: Lease, *more: Any) -> None:
-    if await reach("overslept"):
+async def _serve_queue_after_pause(
+    services: Services, partition: QueuePartition, lease: Lease, *arguments: Any
+) -> None:
+    if await pause_if_selected("overslept"):
         await lease.lost.wait()
-    await serve_line(desk, partition, lease, *more)
+    await original_serve_queue(services, partition, lease, *arguments)
 
 
-async def _late_keep(*arguments: Any) -> None:
-    await reach("granted")
-    await keep_outcomes(*arguments)
+async def _save_after_pause(*arguments: Any) -> None:
+    await pause_if_selected("granted")
+    await original_save_outcomes(*arguments)
 
 
-async def _late_finish(self: Partition, *arguments: Any) -> None:
-    await reach("kept")
-    await finish(self, *arguments)
+async def _acknowledge_after_pause(self: QueuePartition, *arguments: Any) -> None:
+    await pause_if_selected("kept")
+    await original_acknowledge(self, *arguments)
 
 
-def pausable() -> None:
+def install_pauses() -> None:
     """Let who serves the queue be stopped before the decision, after the grants, after all; when
     they tried many times; and until they have lost their turn.
     """
-    instead(serve_batch, _late_batch)
-    instead(serve_line, _late_line)
-    instead(keep_outcomes, _late_keep)
-    Partition.finish = _late_finish  # type: ignore[method-assign,assignment]
+    replace_everywhere(original_serve_batch, _serve_batch_after_pause)
+    replace_everywhere(original_serve_queue, _serve_queue_after_pause)
+    replace_everywhere(original_save_outcomes, _save_after_pause)
+    QueuePartition.acknowledge = _acknowledge_after_pause  # type: ignore[method-assign,assignment]

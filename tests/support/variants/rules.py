@@ -5,128 +5,138 @@ from datetime import datetime
 from typing import Any
 
 from slotlock.desk import sweeping
-from slotlock.desk.booked import Errand
-from slotlock.desk.booking import Wish
+from slotlock.desk.booked import BookingActionCommand
+from slotlock.desk.booking import BookingOptions
 from slotlock.domain import booked, booking, settling
 from slotlock.domain.bookings import Booking
 from slotlock.domain.outcomes import Booked
 from slotlock.domain.refusals import SlotFull
 from slotlock.domain.slots import Slot
-from tests.support.variants.points import instead
+from tests.support.variants.points import replace_everywhere
 
-book, serve_line, served = booking.book, settling.serve_line, settling._served
+original_book, original_promote_waitlist, original_promote = (
+    booking.book,
+    settling.promote_waitlist,
+    settling._promote,
+)
 
 
-def _yes(*_: Any) -> bool:
+def _return_true(*_: Any) -> bool:
     return True
 
 
-def _no(*_: Any) -> bool:
+def _return_false(*_: Any) -> bool:
     return False
 
 
-def _nothing(*_: Any) -> None:
+def _return_none(*_: Any) -> None:
     return None
 
 
-def _as_it_is(slot: Slot, *_: Any) -> Slot:
+def _unchanged_slot(slot: Slot, *_: Any) -> Slot:
     return slot
 
 
-def anybodys_bookings() -> None:
+def ignore_booking_owner() -> None:
     """Whoever knows the id of a booking may do with it as they please (D5)."""
-    booked.Ask.may_touch = _yes  # type: ignore[method-assign,assignment]
+    booked.BookingCommand.may_change = _return_true  # type: ignore[method-assign,assignment]
 
 
-def holds_without_end() -> None:
+def ignore_hold_expiry() -> None:
     """Nobody looks at the clock when a hold is confirmed (D5)."""
-    Booking.ran_out = _no  # type: ignore[method-assign,assignment]
+    Booking.is_expired_at = _return_false  # type: ignore[method-assign,assignment]
 
 
-def no_sweeper() -> None:
+def disable_sweeper() -> None:
     """Nothing is swept up; no guard of any promise but of speed."""
 
-    async def idle(desk: Any) -> int:
+    async def sweep_nothing(services: Any) -> int:
         return 0
 
-    instead(sweeping.sweep, idle)
+    replace_everywhere(sweeping.sweep, sweep_nothing)
 
 
-def one_hold_a_second() -> None:
+def sweep_one_hold_a_second() -> None:
     """The sweep frees one hold, and sleeps for a second (D5)."""
-    sweeping.MOST_DUE, sweeping.SWEEP_EVERY_S = 1, 1.0
+    sweeping.MAX_DUE_SLOTS, sweeping.SWEEP_INTERVAL_S = 1, 1.0
     sweep = sweeping.sweep
 
-    async def and_sleep(desk: Any) -> int:
-        return await sweep(desk) * 0
+    async def sweep_and_sleep(services: Any) -> int:
+        return await sweep(services) * 0
 
-    instead(sweep, and_sleep)
+    replace_everywhere(sweep, sweep_and_sleep)
 
 
-def no_keys() -> None:
+def ignore_idempotency_keys() -> None:
     """A request that is sent again is a new one (D5)."""
-    Wish.slip = Errand.slip = _nothing  # type: ignore[method-assign,assignment]
+    BookingOptions.to_idempotency_key = BookingActionCommand.to_idempotency_key = _return_none  # type: ignore[method-assign,assignment]
 
 
-def _always_a_success(slot: Slot, party: Any, now: datetime) -> tuple[Slot, Any]:
-    after, outcome = book(slot, party, now)
+def _book_even_if_full(slot: Slot, request: Any, now: datetime) -> tuple[Slot, Any]:
+    after, outcome = original_book(slot, request, now)
     if isinstance(outcome, SlotFull):
-        entry = booking._first_entry(slot, party, now)
-        return slot, Booked(Booking(party.booking_id, slot.id, party.user_id, (entry,)), slot)
+        entry = booking._created_entry(slot, request, now)
+        return slot, Booked(Booking(request.booking_id, slot.id, request.user_id, (entry,)), slot)
     return after, outcome
 
 
-def sold_out_is_a_success() -> None:
+def report_success_when_full() -> None:
     """Whoever comes too late is congratulated (D5)."""
-    instead(book, _always_a_success)
+    replace_everywhere(original_book, _book_even_if_full)
 
 
-def _past_the_line(slot: Slot, party: Any, now: datetime) -> tuple[Slot, Any]:
-    after, outcome = book(replace(slot, waiting_count=0), party, now)
+def _book_ignoring_waitlist(slot: Slot, request: Any, now: datetime) -> tuple[Slot, Any]:
+    after, outcome = original_book(replace(slot, waitlist_length=0), request, now)
     if not isinstance(outcome, Booked):
         return slot, outcome
-    return replace(after, waiting_count=slot.waiting_count), outcome
+    return replace(after, waitlist_length=slot.waitlist_length), outcome
 
 
-def walk_ins_first() -> None:
+def ignore_waitlist() -> None:
     """A freed place is whoever's who comes next; those who wait may ask for it too."""
-    instead(serve_line, _as_it_is)
-    instead(book, _past_the_line)
+    replace_everywhere(original_promote_waitlist, _unchanged_slot)
+    replace_everywhere(original_book, _book_ignoring_waitlist)
 
 
-def last_come_first_served() -> None:
+def promote_last_in_first_out() -> None:
     """The end of the line is served first."""
 
-    def from_the_end(slot: Slot, now: datetime) -> Slot:
-        line = slot.waiting
-        served = serve_line(replace(slot, waiting=line[::-1], heads=len(line)), now)
-        return replace(served, waiting=served.waiting[::-1])
+    def promote_from_end(slot: Slot, now: datetime) -> Slot:
+        line = slot.waitlist
+        served = original_promote_waitlist(
+            replace(slot, waitlist=line[::-1], loaded_waitlist=len(line)), now
+        )
+        return replace(served, waitlist=served.waitlist[::-1])
 
-    instead(serve_line, from_the_end)
-
-
-def _offered(slot: Slot, waiting: Any, now: datetime) -> Slot:
-    after = served(slot, waiting, now)
-    return replace(after, taken=slot.taken) if slot.offer_minutes else after
+    replace_everywhere(original_promote_waitlist, promote_from_end)
 
 
-def offers_hold_nothing() -> None:
+def _promote_without_place(slot: Slot, entry: Any, now: datetime) -> Slot:
+    after = original_promote(slot, entry, now)
+    return replace(after, booked_count=slot.booked_count) if slot.waitlist_offer_minutes else after
+
+
+def offer_without_holding() -> None:
     """An offered place is anybody's until it is accepted."""
 
-    def line(slot: Slot, now: datetime) -> Slot:
-        return _offered(slot, slot.waiting[0], now) if slot.waiting and slot.remaining else slot
+    def promote_one(slot: Slot, now: datetime) -> Slot:
+        return (
+            _promote_without_place(slot, slot.waitlist[0], now)
+            if slot.waitlist and slot.remaining
+            else slot
+        )
 
-    instead(serve_line, line)
+    replace_everywhere(original_promote_waitlist, promote_one)
 
 
 GUARDS = {
-    "owner-of-booking": anybodys_bookings,
-    "end-of-holds": holds_without_end,
-    "sweeper": no_sweeper,
-    "whole-sweep": one_hold_a_second,
-    "keys": no_keys,
-    "refusals": sold_out_is_a_success,
-    "line": walk_ins_first,
-    "first-come": last_come_first_served,
-    "offers": offers_hold_nothing,
+    "owner-of-booking": ignore_booking_owner,
+    "end-of-holds": ignore_hold_expiry,
+    "sweeper": disable_sweeper,
+    "whole-sweep": sweep_one_hold_a_second,
+    "keys": ignore_idempotency_keys,
+    "refusals": report_success_when_full,
+    "line": ignore_waitlist,
+    "first-come": promote_last_in_first_out,
+    "offers": offer_without_holding,
 }

@@ -4,39 +4,42 @@ from typing import Any
 
 from slotlock.desk import keeping
 from slotlock.domain import series
-from tests.support.variants.points import instead, reach
+from tests.support.variants.points import pause_if_selected, replace_everywhere
 
-changes_of_each, neighbours = series.changes_of_each, keeping.neighbours
+original_changes_per_slot, original_resource_rivals = (
+    series.changes_per_slot,
+    keeping.resource_rivals,
+)
 
 
-def planned_once() -> None:
+def plan_once() -> None:
     """What each slot becomes is worked out before the first try, and the next ones go by that."""
     plans: list[Any] = []
 
-    def first_plan(*arguments: Any) -> Any:
-        plans.append(changes_of_each(*arguments))
+    def reuse_first_plan(*arguments: Any) -> Any:
+        plans.append(original_changes_per_slot(*arguments))
         return plans[0]
 
-    instead(changes_of_each, first_plan)
+    replace_everywhere(original_changes_per_slot, reuse_first_plan)
 
 
-def _nothing(*_: Any) -> None:
+def _return_none(*_: Any) -> None:
     return None
 
 
-def planned_on_anything() -> None:
+def ignore_plan_basis() -> None:
     """Nobody compares the slots that are written over with those that the plan was made of."""
-    instead(keeping._planned_on, _nothing)
+    replace_everywhere(keeping._plan_basis, _return_none)
 
 
-GUARDS = {"each-try": planned_once, "planned-on": planned_on_anything}
+GUARDS = {"each-try": plan_once, "planned-on": ignore_plan_basis}
 
 
-async def _late_neighbours(*arguments: Any) -> Any:
-    await reach("plan")
-    return await neighbours(*arguments)
+async def _find_rivals_after_pause(*arguments: Any) -> Any:
+    await pause_if_selected("plan")
+    return await original_resource_rivals(*arguments)
 
 
-def pausable() -> None:
+def install_pauses() -> None:
     """Let an edit be stopped when it is planned, before the slots are looked at to be written."""
-    instead(neighbours, _late_neighbours)
+    replace_everywhere(original_resource_rivals, _find_rivals_after_pause)

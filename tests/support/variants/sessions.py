@@ -6,35 +6,37 @@ from typing import Any
 
 from slotlock.auth import streams
 from slotlock.domain.people import Role
-from slotlock.stores.sessions import Sessions
+from slotlock.stores.sessions import SessionRepository
 
 # Longer than any test takes, so that its control does not depend on how fast it is.
-TRUSTED_S = 600.0
-NEVER_S = 1e9
+SESSION_CACHE_S = 600.0
+EFFECTIVELY_NEVER_S = 1e9
 
 
-def trusting(look: Callable[[Sessions, str], Awaitable[Role | None]]) -> Any:
+def cached_role_lookup(
+    find_role: Callable[[SessionRepository, str], Awaitable[Role | None]],
+) -> Any:
     """A look at a session that is good for some time."""
     seen: dict[str, tuple[Role | None, float]] = {}
 
-    async def role_in(self: Sessions, session_id: str) -> Role | None:
+    async def role_in(self: SessionRepository, session_id: str) -> Role | None:
         role, at = seen.get(session_id, (None, 0.0))
-        if time.monotonic() - at > TRUSTED_S:
-            role = await look(self, session_id)
+        if time.monotonic() - at > SESSION_CACHE_S:
+            role = await find_role(self, session_id)
             seen[session_id] = role, time.monotonic()
         return role
 
     return role_in
 
 
-def trusted_for_a_time() -> None:
+def cache_session_roles() -> None:
     """A session that was seen to be open counts as open for some time."""
-    Sessions.role_in = trusting(Sessions.role_in)  # type: ignore[method-assign]
+    SessionRepository.find_role = cached_role_lookup(SessionRepository.find_role)  # type: ignore[method-assign]
 
 
-def unhealed() -> None:
+def disable_stream_rechecks() -> None:
     """Streams end only when somebody says so over Redis."""
-    streams.HEAL_EVERY_S = NEVER_S
+    streams.RECHECK_INTERVAL_S = EFFECTIVELY_NEVER_S
 
 
-GUARDS = {"openness": trusted_for_a_time, "stream-healing": unhealed}
+GUARDS = {"openness": cache_session_roles, "stream-healing": disable_stream_rechecks}

@@ -7,35 +7,35 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from slotlock.api import sockets
 
-MISSED = "a pong was missed"
+MISSED_PONG_MESSAGE = "a pong was missed"
 
 
-class _Patient(sockets.SocketProtocol):
+class _PatientProtocol(sockets.StrictWebSocketProtocol):
     def keepalive_timeout(self) -> None:
         WebSocketsSansIOProtocol.keepalive_timeout(self)
-        logging.getLogger("slotlock").info(MISSED)
+        logging.getLogger("slotlock").info(MISSED_PONG_MESSAGE)
 
 
-def wait_for_the_deaf() -> None:
+def wait_for_unresponsive_peers() -> None:
     """Close a peer that answers no ping in order, once it has read what was sent."""
-    sockets.SocketProtocol = _Patient  # type: ignore[misc]
+    sockets.StrictWebSocketProtocol = _PatientProtocol  # type: ignore[misc]
 
 
-def ping_soon() -> None:
+def shorten_ping_interval() -> None:
     """Pings within a test's patience, and time to begin something before they count."""
-    sockets.PING_EVERY_S, sockets.PONG_WITHIN_S = 0.5, 3.0
+    sockets.PING_INTERVAL_S, sockets.PONG_TIMEOUT_S = 0.5, 3.0
 
 
-class _Unhurried(sockets.SocketProtocol):
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
+class _SlowCloseProtocol(sockets.StrictWebSocketProtocol):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.close_timeout = 600.0
 
 
-def close_without_hurry() -> None:
+def lengthen_close_timeout() -> None:
     """Only a stop is in a hurry; who reads nothing is waited for as long as a test lasts."""
-    sockets.SocketProtocol = _Unhurried  # type: ignore[misc]
+    sockets.StrictWebSocketProtocol = _SlowCloseProtocol  # type: ignore[misc]
 
 
-GUARDS = {"deaf": wait_for_the_deaf}
-MISHAPS = {"pings": ping_soon, "unhurried": close_without_hurry}
+GUARDS = {"deaf": wait_for_unresponsive_peers}
+MISHAPS = {"pings": shorten_ping_interval, "unhurried": lengthen_close_timeout}

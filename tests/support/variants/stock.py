@@ -11,11 +11,15 @@ from slotlock.desk import booking
 from slotlock.domain.bookings import SlotId
 from slotlock.domain.refusals import SlotFull
 from slotlock.domain.slots import Slot
-from slotlock.stores.slots import Look, Slots
-from slotlock.stores.writes import Changes, Writes
-from tests.support.variants.points import instead
+from slotlock.stores.slots import SlotQuery, SlotRepository
+from slotlock.stores.writes import ChangeSet, SlotWriter
+from tests.support.variants.points import replace_everywhere
 
-look_to_decide, commit, book = Slots.look_to_decide, Writes.commit, booking.book
+original_find_for_update, original_commit, original_book = (
+    SlotRepository.find_for_update,
+    SlotWriter.commit,
+    booking.book,
+)
 
 
 @cache
@@ -23,43 +27,43 @@ def _redis() -> Redis:
     return Redis.from_url(os.environ["SLOTLOCK_REDIS_URL"])
 
 
-def _key(slot_id: SlotId) -> str:
+def _counter_key(slot_id: SlotId) -> str:
     return f"stock:{slot_id}"
 
 
-async def _as_cached(self: Slots, *looks: Look) -> list[Slot | None]:
+async def _find_with_cached_count(self: SlotRepository, *queries: SlotQuery) -> list[Slot | None]:
     slots = []
-    for slot in await look_to_decide(self, *looks):
-        left = await _redis().get(_key(slot.id)) if slot else None
-        slots.append(slot and replace(slot, taken=slot.capacity - int(left) if left else 0))
+    for slot in await original_find_for_update(self, *queries):
+        left = await _redis().get(_counter_key(slot.id)) if slot else None
+        slots.append(slot and replace(slot, booked_count=slot.capacity - int(left) if left else 0))
     return slots
 
 
-async def _caching(self: Writes, changes: Changes) -> bool:
-    written = await commit(self, changes)
-    for change in changes.slots if written else ():
-        await _redis().set(_key(change.after.id), change.after.remaining)
+async def _commit_and_cache_count(self: SlotWriter, changes: ChangeSet) -> bool:
+    written = await original_commit(self, changes)
+    for change in changes.slot_changes if written else ():
+        await _redis().set(_counter_key(change.after.id), change.after.remaining)
     return written
 
 
-def stock_in_the_cache() -> None:
+def trust_cached_counts() -> None:
     """The places left are what Redis says, and all of them when it says nothing (D2)."""
-    Slots.look_to_decide = _as_cached  # type: ignore[method-assign]
-    Writes.commit = _caching  # type: ignore[method-assign]
+    SlotRepository.find_for_update = _find_with_cached_count  # type: ignore[method-assign]
+    SlotWriter.commit = _commit_and_cache_count  # type: ignore[method-assign]
 
 
-async def _admitted_first(desk: Any, caller: Any, slot_id: SlotId, *more: Any) -> Any:
-    slot = await desk.slots.look(Look(slot_id, desk.now(), ()))
+async def _decrement_then_book(services: Any, caller: Any, slot_id: SlotId, *options: Any) -> Any:
+    slot = await services.slots.look(SlotQuery(slot_id, services.now(), ()))
     if slot is not None:
-        await _redis().set(_key(slot_id), slot.capacity, nx=True)
-        if await _redis().decr(_key(slot_id)) < 0:
+        await _redis().set(_counter_key(slot_id), slot.capacity, nx=True)
+        if await _redis().decr(_counter_key(slot_id)) < 0:
             return SlotFull(slot)
-    return await book(desk, caller, slot_id, *more)
+    return await original_book(services, caller, slot_id, *options)
 
 
-def admission_by_a_counter() -> None:
+def admit_by_redis_counter() -> None:
     """A counter in Redis is lowered first, and what fails afterwards does not raise it (D5)."""
-    instead(book, _admitted_first)
+    replace_everywhere(original_book, _decrement_then_book)
 
 
-GUARDS = {"stock": stock_in_the_cache, "admission": admission_by_a_counter}
+GUARDS = {"stock": trust_cached_counts, "admission": admit_by_redis_counter}

@@ -9,20 +9,24 @@ from pymongo.asynchronous.collection import AsyncCollection
 
 from slotlock.domain.slots import Slot
 from slotlock.stores import people_at_hand, slot_documents
-from slotlock.stores.booking_documents import entry_of
-from slotlock.stores.writes import Change, Changes, Writes
-from tests.support.variants.points import instead, reach
+from slotlock.stores.booking_documents import booking_to_subdocument
+from slotlock.stores.writes import ChangeSet, SlotChange, SlotWriter
+from tests.support.variants.points import pause_if_selected, replace_everywhere
 
-update_of = slot_documents.update_of
-write_all, commit, commit_together = Writes._write_all, Writes.commit, Writes._commit_together
-insert_many = AsyncCollection.insert_many
+original_to_update = slot_documents.to_update
+original_write_all, original_commit, original_commit_in_transaction = (
+    SlotWriter._write_all,
+    SlotWriter.commit,
+    SlotWriter._commit_transaction,
+)
+original_insert_many = AsyncCollection.insert_many
 
 
-RECORDS = ("endedBookings", "endedWaits", "answers")
+RECORD_COLLECTIONS = ("endedBookings", "endedWaits", "answers")
 
 
-def _absolute(before: Slot, after: Slot) -> Any:
-    update = update_of(before, after)
+def _update_with_absolute_count(before: Slot, after: Slot) -> Any:
+    update = original_to_update(before, after)
     if isinstance(update, list):
         update[0]["$set"]["remaining"] = after.remaining
     else:
@@ -31,103 +35,107 @@ def _absolute(before: Slot, after: Slot) -> Any:
     return update
 
 
-def absolute_counts() -> None:
+def write_absolute_counts() -> None:
     """The stock is written as the number that was worked out from what was read (D2)."""
-    slot_documents.update_of = _absolute
+    slot_documents.to_update = _update_with_absolute_count
 
 
-async def _counted_then_inserted(self: Writes, wanted: list[Change]) -> list[bool]:
+async def _count_then_insert(self: SlotWriter, changes: list[SlotChange]) -> list[bool]:
     slots, written = self._slots, []
-    for change in wanted:
+    for change in changes:
         before, after = change.before, change.after
-        count = {"$inc": {"remaining": before.taken - after.taken, "version": 1}}
-        done = await slots.update_one(slot_documents.guard(before), count)
+        count = {"$inc": {"remaining": before.booked_count - after.booked_count, "version": 1}}
+        done = await slots.update_one(slot_documents.version_filter(before), count)
         written.append(done.modified_count == 1)
-        await reach("between")
-        added = [entry_of(booking) for booking in after.bookings if booking not in before.bookings]
+        await pause_if_selected("between")
+        added = [
+            booking_to_subdocument(booking)
+            for booking in after.bookings
+            if booking not in before.bookings
+        ]
         insert = {"$push": {"bookings": {"$each": added}}}
         await slots.update_one({"_id": ObjectId(before.id)}, insert)
     return written
 
 
-def count_and_booking_apart() -> None:
+def write_count_and_booking_separately() -> None:
     """The place is taken in one write, the booking made in the next (D3)."""
-    Writes._add_together = _counted_then_inserted  # type: ignore[method-assign,assignment]
+    SlotWriter._bulk_add = _count_then_insert  # type: ignore[method-assign,assignment]
 
 
-async def _without_transaction(self: Writes, changes: Changes) -> bool:
+async def _commit_without_transaction(self: SlotWriter, changes: ChangeSet) -> bool:
     session: Any = None
-    await write_all(self, changes, session)
+    await original_write_all(self, changes, session)
     return True
 
 
-def no_transaction() -> None:
+def skip_transaction() -> None:
     """What belongs to a change is written by itself (D2)."""
-    Writes._commit_together = _without_transaction  # type: ignore[method-assign]
+    SlotWriter._commit_transaction = _commit_without_transaction  # type: ignore[method-assign]
 
 
-async def _one_by_one(self: Writes, changes: Changes) -> bool:
-    if not changes.slots:
-        return await commit_together(self, changes)
+async def _commit_one_by_one(self: SlotWriter, changes: ChangeSet) -> bool:
+    if not changes.slot_changes:
+        return await original_commit_in_transaction(self, changes)
     done = True
-    for change in changes.slots:
-        done &= await commit_together(self, Changes((change,)))
-        await reach("between")
+    for change in changes.slot_changes:
+        done &= await original_commit_in_transaction(self, ChangeSet((change,)))
+        await pause_if_selected("between")
     return done
 
 
-def one_slot_after_the_other() -> None:
+def write_slots_one_by_one() -> None:
     """Several slots are written one by one (D4)."""
-    Writes._commit_together = _one_by_one  # type: ignore[method-assign]
+    SlotWriter._commit_transaction = _commit_one_by_one  # type: ignore[method-assign]
 
 
-def _none(*_: Any) -> Iterator[UpdateOne]:
+def _no_updates(*_: Any) -> Iterator[UpdateOne]:
     return iter(())
 
 
-def no_pages() -> None:
+def skip_user_version_updates() -> None:
     """Nothing tells whether a person chose elsewhere meanwhile (D4)."""
-    instead(people_at_hand.turned_pages, _none)
+    replace_everywhere(people_at_hand.user_version_updates, _no_updates)
 
 
 GUARDS = {
-    "relative-counts": absolute_counts,
-    "one-write": count_and_booking_apart,
-    "transaction": no_transaction,
-    "all-or-none": one_slot_after_the_other,
-    "pages": no_pages,
+    "relative-counts": write_absolute_counts,
+    "one-write": write_count_and_booking_separately,
+    "transaction": skip_transaction,
+    "all-or-none": write_slots_one_by_one,
+    "pages": skip_user_version_updates,
 }
 
 
-async def _late_record(self: Any, *arguments: Any, **more: Any) -> Any:
-    written = await insert_many(self, *arguments, **more)
-    if self.name in RECORDS:
-        await reach("record")
+async def _insert_then_pause(self: Any, *arguments: Any, **kwargs: Any) -> Any:
+    written = await original_insert_many(self, *arguments, **kwargs)
+    if self.name in RECORD_COLLECTIONS:
+        await pause_if_selected("record")
     return written
 
 
-async def _late_end(self: Writes, changes: Changes, session: Any) -> None:
-    await write_all(self, changes, session)
-    if changes.slots:
-        await reach("transaction")
+async def _write_all_then_pause(self: SlotWriter, changes: ChangeSet, session: Any) -> None:
+    await original_write_all(self, changes, session)
+    if changes.slot_changes:
+        await pause_if_selected("transaction")
 
 
-def pausable() -> None:
+def install_pauses() -> None:
     """Let acts be stopped after they wrote records, and before their transaction commits."""
-    AsyncCollection.insert_many = _late_record  # type: ignore[method-assign]
-    Writes._write_all = _late_end  # type: ignore[method-assign]
+    AsyncCollection.insert_many = _insert_then_pause  # type: ignore[method-assign]
+    SlotWriter._write_all = _write_all_then_pause  # type: ignore[method-assign]
 
 
-async def _failing(self: Writes, changes: Changes) -> bool:
-    if not changes.slots:
-        return await commit(self, changes)
-    Writes.commit = commit  # type: ignore[method-assign]
+async def _fail_first_commit(self: SlotWriter, changes: ChangeSet) -> bool:
+    if not changes.slot_changes:
+        return await original_commit(self, changes)
+    SlotWriter.commit = original_commit  # type: ignore[method-assign]
     raise RuntimeError("the first write fails")
 
 
-def first_write_fails() -> None:
+def fail_first_write() -> None:
     """No guard but a mishap: the first write of the process is an error."""
-    Writes.commit = _failing  # type: ignore[method-assign]
+    SlotWriter.commit = _fail_first_commit  # type: ignore[method-assign]
 
 
-MISHAPS = {"first-write": first_write_fails}
+MISHAPS = {"first-write": fail_first_write}
