@@ -2,7 +2,7 @@
 
 BOOKING_FRAGMENT = """fragment B on Booking {
   id status heldUntil createdAt movedFrom movedTo user { id } slot { id }
-  history { what at before after heldUntil }
+  history { action at before after heldUntil }
 }"""
 SLOT_FRAGMENT = "fragment S on Slot { id remaining version capacity }"
 REFUSAL_FIELDS = "__typename ... on Refusal { code message }"
@@ -12,7 +12,7 @@ BOOK = f"""mutation($input: BookSlotInput!) {{ answer: bookSlot(input: $input) {
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ id }} }}
 }} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
-TICKET_FRAGMENT = f"""fragment T on Ticket {{ id status place outcome {{
+TICKET_FRAGMENT = f"""fragment T on Ticket {{ id status position outcome {{
   __typename ... on Refusal {{ code message }}
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ id }} }}
@@ -93,5 +93,5 @@ AVAILABILITY = """subscription($slots: [ID!]!) {
   slotAvailability(slotIds: $slots) { slotId version capacity remaining isBooked status }
 }"""
 BOOKING_EVENTS = """subscription { myBookings {
-  what at by { id } booking { id status history { what at after } }
+  action at by { id } booking { id status history { action at after } }
 } }"""

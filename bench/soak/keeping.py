@@ -35,7 +35,7 @@ async def _cancel_slot(world: World, user: SoakUser, slot: str) -> None:
         fields = {"campaignId": world.campaign, "capacity": 4, "waitlistOfferMinutes": 1}
         later = world.campaign_start_offsets_s[slot]
     if choice := world.choice_groups.get(slot):
-        fields["choice"] = choice
+        fields["choiceGroup"] = choice
     for _ in range(MAX_ATTEMPTS):
         try:
             await create_slot(world, user, fields, later)

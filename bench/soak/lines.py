@@ -75,9 +75,9 @@ def _check_passed_over(
 def check_duplicates(run_log: RunLog, slots: list[Json], records: list[BookingRecord]) -> None:
     """Nobody had two places in a slot, or in a choice, for longer than an act takes."""
     choice_of = {
-        str(slot["_id"]): slot["choice"]
+        str(slot["_id"]): slot["choiceGroup"]
         for slot in slots
-        if slot.get("choice") and slot["status"] != "cancelled"
+        if slot.get("choiceGroup") and slot["status"] != "cancelled"
     }
     by_slot: defaultdict[tuple[str, str], list[BookingRecord]] = defaultdict(list)
     by_choice: defaultdict[tuple[str, str], list[BookingRecord]] = defaultdict(list)

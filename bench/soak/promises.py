@@ -43,7 +43,7 @@ def _acknowledgement_problems(
     wrong = [f"{b['id']} is nowhere" for b, r in zip(told, found, strict=True) if r is None]
     there = [record for record in found if record]
     for booking, record in zip(told, found, strict=True):
-        history = [entry["what"].lower() for entry in booking.get("history", ())]
+        history = [entry["action"].lower() for entry in booking.get("history", ())]
         if record and record.actions[: len(history)] != history:
             wrong.append(f"{record.id} was told as {history} and is {record.actions}")
     if request.outcome == "AllBooked" and len(told) != len(operation.claims):

@@ -44,7 +44,7 @@ async def create_scene(world: World) -> None:
     organiser = world.users[-1]
     kinds = [fields for count, fields in SLOT_KINDS for _ in range(count)]
     kinds += [
-        {"choice": choice, "capacity": 3, "waitlistOfferMinutes": 1 if place else None}
+        {"choiceGroup": choice, "capacity": 3, "waitlistOfferMinutes": 1 if place else None}
         for choice in CHOICE_GROUPS
         for place in range(SLOTS_PER_CHOICE_GROUP)
     ]
@@ -76,8 +76,8 @@ async def create_slot(
     world.slots.append(slot_id)
     if "campaignId" in fields:
         world.campaign_start_offsets_s[slot_id] = starts_in_s
-    if "choice" in fields:
-        world.choice_groups[slot_id] = fields["choice"]
+    if "choiceGroup" in fields:
+        world.choice_groups[slot_id] = fields["choiceGroup"]
 
 
 async def _create_users(world: World) -> list[SoakUser]:

@@ -94,7 +94,7 @@ Problems = Iterable[tuple[str, str]]
 
 
 def _ending_problems(history: TicketHistory) -> Problems:
-    if any(telling.status == "SET_ASIDE" for telling in history.observations):
+    if any(telling.status == "FAILED" for telling in history.observations):
         yield "ticket set aside", history.last.ticket["id"]
     elif not history.last.is_final:
         yield "ticket without an end", f"{history.last.outcome_name} at {history.last.ended_at:.3f}"

@@ -115,11 +115,11 @@ class DatabaseChecker:
     def _check_choices(self, slots: list[Json], now: datetime) -> None:
         places: defaultdict[tuple[str, str], list[BookingRecord]] = defaultdict(list)
         for slot in slots:
-            if slot.get("choice") and slot["status"] != "cancelled":
+            if slot.get("choiceGroup") and slot["status"] != "cancelled":
                 for record in live_records(slot):
                     until = record.history[-1].get("until")
                     if until is None or until > now:
-                        places[slot["choice"], record.user_id].append(record)
+                        places[slot["choiceGroup"], record.user_id].append(record)
         for (choice, user), records in places.items():
             plain = [r.id for r in records if "one_of_choice" not in r.history[0].get("over", ())]
             if len(plain) > 1:

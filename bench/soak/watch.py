@@ -119,7 +119,7 @@ def _check_booking_event(world: World, watcher: Watcher, event: Json) -> None:
     if event["by"] and raw_id(event["by"]["id"]) == watcher.user.id:
         world.run_log.record_violation("news of oneself", f"{watcher.name}: {event}")
     watcher.history_lengths[booking] = length
-    watcher.seen_actions[booking].add(str(event["what"]).lower())
+    watcher.seen_actions[booking].add(str(event["action"]).lower())
     world.run_log.checks["news of bookings"] += 1
 
 

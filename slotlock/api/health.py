@@ -44,7 +44,9 @@ async def readyz(request: Request) -> Response:
     load balancer should ask.
     """
     wanted = request.query_params.get("of")
-    mongodb, redis = await asyncio.gather(request.state.probe.answers(), request.state.line.check())
+    mongodb, redis = await asyncio.gather(
+        request.state.probe.is_available(), request.state.line.check()
+    )
     away = [
         name
         for name, up in (("mongodb", mongodb), ("redis", redis))

@@ -95,4 +95,4 @@ def _invitation_note(
 ) -> AuditNote:
     edits = (FieldEdit("people", None, str(len(users))), FieldEdit("group", None, group))
     whom = tuple(person.id for person in users)
-    return AuditNote(now, actor_id, AuditAction.PEOPLE_INVITED, edits, user_ids=whom)
+    return AuditNote(now, actor_id, AuditAction.USERS_INVITED, edits, user_ids=whom)

@@ -28,7 +28,7 @@ class AuditAction(StrEnum):
     SLOT_CREATED = "slot_created"
     SLOT_EDITED = "slot_edited"
     SLOT_PUBLISHED = "slot_published"
-    SLOT_CANCELLED = "slot_called_off"
+    SLOT_CANCELLED = "slot_cancelled"
     CAMPAIGN_CREATED = "campaign_created"
     CAMPAIGN_EDITED = "campaign_edited"
     CAMPAIGN_PUBLISHED = "campaign_published"
@@ -37,8 +37,8 @@ class AuditAction(StrEnum):
     ROLE_SET = "role_set"
     BANNED = "banned"
     UNBANNED = "unbanned"
-    PEOPLE_IMPORTED = "people_imported"
-    PEOPLE_INVITED = "people_invited"
+    USERS_IMPORTED = "users_imported"
+    USERS_INVITED = "users_invited"
 
     @property
     def is_note(self) -> bool:
@@ -48,7 +48,7 @@ class AuditAction(StrEnum):
 
 BOOKING_ACTIONS = frozenset(
     {
-        *(AuditAction(deed.value) for deed in BookingAction),
+        *(AuditAction(action.value) for action in BookingAction),
         AuditAction.WAITLIST_JOINED,
         AuditAction.WAITLIST_LEFT,
     }

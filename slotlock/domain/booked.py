@@ -67,14 +67,14 @@ def confirm(
     if (rival := conflicting_booking_refusal(slot, booking, now)) and not organised:
         return slot, rival
     places = slot.other_bookings_of(booking.user_id, now)
-    overrode = tuple(limit for limit, _ in other_booking_violations(slot, places))
+    overridden_limits = tuple(limit for limit, _ in other_booking_violations(slot, places))
     confirmed = booking.with_entry(
         HistoryEntry(
             now,
             command.caller.user_id,
             BookingAction.CONFIRMED,
             BookingStatus.CONFIRMED,
-            overridden_limits=overrode,
+            overridden_limits=overridden_limits,
         )
     )
     after = slot.with_changed_booking(confirmed)
@@ -201,14 +201,18 @@ def _cancelled(
     now: datetime,
     overridden: TooLateToCancel | None,
 ) -> Booking:
-    overrode: tuple[BookingLimit, ...] = ()
+    overridden_limits: tuple[BookingLimit, ...] = ()
     if isinstance(overridden, SlotStarted):
-        overrode = (BookingLimit.SLOT_STARTED,)
+        overridden_limits = (BookingLimit.SLOT_STARTED,)
     elif overridden is not None:
-        overrode = (BookingLimit.CANCEL_CUTOFF,)
+        overridden_limits = (BookingLimit.CANCEL_CUTOFF,)
     return booking.with_entry(
         HistoryEntry(
-            now, command.caller.user_id, action, BookingStatus.CANCELLED, overridden_limits=overrode
+            now,
+            command.caller.user_id,
+            action,
+            BookingStatus.CANCELLED,
+            overridden_limits=overridden_limits,
         )
     )
 

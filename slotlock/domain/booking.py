@@ -144,14 +144,14 @@ def _violations(slot: Slot, user_id: UserId, now: datetime) -> Iterator[LimitVio
 
 
 def _created_entry(slot: Slot, request: BookingRequest, now: datetime) -> HistoryEntry:
-    overrode = tuple(limit for limit, _ in _violations(slot, request.user_id, now))
+    overridden_limits = tuple(limit for limit, _ in _violations(slot, request.user_id, now))
     if not request.hold:
         return HistoryEntry(
             now,
             request.requested_by,
             BookingAction.BOOKED,
             BookingStatus.CONFIRMED,
-            overridden_limits=overrode,
+            overridden_limits=overridden_limits,
         )
     return HistoryEntry(
         now,
@@ -159,7 +159,7 @@ def _created_entry(slot: Slot, request: BookingRequest, now: datetime) -> Histor
         BookingAction.HELD,
         BookingStatus.HELD,
         hold_end(slot, now),
-        overrode,
+        overridden_limits,
     )
 
 

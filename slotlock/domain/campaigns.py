@@ -66,10 +66,10 @@ def edit(campaign: Campaign, changes: Mapping[str, Any]) -> CampaignSaved | Inva
 
 def _clean_terms(terms: CampaignTerms) -> CampaignTerms:
     eligible = tuple(
-        tuple(sorted(set(map(clean_group, groups)))) for groups in terms.eligible_group_sets
+        tuple(sorted(set(map(clean_group, groups)))) for groups in terms.eligible_groups
     )
     return replace(
-        terms, eligible_group_sets=eligible, group_limits=clean_group_limits(terms.group_limits)
+        terms, eligible_groups=eligible, group_limits=clean_group_limits(terms.group_limits)
     )
 
 
@@ -91,12 +91,9 @@ def _campaign_problems(campaign: Campaign) -> Iterator[FieldProblem]:
         yield FieldProblem("name", problem)
     if terms.closes_at <= terms.opens_at:
         yield FieldProblem("closesAt", "It must close after it opens.")
-    if (
-        terms.max_bookings_per_user is not None
-        and not 1 <= terms.max_bookings_per_user <= MAX_LIMIT_VALUE
-    ):
+    if terms.max_bookings is not None and not 1 <= terms.max_bookings <= MAX_LIMIT_VALUE:
         yield FieldProblem("maxBookings", f"A number from 1 to {MAX_LIMIT_VALUE}.")
-    if problem := _validate_group_sets(terms.eligible_group_sets):
+    if problem := _validate_group_sets(terms.eligible_groups):
         yield FieldProblem("eligibleGroups", problem)
     if problem := validate_group_limits(terms.group_limits, MAX_LIMIT_VALUE):
         yield FieldProblem("groupLimits", problem)

@@ -205,7 +205,7 @@ def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:
         or (None if slot.title else "A slot needs a title."),
         "location": validate_line(slot.location or "", MAX_LOCATION_LENGTH),
         "endTime": None if slot.end > slot.start else "The end must be after the start.",
-        "choice": validate_line(slot.choice_group or "", MAX_CHOICE_GROUP_LENGTH),
+        "choiceGroup": validate_line(slot.choice_group or "", MAX_CHOICE_GROUP_LENGTH),
         "capacity": _validate_number(slot.capacity, 1, MAX_CAPACITY),
         "resource": validate_line(slot.resource or "", MAX_RESOURCE_LENGTH),
         "groupLimits": validate_group_limits(slot.group_limits, MAX_CAPACITY),

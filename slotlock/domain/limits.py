@@ -69,8 +69,8 @@ def other_booking_violations(
         place.terms is not None and place.terms.campaign_id == terms.campaign_id
         for place in other_bookings
     )
-    if terms.max_bookings_per_user is not None and in_campaign >= terms.max_bookings_per_user:
-        yield BookingLimit.MAX_BOOKINGS, LimitReached(terms.max_bookings_per_user, None, slot)
+    if terms.max_bookings is not None and in_campaign >= terms.max_bookings:
+        yield BookingLimit.MAX_BOOKINGS, LimitReached(terms.max_bookings, None, slot)
     if conflict := _time_conflict(slot, other_bookings) if terms.forbid_overlap else None:
         yield BookingLimit.TIME_CONFLICT, conflict
 

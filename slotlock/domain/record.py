@@ -48,7 +48,7 @@ class BookingLimit(StrEnum):
     NOT_YET_OPEN = "not_yet_open"
     CLOSED = "closed"
     NOT_ELIGIBLE = "not_eligible"
-    MAX_BOOKINGS = "most_bookings"
+    MAX_BOOKINGS = "max_bookings"
     TIME_CONFLICT = "time_conflict"
     GROUP_FULL = "group_full"
 

@@ -52,8 +52,8 @@ class CampaignTerms:
     published: bool
     opens_at: datetime
     closes_at: datetime
-    eligible_group_sets: tuple[tuple[str, ...], ...] = ()
-    max_bookings_per_user: int | None = None
+    eligible_groups: tuple[tuple[str, ...], ...] = ()
+    max_bookings: int | None = None
     forbid_overlap: bool = False
     group_limits: tuple[GroupLimit, ...] = ()
     cancel_until: datetime | None = None
@@ -70,12 +70,12 @@ class CampaignTerms:
 
     def is_eligible(self, groups: Sequence[str]) -> bool:
         """Whether somebody of these groups may take part."""
-        return all(any(group in wanted for group in groups) for wanted in self.eligible_group_sets)
+        return all(any(group in wanted for group in groups) for wanted in self.eligible_groups)
 
     @property
     def depends_on_other_bookings(self) -> bool:
         """Whether a person's bookings in other slots count."""
-        return self.max_bookings_per_user is not None or self.forbid_overlap
+        return self.max_bookings is not None or self.forbid_overlap
 
 
 def group_limit_for(group: str, limits: Sequence[GroupLimit]) -> int | None:

@@ -21,7 +21,7 @@ class TicketStatus(StrEnum):
     QUEUED = "queued"
     ANSWERED = "answered"
     LOST = "lost"
-    FAILED = "set aside"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)

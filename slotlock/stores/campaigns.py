@@ -143,7 +143,7 @@ class CampaignRepository:
         """Bring into MongoDB's memory what a rush will read: the slots and whoever may come."""
         async for _ in self._slots.find({"campaign.id": ObjectId(campaign.id)}):
             pass
-        groups = [group for groups in campaign.terms.eligible_group_sets[:1] for group in groups]
+        groups = [group for groups in campaign.terms.eligible_groups[:1] for group in groups]
         people = {"groups": {"$in": groups}} if groups else {}
         async for _ in self._users.find(people, {"groups": 1}, limit=20_000):
             pass

@@ -76,9 +76,9 @@ def waitlist_statistics(campaign_id: ObjectId) -> Pipeline:
     ]
 
 
-def group_members(groups: Sequence[str], eligible_group_sets: Sequence[Sequence[str]]) -> Pipeline:
+def group_members(groups: Sequence[str], eligible_groups: Sequence[Sequence[str]]) -> Pipeline:
     """How many people carry each of these groups and may take part."""
-    sets = [{"groups": {"$in": list(wanted)}} for wanted in eligible_group_sets or (groups,)]
+    sets = [{"groups": {"$in": list(wanted)}} for wanted in eligible_groups or (groups,)]
     return [
         {"$match": {"$and": sets}},
         {"$project": {"groups": 1}},

@@ -80,7 +80,7 @@ class CampaignStatisticsQueries:
         )
         waiting = {each["_id"]: each["turns"] async for each in lines}
         booked = {each["_id"]: each for each in found["groups"]}
-        invited = {group for groups in campaign.terms.eligible_group_sets for group in groups}
+        invited = {group for groups in campaign.terms.eligible_groups for group in groups}
         names = sorted(booked.keys() | waiting.keys() | invited)
         people = await self._count_group_members(names, campaign.terms, session)
         groups = tuple(
@@ -98,7 +98,7 @@ class CampaignStatisticsQueries:
     async def _count_group_members(
         self, groups: list[str], terms: CampaignTerms, session: AsyncClientSession
     ) -> Mapping[str, int]:
-        pipeline = pipelines.group_members(groups, terms.eligible_group_sets)
+        pipeline = pipelines.group_members(groups, terms.eligible_groups)
         found = await self._users.aggregate(pipeline, session=session)
         return {each["_id"]: each["people"] async for each in found}
 

@@ -132,10 +132,8 @@ async def _no_documents() -> dict[ObjectId, Any]:
 def _relevant_slot_queries(slots: Sequence[Slot]) -> list[Document]:
     """The queries for slots in which a booking counts for one in these slots."""
     choices = {slot.choice_group for slot in slots if slot.choice_group is not None}
-    queries: list[Document] = [{"choice": {"$in": sorted(choices)}}] if choices else []
-    campaigns = {
-        s.terms.campaign_id for s in slots if s.terms and s.terms.max_bookings_per_user is not None
-    }
+    queries: list[Document] = [{"choiceGroup": {"$in": sorted(choices)}}] if choices else []
+    campaigns = {s.terms.campaign_id for s in slots if s.terms and s.terms.max_bookings is not None}
     if campaigns:
         queries.append({"campaign.id": {"$in": [ObjectId(id_) for id_ in campaigns]}})
     if busy := [slot for slot in slots if slot.terms and slot.terms.forbid_overlap]:

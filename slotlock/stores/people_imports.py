@@ -159,7 +159,7 @@ def _import_note(
 ) -> AuditNote:
     whose = tuple(each[0].user_id for each in edits if each and each[0].user_id)
     told = tuple(edit for each in edits for edit in each)
-    return AuditNote(now, by, AuditAction.PEOPLE_IMPORTED, told, user_ids=whose)
+    return AuditNote(now, by, AuditAction.USERS_IMPORTED, told, user_ids=whose)
 
 
 def _user_update(user_update: UserUpdate) -> UpdateOne:

@@ -40,10 +40,10 @@ FIELD_NAMES = {
     "version": "version",
     "changedAt": "changed_at",
     "holdMinutes": "hold_minutes",
-    "cutoffMinutes": "cutoff_minutes",
+    "cancelCutoffMinutes": "cancel_cutoff_minutes",
     "waitlistCapacity": "waitlist_capacity",
-    "offerMinutes": "offer_minutes",
-    "choice": "choice",
+    "waitlistOfferMinutes": "waitlist_offer_minutes",
+    "choiceGroup": "choice_group",
     "resource": "resource",
     "revision": "revision",
     "revisedAt": "revised_at",
@@ -53,7 +53,7 @@ OPTIONAL_FIELDS = ("campaign", "groupLimits", "meetings", "series")
 LOADED_FIELDS = (*FIELD_NAMES, *CONVERTED_FIELDS, "remaining")
 PARTIAL_DUE = {"partialFilterExpression": {"due": {"$exists": True}}}
 # Not `$type`: MongoDB would not see that a choice which is asked for is a string.
-PARTIAL_CHOICE = {"partialFilterExpression": {"choice": {"$gt": ""}}}
+PARTIAL_CHOICE = {"partialFilterExpression": {"choiceGroup": {"$gt": ""}}}
 PARTIAL_RESOURCE = {"partialFilterExpression": {"resource": {"$gt": ""}}}
 PARTIAL_CAMPAIGN = {"partialFilterExpression": {"campaign.id": {"$exists": True}}}
 PARTIAL_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
@@ -68,7 +68,7 @@ INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "waiting": ([("waiting.user", 1)], {"sparse": True}),
     "end": ([("end", 1), ("_id", 1)], {}),
     "due": ([("due", 1)], PARTIAL_DUE),
-    "choice": ([("choice", 1), ("bookings.user", 1)], PARTIAL_CHOICE),
+    "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE),
     "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], PARTIAL_CAMPAIGN),
     "resource": ([("resource", 1), ("start", 1)], PARTIAL_RESOURCE),
     "series": ([("series", 1), ("start", 1), ("_id", 1)], PARTIAL_SERIES),

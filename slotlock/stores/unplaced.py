@@ -51,7 +51,7 @@ class UnplacedUserQueries:
         self, campaign: Campaign, group: str | None, first: int, after: str | None, now: datetime
     ) -> UnplacedUserPage:
         carrying = [{"groups": group}] if group else []
-        sets = [{"groups": {"$in": list(groups)}} for groups in campaign.terms.eligible_group_sets]
+        sets = [{"groups": {"$in": list(groups)}} for groups in campaign.terms.eligible_groups]
         async with self._database.client.start_session(snapshot=True) as session:
             look = _Search(self._database, session, ObjectId(campaign.id), now)
             if sets:

@@ -39,7 +39,7 @@ def begin(board: SessionStreams | BookingEventHub | TicketHub, office: Backend) 
             board.start(office.services.slot_events, office.services.admission_queue, read)
 
 
-@pytest.mark.parametrize("which", ["streams", "personal", "tickets"])
+@pytest.mark.parametrize("which", ["streams", "booking_events", "ticket_updates"])
 @pytest.mark.parametrize("ticks", range(TICKS))
 async def test_who_is_stopped_while_a_word_comes_does_stop(
     office: Backend, which: str, ticks: int

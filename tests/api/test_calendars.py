@@ -28,7 +28,7 @@ from tests.support.troupe import forked_app
 
 Pair = tuple[AppProcess, AppProcess]
 Three = tuple[BookingClient, BookingClient, BookingClient]
-BAN = "mutation($user: ID!) { banPerson(userId: $user) { __typename } }"
+BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 UNPUBLISH = "mutation($id: ID!) { unpublishCampaign(campaignId: $id) { __typename } }"
 TIMETABLE = {
     "first": "2035-03-18",

@@ -40,7 +40,7 @@ def assert_refused(response: httpx.Response) -> None:
 async def test_an_address_reads_so_many_calendars_a_minute_private_ones_too(
     nobody: AddressedClient, member: AddressedClient
 ) -> None:
-    private = (await member.post(CREATE_CALENDAR)).json()["data"]["createCalendarAddress"]["url"]
+    private = (await member.post(CREATE_CALENDAR)).json()["data"]["createCalendarFeed"]["url"]
     most = USERS_PER_ADDRESS * READS_PER_MINUTE // CALENDAR_READ_COST
     paths = [private, PUBLISHED, "/calendars/private/none.ics"] * most
     answers = [(await get_path(nobody, path)).status_code for path in paths[:most]]

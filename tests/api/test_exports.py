@@ -29,7 +29,7 @@ COURSE = {
     "endTime": "2035-07-02T10:30:00+02:00",
 }
 HEADER = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
-          "held_until", "made_at", "made_by", "waited_since", "overrode"]  # fmt: skip
+          "held_until", "made_at", "made_by", "waited_since", "overriddenLimits"]  # fmt: skip
 TITLES = ["Slot", "Start (local)", "End (local)", "Time zone", "Location", "Name", "Address",
           "Groups", "Status", "Held until (local)", "Made at (local)", "Made by",
           "Waited since (local)", "Overridden"]  # fmt: skip
@@ -101,7 +101,7 @@ async def test_what_was_overridden_is_told(staff: Staff) -> None:
     await organiser.update_slot(slot_id, startTime="2020-01-01T00:00:00Z")
     await organiser.book_slot(slot_id, userId=await ada.fetch_user_id())
     (row,) = csv_rows(await download_export(organiser, f"slots/{slot_id}.csv"))
-    assert (row["overrode"], row["made_by"]) == ("SLOT_STARTED", "Olga")
+    assert (row["overriddenLimits"], row["made_by"]) == ("SLOT_STARTED", "Olga")
 
 
 async def test_a_hold_that_ran_out_is_not_on_the_roster(two_apps: Pair, staff: Staff) -> None:

@@ -124,7 +124,7 @@ async def test_files_are_built_one_after_the_other_and_nobody_waits_for_ever(
     for built in waited:
         assert isinstance(built, ExportFile)
         built.file.close()
-    monkeypatch.setattr(building, "LONGEST_WAIT_S", 0.0)
+    monkeypatch.setattr(building, "WAIT_TIMEOUT_S", 0.0)
     first = asyncio.create_task(exports.build("slot", NOWHERE, "csv"))
     await asyncio.sleep(0)
     assert await exports.build("slot", NOWHERE, "csv") == ExportBusy(building.RETRY_AFTER_S)

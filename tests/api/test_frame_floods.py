@@ -81,7 +81,7 @@ def test_control_taken_as_they_come_frames_leave_nobody_a_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     few = sockets.READ_CHUNK // len(PONG) + 1
-    monkeypatch.setattr(sockets, "PIECE", 1 << 30)
+    monkeypatch.setattr(sockets, "READ_CHUNK", 1 << 30)
     flood()
     assert Counted.taken == PONGS
     assert Counted.most > few

@@ -77,10 +77,10 @@ async def test_what_is_put_back_in_line_is_answered_once_it_can_be(
 ) -> None:
     line = await set_aside(scene, hall)
     async with watch_ticket(line, POISON_INDEX) as watcher:
-        await expect_status(watcher, "SET_ASIDE")
+        await expect_status(watcher, "FAILED")
         names = dead_letter_names(await asked(hall, "show")) if by_name else []
         assert await asked(hall, "replay", *names) == "put back in line: 1\n"
-        assert (await line.fetch_tickets())[POISON_INDEX]["place"] == 1
+        assert (await line.fetch_tickets())[POISON_INDEX]["position"] == 1
         scene.worker()
         told = await expect_final_status(watcher, "ANSWERED")
     assert told["outcome"]["__typename"] == "Booked"
@@ -95,7 +95,7 @@ async def test_what_is_put_back_and_fails_again_is_set_aside_again(
     line = await set_aside(scene, hall)
     await asked(hall, "replay")
     scene.worker("holds-raise")
-    await line.wait_for_status("SET_ASIDE", POISON_INDEX)
+    await line.wait_for_status("FAILED", POISON_INDEX)
     await wait_for_dead_letter_metric(hall, line.partition, 1)
 
 
@@ -104,7 +104,7 @@ async def test_what_is_given_up_is_lost_and_its_key_may_be_used_again(
 ) -> None:
     line = await set_aside(scene, hall)
     async with watch_ticket(line, POISON_INDEX) as watcher:
-        await expect_status(watcher, "SET_ASIDE")
+        await expect_status(watcher, "FAILED")
         (name,) = dead_letter_names(await asked(hall, "show"))
         assert await asked(hall, "discard", name) == f"discarded {name}\n"
         await expect_final_status(watcher, "LOST")
@@ -124,7 +124,7 @@ async def test_what_is_not_set_aside_is_neither_put_back_nor_given_up(
     for act in ("replay", "discard"):
         told = await asked(hall, act, "0/0-1", code=1)
         assert told.startswith("slotlock: 0/0-1 is no")
-    assert (await line.result_names())[POISON_INDEX] == "SET_ASIDE"
+    assert (await line.result_names())[POISON_INDEX] == "FAILED"
 
 
 async def test_what_is_no_request_is_shown_and_can_only_be_given_up(

@@ -96,7 +96,7 @@ def test_more_slots_than_one_subscription_may_name_are_watched(
     simulate: SimulationRunner, app: AppProcess
 ) -> None:
     run = whole(simulate(app.url, "--people", "3", "--slots", "101", "--asks", "3"))
-    assert run.results["overTime"][-1]["placesLeft"] == 101 - 5
+    assert run.results["timeSeries"][-1]["placesLeft"] == 101 - 5
     assert "and 81 more slots" in run.stdout
 
 
@@ -115,11 +115,11 @@ def test_the_json_has_the_shape_that_is_written_down(
     }
     assert set(results) == {
         *("arguments", "campaignId", "openedAt", "seconds", "requests", "cpuSeconds", "outcomes"),
-        *("retries", "firstAnswerMs", "finalAnswerMs", "invariants", "slots", "overTime", "asks"),
+        *("retries", "firstAnswerMs", "finalAnswerMs", "invariants", "slots", "timeSeries", "asks"),
     }
     assert list(results["finalAnswerMs"]) == ["p50", "p90", "p99", "max"]
     assert results["requests"] == 8
-    last = results["overTime"][-1]
+    last = results["timeSeries"][-1]
     assert last["answers"] == {"Booked": 4, "SlotFull": 4}
     assert (last["asked"], last["placesLeft"]) == (8, 0)
     holders = {slot["title"]: slot["holders"] for slot in results["slots"]}
@@ -162,7 +162,7 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing(
                 os.kill(children(app.process.pid)[0], signal.SIGKILL)
             return note_told(self, *arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(AttemptLog, "note_told", kill_at_the_third)
+        monkeypatch.setattr(AttemptLog, "record_response", kill_at_the_third)
         run = whole(simulate(app.url, "--people", "40", "--places", "5"))
     assert run.results["outcomes"] == {"Booked": 20, "SlotFull": 20}
     assert run.results["retries"]["dropped connections"] > 0

@@ -26,7 +26,7 @@ def without(
     replace_environment(monkeypatch, app.environment)
     simulate = SimulationRunner(monkeypatch, capsys, tmp_path)
     # What is wrong for good is not worth the patience that late news are.
-    monkeypatch.setattr(watching, "HEARD_WITHIN_S", 2.0)
+    monkeypatch.setattr(watching, "CATCH_UP_TIMEOUT_S", 2.0)
     with ExitStack() as stack:
 
         def run(off: str, *arguments: str) -> SimulationRun:
@@ -92,9 +92,9 @@ def test_control_a_server_whose_clock_is_late_is_found(
     without: Callable[..., SimulationRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late, open_at = timedelta(hours=1), Clock.open_at
-    monkeypatch.setattr(campaign, "OPENS_IN", late)
+    monkeypatch.setattr(campaign, "OPENING_DELAY", late)
     monkeypatch.setattr(Clock, "open_at", lambda self, at: open_at(self, at - late))
-    monkeypatch.setattr(rush, "STALLED_S", 0.5)
+    monkeypatch.setattr(rush, "STALL_TIMEOUT_S", 0.5)
     run = without("", "--people", "2", "--slots", "1")
     assert {"oneFinalAnswer", "noneLeftOver"} == run.broken_invariants
     assert "has no final answer; told last: NotYetOpen" in run.stdout

@@ -84,7 +84,7 @@ CASES = {
         {"onceEach"},
     ),
     "never answered": (evidence(("b1", "ada"), told=(HAS, ask(BEN, None))), {"oneFinalAnswer"}),
-    "set aside": (evidence(("b1", "ada"), told=(HAS, ask(BEN, "SET_ASIDE"))), {"oneFinalAnswer"}),
+    "set aside": (evidence(("b1", "ada"), told=(HAS, ask(BEN, "FAILED"))), {"oneFinalAnswer"}),
     "answered twice": (many_finals(), {"oneFinalAnswer"}),
     "another answer": (again(HAS_NOT, {"__typename": "AlreadyBooked"}), {"oneFinalAnswer"}),
     "no answer any more": (again(HAS, None), {"oneFinalAnswer"}),

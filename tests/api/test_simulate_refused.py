@@ -109,7 +109,7 @@ def test_no_queue_where_people_should_queue(
     simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unknown = "query Unknown($id: ID!) { ticketOfYesteryear(id: $id) { id } }"
-    monkeypatch.setattr(tickets, "TICKET_NOW", unknown)
+    monkeypatch.setattr(tickets, "TICKET_QUERY", unknown)
     said = simulate.expect_usage_error("--url", app.url, "--by", "queue")
     assert said == (
         "slotlock: this server has no admission queue; let people ask --by lock or --by wait"

@@ -146,7 +146,7 @@ def test_who_is_gone_is_told_nothing_more_even_if_they_had_asked_for_more(
 
 @pytest.mark.parametrize("path", ["/whole", "/parts"])
 def test_who_reads_nothing_holds_up_no_stop(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadlines, "UNREAD_AT_STOP_S", 0.5)
+    monkeypatch.setattr(deadlines, "SHUTDOWN_SEND_TIMEOUT_S", 0.5)
     with contextlib.ExitStack() as stack, serving(unread_s=1_000) as (_, bound):
         stack.enter_context(asked(bound, path)).recv(1)
 
@@ -155,7 +155,7 @@ def test_who_reads_nothing_holds_up_no_stop(path: str, monkeypatch: pytest.Monke
 def test_who_reads_slowly_but_steadily_is_waited_for_by_a_stop(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadlines, "UNREAD_AT_STOP_S", UNREAD_S)
+    monkeypatch.setattr(deadlines, "SHUTDOWN_SEND_TIMEOUT_S", UNREAD_S)
     with serving(unread_s=1_000) as (server, bound), asked(bound, path) as connection:
         connection.recv(1)
         server.should_exit = True

@@ -25,7 +25,7 @@ Pair = tuple[AppProcess, AppProcess]
 
 ME = "{ me { id role } }"
 LOGOUT = "mutation { logout }"
-BAN = "mutation($user: ID!) { banPerson(userId: $user) { __typename } }"
+BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 REFRESH = "mutation ($token: String!) { refreshSession(refreshToken: $token) { __typename } }"
 ROUNDS = 5
 
@@ -163,7 +163,7 @@ async def test_a_read_that_began_before_a_session_ended_serves_nobody_who_came_a
 async def test_control_who_shares_a_read_under_way_is_served_after_the_end(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SessionRepository, "role_in", sharing())
+    monkeypatch.setattr(SessionRepository, "find_role", sharing())
     before, after = await around_the_end(auth, monkeypatch)
     assert before == after
     assert isinstance(after, Caller)

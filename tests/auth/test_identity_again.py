@@ -26,8 +26,8 @@ from tests.support.raw import open_tcp_connection, read_until, read_until_closed
 from tests.support.stage import lock_key
 
 LOGOUT = "mutation { logout }"
-ADDRESS = "createCalendarAddress { __typename }"
-THEIRS = "{ myCalendarAddress { __typename } }"
+ADDRESS = "createCalendarFeed { __typename }"
+THEIRS = "{ myCalendarFeed { __typename } }"
 BOOK = "bookSlot(input: {slotId: $id, waitMs: 20000}) { __typename }"
 CREATE = f"""createSlot(input: {{
   title: "Another", startTime: "{hours_from_now(24)}", endTime: "{hours_from_now(25)}"
@@ -148,7 +148,7 @@ Ask = Callable[[GraphQLTestClient, AppProcess, str], Coroutine[Any, Any, Json]]
         f"mutation {{ logout {ADDRESS} }}",
         f"mutation {{ ...Both }} fragment Both on Mutation {{ logout {ADDRESS} }}",
         f'mutation {{ endSession(id: "MINE") {{ __typename }} ... {{ {ADDRESS} }} }}',
-        f"mutation {{ __typename logout revokeCalendarAddress {ADDRESS} }}",
+        f"mutation {{ __typename logout revokeCalendarFeed {ADDRESS} }}",
     ],
 )
 async def test_what_comes_after_a_field_that_ends_the_session_is_not_done(
@@ -159,7 +159,7 @@ async def test_what_comes_after_a_field_that_ends_the_session_is_not_done(
     answer = await ask(ada.here, app, query.replace("MINE", mine))
     (error,) = answer["errors"]
     assert error["extensions"]["code"] == "UNAUTHENTICATED"
-    first = "revokeCalendarAddress" if "revoke" in query else "createCalendarAddress"
+    first = "revokeCalendarFeed" if "revoke" in query else "createCalendarFeed"
     assert error["path"] == [first]
     assert await ada.here.error_code("{ me { id } }") == "UNAUTHENTICATED"
     assert await ada.elsewhere.execute(THEIRS) is None
@@ -170,7 +170,7 @@ async def test_a_socket_does_nothing_more_for_who_signed_out_in_the_same_mutatio
 ) -> None:
     async def refused() -> float:
         text = (await ada.here.http.get(app.url + "/metrics")).text
-        labels = '{operation="createCalendarAddress",outcome="UNAUTHENTICATED"}'
+        labels = '{operation="createCalendarFeed",outcome="UNAUTHENTICATED"}'
         counted = text.partition(f"slotlock_requests_total{labels} ")[2].partition("\n")[0]
         return float(counted or 0)
 
@@ -222,14 +222,14 @@ async def test_fields_of_a_session_that_goes_on_are_done_in_order_also_those_for
 ) -> None:
     login = 'login(input: {email: "nobody@slotlock.test", password: "not theirs"}) { __typename }'
     query = f"""mutation {{
-      a: revokeCalendarAddress b: {ADDRESS} c: revokeCalendarAddress d: revokeCalendarAddress
+      a: revokeCalendarFeed b: {ADDRESS} c: revokeCalendarFeed d: revokeCalendarFeed
       e: logout f: {login}
     }}"""
     for who, ask in ((ada.here, by_post), (ada.elsewhere, by_events)):
         answer = await ask(who, app, query)
         assert "errors" not in answer
         assert list(answer["data"].items()) == [
-            ("a", False), ("b", {"__typename": "CalendarAddress"}), ("c", True), ("d", False),
+            ("a", False), ("b", {"__typename": "CalendarFeed"}), ("c", True), ("d", False),
             ("e", True), ("f", {"__typename": "InvalidCredentials"}),
         ]  # fmt: skip
 

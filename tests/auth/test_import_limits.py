@@ -72,7 +72,7 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """An import is tried once."""
-    monkeypatch.setattr(importing, "KEEP_TRYING_S", 0.0)
+    monkeypatch.setattr(importing, "RETRY_FOR_S", 0.0)
 
 
 def in_bulk(code: int) -> BulkWriteError:
@@ -120,7 +120,7 @@ async def test_what_does_not_fit_into_the_cache_is_too_much_and_nobody_is_blamed
             admin = auth.users._database.client.admin
             await admin.command("setParameter", 1, wiredTigerEngineRuntimeConfig="cache_size=8MB")
             with monkeypatch.context() as impatient:
-                impatient.setattr(importing, "KEEP_TRYING_S", 0.0)
+                impatient.setattr(importing, "RETRY_FOR_S", 0.0)
                 body = generated_user_csv(school, MAX_IMPORTED_USERS, "5a;b")
                 assert await import_users(auth, body, dry_run=False) == ImportTooLarge()
             assert not await users_by_local_part(auth, school)
@@ -133,7 +133,7 @@ async def test_what_runs_out_of_time_is_too_much_and_keeps_nobody_out(
 ) -> None:
     with monkeypatch.context() as short:
         short.setattr(people_imports, "OPERATION_TIMEOUT_MS", 100)
-        short.setattr(importing, "KEEP_TRYING_S", 0.0)
+        short.setattr(importing, "RETRY_FOR_S", 0.0)
         outcome = await import_users(
             auth, generated_user_csv(school, MAX_IMPORTED_USERS), dry_run=False
         )
@@ -239,7 +239,7 @@ async def test_nobodys_name_or_address_is_in_an_error_of_an_import(
 async def test_control_pymongo_tells_them(
     servers: EmbeddedServers, school: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(people_imports, "_unnamed", lambda error: error)
+    monkeypatch.setattr(people_imports, "_redacted", lambda error: error)
     told = await told_of_somebody_refused(servers, school)
     assert f"'name': 'Ada {school}', 'email': 'ada@{school}'" in told
 

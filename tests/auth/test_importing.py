@@ -113,7 +113,7 @@ async def test_a_transaction_that_never_ends_is_told_as_busy_and_nothing_is_impo
 ) -> None:
     """As one of a process that was killed in it, until MongoDB gives it up."""
     await import_users(auth, user_csv(school, {"ada": "Ada"}), dry_run=False)
-    monkeypatch.setattr(importing, "KEEP_TRYING_S", 0.0)
+    monkeypatch.setattr(importing, "RETRY_FOR_S", 0.0)
     client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "importing"))
     async with client, client.start_session() as session:
         await session.start_transaction()

@@ -171,7 +171,7 @@ async def test_a_password_that_cannot_be_taken_leaves_the_token_as_it_was(
     for password in ("", "short", "x" * 129):
         assert isinstance(await set_password(auth, token, password), InvalidInput)
     with monkeypatch.context() as busy:
-        busy.setattr("slotlock.auth.passwords.LONGEST_LINE", 0)
+        busy.setattr("slotlock.auth.passwords.MAX_QUEUED_HASHES", 0)
         assert isinstance(await set_password(auth, token, PASSWORD), TooManyAttempts)
     assert isinstance(await set_password(auth, token, PASSWORD), SignedInSession)
 

@@ -79,7 +79,7 @@ async def test_the_event_loop_goes_on_while_passwords_are_hashed(passwords: Pass
 async def test_the_line_is_bounded_and_opens_again(
     passwords: PasswordHasher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "LONGEST_LINE", 3)
+    monkeypatch.setattr(room, "MAX_QUEUED_HASHES", 3)
     outcomes = await asyncio.gather(
         *(passwords.hash(PASSWORD) for _ in range(5)), return_exceptions=True
     )
@@ -97,7 +97,7 @@ async def test_the_line_is_bounded_and_opens_again(
 async def test_whoever_leaves_the_line_makes_room(
     passwords: PasswordHasher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "LONGEST_LINE", 1)
+    monkeypatch.setattr(room, "MAX_QUEUED_HASHES", 1)
     leaving = asyncio.create_task(passwords.hash(PASSWORD))
     await asyncio.sleep(0)
     with pytest.raises(HasherBusyError):

@@ -135,7 +135,7 @@ async def test_many_sign_in_at_once_each_to_a_session_of_their_own(auth: Auth, u
 async def test_a_line_that_is_too_long_is_told_to_come_back(
     auth: Auth, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slotlock.auth.passwords.LONGEST_LINE", 0)
+    monkeypatch.setattr("slotlock.auth.passwords.MAX_QUEUED_HASHES", 0)
     refused = TooManyAttempts(accounts.BUSY_RETRY_AFTER_MS)
     assert await accounts.login(auth, user.email, PASSWORD) == refused
     assert await accounts.login(auth, "nobody@slotlock.test", PASSWORD) == refused

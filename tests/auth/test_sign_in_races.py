@@ -59,7 +59,7 @@ class Paused:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached = reached = asyncio.Event()
         self.go = go = asyncio.Event()
-        monkeypatch.setattr(sessions, "MOST_SESSIONS", 0)
+        monkeypatch.setattr(sessions, "MAX_SESSIONS", 0)
 
         async def late(
             self: SessionRepository, user_id: UserId, session: AsyncClientSession
@@ -75,7 +75,7 @@ def without_turns(monkeypatch: pytest.MonkeyPatch) -> None:
         return 1
 
     for module in (sessions, password_changes):
-        monkeypatch.setattr(module, "take_turn", none)
+        monkeypatch.setattr(module, "serialize_user_sessions", none)
 
 
 def telling_of_turns(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
@@ -87,7 +87,7 @@ def telling_of_turns(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
         return await take_turn(*arguments)
 
     for module in (sessions, password_changes):
-        monkeypatch.setattr(module, "take_turn", told)
+        monkeypatch.setattr(module, "serialize_user_sessions", told)
     return tried
 
 
@@ -151,7 +151,7 @@ async def test_who_looked_before_and_signs_in_after_does_not_slip_through(
 async def test_a_person_has_at_most_a_hundred_sessions_and_loses_the_oldest(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "MOST_SESSIONS", 3)
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 3)
     user = await insert_user(auth)
     opened = [await open_session(auth, user) for _ in range(4)]
     at_once = await asyncio.gather(*(open_session(auth, user) for _ in range(6)))

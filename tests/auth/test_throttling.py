@@ -122,7 +122,7 @@ async def test_control_guesses_that_are_counted_when_they_have_failed_are_made_b
     async def look_only(self: LoginThrottle, wants: Sequence[RateCharge], verb: ChargeMode) -> int:
         return await ask(self, wants, ChargeMode.PEEK)
 
-    monkeypatch.setattr(LoginThrottle, "_ask", look_only)
+    monkeypatch.setattr(LoginThrottle, "_charge", look_only)
     email, here = await door.person(), new_address()
     outcomes = await asyncio.gather(*(door.try_once(email, here) for _ in range(100)))
     assert outcomes.count(InvalidCredentials()) == 100
@@ -161,7 +161,7 @@ async def test_an_address_that_fails_at_thousands_of_accounts_has_to_wait(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     narrow = replace(PER_ADDRESS, max_count=20)
-    monkeypatch.setattr("slotlock.auth.throttling.FAILURES", narrow)
+    monkeypatch.setattr("slotlock.auth.throttling.PER_ADDRESS", narrow)
     email, here = await door.person(), new_address()
     for number in range(narrow.max_count):
         assert await door.try_once(f"{number}@slotlock.test", here) == InvalidCredentials()
@@ -172,7 +172,7 @@ async def test_an_address_that_fails_at_thousands_of_accounts_has_to_wait(
 async def test_an_address_that_fails_keeps_nobody_out_who_signed_in_there_before(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slotlock.auth.throttling.FAILURES", replace(PER_ADDRESS, max_count=3))
+    monkeypatch.setattr("slotlock.auth.throttling.PER_ADDRESS", replace(PER_ADDRESS, max_count=3))
     email, school = await door.person(), new_address()
     assert isinstance(await door.try_once(email, school, PASSWORD), SignedInSession)
     for number in range(3):

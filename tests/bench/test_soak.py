@@ -116,7 +116,7 @@ def saying(said: BookingRecord | str, at: float, ticket: str = TICKET) -> Ticket
     known: dict[str, Any] = {"id": ticket, "status": "ANSWERED"}
     if isinstance(said, BookingRecord):
         known["outcome"] = {"__typename": "Booked", **told(said)}
-    elif said in ("QUEUED", "LOST", "SET_ASIDE"):
+    elif said in ("QUEUED", "LOST", "FAILED"):
         known["status"] = said
     else:
         known["outcome"] = {"__typename": said}
@@ -158,7 +158,7 @@ def test_tickets_that_keep_all_promises_are_let_be() -> None:
 
 def test_a_ticket_without_an_end_is_seen() -> None:
     assert broken(request("Ticket"), saying("QUEUED", 0)) == {"ticket without an end"}
-    assert broken(request("Ticket"), saying("SET_ASIDE", 2)) == {"ticket set aside"}
+    assert broken(request("Ticket"), saying("FAILED", 2)) == {"ticket set aside"}
 
 
 def test_a_ticket_with_two_answers_is_seen() -> None:

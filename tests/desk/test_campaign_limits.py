@@ -242,6 +242,6 @@ def test_whatever_people_do_the_limits_of_campaigns_hold(house: ServicePair) -> 
 def test_control_of_the_rush_without_pages_somebody_has_too_much(
     house: ServicePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writes, "turned_pages", lambda *_: iter(()))
+    monkeypatch.setattr(writes, "user_version_updates", lambda *_: iter(()))
     with pytest.raises(AssertionError, match=r"too many: |overlap: "):
         play(Rush(house, 9), 2000, hurried=True)

@@ -86,7 +86,7 @@ async def two_members_choose(scene: Deployment, off: str) -> tuple[set[str], int
     slow, stage = scene.paused_app("commit", off)
     app = scene.app(off) if off else slow
     choice = f"beds of {stage.key}"
-    beds = [await scene.add_slot(app, choice=choice) for _ in range(4)]
+    beds = [await scene.add_slot(app, choiceGroup=choice) for _ in range(4)]
     ada, ben = scene.clients(app, 2)
     ids = [await ada.fetch_user_id(), await ben.fetch_user_id()]
     emails = [await each.execute("{ me { email } }") for each in (ada, ben)]

@@ -42,7 +42,7 @@ async def test_places_go_to_those_who_came_first_whoever_serves_them(
     apps = [crowded.app(), crowded.app()]
     slot_id = await crowded.add_slot(apps[0], capacity=PLACES)
     tickets = await stand_one_by_one(crowded, apps, slot_id)
-    assert [ticket["place"] for ticket in tickets] == list(range(1, 201))
+    assert [ticket["position"] for ticket in tickets] == list(range(1, 201))
     for _ in range(2):
         crowded.worker()
     codes = [
@@ -93,9 +93,9 @@ async def test_who_asks_a_hundred_times_stands_in_line_once_and_pushes_nobody_ba
     ada, ben, cleo = line.queue_clients(apps[0], 3)
     before = await ben.enqueue(slot_id)
     told = await greed(line, apps, slot_id, keys=keys)
-    assert {(ticket["id"], ticket["place"]) for ticket in told} == {(told[0]["id"], 2)}
+    assert {(ticket["id"], ticket["position"]) for ticket in told} == {(told[0]["id"], 2)}
     after = await cleo.enqueue(slot_id)
-    assert (after["place"], line.queue_length()) == (3, 3)
+    assert (after["position"], line.queue_length()) == (3, 3)
     line.worker()
     for customer, ticket in ((ben, before), (ada, told[0]), (cleo, after)):
         assert await customer.wait_for_outcome_code(ticket["id"]) == "Booked"
@@ -121,7 +121,7 @@ async def test_control_where_nobody_knows_who_stands_there_one_person_takes_the_
     line.redis.flushdb()
     apps = [line.frontend("claim")]
     await greed(line, apps, roomy, keys=True)
-    assert (await line.queue_client(apps[0], 1).enqueue(roomy))["place"] == GREED + 1
+    assert (await line.queue_client(apps[0], 1).enqueue(roomy))["position"] == GREED + 1
 
 
 async def test_who_asked_before_others_and_asks_again_keeps_their_place(

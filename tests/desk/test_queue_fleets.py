@@ -37,7 +37,7 @@ async def test_tickets_are_given_watched_and_answered_in_order_on_any_shape_of_r
         async with served_on(fleet, servers, tmp_path) as (scene, front):
             lines = [await enqueue_users(scene, front, user_count=4, capacity=2) for _ in range(4)]
             async with watch_ticket(lines[0], 3) as watcher:
-                assert (await watcher.next_result())["place"] == 4
+                assert (await watcher.next_result())["position"] == 4
                 for _ in range(2):
                     scene.worker()
                 for line in lines:

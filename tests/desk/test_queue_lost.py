@@ -95,7 +95,7 @@ async def test_who_was_in_line_is_told_lost_and_may_ask_again_under_the_same_key
     assert scene.consistent_booking_ids(line.slot_id) == set()
     worker.kill()
     again = [await line.resend(number) for number in range(4)]
-    assert [(ticket["status"], ticket["place"]) for ticket in again] == [
+    assert [(ticket["status"], ticket["position"]) for ticket in again] == [
         ("QUEUED", place) for place in (1, 2, 3, 4)
     ]
     # The ids of before tell of the new tickets, and are still the ids that were asked for.
@@ -165,7 +165,7 @@ async def test_while_redis_is_away_a_request_is_served_at_once_and_tickets_are_t
     assert (served["status"], result_name(served)) == ("ANSWERED", "Booked")
     first, waiting, at_once = await line.fetch_tickets()
     assert result_name(first) == result_name(at_once) == "Booked"
-    assert (waiting["status"], waiting["place"]) == ("QUEUED", None)
+    assert (waiting["status"], waiting["position"]) == ("QUEUED", None)
     await come_back(hall, "resume")
     scene.worker()
     await line.assert_results("Booked", "Booked", "Booked")

@@ -136,7 +136,7 @@ async def test_who_alone_cannot_be_written_is_set_aside_by_a_mongodb_that_takes_
     database.command("collMod", "answers", validator={"never": True})
     try:
         scene.worker("impatient")
-        await line.wait_for_status("SET_ASIDE")
+        await line.wait_for_status("FAILED")
     finally:
         database.command("collMod", "answers", validator={})
 

@@ -75,8 +75,8 @@ async def test_a_request_that_always_fails_is_set_aside_and_its_neighbours_are_s
     async with watch_ticket(line, POISON_INDEX) as watcher:
         scene.worker("holds-raise")
         await wait_until_only_poison_failed(line)
-        await expect_status(watcher, "SET_ASIDE")
-    assert (await line.resend(POISON_INDEX, hold=True))["status"] == "SET_ASIDE"
+        await expect_status(watcher, "FAILED")
+    assert (await line.resend(POISON_INDEX, hold=True))["status"] == "FAILED"
     await wait_for_dead_letter_metric(hall, line.partition, 1)
 
 
@@ -104,7 +104,7 @@ async def test_a_request_that_kills_who_serves_it_is_set_aside_and_its_neighbour
     async with watch_ticket(line, POISON_INDEX) as watcher:
         assert await replaced_whenever_they_die(line, "holds-kill") == 6
         await wait_until_only_poison_failed(line)
-        await expect_status(watcher, "SET_ASIDE")
+        await expect_status(watcher, "FAILED")
     await wait_for_dead_letter_metric(hall, line.partition, 1)
 
 
@@ -113,7 +113,7 @@ async def test_control_served_together_for_ever_a_killer_takes_its_neighbours_wi
 ) -> None:
     line = await enqueue_with_poison(scene, hall.frontend)
     assert await replaced_whenever_they_die(line, "holds-kill suspects") == 6
-    await line.wait_for_status("SET_ASIDE", *without_poison(line))
+    await line.wait_for_status("FAILED", *without_poison(line))
     assert scene.consistent_booking_ids(line.slot_id) == set()
 
 

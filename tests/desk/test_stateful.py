@@ -46,7 +46,10 @@ MOST_SLOTS = 4
 small = st.integers(0, 40)
 numbers = st.builds(
     DrawnNumbers,
-    **dict.fromkeys(("verb", "by", "slot", "person", "booking", "to", "claims", "desk"), small),
+    **dict.fromkeys(
+        ("kind", "caller", "slot", "user", "booking", "target_slot", "claims", "service_index"),
+        small,
+    ),
     key=st.integers(0, 15),
     hold=st.booleans(),
     waits=st.booleans(),
@@ -54,12 +57,12 @@ numbers = st.builds(
 shapes = st.builds(
     SlotShape,
     capacity=st.integers(1, 3),
-    starts_in=st.sampled_from([30, 240, 600]),
-    hold=st.sampled_from([5, 40]),
-    cutoff=st.sampled_from([0, 60]),
-    line=st.integers(1, 3),
-    offer=st.sampled_from([None, 10, 90]),
-    choice=st.sampled_from([None, "one of these"]),
+    starts_in_minutes=st.sampled_from([30, 240, 600]),
+    hold_minutes=st.sampled_from([5, 40]),
+    cutoff_minutes=st.sampled_from([0, 60]),
+    waitlist_capacity=st.integers(1, 3),
+    offer_minutes=st.sampled_from([None, 10, 90]),
+    choice_group=st.sampled_from([None, "one of these"]),
 )
 
 

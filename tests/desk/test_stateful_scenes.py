@@ -144,7 +144,9 @@ def test_who_was_given_a_place_beyond_the_limit_can_still_confirm_their_own(
 def test_control_without_the_version_a_late_write_is_noticed(
     scene: ModelScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slot_documents, "guard", lambda before: {"_id": ObjectId(before.id)})
+    monkeypatch.setattr(
+        slot_documents, "version_filter", lambda before: {"_id": ObjectId(before.id)}
+    )
     slot = scene.add_slot(SlotShape(capacity=1))
     with pytest.raises(AssertionError, match=r"no order explains"):
         scene.run_with_lost_lock(
@@ -157,7 +159,7 @@ def test_control_without_the_version_a_late_write_is_noticed(
 def test_control_a_place_that_goes_to_nobody_in_line_is_noticed(
     scene: ModelScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settling, "_gives_places", lambda *_: False)
+    monkeypatch.setattr(settling, "_accepts_bookings", lambda *_: False)
     slot = scene.add_slot(SlotShape(capacity=1))
     booking = scene.book(0, slot)
     scene.perform("join", 1, slot)
@@ -174,7 +176,7 @@ def test_control_a_line_that_serves_the_last_first_is_noticed(
         return served(slot, slot.waitlist[slot.loaded_waitlist - 1], now)
 
     served = settling._promote
-    monkeypatch.setattr(settling, "_served", last_first)
+    monkeypatch.setattr(settling, "_promote", last_first)
     slot = scene.add_slot(SlotShape(capacity=1))
     booking = scene.book(0, slot)
     scene.perform("join", 1, slot)
@@ -189,7 +191,7 @@ def test_control_a_key_that_is_forgotten_is_noticed(
     async def nothing(*_: object) -> None:
         return None
 
-    monkeypatch.setattr(once, "kept_answer", nothing)
+    monkeypatch.setattr(once, "find_replay", nothing)
     slot = scene.add_slot(SlotShape(capacity=2))
     act = scene.operation("book", 0, slot, key="a key")
     scene.run(act)
@@ -205,7 +207,7 @@ def test_control_an_act_that_leaves_no_record_is_noticed(
         return {**document, "log": document["log"][:-1]}
 
     complete = booking_documents.ended_booking_to_document
-    monkeypatch.setattr(writes, "ended_document", without_its_end)
+    monkeypatch.setattr(writes, "ended_booking_to_document", without_its_end)
     slot = scene.add_slot(SlotShape())
     booking = scene.book(0, slot)
     with pytest.raises(AssertionError, match="confirmed"):

@@ -23,14 +23,14 @@ async def test_who_watches_is_told_each_nearer_place_and_then_the_outcome(
     ticket = await third.enqueue(slot_id)
     async with open_websocket(app, third.token) as opened:
         await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket["id"])
-        assert [(await opened.next_result())["place"]] == [3]
+        assert [(await opened.next_result())["position"]] == [3]
         stage.resume()
         await asyncio.to_thread(stage.wait_until_reached)  # with the other two
         nearer = await opened.next_result()
-        assert (nearer["status"], nearer["place"], nearer["outcome"]) == ("QUEUED", 2, None)
+        assert (nearer["status"], nearer["position"], nearer["outcome"]) == ("QUEUED", 2, None)
         stage.resume()
         answered = await opened.next_result()
-        assert (answered["status"], answered["place"]) == ("ANSWERED", None)
+        assert (answered["status"], answered["position"]) == ("ANSWERED", None)
         assert answered["outcome"]["code"] == "SLOT_FULL"
         assert (await opened.receive())["type"] == "complete"
 
@@ -68,7 +68,7 @@ async def test_200_who_watch_are_each_told_their_outcome_once_by_both_processes(
     await eventually(all_watch, "everybody watches")
     crowded.worker()
     told = await asyncio.gather(*watching)
-    assert [states[0]["place"] for states in told] == list(range(1, 201))
+    assert [states[0]["position"] for states in told] == list(range(1, 201))
     ends = [[state for state in states if state["status"] == "ANSWERED"] for states in told]
     assert [len(end) for end in ends] == [1] * 200
     names = [end[0]["outcome"]["__typename"] for end in ends]

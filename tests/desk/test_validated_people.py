@@ -11,7 +11,7 @@ from tests.support.tickets import QueueClient, QueueDeployment, line
 
 __all__ = ["line"]
 
-BAN = "mutation($user: ID!) { banPerson(userId: $user) { __typename } }"
+BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 
 
 async def banned(line: QueueDeployment, who: BookingClient) -> None:
@@ -19,7 +19,7 @@ async def banned(line: QueueDeployment, who: BookingClient) -> None:
     assert outcome["__typename"] == "User", outcome
 
 
-@pytest.mark.parametrize(("off", "outcome"), [("", "PersonBanned"), ("validation", "Booked")])
+@pytest.mark.parametrize(("off", "outcome"), [("", "UserBanned"), ("validation", "Booked")])
 async def test_who_was_banned_in_line_gets_no_place_but_from_a_worker_that_trusts_the_line(
     line: QueueDeployment, off: str, outcome: str
 ) -> None:
@@ -62,10 +62,10 @@ async def _organises_no_more(
 MATE, ORGANISER = False, True
 HAPPENS = {
     "the team-mate leaves": (_leaves_the_team, MATE, "NotTeammate"),
-    "the team-mate is banned": (_is_banned, MATE, "PersonBanned"),
-    "who asks for them is banned": (_asker_is_banned, MATE, "PersonBanned"),
+    "the team-mate is banned": (_is_banned, MATE, "UserBanned"),
+    "who asks for them is banned": (_asker_is_banned, MATE, "UserBanned"),
     "the organiser is none any more": (_organises_no_more, ORGANISER, "NotTeammate"),
-    "who was to be seated is banned": (_is_banned, ORGANISER, "PersonBanned"),
+    "who was to be seated is banned": (_is_banned, ORGANISER, "UserBanned"),
 }
 
 

@@ -124,7 +124,7 @@ def test_an_import_that_died_once_it_was_written_is_finished(
         raise RuntimeError
 
     with monkeypatch.context() as dying:
-        dying.setattr(WaitlistGroupSync, "soon", dies)
+        dying.setattr(WaitlistGroupSync, "sync_now", dies)
         with pytest.raises(RuntimeError):
             imports(house, ben, "5b")
     assert imports(house, ben, "5b").is_empty
@@ -139,12 +139,12 @@ def test_the_last_of_two_changes_counts(
     house.runner.run(waitlist.join(house.services[0], slot_id, ben.user_id, 0.0))
 
     async def late(self: WaitlistGroupSync, *arguments: object) -> None:
-        monkeypatch.setattr(WaitlistGroupSync, "soon", soon)
+        monkeypatch.setattr(WaitlistGroupSync, "sync_now", soon)
         organiser = house.organizer.user_id
         await house.services[1].users.set_groups(ben.user_id, ("5c",), organiser, house.clock.now)
         await soon(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(WaitlistGroupSync, "soon", late)
+    monkeypatch.setattr(WaitlistGroupSync, "sync_now", late)
     imports(house, ben, "5b")
     slot = house.database["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
     assert [turn["groups"] for turn in slot["waiting"]] == [["5c"]]

@@ -88,9 +88,9 @@ WEIGHTED_ACTIONS = (*FREQUENT_ACTIONS, *(act for act in ACTIONS if act != "call 
 
 step_strategy = st.builds(
     Step,
-    act=st.sampled_from((*WEIGHTED_ACTIONS, *WEIGHTED_ACTIONS, "call off")),
-    person=st.sampled_from(USER_IDS),
-    organised=st.booleans(),
+    action=st.sampled_from((*WEIGHTED_ACTIONS, *WEIGHTED_ACTIONS, "call off")),
+    user_id=st.sampled_from(USER_IDS),
+    as_organizer=st.booleans(),
     minutes=st.sampled_from((0, 0, 0, 1, 4, 12)),
     number=st.integers(1, 4),
 )
@@ -114,9 +114,9 @@ slot_strategy = st.builds(
     capacity=st.integers(1, 3),
     start=st.just(NOW + timedelta(minutes=45)),
     hold_minutes=st.integers(1, 20),
-    cutoff_minutes=st.sampled_from((0, 15)),
+    cancel_cutoff_minutes=st.sampled_from((0, 15)),
     waitlist_capacity=st.integers(2, 4),
-    offer_minutes=st.sampled_from((None, 5)),
+    waitlist_offer_minutes=st.sampled_from((None, 5)),
 )
 
 

@@ -188,7 +188,7 @@ def test_nobody_has_two_of_a_choice_however_they_book_move_and_wait(
     members: list[tuple[Step, str, list[SlotId]]],
 ) -> None:
     now = NOW
-    of = {slot_id: slot(1, id=slot_id, choice="week") for slot_id in CHOICE}
+    of = {slot_id: slot(1, id=slot_id, choice_group="week") for slot_id in CHOICE}
     for step, act, (here, there, _) in members:
         now += timedelta(minutes=step.minutes)
         of = all_settled(of, now)

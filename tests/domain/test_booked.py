@@ -141,7 +141,7 @@ def test_an_extension_that_would_shorten_a_hold_is_none() -> None:
 
 
 def test_an_offer_is_not_extended_for_others_wait_for_it() -> None:
-    offered = expire_and_promote(lined_up(slot(offer_minutes=1), "ada", "ben"), NOW)
+    offered = expire_and_promote(lined_up(slot(waitlist_offer_minutes=1), "ada", "ben"), NOW)
     assert isinstance(extend(offered, ask(offered.bookings[0]), NOW)[1], HoldLimitReached)
 
 
@@ -186,7 +186,7 @@ def test_organisers_give_back_for_others_and_are_named() -> None:
 def test_what_is_too_late_for_members_organisers_do_and_the_limit_is_named(
     before_start: int, refusal: type, limit: BookingLimit, role: Role
 ) -> None:
-    full, (booking,) = booked(slot(cutoff_minutes=30), "ada")
+    full, (booking,) = booked(slot(cancel_cutoff_minutes=30), "ada")
     now = full.start - timedelta(minutes=before_start)
     after, outcome = cancel(full, ask(booking), now)
     assert (after, type(outcome)) == (full, refusal)
@@ -195,7 +195,7 @@ def test_what_is_too_late_for_members_organisers_do_and_the_limit_is_named(
 
 
 def test_the_cut_off_begins_at_its_very_instant() -> None:
-    full, (booking,) = booked(slot(cutoff_minutes=30), "ada")
+    full, (booking,) = booked(slot(cancel_cutoff_minutes=30), "ada")
     assert isinstance(cancel(full, ask(booking), full.cancel_cutoff - INSTANT)[1], BookingCancelled)
     assert cancel(full, ask(booking), full.cancel_cutoff)[1] == CutoffPassed(
         full.cancel_cutoff, full
@@ -203,8 +203,8 @@ def test_the_cut_off_begins_at_its_very_instant() -> None:
 
 
 def test_a_hold_is_given_up_after_the_cut_off_too() -> None:
-    late = slot(cutoff_minutes=30).start - timedelta(minutes=10)
-    full, hold = place(slot(cutoff_minutes=30), party("ada", hold=True), late)
+    late = slot(cancel_cutoff_minutes=30).start - timedelta(minutes=10)
+    full, hold = place(slot(cancel_cutoff_minutes=30), party("ada", hold=True), late)
     assert isinstance(cancel(full, ask(hold), late)[1], BookingCancelled)
 
 

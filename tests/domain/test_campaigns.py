@@ -55,7 +55,7 @@ def terms(**fields: object) -> CampaignTerms:
 
 def course(capacity: int = 5, *people: UserContext, **fields: object) -> Slot:
     """A slot of a campaign with these people at hand; fields of its terms."""
-    return slot(capacity, terms=terms(**fields), known=by_id(people))
+    return slot(capacity, terms=terms(**fields), user_contexts=by_id(people))
 
 
 def by_id(people: Iterable[UserContext]) -> dict[UserId, UserContext]:
@@ -109,7 +109,7 @@ def test_a_campaign_that_is_not_published_takes_no_bookings() -> None:
 )
 def test_who_takes_part_has_one_group_of_every_set(groups: tuple[str, ...], may: bool) -> None:
     eligible = (("grade:5", "grade:6"), ("class:5a", "class:6a"))
-    before = course(5, of("ada", *groups), eligible=eligible)
+    before = course(5, of("ada", *groups), eligible_groups=eligible)
     outcome = book(before, party("ada"), NOW)[1]
     assert isinstance(outcome, Booked) if may else outcome == NotEligible(before)
 
@@ -119,18 +119,18 @@ def test_a_campaign_without_sets_is_for_everybody() -> None:
 
 
 def test_a_person_has_at_most_so_many_bookings_in_a_campaign() -> None:
-    other = replace(course(most=1), id=SlotId("other"))
+    other = replace(course(max_bookings=1), id=SlotId("other"))
     other, (theirs,) = booked(other, "ada")
-    before = course(5, with_place("ada", other, theirs), most=1)
+    before = course(5, with_place("ada", other, theirs), max_bookings=1)
     assert refusal(before, "ada") == LimitReached(1, None, before)
-    again = course(5, with_place("ada", other, theirs), most=2)
+    again = course(5, with_place("ada", other, theirs), max_bookings=2)
     assert isinstance(book(again, party("ada"), NOW)[1], Booked)
 
 
 def test_bookings_in_other_campaigns_do_not_count() -> None:
     other = replace(course(campaign_id=CampaignId("another")), id=SlotId("other"))
     other, (theirs,) = booked(other, "ada")
-    before = course(5, with_place("ada", other, theirs), most=1)
+    before = course(5, with_place("ada", other, theirs), max_bookings=1)
     assert isinstance(book(before, party("ada"), NOW)[1], Booked)
 
 
@@ -178,7 +178,9 @@ def test_where_only_one_campaign_forbids_overlaps_they_are_allowed() -> None:
 
 def limited(*limits: GroupLimit, people: tuple[UserContext, ...], **fields: object) -> Slot:
     """A slot in which so many of each group may have a place."""
-    return replace(slot(10, terms=terms(**fields), known=by_id(people)), group_limits=limits)
+    return replace(
+        slot(10, terms=terms(**fields), user_contexts=by_id(people)), group_limits=limits
+    )
 
 
 def in_line(before: Slot, *names: str) -> Slot:
@@ -193,14 +195,16 @@ def in_line(before: Slot, *names: str) -> Slot:
 
 
 def test_nobody_waits_for_what_they_may_not_have() -> None:
-    before = course(1, of("ben"), eligible=(("class:5a",),))
+    before = course(1, of("ben"), eligible_groups=(("class:5a",),))
     turn = WaitlistEntry(WaitlistEntryId("w"), before.id, UserId("ben"), NOW)
     assert join(before, turn, NOW) == (before, NotEligible(before))
     assert join(before, turn, CLOSES) == (before, Closed(CLOSES, before))
 
 
 def test_nobody_in_line_is_judged_before_anything_is_known_of_them() -> None:
-    before = in_line(course(2, of("ada", "class:5a"), eligible=(("class:5a",),)), "ben", "ada")
+    before = in_line(
+        course(2, of("ada", "class:5a"), eligible_groups=(("class:5a",),)), "ben", "ada"
+    )
     assert expire_and_promote(before, NOW) == before
 
 
@@ -228,14 +232,14 @@ def test_a_hold_is_confirmed_after_the_campaign_closed() -> None:
 
 
 def test_who_moves_within_a_campaign_needs_no_second_booking() -> None:
-    old, (theirs,) = booked(replace(course(most=1), id=SlotId("other")), "ada")
-    new = course(5, with_place("ada", old, theirs), most=1, forbid_overlap=True)
+    old, (theirs,) = booked(replace(course(max_bookings=1), id=SlotId("other")), "ada")
+    new = course(5, with_place("ada", old, theirs), max_bookings=1, forbid_overlap=True)
     _, _, outcome = move(old, new, BookingCommand(theirs.id, caller("ada")), party("ada"), NOW)
     assert isinstance(outcome, BookingMoved)
 
 
 def test_several_claims_of_one_person_count_together() -> None:
-    one = course(5, of("ada"), most=1)
+    one = course(5, of("ada"), max_bookings=1)
     two = replace(one, id=SlotId("two"))
     claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
     _, outcome = book_all({one.id: one, two.id: two}, claims, NOW)
@@ -256,7 +260,7 @@ def test_several_claims_of_one_person_that_overlap_name_no_booking_that_is_not()
 
 
 def test_claims_that_do_not_overlap_are_all_booked() -> None:
-    one = course(5, of("ada"), forbid_overlap=True, most=2)
+    one = course(5, of("ada"), forbid_overlap=True, max_bookings=2)
     two = replace(one, id=SlotId("two"), start=one.end, end=one.end + HOUR)
     claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
     assert isinstance(book_all({one.id: one, two.id: two}, claims, NOW)[1], AllBooked)
@@ -269,7 +273,7 @@ def organised(name: str) -> BookingRequest:
 
 def test_an_organiser_passes_over_every_limit_and_names_each() -> None:
     other, (theirs,) = booked(
-        replace(course(most=1, forbid_overlap=True), id=SlotId("other")), "ada"
+        replace(course(max_bookings=1, forbid_overlap=True), id=SlotId("other")), "ada"
     )
     ben = of("ben", "class:5a")
     ada = with_place("ada", other, theirs, "class:5a")

@@ -42,15 +42,15 @@ def draft(**fields: object) -> SlotDraft:
         ({"capacity": 0}, "capacity"),
         ({"capacity": 1001}, "capacity"),
         ({"end": NOW}, "endTime"),
-        ({"choice": "x" * 101}, "choice"),
+        ({"choice_group": "x" * 101}, "choiceGroup"),
         ({"hold_minutes": 0}, "holdMinutes"),
         ({"hold_minutes": 61}, "holdMinutes"),
-        ({"cutoff_minutes": -1}, "cancelCutoffMinutes"),
-        ({"cutoff_minutes": 86_401}, "cancelCutoffMinutes"),
+        ({"cancel_cutoff_minutes": -1}, "cancelCutoffMinutes"),
+        ({"cancel_cutoff_minutes": 86_401}, "cancelCutoffMinutes"),
         ({"waitlist_capacity": -1}, "waitlistCapacity"),
         ({"waitlist_capacity": 1001}, "waitlistCapacity"),
-        ({"offer_minutes": 0}, "waitlistOfferMinutes"),
-        ({"offer_minutes": 10_081}, "waitlistOfferMinutes"),
+        ({"waitlist_offer_minutes": 0}, "waitlistOfferMinutes"),
+        ({"waitlist_offer_minutes": 10_081}, "waitlistOfferMinutes"),
     ],
 )
 def test_each_field_that_is_wrong_is_named(wrong: dict[str, object], field: str) -> None:
@@ -71,7 +71,7 @@ def test_text_in_any_script_is_a_title() -> None:
 
 def test_a_resource_or_a_choice_is_the_same_however_its_letters_are_composed() -> None:
     composed, decomposed = "Caf\u00e9", "  Cafe\u0301 "
-    made = create(SlotId("s"), draft(resource=decomposed, choice=decomposed), NOW)
+    made = create(SlotId("s"), draft(resource=decomposed, choice_group=decomposed), NOW)
     assert isinstance(made, SlotSaved)
     assert (made.slot.resource, made.slot.choice_group) == (composed, composed)
     moved = create(SlotId("s"), draft(resource="Room 5"), NOW)
@@ -80,7 +80,7 @@ def test_a_resource_or_a_choice_is_the_same_however_its_letters_are_composed() -
     assert after.resource == composed
 
 
-@given(taken=st.integers(0, 10), capacity=st.integers(-5, 1005))
+@given(booked_count=st.integers(0, 10), capacity=st.integers(-5, 1005))
 def test_the_capacity_never_falls_below_what_is_taken(taken: int, capacity: int) -> None:
     before, _ = booked(slot(10), *(f"p{n}" for n in range(taken)))
     after, outcome = edit(before, {"capacity": capacity})

@@ -123,7 +123,7 @@ def test_what_is_promised_to_the_line_of_the_old_slot_is_theirs_in_the_same_writ
 
 
 def test_within_a_choice_the_place_given_back_does_not_stand_against_the_one_taken() -> None:
-    old, (booking,) = booked(slot(choice="week"), "ada")
+    old, (booking,) = booked(slot(choice_group="week"), "ada")
     _, _, new = moved(old, chosen(there(), "ada", booking), ask(booking))
     assert new.history[0].overridden_limits == ()
 
@@ -137,7 +137,7 @@ def test_any_other_of_the_choice_stands_against_a_move() -> None:
 
 
 def test_after_the_cut_off_organisers_alone_move_and_the_limit_is_named() -> None:
-    old, (booking,) = booked(slot(cutoff_minutes=7 * 24 * 60), "ada")
+    old, (booking,) = booked(slot(cancel_cutoff_minutes=7 * 24 * 60), "ada")
     refused = move(old, there(), ask(booking), party("ada"), NOW)
     assert refused == (old, there(), CutoffPassed(old.cancel_cutoff, old))
     left, _, new = moved(old, there(), ask(booking, "eve", Role.ORGANIZER), by="eve")

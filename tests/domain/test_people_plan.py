@@ -79,9 +79,9 @@ def test_everybody_in_the_file_is_counted_once() -> None:
 def test_what_comes_and_what_goes_at_once_is_limited(
     rows: list[UserRow], marks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(people_plan, "MAX_MARKS", marks)
+    monkeypatch.setattr(people_plan, "MAX_INDEX_CHANGES", marks)
     assert not plan_of(rows, KNOWN).is_empty
-    monkeypatch.setattr(people_plan, "MAX_MARKS", marks - 1)
+    monkeypatch.setattr(people_plan, "MAX_INDEX_CHANGES", marks - 1)
     assert isinstance(plan_import(rows, KNOWN, words_of), InvalidUserFile)
 
 
@@ -100,5 +100,5 @@ def test_a_file_in_which_too_much_changes_is_to_be_split_before_the_line_that_is
 
 
 def test_who_is_as_the_file_says_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people_plan, "MAX_MARKS", 0)
+    monkeypatch.setattr(people_plan, "MAX_INDEX_CHANGES", 0)
     assert plan_of([row()], KNOWN).is_empty

@@ -53,7 +53,7 @@ def test_every_change_tells_what_was_before_it_and_what_after() -> None:
 
 
 def test_what_the_clock_and_the_line_do_is_done_by_nobody() -> None:
-    offered = expire_and_promote(lined_up(slot(offer_minutes=5), "ada"), NOW)
+    offered = expire_and_promote(lined_up(slot(waitlist_offer_minutes=5), "ada"), NOW)
     (ended,) = expire_and_promote(offered, minutes(9)).ended_bookings
     assert story(ended) == [
         (NOW, None, BookingAction.OFFERED, HELD, minutes(5)),
@@ -63,7 +63,7 @@ def test_what_the_clock_and_the_line_do_is_done_by_nobody() -> None:
 
 
 def test_the_record_goes_on_where_an_offer_is_taken() -> None:
-    offered = expire_and_promote(lined_up(slot(offer_minutes=5), "ada"), NOW)
+    offered = expire_and_promote(lined_up(slot(waitlist_offer_minutes=5), "ada"), NOW)
     after, _ = confirm(offered, ask(offered.bookings[0]), minutes(1))
     assert [line[1:4] for line in story(after.bookings[0])] == [
         (None, BookingAction.OFFERED, HELD),

@@ -55,7 +55,7 @@ def test_a_free_place_is_the_next_ones_in_line() -> None:
 
 
 def test_a_free_place_is_offered_where_the_slot_says_so() -> None:
-    after = expire_and_promote(lined_up(slot(offer_minutes=30), "ben"), NOW)
+    after = expire_and_promote(lined_up(slot(waitlist_offer_minutes=30), "ben"), NOW)
     (offer,) = after.bookings
     until = NOW + timedelta(minutes=30)
     assert offer.history == (
@@ -65,7 +65,7 @@ def test_a_free_place_is_offered_where_the_slot_says_so() -> None:
 
 
 def test_an_offer_that_nobody_takes_passes_on() -> None:
-    offered = expire_and_promote(lined_up(slot(offer_minutes=30), "ben", "cleo"), NOW)
+    offered = expire_and_promote(lined_up(slot(waitlist_offer_minutes=30), "ben", "cleo"), NOW)
     after = expire_and_promote(offered, NOW + timedelta(minutes=30))
     assert [booking.user_id for booking in after.bookings] == ["cleo"]
     assert [(b.user_id, b.status) for b in after.ended_bookings] == [("ben", BookingStatus.EXPIRED)]
@@ -73,7 +73,7 @@ def test_an_offer_that_nobody_takes_passes_on() -> None:
 
 
 def test_an_offer_never_outlasts_the_beginning_of_its_slot() -> None:
-    waited = lined_up(slot(offer_minutes=7 * 24 * 60), "ben")
+    waited = lined_up(slot(waitlist_offer_minutes=7 * 24 * 60), "ben")
     assert expire_and_promote(waited, NOW).bookings[0].held_until == waited.start
 
 
@@ -130,7 +130,7 @@ def test_the_next_hold_to_run_out_is_known() -> None:
 
 def test_a_hold_that_is_not_at_hand_is_not_forgotten() -> None:
     soon = NOW + timedelta(minutes=2)
-    elsewhere = slot(5, taken=1, due=soon)
+    elsewhere = slot(5, booked_count=1, next_deadline=soon)
     after, _ = place(elsewhere, party("ben", hold=True))
     assert due(after, NOW) == soon
     assert due(after, soon) == LATER

@@ -59,7 +59,7 @@ def test_a_turn_counts_from_when_it_was_granted() -> None:
 
 
 def test_the_position_counts_those_who_are_not_at_hand() -> None:
-    _, outcome = join(full_slot(waiting_count=41), turn("ben"), NOW)
+    _, outcome = join(full_slot(waitlist_length=41), turn("ben"), NOW)
     assert isinstance(outcome, WaitlistJoined)
     assert outcome.position == 42
 

@@ -27,7 +27,7 @@ QUERIES = [
     "query($f: SlotsFilter) { slots(filter: $f) { nodes { id } } }",
     WATCH_AVAILABILITY,
     BOOK_SLOT,
-    "subscription { myBookings { what } }",
+    "subscription { myBookings { action } }",
     "{ slots(first: 99999999999999999999) { nodes { id } } }",
     "{ nodes(ids: [[[[1]]]]) { id } }",
     "{ node(id: 1e999) { id } }",

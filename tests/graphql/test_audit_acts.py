@@ -18,7 +18,7 @@ Pair = tuple[AppProcess, AppProcess]
 LOG = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: String) {
   auditLog(filter: $filter, first: $first, after: $after) {
     nodes {
-      at what bookingId by { id } user { id } slot { id } campaign { id }
+      at action bookingId by { id } user { id } slot { id } campaign { id }
       edits { field before after user { email } }
     }
     pageInfo { hasNextPage endCursor }
@@ -31,8 +31,8 @@ UPDATE_CAMPAIGN = """mutation($input: UpdateCampaignInput!) { updateCampaign(inp
 HIDE = "mutation($id: ID!) { unpublishCampaign(campaignId: $id) { __typename } }"
 SHOW = "mutation($id: ID!) { publishCampaign(campaignId: $id) { __typename } }"
 BAN = """mutation($user: ID!, $reason: String) {
-  banPerson(userId: $user, reason: $reason) { __typename } }"""
-UNBAN = "mutation($user: ID!) { unbanPerson(userId: $user) { __typename } }"
+  banUser(userId: $user, reason: $reason) { __typename } }"""
+UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
 
 
 @pytest.fixture
@@ -67,11 +67,11 @@ async def test_acts_on_slots_are_noted(two: tuple[BookingClient, BookingClient])
     await organiser.execute(PUBLISH, slot=slot)
     await organiser.cancel_slot(slot)
     found = await log(organiser, slotId=slot)
-    assert [entry["what"] for entry in found] == [
+    assert [entry["action"] for entry in found] == [
         "SLOT_CREATED",
         "SLOT_EDITED",
         "SLOT_PUBLISHED",
-        "SLOT_CALLED_OFF",
+        "SLOT_CANCELLED",
     ]
     boss = await organiser.fetch_user_id()
     assert {(entry["by"]["id"], entry["slot"]["id"]) for entry in found} == {(boss, slot)}
@@ -86,7 +86,7 @@ async def test_a_refused_act_leaves_no_note(two: tuple[BookingClient, BookingCli
     slot = await organiser.add_slot(capacity=2)
     await member.book_slot(slot)
     assert (await organiser.update_slot(slot, capacity=0))["__typename"] == "InvalidInput"
-    assert [entry["what"] for entry in await log(organiser, slotId=slot)] == [
+    assert [entry["action"] for entry in await log(organiser, slotId=slot)] == [
         "SLOT_CREATED",
         "BOOKED",
     ]
@@ -101,7 +101,7 @@ async def test_each_slot_of_a_series_is_noted_and_in_the_log_of_its_campaign(
     asked = {"slot": {"title": "Yoga", **times}, "rrule": "FREQ=DAILY;COUNT=3"}
     slots = [slot["id"] for slot in (await organiser.execute(SERIES, input=asked))["slots"]]
     found = await log(organiser, campaignId=campaign, first=2)
-    assert [entry["what"] for entry in found] == ["CAMPAIGN_CREATED", *["SLOT_CREATED"] * 3]
+    assert [entry["action"] for entry in found] == ["CAMPAIGN_CREATED", *["SLOT_CREATED"] * 3]
     assert {entry["slot"]["id"] for entry in found[1:]} == set(slots)
 
 
@@ -116,17 +116,17 @@ async def test_acts_on_campaigns_are_noted(two: tuple[BookingClient, BookingClie
     await organiser.execute(SHOW, id=campaign)
     await organiser.execute(HIDE, id=campaign)
     created, edited, shown, hidden = await log(organiser, campaignId=campaign)
-    assert created["what"] == "CAMPAIGN_CREATED"
+    assert created["action"] == "CAMPAIGN_CREATED"
     assert edits(created)["eligibleGroups"] == (None, "5a, 5b")
     assert edits(edited) == {
         "maxBookings": (None, "2"),
         "eligibleGroups": ("5a, 5b", "5a; choir"),
     }
-    assert (shown["what"], edits(shown)) == (
+    assert (shown["action"], edits(shown)) == (
         "CAMPAIGN_PUBLISHED",
         {"published": ("false", "true")},
     )
-    assert hidden["what"] == "CAMPAIGN_UNPUBLISHED"
+    assert hidden["action"] == "CAMPAIGN_UNPUBLISHED"
     assert hidden["campaign"]["id"] == campaign
     assert hidden["by"]["id"] == await organiser.fetch_user_id()
 
@@ -144,13 +144,13 @@ async def test_acts_on_people_are_noted(
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
         await accounts.set_role(auth, email, Role.ORGANIZER)
     grouped, banned, unbanned, promoted = await log(organiser, userId=ada)
-    assert (grouped["what"], edits(grouped)) == ("GROUPS_SET", {"groups": (None, "5a, choir")})
-    assert (banned["what"], edits(banned)) == (
+    assert (grouped["action"], edits(grouped)) == ("GROUPS_SET", {"groups": (None, "5a, choir")})
+    assert (banned["action"], edits(banned)) == (
         "BANNED",
         {"banned": ("false", "true"), "banReason": (None, "Loud")},
     )
-    assert (unbanned["what"], edits(unbanned)["banned"]) == ("UNBANNED", ("true", "false"))
-    assert (promoted["what"], promoted["by"]) == ("ROLE_SET", None)
+    assert (unbanned["action"], edits(unbanned)["banned"]) == ("UNBANNED", ("true", "false"))
+    assert (promoted["action"], promoted["by"]) == ("ROLE_SET", None)
     assert edits(promoted) == {"role": ("MEMBER", "ORGANIZER")}
     assert {entry["user"]["id"] for entry in (grouped, banned, unbanned, promoted)} == {ada}
 
@@ -173,10 +173,10 @@ async def test_imports_and_invitations_are_noted_for_each_of_their_people(
     assert invited.status_code == 200
     boss = await organiser.fetch_user_id()
     created, changed, invitation = await log(organiser, by=boss)
-    assert [entry["what"] for entry in (created, changed, invitation)] == [
-        "PEOPLE_IMPORTED",
-        "PEOPLE_IMPORTED",
-        "PEOPLE_INVITED",
+    assert [entry["action"] for entry in (created, changed, invitation)] == [
+        "USERS_IMPORTED",
+        "USERS_IMPORTED",
+        "USERS_INVITED",
     ]
     told = {(e["user"]["email"], e["field"]): (e["before"], e["after"]) for e in changed["edits"]}
     assert told == {(f"ada@{school}", "groups"): ("5a", "5b")}
@@ -189,7 +189,7 @@ async def test_what_organisers_did_can_be_read_without_naming_anything(
 ) -> None:
     _, organiser = two
     campaign = await create_report_campaign(organiser)
-    page = await organiser.execute(LOG, filter={"what": ["CAMPAIGN_CREATED", "BANNED"]}, first=1)
+    page = await organiser.execute(LOG, filter={"actions": ["CAMPAIGN_CREATED", "BANNED"]}, first=1)
     assert [node["campaign"]["id"] for node in page["nodes"]] == [campaign]
-    mixed = {"what": ["CAMPAIGN_CREATED", "BOOKED"]}
+    mixed = {"actions": ["CAMPAIGN_CREATED", "BOOKED"]}
     assert await organiser.error_code(LOG, filter=mixed) == "BAD_USER_INPUT"

@@ -26,7 +26,7 @@ Pair = tuple[AppProcess, AppProcess]
 AUDIT = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: String) {
   auditLog(filter: $filter, first: $first, after: $after) {
     nodes {
-      at what bookingId before after heldUntil overrode by { id } user { id } slot { id }
+      at action bookingId before after heldUntil overriddenLimits by { id } user { id } slot { id }
     }
     pageInfo { hasNextPage endCursor }
   } }"""
@@ -44,7 +44,7 @@ async def entries(organiser: BookingClient, filter_: Json, first: int = 100) -> 
     nodes: list[Json] = []
     after, more = None, True
     while more:
-        asked = {"what": ROSTERS, **filter_}
+        asked = {"actions": ROSTERS, **filter_}
         page = await organiser.execute(AUDIT, filter=asked, first=first, after=after)
         nodes += page["nodes"]
         assert len(page["nodes"]) <= first
@@ -59,7 +59,7 @@ def told(entry: Json) -> Told:
     booking = entry["bookingId"] and entry["bookingId"][-24:]
     at = datetime.fromisoformat(entry["at"])
     states = tuple(entry[state] and entry[state].lower() for state in ("before", "after"))
-    return at, entry["what"].lower(), by, whose, slot, booking, *states
+    return at, entry["action"].lower(), by, whose, slot, booking, *states
 
 
 def logged(booking: Json, slot: Any, booking_id: Any) -> list[Told]:
@@ -150,9 +150,9 @@ async def test_each_filter_keeps_what_it_names_and_nothing_else(story: CampaignF
         ({"by": boss}, lambda e: bool(e[2] == boss[-24:])),
         ({"by": ada}, lambda e: bool(e[2] == ada[-24:])),
         ({"byNobody": True}, lambda e: e[2] is None),
-        ({"what": ["CANCELLED", "MOVED"]}, lambda e: e[1] in ("cancelled", "moved")),
-        ({"what": ["WAITLIST_JOINED"]}, lambda e: bool(e[1] == "waitlist_joined")),
-        ({"what": []}, lambda _: False),
+        ({"actions": ["CANCELLED", "MOVED"]}, lambda e: e[1] in ("cancelled", "moved")),
+        ({"actions": ["WAITLIST_JOINED"]}, lambda e: bool(e[1] == "waitlist_joined")),
+        ({"actions": []}, lambda _: False),
         ({"from": time}, lambda e: bool(e[0] >= middle)),
         ({"until": time}, lambda e: bool(e[0] < middle)),
         (
@@ -181,8 +181,8 @@ async def test_what_was_overridden_is_told(two_apps: Pair, http: httpx.AsyncClie
     slot = await organiser.add_slot(campaignId=campaign)
     await organiser.book_slot(slot, userId=await ada.fetch_user_id())
     (entry,) = await entries(organiser, {"slotId": slot})
-    assert set(entry["overrode"]) == {"NOT_YET_OPEN", "NOT_ELIGIBLE"}
-    assert (entry["what"], entry["by"]["id"]) == ("BOOKED", await organiser.fetch_user_id())
+    assert set(entry["overriddenLimits"]) == {"NOT_YET_OPEN", "NOT_ELIGIBLE"}
+    assert (entry["action"], entry["by"]["id"]) == ("BOOKED", await organiser.fetch_user_id())
     assert entry["user"]["id"] == await ada.fetch_user_id()
 
 
@@ -193,17 +193,17 @@ async def test_a_hold_that_ran_out_is_told_once_whether_or_not_it_was_swept(
     booking = await at.members[0].hold(at.slot_ids[0])
     at.expire_every_second_hold()  # and nobody sweeps
     unswept = await entries(at.organizer, {"slotId": at.slot_ids[0]})
-    assert [entry["what"] for entry in unswept] == ["EXPIRED", "HELD"]
+    assert [entry["action"] for entry in unswept] == ["EXPIRED", "HELD"]
     assert [entry["bookingId"] for entry in unswept] == [booking["id"]] * 2
     page = await at.organizer.execute(
-        AUDIT, filter={"slotId": at.slot_ids[0], "what": ROSTERS}, first=1
+        AUDIT, filter={"slotId": at.slot_ids[0], "actions": ROSTERS}, first=1
     )
     await at.members[1].book_slot(at.slot_ids[0])
     swept = await entries(at.organizer, {"slotId": at.slot_ids[0]})
     assert swept[1:] == unswept
     after = page["pageInfo"]["endCursor"]
     rest = await at.organizer.execute(
-        AUDIT, filter={"slotId": at.slot_ids[0], "what": ROSTERS}, after=after
+        AUDIT, filter={"slotId": at.slot_ids[0], "actions": ROSTERS}, after=after
     )
     assert rest["nodes"] == unswept[1:]
 
@@ -219,12 +219,12 @@ async def test_pages_neither_skip_nor_repeat_while_more_happens(
     after, more = None, True
     while more:
         page = await at.organizer.execute(
-            AUDIT, filter={"campaignId": at.campaign_id, "what": ROSTERS}, first=3, after=after
+            AUDIT, filter={"campaignId": at.campaign_id, "actions": ROSTERS}, first=3, after=after
         )
         walked += page["nodes"]
         after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
     await going_on
-    steps = [(e["at"], e["what"], e["bookingId"], e["user"]["id"]) for e in walked]
+    steps = [(e["at"], e["action"], e["bookingId"], e["user"]["id"]) for e in walked]
     assert len(set(steps)) == len(steps)
     assert walked[-len(before) :] == before
 
@@ -242,7 +242,7 @@ async def test_the_log_is_for_organisers(two_apps: Pair, http: httpx.AsyncClient
     "wrong",
     [
         {"filter": {}},
-        {"filter": {"what": ["BOOKED"], "from": "2030-01-01T00:00:00Z"}},
+        {"filter": {"actions": ["BOOKED"], "from": "2030-01-01T00:00:00Z"}},
         {"filter": {"byNobody": True}},
         {"filter": {"campaignId": "nonsense"}},
         {"filter": {"slotId": "user_" + "0" * 24}},

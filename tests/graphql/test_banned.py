@@ -9,8 +9,8 @@ from tests.support.processes import AppProcess
 Pair = tuple[AppProcess, AppProcess]
 Three = tuple[BookingClient, BookingClient, BookingClient]
 
-BAN = "mutation($user: ID!) { banPerson(userId: $user) { __typename } }"
-UNBAN = "mutation($user: ID!) { unbanPerson(userId: $user) { __typename } }"
+BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
+UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
 
 
 @pytest.fixture
@@ -26,9 +26,9 @@ async def test_nobody_books_for_who_was_banned_until_they_are_let_in_again(three
     slot_id, bens = await organiser.add_slot(), await ben.fetch_user_id()
     await organiser.execute(BAN, user=bens)
     for person in (ada, organiser):
-        assert (await person.book_slot(slot_id, userId=bens))["code"] == "PERSON_BANNED"
+        assert (await person.book_slot(slot_id, userId=bens))["code"] == "USER_BANNED"
         refused = await person.book_all({"slotId": slot_id, "userId": bens})
-        assert refused["refusals"][0]["refusal"]["code"] == "PERSON_BANNED"
+        assert refused["refusals"][0]["refusal"]["code"] == "USER_BANNED"
     await organiser.execute(UNBAN, user=bens)
     assert (await ada.book_slot(slot_id, userId=bens))["__typename"] == "Booked"
 

@@ -49,7 +49,7 @@ async def test_a_hold_is_given_up_after_the_start_was_brought_forward(three: Thr
     cancelled = await ada.cancel_booking(hold["id"])
     assert cancelled["__typename"] == "BookingCancelled"
     assert (cancelled["booking"]["status"], cancelled["slot"]["remaining"]) == ("CANCELLED", 1)
-    assert cancelled["booking"]["overrode"] == []
+    assert cancelled["booking"]["overriddenLimits"] == []
 
 
 async def test_a_hold_that_ran_out_is_neither_confirmed_nor_given_up_there(

@@ -14,7 +14,7 @@ Pair = tuple[AppProcess, AppProcess]
 Three = tuple[BookingClient, BookingClient, BookingClient]
 MY_BOOKINGS = "{ myBookings { nodes { id status endedAt } } }"
 ROSTER = """query($slot: ID!) { slotRoster(slotId: $slot) {
-  nodes { id status endedAt history { what by { id } } }
+  nodes { id status endedAt history { action by { id } } }
 } }"""
 LINE = "query($slot: ID!) { slot(id: $slot) { waitlistLength myWaitlistEntry { id } } }"
 
@@ -37,7 +37,7 @@ def assert_called_off(booking: Json, organiser_id: str, before: Json) -> None:
     assert (booking["id"], booking["status"]) == (before["id"], "CANCELLED")
     *earlier, last = booking["history"]
     assert earlier == before["history"]
-    assert (last["what"], last["before"], last["after"]) == (
+    assert (last["action"], last["before"], last["after"]) == (
         "CANCELLED",
         before["status"],
         "CANCELLED",
@@ -147,6 +147,6 @@ async def test_no_hold_runs_out_there_any_more(three: Three, mongo_url: str) -> 
     swept = await poll_until(look, lambda slot: "due" not in slot, "the sweeper was there")
     assert (swept["version"], len(swept["bookings"])) == (version, 1)
     seen = await ada.fetch_booking(hold["id"])
-    assert [entry["what"] for entry in seen["history"]] == ["HELD", "CANCELLED"]
+    assert [entry["action"] for entry in seen["history"]] == ["HELD", "CANCELLED"]
     assert (await ada.confirm(hold["id"]))["code"] == "SLOT_CANCELLED"
     assert (await ada.cancel_booking(hold["id"]))["__typename"] == "BookingCancelled"

@@ -24,9 +24,9 @@ from tests.support.view import (
 
 Pair = tuple[AppProcess, AppProcess]
 NAMES = (f"{secrets.token_hex(4)} figures" for _ in count())
-FIGURES = """query($campaign: ID!, $time: OverTimeInput, $first: Int! = 100,
+FIGURES = """query($campaign: ID!, $time: TimeSeriesInput, $first: Int! = 100,
                    $slot: String, $group: String) {
-  campaignFigures(campaignId: $campaign, overTime: $time) {
+  campaignStatistics(campaignId: $campaign, timeSeries: $time) {
     at slotCount places taken held free waiting people
     slots(first: $first, after: $slot) {
       nodes { slot { id } places taken held waiting } pageInfo { hasNextPage endCursor }
@@ -34,7 +34,7 @@ FIGURES = """query($campaign: ID!, $time: OverTimeInput, $first: Int! = 100,
     groups(first: $first, after: $group) {
       nodes { group people booked bookings waiting } pageInfo { hasNextPage endCursor }
     }
-    overTime { at booked givenBack taken }
+    timeSeries { at booked givenBack taken }
   } }"""
 
 
@@ -135,7 +135,7 @@ async def test_figures_are_what_the_documents_come_to_after_any_story(
     for name in ("places", "taken", "held", "waiting"):
         assert sum(node[name] for node in found["slots"]["nodes"]) == found[name]
 
-    told, points = happened(at, now), found["overTime"]
+    told, points = happened(at, now), found["timeSeries"]
     for point, following in zip(points, [*points[1:], None], strict=True):
         begin = instant(point["at"])
         end = instant(following["at"]) if following else now + timedelta(seconds=1)
@@ -153,7 +153,7 @@ async def test_figures_agree_with_each_other_while_people_book(
     looks = 0
     while not story.done() or not looks:
         found = await figures(at.organizer, at.campaign_id, time={"every": "MINUTE"})
-        assert found["overTime"][-1]["taken"] == found["taken"]
+        assert found["timeSeries"][-1]["taken"] == found["taken"]
         assert sum(node["taken"] for node in found["slots"]["nodes"]) == found["taken"]
         looks += 1
     await story
@@ -184,21 +184,21 @@ async def test_time_is_shown_from_the_opening_until_now_unless_said_otherwise(
     _, organiser = await create_booking_clients(http, 0, *two_apps)
     opens = hours_from_now(-2.5)
     campaign = await create_report_campaign(organiser, opensAt=opens)
-    points = (await figures(organiser, campaign, time={}))["overTime"]
+    points = (await figures(organiser, campaign, time={}))["timeSeries"]
     assert [instant(p["at"]) - instant(opens) for p in points] == [
         timedelta(hours=hours) for hours in range(3)
     ]
     # What opens later is shown by its last interval, and what is too long by its beginning.
     campaign = await create_report_campaign(organiser, opensAt=hours_from_now(1))
-    assert len((await figures(organiser, campaign, time={"every": "DAY"}))["overTime"]) == 1
+    assert len((await figures(organiser, campaign, time={"every": "DAY"}))["timeSeries"]) == 1
     campaign = await create_report_campaign(organiser, opensAt=hours_from_now(-24))
-    points = (await figures(organiser, campaign, time={"every": "MINUTE"}))["overTime"]
+    points = (await figures(organiser, campaign, time={"every": "MINUTE"}))["timeSeries"]
     assert len(points) == 1000
     assert instant(points[-1]["at"]) < datetime.now(UTC) - timedelta(hours=7)
     # Nothing is known of the future.
     time = {"from": hours_from_now(5), "until": hours_from_now(9)}
-    assert (await figures(organiser, campaign, time=time))["overTime"] == []
-    assert (await figures(organiser, campaign))["overTime"] is None
+    assert (await figures(organiser, campaign, time=time))["timeSeries"] == []
+    assert (await figures(organiser, campaign))["timeSeries"] is None
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ async def test_any_time_without_an_end_has_an_answer(
     for begin, number in (("0001-01-01T00:00:00Z", 1000), ("9999-12-31T23:59:59Z", 0)):
         for every in ("MINUTE", "DAY"):
             time = {"every": every, "from": begin}
-            points = (await figures(organiser, campaign, time=time))["overTime"]
+            points = (await figures(organiser, campaign, time=time))["timeSeries"]
             assert len(points) == number
 
 

@@ -117,7 +117,7 @@ async def test_a_walk_in_of_another_class_takes_what_nobody_in_line_may_have(
     slot_id, _ = await full(organiser, ada, campaign_id, capacity=3)
     assert (await ben.join(slot_id))["position"] == 1
     assert (await ben.fetch_slot(slot_id))["remaining"] == 2
-    assert (await cleo.join(slot_id))["code"] == "PLACES_LEFT"
+    assert (await cleo.join(slot_id))["code"] == "SLOT_NOT_FULL"
     assert (await book_with_refusal(cleo, slot_id))["__typename"] == "Booked"
     assert (await ben.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
@@ -217,7 +217,7 @@ async def test_an_organiser_seats_somebody_in_line_once_it_is_closed(
     await update_campaign(organiser, campaign_id, closesAt=hours_from_now(-1))
     await ada.cancel_booking(adas)
     told = await book_with_refusal(organiser, slot_id, userId=await cleo.fetch_user_id())
-    assert told["booking"]["overrode"] == ["CLOSED"]
+    assert told["booking"]["overriddenLimits"] == ["CLOSED"]
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"] is None
     assert (await ben.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 

@@ -52,7 +52,10 @@ async def test_a_hold_that_was_given_is_confirmed_whatever_becomes_of_the_campai
             await update_campaign(organiser, campaign_id, eligibleGroups=[["class:6a"]])
         case _:
             await update_campaign(organiser, campaign_id, groupLimits=FIVE_A)
-    assert (await confirmed(ada, hold))["booking"] == {"status": "CONFIRMED", "overrode": []}
+    assert (await confirmed(ada, hold))["booking"] == {
+        "status": "CONFIRMED",
+        "overriddenLimits": [],
+    }
 
 
 async def test_a_hold_is_not_confirmed_beside_what_its_person_has_besides(three: Three) -> None:
@@ -84,10 +87,10 @@ async def test_an_organiser_passes_over_every_limit_and_each_is_named(three: Thr
     times = {"closesAt": hours_from_now(-1)}
     await update_campaign(organiser, campaign_id, groupLimits=FIVE_A, **rules, **times)
     told = await book_with_refusal(organiser, slot_id, userId=await ada.fetch_user_id())
-    expected = ["CLOSED", "NOT_ELIGIBLE", "MOST_BOOKINGS", "TIME_CONFLICT", "GROUP_FULL"]
-    assert told["booking"]["overrode"] == expected
+    expected = ["CLOSED", "NOT_ELIGIBLE", "MAX_BOOKINGS", "TIME_CONFLICT", "GROUP_FULL"]
+    assert told["booking"]["overriddenLimits"] == expected
     booking = await ada.fetch_booking(told["booking"]["id"])
-    assert booking["history"][0]["overrode"] == booking["overrode"] == expected
+    assert booking["history"][0]["overriddenLimits"] == booking["overriddenLimits"] == expected
     assert (await book_with_refusal(organiser, slot_id))[
         "code"
     ] == "CLOSED"  # for themselves they are members
@@ -103,7 +106,7 @@ async def test_an_organiser_gives_places_before_the_opening(three: Three, way: s
     else:
         booking_id = (await ada.book_slot(await organiser.add_slot()))["booking"]["id"]
         told = await organiser.move(booking_id, slot_id)
-    assert told["booking"]["overrode"] == ["NOT_YET_OPEN"]
+    assert told["booking"]["overriddenLimits"] == ["NOT_YET_OPEN"]
     assert (await ada.fetch_slot(slot_id))["myBooking"]["id"] == told["booking"]["id"]
 
 
@@ -119,7 +122,7 @@ async def test_places_are_given_back_until_the_campaign_says_so(three: Three) ->
     assert (told["__typename"], told["cutoff"]) == ("CutoffPassed", until)
     assert (await ada.move(booking_id, free))["__typename"] == "CutoffPassed"
     told = await organiser.cancel_booking(booking_id)
-    assert told["booking"]["overrode"] == ["CANCEL_CUTOFF"]
+    assert told["booking"]["overriddenLimits"] == ["CANCEL_CUTOFF"]
 
 
 async def test_a_hold_can_be_given_up_after_the_campaigns_cut_off(three: Three) -> None:

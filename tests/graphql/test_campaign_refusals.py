@@ -201,7 +201,7 @@ async def test_a_team_mate_is_refused_without_being_told_of_the_others_bookings(
     told = await book_with_refusal(ada, wanted, userId=await ben.fetch_user_id())
     assert (told["code"], told["otherBookingId"]) == ("TIME_CONFLICT", None)
     theirs = await book_with_refusal(organiser, wanted, userId=await ben.fetch_user_id())
-    assert theirs["booking"]["overrode"] == ["TIME_CONFLICT"]
+    assert theirs["booking"]["overriddenLimits"] == ["TIME_CONFLICT"]
 
 
 async def test_moves_are_asked_about_the_slot_they_go_to(three: Three) -> None:

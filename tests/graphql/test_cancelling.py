@@ -40,7 +40,7 @@ async def test_the_place_is_back_at_once_at_the_other_process_too(three: Three) 
     cancelled = await ada.cancel_booking(await booked(ada, slot_id))
     assert cancelled["slot"]["remaining"] == 1
     booking = cancelled["booking"]
-    assert (booking["status"], booking["overrode"]) == ("CANCELLED", [])
+    assert (booking["status"], booking["overriddenLimits"]) == ("CANCELLED", [])
     assert booking["endedAt"] == booking["history"][-1]["at"]
     assert (await ben.fetch_slot(slot_id))["remaining"] == 1
     assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
@@ -131,12 +131,16 @@ async def test_after_the_cut_off_its_owner_keeps_the_place_and_an_organiser_is_r
     assert (await ada.fetch_slot(slot["id"]))["myBooking"]["status"] == "CONFIRMED"
 
     cancelled = (await organiser.cancel_booking(booking_id))["booking"]
-    assert cancelled["overrode"] == ["CANCEL_CUTOFF"]
+    assert cancelled["overriddenLimits"] == ["CANCEL_CUTOFF"]
     (kept,) = await organiser.fetch_slot_history(slot["id"])
     assert kept == cancelled == await ada.fetch_booking(booking_id)
     last = kept["history"][-1]
-    assert (last["what"], last["before"], last["after"]) == ("CANCELLED", "CONFIRMED", "CANCELLED")
-    assert (last["overrode"], last["by"]["id"]) == (
+    assert (last["action"], last["before"], last["after"]) == (
+        "CANCELLED",
+        "CONFIRMED",
+        "CANCELLED",
+    )
+    assert (last["overriddenLimits"], last["by"]["id"]) == (
         ["CANCEL_CUTOFF"],
         await organiser.fetch_user_id(),
     )
@@ -145,7 +149,7 @@ async def test_after_the_cut_off_its_owner_keeps_the_place_and_an_organiser_is_r
 async def test_an_organiser_who_overrides_nothing_names_nothing(three: Three) -> None:
     ada, _, organiser = three
     cancelled = await organiser.cancel_booking(await booked(ada, await organiser.add_slot()))
-    assert cancelled["booking"]["overrode"] == []
+    assert cancelled["booking"]["overriddenLimits"] == []
 
 
 async def test_a_hold_is_given_up_after_the_cut_off_too(three: Three) -> None:
@@ -163,7 +167,11 @@ async def test_once_the_slot_began_only_an_organiser_cancels(three: Three) -> No
     await organiser.update_slot(slot_id, startTime=hours_from_now(-0.5))
     assert (await ada.cancel_booking(booking_id))["code"] == "SLOT_STARTED"
     cancelled = (await organiser.cancel_booking(booking_id))["booking"]
-    assert cancelled["overrode"] == cancelled["history"][-1]["overrode"] == ["SLOT_STARTED"]
+    assert (
+        cancelled["overriddenLimits"]
+        == cancelled["history"][-1]["overriddenLimits"]
+        == ["SLOT_STARTED"]
+    )
 
 
 async def test_a_booking_that_was_cancelled_is_past_confirming_extending_and_moving(

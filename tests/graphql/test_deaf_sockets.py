@@ -70,7 +70,7 @@ class Peer:
 async def test_a_stop_does_not_wait_until_a_deaf_socket_reads(
     endpoint: WebSocketEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(websocket, "UNREAD_AT_STOP_S", 0.1)
+    monkeypatch.setattr(websocket, "SHUTDOWN_SEND_TIMEOUT_S", 0.1)
     peer = Peer(INIT, asks(1), deaf=True)
     serving = asyncio.create_task(endpoint(SCOPE, peer.coming.get, peer.send))
     async with asyncio.timeout(20):

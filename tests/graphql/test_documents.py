@@ -135,7 +135,7 @@ def test_each_field_of_a_bomb_is_measured_once(monkeypatch: pytest.MonkeyPatch) 
         measured.append(node.name.value)
         return field(self, node, *rest)
 
-    monkeypatch.setattr(limits._CostVisitor, "_field", counted)
+    monkeypatch.setattr(limits._CostVisitor, "_field_cost", counted)
     levels = [f"fragment F{n} on Slot {{ {f'...F{n + 1} ' * 3} id }}" for n in range(60)]
     bomb = of_slots("...F0") + "".join(levels) + "fragment F60 on Slot { id }"
     assert refusal(bomb) == "LIMIT_EXCEEDED"

@@ -41,7 +41,7 @@ async def test_an_extended_hold_lasts_as_long_as_one_that_begins_now(two: Two) -
     assert extended["__typename"] == "HoldExtended"
     booking = extended["booking"]
     assert lasts(booking) >= timedelta(minutes=10)
-    assert [entry["what"] for entry in booking["history"]] == ["HELD", "EXTENDED"]
+    assert [entry["action"] for entry in booking["history"]] == ["HELD", "EXTENDED"]
     assert await ada.fetch_booking(hold["id"]) == booking
 
 

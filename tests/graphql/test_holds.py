@@ -51,7 +51,7 @@ async def test_a_hold_really_takes_a_place(three: Three) -> None:
     ada, ben, organiser = three
     slot_id = await organiser.add_slot()
     hold = await ada.hold(slot_id)
-    assert (hold["status"], [entry["what"] for entry in hold["history"]]) == ("HELD", ["HELD"])
+    assert (hold["status"], [entry["action"] for entry in hold["history"]]) == ("HELD", ["HELD"])
     assert (await ben.book_slot(slot_id))["__typename"] == "SlotFull"
     assert (await ben.book_slot(slot_id, hold=True))["__typename"] == "SlotFull"
     assert (await ben.fetch_slot(slot_id))["remaining"] == 0
@@ -106,7 +106,7 @@ async def test_its_owner_makes_a_hold_a_booking_for_good_and_again_with_the_same
         "CONFIRMED",
         None,
     )
-    assert [entry["what"] for entry in booking["history"]] == ["HELD", "CONFIRMED"]
+    assert [entry["action"] for entry in booking["history"]] == ["HELD", "CONFIRMED"]
     assert [entry["before"] for entry in booking["history"]] == [None, "HELD"]
     assert await ada.confirm(hold["id"]) == confirmed
     expire_holds(mongo_url, slot_id)
@@ -170,7 +170,7 @@ async def test_it_is_too_late_for_everything_once_a_hold_ran_out(
     expired = await ada.fetch_booking(hold["id"])
     assert (expired["status"], expired["endedAt"]) == ("EXPIRED", expired["heldUntil"])
     last = expired["history"][-1]
-    assert (last["what"], last["before"], last["after"], last["by"]) == (
+    assert (last["action"], last["before"], last["after"], last["by"]) == (
         "EXPIRED",
         "HELD",
         "EXPIRED",
@@ -207,7 +207,7 @@ async def test_a_hold_that_ran_out_does_not_stand_against_another_place_of_its_c
 ) -> None:
     ada, _, organiser = three
     room = f"Room {await ada.fetch_user_id()}"
-    bed, other_bed = [await organiser.add_slot(choice=room) for _ in range(2)]
+    bed, other_bed = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
     await ada.hold(bed)
     assert (await ada.book_slot(other_bed))["code"] == "LIMIT_REACHED"
     expire_holds(mongo_url, bed)

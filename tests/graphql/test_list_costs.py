@@ -79,7 +79,7 @@ def test_a_hundred_of_anything_with_all_it_tells_is_fine() -> None:
     slot = """id title startTime endTime timeZone capacity remaining isBooked version status kind
       location meetings { startTime endTime } groupLimits { group limit }"""
     booking = "id status createdAt user { id name email groups } madeBy { id name }"
-    history = "history { at what before after heldUntil overrode by { id name } }"
+    history = "history { at action before after heldUntil overriddenLimits by { id name } }"
     for text in (
         f"query($n: Int!) {{ slots(first: $n) {{ nodes {{ {slot} }} pageInfo {{ endCursor }} }} }}",
         f'{{ slotRoster(slotId: "x", first: 100) {{ nodes {{ {booking} {history} }} }} }}',

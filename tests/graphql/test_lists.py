@@ -96,7 +96,7 @@ async def refused(office: ConnectionFixture, of: str, **page: object) -> bool:
 
 
 async def test_the_lists_are_those_that_are_known(app: AppProcess, http: httpx.AsyncClient) -> None:
-    assert {"slots", "auditLog", "campaignFigures.groups"} <= set(CONNECTION_NAMES)
+    assert {"slots", "auditLog", "campaignStatistics.groups"} <= set(CONNECTION_NAMES)
     for of, (_, field) in CONNECTION_FIELDS.items():
         assert (str(field.args["first"].type), field.args["first"].default_value) == ("Int!", 20)
         assert str(field.args["after"].type) == "String", of

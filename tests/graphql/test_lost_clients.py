@@ -27,7 +27,7 @@ from tests.support.raw import (
 from tests.support.stage import app_variant
 from tests.support.variants.sockets import MISSED_PONG_MESSAGE
 
-NEWS = "subscription { myBookings { what } }"
+NEWS = "subscription { myBookings { action } }"
 CHANGE = "mutation($input: UpdateSlotInput!) { updateSlot(input: $input) { __typename } }"
 LONG = "{" + " ".join(f"a{n}: title" for n in range(13)) + "}"
 MUCH = f"query($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on Slot {LONG} }} }}"

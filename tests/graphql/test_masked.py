@@ -63,7 +63,7 @@ async def test_a_source_of_events_that_fails_is_masked(
     )
     async with AsyncExitStack() as closing:
         rooms = await closing.enter_async_context(open_app_state(settings, development=False))
-        conversation: GraphQLServer = rooms["http"]._conversation
+        conversation: GraphQLServer = rooms["http"]._server
         slot_id = new_slot_id()
         assert await conversation.services.slot_writer.commit(
             ChangeSet((), new_slots=(slot(5, id=slot_id),))

@@ -32,7 +32,7 @@ async def test_a_subscription_keeps_nothing_of_the_events_it_has_told(
         }
     )
     async with open_app_state(settings, development=False) as rooms:
-        conversation: GraphQLServer = rooms["http"]._conversation
+        conversation: GraphQLServer = rooms["http"]._server
         desk, slot_id = conversation.services, new_slot_id()
         assert await desk.slot_writer.commit(ChangeSet((), new_slots=(slot(5, id=slot_id),)))
         watch = conversation.document_cache.resolve_operation(WATCH_AVAILABILITY, None)

@@ -45,8 +45,8 @@ async def test_a_move_gives_one_place_back_and_takes_one(three: Three) -> None:
     assert (new["slot"]["id"], new["status"], new["movedFrom"]) == (new_id, "CONFIRMED", booking_id)
     assert (old["id"], old["status"], old["movedTo"]) == (booking_id, "CANCELLED", new["id"])
     assert new["id"] != booking_id
-    assert [entry["what"] for entry in new["history"]] == ["MOVED"]
-    assert [entry["what"] for entry in old["history"]] == ["BOOKED", "MOVED"]
+    assert [entry["action"] for entry in new["history"]] == ["MOVED"]
+    assert [entry["action"] for entry in old["history"]] == ["BOOKED", "MOVED"]
     assert (moved["slot"]["id"], moved["slot"]["remaining"]) == (new_id, 4)
     assert (
         (await ben.fetch_slot(old_id))["remaining"],
@@ -136,7 +136,7 @@ async def test_the_place_that_was_left_is_the_next_persons_at_once(three: Three)
     await ben.join(slot_id)
     await ada.move(booking_id, other_id)
     bens = (await ben.fetch_slot(slot_id))["myBooking"]
-    assert (bens["status"], bens["history"][0]["what"]) == ("CONFIRMED", "PROMOTED")
+    assert (bens["status"], bens["history"][0]["action"]) == ("CONFIRMED", "PROMOTED")
     assert (await ada.move((await ada.fetch_slot(other_id))["myBooking"]["id"], slot_id))[
         "code"
     ] == ("SLOT_FULL")
@@ -147,7 +147,7 @@ async def test_the_place_that_is_left_does_not_stand_against_another_of_the_same
 ) -> None:
     ada, _, organiser = three
     room = f"Room {await ada.fetch_user_id()}"
-    bed, better, other = [await organiser.add_slot(choice=room) for _ in range(3)]
+    bed, better, other = [await organiser.add_slot(choiceGroup=room) for _ in range(3)]
     booking_id = await booked(ada, bed)
     moved = await ada.move(booking_id, better)
     assert moved["__typename"] == "BookingMoved"

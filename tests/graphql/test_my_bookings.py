@@ -40,7 +40,7 @@ class Watcher:
         """What was done, by whom, to the booking in which slot, and how it is now."""
         event = await self.told()
         booking, by = event["booking"], event["by"] and event["by"]["id"]
-        return event["what"], by, booking["slot"]["id"], booking["status"]
+        return event["action"], by, booking["slot"]["id"], booking["status"]
 
 
 class Office:
@@ -96,7 +96,7 @@ async def test_a_promotion_is_told(office: Office) -> None:
     async with office.watching(office.ben) as watcher:
         await office.ada.cancel_booking(booking_id)
         event = await watcher.told()
-    assert (event["what"], event["by"]) == ("PROMOTED", None)
+    assert (event["action"], event["by"]) == ("PROMOTED", None)
     assert event["booking"] == (await office.ben.fetch_slot(slot_id))["myBooking"]
     assert event["at"] == event["booking"]["history"][0]["at"]
 
@@ -122,7 +122,7 @@ async def test_a_hold_that_ran_out_is_told(office: Office, mongo_url: str) -> No
     async with office.watching(office.ada) as watcher:
         expire_holds(mongo_url, slot_id)
         event = await watcher.told()
-    assert (event["what"], event["by"], event["booking"]["id"]) == ("EXPIRED", None, hold["id"])
+    assert (event["action"], event["by"], event["booking"]["id"]) == ("EXPIRED", None, hold["id"])
     assert event["booking"] == await office.ada.fetch_booking(hold["id"])
 
 
@@ -136,7 +136,7 @@ async def test_what_an_organiser_does_to_a_booking_is_told(office: Office) -> No
         assert await watcher.told_in_short() == ("CONFIRMED", by, one, "CONFIRMED")
         moved = (await organiser.move(hold["id"], two))["booking"]
         event = await watcher.told()
-        assert (event["what"], event["by"]["id"], event["booking"]) == ("MOVED", by, moved)
+        assert (event["action"], event["by"]["id"], event["booking"]) == ("MOVED", by, moved)
         assert event["booking"]["movedFrom"] == hold["id"]
         await organiser.cancel_booking(moved["id"])
         assert await watcher.told_in_short() == ("CANCELLED", by, two, "CANCELLED")
@@ -258,4 +258,4 @@ async def test_a_late_comers_booking_in_a_slot_that_began_is_told(office: Office
     async with office.watching(office.ada) as watcher:
         await office.organiser.book_slot(slot_id, userId=await office.ada.fetch_user_id())
         event = await watcher.told()
-    assert (event["what"], event["booking"]["overrode"]) == ("BOOKED", ["SLOT_STARTED"])
+    assert (event["action"], event["booking"]["overriddenLimits"]) == ("BOOKED", ["SLOT_STARTED"])

@@ -45,7 +45,7 @@ async def offered_to(person: BookingClient, slot_id: str) -> Json:
     )
     offer: Json = look["myBooking"]
     assert offer["status"] == "HELD"
-    assert offer["history"][0]["what"] == "OFFERED"
+    assert offer["history"][0]["action"] == "OFFERED"
     return offer
 
 
@@ -73,7 +73,7 @@ async def test_who_takes_an_offer_has_the_place(five: Five, mongo_url: str) -> N
     slot_id = await offering(five)
     offer = await offered_to(ben, slot_id)
     confirmed = (await ben.confirm(offer["id"]))["booking"]
-    assert [entry["what"] for entry in confirmed["history"]] == ["OFFERED", "CONFIRMED"]
+    assert [entry["action"] for entry in confirmed["history"]] == ["OFFERED", "CONFIRMED"]
     expire_holds(mongo_url, slot_id)
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 

@@ -27,9 +27,9 @@ async def test_an_organiser_books_for_anyone_and_is_recorded(three: Three) -> No
     adas, organisers = await ada.fetch_user_id(), await organiser.fetch_user_id()
     booking = (await organiser.book_slot(slot_id, userId=adas))["booking"]
     assert (booking["user"]["id"], booking["madeBy"]["id"]) == (adas, organisers)
-    assert (booking["onBehalf"], booking["overrode"]) == (True, [])
+    assert (booking["onBehalf"], booking["overriddenLimits"]) == (True, [])
     (first,) = booking["history"]
-    assert (first["what"], first["by"]["id"]) == ("BOOKED", organisers)
+    assert (first["action"], first["by"]["id"]) == ("BOOKED", organisers)
     assert (await ada.fetch_slot(slot_id))["myBooking"] == booking
 
 
@@ -84,7 +84,7 @@ async def test_an_organiser_gets_nobody_past_those_who_wait(three: Three) -> Non
 async def test_nobody_is_booked_who_is_not_there(three: Three, user_id: str) -> None:
     ada, _, organiser = three
     slot_id = await organiser.add_slot()
-    assert (await organiser.book_slot(slot_id, userId=user_id))["code"] == "PERSON_NOT_FOUND"
+    assert (await organiser.book_slot(slot_id, userId=user_id))["code"] == "USER_NOT_FOUND"
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
@@ -102,18 +102,20 @@ async def test_an_organiser_books_late_comers_into_a_slot_that_began(three: Thre
     assert (await ada.book_slot(slot_id))["code"] == "SLOT_STARTED"
     assert (await organiser.book_slot(slot_id))["code"] == "SLOT_STARTED"
     booking = (await organiser.book_slot(slot_id, userId=await ada.fetch_user_id()))["booking"]
-    assert booking["overrode"] == booking["history"][0]["overrode"] == ["SLOT_STARTED"]
-    assert (await ada.fetch_booking(booking["id"]))["overrode"] == ["SLOT_STARTED"]
+    assert (
+        booking["overriddenLimits"] == booking["history"][0]["overriddenLimits"] == ["SLOT_STARTED"]
+    )
+    assert (await ada.fetch_booking(booking["id"]))["overriddenLimits"] == ["SLOT_STARTED"]
 
 
 async def test_an_organiser_gives_somebody_a_second_place_of_a_choice(three: Three) -> None:
     ada, _, organiser = three
     room = secrets.token_hex(8)
-    bed, other_bed = [await organiser.add_slot(choice=room) for _ in range(2)]
+    bed, other_bed = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
     await ada.book_slot(bed)
     assert (await ada.book_slot(other_bed))["code"] == "LIMIT_REACHED"
     booking = (await organiser.book_slot(other_bed, userId=await ada.fetch_user_id()))["booking"]
-    assert booking["overrode"] == ["ONE_OF_CHOICE"]
+    assert booking["overriddenLimits"] == ["ONE_OF_CHOICE"]
 
 
 async def test_an_organiser_moves_a_booking_for_somebody_and_names_what_that_overrode(
@@ -128,7 +130,10 @@ async def test_an_organiser_moves_a_booking_for_somebody_and_names_what_that_ove
     moved = await organiser.move(booking["id"], other_id)
     new, old = moved["booking"], moved["oldBooking"]
     assert (new["user"]["id"], new["madeBy"]["id"], new["onBehalf"]) == (adas, organisers, True)
-    assert (old["overrode"], new["overrode"]) == (["CANCEL_CUTOFF"], ["SLOT_STARTED"])
+    assert (old["overriddenLimits"], new["overriddenLimits"]) == (
+        ["CANCEL_CUTOFF"],
+        ["SLOT_STARTED"],
+    )
     assert old["history"][-1]["by"]["id"] == new["history"][-1]["by"]["id"] == organisers
     assert await ada.fetch_booking(old["id"]) == old
     assert await organiser.fetch_slot_history(slot_id) == [old]
@@ -151,9 +156,9 @@ async def test_a_hold_given_in_a_slot_that_began_is_confirmed_while_it_lasts(thr
     ada, _, organiser = three
     slot_id = await organiser.add_slot(startTime=hours_from_now(-1), holdMinutes=5)
     hold = await organiser.hold(slot_id, userId=await ada.fetch_user_id())
-    assert hold["overrode"] == ["SLOT_STARTED"]
+    assert hold["overriddenLimits"] == ["SLOT_STARTED"]
     confirmed = (await ada.confirm(hold["id"]))["booking"]
-    assert (confirmed["status"], confirmed["overrode"]) == ("CONFIRMED", [])
+    assert (confirmed["status"], confirmed["overriddenLimits"]) == ("CONFIRMED", [])
 
 
 async def test_an_organiser_books_several_for_several_with_every_override_named(
@@ -169,7 +174,10 @@ async def test_an_organiser_books_several_for_several_with_every_override_named(
         {"slotId": coming, "userId": await ben.fetch_user_id()},
     ]
     outcome = await organiser.book_all(*claims)
-    assert [booking["overrode"] for booking in outcome["bookings"]] == [["SLOT_STARTED"], []]
+    assert [booking["overriddenLimits"] for booking in outcome["bookings"]] == [
+        ["SLOT_STARTED"],
+        [],
+    ]
     assert {booking["madeBy"]["id"] for booking in outcome["bookings"]} == {
         await organiser.fetch_user_id()
     }
@@ -184,7 +192,7 @@ async def test_the_record_tells_its_owner_who_did_what(three: Three) -> None:
     await ada.cancel_booking(moved["id"])
     adas, organisers = await ada.fetch_user_id(), await organiser.fetch_user_id()
     told = [
-        (entry["what"], entry["by"]["id"])
+        (entry["action"], entry["by"]["id"])
         for booking_id in (hold["id"], moved["id"])
         for entry in (await ada.fetch_booking(booking_id))["history"]
     ]

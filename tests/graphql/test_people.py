@@ -17,15 +17,15 @@ Pair = tuple[AppProcess, AppProcess]
 
 USER = "fragment U on User { id name email role groups hasPassword banned bannedAt banReason }"
 SAID = "__typename ... on User { ...U } ... on Refusal { code message }"
-PEOPLE = f"""query($filter: PeopleFilter, $first: Int! = 20, $after: String) {{
+PEOPLE = f"""query($filter: UserFilter, $first: Int! = 20, $after: String) {{
   people(filter: $filter, first: $first, after: $after) {{
     nodes {{ ...U }} pageInfo {{ hasNextPage endCursor }}
   }} }} {USER}"""
 SET_GROUPS = f"""mutation($input: SetGroupsInput!) {{ setGroups(input: $input) {{
   {SAID} ... on InvalidInput {{ fields {{ field message }} }} }} }} {USER}"""
 BAN = f"""mutation($user: ID!, $reason: String) {{
-  banPerson(userId: $user, reason: $reason) {{ {SAID} }} }} {USER}"""
-UNBAN = f"mutation($user: ID!) {{ unbanPerson(userId: $user) {{ {SAID} }} }} {USER}"
+  banUser(userId: $user, reason: $reason) {{ {SAID} }} }} {USER}"""
+UNBAN = f"mutation($user: ID!) {{ unbanUser(userId: $user) {{ {SAID} }} }} {USER}"
 ME = f"{{ me {{ ...U }} }} {USER}"
 NODE = f"query($id: ID!) {{ node(id: $id) {{ id ... on User {{ ...U }} }} }} {USER}"
 LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
@@ -182,7 +182,7 @@ async def test_nobody_has_an_id_that_was_never_given(
         await organiser.execute(BAN, user=user_id),
         await organiser.execute(UNBAN, user=user_id),
     ]
-    assert [outcome["code"] for outcome in outcomes] == ["PERSON_NOT_FOUND"] * 3
+    assert [outcome["code"] for outcome in outcomes] == ["USER_NOT_FOUND"] * 3
 
 
 async def test_groups_and_bans_are_seen_by_those_whom_they_concern(
@@ -234,7 +234,7 @@ async def test_bans_have_their_limits(
 ) -> None:
     member, organiser = staff
     own = await organiser.fetch_user_id()
-    assert (await organiser.execute(BAN, user=own))["code"] == "NOT_ONESELF"
+    assert (await organiser.execute(BAN, user=own))["code"] == "CANNOT_BAN_SELF"
     given = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
     token = (await GraphQLTestClient(http, two_apps[0].url).execute(LOGIN, input=given))[
         "accessToken"
@@ -242,7 +242,7 @@ async def test_bans_have_their_limits(
     admin = GraphQLTestClient(http, two_apps[0].url, token)
     admins = (await admin.execute(ME))["id"]
     for act in (BAN, UNBAN):
-        assert (await organiser.execute(act, user=admins))["code"] == "ADMINS_ONLY"
+        assert (await organiser.execute(act, user=admins))["code"] == "ADMIN_REQUIRED"
     assert (await admin.execute(BAN, user=own))["banned"] is True
     assert (await admin.execute(UNBAN, user=own))["banned"] is False
     long = await admin.execute(BAN, user=await member.fetch_user_id(), reason="x" * 201)

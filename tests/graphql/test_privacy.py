@@ -11,7 +11,7 @@ from tests.support.processes import AppProcess
 
 Pair = tuple[AppProcess, AppProcess]
 Four = tuple[BookingClient, BookingClient, BookingClient, BookingClient]
-KEPT = "{ id history { what by { id } } madeBy { id } }"
+KEPT = "{ id history { action by { id } } madeBy { id } }"
 ALONE = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
   ... on AlreadyBooked {{ code booking {KEPT} slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
   ... on LimitReached {{ code otherBookingId slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
@@ -78,13 +78,13 @@ async def test_its_owner_who_made_it_and_organisers_are_told_who_did_what(four: 
     for reader in (ada, ben, organiser):
         booking = (await told(reader, slot_id, bens))["booking"]
         assert booking["madeBy"] == {"id": adas}
-        assert booking["history"] == [{"what": "BOOKED", "by": {"id": adas}}]
+        assert booking["history"] == [{"action": "BOOKED", "by": {"id": adas}}]
 
 
 async def test_a_team_mate_is_not_told_which_other_of_a_choice_a_person_has(four: Four) -> None:
     ada, ben, cleo, organiser = four
     room, bens = secrets.token_hex(8), await ben.fetch_user_id()
-    bed, other = [await organiser.add_slot(choice=room) for _ in range(2)]
+    bed, other = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
     # Not even who booked the other for them: that could be another team's by now.
     booking = (await ada.book_slot(bed, userId=bens))["booking"]
     for mate in (ada, cleo):

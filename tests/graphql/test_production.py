@@ -106,7 +106,7 @@ async def by_get(app: AppProcess, query: str, headers: dict[str, str]) -> httpx.
         "application/json;q=0, */*",
     ],
 )
-@pytest.mark.parametrize("query", ["{ __typename }", "subscription { myBookings { what } }"])
+@pytest.mark.parametrize("query", ["{ __typename }", "subscription { myBookings { action } }"])
 async def test_what_follows_a_link_or_loads_a_picture_is_not_answered(
     app: AppProcess, query: str, accept: str
 ) -> None:

@@ -91,7 +91,7 @@ async def test_20_people_claim_a_choice_at_once_and_each_has_one_place(
     await people[0].create_team_with(*people[1:])
     ids = await asyncio.gather(*(person.fetch_user_id() for person in people))
     room = secrets.token_hex(8)
-    beds = [await organiser.add_slot(choice=room, capacity=20) for _ in range(2)]
+    beds = [await organiser.add_slot(choiceGroup=room, capacity=20) for _ in range(2)]
     each = [{"slotId": beds[n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
     other = [{"slotId": beds[1 - n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
 

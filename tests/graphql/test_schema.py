@@ -78,7 +78,7 @@ def test_every_mutation_that_can_be_refused_answers_with_a_union() -> None:
         for name, field in executable_schema.mutation_type.fields.items()
         if not str(field.type).endswith("Result!")
     }
-    calendars = {"createCalendarAddress", "revokeCalendarAddress"}
+    calendars = {"createCalendarFeed", "revokeCalendarFeed"}
     assert plain == {"logout", "endOtherSessions"} | calendars
 
 

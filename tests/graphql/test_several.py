@@ -117,7 +117,7 @@ async def test_one_place_is_booked_for_a_team_mate_as_well(four: Four) -> None:
         "code"
     ] == "NOT_TEAMMATE"
     assert (await ada.book_slot(slot_id, userId="user_" + "0" * 24))["code"] == "NOT_TEAMMATE"
-    assert (await ada.book_slot(slot_id, userId="nobody"))["code"] == "PERSON_NOT_FOUND"
+    assert (await ada.book_slot(slot_id, userId="nobody"))["code"] == "USER_NOT_FOUND"
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
@@ -163,7 +163,7 @@ async def test_a_reached_limit_names_the_other_booking_unless_it_is_another_clai
 ) -> None:
     ada, *_, organiser = four
     room = secrets.token_hex(8)
-    bed, other_bed = [await organiser.add_slot(choice=room, capacity=2) for _ in range(2)]
+    bed, other_bed = [await organiser.add_slot(choiceGroup=room, capacity=2) for _ in range(2)]
     answer = await ada.send(OTHERS, input={"claims": claims([bed, other_bed])})
     (only,) = answer["data"]["bookSlots"]["refusals"]
     assert (only["refusal"]["code"], only["refusal"]["otherBookingId"]) == ("LIMIT_REACHED", None)
@@ -194,7 +194,7 @@ async def test_a_claim_for_an_id_of_nobody_is_refused(four: Four) -> None:
     slot_id = await organiser.add_slot()
     for user_id in ("", "nobody", "slot_" + "0" * 24, "user_" + "0" * 24):
         claim = {"slotId": slot_id, "userId": user_id}
-        assert refused(await organiser.book_all(claim)) == {0: "PERSON_NOT_FOUND"}
+        assert refused(await organiser.book_all(claim)) == {0: "USER_NOT_FOUND"}
         assert refused(await ada.book_all(claim)).keys() == {0}
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
@@ -210,7 +210,7 @@ async def test_an_id_that_names_nobody_is_refused_alike_alone_and_among_others(f
 async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(four: Four) -> None:
     ada, ben, _, organiser = four
     room = secrets.token_hex(8)
-    beds = [await organiser.add_slot(choice=room) for _ in range(3)]
+    beds = [await organiser.add_slot(choiceGroup=room) for _ in range(3)]
     adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
     assert refused(await ada.book_all(*claims(beds[:2]))) == {1: "LIMIT_REACHED"}
     assert (await ada.book_all(*claims(beds[:2], adas, bens)))["__typename"] == "AllBooked"
@@ -226,7 +226,7 @@ async def test_two_people_never_end_up_with_four_beds(four: Four, patience: int)
     adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
     for _ in range(10):
         room = secrets.token_hex(8)
-        beds = [await organiser.add_slot(choice=room) for _ in range(4)]
+        beds = [await organiser.add_slot(choiceGroup=room) for _ in range(4)]
         outcomes = await asyncio.gather(
             ada.book_all(*claims(beds[:2], adas, bens), waitMs=patience),
             ben.book_all(*claims(beds[2:], bens, adas), waitMs=patience),

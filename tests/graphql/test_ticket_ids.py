@@ -85,7 +85,7 @@ async def test_nobody_elses_request_can_be_named_by_a_forged_id(line: QueueDeplo
     ticket_id = (await ada.enqueue(slot_id))["id"]
     forged = ticket_id.replace((await ada.fetch_user_id())[-24:], (await ben.fetch_user_id())[-24:])
     seen = await ben.fetch_ticket(forged)
-    assert (seen["status"], seen["place"], seen["outcome"]) == ("LOST", None, None)
+    assert (seen["status"], seen["position"], seen["outcome"]) == ("LOST", None, None)
     line.worker()
     assert await ada.wait_for_outcome_code(ticket_id) == "Booked"
     # Nor does it tell anything of the request that it names the key of.
@@ -102,7 +102,7 @@ async def test_a_ticket_told_with_another_time_or_slot_tells_nothing_false(
     at = int(ticket["id"][-11:], 16)
     later, never = (f"{ticket['id'][:-11]}{ms:011x}" for ms in (at + 1000, at + 3_600_000))
     asked = await ada.fetch_ticket(later)
-    assert (asked["id"], asked["status"], asked["place"]) == (later, "QUEUED", 1)
+    assert (asked["id"], asked["status"], asked["position"]) == (later, "QUEUED", 1)
     assert await ada.fetch_ticket(never) is None
     line.worker()
     assert await ada.wait_for_outcome_code(ticket["id"]) == "Booked"
@@ -144,7 +144,7 @@ async def test_malformed_wishes_are_told_so(line: QueueDeployment, wish: dict[st
     )
     ada = line.queue_client(app, 0)
     assert (await ada.request_booking("no slot"))["code"] == "SLOT_NOT_FOUND"
-    assert (await ada.request_booking(slot_id, userId="nobody"))["code"] == "PERSON_NOT_FOUND"
+    assert (await ada.request_booking(slot_id, userId="nobody"))["code"] == "USER_NOT_FOUND"
     assert line.queue_length() == 0
 
 
@@ -156,7 +156,7 @@ async def test_a_team_mate_and_an_organiser_stand_in_line_for_others(line: Queue
     await ada.create_team_with(ben)
     asked = [(ada, await ben.fetch_user_id()), (organiser, await cleo.fetch_user_id()), (ada, None)]
     tickets = [await who.enqueue(slot_id, userId=user) for who, user in asked]
-    assert [ticket["place"] for ticket in tickets] == [1, 2, 3]
+    assert [ticket["position"] for ticket in tickets] == [1, 2, 3]
     line.worker()
     for (who, user), ticket in zip(asked, tickets, strict=True):
         booking = (await who.wait_for_outcome(ticket["id"]))["booking"]

@@ -149,7 +149,7 @@ async def test_a_key_with_other_arguments_is_reuse_in_line_and_answered(
     ]
     for other, wish in others:
         assert (await ada.request_booking(other, **KEY, **wish))["code"] == "KEY_REUSED"
-    assert (await ben.enqueue(other_id, **KEY))["place"] == 1
+    assert (await ben.enqueue(other_id, **KEY))["position"] == 1
     line.worker()
     assert await ada.wait_for_outcome_code(ticket["id"]) == "Booked"
     for other, wish in others:

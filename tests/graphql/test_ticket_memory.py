@@ -82,7 +82,7 @@ async def counter(servers: EmbeddedServers) -> AsyncIterator[Counter]:
         }
     )
     async with open_app_state(settings, development=False) as rooms:
-        conversation: GraphQLServer = rooms["http"]._conversation
+        conversation: GraphQLServer = rooms["http"]._server
         callers = []
         for number in range(10):
             email = f"{new_slot_id()}{number}@slotlock.test"
@@ -109,11 +109,11 @@ async def test_a_slow_reader_is_told_the_latest_and_spared_what_came_between(
         await counter.stand(number)
     last = await counter.stand(5)
     async with aclosing(counter.watch(5, last)) as told:
-        assert plain(await anext(told))["place"] == 6
+        assert plain(await anext(told))["position"] == 6
         (watch,) = counter.desk.ticket_updates._subscriptions[counter.slot_id]
         for place in range(5, 0, -1):  # each is told, and none of it is read
             watch.publish(replace(last, position=place))
-        assert plain(await anext(told))["place"] == 1
+        assert plain(await anext(told))["position"] == 1
         watch.publish(replace(last, position=1))  # nothing new
         await counter.serve()
         assert plain(await anext(told))["status"] == "ANSWERED"
@@ -138,7 +138,7 @@ async def test_tickets_that_came_and_went_leave_nothing_behind(
             await counter.open_slot(5)
             tickets = [await counter.stand(number) for number in range(10)]
             streams = [counter.watch(number, each) for number, each in enumerate(tickets)]
-            assert [plain(await anext(each))["place"] for each in streams] == list(range(1, 11))
+            assert [plain(await anext(each))["position"] for each in streams] == list(range(1, 11))
             await counter.serve()
             for stream in streams[:-1]:
                 states = [plain(answer)["status"] async for answer in stream]

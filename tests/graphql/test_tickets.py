@@ -37,9 +37,9 @@ async def test_a_ticket_is_given_at_once_and_tells_the_place_in_line(line: Queue
     for place in range(1, 6):
         customer = line.queue_client(apps[place % 2], place)
         ticket = await customer.enqueue(slot_id)
-        assert (ticket["place"], ticket["slotId"], ticket["outcome"]) == (place, slot_id, None)
+        assert (ticket["position"], ticket["slotId"], ticket["outcome"]) == (place, slot_id, None)
     # Who stands in front of another slot is in nobody's way.
-    assert (await line.queue_client(apps[0], 1).enqueue(other_id))["place"] == 1
+    assert (await line.queue_client(apps[0], 1).enqueue(other_id))["position"] == 1
     assert line.consistent_booking_ids(slot_id) == set()
 
 
@@ -112,7 +112,7 @@ async def test_who_may_not_be_booked_for_is_refused_at_once(line: QueueDeploymen
         "code"
     ] == "NOT_TEAMMATE"
     organiser = QueueClient(line.http, app.url, line.user_tokens.organizer)
-    assert (await organiser.request_booking(slot_id, userId=nobody))["code"] == "PERSON_NOT_FOUND"
+    assert (await organiser.request_booking(slot_id, userId=nobody))["code"] == "USER_NOT_FOUND"
     assert (await ada.request_booking(f"slot_{'0' * 24}"))["code"] == "SLOT_NOT_FOUND"
     assert line.queue_length() == 0
 
@@ -126,7 +126,7 @@ async def test_the_outcome_is_told_once_by_the_subscription_which_then_completes
     first, second = await ada.enqueue(slot_id), await ben.enqueue(slot_id)
     async with open_websocket(app, ada.token) as opened:
         await opened.subscribe("1", WATCH_FULL_TICKET, id=first["id"])
-        assert await opened.next_result() == {**_plain(first), "place": 1}
+        assert await opened.next_result() == {**_plain(first), "position": 1}
         line.worker()
         answered = await opened.next_result()
         assert (answered["status"], answered["outcome"]["__typename"]) == ("ANSWERED", "Booked")

@@ -54,14 +54,14 @@ async def theirs(person: BookingClient, slot_id: str) -> Json:
 async def test_there_is_a_line_only_while_the_slot_is_full(five: Five) -> None:
     ada, ben, *_, organiser = five
     slot_id = await organiser.add_slot()
-    assert (await ben.join(slot_id))["code"] == "PLACES_LEFT"
+    assert (await ben.join(slot_id))["code"] == "SLOT_NOT_FULL"
     booking_id = await booked(ada, slot_id)
     joined = await ben.join(slot_id)
     assert (joined["__typename"], joined["position"]) == ("WaitlistJoined", 1)
     assert (joined["entry"]["position"], joined["slot"]["waitlistLength"]) == (1, 1)
     await ben.leave(slot_id)
     await ada.cancel_booking(booking_id)
-    assert (await ben.join(slot_id))["code"] == "PLACES_LEFT"
+    assert (await ben.join(slot_id))["code"] == "SLOT_NOT_FULL"
 
 
 async def test_who_has_a_place_or_a_turn_already_is_told_which(five: Five) -> None:
@@ -107,7 +107,7 @@ async def test_ten_people_are_served_in_the_order_they_came(
         booking = await theirs(person, slot_id)
         assert (booking["status"], booking["madeBy"]) == ("CONFIRMED", None)
         assert booking["waitedSince"] == joined[served - 1]["entry"]["since"]
-        assert [(entry["what"], entry["by"]) for entry in booking["history"]] == [
+        assert [(entry["action"], entry["by"]) for entry in booking["history"]] == [
             ("PROMOTED", None)
         ]
         places = [await place_in_line(each, slot_id) for each in line]
@@ -232,7 +232,7 @@ async def test_walk_ins_do_not_get_past_the_line_however_many_try(
 async def test_who_chose_another_of_a_choice_meanwhile_is_passed_over(five: Five) -> None:
     ada, ben, cleo, _, organiser = five
     room = f"Room {await ada.fetch_user_id()}"
-    bed, other_bed = [await organiser.add_slot(choice=room) for _ in range(2)]
+    bed, other_bed = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
     booking_id = await booked(ada, bed)
     await ben.join(bed)
     await cleo.join(bed)

@@ -119,7 +119,7 @@ async def test_a_second_initialisation_closes_with_4429(app: AppProcess) -> None
 async def test_a_socket_that_stays_silent_closes_with_4408(
     servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(websocket, "INIT_WITHIN_S", 0.01)
+    monkeypatch.setattr(websocket, "INIT_TIMEOUT_S", 0.01)
     settings = Settings(
         mongo_url=servers.mongo_url, redis_url=servers.redis_url, secret_key=(SecretStr(SECRET),)
     )

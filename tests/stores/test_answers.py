@@ -60,7 +60,13 @@ def granted() -> list[Any]:
 
 
 def _granted() -> Iterator[Any]:
-    new = slot(2, id=new_slot_id(), location="Sala 3 · 瑜伽", offer_minutes=5, cutoff_minutes=2000)
+    new = slot(
+        2,
+        id=new_slot_id(),
+        location="Sala 3 · 瑜伽",
+        waitlist_offer_minutes=5,
+        cancel_cutoff_minutes=2000,
+    )
     held, booked = book(new, party(ADA, hold=True, organised=True), NOW)
     yield booked
     hold = held.bookings[0].id
@@ -120,11 +126,11 @@ async def test_what_a_later_version_keeps_besides_is_left_out(database: Database
 async def test_what_an_earlier_version_did_not_keep_has_its_default(database: Database) -> None:
     outcome = granted()[0]
     document = record_to_document(IdempotencyRecord("key", "print", outcome, NOW))
-    del document["outcome"]["slot"]["offer_minutes"]
+    del document["outcome"]["slot"]["waitlist_offer_minutes"]
     await database["answers"].insert_one(document)
     found = await IdempotencyRecords(database).find("key")
     assert found is not None
-    assert found.outcome.slot == replace(outcome.slot, offer_minutes=None)
+    assert found.outcome.slot == replace(outcome.slot, waitlist_offer_minutes=None)
 
 
 async def test_an_answer_is_kept_for_a_day_at_least_and_not_for_ever(database: Database) -> None:

@@ -89,7 +89,7 @@ async def test_no_more_are_let_in_than_the_gate_is_wide(slots: SlotRepository) -
 async def test_whoever_would_wait_too_long_is_told_so_and_the_gate_stays_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(gate, "LONGEST_WAIT_S", 0.01)
+    monkeypatch.setattr(gate, "WAIT_TIMEOUT_S", 0.01)
     narrow, done = ConcurrencyLimiter(1), asyncio.Event()
     first = asyncio.create_task(narrow.run(done.wait))
     await asyncio.sleep(0)
@@ -144,7 +144,7 @@ async def test_control_without_the_gate_a_cancel_is_lost_while_a_question_is_sen
     ) -> object:
         return await operation()
 
-    monkeypatch.setattr(ConcurrencyLimiter, "carry", let_in)
+    monkeypatch.setattr(ConcurrencyLimiter, "run", let_in)
     groups = WaitlistGroupSync(database)
     await groups.sync_pending(utc_now(), utc_now())
     told = await ended_when_cancelled(lambda: groups.sync_pending(utc_now(), utc_now()))

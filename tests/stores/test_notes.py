@@ -88,7 +88,7 @@ async def test_nobody_is_invited_without_the_note(database: Database) -> None:
         | {"words": [], "withoutPassword": True}
     )
     (ada,) = await users.invitations.find_invitable(None, list(Role), 10, None)
-    note = AuditNote(now, BOSS, AuditAction.PEOPLE_INVITED, ())
+    note = AuditNote(now, BOSS, AuditAction.USERS_INVITED, ())
     with pytest.raises(OperationFailure):
         await users.invitations.save({ada.id: "hash"}, list(Role), now + timedelta(days=1), note)
     assert await users.invitations.find("hash", now) is None

@@ -37,7 +37,7 @@ async def test_what_is_asked_most_has_an_index_of_its_own(
     now = utc_now()
     # MongoDB decides by what it finds there; that it can choose the index is what is promised.
     await load_for_update(slots, ids[0])
-    assert "choice" in await plan_indexes(database, heard.commands[-1])
+    assert "choice_group" in await plan_indexes(database, heard.commands[-1])
     await slots.find_due(now, 10)
     assert "due" in await plan_indexes(database, heard.commands[-1])
     await slots.find_by_users([ADA], now, now)

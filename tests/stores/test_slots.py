@@ -110,7 +110,7 @@ async def test_a_booking_that_was_written_and_cancelled_before_it_was_told_count
         assert await writes.commit(cancelling(now.bookings[0].id, now))
         return await read_back(wanted)
 
-    monkeypatch.setattr(writes, "_made", cancelled_first)
+    monkeypatch.setattr(writes, "_find_written", cancelled_first)
     both = writes.commit(booking_by(BEN, before)), writes.commit(booking_by(BEN, stale))
     assert list(await asyncio.gather(*both)) == [True, False]
 

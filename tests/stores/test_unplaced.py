@@ -79,8 +79,8 @@ def person(number: int) -> Document:
 async def test_a_page_looks_at_so_many_people_and_tells_how_far_it_came(
     crowded: tuple[Database, Read, Campaign], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unplaced, "AT_ONCE", 5)
-    monkeypatch.setattr(unplaced, "MOST_LOOKED_AT", 15)
+    monkeypatch.setattr(unplaced, "SCAN_BATCH_SIZE", 5)
+    monkeypatch.setattr(unplaced, "MAX_SCANNED", 15)
     database, read, campaign = crowded
     store, now = CampaignRepository(database).unplaced_users, utc_now() + timedelta(seconds=1)
     found: list[list[str]] = []

@@ -56,7 +56,7 @@ async def test_control_without_fairness_those_who_came_last_are_served_first(
 async def test_who_waits_is_woken_by_the_release_and_has_not_to_ask_again(
     offices: Offices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "BEAT_S", 60.0)
+    monkeypatch.setattr(waiting, "HEARTBEAT_S", 60.0)
     for waiter in offices:
         slot_id = new_slot_id()
         lease = await acquire_lease(offices[0], slot_id)
@@ -69,7 +69,7 @@ async def test_who_waits_is_woken_by_the_release_and_has_not_to_ask_again(
 async def test_control_who_does_not_hear_is_not_woken(
     offices: Offices, fleet: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "BEAT_S", 60.0)
+    monkeypatch.setattr(waiting, "HEARTBEAT_S", 60.0)
     async with open_lock_node(fleet.url, subscribe=False) as deaf:
         slot_id = new_slot_id()
         lease = await acquire_lease(offices[0], slot_id)

@@ -48,7 +48,7 @@ class Rooms:
 
     async def kept(self, capacity: int = 1, choice: str | None = None) -> Slot:
         """A new slot in the store."""
-        new = slot(capacity, id=new_slot_id(), choice=choice)
+        new = slot(capacity, id=new_slot_id(), choice_group=choice)
         await insert_new_slots(self.database, new)
         return new
 
@@ -234,7 +234,7 @@ async def test_of_two_bookings_of_one_person_in_a_choice_at_once_one_is_written(
         assert sorted(made) == [False, True]
         taken = [(await roster(rooms, each)).booked_count for each in two]
         assert taken == [int(each) for each in made]
-        await rooms.database["slots"].delete_many({"choice": "week"})
+        await rooms.database["slots"].delete_many({"choiceGroup": "week"})
 
 
 async def test_what_was_decided_on_two_versions_of_a_page_is_not_written_together(

@@ -120,7 +120,7 @@ def record_tokens(operation: PlannedOperation, outcome: Any, tokens: dict[str, s
         case "AllBooked":
             for place, each in enumerate(outcome.booked):
                 tokens.setdefault(each.booking.id, f"{operation.token}.{place}")
-        case "TeamKept" if operation.kind == "team_create":
+        case "TeamSaved" if operation.kind == "team_create":
             tokens[outcome.team.id] = operation.token
 
 

@@ -8,9 +8,9 @@ from icalendar import Calendar
 from tests.support.client import GraphQLTestClient
 from tests.support.desk import BookingClient
 
-CREATE_CALENDAR = "mutation { createCalendarAddress { url createdAt } }"
-REVOKE_CALENDAR = "mutation { revokeCalendarAddress }"
-MY_CALENDAR = "{ myCalendarAddress { url createdAt } }"
+CREATE_CALENDAR = "mutation { createCalendarFeed { url createdAt } }"
+REVOKE_CALENDAR = "mutation { revokeCalendarFeed }"
+MY_CALENDAR = "{ myCalendarFeed { url createdAt } }"
 
 
 def parse_calendar(text: str | bytes) -> Any:

@@ -40,20 +40,20 @@ REFUSAL_FRAGMENT = """fragment W on Refusal { __typename code
   }
 }"""
 BOOK_WITH_REFUSAL = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
-  __typename ...W ... on Booked {{ booking {{ id status overrode createdAt }} }}
+  __typename ...W ... on Booked {{ booking {{ id status overriddenLimits createdAt }} }}
 }} }} {REFUSAL_FRAGMENT}"""
 BOOK_SEVERAL_WITH_REFUSALS = f"""mutation($input: BookSlotsInput!) {{ bookSlots(input: $input) {{
   __typename ... on ClaimsRefused {{ refusals {{ claim refusal {{ ...W }} }} }}
-  ... on AllBooked {{ bookings {{ id overrode }} }}
+  ... on AllBooked {{ bookings {{ id overriddenLimits }} }}
 }} }} {REFUSAL_FRAGMENT}"""
 MOVE_WITH_REFUSAL = f"""mutation($input: MoveBookingInput!) {{ moveBooking(input: $input) {{
-  __typename ...W ... on BookingMoved {{ booking {{ id status overrode }} }}
+  __typename ...W ... on BookingMoved {{ booking {{ id status overriddenLimits }} }}
 }} }} {REFUSAL_FRAGMENT}"""
 JOIN_WITH_REFUSAL = f"""mutation($slot: ID!) {{ joinWaitlist(slotId: $slot) {{
   __typename ...W ... on WaitlistJoined {{ position }}
 }} }} {REFUSAL_FRAGMENT}"""
 CONFIRM_WITH_REFUSAL = f"""mutation($booking: ID!) {{ confirmBooking(bookingId: $booking, waitMs: 5000) {{
-  __typename ...W ... on BookingConfirmed {{ booking {{ status overrode }} }}
+  __typename ...W ... on BookingConfirmed {{ booking {{ status overriddenLimits }} }}
 }} }} {REFUSAL_FRAGMENT}"""
 
 BookingMethod = Callable[[BookingClient, BookingClient, str], Coroutine[Any, Any, Json]]

@@ -17,9 +17,9 @@ from tests.support.processes import AppProcess
 from tests.support.teams import ACCEPT_INVITATION, CREATE_TEAM, INVITE_TO_TEAM
 
 BOOKING_FRAGMENT = """fragment B on Booking {
-  id status heldUntil createdAt endedAt onBehalf waitedSince movedFrom movedTo overrode
+  id status heldUntil createdAt endedAt onBehalf waitedSince movedFrom movedTo overriddenLimits
   user { id } madeBy { id } slot { id }
-  history { at what before after heldUntil overrode by { id } }
+  history { at action before after heldUntil overriddenLimits by { id } }
 }"""
 SLOT_FRAGMENT = "fragment S on Slot { id remaining version isBooked waitlistLength capacity }"
 REFUSAL_FIELDS = """... on Refusal { __typename code message }"""
@@ -79,7 +79,7 @@ UPDATE_SLOT = f"""mutation($input: UpdateSlotInput!) {{ updateSlot(input: $input
 }} }} {SLOT_FRAGMENT}"""
 CANCEL_SLOT = "mutation($slot: ID!) { cancelSlot(slotId: $slot) { __typename } }"
 WATCH_MY_BOOKINGS = f"""subscription {{ myBookings {{
-  what at by {{ id }} booking {{ ...B }}
+  action at by {{ id }} booking {{ ...B }}
 }} }} {BOOKING_FRAGMENT}"""
 
 

@@ -57,7 +57,9 @@ async def insert_slots(database: Database) -> list[SlotId]:
         start = slot().start + timedelta(hours=number)
         choice = None if number % 2 else f"week {number % 10}"
         times = {"start": start, "end": start + timedelta(hours=1)}
-        await insert_new_slots(database, slot(1, id=slot_id, kind=kind, choice=choice, **times))
+        await insert_new_slots(
+            database, slot(1, id=slot_id, kind=kind, choice_group=choice, **times)
+        )
     return ids
 
 
@@ -161,7 +163,7 @@ async def run_campaign_queries(database: Database) -> None:
     campaigns, resources = CampaignRepository(database), ResourceRepository(database)
     slots, writes = SlotRepository(database), SlotWriter(database)
     await campaigns.create_indexes()
-    now, strict = utc_now(), terms(most=1, forbid_overlap=True, eligible=(("5a",),))
+    now, strict = utc_now(), terms(max_bookings=1, forbid_overlap=True, eligible_groups=(("5a",),))
     kept = create_campaign("Spring", replace(strict, campaign_id=new_campaign_id()))
     assert isinstance(kept, CampaignSaved)
     before, series_id = kept.campaign, new_series_id()

@@ -222,7 +222,7 @@ class BookingModel(ModelState):
             (place is not None, ("AlreadyBooked", place and place.as_tuple)),
             (mine is not None, ("AlreadyWaiting", mine and mine.token)),
             (bool(self.bookings_in_same_choice(slot, operation.caller_id, now)), ("LimitReached",)),
-            (slot.free_places > 0, ("PlacesLeft",)),
+            (slot.free_places > 0, ("SlotNotFull",)),
             (len(slot.waitlist) >= slot.waitlist_capacity, ("WaitlistFull",)),
         ]
         refusal = next((answer for applies, answer in answers if applies), None)
@@ -252,7 +252,7 @@ class BookingModel(ModelState):
             return ("CapacityBelowTaken",)
         slot.capacity = operation.number
         self.expire_and_promote([operation.slot_id], now)
-        return ("SlotKept",)
+        return ("SlotSaved",)
 
     def _postpone(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
         slot = self.slots[operation.slot_id]
@@ -261,7 +261,7 @@ class BookingModel(ModelState):
             return ("SlotCancelled",)
         slot.start = MORNING + timedelta(minutes=operation.number)
         self.expire_and_promote([operation.slot_id], now)
-        return ("SlotKept",)
+        return ("SlotSaved",)
 
     def _call_off(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
         self.expire_and_promote([operation.slot_id], now)
@@ -269,4 +269,4 @@ class BookingModel(ModelState):
         slot.is_cancelled = True
         self.ended_waitlist_tokens.extend(turn.token for turn in slot.waitlist)
         slot.waitlist.clear()
-        return ("SlotKept",)
+        return ("SlotSaved",)

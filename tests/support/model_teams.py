@@ -51,4 +51,4 @@ def _accept(team: ModelTeam, operation: PlannedOperation) -> NormalizedOutcome:
 
 
 def _saved_outcome(token: str, team: ModelTeam) -> NormalizedOutcome:
-    return ("TeamKept", token, tuple(team.members), tuple(team.invited))
+    return ("TeamSaved", token, tuple(team.members), tuple(team.invited))

@@ -33,7 +33,7 @@ def without_poison(queued: QueuedUsers) -> list[int]:
 async def wait_until_only_poison_failed(queued: QueuedUsers) -> None:
     """Wait until the others have their places, and the poisoned one is set aside."""
     await queued.wait_for_status("ANSWERED", *without_poison(queued))
-    await queued.wait_for_status("SET_ASIDE", POISON_INDEX)
+    await queued.wait_for_status("FAILED", POISON_INDEX)
     told = await queued.fetch_tickets()
     assert {told[number]["outcome"]["__typename"] for number in without_poison(queued)} == {
         "Booked"

@@ -20,7 +20,7 @@ from tests.support.stage import Deployment, assert_slot_consistent, lock_key
 from tests.support.troupe import forked_app
 
 TICKET_FRAGMENT = """fragment T on Ticket {
-  id status place slotId
+  id status position slotId
   outcome { __typename ... on Refusal { code } ... on Booked { booking { id user { id } } } }
 }"""
 REQUEST_BOOKING = f"""mutation($input: BookSlotInput!) {{ requestBooking(input: $input) {{

@@ -38,7 +38,7 @@ class SimulationRunner:
     directory: Path
 
     def __post_init__(self) -> None:
-        self.monkeypatch.setattr(campaign, "OPENS_IN", timedelta(milliseconds=200))
+        self.monkeypatch.setattr(campaign, "OPENING_DELAY", timedelta(milliseconds=200))
 
     def __call__(self, url: str, *arguments: str) -> SimulationRun:
         """Run it at a server."""

@@ -34,7 +34,7 @@ from tests.support.offices import eventually
 from tests.support.processes import AppProcess, app_environment
 from tests.support.stage import Deployment, PausePoint, app_variant, open_deployment
 
-FULL_TICKET_FRAGMENT = f"""fragment T on Ticket {{ id slotId status place askedAt outcome {{
+FULL_TICKET_FRAGMENT = f"""fragment T on Ticket {{ id slotId status position askedAt outcome {{
   __typename {REFUSAL_FIELDS}
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ ...B }} }}
@@ -79,7 +79,7 @@ class QueueClient(BookingClient):
             "an answer",
         )
         assert answered["status"] == "ANSWERED", answered
-        assert answered["place"] is None
+        assert answered["position"] is None
         outcome: Json = answered["outcome"]
         return outcome
 

@@ -156,9 +156,9 @@ def assert_valid_history(history: tuple[NormalizedEntry, ...]) -> None:
 def assert_one_per_choice_group(slots: list[Json], now: datetime) -> None:
     """One place of a choice each, but those an organiser gave beyond it, which say so."""
     chosen = Counter(
-        (slot["choice"], str(booking["user"]))
+        (slot["choiceGroup"], str(booking["user"]))
         for slot in slots
-        if slot["choice"] and slot["status"] != "cancelled"
+        if slot["choiceGroup"] and slot["status"] != "cancelled"
         for booking in slot["bookings"]
         if "until" not in booking or booking["until"] > now
         if not any("one_of_choice" in entry.overridden for entry in booking_history(booking))

@@ -106,7 +106,7 @@ def scripts_without(guard: str) -> Iterator[tuple[ModuleType, str, str]]:
     """The scripts of the lock without a guard: the module, the name there, the script."""
     line, instead = SCRIPT_GUARDS[guard]
     assert line in ACQUIRE
-    for module, name in ((locks, "ACQUIRE"), (locks, "RELEASE"), (waiting, "TEND")):
+    for module, name in ((locks, "ACQUIRE"), (locks, "RELEASE"), (waiting, "KEEP_ALIVE")):
         yield module, name, getattr(module, name).replace(line, instead)
 
 

@@ -21,7 +21,7 @@ BOOKING_COLUMNS = (
     ("made_at", "Made at (local)", 20),
     ("made_by", "Made by", 24),
     ("waited_since", "Waited since (local)", 20),
-    ("overrode", "Overridden", 24),
+    ("overridden_limits", "Overridden", 24),
 )
 SUMMARY_COLUMNS = (
     ("Slot", 28),

@@ -47,7 +47,7 @@ BOOK = f"""mutation Book($input: BookSlotInput!) {{
   }}
 }}"""
 
-TICKET_FIELDS = f"""id status place outcome {{
+TICKET_FIELDS = f"""id status position outcome {{
     {OUTCOME_FIELDS}
   }}"""
 REQUEST = f"""mutation Request($input: BookSlotInput!) {{

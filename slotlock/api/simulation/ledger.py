@@ -9,7 +9,7 @@ from slotlock.api.simulation.http import CONNECTION_DROPPED, SERVER_ERROR
 from slotlock.api.simulation.sockets import SOCKET_BROKEN
 
 BOOKED = "Booked"
-LOST, FAILED = "LOST", "SET_ASIDE"
+LOST, FAILED = "LOST", "FAILED"
 # Told to ask again, after so many ms unless the answer says how many.
 RETRY_DELAYS_MS = {"Locked": 100, "QueueFull": 100, "NotYetOpen": 20, LOST: 0}
 RETRY_REASONS = (*RETRY_DELAYS_MS, CONNECTION_DROPPED, SERVER_ERROR, SOCKET_BROKEN)

@@ -19,7 +19,7 @@ def to_document(result: SimulationResult) -> dict[str, Any]:
     `arguments` (as given), `campaignId`, `openedAt` (RFC 3339), `seconds` (to the last answer),
     `requests`, `cpuSeconds` (of the simulation, during the rush), `outcomes` {name: count},
     `retries` {reason: count}, `firstAnswerMs` and `finalAnswerMs` {p50 p90 p99 max}, `invariants`
-    [{name text holds problems}], `slots` [{id title capacity remaining holders}], `overTime`
+    [{name text holds problems}], `slots` [{id title capacity remaining holders}], `timeSeries`
     [{seconds asked answers{outcome: count so far} placesLeft}], and `asks` [{person slot outcome
     bookingId askedAt firstMs finalMs}]. What never came is null.
     """
@@ -36,7 +36,7 @@ def to_document(result: SimulationResult) -> dict[str, Any]:
         "finalAnswerMs": result.final_response_ms,
         "invariants": [{**asdict(each), "holds": each.holds} for each in result.invariants],
         "slots": _slots(result),
-        "overTime": _time_series(result),
+        "timeSeries": _time_series(result),
         "asks": _attempts(result),
     }
 

@@ -53,7 +53,7 @@ class TicketClient:
         ticket = dict(told)
         attempt.ticket_id = str(ticket["id"])
         self._attempt_log.record_progress(attempt, self._now())
-        self._step_printer.print_queued(attempt, ticket["place"])
+        self._step_printer.print_queued(attempt, ticket["position"])
         while (final := _final_response(ticket)) is None:
             ticket = await self._follow_ticket(attempt, attempt.ticket_id) or {"status": LOST}
         return final

@@ -16,7 +16,7 @@ from slotlock.graphql.types.campaigns import Campaign, CampaignBusy, CampaignNot
 from slotlock.graphql.types.refusals import InvalidInput
 from slotlock.graphql.types.slot_inputs import GroupLimitInput, to_domain_group_limits
 
-NULLABLE_FIELDS = ("most", "cancel_until")
+NULLABLE_FIELDS = ("max_bookings", "cancel_until")
 ELIGIBLE_GROUPS_DESCRIPTION = (
     "Sets of groups, at most 10: a person needs one group of every set. Empty for everybody."
 )
@@ -73,8 +73,8 @@ class UpdateCampaignInput:
             "name": self.name,
             "opens_at": self.opens_at,
             "closes_at": self.closes_at,
-            "eligible": self.eligible_groups,
-            "most": self.max_bookings,
+            "eligible_groups": self.eligible_groups,
+            "max_bookings": self.max_bookings,
             "forbid_overlap": self.forbid_overlap,
             "group_limits": self.group_limits,
             "cancel_until": self.cancel_until,
@@ -86,7 +86,7 @@ class UpdateCampaignInput:
                 "Of a campaign's fields only `maxBookings` and `cancelUntil` can be null.",
             )
         if self.eligible_groups:
-            given["eligible"] = tuple(map(tuple, self.eligible_groups))
+            given["eligible_groups"] = tuple(map(tuple, self.eligible_groups))
         if self.group_limits:
             given["group_limits"] = to_domain_group_limits(self.group_limits)
         return {name: () if value == [] else value for name, value in given.items()}
@@ -117,8 +117,8 @@ class CampaignMutations:
             "published": input.published,
             "opens_at": input.opens_at,
             "closes_at": input.closes_at,
-            "eligible": tuple(map(tuple, input.eligible_groups)),
-            "most": input.max_bookings,
+            "eligible_groups": tuple(map(tuple, input.eligible_groups)),
+            "max_bookings": input.max_bookings,
             "forbid_overlap": input.forbid_overlap,
             "group_limits": to_domain_group_limits(input.group_limits),
             "cancel_until": input.cancel_until,

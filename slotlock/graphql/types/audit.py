@@ -47,7 +47,7 @@ class AuditEntry:
     after: BookingStatus | None = field(description="The booking's status after.")
     held_until: datetime | None = field(description="Of a hold, when it runs out after this.")
     overridden_limits: list[BookingLimit] = field(
-        description="Limits that an organiser overrode with it."
+        description="Limits that an organizer overrode with it."
     )
     edits: list[AuditEdit] = field(description="Of an organiser's act, the fields that it changed.")
     entry: strawberry.Private[domain.AuditEntry]

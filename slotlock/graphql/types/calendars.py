@@ -14,5 +14,5 @@ class CalendarFeed:
     created_at: datetime = field(description="When it was made.")
     url: str | None = field(
         description="Its path on this server, to be subscribed to; told only in the answer to "
-        "`createCalendarAddress`, else null."
+        "`createCalendarFeed`, else null."
     )

@@ -15,12 +15,12 @@ from slotlock.graphql.types.people import User, load_user
 @strawberry.type(description="One thing that happened to a booking.")
 class BookingChange:
     at: datetime = field(description="When.")
-    what: BookingAction = field(description="What was done to it.")
+    action: BookingAction = field(description="What was done to it.")
     before: BookingStatus | None = field(description="The status before; null when it was made.")
     after: BookingStatus = field(description="The status after.")
     held_until: datetime | None = field(description="Of a hold, when it runs out after this.")
     overridden_limits: list[BookingLimit] = field(
-        description="Limits that an organiser overrode with it."
+        description="Limits that an organizer overrode with it."
     )
     by_id: strawberry.Private[UserId | None]
 
@@ -33,7 +33,7 @@ class BookingChange:
         entry = change.entry
         return cls(
             at=entry.at,
-            what=entry.action,
+            action=entry.action,
             before=change.before.status if change.before else None,
             after=entry.status,
             held_until=entry.held_until,

@@ -77,7 +77,7 @@ _register_enum(
     SLOT_CREATED="A slot was created.",
     SLOT_EDITED="A slot was changed.",
     SLOT_PUBLISHED="A draft was opened to everyone.",
-    SLOT_CALLED_OFF="A slot was called off.",
+    SLOT_CANCELLED="A slot was called off.",
     CAMPAIGN_CREATED="A campaign was created.",
     CAMPAIGN_EDITED="A campaign was changed.",
     CAMPAIGN_PUBLISHED="A campaign was shown to everybody.",
@@ -86,8 +86,8 @@ _register_enum(
     ROLE_SET="Somebody got another role, or an account with a role above member.",
     BANNED="Somebody was banned, or got another reason for it.",
     UNBANNED="A ban was taken back.",
-    PEOPLE_IMPORTED="People were created or changed by a file; up to 500 an entry.",
-    PEOPLE_INVITED="Invitations to set a first password were made; up to 500 an entry.",
+    USERS_IMPORTED="People were created or changed by a file; up to 500 an entry.",
+    USERS_INVITED="Invitations to set a first password were made; up to 500 an entry.",
 )
 _register_enum(
     BookingLimit,
@@ -98,7 +98,7 @@ _register_enum(
     NOT_YET_OPEN="A campaign takes bookings from its opening on.",
     CLOSED="A campaign takes bookings until it closes, while it is published.",
     NOT_ELIGIBLE="A campaign is for people of certain groups.",
-    MOST_BOOKINGS="A person has at most so many bookings in a campaign.",
+    MAX_BOOKINGS="A person has at most so many bookings in a campaign.",
     TIME_CONFLICT="A person's bookings do not overlap.",
     GROUP_FULL="At most so many people of a group have a place in a slot.",
 )
@@ -109,7 +109,7 @@ _register_enum(
     ANSWERED="It has its outcome, for good.",
     LOST="The line was lost before anybody decided on it: nothing was booked, and nothing will be "
     "unless its person asks again, under the same key or another.",
-    SET_ASIDE="It could not be decided on. The operators know, and can put it back in line.",
+    FAILED="It could not be decided on. The operators know, and can put it back in line.",
 )
 _register_enum(
     CampaignState,

@@ -42,7 +42,7 @@ class SlotAvailability:
 
 @strawberry.type(description="Something that somebody else, or the clock, did to a booking.")
 class BookingEvent:
-    what: BookingAction = field(description="What was done.")
+    action: BookingAction = field(description="What was done.")
     at: datetime = field(description="When.")
     booking: Booking = field(description="The booking as it is now.")
     by_id: strawberry.Private[UserId | None]
@@ -55,5 +55,5 @@ class BookingEvent:
     def from_domain(cls, event: LiveBookingEvent, viewer: Caller) -> Self:
         booking = Booking.from_domain(event.booking, Slot.from_domain(event.slot, viewer), viewer)
         return cls(
-            what=event.entry.action, at=event.entry.at, booking=booking, by_id=event.entry.by
+            action=event.entry.action, at=event.entry.at, booking=booking, by_id=event.entry.by
         )

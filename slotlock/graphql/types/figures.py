@@ -24,7 +24,10 @@ from slotlock.graphql.types.slots import Slot
 
 Item = TypeVar("Item")
 
-SLOT_STATISTICS_CURSOR, GROUP_STATISTICS_CURSOR = "campaignFigures.slots", "campaignFigures.groups"
+SLOT_STATISTICS_CURSOR, GROUP_STATISTICS_CURSOR = (
+    "campaignStatistics.slots",
+    "campaignStatistics.groups",
+)
 
 
 @strawberry.type(description="One published slot of a campaign in figures.")
@@ -102,7 +105,7 @@ class CampaignStatistics:
     waiting: int = field(description="Turns in waiting lists; somebody may wait in several.")
     people: int = field(description="How many people have at least one place.")
     time_series: list[StatisticsPoint] | None = field(
-        description="How it came about, if `overTime` asks for it."
+        description="How it came about, if `timeSeries` asks for it."
     )
     slot_statistics: strawberry.Private[Sequence[domain.SlotStatistics]]
     group_statistics: strawberry.Private[Sequence[domain.GroupStatistics]]

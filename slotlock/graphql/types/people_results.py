@@ -37,11 +37,11 @@ SetGroupsResult = Annotated[
 ]
 BanUserResult = Annotated[
     User | UserNotFound | CannotBanSelf | AdminRequired | InvalidInput,
-    strawberry.union("BanPersonResult", description="What came of banning somebody."),
+    strawberry.union("BanUserResult", description="What came of banning somebody."),
 ]
 UnbanUserResult = Annotated[
     User | UserNotFound | CannotBanSelf | AdminRequired,
-    strawberry.union("UnbanPersonResult", description="What came of unbanning somebody."),
+    strawberry.union("UnbanUserResult", description="What came of unbanning somebody."),
 ]
 
 UnbanOutcome = domain.User | refused.UserNotFound | banning.BanRefusal

@@ -35,7 +35,7 @@ def to_domain_group_limits(limits: Sequence[GroupLimitInput]) -> tuple[GroupLimi
     return tuple(GroupLimit(limit.group, limit.limit) for limit in limits)
 
 
-NULLABLE_FIELDS = ("location", "offer_minutes", "resource", "timetable")
+NULLABLE_FIELDS = ("location", "waitlist_offer_minutes", "resource", "timetable")
 
 
 @strawberry.input(description="A meeting of every week, by the clock on the wall.")
@@ -199,9 +199,9 @@ class UpdateSlotInput:
             "location": self.location,
             "kind": self.kind,
             "hold_minutes": self.hold_minutes,
-            "cutoff_minutes": self.cancel_cutoff_minutes,
+            "cancel_cutoff_minutes": self.cancel_cutoff_minutes,
             "waitlist_capacity": self.waitlist_capacity,
-            "offer_minutes": self.waitlist_offer_minutes,
+            "waitlist_offer_minutes": self.waitlist_offer_minutes,
             "resource": self.resource,
         }
         if self.timetable is not UNSET:
