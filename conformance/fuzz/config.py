@@ -19,8 +19,8 @@ ID_KINDS = {
     "seriesId": "series",
     "bookingId": "bookings",
     "teamId": "teams",
-    "userId": "people",
-    "by": "people",
+    "userId": "users",
+    "by": "users",
 }
 FIELD_ID_KINDS = {"slot": "slots", "campaign": "campaigns", "ticket": "tickets"}
 # Left to itself it makes any 32-bit number and any text, nearly all of which is refused at once.

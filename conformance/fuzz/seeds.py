@@ -31,10 +31,10 @@ REQUEST = """mutation ($slot: ID!) {
   requestBooking(input: {slotId: $slot}) { ... on Ticket { id } }
 }"""
 TEAM = 'mutation { createTeam(input: {name: "Lions"}) { ... on Team { id } } }'
-USERS = "{ people(first: 50) { nodes { id } } }"
+USERS = "{ users(first: 50) { nodes { id } } }"
 # A page that is not the last has a cursor that leads somewhere.
 CURSOR = "{ %s(first: 1) { pageInfo { endCursor } } }"
-PAGED_FIELDS = ("slots", "people", "campaigns", "myBookings")
+PAGED_FIELDS = ("slots", "users", "campaigns", "myBookings")
 
 Seeds = dict[str, list[str]]
 
@@ -64,7 +64,7 @@ def create_seeds(app: ConformanceApp, token: str) -> tuple[Seeds, dict[str, str]
             "bookings": [outcome["booking"]["id"] for outcome in (*held, *booked)],
             "tickets": [execute(REQUEST, slot=slot)["id"] for slot in slots[6:9]],
             "teams": [execute(TEAM)["id"] for _ in range(2)],
-            "people": [person["id"] for person in execute(USERS)["nodes"]],
+            "users": [person["id"] for person in execute(USERS)["nodes"]],
         }
         cursors = {name: execute(CURSOR % name)["pageInfo"]["endCursor"] for name in PAGED_FIELDS}
     return seeds, cursors

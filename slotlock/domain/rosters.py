@@ -108,7 +108,7 @@ def _build_row(slot: Slot, booking: Booking, users: Mapping[UserId, RosterUser])
         booking = booking.with_entry(cancellation_entry(slot))
     person = users.get(booking.user_id)
     made_by = users.get(booking.made_by) if booking.made_by else None
-    overriddenLimits = dict.fromkeys(
+    overridden_limits = dict.fromkeys(
         limit for entry in booking.history for limit in entry.overridden_limits
     )
     return RosterRow(
@@ -120,5 +120,5 @@ def _build_row(slot: Slot, booking: Booking, users: Mapping[UserId, RosterUser])
         created_at=booking.created_at,
         made_by=made_by.name if made_by and made_by != person else None,
         waited_since=booking.waited_since,
-        overridden_limits=tuple(overriddenLimits),
+        overridden_limits=tuple(overridden_limits),
     )

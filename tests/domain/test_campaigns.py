@@ -280,7 +280,7 @@ def test_an_organiser_passes_over_every_limit_and_names_each() -> None:
     before = limited(
         GroupLimit("class:5a", 1),
         people=(ada, ben),
-        most=1,
+        max_bookings=1,
         forbid_overlap=True,
         eligible=(("class:6a",),),
     )

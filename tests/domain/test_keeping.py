@@ -80,7 +80,7 @@ def test_a_resource_or_a_choice_is_the_same_however_its_letters_are_composed() -
     assert after.resource == composed
 
 
-@given(booked_count=st.integers(0, 10), capacity=st.integers(-5, 1005))
+@given(taken=st.integers(0, 10), capacity=st.integers(-5, 1005))
 def test_the_capacity_never_falls_below_what_is_taken(taken: int, capacity: int) -> None:
     before, _ = booked(slot(10), *(f"p{n}" for n in range(taken)))
     after, outcome = edit(before, {"capacity": capacity})

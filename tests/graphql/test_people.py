@@ -18,7 +18,7 @@ Pair = tuple[AppProcess, AppProcess]
 USER = "fragment U on User { id name email role groups hasPassword banned bannedAt banReason }"
 SAID = "__typename ... on User { ...U } ... on Refusal { code message }"
 PEOPLE = f"""query($filter: UserFilter, $first: Int! = 20, $after: String) {{
-  people(filter: $filter, first: $first, after: $after) {{
+  users(filter: $filter, first: $first, after: $after) {{
     nodes {{ ...U }} pageInfo {{ hasNextPage endCursor }}
   }} }} {USER}"""
 SET_GROUPS = f"""mutation($input: SetGroupsInput!) {{ setGroups(input: $input) {{
