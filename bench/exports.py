@@ -20,13 +20,14 @@ from pymongo import MongoClient
 
 from bench.machine import machine_summary
 from bench.slots import Document
-from slotlock.api.embedded import embedded_servers
-from slotlock.domain.bookings import Booking, BookingId, SlotId
-from slotlock.domain.people import Role, UserId
-from slotlock.domain.record import BookingAction, BookingLimit, BookingStatus, HistoryEntry
-from slotlock.domain.slots import Slot, SlotKind, SlotStatus
-from slotlock.domain.terms import CampaignId, CampaignTerms
-from slotlock.stores import booking_documents, slot_documents, user_documents
+from slotlock.devserver.embedded import embedded_servers
+from slotlock.domain.booking.booking import Booking, BookingId, SlotId
+from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
+from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
+from slotlock.domain.users.user import Role, UserId
+from slotlock.infrastructure.mongo.slots import booking_documents, documents
+from slotlock.infrastructure.mongo.users.documents import to_new_document
 
 SLOTS, BOOKINGS, USERS = 200, 500, 20_000
 CAMPAIGN_ID = CampaignId("c" * 24)
@@ -45,7 +46,7 @@ def generate_users() -> Iterator[Document]:
     """Everybody, with names and addresses as long as they are."""
     for number in range(USERS):
         name, email = f"Ada Number {number} Lovelace", f"ada.lovelace.{number}@school.example"
-        person = user_documents.to_new_document(name, email, Role.MEMBER, "hash", NOW)
+        person = to_new_document(name, email, Role.MEMBER, "hash", NOW)
         yield {**person, "_id": ObjectId(f"{number:024x}"), "groups": ["class:5a", "choir"]}
 
 
@@ -73,7 +74,7 @@ def generate_slots() -> Iterator[Document]:
             booking_documents.booking_to_subdocument(_booking(slot, place))
             for place in range(BOOKINGS)
         ]
-        yield {**slot_documents.to_document(slot), "bookings": entries}
+        yield {**documents.to_document(slot), "bookings": entries}
 
 
 def _booking(slot: Slot, index: int) -> Booking:
@@ -125,7 +126,7 @@ def run(file_formats: Sequence[str] = ("csv", "xlsx")) -> None:
             database = client.get_default_database()
             database["users"].insert_many(generate_users())
             database["slots"].insert_many(generate_slots())
-            for name, (keys, options) in slot_documents.INDEXES.items():
+            for name, (keys, options) in documents.INDEXES.items():
                 database["slots"].create_index(keys, name=name, **options)
         print(
             f"{SLOTS * BOOKINGS:,} bookings in {SLOTS} slots of {USERS:,} people; {machine_summary()}"

@@ -13,11 +13,11 @@ from pathlib import Path
 from statistics import median
 
 from bench.machine import machine_summary
-from slotlock.domain.bookings import SlotId
-from slotlock.stores.ids import new_slot_id
-from slotlock.stores.locks import Locks
-from tests.support.fleets import TOPOLOGIES, RedisTopology
-from tests.support.offices import (
+from slotlock.domain.booking.booking import SlotId
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.redis.locks.locks import Locks
+from tests.support.apps.redis_topologies import TOPOLOGIES, RedisTopology
+from tests.support.stores.lock_nodes import (
     acquire_lease,
     eventually,
     open_lock_node,

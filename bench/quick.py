@@ -11,15 +11,15 @@ from pathlib import Path
 from pymongo import MongoClient
 from redis import Redis
 
-from bench import peers, report
-from bench.apps import TargetAppError, running
+from bench import node_peers, report
 from bench.load import LoadError
 from bench.machine import describe_machine, missing_tools
 from bench.packages import InstallError
 from bench.rounds import BenchmarkSetup, Plan, Run, run_rounds, warm_up
 from bench.slots import Document
+from bench.target_apps import TargetAppError, running
 from bench.targets import create_targets
-from slotlock.api.embedded import EmbeddedServers, ServerStartError, embedded_servers
+from slotlock.devserver.embedded import EmbeddedServers, ServerStartError, embedded_servers
 
 PEERS_HOME = Path(__file__).parent.parent / ".bench" / "peers"
 MIN_SLOTS = 20
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _print_errors(missing)
     try:
         _print_step("installing the peers, starting the servers")
-        peers.install(PEERS_HOME)
+        node_peers.install(PEERS_HOME)
         with (
             tempfile.TemporaryDirectory(prefix="slotlock-bench-") as folder,
             embedded_servers(Path(folder, "data")) as servers,

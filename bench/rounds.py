@@ -7,9 +7,9 @@ from pathlib import Path
 
 from redis import Redis
 
-from bench.apps import TargetApp
 from bench.load import CONNECTIONS, WORKLOADS, Load, drive
 from bench.slots import Tally
+from bench.target_apps import TargetApp
 from bench.targets import Target
 
 WARM_UP_S = 1

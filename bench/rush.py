@@ -22,10 +22,10 @@ from pathlib import Path
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.apps import Command, TargetApp, running
 from bench.machine import machine_summary
-from bench.ours import PROJECT, SECRET
-from slotlock.api.embedded import embedded_servers
+from bench.slotlock_target import PROJECT, SECRET
+from bench.target_apps import Command, TargetApp, running
+from slotlock.devserver.embedded import embedded_servers
 
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
 SAMPLE_INTERVAL_S = 0.25

@@ -9,9 +9,9 @@ from bson import ObjectId
 from pymongo import MongoClient, WriteConcern
 from pymongo.collection import Collection
 
-from slotlock.domain.bookings import SlotId
-from slotlock.domain.slots import Slot, SlotKind, SlotStatus
-from slotlock.stores import slot_documents
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
+from slotlock.infrastructure.mongo.slots import documents
 
 Document = dict[str, Any]
 
@@ -104,7 +104,7 @@ def _slotlock_document(number: int, first_day: datetime) -> Document:
     )
     return {
         "_id": ObjectId(slot.id),
-        **slot_documents.to_fields(slot),
+        **documents.to_fields(slot),
         "bookings": [],
         "waiting": [],
     }
@@ -144,5 +144,5 @@ SLOTLOCK_SHAPE = DocumentShape(
             ]
         }
     },
-    indexes=slot_documents.INDEXES,
+    indexes=documents.INDEXES,
 )

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pymongo import MongoClient
 
-from bench import ours, peers
-from bench.apps import Command
+from bench import node_peers, slotlock_target
 from bench.slots import PEER_SHAPE, SLOTLOCK_SHAPE, Document, TargetSlots
-from slotlock.api.embedded import EmbeddedServers
+from bench.target_apps import Command
+from slotlock.devserver.embedded import EmbeddedServers
 
 USERS = 500
 
@@ -36,9 +36,9 @@ def create_targets(
         return Target(
             name=name,
             kind=kind,
-            command=peers.command(peers_home, script, ready_path, servers, own),
+            command=node_peers.command(peers_home, script, ready_path, servers, own),
             slots=TargetSlots(client, own, PEER_SHAPE),
-            fresh_tokens=lambda: peers.tokens(USERS),
+            fresh_tokens=lambda: node_peers.tokens(USERS),
             statuses=frozenset(statuses),
         )
 
@@ -46,9 +46,9 @@ def create_targets(
     slotlock = Target(
         name="slotlock",
         kind="slotlock",
-        command=ours.command(servers, own),
+        command=slotlock_target.command(servers, own),
         slots=TargetSlots(client, own, SLOTLOCK_SHAPE),
-        fresh_tokens=lambda: ours.tokens(servers, own, USERS),
+        fresh_tokens=lambda: slotlock_target.tokens(servers, own, USERS),
         statuses=frozenset({"200"}),
     )
     return [

@@ -14,16 +14,16 @@ from typing import Any
 import httpx
 
 from bench.packages import InstallError, install
-from conformance import cop, node, schema
+from conformance import graphql_cop, node_scripts, schema
 from conformance.apps import DEVELOPMENT, PRODUCTION, ConformanceApp, ConformanceAppError, running
 from conformance.clients.checks import CHECKS
-from conformance.clients.remote import CLIENT_LIBRARIES
+from conformance.clients.client_process import CLIENT_LIBRARIES
 from conformance.clients.run import failed_checks
-from conformance.described import descriptions, undescribed
+from conformance.descriptions import descriptions, undescribed
 from conformance.fuzz.run import fuzz
 from conformance.table import Row, format_table
-from slotlock.api.embedded import ServerStartError, embedded_servers
-from slotlock.graphql.schema import executable_schema
+from slotlock.devserver.embedded import ServerStartError, embedded_servers
+from slotlock.graphql.schema.schema import executable_schema
 
 NODE_HOME = Path(__file__).parent.parent / ".bench" / "conformance"
 EXAMPLES = 200
@@ -33,7 +33,7 @@ _CANNOT_RUN = (
     ServerStartError,
     InstallError,
     ConformanceAppError,
-    node.NodeError,
+    node_scripts.NodeError,
     schema.NoBaseError,
 )
 
@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Leave by the front door, where what was started is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        node.check_version()
-        install(node.SOURCE, NODE_HOME)
+        node_scripts.check_version()
+        install(node_scripts.SOURCE, NODE_HOME)
         with tempfile.TemporaryDirectory(prefix="slotlock-conformance-") as folder:
             rows = []
             for row in _rows(Path(folder), examples):
@@ -86,23 +86,28 @@ def _schema_rows() -> Iterator[Row]:
     against = f"against {base or schema.SCHEMA_FILE.name}"
     note = "; ".join([against, *(f"dangerous: {text}" for text in found.dangerous)])
     yield Row("no breaking change", len(executable_schema.type_map), found.breaking, note)
-    told = node.run_script(NODE_HOME, "lint.js", {"SCHEMA": str(schema.SCHEMA_FILE)})
+    told = node_scripts.run_script(NODE_HOME, "lint.js", {"SCHEMA": str(schema.SCHEMA_FILE)})
     yield Row("graphql-eslint, rules", len(told["rules"]), tuple(told["failures"]))
 
 
 def _production_rows(app: ConformanceApp) -> Iterator[Row]:
-    yield Row("graphql-cop's probes", len(cop.PROBES), tuple(cop.findings(app.url)), "production")
+    yield Row(
+        "graphql-cop's probes",
+        len(graphql_cop.PROBES),
+        tuple(graphql_cop.findings(app.url)),
+        "production",
+    )
     if checkout := os.environ.get("GRAPHQL_COP"):
         asked, found = 1, [""]
         try:
-            asked, found = cop.real_findings(Path(checkout), app.url)
+            asked, found = graphql_cop.real_findings(Path(checkout), app.url)
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             found = [str(error)]
         yield Row("graphql-cop itself", asked, tuple(found), "production")
 
 
 def _run_audits(app: ConformanceApp) -> Row:
-    return audit_row(node.run_script(NODE_HOME, "audits.js", {"URL": app.url}))
+    return audit_row(node_scripts.run_script(NODE_HOME, "audits.js", {"URL": app.url}))
 
 
 def audit_row(result: Mapping[str, Any]) -> Row:

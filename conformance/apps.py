@@ -11,9 +11,9 @@ from pathlib import Path
 
 import httpx
 
-from bench.launching import graphql_url, launch
-from bench.soak.servers import free_port
-from slotlock.api.embedded import EmbeddedServers
+from bench.app_process import graphql_url, launch
+from bench.soak.processes.servers import free_port
+from slotlock.devserver.embedded import EmbeddedServers
 
 SECRET = secrets.token_hex(32)
 ADMIN_EMAIL, ADMIN_PASSWORD = "admin@slotlock.test", secrets.token_hex(16)

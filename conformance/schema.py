@@ -57,7 +57,7 @@ def compare_schemas(old: str, new: str) -> SchemaChanges:
 
 def current_schema() -> str:
     """The schema of the code, as `slotlock schema` prints it."""
-    from slotlock.graphql.schema import schema
+    from slotlock.graphql.schema.schema import schema
 
     return f"{schema.as_str()}\n"
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from slotlock.api.cli import main
+from slotlock.cli.main import main
 
 sys.exit(main())

@@ -8,13 +8,13 @@ import httpx
 import pytest
 from httpx._transports import default as transports
 
-from slotlock.api.embedded import EmbeddedServers, embedded_servers
-from tests.support.client import http_client
-from tests.support.people import UserTokens, create_user_tokens
-from tests.support.processes import AppProcess, app_environment, recent_app_logs
-from tests.support.troupe import forked_app
+from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
+from tests.support.apps.fork_server import forked_app
+from tests.support.apps.processes import AppProcess, app_environment, recent_app_logs
+from tests.support.clients.client import http_client
+from tests.support.stores.users import UserTokens, create_user_tokens
 
-pytest_plugins = ["tests.support.limited"]
+pytest_plugins = ["tests.support.apps.rate_limited"]
 
 # Each client would read the certificates of the whole world first, for 18 ms; nothing here is TLS.
 transports.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]

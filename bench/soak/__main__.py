@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from bench.soak.processes.servers import SoakError
 from bench.soak.run import save_logs, soak
-from bench.soak.servers import SoakError
-from slotlock.api.binaries import ServerStartError
+from slotlock.devserver.binaries import ServerStartError
 
 LOGS_FOLDER = Path(__file__).parent.parent.parent / ".bench" / "soak"
 

@@ -6,11 +6,11 @@ from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 
-from bench.soak import documents
-from bench.soak.ledger import ClientOperation, Json
-from bench.soak.records import CREATION_STATUSES, BookingRecord, live_records
-from bench.soak.sending import send
-from bench.soak.servers import SoakError
+from bench.soak.checks.booking_records import CREATION_STATUSES, BookingRecord, live_records
+from bench.soak.clients import documents
+from bench.soak.clients.sending import send
+from bench.soak.processes.servers import SoakError
+from bench.soak.run_log import ClientOperation, Json
 from bench.soak.world import SoakUser, World
 
 CLASSES = 6

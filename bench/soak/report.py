@@ -3,9 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from bench.soak.records import BookingRecord
-from bench.soak.tickets import count_ticket_ends
-from bench.soak.watch import Watcher
+from bench.soak.checks.booking_records import BookingRecord
+from bench.soak.checks.ticket_history import count_ticket_ends
+from bench.soak.clients.watchers import Watcher
 from bench.soak.world import World
 
 

@@ -15,19 +15,22 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from bench.soak import acts, chaos, report, verdict
-from bench.soak.apps import SoakApp, SoakWorker
-from bench.soak.following import recheck_all_tickets
-from bench.soak.ledger import Json, RunLog
-from bench.soak.records import BookingRecord
-from bench.soak.scene import SECRET, create_scene
-from bench.soak.sending import RESENDERS, resend_until_final, run_resender
-from bench.soak.servers import SoakServer
-from bench.soak.tickets import check_queue_is_empty
-from bench.soak.truth import DatabaseChecker
-from bench.soak.watch import Watcher, run_watcher
+from bench.soak import report
+from bench.soak.checks import final_checks
+from bench.soak.checks.booking_records import BookingRecord
+from bench.soak.checks.database_checker import DatabaseChecker
+from bench.soak.checks.ticket_history import check_queue_is_empty
+from bench.soak.clients import operations
+from bench.soak.clients.sending import RESENDERS, resend_until_final, run_resender
+from bench.soak.clients.ticket_following import recheck_all_tickets
+from bench.soak.clients.watchers import Watcher, run_watcher
+from bench.soak.processes import chaos
+from bench.soak.processes.apps import SoakApp, SoakWorker
+from bench.soak.processes.servers import SoakServer
+from bench.soak.run_log import Json, RunLog
+from bench.soak.setup import SECRET, create_scene
 from bench.soak.world import World
-from slotlock.api.binaries import MONGOD, VALKEY
+from slotlock.devserver.binaries import MONGOD, VALKEY
 
 APP_COUNT = 3
 SLOT_WATCHERS = 3
@@ -48,8 +51,8 @@ async def soak(seed: int, minutes: float, folder: Path) -> int:
                 world.run_log.record_violation(
                     "bad exit", f"{app.name} ended with {code} at the end"
                 )
-            verdict.check_log(world, app.name, app.log_file)
-        verdict.check_memory(world)
+            final_checks.check_log(world, app.name, app.log_file)
+        final_checks.check_memory(world)
         print(report.table(world, records, watchers), flush=True)
         print(report.verdict(world), flush=True)
         return 1 if world.run_log.violations else 0
@@ -109,7 +112,7 @@ async def _run_tasks(
     quiet = asyncio.Event()
     watching = [asyncio.create_task(run_watcher(world, each, quiet)) for each in watchers]
     resending = [asyncio.create_task(run_resender(world, number)) for number in range(RESENDERS)]
-    playing = [asyncio.create_task(acts.run_user(world, person)) for person in world.users]
+    playing = [asyncio.create_task(operations.run_user(world, person)) for person in world.users]
     playing += [
         asyncio.create_task(chaos.run_chaos(world)),
         asyncio.create_task(checker.check_repeatedly()),
@@ -128,13 +131,13 @@ async def _run_tasks(
     await asyncio.to_thread(chaos.end_holds_now, world, random.Random(0), 1.0)
     await asyncio.sleep(QUIET_S)
     slots = await checker.check_snapshot()
-    records = await verdict.check_records(world, slots, checker.misordered_pairs)
+    records = await final_checks.check_records(world, slots, checker.misordered_pairs)
     await asyncio.sleep(max(LOCK_EXPIRY_S - (time.monotonic() - ended), 0))
-    await verdict.check_locks(world)
-    check_queue_is_empty(world.run_log, await verdict.count_queue_keys(world))
+    await final_checks.check_locks(world)
+    check_queue_is_empty(world.run_log, await final_checks.count_queue_keys(world))
     quiet.set()
     await asyncio.gather(*watching)
-    verdict.check_watchers(world, watchers, await checker.check_snapshot(), records)
+    final_checks.check_watchers(world, watchers, await checker.check_snapshot(), records)
     return records
 
 

@@ -3,9 +3,9 @@
 import asyncio
 import random
 
-from bench.soak import documents
-from bench.soak.acts import perform_and_follow
-from bench.soak.ledger import ClientOperation, Json
+from bench.soak.clients import documents
+from bench.soak.clients.operations import perform_and_follow
+from bench.soak.run_log import ClientOperation, Json
 from bench.soak.world import SoakUser, World
 
 RUSH_USERS = 16

@@ -10,9 +10,9 @@ import httpx
 from pymongo import MongoClient
 from redis import Redis
 
-from bench.soak.apps import SoakApp, SoakWorker
-from bench.soak.ledger import ClientOperation, Json, RunLog, raw_id
-from bench.soak.servers import SoakServer
+from bench.soak.processes.apps import SoakApp, SoakWorker
+from bench.soak.processes.servers import SoakServer
+from bench.soak.run_log import ClientOperation, Json, RunLog, raw_id
 
 
 @dataclass(slots=True, eq=False)

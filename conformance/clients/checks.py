@@ -4,8 +4,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from conformance.clients.remote import RESPONSE_TIMEOUT_S
-from conformance.clients.scene import (
+from conformance.clients.client_process import RESPONSE_TIMEOUT_S
+from conformance.clients.scenario import (
     BOOK,
     READ,
     WATCH,

@@ -7,8 +7,8 @@ import httpx
 
 from conformance.apps import ConformanceApp
 from conformance.clients.checks import CHECKS
-from conformance.clients.remote import ClientLibrary, start_client
-from conformance.clients.scene import CREATE, Scene, execute, register, sign_in
+from conformance.clients.client_process import ClientLibrary, start_client
+from conformance.clients.scenario import CREATE, Scene, execute, register, sign_in
 
 
 async def failed_checks(

@@ -15,7 +15,7 @@ from typing import Any
 import schemathesis
 from schemathesis import Case, CheckContext, HookContext, Response
 
-from conformance.fuzz.judging import judge
+from conformance.fuzz.judgment import judge
 from conformance.fuzz.scalars import register
 
 PLAN = json.loads(Path(os.environ["FUZZ_PLAN"]).read_text())

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.launching import PROJECT
+from bench.app_process import PROJECT
 from conformance.apps import ConformanceApp
 from conformance.fuzz.config import config
-from conformance.fuzz.people import admin_token, member_tokens
 from conformance.fuzz.seeds import create_seeds
 from conformance.fuzz.subscriptions import fuzz_subscriptions
+from conformance.fuzz.users import admin_token, member_tokens
 from conformance.schema import SCHEMA_FILE
 from conformance.table import Row
-from slotlock.graphql.schema import executable_schema
+from slotlock.graphql.schema.schema import executable_schema
 
 SEEDED_USERS, SPARE_USERS = 5, 20
 SIGN_OUT_MUTATIONS = ("logout", "endSession", "endOtherSessions", "changePassword")

@@ -17,10 +17,10 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from conformance.apps import ConformanceApp
-from conformance.fuzz.judging import judge
+from conformance.fuzz.judgment import judge
 from conformance.fuzz.scalars import register
 from conformance.table import Row
-from slotlock.graphql.schema import executable_schema
+from slotlock.graphql.schema.schema import executable_schema
 
 ANSWER_TIMEOUT_S = 20.0
 LIVENESS_QUERY = {"query": "{ __typename }"}

@@ -14,16 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from slotlock.api.calendars.endpoint import CalendarEndpoint
-from slotlock.api.crowding import LoadSheddingMiddleware
-from slotlock.api.exports.building import ExportBuilder
-from slotlock.api.exports.endpoint import exports_endpoint
-from slotlock.api.health import healthz, metrics, readyz
-from slotlock.api.people import import_endpoint, invitations_endpoint
-from slotlock.api.security_headers import SecurityHeaders
-from slotlock.api.server import exit_with_parent, graceful_shutdown
-from slotlock.api.settings import Settings, read_settings
-from slotlock.api.wiring import (
+from slotlock.api.backend import (
     login_throttle,
     open_backend,
     rate_limits,
@@ -31,22 +22,31 @@ from slotlock.api.wiring import (
     run_live_hubs,
     run_session_streams,
 )
+from slotlock.api.calendars.endpoint import CalendarEndpoint
+from slotlock.api.endpoints.health import healthz, metrics, readyz
+from slotlock.api.endpoints.users import import_endpoint, invitations_endpoint
+from slotlock.api.exports.builder import ExportBuilder
+from slotlock.api.exports.endpoint import exports_endpoint
+from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
+from slotlock.api.middleware.security_headers import SecurityHeaders
+from slotlock.api.server.serve import exit_with_parent, graceful_shutdown
+from slotlock.api.settings.settings import Settings, read_settings
 from slotlock.auth import accounts
-from slotlock.auth.auth import Auth
+from slotlock.auth.container import Auth
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import TokenSigner
-from slotlock.desk.desk import utc_now
-from slotlock.desk.sweeping import SWEEPER_LEASE_TTL_MS, hold_sweeper
-from slotlock.domain.people import Role
-from slotlock.graphql.bounds import ConnectionLimit
-from slotlock.graphql.conversation import GraphQLServer
-from slotlock.graphql.documents import DocumentCache
-from slotlock.graphql.http import HttpEndpoint
-from slotlock.graphql.schema import executable_schema
-from slotlock.graphql.socket_endpoint import WebSocketEndpoint
-from slotlock.stores import mongo
-from slotlock.stores.locks import Locks
-from slotlock.stores.sessions import SessionRepository
+from slotlock.domain.users.user import Role
+from slotlock.graphql.execution.documents import DocumentCache
+from slotlock.graphql.limits.connections import ConnectionLimit
+from slotlock.graphql.schema.schema import executable_schema
+from slotlock.graphql.transport.http import HttpEndpoint
+from slotlock.graphql.transport.server import GraphQLServer
+from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
+from slotlock.infrastructure.mongo import client
+from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.services.container import utc_now
+from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE_TTL_MS, hold_sweeper
 
 log = logging.getLogger("slotlock")
 
@@ -148,7 +148,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
                 auth, limits, desk, ExportBuilder(settings.mongo_url or "", utc_now)
             ),
             "calendars": CalendarEndpoint(desk, auth, limits, public_reads=settings.public_reads),
-            "probe": mongo.MongoHealth(office.database),
+            "probe": client.MongoHealth(office.database),
             "line": office.pipeline,
             "queue": desk.admission_queue,
         }

@@ -1,16 +1,18 @@
 """Accounts: register, sign in, and the roles that operators give."""
 
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
 
-from slotlock.auth.auth import Auth
+from slotlock.auth.container import Auth
 from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
-from slotlock.domain.people import Role, User, validate_user_name
-from slotlock.domain.refusals import FieldProblem, InvalidInput
-from slotlock.domain.texts import MAX_NORMALIZED_LENGTH, normalize_nfc
+from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
+from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_nfc
+from slotlock.domain.users.user import Caller, Role, User, validate_user_name
 
 # Names that the internet does not serve (.local, .test) are what a school's own network uses, and
 # emptying this list is the library's documented way to accept them.
@@ -131,3 +133,72 @@ def validate_password(password: str) -> str | None:
     if MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
         return None
     return f"A password has {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters."
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordChanged:
+    """The new password is the one that is good, and so many other sessions ended."""
+
+    ended_sessions: int
+
+
+async def change_password(
+    auth: Auth, caller: Caller, current_password: str, new_password: str
+) -> PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts:
+    """Change the password of who knows it. No sign-in or refresh under way outlives this."""
+    if problem := validate_password(new_password):
+        return InvalidInput((FieldProblem("newPassword", problem),))
+    changes = auth.users.password_writer
+    old_hash = await changes.find_hash(caller.user_id)
+    try:
+        matched = len(current_password) <= MAX_PASSWORD_LENGTH and await auth.passwords.matches(
+            current_password, old_hash
+        )
+        if not matched or old_hash is None:
+            return InvalidCredentials()
+        new_hash = await auth.passwords.hash(new_password)
+    except HasherBusyError:
+        return TooManyAttempts(BUSY_RETRY_AFTER_MS)
+    ended = await changes.update(caller.user_id, caller.session_id, old_hash, new_hash)
+    if ended is None:  # another session of theirs was faster: it changed it, or ended this one
+        return InvalidCredentials()
+    auth.session_streams.session_changed(caller.user_id)
+    return PasswordChanged(ended)
+
+
+Outcome = TypeVar("Outcome")
+
+
+async def throttle_login(
+    auth: Auth,
+    email: str | None,
+    client_address: str | None,
+    action: Callable[[], Awaitable[Outcome]],
+) -> Outcome | TooManyAttempts:
+    """What comes of the act, unless there were too many before it.
+
+    `email`: of whose account, as it was sent, if it names one. `address`: where it comes from.
+    """
+    attempt = await auth.login_throttle.start_attempt(normalize_email(email or ""), client_address)
+    if attempt.retry_after_ms:
+        return TooManyAttempts(attempt.retry_after_ms)
+    try:
+        outcome = await action()
+    except BaseException:
+        await auth.login_throttle.refund(attempt)
+        raise
+    if was_rejected_before_hashing(outcome):
+        await auth.login_throttle.refund(attempt)
+    elif isinstance(outcome, InvalidCredentials | EmailTaken):
+        await auth.login_throttle.record_failure(attempt)
+    else:
+        auth.login_throttle.record_success(attempt)
+    return outcome
+
+
+def was_rejected_before_hashing(outcome: object) -> bool:
+    """Whether it was refused before a password was hashed."""
+    match outcome:
+        case TooManyAttempts() | InvalidInput() | InvalidCredentials(counts_as_guess=False):
+            return True
+    return False

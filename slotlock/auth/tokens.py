@@ -1,5 +1,6 @@
 """Signed tokens (JWT, RFC 7519): one pinned algorithm, every claim required and checked."""
 
+import hashlib
 import re
 import secrets
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from typing import Literal
 
 import jwt
 
-from slotlock.domain.people import UserId
+from slotlock.domain.users.user import UserId
 
 ALGORITHM = "HS256"
 ISSUER = "slotlock"
@@ -112,3 +113,8 @@ def _decode(kind: TokenKind, encoded_token: str, key: bytes) -> TokenClaims:
     return TokenClaims(
         UserId(user_id), session_id, token_id, datetime.fromtimestamp(claims["exp"], UTC)
     )
+
+
+def hash_token(token: str) -> str:
+    """The hash; a token is as hard to guess as it is to turn round, so it needs no salt."""
+    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()

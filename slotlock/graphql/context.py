@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import strawberry
 from strawberry.dataloader import DataLoader
 
-from slotlock.auth.auth import Auth
-from slotlock.auth.identity import reauthenticate
-from slotlock.auth.own_sessions import SessionInfo, list_sessions
+from slotlock.auth.authentication import reauthenticate
+from slotlock.auth.container import Auth
+from slotlock.auth.sessions import SessionInfo, list_sessions
 from slotlock.auth.tokens import BadTokenError
-from slotlock.desk import reading
-from slotlock.desk.desk import Services
-from slotlock.domain.bookings import SlotId, WaitlistEntryId
-from slotlock.domain.people import Caller, User, UserId
-from slotlock.domain.slots import Slot
-from slotlock.graphql.errors import ErrorCode, GraphQLRequestError
-from slotlock.graphql.kinds import OperationKind
-from slotlock.graphql.rates import OperationRateLimits
+from slotlock.domain.booking.booking import SlotId, WaitlistEntryId
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.users.user import Caller, User, UserId
+from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.limits.operation_kinds import OperationKind
+from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.services.container import Services
+from slotlock.services.slots import queries
 
 # A caller, nobody in particular, or somebody whose token is no good. The last is told only to
 # those who need to know who asks, so that an old token does not keep a client from refreshing it.
@@ -118,7 +118,7 @@ class Context:
         return self.caller
 
     async def _load_slots(self, slot_ids: list[SlotId]) -> Sequence[Slot | None]:
-        found = await reading.find_slots(self.services, slot_ids, self.viewer)
+        found = await queries.find_slots(self.services, slot_ids, self.viewer)
         return [found.get(slot_id) for slot_id in slot_ids]
 
     async def _load_sessions(self, user_ids: list[UserId]) -> Sequence[Sequence[SessionInfo]]:

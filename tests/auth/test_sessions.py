@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from slotlock.api.embedded import EmbeddedServers
 from slotlock.auth import accounts
 from slotlock.auth.accounts import InvalidCredentials, TooManyAttempts
-from slotlock.auth.auth import Auth
-from slotlock.auth.identity import authenticate
+from slotlock.auth.authentication import authenticate
+from slotlock.auth.container import Auth
 from slotlock.auth.sessions import (
     InvalidSession,
     SignedInSession,
@@ -20,10 +19,11 @@ from slotlock.auth.sessions import (
     refresh_session,
 )
 from slotlock.auth.tokens import BadTokenError
-from slotlock.domain.people import Role, User
-from slotlock.domain.refusals import InvalidInput
-from tests.support.people import auth_for_database
-from tests.support.processes import database_url
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.refusals import InvalidInput
+from slotlock.domain.users.user import Role, User
+from tests.support.apps.processes import database_url
+from tests.support.stores.users import auth_for_database
 
 PASSWORD = "correct horse battery"
 

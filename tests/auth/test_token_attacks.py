@@ -11,9 +11,9 @@ import pytest
 
 from slotlock.auth.sessions import open_session
 from slotlock.auth.tokens import MAX_TOKEN_LENGTH, BadTokenError, TokenSigner
-from tests.support.client import GraphQLTestClient, Json
-from tests.support.people import auth_for_database, insert_user
-from tests.support.processes import SECRET, AppProcess
+from tests.support.apps.processes import SECRET, AppProcess
+from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.stores.users import auth_for_database, insert_user
 
 ODD: list[Any] = [
     None, True, -1, 1e308, 10**30, 10**400, float("inf"), float("nan"), [], {}, {"$gt": ""},

@@ -7,7 +7,7 @@ import jwt
 import pytest
 
 from slotlock.auth.tokens import AUDIENCE, ISSUER, BadTokenError, TokenClaims, TokenSigner
-from slotlock.domain.people import UserId
+from slotlock.domain.users.user import UserId
 
 KEY = "the key that signs, of more than 32 bytes"
 OLD = "a key that used to sign, of more than 32 bytes"

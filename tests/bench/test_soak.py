@@ -6,12 +6,17 @@ from typing import Any
 
 from bson import ObjectId
 
-from bench.soak.keys import check_keys, key_hash, record_id
-from bench.soak.ledger import ClientOperation, RunLog, SentRequest, TicketObservation
-from bench.soak.lines import check_waitlist_order
-from bench.soak.promises import check_acknowledged, check_origins
-from bench.soak.records import BookingRecord, ended_record, history_problem, live_records
-from bench.soak.tickets import check_queue_is_empty, check_tickets
+from bench.soak.checks.acknowledged import check_acknowledged, check_origins
+from bench.soak.checks.booking_records import (
+    BookingRecord,
+    ended_record,
+    history_problem,
+    live_records,
+)
+from bench.soak.checks.idempotency import check_keys, key_hash, record_id
+from bench.soak.checks.ticket_history import check_queue_is_empty, check_tickets
+from bench.soak.checks.waitlist import check_waitlist_order
+from bench.soak.run_log import ClientOperation, RunLog, SentRequest, TicketObservation
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SLOT, ANNA, BEN = (str(ObjectId()) for _ in range(3))

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from conformance import cop
+from conformance import graphql_cop
 from conformance.__main__ import audit_row
 from conformance.fuzz.config import FIELD_ID_KINDS, ID_KINDS, config
-from conformance.fuzz.judging import judge
+from conformance.fuzz.judgment import judge
 from conformance.fuzz.run import SIGN_OUT_MUTATIONS
 from conformance.table import Row, format_table
-from slotlock.api.embedded import EmbeddedServers
-from slotlock.graphql.schema import executable_schema
-from tests.support.processes import app_environment, app_process
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.graphql.schema.schema import executable_schema
+from tests.support.apps.processes import app_environment, app_process
 
 DEV = (sys.executable, "-m", "slotlock", "dev")
 
@@ -94,7 +94,7 @@ def test_the_probes_see_what_the_development_profile_shows(
 ) -> None:
     settings = {**app_environment(servers, "probed"), "SLOTLOCK_DATA_DIR": str(tmp_path / "data")}
     with app_process(settings, tmp_path, DEV) as app:
-        found = cop.findings(app.url + "/graphql")
+        found = graphql_cop.findings(app.url + "/graphql")
     assert {"introspection", "detect_graphiql", "get_method_support", "field_suggestions"} <= set(
         found
     )

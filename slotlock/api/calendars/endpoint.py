@@ -9,22 +9,23 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.calendars.ical import render_calendar
-from slotlock.api.organisers import (
+from slotlock.api.endpoints.organizer_endpoint import (
     BEARER_CHALLENGE,
     HttpError,
     charge_rate,
     handle_errors,
     optional_caller,
 )
-from slotlock.auth import calendar_addresses
-from slotlock.auth.auth import Auth
-from slotlock.desk import calendars, campaigns
-from slotlock.desk.desk import Services
-from slotlock.domain.people import Caller
-from slotlock.graphql import ids
-from slotlock.graphql.errors import ErrorCode
-from slotlock.graphql.kinds import OperationKind
-from slotlock.graphql.rates import OperationRateLimits
+from slotlock.auth import calendar_tokens
+from slotlock.auth.container import Auth
+from slotlock.domain.users.user import Caller
+from slotlock.graphql.core import ids
+from slotlock.graphql.core.errors import ErrorCode
+from slotlock.graphql.limits.operation_kinds import OperationKind
+from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.services.campaigns import campaigns
+from slotlock.services.container import Services
+from slotlock.services.slots import calendars
 
 MAX_AGE = timedelta(minutes=5)
 # As many reads: what one costs that has some hundred events.
@@ -65,7 +66,7 @@ class CalendarEndpoint:
             raise HttpError(405, ErrorCode.BAD_USER_INPUT, "This takes GET and HEAD.", allow)
         path = request.path_params["path"]
         if private := _PRIVATE.fullmatch(path):
-            person = await calendar_addresses.user_of(self._auth, private[1])
+            person = await calendar_tokens.user_of(self._auth, private[1])
             if person is None:
                 raise _not_found()
             events = await calendars.user_calendar(self._services, person.id)

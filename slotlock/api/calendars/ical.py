@@ -13,10 +13,16 @@ from importlib.metadata import version
 from icalendar import Calendar, vText
 from icalendar import Event as Component
 
-from slotlock.api.calendars.timezones import build_vtimezone
-from slotlock.domain.calendars import CalendarEvent
-from slotlock.domain.meetings import Meeting
-from slotlock.domain.zones import FIRST_YEAR, LAST_YEAR, find_zone, to_instant, to_wall_clock
+from slotlock.api.calendars.vtimezone import build_vtimezone
+from slotlock.domain.reports.calendar_events import CalendarEvent
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.zones import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    find_zone,
+    to_instant,
+    to_wall_clock,
+)
 
 REFRESH_INTERVAL = timedelta(minutes=30)
 # So many are written before others get their turn: some milliseconds.

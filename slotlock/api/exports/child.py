@@ -18,11 +18,11 @@ from typing import BinaryIO, NoReturn
 
 from slotlock.api.exports.csv_file import CsvFile
 from slotlock.api.exports.workbook import MAX_SHEETS, RosterWorkbook
-from slotlock.domain.bookings import SlotId
-from slotlock.domain.rosters import build_roster
-from slotlock.domain.terms import CampaignId
-from slotlock.stores import mongo
-from slotlock.stores.rosters import RosterSnapshot, open_roster_snapshot
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.reports.roster import build_roster
+from slotlock.infrastructure.mongo.client import connect, is_unavailable
+from slotlock.infrastructure.mongo.slots.rosters import RosterSnapshot, open_roster_snapshot
 
 NICENESS = 5  # bookings come first
 # Connections, the output, what Python has open.
@@ -41,7 +41,7 @@ class ExportJob:
 
 async def write_export(url: str, job: ExportJob, target: BinaryIO) -> None:
     """Write the file."""
-    client, database = mongo.connect(url)
+    client, database = connect(url)
     try:
         campaign = job.kind == "campaign"
         wanted = CampaignId(job.id) if campaign else SlotId(job.id)
@@ -111,7 +111,7 @@ def main(kind: str, id_: str, file_format: str, now: str) -> int:
                 )
             )
     except Exception as error:
-        if mongo.is_unavailable(error):
+        if is_unavailable(error):
             return os.EX_TEMPFAIL
         raise
     return os.EX_OK

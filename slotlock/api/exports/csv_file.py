@@ -4,9 +4,9 @@ import codecs
 from datetime import datetime
 from typing import BinaryIO
 
-from slotlock.api.csv_lines import csv_line
-from slotlock.api.exports.cells import BOOKING_COLUMNS, Cell, booking_cells, slot_cells
-from slotlock.domain.rosters import Roster
+from slotlock.api.endpoints.csv_lines import csv_line
+from slotlock.api.exports.columns import BOOKING_COLUMNS, Cell, booking_cells, slot_cells
+from slotlock.domain.reports.roster import Roster
 
 
 class CsvFile:

@@ -9,15 +9,20 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from slotlock.api.exports.building import ExportBuilder, ExportBusy, ExportFailed, ExportFile
-from slotlock.api.organisers import HttpError, OrganizerEndpoint, require_organizer
-from slotlock.auth.auth import Auth
-from slotlock.desk import campaigns, reading
-from slotlock.desk.desk import Services
-from slotlock.domain.people import Caller
-from slotlock.graphql import ids
-from slotlock.graphql.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
-from slotlock.graphql.rates import OperationRateLimits
+from slotlock.api.endpoints.organizer_endpoint import (
+    HttpError,
+    OrganizerEndpoint,
+    require_organizer,
+)
+from slotlock.api.exports.builder import ExportBuilder, ExportBusy, ExportFailed, ExportFile
+from slotlock.auth.container import Auth
+from slotlock.domain.users.user import Caller
+from slotlock.graphql.core import ids
+from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
+from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.services.campaigns import campaigns
+from slotlock.services.container import Services
+from slotlock.services.slots import queries
 
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
@@ -61,7 +66,7 @@ async def _find_target(services: Services, organizer: Caller, path: str) -> tupl
         raise HttpError(404, "NOT_FOUND", "There is nothing here.")
     kind, gid, form = match.groups()
     slot_id, campaign_id = ids.parse_slot_id(gid), ids.parse_campaign_id(gid)
-    if kind == "slot" and slot_id and await reading.find_slots(services, [slot_id], organizer):
+    if kind == "slot" and slot_id and await queries.find_slots(services, [slot_id], organizer):
         return kind, gid, form
     if (
         kind == "campaign"

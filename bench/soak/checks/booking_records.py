@@ -1,0 +1,120 @@
+"""Bookings as they lie in the database, live and ended, and whether each one's log is whole."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from bench.soak.run_log import Json
+
+CREATION_STATUSES = {
+    "booked": {"confirmed"},
+    "held": {"held"},
+    "promoted": {"confirmed"},
+    "offered": {"held"},
+    "moved": {"confirmed", "held"},
+}
+# What may follow which status, and the status after it.
+TRANSITIONS = {
+    ("confirmed", "held"): "confirmed",
+    ("extended", "held"): "held",
+    ("moved", "held"): "cancelled",
+    ("moved", "confirmed"): "cancelled",
+    ("cancelled", "held"): "cancelled",
+    ("cancelled", "confirmed"): "cancelled",
+    ("expired", "held"): "expired",
+}
+LIVE_STATUSES = ("held", "confirmed")
+
+
+@dataclass(frozen=True, slots=True)
+class BookingRecord:
+    """One booking with all that happened to it. Ids are in hex."""
+
+    id: str
+    slot_id: str
+    user_id: str
+    is_live: bool
+    history: list[Json]
+    waiting_since: datetime | None
+    moved_from: str | None
+    moved_to: str | None
+
+    @property
+    def status(self) -> str:
+        """Where it is in its life."""
+        return str(self.history[-1]["to"])
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was made."""
+        made: datetime = self.history[0]["at"]
+        return made
+
+    @property
+    def created_by(self) -> str | None:
+        """Who made it."""
+        by = self.history[0]["by"]
+        return str(by) if by else None
+
+    @property
+    def actions(self) -> list[str]:
+        """What happened to it, the oldest first."""
+        return [str(entry["do"]) for entry in self.history]
+
+
+def live_records(slot: Json) -> Iterator[BookingRecord]:
+    """The bookings in a slot's document: live, unless the slot was called off."""
+    off = slot.get("calledOff")
+    for entry in slot["bookings"]:
+        record = _record(str(entry["id"]), str(slot["_id"]), entry, is_live=off is None)
+        if off is not None:
+            end = {"at": off["at"], "by": off["by"], "do": "cancelled", "to": "cancelled"}
+            record = replace(record, history=[*record.history, end])
+        yield record
+
+
+def ended_record(document: Json) -> BookingRecord:
+    """The booking of a document of ended ones."""
+    return _record(str(document["_id"]), str(document["slot"]), document, is_live=False)
+
+
+def _record(booking_id: str, slot_id: str, document: Json, *, is_live: bool) -> BookingRecord:
+    plain = [{"at": document.get("at"), "by": document["user"], "do": "booked", "to": "confirmed"}]
+    origin, target = (_ref(document.get(name)) for name in ("from", "to"))
+    return BookingRecord(
+        booking_id,
+        slot_id,
+        str(document["user"]),
+        is_live,
+        document.get("log", plain),
+        document.get("waited"),
+        origin,
+        target,
+    )
+
+
+def _ref(reference: Any) -> str | None:
+    return str(reference["id"]) if reference else None
+
+
+def history_problem(record: BookingRecord) -> str | None:
+    """What is wrong with a log, if anything is."""
+    first, status = record.history[0], str(record.history[0]["to"])
+    if status not in CREATION_STATUSES.get(first["do"], ()):
+        return f"begins with {first['do']} to {status}"
+    for entry in record.history[1:]:
+        if TRANSITIONS.get((entry["do"], status)) != entry["to"]:
+            return f"{entry['do']} makes {status} {entry['to']}"
+        status = entry["to"]
+    if record.is_live != (status in LIVE_STATUSES):
+        return f"{'lives' if record.is_live else 'ended'} and is {status}"
+    if (status in ("held", "expired")) != ("until" in record.history[-1]):
+        return f"is {status} and {'has' if 'until' in record.history[-1] else 'has no'} end"
+    if (first["do"] in ("promoted", "offered")) != (record.waiting_since is not None):
+        return f"begins with {first['do']} and waited since {record.waiting_since}"
+    if ((first["do"] == "moved") != bool(record.moved_from)) or (
+        (not record.is_live and record.actions[-1] == "moved") != bool(record.moved_to)
+    ):
+        return f"does not say where it moved: {record.actions}"
+    return None

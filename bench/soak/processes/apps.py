@@ -1,0 +1,154 @@
+"""The app's processes, which are killed and started again, and the memory that each life takes."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import httpx
+
+from bench.app_process import graphql_url, launch
+from bench.soak.processes.servers import SoakError, free_port
+
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 45.0
+PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+@dataclass(slots=True)
+class ProcessRun:
+    """One process from its start to its end, with its memory in MiB when it was ready and last."""
+
+    app_index: int
+    started_at: float
+    first_mib: float
+    last_mib: float
+    ended_at: float | None = None
+
+
+@dataclass(slots=True)
+class SoakApp:
+    """One of the processes behind the same database, over all its lives."""
+
+    index: int
+    environment: Mapping[str, str]
+    log_file: Path
+    port: int = field(default_factory=free_port)
+    process_runs: list[ProcessRun] = field(default_factory=list)
+    exit_codes: list[int] = field(default_factory=list)
+    is_up: bool = False
+    is_busy: bool = False
+    process: subprocess.Popen[bytes] | None = None
+    command: ClassVar[str] = "serve"
+    _log_offset: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called in what is told of it."""
+        return f"app {self.index}"
+
+    @property
+    def url(self) -> str:
+        """Where its GraphQL is."""
+        return graphql_url(self.port)
+
+    @property
+    def socket_url(self) -> str:
+        """Where its WebSockets are."""
+        return graphql_url(self.port, "ws")
+
+    async def start(self) -> None:
+        """Begin a life, again and again while MongoDB or Valkey are away. Errors: SoakError."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        self._launch()
+        while not await self._is_ready():
+            if time.monotonic() > deadline:
+                raise SoakError(f"{self.name} does not start: see {self.log_file}")
+            if self.process is None or self.process.poll() is not None:
+                self._launch()
+            await asyncio.sleep(0.1)
+        now = self.memory_mib()
+        self.process_runs.append(ProcessRun(self.index, time.time(), now, now))
+        self.is_up = True
+
+    def _launch(self) -> None:
+        self._log_offset = self.log_file.stat().st_size if self.log_file.exists() else 0
+        self.process = launch(self.command, self.environment, self.port, self.log_file)
+
+    async def _is_ready(self) -> bool:
+        url = f"http://127.0.0.1:{self.port}/readyz"
+        async with httpx.AsyncClient(trust_env=False, timeout=2) as client:
+            with suppress(httpx.TransportError):
+                return (await client.get(url)).status_code == 200
+        return False
+
+    def pause(self) -> None:
+        """Let it hang, with all that it has begun."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on, as if no time had passed."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL: it gets no chance to clean up."""
+        self._end_process_run()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    async def stop(self) -> int:
+        """SIGTERM, and wait; its exit code, or -9 when it had to be killed."""
+        if self.process is None:
+            return 0
+        self.process.send_signal(signal.SIGTERM)
+        self._end_process_run()
+        with suppress(subprocess.TimeoutExpired):
+            code = await asyncio.to_thread(self.process.wait, STOP_TIMEOUT_S)
+            self.exit_codes.append(code)
+            return code
+        self.kill()
+        self.exit_codes.append(-9)
+        return -9
+
+    def _end_process_run(self) -> None:
+        if self.is_up:
+            self.sample_memory()
+            self.process_runs[-1].ended_at = time.time()
+        self.is_up = False
+
+    def memory_mib(self) -> float:
+        """What it has in memory, in MiB; 0 where there is no /proc."""
+        with suppress(OSError):
+            pid = self.process.pid if self.process else 0
+            return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_MIB
+        return 0.0
+
+    def sample_memory(self) -> None:
+        """Note what it has in memory now."""
+        if self.is_up and (now := self.memory_mib()):
+            self.process_runs[-1].last_mib = now
+
+
+class SoakWorker(SoakApp):
+    """A process that serves the admission queue and nothing else."""
+
+    command: ClassVar[str] = "worker"
+
+    @property
+    def name(self) -> str:
+        """What it is called in what is told of it."""
+        return "worker"
+
+    async def _is_ready(self) -> bool:
+        return b"serving the admission queue" in self.log_file.read_bytes()[self._log_offset :]

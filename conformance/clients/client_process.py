@@ -1,0 +1,112 @@
+"""A client in a process of its own: what it is told to do, and what it tells."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from bench.app_process import PROJECT
+from conformance.apps import ConformanceApp
+
+RESPONSE_TIMEOUT_S = 20.0
+MAX_LINE_BYTES = 2**20
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLibrary:
+    """A client library, and the command that runs it."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+CLIENT_LIBRARIES = (
+    ClientLibrary("graphql-ws", ("node", "graphql_ws.js")),
+    ClientLibrary("@urql/core", ("node", "urql.js")),
+    ClientLibrary("@apollo/client", ("node", "apollo.js")),
+    ClientLibrary("gql (Python)", (sys.executable, "-m", "conformance.clients.gql_client")),
+)
+
+
+@dataclass(slots=True)
+class RemoteClient:
+    """A running client; answers stand in a queue for each act."""
+
+    process: asyncio.subprocess.Process
+    responses: dict[int, asyncio.Queue[Json]] = field(default_factory=dict)
+    _numbers: "count[int]" = field(default_factory=count)
+
+    async def execute(self, document: str, **variables: Any) -> Json:
+        """What the client says of a query or a mutation. Errors: TimeoutError."""
+        return await self.next(await self._start("ask", document, variables))
+
+    async def subscribe(self, document: str, **variables: Any) -> int:
+        """Begin a subscription; its number."""
+        return await self._start("subscribe", document, variables)
+
+    async def unsubscribe(self, number: int) -> None:
+        """End it."""
+        await self._write({"id": number, "act": "unsubscribe"})
+
+    async def next(self, number: int) -> Json:
+        """What comes next of an act. Errors: TimeoutError."""
+        return await asyncio.wait_for(self.responses[number].get(), RESPONSE_TIMEOUT_S)
+
+    async def _start(self, command: str, document: str, variables: Mapping[str, Any]) -> int:
+        number = next(self._numbers)
+        self.responses[number] = asyncio.Queue()
+        await self._write({"id": number, "act": command, "query": document, "variables": variables})
+        return number
+
+    async def _write(self, message: Json) -> None:
+        assert self.process.stdin is not None  # noqa: S101
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        await self.process.stdin.drain()
+
+    async def read(self) -> None:
+        """Sort what the client tells by the act it is about, until it ends."""
+        assert self.process.stdout is not None  # noqa: S101
+        async for line in self.process.stdout:
+            message: Json = json.loads(line)
+            self.responses[message.pop("id")].put_nowait(message)
+
+
+@asynccontextmanager
+async def start_client(
+    library: ClientLibrary, app: ConformanceApp, token: str, home: Path, log: Path
+) -> AsyncIterator[RemoteClient]:
+    """A client of the app with this token (an empty one: nobody's), ended on leaving."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(PROJECT),
+        "URL": app.url,
+        "SOCKET_URL": app.socket_url,
+        "TOKEN": token,
+    }
+    with log.open("ab") as errors:
+        process = await asyncio.create_subprocess_exec(
+            *library.command,
+            cwd=home,
+            env=environment,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
+            limit=MAX_LINE_BYTES,
+        )
+    client = RemoteClient(process)
+    reading = asyncio.create_task(client.read())
+    try:
+        yield client
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        await reading

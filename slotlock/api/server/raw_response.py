@@ -1,0 +1,20 @@
+"""Refusals that are written to a connection before the application is asked.
+
+They tell browsers what its answers tell them.
+"""
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from slotlock.api.middleware.security_headers import SECURITY_HEADERS
+
+
+def raw_response(status: int, text: str = "") -> bytes:
+    """A whole answer, after which the connection closes."""
+    headers = [
+        *SECURITY_HEADERS,
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", b"%d" % len(text.encode())),
+        (b"connection", b"close"),
+    ]
+    lines = b"".join(b"%s: %s\r\n" % header for header in headers)
+    return STATUS_LINE[status] + lines + b"\r\n" + text.encode()

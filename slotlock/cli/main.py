@@ -1,0 +1,226 @@
+"""The command line: what `slotlock` and its commands do."""
+
+import argparse
+import asyncio
+import getpass
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pymongo.errors import PyMongoError
+
+from slotlock import __version__
+from slotlock.api.server.serve import ListenError, base_url, bind, serve, serve_by_workers
+from slotlock.api.settings.settings import (
+    Settings,
+    SettingsError,
+    read_settings,
+    require,
+    settings_table,
+)
+from slotlock.cli.queue import discard, requeue, show_queue
+from slotlock.cli.users import (
+    CommandError,
+    check_backends,
+    create_user,
+    import_users_file,
+    list_users,
+    print_invitations,
+    set_role,
+)
+from slotlock.devserver.binaries import ServerStartError
+from slotlock.domain.users.user import Role
+from slotlock.simulation import command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 when it did what it should, 1 with a line on stderr when it could not."""
+    asked = _parser().parse_args(arguments)
+    try:
+        return _run_command(asked)
+    except BrokenPipeError:  # whoever reads has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except (SettingsError, ListenError, ServerStartError, CommandError) as error:
+        for line in str(error).splitlines():
+            print(f"slotlock: {line}", file=sys.stderr)
+    except PyMongoError as error:
+        reason = str(error).partition(" (")[0]
+        print(f"slotlock: MongoDB (SLOTLOCK_MONGO_URL) does not answer: {reason}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    return 1
+
+
+def _run_command(args: argparse.Namespace) -> int:
+    code = int(args.run(args) or 0)
+    sys.stdout.flush()
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="slotlock", description="Time-slot reservations, live.")
+    parser.add_argument("--version", action="version", version=f"slotlock {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    dev = commands.add_parser("dev", help="run everything on this machine, on embedded servers")
+    dev.set_defaults(run=_dev)
+
+    production = commands.add_parser("serve", help="run the app for production")
+    production.add_argument("--workers", type=_parse_worker_count, default=1, metavar="N")
+    production.set_defaults(run=_serve)
+
+    worker = commands.add_parser("worker", help="serve the admission queue")
+    worker.set_defaults(run=_worker)
+
+    users = commands.add_parser("users", help="accounts, for operators").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    create = users.add_parser("create", help="create an account; asks for the password")
+    create.add_argument("email")
+    create.add_argument("--name", help="else the part of the address before the @")
+    create.add_argument("--role", type=Role, choices=list(Role), default=Role.MEMBER)
+    create.add_argument("--password-stdin", action="store_true", help="read it from stdin")
+    create.set_defaults(run=_create_user)
+    users.add_parser("list", help="list all accounts").set_defaults(run=_list_users)
+    role = users.add_parser("set-role", help="give an account another role")
+    role.add_argument("email")
+    role.add_argument("role", type=Role, choices=list(Role))
+    role.set_defaults(run=_set_role)
+
+    people = commands.add_parser("people", help="many people, for operators").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    importing = people.add_parser("import", help="create and update people as a CSV file says")
+    importing.add_argument("file", type=Path, help="columns email, name, groups (separated by ;)")
+    importing.add_argument("--dry-run", action="store_true", help="only tell what it would do")
+    importing.set_defaults(run=_import_users)
+    inviting = people.add_parser("invite", help="print tokens for all who have no password yet")
+    inviting.add_argument("--group", help="only for those who carry this group")
+    inviting.set_defaults(run=_invite_users)
+
+    queue = commands.add_parser("queue", help="the admission queue, for operators").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    queue.add_parser("show", help="who is in line, what was set aside").set_defaults(
+        run=_show_queue
+    )
+    back = queue.add_parser("replay", help="put what was set aside back in line")
+    back.add_argument("entry", nargs="?", help="as `show` names it; all without")
+    back.set_defaults(run=_requeue)
+    away = queue.add_parser("discard", help="forget what was set aside; its ticket is LOST")
+    away.add_argument("entry", help="as `show` names it")
+    away.set_defaults(run=_discard)
+
+    command.add_simulate_command(commands)
+    commands.add_parser("schema", help="print the GraphQL schema").set_defaults(run=_print_schema)
+    commands.add_parser("settings", help="print the table of settings").set_defaults(
+        run=_print_settings
+    )
+    return parser
+
+
+def _parse_worker_count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 64:
+        raise argparse.ArgumentTypeError("a number from 1 to 64")
+    return int(text)
+
+
+def _dev(args: argparse.Namespace) -> int:
+    from slotlock.devserver.run import (
+        run_dev,  # keeps what only development needs out of production
+    )
+
+    return run_dev(read_settings())
+
+
+def _serve(args: argparse.Namespace) -> int:
+    settings = read_settings()
+    require(settings, "mongo_url", "redis_url", "secret_key")
+    if settings.admin_email is not None:
+        require(settings, "admin_password")
+    asyncio.run(check_backends(settings))
+    from slotlock.api.app import build_app
+
+    with bind(settings) as bound:
+        if args.workers > 1:
+            print(f"listening on {base_url(settings)} with {args.workers} workers", flush=True)
+            factory = "slotlock.api.app:create_app"
+            return 0 if serve_by_workers(settings, bound, factory, args.workers) else 1
+        address = base_url(settings)
+        app = build_app(settings, development=False)
+        return 0 if serve(settings, bound, app, lambda: print(f"listening on {address}")) else 1
+
+
+def _worker(args: argparse.Namespace) -> int:
+    settings = read_settings()
+    require(settings, "mongo_url", "redis_url")
+    asyncio.run(check_backends(settings))
+    from slotlock.cli.worker import run_worker
+
+    return run_worker(settings)
+
+
+def _user_command_settings() -> Settings:
+    settings = read_settings()
+    require(settings, "mongo_url")
+    return settings
+
+
+def _create_user(args: argparse.Namespace) -> None:
+    if args.password_stdin:
+        password = sys.stdin.readline().rstrip("\n")
+    else:
+        try:
+            password = getpass.getpass("Password: ")
+        except EOFError:
+            raise CommandError("no password was given; --password-stdin reads one") from None
+    name = args.name or args.email.partition("@")[0]
+    print(asyncio.run(create_user(_user_command_settings(), name, args.email, password, args.role)))
+
+
+def _list_users(args: argparse.Namespace) -> None:
+    for line in asyncio.run(list_users(_user_command_settings())):
+        print(line)
+
+
+def _set_role(args: argparse.Namespace) -> None:
+    print(asyncio.run(set_role(_user_command_settings(), args.email, args.role)))
+
+
+def _import_users(args: argparse.Namespace) -> None:
+    print(asyncio.run(import_users_file(_user_command_settings(), args.file, dry_run=args.dry_run)))
+
+
+def _invite_users(args: argparse.Namespace) -> None:
+    asyncio.run(print_invitations(_user_command_settings(), args.group))
+
+
+def _queue_command_settings() -> Settings:
+    settings = read_settings()
+    require(settings, "redis_url")
+    return settings
+
+
+def _show_queue(args: argparse.Namespace) -> None:
+    asyncio.run(show_queue(_queue_command_settings()))
+
+
+def _requeue(args: argparse.Namespace) -> None:
+    print(asyncio.run(requeue(_queue_command_settings(), args.entry)))
+
+
+def _discard(args: argparse.Namespace) -> None:
+    print(asyncio.run(discard(_queue_command_settings(), args.entry)))
+
+
+def _print_schema(args: argparse.Namespace) -> None:
+    from slotlock.graphql.schema.schema import schema
+
+    print(schema.as_str())
+
+
+def _print_settings(args: argparse.Namespace) -> None:
+    print(settings_table(), end="")

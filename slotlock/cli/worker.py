@@ -1,0 +1,28 @@
+"""`slotlock worker`: a process that serves the admission queue and nothing else."""
+
+import asyncio
+import logging.config
+
+from uvicorn import Config
+
+from slotlock.api.backend import open_backend, run_admission_workers
+from slotlock.api.server.serve import LOGGING, STOP_SIGNALS
+from slotlock.api.settings.settings import Settings
+
+
+def run_worker(settings: Settings) -> int:
+    """Serve the queue until a signal says stop."""
+    logging.config.dictConfig(LOGGING)
+    # The same kind of loop as behind `serve`.
+    with asyncio.Runner(loop_factory=Config("").get_loop_factory()) as runner:
+        runner.run(_serve_queue(settings))
+    return 0
+
+
+async def _serve_queue(settings: Settings) -> None:
+    stop = asyncio.Event()
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with open_backend(settings) as office, run_admission_workers(office):
+        print("serving the admission queue", flush=True)
+        await stop.wait()

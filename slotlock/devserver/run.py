@@ -1,0 +1,54 @@
+"""`slotlock dev`: the whole system on one machine with one command."""
+
+from pydantic import SecretStr
+
+from slotlock.api.app import build_app
+from slotlock.api.server.serve import base_url, bind, serve
+from slotlock.api.settings.settings import Settings
+from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, dev_secrets
+from slotlock.devserver.embedded import embedded_servers
+
+
+def run_dev(settings: Settings) -> int:
+    """Run servers and app until a signal says stop. Errors: CannotStart, ListenError."""
+    with (
+        bind(settings) as bound,
+        embedded_servers(
+            settings.data_dir,
+            mongo_url=settings.mongo_url,
+            redis_url=settings.redis_url,
+            mongod=settings.mongod,
+            valkey=settings.valkey,
+        ) as servers,
+    ):
+        secret = dev_secrets(settings.data_dir)
+        email = settings.admin_email or DEFAULT_ADMIN_EMAIL
+        given = settings.admin_password
+        password = given.get_secret_value() if given else secret["admin_password"]
+        whole = settings.model_copy(
+            update={
+                "mongo_url": servers.mongo_url,
+                "redis_url": servers.redis_url,
+                "secret_key": settings.secret_key or (SecretStr(secret["secret_key"]),),
+                "admin_email": email,
+                "admin_password": SecretStr(password),
+            }
+        )
+        app = build_app(whole, development=True)
+        shown = "(the password in SLOTLOCK_ADMIN_PASSWORD)" if given else password
+        started = serve(whole, bound, app, lambda: _print_banner(whole, email, shown))
+    return 0 if started else 1
+
+
+def _print_banner(settings: Settings, email: str, password: str) -> None:
+    address = base_url(settings)
+    print(
+        f"\nslotlock is running: {address}\n"
+        f"  GraphQL and GraphiQL  {address}/graphql\n"
+        f"  organiser's sign-in   {email}  {password}\n"
+        f"  data                  {settings.data_dir}\n"
+        f"  MongoDB               {settings.mongo_url}\n"
+        f"  Redis                 {settings.redis_url}\n"
+        "Stop it with Ctrl-C.\n",
+        flush=True,
+    )

@@ -1,0 +1,230 @@
+"""How organisers keep slots: what a slot must look like, and what may still change about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from slotlock.domain.booking.book import MAX_HOLD_MINUTES
+from slotlock.domain.booking.booking import EndedWaitlistEntry, SlotId
+from slotlock.domain.booking.outcomes import EditSlotOutcome, SlotSaved
+from slotlock.domain.booking.refusals import (
+    CapacityBelowTaken,
+    FieldProblem,
+    InvalidInput,
+    SlotCancelled,
+)
+from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
+from slotlock.domain.campaigns.campaign import clean_group_limits, validate_group_limits
+from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.timetables import Timetable, to_meetings
+from slotlock.domain.shared.text import validate_line
+from slotlock.domain.users.groups import clean_group
+from slotlock.domain.users.user import UserId
+
+MAX_CAPACITY = 1000
+MAX_TITLE_LENGTH = 200
+MAX_LOCATION_LENGTH = 200
+MAX_CHOICE_GROUP_LENGTH = 100
+MAX_RESOURCE_LENGTH = 100
+MAX_CANCEL_CUTOFF_MINUTES = 60 * 24 * 60
+MAX_WAITLIST_CAPACITY = 1000
+MAX_WAITLIST_OFFER_MINUTES = 7 * 24 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class SlotDraft:
+    """What an organiser fills in to create a slot: its start and end, or its timetable."""
+
+    title: str
+    start: datetime | None
+    end: datetime | None
+    time_zone: str
+    capacity: int
+    location: str | None
+    kind: SlotKind
+    published: bool
+    hold_minutes: int = 5
+    cancel_cutoff_minutes: int = 0
+    waitlist_capacity: int = 100
+    waitlist_offer_minutes: int | None = None
+    choice_group: str | None = None
+    group_limits: tuple[GroupLimit, ...] = ()
+    timetable: Timetable | None = None
+    resource: str | None = None
+    terms: CampaignTerms | None = None
+    series_id: SeriesId | None = None
+
+
+def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotSaved | InvalidInput:
+    """The new slot, or what is wrong with it."""
+    times = _draft_meetings(draft)
+    if isinstance(times, InvalidInput):
+        return times
+    slot = Slot(
+        id=slot_id,
+        title=draft.title.strip(),
+        start=times[0].start,
+        end=times[-1].end,
+        time_zone=draft.time_zone,
+        capacity=draft.capacity,
+        booked_count=0,
+        location=_clean_location(draft.location),
+        kind=draft.kind,
+        status=SlotStatus.PUBLISHED if draft.published else SlotStatus.DRAFT,
+        version=1,
+        changed_at=now,
+        revised_at=now,
+        hold_minutes=draft.hold_minutes,
+        cancel_cutoff_minutes=draft.cancel_cutoff_minutes,
+        waitlist_capacity=draft.waitlist_capacity,
+        waitlist_offer_minutes=draft.waitlist_offer_minutes,
+        choice_group=_clean_name(draft.choice_group),
+        group_limits=clean_group_limits(draft.group_limits),
+        meetings=() if draft.timetable is None else times,
+        resource=_clean_name(draft.resource),
+        terms=draft.terms,
+        series_id=draft.series_id,
+    )
+    problems = _slot_problems(slot)
+    return InvalidInput(problems) if problems else SlotSaved(slot)
+
+
+def _draft_meetings(draft: SlotDraft) -> tuple[Meeting, ...] | InvalidInput:
+    given = draft.start is not None and draft.end is not None
+    if draft.timetable is not None and draft.start is None and draft.end is None:
+        return to_meetings(draft.timetable, draft.time_zone)
+    if draft.timetable is None and draft.start is not None and draft.end is not None:
+        return (Meeting(draft.start, draft.end),)
+    field = "timetable" if given else "startTime"
+    return InvalidInput((FieldProblem(field, "Either a start and an end, or a timetable."),))
+
+
+def edit(slot: Slot, changes: Mapping[str, Any]) -> tuple[Slot, EditSlotOutcome]:
+    """The slot with the named fields replaced (names as in `SlotDraft`), if it may be so."""
+    if slot.status is SlotStatus.CANCELLED:
+        return slot, SlotCancelled(slot)
+    planned = _with_timetable(slot, changes)
+    if isinstance(planned, InvalidInput):
+        return slot, planned
+    after = replace(slot, **planned)
+    after = replace(
+        after,
+        title=after.title.strip(),
+        location=_clean_location(after.location),
+        resource=_clean_name(after.resource),
+        group_limits=clean_group_limits(after.group_limits),
+    )
+    if problems := _slot_problems(after):
+        return slot, InvalidInput(problems)
+    if after.capacity < slot.booked_count:
+        return slot, CapacityBelowTaken(slot, after.capacity)
+    if (
+        after.needs_user_groups
+        and not slot.needs_user_groups
+        and (slot.booked_count or slot.waitlist_length)
+    ):
+        problem = "Nobody kept the groups of those who have a place here or wait for one."
+        return slot, InvalidInput((FieldProblem("groupLimits", problem),))
+    if after.limits_groups and not slot.limits_groups:
+        # Nobody counted how many of each there are: the line is served by whoever looks next.
+        after = replace(after, user_contexts={})
+    after = replace(
+        after, revision=slot.revision + (_calendar_fields(after) != _calendar_fields(slot))
+    )
+    return after, SlotSaved(after)
+
+
+def _with_timetable(slot: Slot, changes: Mapping[str, Any]) -> Mapping[str, Any] | InvalidInput:
+    """The changes with the meetings that a new timetable comes to."""
+    moved = changes.keys() & {"start", "end"}
+    if "timetable" not in changes:
+        if not (moved and slot.meetings):
+            return changes
+        problem = FieldProblem("startTime", "The times of a course are those of its timetable.")
+        return InvalidInput((problem,))
+    timetable = changes["timetable"]
+    others = {name: value for name, value in changes.items() if name != "timetable"}
+    if timetable is None:  # it meets once again
+        return {**others, "meetings": ()}
+    if moved:
+        problem = FieldProblem("timetable", "Either a start and an end, or a timetable.")
+        return InvalidInput((problem,))
+    meetings = to_meetings(timetable, changes.get("time_zone", slot.time_zone))
+    if isinstance(meetings, InvalidInput):
+        return meetings
+    times = {"start": meetings[0].start, "end": meetings[-1].end}
+    return {**others, "meetings": meetings, **times}
+
+
+def _calendar_fields(slot: Slot) -> tuple[object, ...]:
+    """What a calendar shows of a slot."""
+    return slot.title, slot.location, slot.time_zone, slot.all_meetings
+
+
+def publish(slot: Slot) -> tuple[Slot, EditSlotOutcome]:
+    """The slot open to everyone. Publishing twice changes nothing."""
+    if slot.status is SlotStatus.CANCELLED:
+        return slot, SlotCancelled(slot)
+    after = replace(slot, status=SlotStatus.PUBLISHED)
+    return after, SlotSaved(after)
+
+
+def cancel_slot(slot: Slot, by: UserId, now: datetime) -> tuple[Slot, EditSlotOutcome]:
+    """The slot cancelled for everyone, and with it its bookings and its line.
+
+    The bookings stay on its roster, so that all can be told; that it was called off, when and by
+    whom ends the record of each. Whoever waits, waits no longer.
+    """
+    if slot.status is SlotStatus.CANCELLED:
+        return slot, SlotSaved(slot)
+    after = replace(
+        slot,
+        status=SlotStatus.CANCELLED,
+        cancellation=SlotCancellation(now, by),
+        revision=slot.revision + 1,
+        waitlist=(),
+        loaded_waitlist=0,
+        waitlist_length=0,
+        ended_waitlist_entries=(
+            *slot.ended_waitlist_entries,
+            *(EndedWaitlistEntry(waiting, now, by) for waiting in slot.waitlist),
+        ),
+    )
+    return after, SlotSaved(after)
+
+
+def _clean_location(location: str | None) -> str | None:
+    return (location or "").strip() or None
+
+
+def _clean_name(text: str | None) -> str | None:
+    """What slots have in common by its name: spelled alike, it is the same."""
+    return clean_group(text or "") or None
+
+
+def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:
+    found = {
+        "title": validate_line(slot.title, MAX_TITLE_LENGTH)
+        or (None if slot.title else "A slot needs a title."),
+        "location": validate_line(slot.location or "", MAX_LOCATION_LENGTH),
+        "endTime": None if slot.end > slot.start else "The end must be after the start.",
+        "choiceGroup": validate_line(slot.choice_group or "", MAX_CHOICE_GROUP_LENGTH),
+        "capacity": _validate_number(slot.capacity, 1, MAX_CAPACITY),
+        "resource": validate_line(slot.resource or "", MAX_RESOURCE_LENGTH),
+        "groupLimits": validate_group_limits(slot.group_limits, MAX_CAPACITY),
+        "holdMinutes": _validate_number(slot.hold_minutes, 1, MAX_HOLD_MINUTES),
+        "cancelCutoffMinutes": _validate_number(
+            slot.cancel_cutoff_minutes, 0, MAX_CANCEL_CUTOFF_MINUTES
+        ),
+        "waitlistCapacity": _validate_number(slot.waitlist_capacity, 0, MAX_WAITLIST_CAPACITY),
+        "waitlistOfferMinutes": None
+        if slot.waitlist_offer_minutes is None
+        else _validate_number(slot.waitlist_offer_minutes, 1, MAX_WAITLIST_OFFER_MINUTES),
+    }
+    return tuple(FieldProblem(field, message) for field, message in found.items() if message)
+
+
+def _validate_number(number: int, minimum: int, maximum: int) -> str | None:
+    return None if minimum <= number <= maximum else f"A number from {minimum} to {maximum}."

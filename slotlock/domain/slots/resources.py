@@ -1,0 +1,67 @@
+"""Resources that only one slot can use at a time, such as a room or a teacher."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
+
+from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.schedule.meetings import Meeting
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTaken:
+    """Another published slot uses the resource at the same time."""
+
+    resource: str
+    meeting: Meeting
+    other: Slot
+    other_meeting: Meeting
+
+
+def uses_resource(slot: Slot) -> bool:
+    """Whether a slot keeps others from its resource: drafts and called-off slots do not."""
+    return slot.resource is not None and slot.status is SlotStatus.PUBLISHED
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUsage:
+    """Who uses resources when: every meeting by resource and start, and what is needed to find one.
+
+    `starts` has their starts, `ends` the latest end of that resource up to there. Both are sorted,
+    so that only meetings which are near are compared: of one resource, they do not overlap.
+    """
+
+    meetings: tuple[tuple[Meeting, Slot], ...]
+    starts: tuple[tuple[str, datetime], ...]
+    ends: tuple[tuple[str, datetime], ...]
+
+    @classmethod
+    def from_slots(cls, slots: Iterable[Slot]) -> "ResourceUsage":
+        """The use that these slots make of resources."""
+        uses = [
+            (slot.resource or "", meeting, slot)
+            for slot in filter(uses_resource, slots)
+            for meeting in slot.all_meetings
+        ]
+        uses.sort(key=lambda use: (use[0], use[1].start))
+        ends = accumulate(((name, meeting.end) for name, meeting, _ in uses), max)
+        return cls(
+            tuple((meeting, slot) for _, meeting, slot in uses),
+            tuple((name, meeting.start) for name, meeting, _ in uses),
+            tuple(ends),
+        )
+
+    def conflict_with(self, slot: Slot) -> ResourceTaken | None:
+        """The first use of the resource of this slot while it meets, by another one."""
+        name = slot.resource
+        if name is None or not uses_resource(slot):
+            return None
+        for meeting in slot.all_meetings:
+            near = bisect_right(self.ends, (name, meeting.start))
+            until = bisect_left(self.starts, (name, meeting.end))
+            for theirs, other in self.meetings[near:until]:
+                if other.id != slot.id and theirs.end > meeting.start:
+                    return ResourceTaken(name, meeting, other, theirs)
+        return None

@@ -1,0 +1,139 @@
+"""How a team begins, how people come into it and leave it, and how it ends."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
+from slotlock.domain.shared.text import validate_line
+from slotlock.domain.teams.outcomes import (
+    AcceptInvitationOutcome,
+    AlreadyMember,
+    CreateTeamOutcome,
+    DeclineInvitationOutcome,
+    InvitationDeclined,
+    InviteToTeamOutcome,
+    LeaveTeamOutcome,
+    NotInvited,
+    TeamFull,
+    TeamLeft,
+    TeamNotFound,
+    TeamSaved,
+    TooManyInvitations,
+    TooManyTeams,
+    WithdrawInvitationOutcome,
+)
+from slotlock.domain.teams.team import Invitation, Member, Team, TeamId
+from slotlock.domain.users.user import UserId
+
+MAX_TEAM_NAME_LENGTH = 100
+
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class TeamDecision(Generic[Outcome]):
+    """The team as it shall be, or None if it shall end, and the answer."""
+
+    team: Team | None
+    outcome: Outcome
+
+
+def create(
+    team_id: TeamId, name: str, creator: UserId, member_number: int | None, now: datetime
+) -> CreateTeamOutcome:
+    """A team of its creator alone. `number`: one that is free among the creator's teams."""
+    name = name.strip()
+    if problem := validate_line(name, MAX_TEAM_NAME_LENGTH) or (
+        None if name else "A team needs a name."
+    ):
+        return InvalidInput((FieldProblem("name", problem),))
+    if member_number is None:
+        return TooManyTeams()
+    return TeamSaved(Team(team_id, name, (Member(creator, now, member_number),), (), 1, now))
+
+
+def invite(
+    team: Team,
+    by: UserId,
+    email: str | None,
+    member_emails: Collection[str],
+    invitation_number: int | None,
+    now: datetime,
+) -> TeamDecision[InviteToTeamOutcome]:
+    """A member invites an address; None is one that is none. Inviting twice changes nothing.
+
+    Whether the address has an account plays no part. `number`: one that is free among the open
+    invitations to it.
+    """
+    if not team.has_member(by):
+        return TeamDecision(team, TeamNotFound(team.id))
+    if email is None:
+        problem = FieldProblem("email", "This is not an e-mail address.")
+        return TeamDecision(team, InvalidInput((problem,)))
+    if email in member_emails:
+        return TeamDecision(team, AlreadyMember())
+    if team.invitation_to(email):
+        return TeamDecision(team, TeamSaved(team))
+    if team.is_full:
+        return TeamDecision(team, TeamFull())
+    if invitation_number is None:
+        return TeamDecision(team, TooManyInvitations())
+    invitation = Invitation(email, now, by, invitation_number)
+    after = _next_version(replace(team, invitations=(*team.invitations, invitation)))
+    return TeamDecision(after, TeamSaved(after))
+
+
+def accept(
+    team: Team, user_id: UserId, email: str, member_number: int | None, now: datetime
+) -> TeamDecision[AcceptInvitationOutcome]:
+    """Who has an invited address comes in. Accepting twice changes nothing.
+
+    There is always a seat: the invitation kept it. `number`: one that is free among the teams of
+    this person.
+    """
+    if team.has_member(user_id):
+        return TeamDecision(team, TeamSaved(team))
+    if not team.invitation_to(email):
+        return TeamDecision(team, NotInvited())
+    if member_number is None:
+        return TeamDecision(team, TooManyTeams())
+    member = Member(user_id, now, member_number)
+    after = replace(_without_invitation(team, email), members=(*team.members, member))
+    return TeamDecision(after, TeamSaved(after))
+
+
+def decline(team: Team, email: str) -> TeamDecision[DeclineInvitationOutcome]:
+    """Who has an invited address does not want to come in."""
+    if not team.invitation_to(email):
+        return TeamDecision(team, NotInvited())
+    return TeamDecision(_without_invitation(team, email), InvitationDeclined(team.id))
+
+
+def withdraw(team: Team, by: UserId, email: str | None) -> TeamDecision[WithdrawInvitationOutcome]:
+    """A member takes an open invitation back."""
+    if not team.has_member(by):
+        return TeamDecision(team, TeamNotFound(team.id))
+    if email is None or not team.invitation_to(email):
+        return TeamDecision(team, NotInvited())
+    after = _without_invitation(team, email)
+    return TeamDecision(after, TeamSaved(after))
+
+
+def leave(team: Team, user_id: UserId) -> TeamDecision[LeaveTeamOutcome]:
+    """A member goes; the last one out ends the team. Bookings that were made stay as they are."""
+    if not team.has_member(user_id):
+        return TeamDecision(team, TeamNotFound(team.id))
+    staying = tuple(member for member in team.members if member.user_id != user_id)
+    after = _next_version(replace(team, members=staying)) if staying else None
+    return TeamDecision(after, TeamLeft(team.id))
+
+
+def _without_invitation(team: Team, email: str) -> Team:
+    open_ = tuple(invitation for invitation in team.invitations if invitation.email != email)
+    return _next_version(replace(team, invitations=open_))
+
+
+def _next_version(team: Team) -> Team:
+    return replace(team, version=team.version + 1)

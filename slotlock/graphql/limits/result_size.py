@@ -1,0 +1,53 @@
+"""How much an answer may hold, counted as it is made.
+
+What a document asks for is known only as far as lists are pages: a course may have 500 meetings.
+"""
+
+from collections.abc import Iterable, Sized
+from typing import Any
+
+from graphql import Executor, GraphQLObjectType, GraphQLOutputType
+from graphql.pyutils import AwaitableOrValue, Path
+
+from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
+
+TOO_LARGE_MESSAGE = (
+    f"The answer holds more than {DOCUMENT_LIMITS.values} values: ask for fewer at once."
+)
+
+
+class ResultSizeLimitExecutor(Executor[Any]):
+    """Makes answers of no more fields and items of lists than may be asked for."""
+
+    value_count = 0
+
+    def execute_fields(
+        self,
+        parent_type: GraphQLObjectType,
+        source: Any,
+        path: Path | None,
+        fields: Any,
+        *rest: Any,
+    ) -> AwaitableOrValue[dict[str, Any]]:
+        """The fields of one object. Errors: LIMIT_EXCEEDED."""
+        self._add_values(len(fields))
+        return super().execute_fields(parent_type, source, path, fields, *rest)
+
+    def complete_iterable_value(
+        self,
+        item_type: GraphQLOutputType,
+        nodes: Any,
+        info: Any,
+        path: Path,
+        items: Iterable[Any],
+        *rest: Any,
+    ) -> AwaitableOrValue[list[Any]]:
+        """The items of one list. Errors: LIMIT_EXCEEDED."""
+        self._add_values(len(items) if isinstance(items, Sized) else 0)
+        return super().complete_iterable_value(item_type, nodes, info, path, items, *rest)
+
+    def _add_values(self, count: int) -> None:
+        self.value_count += count
+        if self.value_count > DOCUMENT_LIMITS.values:
+            raise GraphQLRequestError(ErrorCode.LIMIT_EXCEEDED, TOO_LARGE_MESSAGE)

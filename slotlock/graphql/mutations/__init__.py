@@ -1,1 +1,0 @@
-"""What clients can ask to change, one file a family."""

@@ -1,0 +1,72 @@
+"""The schema: everything above put together, once, at import."""
+
+import strawberry
+from graphql import GraphQLSchema
+from strawberry.schema.config import StrawberryConfig
+from strawberry.tools import merge_types
+
+from slotlock.graphql.accounts.mutations import AccountMutations
+from slotlock.graphql.accounts.sessions import OwnSessionMutations, OwnSessionQueries
+from slotlock.graphql.booking.book import BookingMutations
+from slotlock.graphql.booking.changes import BookingChangeMutations
+from slotlock.graphql.booking.tickets import TicketMutations, TicketQueries
+from slotlock.graphql.booking.waitlist import WaitlistMutations
+from slotlock.graphql.campaigns.mutations import CampaignMutations
+from slotlock.graphql.campaigns.queries import CampaignQueries
+from slotlock.graphql.core.scalars import SCALARS
+from slotlock.graphql.reports.audit_queries import AuditQueries
+from slotlock.graphql.reports.queries import CampaignReportQueries
+from slotlock.graphql.schema.subscriptions import Subscription
+from slotlock.graphql.slots.mutations import SlotMutations
+from slotlock.graphql.slots.queries import SlotQueries as SlotQueries
+from slotlock.graphql.slots.series import SeriesMutations
+from slotlock.graphql.teams.mutations import TeamMutations
+from slotlock.graphql.teams.queries import TeamQueries
+from slotlock.graphql.users.calendar_feed import CalendarMutations, CalendarQueries
+from slotlock.graphql.users.mutations import UserMutations
+from slotlock.graphql.users.queries import UserQueries
+
+Query = merge_types(
+    "Query",
+    (
+        SlotQueries,
+        TicketQueries,
+        CampaignQueries,
+        TeamQueries,
+        UserQueries,
+        OwnSessionQueries,
+        CalendarQueries,
+        CampaignReportQueries,
+        AuditQueries,
+    ),
+)
+Query.__strawberry_definition__.description = "What can be read."  # type: ignore[attr-defined]
+Mutation = merge_types(
+    "Mutation",
+    (
+        AccountMutations,
+        OwnSessionMutations,
+        BookingMutations,
+        TicketMutations,
+        BookingChangeMutations,
+        WaitlistMutations,
+        SlotMutations,
+        CampaignMutations,
+        SeriesMutations,
+        TeamMutations,
+        UserMutations,
+        CalendarMutations,
+    ),
+)
+Mutation.__strawberry_definition__.description = "What can be changed."  # type: ignore[attr-defined]
+
+schema = strawberry.Schema(
+    query=Query,
+    mutation=Mutation,
+    subscription=Subscription,
+    config=StrawberryConfig(scalar_map=SCALARS),
+)
+
+# Strawberry builds the schema; documents are parsed, checked and executed by graphql-core directly,
+# so that each distinct text is parsed and checked once (docs/decisions).
+executable_schema: GraphQLSchema = schema._schema

@@ -1,0 +1,263 @@
+"""GraphQL over WebSocket: the graphql-transport-ws protocol, one object a socket.
+
+https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeGuard
+
+import orjson
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from slotlock.auth.tokens import BadTokenError
+from slotlock.domain.users.user import Caller
+from slotlock.graphql.core.errors import ErrorCode, error_body, log_error
+from slotlock.graphql.transport.client_info import client_info
+from slotlock.graphql.transport.server import GraphQLServer
+from slotlock.graphql.transport.socket_operations import (
+    MAX_OPERATIONS,
+    SocketClosedError,
+    SocketOperations,
+)
+from slotlock.infrastructure.mongo.client import is_unavailable
+
+
+def is_object_or_null(payload: object) -> TypeGuard[dict[str, Any] | None]:
+    """Whether this is what a payload may be that need not be there."""
+    return payload is None or isinstance(payload, dict)
+
+
+def is_operation_id(operation_id: object) -> TypeGuard[str]:
+    """Whether an operation can be called so."""
+    return isinstance(operation_id, str) and operation_id != ""
+
+
+def is_subscribe_payload(payload: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a payload has the parts of a GraphQL request, whatever they say."""
+    return (
+        isinstance(payload, dict)
+        and isinstance(payload.get("query"), str)
+        and isinstance(payload.get("operationName"), str | None)
+        and all(is_object_or_null(payload.get(name)) for name in ("variables", "extensions"))
+    )
+
+
+PROTOCOL = "graphql-transport-ws"
+INIT_TIMEOUT_S = 10.0
+# How long a process that stops waits until a client reads what is sent to it.
+SHUTDOWN_SEND_TIMEOUT_S = 3.0
+
+# A control frame has 125 bytes, two of them the code (RFC 6455, 5.5).
+MAX_REASON_BYTES = 123
+GOING_AWAY = 1001
+INTERNAL_ERROR = 1011
+TRY_AGAIN_LATER = 1013
+BAD_REQUEST = 4400
+UNAUTHORIZED = 4401
+FORBIDDEN = 4403
+BAD_SUBPROTOCOL = 4406
+INIT_TIMEOUT = 4408
+DUPLICATE_SUBSCRIBER = 4409
+TOO_MANY_INITS = 4429
+
+
+class WebSocketSession:
+    """One client's socket and the operations on it."""
+
+    def __init__(self, websocket: WebSocket, server: GraphQLServer) -> None:
+        self._websocket = websocket
+        self._server = server
+        self._operations = SocketOperations(
+            server, client_info(websocket), self._send, self._reject
+        )
+        self._authorization: str | None = None
+        self._initialized = False
+        self._acknowledged = False
+        self._closed = False
+        # What is being sent: each waits until the client reads, or for as long as is left.
+        self._send_timeouts: set[asyncio.Timeout] = set()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._close_tasks: set[asyncio.Task[None]] = set()
+        # What is undone when the socket ends, however it ends.
+        self._cleanup = contextlib.ExitStack()
+
+    async def serve(self) -> None:
+        """Read messages until the socket closes, then end every operation."""
+        accepted = PROTOCOL in self._websocket.scope["subprotocols"]
+        await self._websocket.accept(PROTOCOL if accepted else None)
+        if not accepted:
+            await self._close(BAD_SUBPROTOCOL, f"The subprotocol is {PROTOCOL}")
+            return
+        self._call_later(INIT_TIMEOUT_S, self._close_uninitialized)
+        self._server.shutdown_callbacks.add(self._close_for_shutdown)
+        if self._server.stopping.is_set():
+            await self._close_for_shutdown()
+        try:
+            while not self._closed:
+                await self._handle(await self._receive())
+                await asyncio.sleep(0)  # many messages can come in one piece: others have a turn
+        except (SocketClosedError, WebSocketDisconnect):
+            pass
+        except Exception as error:
+            log_error("a socket failed", error)
+            # 1011 makes clients give up for good, and MongoDB will be back.
+            code = TRY_AGAIN_LATER if is_unavailable(error) else INTERNAL_ERROR
+            await self._close(code, "Something went wrong on our side")
+        finally:
+            await self._clean_up()
+
+    async def _receive(self) -> dict[str, Any]:
+        event = await self._websocket.receive()
+        if event["type"] == "websocket.disconnect":
+            raise SocketClosedError
+        try:
+            message = orjson.loads(event.get("text") or b"")
+        except (orjson.JSONDecodeError, RecursionError):
+            message = None
+        if not isinstance(message, dict):
+            await self._close(BAD_REQUEST, "A message is a JSON object in a text frame")
+            raise SocketClosedError
+        return message
+
+    async def _handle(self, message: dict[str, Any]) -> None:
+        match message.get("type"):
+            case "connection_init":
+                await self._initialize(message.get("payload"))
+            case "ping" if is_object_or_null(message.get("payload")):
+                await self._send({"type": "pong"})
+            case "pong" if is_object_or_null(message.get("payload")):
+                pass
+            case "subscribe":
+                await self._subscribe(message.get("id"), message.get("payload"))
+            case "complete" if is_operation_id(message.get("id")):
+                self._operations.complete(message["id"])
+            case _:
+                await self._close(BAD_REQUEST, "Unknown type of message, or a part is missing")
+
+    async def _initialize(self, payload: object) -> None:
+        if self._initialized:
+            await self._close(TOO_MANY_INITS, "Too many initialisation requests")
+            return
+        self._initialized = True
+        if not is_object_or_null(payload):
+            await self._close(BAD_REQUEST, "The payload is an object or null")
+            return
+        given = {str(key).lower(): value for key, value in (payload or {}).items()}
+        authorization = given.get("authorization")
+        if authorization is not None and not isinstance(authorization, str):
+            await self._reject("The authorization is 'Bearer' and an access token")
+            return
+        self._authorization = authorization
+        identity = await self._server.authenticate(authorization)
+        if isinstance(identity, BadTokenError):
+            await self._reject(str(identity))
+            return
+        if isinstance(identity, Caller) and not self._bind_to_session(identity):
+            await self._close(TRY_AGAIN_LATER, "Too many sockets of this person are open")
+            return
+        await self._send({"type": "connection_ack"})
+        self._acknowledged = True
+
+    def _bind_to_session(self, caller: Caller) -> bool:
+        """Let it last as long as its person's token and session, if they may have one more."""
+        room = self._server.streams_per_user.acquire(caller.user_id)
+        if not self._cleanup.enter_context(room):
+            return False
+        left = caller.expires_at - self._server.auth.now()
+        self._call_later(left.total_seconds(), self._close_expired)
+        streams = self._server.auth.session_streams
+        self._cleanup.callback(
+            streams.register(caller, lambda: self._call_later(0, self._close_session_ended))
+        )
+        return True
+
+    async def _subscribe(self, operation_id: object, payload: object) -> None:
+        if not self._acknowledged:
+            await self._close(UNAUTHORIZED, "Unauthorized")
+        elif not is_operation_id(operation_id):
+            await self._close(BAD_REQUEST, "The id of an operation is a string")
+        elif not is_subscribe_payload(payload):
+            await self._close(BAD_REQUEST, "The payload is a GraphQL request")
+        elif operation_id in self._operations:
+            await self._close(DUPLICATE_SUBSCRIBER, f"Subscriber for {operation_id} already exists")
+        elif self._operations.is_full:
+            text = f"At most {MAX_OPERATIONS} operations at once on a socket."
+            errors = [error_body(ErrorCode.LIMIT_EXCEEDED, text)]
+            await self._operations.send_errors(operation_id, errors)
+        else:
+            self._operations.start(operation_id, payload, self._authorization)
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        # Waits while the client does not read: what it misses meanwhile is left out, not piled up.
+        if self._closed:
+            raise SocketClosedError
+        try:
+            await self._wait_until_sent(self._websocket.send_text(orjson.dumps(message).decode()))
+        except (WebSocketDisconnect, RuntimeError, OSError):
+            raise SocketClosedError from None
+
+    async def _reject(self, reason: str) -> None:
+        await self._close(FORBIDDEN, reason)
+
+    async def _close(self, code: int, reason: str) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        fitting = reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore")
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):
+            await self._wait_until_sent(self._websocket.close(code, fitting))
+
+    async def _wait_until_sent(self, send: Awaitable[None]) -> None:
+        """Wait until it is sent; once the process stops, not for long. Errors: TimeoutError."""
+        stopping = self._server.stopping.is_set()
+        try:
+            async with asyncio.timeout(SHUTDOWN_SEND_TIMEOUT_S if stopping else None) as limit:
+                self._send_timeouts.add(limit)
+                try:
+                    await send
+                finally:
+                    self._send_timeouts.discard(limit)
+        except TimeoutError:
+            self._closed = True  # the rest is not worth as long a wait again
+            raise
+
+    async def _clean_up(self) -> None:
+        self._closed = True
+        self._cleanup.close()
+        self._server.shutdown_callbacks.discard(self._close_for_shutdown)
+        for timer in self._timers:
+            timer.cancel()
+        await self._operations.close()
+
+    def _call_later(
+        self, seconds: float, callback: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        loop = asyncio.get_running_loop()
+
+        def start() -> None:
+            task = loop.create_task(callback())
+            self._close_tasks.add(task)
+            task.add_done_callback(self._close_tasks.discard)
+
+        self._timers.append(loop.call_later(seconds, start))
+
+    async def _close_uninitialized(self) -> None:
+        if not self._initialized:
+            await self._close(INIT_TIMEOUT, "Connection initialisation timeout")
+
+    async def _close_expired(self) -> None:
+        await self._reject("The token has expired.")
+
+    async def _close_session_ended(self) -> None:
+        await self._reject("The session has ended, or its person has another role.")
+
+    async def _close_for_shutdown(self) -> None:
+        """Close because the process stops; what was begun is finished and answered first."""
+        by = asyncio.get_running_loop().time() + SHUTDOWN_SEND_TIMEOUT_S
+        for limit in self._send_timeouts:
+            if limit.when() is None:
+                limit.reschedule(by)
+        await self._operations.finish()
+        await self._close(GOING_AWAY, "The server is stopping")

@@ -1,0 +1,113 @@
+"""The log of what happened, read from where it is kept: bookings, turns, and organisers' notes.
+
+Every change of a booking is written with the booking (see docs/decisions/0011), so that the log
+is put together when it is read, from one snapshot. A page costs what the campaign, slot or person
+that it is about has of bookings.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from bson import ObjectId
+from pymongo.asynchronous.client_session import AsyncClientSession
+
+from slotlock.domain.audit.log import AuditAction, AuditEntry, AuditFilter, AuditPosition
+from slotlock.domain.audit.log import newest_first as in_order
+from slotlock.domain.booking.booking import BookingId, SlotId
+from slotlock.domain.booking.history import BookingLimit, BookingStatus
+from slotlock.domain.slots.listing import Page
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.audit import pipelines
+from slotlock.infrastructure.mongo.audit.notes import AuditNoteRepository
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+
+WAITLIST_ACTIONS = (AuditAction.WAITLIST_JOINED, AuditAction.WAITLIST_LEFT)
+
+
+class AuditLogQueries:
+    """Everything that happened."""
+
+    def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
+        # Of the operations that lists may have under way, one at most is of this kind.
+        self.limiter = ConcurrencyLimiter(1)
+        self.list_limiter = list_limiter
+        self._client = database.client
+        self._slots = database["slots"]
+        self._ended_bookings = database["endedBookings"]
+        self._ended_waitlist_entries = database["endedWaits"]
+        self._notes = AuditNoteRepository(database)
+
+    async def create_indexes(self) -> None:
+        """Create the indexes that are missing."""
+        await self._ended_bookings.create_index([("log.by", 1), ("endedAt", 1)], name="by")
+        for name in ("slot", "user", "by"):
+            await self._ended_waitlist_entries.create_index([(name, 1), ("at", 1)], name=name)
+        await self._notes.create_indexes()
+
+    @limited
+    async def page(
+        self, audit_filter: AuditFilter, first: int, after: AuditPosition | None, now: datetime
+    ) -> Page[AuditEntry]:
+        """The next `first` entries that somebody looks for, the newest first."""
+        return await self._page_from_snapshot(audit_filter, first, after, now)
+
+    @limited_listing
+    async def _page_from_snapshot(
+        self, audit_filter: AuditFilter, first: int, after: AuditPosition | None, now: datetime
+    ) -> Page[AuditEntry]:
+        async with self._client.start_session(snapshot=True) as session:
+            found = await self._notes.find_newest(audit_filter, after, first + 1, session)
+            if audit_filter.includes_bookings:
+                found += await self._booking_entries(audit_filter, after, first + 1, now, session)
+        entries = in_order(found)
+        return Page(tuple(entries[:first]), len(entries) > first)
+
+    async def _booking_entries(
+        self,
+        audit_filter: AuditFilter,
+        after: AuditPosition | None,
+        limit: int,
+        now: datetime,
+        session: AsyncClientSession,
+    ) -> list[AuditEntry]:
+        slot_ids = await self._find_slot_ids(audit_filter, session)
+        newest = pipelines.newest_entries(audit_filter, after, limit)
+        found: list[AuditEntry] = []
+        for collection, pipeline in (
+            (self._slots, pipelines.slot_entries(audit_filter, now)),
+            (self._ended_bookings, pipelines.ended_booking_entries(audit_filter, slot_ids)),
+            (
+                self._ended_waitlist_entries,
+                pipelines.ended_waitlist_entries(audit_filter, slot_ids),
+            ),
+        ):
+            some = await collection.aggregate([*pipeline, *newest], session=session)
+            found += [_to_entry(document) async for document in some]
+        return found
+
+    async def _find_slot_ids(
+        self, audit_filter: AuditFilter, session: AsyncClientSession
+    ) -> Sequence[ObjectId]:
+        if audit_filter.campaign_id is None:
+            return ()
+        query = {"campaign.id": ObjectId(audit_filter.campaign_id)}
+        found = self._slots.find(query, {"_id": 1}, session=session)
+        return [document["_id"] async for document in found]
+
+
+def _to_entry(document: Document) -> AuditEntry:
+    entry, thing = document["log"], str(document["id"])
+    what, before = AuditAction(entry["do"]), document["before"]
+    return AuditEntry(
+        AuditPosition(entry["at"], thing, document["n"]),
+        what,
+        UserId(str(entry["by"])) if entry["by"] else None,
+        UserId(str(document["user"])),
+        SlotId(str(document["slot"])),
+        None if what in WAITLIST_ACTIONS else BookingId(thing),
+        BookingStatus(before) if before else None,
+        BookingStatus(entry["to"]) if entry["to"] else None,
+        entry.get("until"),
+        tuple(BookingLimit(limit) for limit in entry.get("over", ())),
+    )

@@ -1,0 +1,127 @@
+"""Notes of organisers' acts in MongoDB, written in the transaction of the act itself.
+
+{_id, at, by, do, edits: [{field, before, after, user?}], slot?, campaign?, users?: [id]}
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from bson import ObjectId
+from pymongo import timeout
+from pymongo.asynchronous.client_session import AsyncClientSession
+
+from slotlock.domain.audit.log import AuditAction, AuditEntry, AuditFilter, AuditPosition, FieldEdit
+from slotlock.domain.audit.notes import AuditNote
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.client import OPERATION_TIMEOUT_MS, Database, Document
+
+Result = TypeVar("Result")
+
+NEWEST_FIRST = [("at", -1), ("_id", -1)]
+
+
+async def in_transaction(
+    database: Database, write: Callable[[AsyncClientSession], Awaitable[Result]]
+) -> Result:
+    """Carry out a transaction."""
+    # Without a limit of its own with_transaction goes on for two minutes.
+    with timeout(OPERATION_TIMEOUT_MS / 1000):
+        async with database.client.start_session() as session:
+            return await session.with_transaction(write)
+
+
+async def insert_notes(
+    database: Database, notes: Iterable[AuditNote | None], session: AsyncClientSession
+) -> None:
+    """Keep notes of what the transaction of this session does."""
+    if documents := [note_to_document(note) for note in notes if note is not None]:
+        await database["notes"].insert_many(documents, session=session)
+
+
+def note_to_document(note: AuditNote) -> Document:
+    """The document of a note."""
+    document: Document = {
+        "_id": ObjectId(),
+        "at": note.at,
+        "by": note.by and ObjectId(note.by),
+        "do": note.action.value,
+        "edits": [_edit_to_subdocument(edit) for edit in note.edits],
+    }
+    if note.slot_id:
+        document["slot"] = ObjectId(note.slot_id)
+    if note.campaign_id:
+        document["campaign"] = ObjectId(note.campaign_id)
+    if note.user_ids:
+        document["users"] = [ObjectId(user_id) for user_id in note.user_ids]
+    return document
+
+
+def _edit_to_subdocument(edit: FieldEdit) -> Document:
+    whose = {"user": ObjectId(edit.user_id)} if edit.user_id else {}
+    return {"field": edit.field, "before": edit.before, "after": edit.after, **whose}
+
+
+class AuditNoteRepository:
+    """What organisers did. Read for the log, in its turn and its session."""
+
+    def __init__(self, database: Database) -> None:
+        self._notes = database["notes"]
+
+    async def create_indexes(self) -> None:
+        """Create the indexes that are missing."""
+        for name in ("do", "by", "slot", "campaign", "users"):
+            await self._notes.create_index([(name, 1), *NEWEST_FIRST], name=name)
+
+    async def find_newest(
+        self,
+        audit_filter: AuditFilter,
+        after: AuditPosition | None,
+        limit: int,
+        session: AsyncClientSession,
+    ) -> list[AuditEntry]:
+        """The newest notes that somebody looks for."""
+        query = {"$and": _note_conditions(audit_filter, after)}
+        found = self._notes.find(query, sort=NEWEST_FIRST, limit=limit, session=session)
+        return [_to_entry(document) async for document in found]
+
+
+def _note_conditions(audit_filter: AuditFilter, after: AuditPosition | None) -> list[Document]:
+    named = {
+        "slot": audit_filter.slot_id,
+        "campaign": audit_filter.campaign_id,
+        "users": audit_filter.user_id,
+        "by": audit_filter.by,
+    }
+    conditions: list[Document] = [{name: ObjectId(id_)} for name, id_ in named.items() if id_]
+    if audit_filter.system_only:
+        conditions.append({"by": None})
+    asked = AuditAction if audit_filter.actions is None else audit_filter.actions
+    conditions.append({"do": {"$in": sorted(each.value for each in asked if each.is_note)}})
+    if audit_filter.since is not None:
+        conditions.append({"at": {"$gte": audit_filter.since}})
+    if audit_filter.before is not None:
+        conditions.append({"at": {"$lt": audit_filter.before}})
+    if after is not None:
+        here = {"at": after.at, "_id": {"$lt": ObjectId(after.id)}}
+        conditions += [{"at": {"$lte": after.at}}, {"$or": [{"at": {"$lt": after.at}}, here]}]
+    return conditions
+
+
+def _to_entry(document: Document) -> AuditEntry:
+    users = [UserId(str(user)) for user in document.get("users", ())]
+    return AuditEntry(
+        AuditPosition(document["at"], str(document["_id"]), 0),
+        AuditAction(document["do"]),
+        UserId(str(document["by"])) if document["by"] else None,
+        users[0] if len(users) == 1 else None,
+        SlotId(str(document["slot"])) if "slot" in document else None,
+        campaign_id=CampaignId(str(document["campaign"])) if "campaign" in document else None,
+        edits=tuple(_to_edit(edit) for edit in document["edits"]),
+    )
+
+
+def _to_edit(document: Document) -> FieldEdit:
+    user_id = UserId(str(document["user"])) if "user" in document else None
+    return FieldEdit(document["field"], document["before"], document["after"], user_id)

@@ -1,0 +1,134 @@
+"""The pipelines that count a campaign's documents."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from bson import ObjectId
+
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.reports.campaign_reports import TimeWindow
+from slotlock.infrastructure.mongo.client import Document
+
+Pipeline = list[Document]
+
+
+def is_expired(booking_path: str, now: datetime) -> Document:
+    """Whether a live booking is a hold whose time is over."""
+    return {
+        "$and": [{"$gt": [f"{booking_path}.until", None]}, {"$lte": [f"{booking_path}.until", now]}]
+    }
+
+
+def live_bookings(now: datetime) -> Document:
+    """The live bookings of a slot without the holds that ran out."""
+    return {"$filter": {"input": "$bookings", "cond": {"$not": is_expired("$$this", now)}}}
+
+
+def _match_published_slots(campaign_id: ObjectId) -> Document:
+    return {"$match": {"campaign.id": campaign_id, "status": SlotStatus.PUBLISHED.value}}
+
+
+def slot_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
+    """Places, bookings, holds and turns of each published slot, by start."""
+    held = {"$filter": {"input": "$bookings.until", "cond": {"$gt": ["$$this", now]}}}
+    counts = {
+        "start": 1,
+        "capacity": 1,
+        "taken": {"$size": live_bookings(now)},
+        "held": {"$size": held},
+        "waiting": {"$size": "$waiting"},
+    }
+    return [
+        _match_published_slots(campaign_id),
+        {"$sort": {"start": 1, "_id": 1}},
+        {"$project": counts},
+    ]
+
+
+def booking_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
+    """How many people have a booking; bookings and people of each group."""
+    # Most people have one list of groups however often they book: few rows are left to unfold.
+    alike = {"user": "$bookings.user", "groups": "$bookings.groups"}
+    theirs = {"user": "$_id.user", "group": "$_id.groups"}
+    groups = [
+        {"$unwind": "$_id.groups"},
+        {"$group": {"_id": theirs, "bookings": {"$sum": "$bookings"}}},
+        {"$group": {"_id": "$_id.group", "bookings": {"$sum": "$bookings"}, "booked": {"$sum": 1}}},
+    ]
+    people = [{"$group": {"_id": "$_id.user"}}, {"$count": "people"}]
+    return [
+        _match_published_slots(campaign_id),
+        {"$project": {"bookings": live_bookings(now)}},
+        {"$unwind": "$bookings"},
+        {"$group": {"_id": alike, "bookings": {"$sum": 1}}},
+        {"$facet": {"groups": groups, "people": people}},
+    ]
+
+
+def waitlist_statistics(campaign_id: ObjectId) -> Pipeline:
+    """How many turns in waiting lists are of people of each group."""
+    return [
+        _match_published_slots(campaign_id),
+        {"$project": {"groups": "$waiting.groups"}},
+        {"$unwind": "$groups"},
+        {"$unwind": "$groups"},
+        {"$group": {"_id": "$groups", "turns": {"$sum": 1}}},
+    ]
+
+
+def group_members(groups: Sequence[str], eligible_groups: Sequence[Sequence[str]]) -> Pipeline:
+    """How many people carry each of these groups and may take part."""
+    sets = [{"groups": {"$in": list(wanted)}} for wanted in eligible_groups or (groups,)]
+    return [
+        {"$match": {"$and": sets}},
+        {"$project": {"groups": 1}},
+        {"$unwind": "$groups"},
+        {"$group": {"_id": "$groups", "people": {"$sum": 1}}},
+        {"$match": {"_id": {"$in": list(groups)}}},
+    ]
+
+
+def live_bookings_over_time(campaign_id: ObjectId, window: TimeWindow, now: datetime) -> Pipeline:
+    """When the bookings that slots hold were made, and when those ended that count no more."""
+    over = {"$cond": [is_expired("$bookings", now), "$bookings.until", None]}
+    times = {
+        "made": {"$ifNull": [{"$first": "$bookings.log.at"}, "$bookings.at"]},
+        "over": {"$ifNull": ["$calledOff.at", over]},
+    }
+    return [
+        {"$match": {"campaign.id": campaign_id}},
+        {"$project": {"bookings": 1, "calledOff.at": 1}},
+        {"$unwind": "$bookings"},
+        {"$project": times},
+        *_changes_per_interval(window),
+    ]
+
+
+def ended_bookings_over_time(slot_ids: Sequence[ObjectId], window: TimeWindow) -> Pipeline:
+    """When the bookings that ended in these slots were made, and when they ended."""
+    times = {"made": {"$first": "$log.at"}, "over": "$endedAt"}
+    return [
+        {"$match": {"slot": {"$in": slot_ids}}},
+        {"$project": times},
+        *_changes_per_interval(window),
+    ]
+
+
+def _changes_per_interval(window: TimeWindow) -> Pipeline:
+    """How much was booked and given back in each interval; what came before is in -1."""
+    length = window.interval.length // timedelta(milliseconds=1)
+    number = {"$floor": {"$divide": [{"$subtract": ["$events.at", window.start]}, length]}}
+    # A clock that is ahead must not hide what has happened already.
+    within = {"$max": [-1, {"$min": [window.point_count - 1, number]}]}
+    before = {"$lt": window.end} if not window.ends_now else {"$ne": None}
+    events = [
+        {"at": "$made", "booked": 1, "back": 0},
+        {"at": "$over", "booked": 0, "back": 1},
+    ]
+    sums = {"booked": {"$sum": "$events.booked"}, "back": {"$sum": "$events.back"}}
+    return [
+        {"$project": {"events": events}},
+        {"$unwind": "$events"},
+        {"$match": {"events.at": before}},
+        {"$group": {"_id": {"$toInt": within}, **sums}},
+    ]

@@ -1,0 +1,182 @@
+"""Who did not get a place in a campaign, by address.
+
+A campaign that names groups is for those who carry them: they are looked through some at a time,
+and a page ends when enough were found or looked at, so that it never reads a whole school in which
+nearly everybody has a place. A campaign for everybody would name the whole system; there it is
+those who tried: who waits, or had a place or a turn that ended.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from bson import ObjectId
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.asynchronous.collection import AsyncCollection
+
+from slotlock.domain.booking.booking import SlotId, WaitlistEntry
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.campaigns.campaign import Campaign
+from slotlock.domain.reports.campaign_reports import UnplacedUser, UnplacedUserPage
+from slotlock.domain.users.user import User, UserId
+from slotlock.infrastructure.mongo.campaigns.statistics_pipelines import Pipeline, live_bookings
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.slots.documents import to_waitlist_entry
+from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
+
+SCAN_BATCH_SIZE = 250
+MAX_SCANNED = 2_000
+
+
+class UnplacedUserQueries:
+    """Those who have no place."""
+
+    def __init__(
+        self, database: Database, limiter: ConcurrencyLimiter, list_limiter: ConcurrencyLimiter
+    ) -> None:
+        self.limiter = limiter
+        self.list_limiter = list_limiter
+        self._database = database
+
+    @limited
+    async def page(
+        self, campaign: Campaign, group: str | None, first: int, after: str | None, now: datetime
+    ) -> UnplacedUserPage:
+        """The next of them, at most `first`; with a group only those who carry it."""
+        return await self._page_from_snapshot(campaign, group, first, after, now)
+
+    @limited_listing
+    async def _page_from_snapshot(
+        self, campaign: Campaign, group: str | None, first: int, after: str | None, now: datetime
+    ) -> UnplacedUserPage:
+        carrying = [{"groups": group}] if group else []
+        sets = [{"groups": {"$in": list(groups)}} for groups in campaign.terms.eligible_groups]
+        async with self._database.client.start_session(snapshot=True) as session:
+            look = _Search(self._database, session, ObjectId(campaign.id), now)
+            if sets:
+                found = await look.search_eligible({"$and": [*carrying, *sets]}, first, after)
+            else:
+                found = await look.search_attempted(carrying, first, after)
+            turns = await look.find_waitlist_entries([user.id for user in found.users])
+        items = tuple(UnplacedUser(user, turns.get(user.id, ())) for user in found.users)
+        return UnplacedUserPage(items, found.end_email, found.has_more)
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchPage:
+    """People without a place, up to which address others were looked at, and if more follow."""
+
+    users: list[User]
+    end_email: str | None
+    has_more: bool
+
+    @classmethod
+    def of_first(
+        cls, users: list[User], first: int, end_email: str | None, *, has_more: bool
+    ) -> "_SearchPage":
+        if len(users) <= first:
+            return cls(users, end_email, has_more)
+        return cls(users[:first], users[first - 1].email, True)
+
+
+class _Search:
+    """A look at one campaign, all of it as of one instant."""
+
+    def __init__(
+        self,
+        database: Database,
+        session: AsyncClientSession,
+        campaign_id: ObjectId,
+        now: datetime,
+    ) -> None:
+        self._slots = database["slots"]
+        self._users = database["users"]
+        self._ended_collections = (database["endedBookings"], database["endedWaits"])
+        self._session = session
+        self._campaign_filter = {"campaign.id": campaign_id}
+        self._now = now
+
+    async def search_eligible(self, query: Document, first: int, after: str | None) -> _SearchPage:
+        """Those without a place among the people of a query, as far as one page looks."""
+        unplaced: list[User] = []
+        for _ in range(MAX_SCANNED // SCAN_BATCH_SIZE):
+            people = await self._find_users(query, after, SCAN_BATCH_SIZE, "group")
+            placed = await self._find_booked_user_ids([ObjectId(user.id) for user in people])
+            unplaced += [user for user in people if ObjectId(user.id) not in placed]
+            more = len(people) == SCAN_BATCH_SIZE
+            after = people[-1].email if people else after
+            if not more or len(unplaced) > first:
+                return _SearchPage.of_first(unplaced, first, after, has_more=more)
+        return _SearchPage.of_first(unplaced, first, after, has_more=True)
+
+    async def search_attempted(
+        self, group_filters: list[Document], first: int, after: str | None
+    ) -> _SearchPage:
+        """Those without a place who wait, or had a place or a turn that ended."""
+        tried = await self._distinct_values(self._slots, self._campaign_filter, "waiting.user")
+        tried |= await self._distinct_values(self._slots, self._campaign_filter, "bookings.user")
+        slots = self._slots.find(self._campaign_filter, {"_id": 1}, session=self._session)
+        among = {"slot": {"$in": [document["_id"] async for document in slots]}}
+        for collection in self._ended_collections:
+            tried |= await self._distinct_values(collection, among, "user")
+        tried -= await self._find_booked_user_ids(None)
+        query: Document = {"$and": [{"_id": {"$in": sorted(tried)}}, *group_filters]}
+        users = await self._find_users(query, after, first + 1, "_id_")
+        return _SearchPage.of_first(
+            users, first, users[-1].email if users else None, has_more=False
+        )
+
+    async def _find_users(
+        self, query: Document, after: str | None, limit: int, index: str
+    ) -> list[User]:
+        query = query if after is None else {**query, "email": {"$gt": after}}
+        order = [("email", 1)]
+        found = self._users.find(
+            query, PUBLIC_FIELDS, sort=order, limit=limit, hint=index, session=self._session
+        )
+        return [to_user(document) async for document in found]
+
+    async def _find_booked_user_ids(self, among: Sequence[ObjectId] | None) -> set[ObjectId]:
+        """Those who have a place, of these people or of all."""
+        query: Document = {**self._campaign_filter, "status": SlotStatus.PUBLISHED.value}
+        users: Document = {"$map": {"input": live_bookings(self._now), "in": "$$this.user"}}
+        if among is not None:
+            query["bookings.user"] = {"$in": among}
+            users = {"$setIntersection": [users, among]}
+        pipeline: Pipeline = [
+            {"$match": query},
+            {"$project": {"users": users}},
+            {"$unwind": "$users"},
+            {"$group": {"_id": "$users"}},
+        ]
+        found = await self._slots.aggregate(pipeline, session=self._session)
+        return {document["_id"] async for document in found}
+
+    async def _distinct_values(
+        self, collection: AsyncCollection[Document], query: Document, field: str
+    ) -> set[ObjectId]:
+        pipeline: Pipeline = [
+            {"$match": query},
+            {"$project": {"each": f"${field}"}},
+            {"$unwind": "$each"},
+            {"$group": {"_id": "$each"}},
+        ]
+        found = await collection.aggregate(pipeline, session=self._session)
+        return {document["_id"] async for document in found}
+
+    async def find_waitlist_entries(
+        self, user_ids: Sequence[UserId]
+    ) -> Mapping[UserId, tuple[WaitlistEntry, ...]]:
+        """What these people wait for, by the start of the slots."""
+        users = [ObjectId(user_id) for user_id in user_ids]
+        theirs = {"$filter": {"input": "$waiting", "cond": {"$in": ["$$this.user", users]}}}
+        query = {**self._campaign_filter, "waiting.user": {"$in": users}}
+        order = [("start", 1), ("_id", 1)]
+        found = self._slots.find(query, {"waiting": theirs}, sort=order, session=self._session)
+        turns: dict[UserId, tuple[WaitlistEntry, ...]] = {}
+        async for document in found:
+            for entry in document["waiting"]:
+                waiting = to_waitlist_entry(SlotId(str(document["_id"])), entry)
+                turns[waiting.user_id] = (*turns.get(waiting.user_id, ()), waiting)
+        return turns

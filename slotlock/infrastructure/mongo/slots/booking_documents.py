@@ -1,0 +1,136 @@
+"""The shape of a booking: an entry in its slot while it lives, a document of its own afterwards.
+
+live:   {id, user, at, groups?}                        somebody's plain booking
+        {id, user, log, until?, waited?, from?, groups?}   any other; `until` of a hold
+ended:  {_id, slot, user, log, endedAt, waited?, from?, to?, groups?}
+log:    [{at, by, do, to, until?, over?}]              the whole record, oldest first
+turns in the waiting list that ended without a place: {_id, slot, user, since, at, by}
+"""
+
+from typing import Any
+
+from bson import ObjectId
+
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingId,
+    BookingRef,
+    EndedWaitlistEntry,
+    SlotId,
+)
+from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.client import Document
+
+
+def booking_to_subdocument(booking: Booking) -> Document:
+    """A live booking as its slot keeps it."""
+    entry: Document = {"id": ObjectId(booking.id), "user": ObjectId(booking.user_id)}
+    if booking.groups:
+        entry["groups"] = list(booking.groups)
+    first = booking.history[0]
+    if booking.history == (
+        HistoryEntry(first.at, booking.user_id, BookingAction.BOOKED, BookingStatus.CONFIRMED),
+    ):
+        return {**entry, "at": first.at}
+    if booking.status is BookingStatus.HELD:
+        entry["until"] = booking.held_until
+    return {**entry, **_history_fields(booking)}
+
+
+def to_booking(slot_id: SlotId, subdocument: Document) -> Booking:
+    """The live booking that an entry of this slot describes."""
+    user_id = UserId(str(subdocument["user"]))
+    if "log" not in subdocument:
+        log = (
+            HistoryEntry(subdocument["at"], user_id, BookingAction.BOOKED, BookingStatus.CONFIRMED),
+        )
+        groups = tuple(subdocument.get("groups", ()))
+        return Booking(BookingId(str(subdocument["id"])), slot_id, user_id, log, groups=groups)
+    return _build_booking(BookingId(str(subdocument["id"])), slot_id, user_id, subdocument)
+
+
+def ended_booking_to_document(booking: Booking) -> Document:
+    """The document of a booking that ended."""
+    return {
+        "_id": ObjectId(booking.id),
+        "slot": ObjectId(booking.slot_id),
+        "user": ObjectId(booking.user_id),
+        "endedAt": booking.ended_at,
+        **({"groups": list(booking.groups)} if booking.groups else {}),
+        **_history_fields(booking),
+    }
+
+
+def to_ended_booking(document: Document) -> Booking:
+    """The ended booking that a document describes."""
+    slot_id = SlotId(str(document["slot"]))
+    user_id = UserId(str(document["user"]))
+    return _build_booking(BookingId(str(document["_id"])), slot_id, user_id, document)
+
+
+def ended_waitlist_entry_to_document(ended_entry: EndedWaitlistEntry) -> Document:
+    """The document of a turn in the waiting list that ended without a place."""
+    return {
+        "_id": ObjectId(ended_entry.entry.id),
+        "slot": ObjectId(ended_entry.entry.slot_id),
+        "user": ObjectId(ended_entry.entry.user_id),
+        "since": ended_entry.entry.since,
+        "at": ended_entry.at,
+        "by": ended_entry.by and ObjectId(ended_entry.by),
+    }
+
+
+def _build_booking(
+    booking_id: BookingId, slot_id: SlotId, user_id: UserId, document: Document
+) -> Booking:
+    log = tuple(_to_history_entry(entry) for entry in document["log"])
+    moved_from, moved_to = (_to_ref(document.get(name)) for name in ("from", "to"))
+    waited = document.get("waited")
+    groups = tuple(document.get("groups", ()))
+    return Booking(booking_id, slot_id, user_id, log, waited, moved_from, moved_to, groups)
+
+
+def _history_fields(booking: Booking) -> Document:
+    past: Document = {
+        "log": [_history_entry_to_subdocument(entry) for entry in booking.history],
+        "waited": booking.waited_since,
+        "from": _ref_to_subdocument(booking.moved_from),
+        "to": _ref_to_subdocument(booking.moved_to),
+    }
+    return {name: value for name, value in past.items() if value is not None}
+
+
+def _history_entry_to_subdocument(entry: HistoryEntry) -> Document:
+    kept: Document = {
+        "at": entry.at,
+        "by": entry.by and ObjectId(entry.by),
+        "do": entry.action.value,
+        "to": entry.status.value,
+    }
+    if entry.held_until is not None:
+        kept["until"] = entry.held_until
+    if entry.overridden_limits:
+        kept["over"] = [limit.value for limit in entry.overridden_limits]
+    return kept
+
+
+def _to_history_entry(subdocument: Document) -> HistoryEntry:
+    return HistoryEntry(
+        subdocument["at"],
+        UserId(str(subdocument["by"])) if subdocument["by"] else None,
+        BookingAction(subdocument["do"]),
+        BookingStatus(subdocument["to"]),
+        subdocument.get("until"),
+        tuple(BookingLimit(limit) for limit in subdocument.get("over", ())),
+    )
+
+
+def _ref_to_subdocument(ref: BookingRef | None) -> Document | None:
+    return {"slot": ObjectId(ref.slot_id), "id": ObjectId(ref.booking_id)} if ref else None
+
+
+def _to_ref(subdocument: Any) -> BookingRef | None:
+    return subdocument and BookingRef(
+        SlotId(str(subdocument["slot"])), BookingId(str(subdocument["id"]))
+    )

@@ -1,0 +1,86 @@
+"""The slots that calendars show, some at a time, since one may have hundreds of meetings."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from bson import ObjectId
+
+from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
+from slotlock.infrastructure.mongo.slots.documents import to_slot
+from slotlock.infrastructure.mongo.slots.queries import slot_projection
+
+PAGE_SIZE = 100
+VISIBLE_STATUSES = [SlotStatus.PUBLISHED.value, SlotStatus.CANCELLED.value]
+FORWARD, BACKWARD = 1, -1
+
+
+class CalendarSlotQueries:
+    """The slots, as calendars go through them."""
+
+    def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
+        self.list_limiter = list_limiter
+        self._slots = database["slots"]
+
+    @limited_listing
+    async def find_by_user(
+        self, user_id: UserId, since: datetime, now: datetime, after: Slot | None
+    ) -> Sequence[Slot]:
+        """The next slots with a live booking of a person that end after `since`, latest first."""
+        query = {"bookings.user": ObjectId(user_id), "end": {"$gte": since}}
+        return await self._next_page(query, "person", BACKWARD, after, now, [user_id])
+
+    @limited_listing
+    async def find_upcoming(
+        self, campaign_id: CampaignId | None, now: datetime, after: Slot | None
+    ) -> Sequence[Slot]:
+        """The next published and called-off slots that end from now on."""
+        query = _published_query(campaign_id, {"$gte": now})
+        return await self._next_page(query, _index_for(campaign_id), FORWARD, after, now)
+
+    @limited_listing
+    async def find_past(
+        self, campaign_id: CampaignId | None, since: datetime, now: datetime, after: Slot | None
+    ) -> Sequence[Slot]:
+        """The next published and called-off slots that ended after `since`, the latest first."""
+        query = _published_query(campaign_id, {"$gte": since, "$lt": now})
+        return await self._next_page(query, _index_for(campaign_id), BACKWARD, after, now)
+
+    async def _next_page(
+        self,
+        query: Document,
+        index: str,
+        order: int,
+        after: Slot | None,
+        now: datetime,
+        user_ids: Sequence[UserId] = (),
+    ) -> Sequence[Slot]:
+        key = "end" if index == "end" else "start"
+        if after is not None:
+            past, at = "$gt" if order == FORWARD else "$lt", getattr(after, key)
+            here = {key: at, "_id": {past: ObjectId(after.id)}}
+            on = [{key: {f"{past}e": at}}, {"$or": [{key: {past: at}}, here]}]
+            query = {"$and": [query, *on]}
+        found = self._slots.find(
+            query,
+            slot_projection(user_ids, (), now, waitlist_depth=1),
+            sort=[(key, order), ("_id", order)],
+            limit=PAGE_SIZE,
+            hint=index,  # in order as they are read, so that no page costs more than it shows
+        )
+        return [to_slot(document) async for document in found]
+
+
+def _index_for(campaign_id: CampaignId | None) -> str:
+    """By their end; those of a campaign by their start."""
+    return "end" if campaign_id is None else "campaign"
+
+
+def _published_query(campaign_id: CampaignId | None, end: Document) -> Document:
+    query: Document = {"status": {"$in": VISIBLE_STATUSES}, "end": end}
+    if campaign_id is None:
+        return {**query, "campaign.published": {"$ne": False}}
+    return {**query, "campaign.id": ObjectId(campaign_id)}

@@ -1,0 +1,256 @@
+"""The shape of a slot's document and the change to it.
+
+    {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
+     changedAt, holdMinutes, cutoffMinutes, waitlistCapacity, offerMinutes, choice, words: [str],
+     calledOff: {at, by}, campaign?: terms, groupLimits?, meetings?: [{start, end}], resource,
+     revision, revisedAt, series?, due?, bookings: [booking], waiting: [{id, user, at, groups?}]}
+
+`bookings` holds the live bookings only, in the order they were made, and `waiting` the line, the
+first in front. What ends moves to a document of its own in the same transaction (see
+booking_documents). `due` is no later than the next hold runs out.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from bson import ObjectId
+
+from slotlock.domain.booking.booking import SlotId, WaitlistEntry, WaitlistEntryId
+from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument, to_booking
+from slotlock.infrastructure.mongo.terms_documents import (
+    group_limits_to_documents,
+    terms_to_document,
+    to_group_limits,
+    to_terms,
+)
+
+# What a person reads of a slot: its name in the document and in the domain.
+FIELD_NAMES = {
+    "title": "title",
+    "start": "start",
+    "end": "end",
+    "timeZone": "time_zone",
+    "location": "location",
+    "capacity": "capacity",
+    "version": "version",
+    "changedAt": "changed_at",
+    "holdMinutes": "hold_minutes",
+    "cancelCutoffMinutes": "cancel_cutoff_minutes",
+    "waitlistCapacity": "waitlist_capacity",
+    "waitlistOfferMinutes": "waitlist_offer_minutes",
+    "choiceGroup": "choice_group",
+    "resource": "resource",
+    "revision": "revision",
+    "revisedAt": "revised_at",
+}
+CONVERTED_FIELDS = ("kind", "status", "calledOff", "campaign", "groupLimits", "meetings", "series")
+OPTIONAL_FIELDS = ("campaign", "groupLimits", "meetings", "series")
+LOADED_FIELDS = (*FIELD_NAMES, *CONVERTED_FIELDS, "remaining")
+PARTIAL_DUE = {"partialFilterExpression": {"due": {"$exists": True}}}
+# Not `$type`: MongoDB would not see that a choice which is asked for is a string.
+PARTIAL_CHOICE = {"partialFilterExpression": {"choiceGroup": {"$gt": ""}}}
+PARTIAL_RESOURCE = {"partialFilterExpression": {"resource": {"$gt": ""}}}
+PARTIAL_CAMPAIGN = {"partialFilterExpression": {"campaign.id": {"$exists": True}}}
+PARTIAL_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
+# A plain booking has no log, so that it costs what it did without this index.
+PARTIAL_HISTORY = {"partialFilterExpression": {"bookings.log.by": {"$exists": True}}}
+PARTIAL_CANCELLATION = {"partialFilterExpression": {"calledOff.by": {"$exists": True}}}
+INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
+    "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
+    "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
+    "words": ([("status", 1), ("words", 1)], {}),
+    "person": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
+    "waiting": ([("waiting.user", 1)], {"sparse": True}),
+    "end": ([("end", 1), ("_id", 1)], {}),
+    "due": ([("due", 1)], PARTIAL_DUE),
+    "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE),
+    "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], PARTIAL_CAMPAIGN),
+    "resource": ([("resource", 1), ("start", 1)], PARTIAL_RESOURCE),
+    "series": ([("series", 1), ("start", 1), ("_id", 1)], PARTIAL_SERIES),
+    "doer": ([("bookings.log.by", 1)], PARTIAL_HISTORY),
+    "called_off": ([("calledOff.by", 1)], PARTIAL_CANCELLATION),
+}
+
+
+def to_slot(document: Document) -> Slot:
+    """The slot that a document describes."""
+    slot_id = SlotId(str(document["_id"]))
+    line, mine = document["waiting"], document.get("mine", ())
+    heads = [entry["id"] for entry in line]
+    waiting = [*line, *(entry for entry in mine if entry["id"] not in heads)]
+    return Slot(
+        id=slot_id,
+        **{name: document[field] for field, name in FIELD_NAMES.items() if field in document},
+        booked_count=document["capacity"] - document["remaining"],
+        kind=SlotKind(document["kind"]),
+        status=SlotStatus(document["status"]),
+        cancellation=_to_cancellation(document.get("calledOff")),
+        terms=to_terms(document["campaign"]) if document.get("campaign") else None,
+        group_limits=to_group_limits(document.get("groupLimits") or ()),
+        meetings=tuple(Meeting(m["start"], m["end"]) for m in document.get("meetings") or ()),
+        series_id=SeriesId(str(document["series"])) if document.get("series") else None,
+        bookings=tuple(to_booking(slot_id, entry) for entry in document["bookings"]),
+        waitlist=tuple(to_waitlist_entry(slot_id, entry) for entry in waiting),
+        loaded_waitlist=len(heads),
+        waitlist_length=document.get("waitingCount", len(line)),
+        group_counts={each["group"]: each["count"] for each in document.get("groupCounts", ())},
+        next_deadline=document.get("due"),
+    )
+
+
+def to_waitlist_entry(slot_id: SlotId, subdocument: Document) -> WaitlistEntry:
+    """The turn that an entry of this slot's line describes."""
+    wait_id, user_id = WaitlistEntryId(str(subdocument["id"])), UserId(str(subdocument["user"]))
+    return WaitlistEntry(
+        wait_id, slot_id, user_id, subdocument["at"], tuple(subdocument.get("groups", ()))
+    )
+
+
+def to_fields(slot: Slot) -> Document:
+    """Everything of a slot but its bookings and its waiting list."""
+    fields = {
+        **{field: getattr(slot, name) for field, name in FIELD_NAMES.items()},
+        "kind": slot.kind.value,
+        "status": slot.status.value,
+        "calledOff": _cancellation_to_subdocument(slot.cancellation),
+        "remaining": slot.remaining,
+        "words": folded_words(f"{slot.title} {slot.location or ''}"),
+    }
+    if slot.terms is not None:
+        fields["campaign"] = terms_to_document(slot.terms)
+    if slot.group_limits:
+        fields["groupLimits"] = group_limits_to_documents(slot.group_limits)
+    if slot.meetings:
+        fields["meetings"] = [{"start": m.start, "end": m.end} for m in slot.meetings]
+    if slot.series_id is not None:
+        fields["series"] = ObjectId(slot.series_id)
+    return fields
+
+
+def to_document(slot: Slot) -> Document:
+    """The document of a new slot."""
+    return {"_id": ObjectId(slot.id), **to_fields(slot), "bookings": [], "waiting": []}
+
+
+def folded_words(text: str) -> list[str]:
+    """The words of a text as they are searched for: folded, each once."""
+    return sorted(set(re.findall(r"\w+", text.casefold())))
+
+
+def version_filter(before: Slot) -> Document:
+    """Matches the slot only as it was looked at.
+
+    The version is what makes overselling impossible, whatever became of the lock meanwhile.
+    """
+    return {"_id": ObjectId(before.id), "version": before.version}
+
+
+def only_adds_bookings(before: Slot, after: Slot) -> bool:
+    """Whether bookings are added and nothing else of the slot changes: the plain booking."""
+    return (
+        len(after.bookings) > len(before.bookings)
+        and after.bookings[: len(before.bookings)] == before.bookings
+        and not after.ended_bookings
+        and after.waitlist == before.waitlist
+        and _changed_fields(before, after) == {}
+    )
+
+
+def to_update(before: Slot, after: Slot) -> Document | list[Document]:
+    """The change alone: what it costs to send does not grow with the roster."""
+    if only_adds_bookings(before, after):
+        added = [
+            booking_to_subdocument(booking) for booking in after.bookings[len(before.bookings) :]
+        ]
+        update: Document = {
+            "$set": {"version": after.version, "changedAt": after.changed_at},
+            "$inc": {"remaining": before.booked_count - after.booked_count},
+            "$push": {"bookings": {"$each": added}},
+        }
+        if after.next_deadline is not None:
+            update["$min"] = {"due": after.next_deadline}
+        return update
+    # An array cannot be pulled from and pushed to in one plain update; a pipeline can do both.
+    return [{"$set": _update_stage(before, after)}]
+
+
+def _update_stage(before: Slot, after: Slot) -> Document:
+    changes: Document = {
+        field: "$$REMOVE" if value is None and field in OPTIONAL_FIELDS else {"$literal": value}
+        for field, value in _changed_fields(before, after).items()
+    }
+    changes |= {"version": after.version, "changedAt": after.changed_at}
+    # Relative, like every change of a count: an absolute one would undo what it did not see.
+    places = (after.capacity - before.capacity) - (after.booked_count - before.booked_count)
+    changes["remaining"] = {"$add": ["$remaining", places]}
+    had = {booking.id: booking for booking in before.bookings}
+    has = {booking.id: booking for booking in after.bookings}
+    changes["bookings"] = _array_expression(
+        "$bookings",
+        removed_ids=[id_ for id_ in had if id_ not in has],
+        changed=[
+            booking_to_subdocument(has[id_]) for id_ in had if id_ in has and has[id_] != had[id_]
+        ],
+        added=[booking_to_subdocument(booking) for id_, booking in has.items() if id_ not in had],
+    )
+    waited = {waiting.id for waiting in before.waitlist}
+    waits = {waiting.id for waiting in after.waitlist}
+    changes["waiting"] = _array_expression(
+        "$waiting",
+        removed_ids=waited - waits,
+        changed=[],
+        added=[
+            _waitlist_entry_to_subdocument(waiting)
+            for waiting in after.waitlist
+            if waiting.id not in waited
+        ],
+    )
+    changes["due"] = "$$REMOVE" if after.next_deadline is None else after.next_deadline
+    return changes
+
+
+def _changed_fields(before: Slot, after: Slot) -> Document:
+    was, is_ = to_fields(before), to_fields(after)
+    names = [name for name in {**was, **is_} if name not in ("version", "changedAt", "remaining")]
+    return {name: is_.get(name) for name in names if is_.get(name) != was.get(name)}
+
+
+def _array_expression(
+    name: str, removed_ids: Iterable[str], changed: list[Document], added: list[Document]
+) -> Any:
+    array: Any = name
+    if out := [ObjectId(id_) for id_ in removed_ids]:
+        array = {"$filter": {"input": array, "cond": {"$not": {"$in": ["$$this.id", out]}}}}
+    if changed:
+        branches = [
+            {"case": {"$eq": ["$$this.id", entry["id"]]}, "then": {"$literal": entry}}
+            for entry in changed
+        ]
+        switch = {"$switch": {"branches": branches, "default": "$$this"}}
+        array = {"$map": {"input": array, "in": switch}}
+    return {"$concatArrays": [array, {"$literal": added}]} if added else array
+
+
+def _waitlist_entry_to_subdocument(waitlist_entry: WaitlistEntry) -> Document:
+    user_id = ObjectId(waitlist_entry.user_id)
+    entry: Document = {
+        "id": ObjectId(waitlist_entry.id),
+        "user": user_id,
+        "at": waitlist_entry.since,
+    }
+    return {**entry, "groups": list(waitlist_entry.groups)} if waitlist_entry.groups else entry
+
+
+def _to_cancellation(subdocument: Document | None) -> SlotCancellation | None:
+    return (
+        SlotCancellation(subdocument["at"], UserId(str(subdocument["by"]))) if subdocument else None
+    )
+
+
+def _cancellation_to_subdocument(cancellation: SlotCancellation | None) -> Document | None:
+    return {"at": cancellation.at, "by": ObjectId(cancellation.by)} if cancellation else None

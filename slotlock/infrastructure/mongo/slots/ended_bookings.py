@@ -1,0 +1,67 @@
+"""The bookings that ended, each a document of its own: the slots hold the live ones."""
+
+from bson import ObjectId
+
+from slotlock.domain.booking.booking import Booking, BookingId, SlotId
+from slotlock.domain.slots.listing import Page, Position
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
+from slotlock.infrastructure.mongo.slots.booking_documents import to_ended_booking
+
+ASCENDING, DESCENDING = 1, -1
+
+
+class EndedBookingRepository:
+    """What became of bookings that no longer take a place."""
+
+    def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
+        self.list_limiter = list_limiter
+        self._ended_bookings = database["endedBookings"]
+        self._find_batcher = Batcher(self._find_batch)
+
+    async def create_indexes(self) -> None:
+        """Create the indexes that are missing."""
+        await self._ended_bookings.create_index(
+            [("slot", 1), ("endedAt", 1), ("_id", 1)], name="slot"
+        )
+        await self._ended_bookings.create_index(
+            [("user", 1), ("endedAt", 1), ("_id", 1)], name="person"
+        )
+
+    async def find(self, booking_id: BookingId) -> Booking | None:
+        """A booking that ended; None when none did."""
+        return await self._find_batcher.submit(booking_id)
+
+    async def _find_batch(self, booking_ids: list[BookingId]) -> list[Booking | None]:
+        query = {"_id": {"$in": [ObjectId(booking_id) for booking_id in set(booking_ids)]}}
+        ended = [to_ended_booking(document) async for document in self._ended_bookings.find(query)]
+        found = {booking.id: booking for booking in ended}
+        return [found.get(booking_id) for booking_id in booking_ids]
+
+    async def page_of_slot(
+        self, slot_id: SlotId, first: int, after: Position | None
+    ) -> Page[Booking]:
+        """The next ended bookings of a slot, in the order they ended."""
+        return await self._page({"slot": ObjectId(slot_id)}, ASCENDING, first, after)
+
+    async def page_of_user(
+        self, user_id: UserId, first: int, after: Position | None
+    ) -> Page[Booking]:
+        """The next ended bookings of a person, the latest first."""
+        return await self._page({"user": ObjectId(user_id)}, DESCENDING, first, after)
+
+    @limited_listing
+    async def _page(
+        self, query: Document, order: int, first: int, after: Position | None
+    ) -> Page[Booking]:
+        if after is not None:
+            past = "$gt" if order == ASCENDING else "$lt"
+            here = {"endedAt": after.start, "_id": {past: ObjectId(after.id)}}
+            query = {**query, "$or": [{"endedAt": {past: after.start}}, here]}
+        found = self._ended_bookings.find(
+            query, sort=[("endedAt", order), ("_id", order)], limit=first + 1
+        )
+        ended = [to_ended_booking(document) async for document in found]
+        return Page(tuple(ended[:first]), len(ended) > first)

@@ -1,0 +1,257 @@
+"""Slots in MongoDB: looking at them; `writes` adds and changes them."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from bson import ObjectId
+from pymongo.errors import OperationFailure
+
+from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntryId
+from slotlock.domain.booking.promotion import promotion_candidates
+from slotlock.domain.booking.slot import SeriesId, Slot
+from slotlock.domain.slots.listing import Page, Position, SlotFilter, SlotOrder
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.mongo.audit.log import AuditLogQueries
+from slotlock.infrastructure.mongo.client import (
+    SLOT_LISTS_CONCURRENCY,
+    SLOTS_CONCURRENCY,
+    Database,
+    Document,
+    is_unavailable,
+)
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
+from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
+from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query, slot_projection
+from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader, with_user_contexts
+
+
+@dataclass(frozen=True, slots=True)
+class SlotQuery:
+    """Which slot is looked at, whose bookings in it, which besides, and how far down the line."""
+
+    slot_id: SlotId
+    now: datetime
+    user_ids: Sequence[UserId] = ()
+    booking_ids: Sequence[BookingId] = ()
+    waitlist_depth: int = 1
+    for_update: bool = False
+
+
+class SlotRepository:
+    """The slots and their bookings."""
+
+    def __init__(self, database: Database) -> None:
+        self.limiter = ConcurrencyLimiter(SLOTS_CONCURRENCY)
+        self.list_limiter = ConcurrencyLimiter(SLOT_LISTS_CONCURRENCY)
+        self._slots = database["slots"]
+        self.ended_bookings = EndedBookingRepository(database, self.list_limiter)
+        self.calendar_queries = CalendarSlotQueries(database, self.list_limiter)
+        self.audit_log = AuditLogQueries(database, self.list_limiter)
+        self._user_contexts = UserContextLoader(database)
+        self._find_batcher = Batcher(self._find_batch)
+        self._waitlist_batcher = Batcher(self._read_waitlist_batch)
+
+    async def create_indexes(self) -> None:
+        """Create the indexes that are missing."""
+        for name, (keys, options) in documents.INDEXES.items():
+            await self._slots.create_index(keys, name=name, **options)
+        await self.ended_bookings.create_indexes()
+        await self.audit_log.create_indexes()
+
+    async def find(self, query: SlotQuery) -> Slot | None:
+        """The slot as it is now; None when there is none.
+
+        Looks of concurrent callers are one query, so that some of theirs may show too.
+        """
+        return await self._find_batcher.submit(query)
+
+    async def find_for_update(self, *queries: SlotQuery) -> list[Slot | None]:
+        """The same with what a decision needs besides: these people's groups and other places.
+
+        What is written on this look is guarded by its version and by theirs.
+        """
+        decide = (replace(look, for_update=True) for look in queries)
+        slots = await asyncio.gather(*map(self._find_batcher.submit, decide))
+        asking = [slot for slot in slots if slot and slot.needs_user_context]
+        if not asking:
+            return slots
+        people: set[UserId] = set()
+        for look, slot in zip(queries, slots, strict=True):
+            if slot and slot.needs_user_context:
+                people.update(look.user_ids, _affected_users(slot, look))
+        known = await self._user_contexts.load(people, asking, max(look.now for look in queries))
+        return [
+            with_user_contexts(slot, look.user_ids, known)
+            if slot and slot.needs_user_context
+            else slot
+            for look, slot in zip(queries, slots, strict=True)
+        ]
+
+    async def _find_batch(self, queries: list[SlotQuery]) -> list[Slot | Exception | None]:
+        wanted = {look.slot_id for look in queries}
+        try:
+            found = await self._load_slots(wanted, queries)
+        except OperationFailure as error:
+            if is_unavailable(error):
+                raise
+            # One that MongoDB cannot make sense of is its readers' alone.
+            found = {slot_id: await self._load_slot(slot_id, queries) for slot_id in wanted}
+        return [found.get(look.slot_id) for look in queries]
+
+    async def _load_slot(
+        self, slot_id: SlotId, queries: list[SlotQuery]
+    ) -> Slot | Exception | None:
+        try:
+            return (await self._load_slots({slot_id}, queries)).get(slot_id)
+        except OperationFailure as error:
+            return error
+
+    async def _load_slots(
+        self, slot_ids: set[SlotId], queries: list[SlotQuery]
+    ) -> Mapping[SlotId, Slot | Exception | None]:
+        projection = slot_projection(
+            {user_id for look in queries for user_id in look.user_ids},
+            {booking_id for look in queries for booking_id in look.booking_ids},
+            max(look.now for look in queries),
+            max(look.waitlist_depth for look in queries),
+            for_update=any(look.for_update for look in queries),
+        )
+        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
+        found: dict[SlotId, Slot | Exception | None] = {}
+        async for document in self._slots.find(query, projection):
+            slot_id = SlotId(str(document["_id"]))
+            try:
+                found[slot_id] = documents.to_slot(document)
+            except (KeyError, ValueError, TypeError) as error:  # its readers' alone, too
+                found[slot_id] = error
+        return found
+
+    @limited_listing
+    async def find_with_roster(self, slot_id: SlotId) -> Slot | None:
+        """The slot as it is now, with every live booking in the order they were made."""
+        document = await self._slots.find_one({"_id": ObjectId(slot_id)})
+        return documents.to_slot(document) if document else None
+
+    async def waitlist_ids(self, slot_id: SlotId) -> Sequence[WaitlistEntryId]:
+        """The ids of all who wait, the first in front."""
+        return await self._waitlist_batcher.submit(slot_id)
+
+    async def _read_waitlist_batch(self, slot_ids: list[SlotId]) -> list[Sequence[WaitlistEntryId]]:
+        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in set(slot_ids)]}}
+        found = self._slots.find(query, {"waiting.id": 1})
+        lines = {
+            str(d["_id"]): [WaitlistEntryId(str(e["id"])) for e in d["waiting"]]
+            async for d in found
+        }
+        return [lines.get(slot_id, []) for slot_id in slot_ids]
+
+    async def page(
+        self,
+        slot_filter: SlotFilter,
+        order: SlotOrder,
+        first: int,
+        after: Position | None,
+        now: datetime,
+        user_ids: Sequence[UserId] = (),
+    ) -> Page[Slot]:
+        """The next `first` of the slots that somebody looks for."""
+        query = filter_query(slot_filter, now)
+        return await self._page(query, order, first, after, now, user_ids)
+
+    async def page_of_user(
+        self, user_id: UserId, first: int, after: Position | None, now: datetime
+    ) -> Page[Slot]:
+        """The next `first` slots in which a person has a live booking, by start."""
+        query = {"bookings.user": ObjectId(user_id)}
+        return await self._page(query, SlotOrder.START_ASC, first, after, now, [user_id])
+
+    @limited_listing
+    async def _page(
+        self,
+        query: Document,
+        order: SlotOrder,
+        first: int,
+        after: Position | None,
+        now: datetime,
+        user_ids: Sequence[UserId],
+    ) -> Page[Slot]:
+        found = self._slots.find(
+            page_query(query, after, order),
+            slot_projection(user_ids, (), now, waitlist_depth=1),
+            sort=[("start", order.value), ("_id", order.value)],
+            limit=first + 1,
+        )
+        slots = [documents.to_slot(document) async for document in found]
+        return Page(tuple(slots[:first]), len(slots) > first)
+
+    @limited
+    async def find_by_users(
+        self, user_ids: Sequence[UserId], since: datetime, now: datetime
+    ) -> list[Slot]:
+        """The slots that begin after `since` in which these people have live bookings."""
+        query = _booked_by_users(user_ids, since)
+        found = self._slots.find(query, slot_projection(user_ids, (), now, waitlist_depth=1))
+        return [documents.to_slot(document) async for document in found]
+
+    @limited
+    async def find_versions_by_users(
+        self, user_ids: Sequence[UserId], since: datetime
+    ) -> dict[SlotId, int]:
+        """Only how new those slots are, which costs a fraction of reading them."""
+        found = self._slots.find(_booked_by_users(user_ids, since), {"version": 1})
+        return {SlotId(str(document["_id"])): document["version"] async for document in found}
+
+    @limited
+    async def find_waitlisted(self, user_ids: Sequence[UserId]) -> list[tuple[SlotId, UserId]]:
+        """The turns that these people have in waiting lists."""
+        users = {ObjectId(user_id) for user_id in user_ids}
+        found = self._slots.find({"waiting.user": {"$in": list(users)}}, {"waiting.user": 1})
+        return [
+            (SlotId(str(document["_id"])), UserId(str(turn["user"])))
+            async for document in found
+            for turn in document["waiting"]
+            if turn["user"] in users
+        ]
+
+    @limited
+    async def find_by_series(self, series_id: SeriesId, now: datetime) -> list[Slot]:
+        """The slots of a series, by start."""
+        query, order = {"series": ObjectId(series_id)}, [("start", 1), ("_id", 1)]
+        found = self._slots.find(query, slot_projection((), (), now, waitlist_depth=1), sort=order)
+        return [documents.to_slot(document) async for document in found]
+
+    @limited
+    async def find_booked_users(
+        self, slot_ids: Sequence[SlotId], user_ids: Sequence[UserId]
+    ) -> set[UserId]:
+        """Those of the people who have a live booking in one of these slots."""
+        users = [ObjectId(user_id) for user_id in user_ids]
+        among = {"$setIntersection": ["$bookings.user", users]}
+        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
+        found = self._slots.find(query, {"people": among})
+        return {UserId(str(user)) async for document in found for user in document["people"]}
+
+    @limited
+    async def find_due(self, now: datetime, limit: int) -> list[SlotId]:
+        """Up to so many slots in which a hold may have run out, the longest ago first."""
+        found = self._slots.find({"due": {"$lte": now}}, {"_id": 1}, sort=[("due", 1)], limit=limit)
+        return [SlotId(str(document["_id"])) async for document in found]
+
+
+def _affected_users(slot: Slot, query: SlotQuery) -> Iterator[UserId]:
+    """Whose booking it is about, and who may get a place that comes free."""
+    yield from (booking.user_id for booking in slot.bookings if booking.id in query.booking_ids)
+    yield from (
+        waiting.user_id
+        for waiting in promotion_candidates(slot, query.waitlist_depth + len(slot.bookings))
+    )
+
+
+def _booked_by_users(user_ids: Sequence[UserId], since: datetime) -> Document:
+    users = [ObjectId(user_id) for user_id in user_ids]
+    return {"bookings.user": {"$in": users}, "start": {"$gte": since}}

@@ -1,0 +1,86 @@
+"""Whole rosters in MongoDB, for exports: everything as it was in one moment, some slots at a time.
+
+A snapshot session reads all pages as of the same instant, so that nobody who moves from one slot to
+another meanwhile is missing or there twice. MongoDB keeps such a moment for five minutes.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from bson import ObjectId
+from pymongo.asynchronous.client_session import AsyncClientSession
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.reports.roster import RosterUser, user_ids_in
+from slotlock.domain.slots.listing import Position, SlotOrder
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.slots.documents import to_slot
+from slotlock.infrastructure.mongo.slots.queries import page_query
+
+# A slot has up to 1,000 bookings with all their past.
+SLOT_BATCH_SIZE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RosterPage:
+    """Some slots with all their bookings, and the people these name."""
+
+    slots: tuple[Slot, ...]
+    users: Mapping[UserId, RosterUser]
+
+
+class RosterSnapshot:
+    """The rosters of one slot or of a campaign's slots, as of one moment."""
+
+    def __init__(self, database: Database, session: AsyncClientSession, query: Document) -> None:
+        self._slots = database["slots"]
+        self._users = database["users"]
+        self._session = session
+        self._query = query
+
+    async def count(self) -> int:
+        """How many slots there are."""
+        return await self._slots.count_documents(self._query, session=self._session)
+
+    async def pages(self) -> AsyncIterator[RosterPage]:
+        """All the slots, by start and id."""
+        position: Position | None = None
+        while slots := await self._next_slots(position):
+            yield RosterPage(slots, await self._find_users(slots))
+            if len(slots) < SLOT_BATCH_SIZE:
+                return
+            position = Position(slots[-1].start, slots[-1].id)
+
+    async def _next_slots(self, position: Position | None) -> tuple[Slot, ...]:
+        found = self._slots.find(
+            page_query(self._query, position, SlotOrder.START_ASC),
+            sort=[("start", 1), ("_id", 1)],
+            limit=SLOT_BATCH_SIZE,
+            session=self._session,
+        )
+        return tuple([to_slot(document) async for document in found])
+
+    async def _find_users(self, slots: tuple[Slot, ...]) -> Mapping[UserId, RosterUser]:
+        wanted = set[UserId]().union(*map(user_ids_in, slots))
+        query = {"_id": {"$in": [ObjectId(user_id) for user_id in wanted]}}
+        shown = {"name": 1, "email": 1, "groups": 1}
+        found = self._users.find(query, shown, session=self._session)
+        return {
+            UserId(str(d["_id"])): RosterUser(d["name"], d["email"], tuple(d.get("groups", ())))
+            async for d in found
+        }
+
+
+@asynccontextmanager
+async def open_roster_snapshot(
+    database: Database, target_id: SlotId | CampaignId, *, is_campaign: bool
+) -> AsyncIterator[RosterSnapshot]:
+    """The rosters of a slot, or of all slots of a campaign, as they are now."""
+    async with database.client.start_session(snapshot=True) as session:
+        yield RosterSnapshot(
+            database, session, {"campaign.id" if is_campaign else "_id": ObjectId(target_id)}
+        )

@@ -1,0 +1,188 @@
+"""Teams in MongoDB: the one file that knows the shape of a team's document.
+
+    {_id, name, members: [{user, since, number}], invitations: [{email, at, by, number}], version,
+     createdAt}
+
+A person's teams have different numbers, and so have the open invitations to an address. A unique
+index keeps it so: there are only 100 numbers, and that many teams or invitations is the most there
+can be, however many are made at once. A count could be true when read and wrong when written.
+"""
+
+import random
+from collections.abc import Collection, Iterable
+
+from bson import ObjectId
+from pymongo.errors import DuplicateKeyError
+
+from slotlock.domain.teams.team import (
+    MAX_INVITATIONS_PER_ADDRESS,
+    MAX_TEAMS_PER_USER,
+    Invitation,
+    Member,
+    Team,
+    TeamId,
+    TeamVersion,
+    shared_with,
+)
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.mongo.client import TEAMS_CONCURRENCY, Database, Document
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+
+
+def version_filter(team_version: TeamVersion) -> Document:
+    """Matches the team only as it was looked at.
+
+    In a transaction write to what it matches (`hold`): a transaction reads of its own snapshot, so
+    that one that only reads could commit beside somebody who leaves.
+    """
+    return {"_id": ObjectId(team_version.team_id), "version": team_version.version}
+
+
+def touch_update() -> Document:
+    """The update that changes nothing about a team, and collides with whoever changes it."""
+    return {"$set": {"heldBy": ObjectId()}}
+
+
+class TeamRepository:
+    """The teams, their members and their open invitations."""
+
+    def __init__(self, database: Database) -> None:
+        self.limiter = ConcurrencyLimiter(TEAMS_CONCURRENCY)
+        self._teams = database["teams"]
+        self._find_batcher = Batcher(self._find_batch)
+
+    async def create_indexes(self) -> None:
+        """Create the indexes that find a person's teams, and bound how many they are."""
+        await self._teams.create_index(
+            [("members.user", 1), ("members.number", 1)], unique=True, name="members"
+        )
+        # Without the filter a unique index takes two teams that invited nobody for the same.
+        await self._teams.create_index(
+            [("invitations.email", 1), ("invitations.number", 1)],
+            unique=True,
+            name="invitations",
+            partialFilterExpression={"invitations.email": {"$exists": True}},
+        )
+
+    @limited
+    async def insert(self, team: Team) -> bool:
+        """Keep a new team. False when its number among the creator's teams was taken meanwhile."""
+        try:
+            await self._teams.insert_one({"_id": ObjectId(team.id), **_to_fields(team)})
+        except DuplicateKeyError:
+            return False
+        return True
+
+    async def find(self, team_id: TeamId) -> Team | None:
+        """The team as it is now."""
+        return await self._find_batcher.submit(team_id)
+
+    async def _find_batch(self, team_ids: list[TeamId]) -> list[Team | None]:
+        found = await self._find_all({"_id": {"$in": [ObjectId(each) for each in set(team_ids)]}})
+        teams = {team.id: team for team in found}
+        return [teams.get(team_id) for team_id in team_ids]
+
+    @limited
+    async def update(self, before: Team, after: Team) -> bool:
+        """Write a change. False, and nothing written, when somebody else wrote first.
+
+        That is so when the team changed, and when a number was taken meanwhile.
+        """
+        try:
+            written = await self._teams.update_one(
+                version_filter(before.snapshot_version), {"$set": _to_fields(after)}
+            )
+        except DuplicateKeyError:
+            return False
+        return written.modified_count == 1
+
+    @limited
+    async def delete(self, before: Team) -> bool:
+        """End a team. False, and nothing ended, when somebody else wrote first."""
+        return (
+            await self._teams.delete_one(version_filter(before.snapshot_version))
+        ).deleted_count == 1
+
+    @limited
+    async def find_by_user(self, user_id: UserId) -> tuple[Team, ...]:
+        """The teams a person is in, the oldest first; at most 100."""
+        return await self._find_all({"members.user": ObjectId(user_id)})
+
+    @limited
+    async def find_by_invited_email(self, email: str) -> tuple[Team, ...]:
+        """The teams that this address is invited to, the oldest first; at most 100."""
+        return await self._find_all({"invitations.email": email})
+
+    async def free_member_number(self, user_id: UserId) -> int | None:
+        """A number that none of the person's teams has; None when they all are taken."""
+        teams = await self.find_by_user(user_id)
+        taken = {m.number for team in teams for m in team.members if m.user_id == user_id}
+        return _random_free_number(taken, MAX_TEAMS_PER_USER)
+
+    async def free_invitation_number(self, email: str) -> int | None:
+        """A number that no open invitation to the address has; None when they all are taken."""
+        invitations = [
+            team.invitation_to(email) for team in await self.find_by_invited_email(email)
+        ]
+        return _random_free_number(
+            {found.number for found in invitations if found}, MAX_INVITATIONS_PER_ADDRESS
+        )
+
+    async def find_teammates(
+        self, user_id: UserId, other_user_ids: Collection[UserId]
+    ) -> tuple[frozenset[UserId], tuple[TeamVersion, ...]]:
+        """Those of the others who are in a team with this person now, and the teams that say so.
+
+        A write that relies on the answer has to `guard` each of these teams and to `hold` it.
+        """
+        return (
+            shared_with(await self.find_by_user(user_id), user_id, other_user_ids)
+            if other_user_ids
+            else _NO_TEAMMATES
+        )
+
+    async def _find_all(self, query: Document) -> tuple[Team, ...]:
+        teams = [_to_team(document) async for document in self._teams.find(query)]
+        return tuple(sorted(teams, key=lambda team: (team.created_at, team.id)))
+
+
+_NO_TEAMMATES: tuple[frozenset[UserId], tuple[TeamVersion, ...]] = (frozenset(), ())
+
+
+def _random_free_number(taken: Iterable[int], limit: int) -> int | None:
+    # Any one of the free numbers, so that several acts at once rarely choose the same.
+    free = list(set(range(limit)).difference(taken))
+    return random.choice(free) if free else None  # noqa: S311
+
+
+def _to_fields(team: Team) -> Document:
+    return {
+        "name": team.name,
+        "members": [
+            {"user": ObjectId(m.user_id), "since": m.since, "number": m.number}
+            for m in team.members
+        ],
+        "invitations": [
+            {"email": i.email, "at": i.at, "by": ObjectId(i.by), "number": i.number}
+            for i in team.invitations
+        ],
+        "version": team.version,
+        "createdAt": team.created_at,
+    }
+
+
+def _to_team(document: Document) -> Team:
+    return Team(
+        id=TeamId(str(document["_id"])),
+        name=document["name"],
+        members=tuple(
+            Member(UserId(str(m["user"])), m["since"], m["number"]) for m in document["members"]
+        ),
+        invitations=tuple(
+            Invitation(i["email"], i["at"], UserId(str(i["by"])), i["number"])
+            for i in document["invitations"]
+        ),
+        version=document["version"],
+        created_at=document["createdAt"],
+    )

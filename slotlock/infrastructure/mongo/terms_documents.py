@@ -1,0 +1,54 @@
+"""The shape of a campaign's terms, in its own document and copied into each of its slots.
+
+{id, version, published, opensAt, closesAt, eligible: [[str]], most, forbidOverlap,
+ groupLimits: [{group, limit}], cancelUntil}
+"""
+
+from collections.abc import Iterable
+
+from bson import ObjectId
+
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.infrastructure.mongo.client import Document
+
+
+def to_terms(document: Document) -> CampaignTerms:
+    """The terms that a document describes."""
+    return CampaignTerms(
+        campaign_id=CampaignId(str(document["id"])),
+        version=document["version"],
+        published=document["published"],
+        opens_at=document["opensAt"],
+        closes_at=document["closesAt"],
+        eligible_groups=tuple(map(tuple, document["eligibleGroups"])),
+        max_bookings=document["maxBookings"],
+        forbid_overlap=document["forbidOverlap"],
+        group_limits=to_group_limits(document["groupLimits"]),
+        cancel_until=document["cancelUntil"],
+    )
+
+
+def terms_to_document(terms: CampaignTerms) -> Document:
+    """The document of terms."""
+    return {
+        "id": ObjectId(terms.campaign_id),
+        "version": terms.version,
+        "published": terms.published,
+        "opensAt": terms.opens_at,
+        "closesAt": terms.closes_at,
+        "eligibleGroups": [list(groups) for groups in terms.eligible_groups],
+        "maxBookings": terms.max_bookings,
+        "forbidOverlap": terms.forbid_overlap,
+        "groupLimits": group_limits_to_documents(terms.group_limits),
+        "cancelUntil": terms.cancel_until,
+    }
+
+
+def to_group_limits(documents: Iterable[Document]) -> tuple[GroupLimit, ...]:
+    """The limits that documents describe."""
+    return tuple(GroupLimit(document["group"], document["limit"]) for document in documents)
+
+
+def group_limits_to_documents(limits: Iterable[GroupLimit]) -> list[Document]:
+    """The documents of limits."""
+    return [{"group": limit.group, "limit": limit.limit} for limit in limits]

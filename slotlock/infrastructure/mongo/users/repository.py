@@ -1,0 +1,205 @@
+"""People's accounts in MongoDB: adding them, finding them, and what organisers give them."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from datetime import datetime
+
+from bson import ObjectId
+from pymongo import UpdateOne
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import DuplicateKeyError
+
+from slotlock.domain.audit.log import AuditAction
+from slotlock.domain.audit.notes import AuditNote, note_user_change
+from slotlock.domain.slots.listing import Page
+from slotlock.domain.users.user import Role, User, UserFilter, UserId
+from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.mongo.audit.notes import in_transaction, insert_notes
+from slotlock.infrastructure.mongo.client import (
+    USER_LISTS_CONCURRENCY,
+    USERS_CONCURRENCY,
+    Database,
+    Document,
+)
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.users import documents
+from slotlock.infrastructure.mongo.users.account_updates import (
+    AuditInfo,
+    BanWriter,
+    PasswordWriter,
+    update_user,
+)
+from slotlock.infrastructure.mongo.users.calendar_tokens import CalendarTokenRepository
+from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
+from slotlock.infrastructure.mongo.users.imports import UserImportWriter
+from slotlock.infrastructure.mongo.users.invitations import InvitationRepository
+from slotlock.infrastructure.mongo.users.sessions import set_session_roles
+from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
+
+MAX_SEARCH_WORDS = 5
+BACKFILL_BATCH_SIZE = 1_000
+
+
+class UserRepository:
+    """The people who have an account."""
+
+    def __init__(self, database: Database) -> None:
+        self.limiter = ConcurrencyLimiter(USERS_CONCURRENCY)
+        self.list_limiter = ConcurrencyLimiter(USER_LISTS_CONCURRENCY)
+        self._database = database
+        self._users = database["users"]
+        self._read_batcher = Batcher(self._read_batch)
+        self.waitlist_groups = WaitlistGroupSync(database)
+        self.imports = UserImportWriter(database, self.list_limiter, self.waitlist_groups)
+        self.invitations = InvitationRepository(database, self.limiter, self.list_limiter)
+        self.bans = BanWriter(database, self.limiter)
+        self.calendar_tokens = CalendarTokenRepository(database, self.limiter)
+        self.password_writer = PasswordWriter(database, self.limiter)
+
+    async def create_indexes(self) -> None:
+        """Create the indexes that are missing, and the words of people from before there were."""
+        for name, (keys, options) in documents.INDEXES.items():
+            await self._users.create_index(keys, name=name, **options)
+        await self.waitlist_groups.create_indexes()
+        while await self._backfill_search_words():
+            pass
+
+    async def _backfill_search_words(self) -> bool:
+        found = self._users.find(
+            {"words": None}, {"name": 1, "email": 1}, limit=BACKFILL_BATCH_SIZE
+        )
+        updates = [
+            UpdateOne(
+                {"_id": person["_id"], "name": person["name"], "words": None},
+                {"$set": {"words": documents.search_words_of(person["name"], person["email"])}},
+            )
+            async for person in found
+        ]
+        if updates:
+            await self._users.bulk_write(updates, ordered=False)
+        return bool(updates)
+
+    @limited
+    async def insert(
+        self, name: str, email: str, role: Role, password_hash: str, now: datetime
+    ) -> User | None:
+        """The new person, or None when the address is taken. More than a member is noted."""
+        document = documents.to_new_document(name, email, role, password_hash, now)
+        user = to_user(document)
+        note = note_user_change(None, user, AuditAction.ROLE_SET, None, now)
+        try:
+            if role is Role.MEMBER:
+                await self._users.insert_one(document)
+            else:
+                await in_transaction(
+                    self._database, lambda session: self._insert(document, note, session)
+                )
+        except DuplicateKeyError:
+            return None
+        return user
+
+    async def _insert(
+        self, document: Document, note: AuditNote | None, session: AsyncClientSession
+    ) -> None:
+        await self._users.insert_one(document, session=session)
+        await insert_notes(self._database, [note], session)
+
+    @limited
+    async def find_with_password_hash(self, email: str) -> tuple[User, str | None] | None:
+        """The person with this address and their password's hash, None if they never set one."""
+        document = await self._users.find_one({"email": email})
+        return (to_user(document), document.get("passwordHash")) if document else None
+
+    async def find_many(self, user_ids: Iterable[UserId]) -> dict[UserId, User]:
+        """Those of the people who exist."""
+        wanted = list(user_ids)
+        found = await asyncio.gather(*map(self._read_batcher.submit, wanted))
+        return {user.id: user for user in found if user is not None}
+
+    async def _read_batch(self, user_ids: list[UserId]) -> list[User | None]:
+        query = {"_id": {"$in": [ObjectId(user_id) for user_id in set(user_ids)]}}
+        found = self._users.find(query, PUBLIC_FIELDS)
+        users = {user.id: user for user in [to_user(document) async for document in found]}
+        return [users.get(user_id) for user_id in user_ids]
+
+    async def find_all(self) -> AsyncIterator[User]:
+        """Everyone, by address."""
+        async for document in self._users.find({}, PUBLIC_FIELDS).sort("email", 1).hint("email"):
+            yield to_user(document)
+
+    @limited_listing
+    async def page(self, user_filter: UserFilter, first: int, after: str | None) -> Page[User]:
+        """The next `first` of the people that somebody looks for, by address."""
+        found = self._users.find(
+            _filter_query(user_filter, after), PUBLIC_FIELDS, sort=[("email", 1)], limit=first + 1
+        )
+        users = [to_user(document) async for document in found]
+        return Page(tuple(users[:first]), len(users) > first)
+
+    async def set_role(
+        self, email: str, role: Role, by: UserId | None, now: datetime
+    ) -> User | None:
+        """The person in their new role, or None when nobody has this address.
+
+        Their open sessions know it by the same write. An invitation that was made for the old role
+        ends with it.
+        """
+        update = {"$set": {"role": role.value}, "$unset": {"invitation": ""}}
+        noting = AuditInfo(AuditAction.ROLE_SET, by, now)
+
+        async def write(session: AsyncClientSession) -> User | None:
+            query = {"email": email}
+            changed = await update_user(self._database, query, update, noting, session)
+            if changed is not None:
+                await set_session_roles(self._database, changed.id, role, session)
+            return changed
+
+        return await self._in_transaction(write)
+
+    async def set_groups(
+        self, user_id: UserId, groups: Sequence[str], by: UserId | None, now: datetime
+    ) -> User | None:
+        """The person with their new groups, or None when there is no such person.
+
+        Where they wait, they wait as one of the new groups from then on.
+        """
+        update = {"$set": {"groups": list(groups)}}
+        noting = AuditInfo(AuditAction.GROUPS_SET, by, now)
+
+        async def write(session: AsyncClientSession) -> User | None:
+            query = {"_id": ObjectId(user_id)}
+            changed = await update_user(self._database, query, update, noting, session)
+            if changed is not None:
+                await self.waitlist_groups.mark_pending([user_id], now, session)
+            return changed
+
+        changed = await self._in_transaction(write)
+        if changed is not None:
+            await self.waitlist_groups.sync_now([user_id], now)
+        return changed
+
+    @limited
+    async def _in_transaction(
+        self, write: Callable[[AsyncClientSession], Awaitable[User | None]]
+    ) -> User | None:
+        return await in_transaction(self._database, write)
+
+
+def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
+    query: Document = {}
+    if user_filter.text is not None:
+        # Anchored prefixes of folded words, as in the list of slots.
+        begun = documents.search_words(user_filter.text)[:MAX_SEARCH_WORDS]
+        query["words"] = {"$all": [re.compile(f"^{word}") for word in begun]}
+    if user_filter.group is not None:
+        query["groups"] = user_filter.group
+    for name, value in (
+        ("banned", user_filter.banned),
+        ("withoutPassword", user_filter.without_password),
+    ):
+        if value is not None:
+            query[name] = value or None
+    if after is not None:
+        query["email"] = {"$gt": after}
+    return query

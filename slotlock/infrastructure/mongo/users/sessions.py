@@ -1,0 +1,217 @@
+"""Signed-in sessions in MongoDB: the one file that knows the shape of a session's document.
+
+    sessions  {_id, user, role, refresh, createdAt, expiresAt, agent?, changes?}
+    signins   {_id: user, turns}
+
+A session is the family of all refresh tokens that descend from one sign-in. `refresh` names the
+only one that is still good; `expiresAt` moves on with each rotation, and a TTL index cleans up.
+`changes` counts the changes of password made in it. What a person's `turns` are for is told at
+`take_turn`.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from bson import ObjectId
+from pymongo import ReturnDocument
+from pymongo.asynchronous.client_session import AsyncClientSession
+
+from slotlock.domain.users.user import Role, User, UserId
+from slotlock.infrastructure.batching import Batcher, chunked
+from slotlock.infrastructure.mongo.audit.notes import in_transaction
+from slotlock.infrastructure.mongo.client import USERS_CONCURRENCY, Database, Document
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
+
+# Of one person; who signs in once more loses the oldest.
+MAX_SESSIONS = 100
+NEWEST_FIRST = [("user", 1), ("createdAt", -1)]
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """Somebody signs in: their first refresh token, until when it is good, and what they showed.
+
+    `password_hash` is that of the password they showed; None where it was no password.
+    """
+
+    user_id: UserId
+    refresh_token_id: str
+    at: datetime
+    expires_at: datetime
+    user_agent: str | None = None
+    password_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """A session as its person may see it; `agent` is what the client that signed in calls itself.
+
+    `created_at` is None for those from before it was kept.
+    """
+
+    id: str
+    created_at: datetime | None
+    expires_at: datetime
+    user_agent: str | None
+
+
+def user_sessions_query(user_id: UserId) -> Document:
+    """The query for all sessions of a person."""
+    return {"user": ObjectId(user_id)}
+
+
+def other_sessions_query(user_id: UserId, session_id: str) -> Document:
+    """The query for all sessions of a person but one."""
+    return {**user_sessions_query(user_id), "_id": {"$ne": session_id}}
+
+
+async def serialize_user_sessions(
+    database: Database, user_id: UserId, session: AsyncClientSession
+) -> int:
+    """Let this transaction and every other that takes a turn for this person come one by one.
+
+    A sign-in reads what it writes nothing of (the password, a ban, the role), and who changes that
+    ends sessions that they must have seen: without turns each could miss the other. Returns how
+    many turns there were, this one included.
+    """
+    taken = await database["signins"].find_one_and_update(
+        {"_id": ObjectId(user_id)},
+        {"$inc": {"turns": 1}},
+        upsert=True,
+        return_document=ReturnDocument.AFTER,
+        session=session,
+    )
+    return int(taken["turns"]) if taken else 0
+
+
+async def set_session_roles(
+    database: Database, user_id: UserId, role: Role, session: AsyncClientSession
+) -> None:
+    """Let the person's open sessions, and those that are being opened, know their new role."""
+    await serialize_user_sessions(database, user_id, session)
+    update = {"$set": {"role": role.value}}
+    await database["sessions"].update_many(user_sessions_query(user_id), update, session=session)
+
+
+class SessionRepository:
+    """Who is signed in."""
+
+    def __init__(self, database: Database) -> None:
+        self.limiter = ConcurrencyLimiter(USERS_CONCURRENCY)
+        self._recheck_limiter = ConcurrencyLimiter(1)
+        self._database = database
+        self._sessions = database["sessions"]
+        self._role_batcher = Batcher(self._read_role_batch)
+
+    async def create_indexes(self) -> None:
+        """Create the collections and indexes that are missing."""
+        await self._sessions.create_index("expiresAt", expireAfterSeconds=0, name="expiry")
+        await self._sessions.create_index(NEWEST_FIRST, name="person")
+        await self._database["signins"].create_index("_id")
+
+    @limited
+    async def open(self, new_session: NewSession) -> tuple[str, User] | None:
+        """A new session's id and its person as they are now.
+
+        None when they were banned or set another password since they were looked at.
+        """
+        session_id = secrets.token_urlsafe(16)
+        shown = {"passwordHash": new_session.password_hash} if new_session.password_hash else {}
+        query = {"_id": ObjectId(new_session.user_id), "banned": None, **shown}
+
+        async def write(session: AsyncClientSession) -> User | None:
+            turns = await serialize_user_sessions(self._database, new_session.user_id, session)
+            found = await self._database["users"].find_one(query, PUBLIC_FIELDS, session=session)
+            if found is None:
+                return None
+            user = to_user(found)
+            document = _session_to_document(session_id, new_session, user.role)
+            await self._sessions.insert_one(document, session=session)
+            if turns > MAX_SESSIONS:  # each session took one
+                await self._end_oldest(user.id, session)
+            return user
+
+        user = await in_transaction(self._database, write)
+        return (session_id, user) if user else None
+
+    async def _end_oldest(self, user_id: UserId, session: AsyncClientSession) -> None:
+        found = self._sessions.find(
+            user_sessions_query(user_id),
+            {"_id": 1},
+            sort=NEWEST_FIRST,
+            skip=MAX_SESSIONS,
+            session=session,
+        )
+        if oldest := [document["_id"] async for document in found]:
+            await self._sessions.delete_many({"_id": {"$in": oldest}}, session=session)
+
+    async def find_role(self, session_id: str) -> Role | None:
+        """The role of the session's person as of now, or None when the session has ended."""
+        return await self._role_batcher.submit(session_id)
+
+    async def find_roles(self, session_ids: Sequence[str]) -> dict[str, Role]:
+        """The roles in those of the sessions that are open; requests need not wait for this."""
+        found: dict[str, Role] = {}
+        for some in chunked(session_ids):
+            found |= await self._recheck_limiter.run(partial(self._find_roles, some))
+        return found
+
+    async def _read_role_batch(self, session_ids: list[str]) -> list[Role | None]:
+        roles = await self._find_roles(list(set(session_ids)))
+        return [roles.get(session_id) for session_id in session_ids]
+
+    async def _find_roles(self, session_ids: Sequence[str]) -> dict[str, Role]:
+        # All in the first answer: by default it brings 101, and the rest costs a question more.
+        size = len(session_ids)
+        query = {"_id": {"$in": session_ids}}
+        found = self._sessions.find(query, {"role": 1}, batch_size=size + 1)
+        return {document["_id"]: Role(document["role"]) async for document in found}
+
+    @limited
+    async def find_open(self, user_id: UserId, now: datetime) -> list[SessionRecord]:
+        """A person's open sessions, the newest first."""
+        query = {**user_sessions_query(user_id), "expiresAt": {"$gt": now}}
+        found = self._sessions.find(query, sort=NEWEST_FIRST, limit=MAX_SESSIONS)
+        return [
+            SessionRecord(d["_id"], d.get("createdAt"), d["expiresAt"], d.get("agent"))
+            async for d in found
+        ]
+
+    @limited
+    async def rotate_refresh_token(
+        self, session_id: str, old_token_id: str, new_token_id: str, expires_at: datetime
+    ) -> bool:
+        """Replace the refresh token if `old` is the one that is good. Two at once: one succeeds."""
+        rotated = await self._sessions.update_one(
+            {"_id": session_id, "refresh": old_token_id},
+            {"$set": {"refresh": new_token_id, "expiresAt": expires_at}},
+        )
+        return rotated.modified_count == 1
+
+    @limited
+    async def end(self, session_id: str) -> None:
+        """End a session with all its refresh tokens."""
+        await self._sessions.delete_one({"_id": session_id})
+
+    @limited
+    async def end_others(self, user_id: UserId, session_id: str) -> int:
+        """End every session of a person but this one; how many there were."""
+        return (
+            await self._sessions.delete_many(other_sessions_query(user_id, session_id))
+        ).deleted_count
+
+
+def _session_to_document(session_id: str, new_session: NewSession, role: Role) -> Document:
+    return {
+        "_id": session_id,
+        "user": ObjectId(new_session.user_id),
+        "role": role.value,
+        "refresh": new_session.refresh_token_id,
+        "createdAt": new_session.at,
+        "expiresAt": new_session.expires_at,
+        **({} if new_session.user_agent is None else {"agent": new_session.user_agent}),
+    }

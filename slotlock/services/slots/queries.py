@@ -1,0 +1,123 @@
+"""Looking things up for somebody: what they may not see is not there."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from slotlock.domain.booking.availability import is_visible
+from slotlock.domain.booking.booking import Booking, BookingId, SlotId
+from slotlock.domain.booking.promotion import as_of
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.slots.listing import Page, Position, SlotFilter, SlotOrder
+from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.services.container import Services
+
+
+async def find_slots(
+    services: Services, slot_ids: Iterable[SlotId], viewer: Caller | None
+) -> dict[SlotId, Slot]:
+    """Those of the slots that exist for this viewer."""
+    found = await _find_all(services, slot_ids, viewer)
+    return {slot_id: slot for slot_id, slot in found.items() if is_visible(slot, viewer)}
+
+
+async def _find_all(
+    services: Services, slot_ids: Iterable[SlotId], viewer: Caller | None
+) -> dict[SlotId, Slot]:
+    # Single looks, because those of concurrent requests travel together.
+    people, now = _viewer_ids(viewer), services.now()
+    looks = (SlotQuery(slot_id, now, people) for slot_id in slot_ids)
+    found = await asyncio.gather(*map(services.slots.find, looks))
+    return {slot.id: as_of(slot, now) for slot in found if slot}
+
+
+async def list_slots(
+    services: Services,
+    slot_filter: SlotFilter,
+    order: SlotOrder,
+    first: int,
+    after: Position | None,
+    viewer: Caller | None,
+) -> Page[Slot]:
+    """The next slots that a viewer looks for."""
+    now = services.now()
+    page = await services.slots.page(slot_filter, order, first, after, now, _viewer_ids(viewer))
+    return _as_of(page, now)
+
+
+async def list_bookings(
+    services: Services, caller: Caller, first: int, after: Position | None
+) -> Page[Slot]:
+    """The next slots in which a person has a live booking; each slot brings that booking."""
+    now = services.now()
+    return _as_of(await services.slots.page_of_user(caller.user_id, first, after, now), now)
+
+
+def _as_of(page: Page[Slot], now: datetime) -> Page[Slot]:
+    return Page(tuple(as_of(slot, now) for slot in page.items), page.has_more)
+
+
+async def slot_roster(
+    services: Services, slot_id: SlotId, first: int, after: BookingId | None
+) -> tuple[Slot, Page[Booking]] | None:
+    """The next live bookings of a slot in the order they were made; None if there is no slot."""
+    slot = await services.slots.find_with_roster(slot_id)
+    if slot is None:
+        return None
+    slot = as_of(slot, services.now())
+    # Ids of bookings grow with time only within a process, so the place in the list is what counts;
+    # when the booking at the cursor was cancelled meanwhile, what was made after it follows.
+    ids = [booking.id for booking in slot.bookings]
+    begin = 0
+    if after is not None:
+        begin = ids.index(after) + 1 if after in ids else sum(id_ <= after for id_ in ids)
+    items = slot.bookings[begin : begin + first]
+    return replace(slot, bookings=()), Page(items, len(slot.bookings) > begin + first)
+
+
+async def find_booking(
+    services: Services, slot_id: SlotId, booking_id: BookingId, viewer: Caller
+) -> tuple[Booking, Slot] | None:
+    """A booking, live or ended, with its slot, for its owner or an organiser."""
+    now = services.now()
+    slot = await services.slots.find(SlotQuery(slot_id, now, [viewer.user_id], [booking_id]))
+    if slot is None:
+        return None
+    slot = as_of(slot, now)
+    ran_out = next((b for b in slot.ended_bookings if b.id == booking_id), None)
+    booking = slot.booking_by_id(booking_id) or ran_out
+    if not _may_see(viewer, booking):
+        # Asked for others' too: how long it takes shall not tell that there is one.
+        booking = await services.slots.ended_bookings.find(booking_id)
+    if booking is None or booking.slot_id != slot_id or not _may_see(viewer, booking):
+        return None
+    return booking, slot
+
+
+def _may_see(viewer: Caller, booking: Booking | None) -> bool:
+    return booking is not None and (viewer.is_organizer or booking.user_id == viewer.user_id)
+
+
+async def slot_history(
+    services: Services, slot_id: SlotId, first: int, after: Position | None
+) -> tuple[Slot, Page[Booking]] | None:
+    """The next bookings of a slot that ended, in the order they did; None if there is no slot."""
+    now = services.now()
+    slot = await services.slots.find(SlotQuery(slot_id, now))
+    if slot is None:
+        return None
+    return as_of(slot, now), await services.slots.ended_bookings.page_of_slot(slot_id, first, after)
+
+
+async def list_ended_bookings(
+    services: Services, caller: Caller, first: int, after: Position | None
+) -> tuple[Page[Booking], dict[SlotId, Slot]]:
+    """A person's next bookings that ended, the latest first, and their slots, hidden or not."""
+    page = await services.slots.ended_bookings.page_of_user(caller.user_id, first, after)
+    return page, await _find_all(services, {booking.slot_id for booking in page.items}, caller)
+
+
+def _viewer_ids(viewer: Caller | None) -> Sequence[UserId]:
+    return [viewer.user_id] if viewer else []

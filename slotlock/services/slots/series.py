@@ -1,0 +1,60 @@
+"""Creating the slots of a series: every date is checked, and all are written together."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import date
+
+from slotlock.domain.booking.refusals import InvalidInput, Locked
+from slotlock.domain.campaigns.campaign import CampaignNotFound
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.schedule.meetings import MAX_MEETINGS
+from slotlock.domain.slots import series
+from slotlock.domain.slots.editing import SlotDraft
+from slotlock.domain.slots.series import OnConflict, SeriesConflicts, SeriesCreated
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.ids import new_series_id, new_slot_id
+from slotlock.infrastructure.mongo.slots.writer import ChangeSet
+from slotlock.services.commands.executor import locked_refusal
+from slotlock.services.container import Services
+from slotlock.services.slots.editing import (
+    MAX_EDIT_ATTEMPTS,
+    creation_notes,
+    resource_rivals,
+    with_campaign_terms,
+)
+
+CreateSeriesOutcome = SeriesCreated | SeriesConflicts | InvalidInput | CampaignNotFound | Locked
+
+
+async def create(
+    services: Services,
+    draft: SlotDraft,
+    rrule: str,
+    holidays: Collection[date],
+    on_conflict: OnConflict,
+    organizer_id: UserId,
+    campaign_id: CampaignId | None = None,
+) -> CreateSeriesOutcome:
+    """Create the slots that a rule makes of a first one, all or as many as are free."""
+    series_id = new_series_id()
+    ids = [new_slot_id() for _ in range(MAX_MEETINGS)]
+    for _ in range(MAX_EDIT_ATTEMPTS):
+        placed = await with_campaign_terms(
+            services, replace(draft, series_id=series_id), campaign_id
+        )
+        if isinstance(placed, CampaignNotFound):
+            return placed
+        slots = series.occurrences_of_draft(placed.draft, rrule, holidays, ids, services.now())
+        if isinstance(slots, InvalidInput):
+            return slots
+        others, seen = await resource_rivals(services, slots)
+        free, conflicts = series.split_conflicts(slots, others)
+        if not free or (conflicts and on_conflict is OnConflict.STRICT):
+            return SeriesConflicts(conflicts)
+        guards = (*placed.preconditions, *seen)
+        changes = ChangeSet(
+            (), new_slots=free, preconditions=guards, audit_notes=creation_notes(free, organizer_id)
+        )
+        if await services.slot_writer.commit(changes):
+            return SeriesCreated(series_id, free, conflicts)
+    return locked_refusal(ids[0])

@@ -1,0 +1,151 @@
+"""What people do with their teams: create, invite, accept, decline, withdraw, leave, look."""
+
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from slotlock.domain.teams import membership
+from slotlock.domain.teams.membership import TeamDecision
+from slotlock.domain.teams.outcomes import (
+    AcceptInvitationOutcome,
+    CreateTeamOutcome,
+    DeclineInvitationOutcome,
+    InviteToTeamOutcome,
+    LeaveTeamOutcome,
+    NotInvited,
+    TeamBusy,
+    TeamNotFound,
+    TeamSaved,
+    WithdrawInvitationOutcome,
+)
+from slotlock.domain.teams.team import Invitation, Team, TeamId
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.ids import new_team_id
+from slotlock.services.container import Services
+
+# Each try that fails means that somebody else's succeeded.
+MAX_ATTEMPTS = 20
+# A write takes milliseconds. The spread keeps those refused together from returning so.
+RETRY_AFTER_MS = (50, 250)
+
+Outcome = TypeVar("Outcome")
+
+
+async def create(services: Services, name: str, creator_id: UserId) -> CreateTeamOutcome:
+    """Create a team of one."""
+    now = services.now()
+    for _ in range(MAX_ATTEMPTS):
+        number = await services.teams.free_member_number(creator_id)
+        outcome = membership.create(new_team_id(), name, creator_id, number, now)
+        if not isinstance(outcome, TeamSaved) or await services.teams.insert(outcome.team):
+            return outcome
+    return _busy()
+
+
+async def invite(
+    services: Services, team_id: TeamId, email: str | None, member_id: UserId
+) -> InviteToTeamOutcome:
+    """Invite a normalised address to a team; None is one that is none."""
+    now = services.now()
+
+    async def decide(team: Team) -> TeamDecision[InviteToTeamOutcome]:
+        # Only the members' accounts are looked at, so that not even the time it takes tells
+        # whether somebody else has one.
+        members = await services.users.find_many(member.user_id for member in team.members)
+        number = await services.teams.free_invitation_number(email) if email else None
+        emails = {user.email for user in members.values()}
+        return membership.invite(team, member_id, email, emails, number, now)
+
+    return await _update(services, team_id, TeamNotFound(team_id), decide)
+
+
+async def accept(services: Services, team_id: TeamId, user_id: UserId) -> AcceptInvitationOutcome:
+    """Come into a team that invited this person's address."""
+    now = services.now()
+    email = await _email_of(services, user_id)
+
+    async def decide(team: Team) -> TeamDecision[AcceptInvitationOutcome]:
+        number = await services.teams.free_member_number(user_id)
+        return membership.accept(team, user_id, email, number, now)
+
+    return await _update(services, team_id, NotInvited(), decide)
+
+
+async def decline(services: Services, team_id: TeamId, user_id: UserId) -> DeclineInvitationOutcome:
+    """Turn down an invitation to this person's address."""
+    email = await _email_of(services, user_id)
+
+    async def decide(team: Team) -> TeamDecision[DeclineInvitationOutcome]:
+        return membership.decline(team, email)
+
+    return await _update(services, team_id, NotInvited(), decide)
+
+
+async def withdraw(
+    services: Services, team_id: TeamId, email: str | None, member_id: UserId
+) -> WithdrawInvitationOutcome:
+    """Take back an open invitation."""
+
+    async def decide(team: Team) -> TeamDecision[WithdrawInvitationOutcome]:
+        return membership.withdraw(team, member_id, email)
+
+    return await _update(services, team_id, TeamNotFound(team_id), decide)
+
+
+async def leave(services: Services, team_id: TeamId, user_id: UserId) -> LeaveTeamOutcome:
+    """Go out of a team; the last one out ends it."""
+
+    async def decide(team: Team) -> TeamDecision[LeaveTeamOutcome]:
+        return membership.leave(team, user_id)
+
+    return await _update(services, team_id, TeamNotFound(team_id), decide)
+
+
+async def find(services: Services, team_id: TeamId, viewer_id: UserId) -> Team | None:
+    """A team, for its members."""
+    team = await services.teams.find(team_id)
+    return team if team and team.has_member(viewer_id) else None
+
+
+async def list_teams(services: Services, user_id: UserId) -> tuple[Team, ...]:
+    """The teams a person is in, the oldest first."""
+    return await services.teams.find_by_user(user_id)
+
+
+async def list_invitations(services: Services, user_id: UserId) -> list[tuple[Team, Invitation]]:
+    """The open invitations to a person's address, each with its team."""
+    email = await _email_of(services, user_id)
+    teams = await services.teams.find_by_invited_email(email)
+    return [(team, found) for team in teams if (found := team.invitation_to(email))]
+
+
+async def _update(
+    services: Services,
+    team_id: TeamId,
+    missing_outcome: Outcome,
+    decide: Callable[[Team], Awaitable[TeamDecision[Outcome]]],
+) -> Outcome | TeamBusy:
+    for _ in range(MAX_ATTEMPTS):
+        team = await services.teams.find(team_id)
+        if team is None:
+            return missing_outcome
+        decision = await decide(team)
+        if await _save(services, team, decision.team):
+            return decision.outcome
+    return _busy()
+
+
+async def _save(services: Services, before: Team, after: Team | None) -> bool:
+    if after is None:
+        return await services.teams.delete(before)
+    return after == before or await services.teams.update(before, after)
+
+
+async def _email_of(services: Services, user_id: UserId) -> str:
+    # Nobody's address is the empty one.
+    user = (await services.users.find_many([user_id])).get(user_id)
+    return user.email if user else ""
+
+
+def _busy() -> TeamBusy:
+    return TeamBusy(random.randint(*RETRY_AFTER_MS))  # noqa: S311

@@ -1,0 +1,143 @@
+"""Every answer, of whatever address and status, tells browsers to make nothing more of it."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from slotlock.api.middleware.security_headers import SECURITY_HEADERS, SecurityHeaders
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.graphql.transport.graphiql import CDN, graphiql_page
+from tests.support.apps.fork_server import forked_app
+from tests.support.apps.processes import AppProcess, app_environment
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.calendars import create_calendar
+from tests.support.clients.exports import create_open_campaign
+
+ORIGIN = "https://app.example.org"
+ALWAYS = {name.decode(): value.decode() for name, value in SECURITY_HEADERS}
+JSON = {"Content-Type": "application/json"}
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
+PATHS = (
+    "/", "/graphql", "/graphql/", "/healthz", "/readyz", "/metrics", "/people/import",
+    "/people/invitations", "/exports", "/exports/", "/exports/slots/slot_x.csv", "/calendars/",
+    "/calendars/published.ics", "/calendars/private/x.ics", "/nothing", "//evil.example.org/",
+    "/%2e%2e/%2e%2e/etc/passwd", "/exports/..%2f..%2fetc%2fpasswd", "/%00", "/" + "a" * 10_000,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def office(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
+    """An app that lets the pages of one other site in."""
+    settings = {**app_environment(servers, "headers"), "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
+    with forked_app(settings, tmp_path_factory.mktemp("headers")) as running:
+        yield running
+
+
+@pytest.fixture
+async def organiser(office: AppProcess, http: httpx.AsyncClient) -> BookingClient:
+    return (await create_booking_clients(http, 0, office))[1]
+
+
+def missing(response: httpx.Response) -> dict[str, str | None]:
+    """The headers that an answer lacks, or that say something else, or say it twice."""
+    told = {name: response.headers.get(name) for name in ALWAYS}
+    return {name: value for name, value in told.items() if value != ALWAYS[name]}
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_every_answer_carries_them_whatever_is_asked_how(
+    office: AppProcess, http: httpx.AsyncClient, path: str
+) -> None:
+    for method in METHODS:
+        response = await http.request(method, office.url + path, headers={"Origin": ORIGIN})
+        assert response.status_code < 500
+        own = {"cache-control"} if path == "/calendars/published.ics" else set()
+        assert missing(response).keys() <= own, (method, response.status_code, response.headers)
+        assert "server" not in response.headers
+        if response.status_code == 405:
+            assert method not in response.headers["allow"].split(", ")
+
+
+async def test_answers_of_graphql_carry_them_whatever_comes_of_it(
+    organiser: BookingClient, http: httpx.AsyncClient
+) -> None:
+    url, query = organiser.url + "/graphql", b'{"query": "{ me { email } }"}'
+    found = {}
+    for headers, body in (
+        (JSON, query),
+        ({**JSON, **organiser.headers}, query),
+        ({**JSON, "Accept": "text/event-stream"}, query),
+        ({**JSON, "Accept": "image/png"}, query),
+        ({"Content-Type": "text/plain"}, query),
+        (JSON, b"no JSON"),
+        (JSON, b" " * 100_000),
+    ):
+        response = await http.post(url, content=body, headers=headers)
+        assert missing(response) == {}
+        found[response.status_code] = response
+    assert found.keys() == {200, 400, 406, 413, 415}
+
+
+async def test_files_are_kept_nowhere_and_calendars_for_minutes_by_their_readers(
+    organiser: BookingClient,
+) -> None:
+    slot = await organiser.add_slot()
+    for method, path in (
+        ("GET", f"/exports/slots/{slot}.csv"),
+        ("GET", f"/exports/slots/{slot}.xlsx"),
+        ("GET", f"/exports/campaigns/{await create_open_campaign(organiser)}.csv"),
+        ("POST", "/people/invitations"),
+    ):
+        url = organiser.url + path
+        response = await organiser.http.request(method, url, headers=organiser.headers)
+        assert (response.status_code, missing(response)) == (200, {}), path
+        assert response.headers["content-disposition"].startswith("attachment; ")
+    private = await create_calendar(organiser)
+    for path, kept in ((private, "private"), ("/calendars/published.ics", "public")):
+        response = await organiser.http.get(organiser.url + path)
+        assert missing(response) == {"cache-control": f"{kept}, max-age=300"}
+
+
+async def test_pages_of_an_allowed_site_may_read_when_to_try_again(
+    office: AppProcess, http: httpx.AsyncClient
+) -> None:
+    response = await http.get(office.url + "/healthz", headers={"Origin": ORIGIN})
+    assert response.headers["access-control-allow-origin"] == ORIGIN
+    assert "Retry-After" in response.headers["access-control-expose-headers"].split(", ")
+
+
+@pytest.mark.parametrize("path", ["/graphql/", "/people/import/", "/exports", "/healthz/"])
+async def test_no_token_is_sent_on_to_an_address_that_the_host_header_names(
+    office: AppProcess, http: httpx.AsyncClient, path: str
+) -> None:
+    response = await http.post(office.url + path, headers={"Host": "evil.example.org"})
+    assert (response.status_code, response.headers.get("location")) == (404, None)
+
+
+async def test_what_fails_where_nothing_was_meant_to_fail_carries_them_too() -> None:
+    async def fail(request: Request) -> Response:
+        raise RuntimeError("nothing is right")
+
+    guarded = SecurityHeaders(Starlette(routes=[Route("/", fail)]))
+    transport = httpx.ASGITransport(guarded, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://slotlock.test") as http:
+        response = await http.get("/")
+    assert (response.status_code, missing(response)) == (500, {})
+
+
+def test_the_page_of_development_may_load_what_it_needs_and_nothing_else() -> None:
+    page = graphiql_page()
+    rules = dict(rule.split(" ", 1) for rule in page.headers["content-security-policy"].split("; "))
+    assert rules["default-src"] == rules["frame-ancestors"] == "'none'"
+    assert rules["script-src"].split()[0] == CDN
+    assert rules["script-src"].count("'sha256-") == bytes(page.body).count(b"<script>") == 1
+    assert "unsafe" not in rules["script-src"]
+    loaded = bytes(page.body).count(b'src="')
+    assert loaded == bytes(page.body).count(f'src="{CDN}/'.encode()) > 0

@@ -1,0 +1,166 @@
+"""A wrong setting is told by its variable and the reason, a line each; nothing secret is shown."""
+
+import contextlib
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from slotlock.api.settings.settings import SettingsError, read_settings, require
+from slotlock.cli.main import main
+
+KEY = "the first key that is longer than 32 bytes"
+OLD = "the old key that is longer than 32 bytes"
+
+
+@pytest.fixture(autouse=True)
+def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment in which nothing is set yet."""
+    for name in list(os.environ):
+        if name.startswith("SLOTLOCK_") or name == "PORT":
+            monkeypatch.delenv(name)
+    return monkeypatch
+
+
+def complaint() -> list[str]:
+    """The lines that say what is wrong with the environment."""
+    with pytest.raises(SettingsError) as wrong:
+        read_settings()
+    return str(wrong.value).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("SLOTLOCK_PORT", "eighty", "integer"),
+        ("SLOTLOCK_PORT", "0", "greater than or equal to 1"),
+        ("SLOTLOCK_PORT", "65536", "less than or equal to 65535"),
+        ("PORT", "65536", "less than or equal to 65535"),
+        ("SLOTLOCK_MONGO_URL", "localhost", "mongodb"),
+        ("SLOTLOCK_MONGO_URL", "mongodb://", "hostname"),
+        ("SLOTLOCK_MONGO_URL", "mongodb://host:99999/", "between 0 and 65535"),
+        ("SLOTLOCK_MONGO_URL", "mongodb://host:port/", "non-digit"),
+        ("SLOTLOCK_MONGO_URL", "mongodb://user:pass@word@host/", "escaped"),
+        ("SLOTLOCK_MONGO_URL", "mongodb://host/a b", "database name"),
+        ("SLOTLOCK_REDIS_URL", "http://host", "redis"),
+        ("SLOTLOCK_REDIS_URL", "redis://host:port", "is not like redis://"),
+        ("SLOTLOCK_REDIS_URL", "redis://host:99999", "is not like redis://"),
+        ("SLOTLOCK_REDIS_URL", "redis+magic://host", "redis+sentinel and redis+cluster"),
+        ("SLOTLOCK_REDIS_URL", "http+cluster://host", "is not like redis+cluster://"),
+        ("SLOTLOCK_REDIS_URL", "redis+sentinel://host:1", "is not like redis+sentinel://"),
+        ("SLOTLOCK_REDIS_URL", "redis+sentinel://host:port/name", "is not like redis+sentinel://"),
+        ("SLOTLOCK_REDIS_URL", "redis+sentinel://host/name/db", "is not like redis+sentinel://"),
+        ("SLOTLOCK_REDIS_URL", "redis+sentinel://a,,b/name", "is not like redis+sentinel://"),
+        ("SLOTLOCK_REDIS_URL", "redis+cluster://a:1,b:99999", "is not like redis+cluster://"),
+        ("SLOTLOCK_REDIS_URL", "redis+cluster://host/1", "is not like redis+cluster://"),
+        ("SLOTLOCK_SECRET_KEY", "short", "at least 32 bytes"),
+        ("SLOTLOCK_SECRET_KEY", "k" * 31, "at least 32 bytes"),
+        ("SLOTLOCK_SECRET_KEY", f"{KEY},short", "at least 32 bytes"),
+        ("SLOTLOCK_PUBLIC_READS", "maybe", "boolean"),
+        ("SLOTLOCK_RATE_READS", "14", "greater than or equal to 15"),
+        ("SLOTLOCK_STREAMS_PER_ADDRESS", "20000", "is not less than SLOTLOCK_MAX_SOCKETS"),
+        ("SLOTLOCK_MAX_BODY", "1023", "greater than or equal to 1024"),
+        ("SLOTLOCK_MAX_BODY", "10000001", "less than or equal to 10000000"),
+        ("SLOTLOCK_TRUSTED_PROXIES", "*", "is not like 10.0.0.7"),
+        ("SLOTLOCK_TRUSTED_PROXIES", "10.0.0.7,proxy.example.org", "'proxy.example.org' is not"),
+        ("SLOTLOCK_TRUSTED_PROXIES", "10.0.0.7/8", "'10.0.0.7/8' is not"),
+        ("SLOTLOCK_ADMIN_EMAIL", "nobody", "e-mail address"),
+        ("SLOTLOCK_ADMIN_PASSWORD", "longenough", "only of use beside SLOTLOCK_ADMIN_EMAIL"),
+        ("SLOTLOCK_GRACEFUL_STOP_S", "0", "greater than or equal to 1"),
+    ],
+)
+def test_a_wrong_value_is_named_with_the_reason(
+    environ: pytest.MonkeyPatch, variable: str, value: str, reason: str
+) -> None:
+    environ.setenv(variable, value)
+    (line,) = complaint()
+    assert line.startswith(f"{variable}: ")
+    assert reason in line
+
+
+def test_everything_that_is_wrong_is_told_at_once_a_line_each(environ: pytest.MonkeyPatch) -> None:
+    environ.setenv("SLOTLOCK_PORT", "x")
+    environ.setenv("SLOTLOCK_REDIS_URL", "x")
+    environ.setenv("SLOTLOCK_ADMIN_EMAIL", "x")
+    environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "longenough")
+    named = [line.partition(":")[0] for line in complaint()]
+    assert named == ["SLOTLOCK_PORT", "SLOTLOCK_REDIS_URL", "SLOTLOCK_ADMIN_EMAIL"]
+
+
+@pytest.mark.parametrize("length", [7, 129])
+def test_the_admins_password_has_8_to_128_characters(
+    environ: pytest.MonkeyPatch, length: int
+) -> None:
+    environ.setenv("SLOTLOCK_ADMIN_EMAIL", "admin@slotlock.test")
+    environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "x" * length)
+    assert complaint() == ["SLOTLOCK_ADMIN_PASSWORD: a password has 8 to 128 characters."]
+
+
+def test_what_serve_needs_is_named_a_line_each(environ: pytest.MonkeyPatch) -> None:
+    needed = ("mongo_url", "redis_url", "secret_key")
+    with pytest.raises(SettingsError) as missing:
+        require(read_settings(), *needed)
+    lines = str(missing.value).splitlines()
+    assert [line.partition(" is not set: ")[0] for line in lines] == [
+        "SLOTLOCK_MONGO_URL",
+        "SLOTLOCK_REDIS_URL",
+        "SLOTLOCK_SECRET_KEY",
+    ]
+    environ.setenv("SLOTLOCK_MONGO_URL", "mongodb://host/slotlock?replicaSet=rs0")
+    environ.setenv("SLOTLOCK_REDIS_URL", "rediss://:secret@host:6380/1")
+    environ.setenv("SLOTLOCK_SECRET_KEY", KEY)
+    require(read_settings(), *needed)
+
+
+def test_keys_and_origins_are_lists(environ: pytest.MonkeyPatch) -> None:
+    environ.setenv("SLOTLOCK_SECRET_KEY", f" {KEY} ,{OLD},")
+    environ.setenv("SLOTLOCK_ALLOWED_ORIGINS", "https://a.example, https://b.example")
+    settings = read_settings()
+    assert [key.get_secret_value() for key in settings.secret_key] == [KEY, OLD]
+    assert settings.allowed_origins == ("https://a.example", "https://b.example")
+
+
+def test_a_key_is_long_enough_by_its_bytes(environ: pytest.MonkeyPatch) -> None:
+    environ.setenv("SLOTLOCK_SECRET_KEY", "\u00e9" * 16)
+    assert len(read_settings().secret_key) == 1
+
+
+def test_port_alone_works_and_gives_way_to_the_longer_name(environ: pytest.MonkeyPatch) -> None:
+    environ.setenv("PORT", "9001")
+    assert read_settings().port == 9001
+    environ.setenv("SLOTLOCK_PORT", "9002")
+    assert read_settings().port == 9002
+
+
+def test_an_empty_variable_is_one_that_is_not_set(environ: pytest.MonkeyPatch) -> None:
+    defaults = read_settings()
+    for name in ("PORT", "SLOTLOCK_MONGO_URL", "SLOTLOCK_SECRET_KEY", "SLOTLOCK_PUBLIC_READS"):
+        environ.setenv(name, "")
+    assert read_settings() == defaults
+    assert (defaults.host, defaults.port, defaults.public_reads) == ("127.0.0.1", 8000, True)
+
+
+def test_no_secret_is_shown(environ: pytest.MonkeyPatch) -> None:
+    environ.setenv("SLOTLOCK_SECRET_KEY", KEY)
+    environ.setenv("SLOTLOCK_ADMIN_EMAIL", "admin@slotlock.test")
+    environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "very secret")
+    assert KEY not in repr(read_settings())
+    assert "very secret" not in repr(read_settings())
+    environ.setenv("SLOTLOCK_SECRET_KEY", "too short")
+    environ.setenv("SLOTLOCK_MONGO_URL", "mongodb://user:hush@hush@host/")
+    environ.setenv("SLOTLOCK_REDIS_URL", "redis://:hush#hush@host/")
+    environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "hush")
+    lines = complaint()
+    for shape in ("sentinel", "cluster"):
+        environ.setenv("SLOTLOCK_REDIS_URL", f"redis+{shape}://me:hush#hush@host:1,host:2/a/b/c")
+        lines += [line for line in complaint() if "REDIS" in line]
+    assert len(lines) == 6
+    assert not any("hush" in line or "too short" in line for line in lines)
+
+
+def test_the_table_in_the_docs_is_the_printed_one() -> None:
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert main(["settings"]) == 0
+    table = Path(__file__).parents[3] / "docs" / "settings.md"
+    assert table.read_text() == printed.getvalue(), "run `make settings`"

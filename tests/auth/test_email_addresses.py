@@ -1,0 +1,81 @@
+"""One person's address is one account however it is written, and nobody else's."""
+
+import asyncio
+import secrets
+
+import pytest
+
+from slotlock.auth.accounts import EmailTaken, normalize_email, register
+from slotlock.auth.sessions import SignedInSession
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.processes import database_url
+from tests.support.stores.users import auth_for_database
+
+ONE = [
+    ("jo@x.test", "JO@X.TEST", " jo@x.test "),
+    ("a@b\u00fccher.test", "a@xn--bcher-kva.test", "a@XN--BCHER-KVA.test", "a@B\u00dcCHER.test"),
+    ("a@fa\u00df.test", "a@xn--fa-hia.test"),
+    # Of a domain, what is equal by its look is equal by its rules (UTS 46).
+    ("a@x.test", "a@\uff58.test", "a@x\u3002test"),
+    ("k@x.test", "\u212a@x.test"),
+    ("\u00e5@x.test", "\u212b@x.test", "A\u030a@x.test"),
+    ("stra\u00dfe@x.test", "STRA\u1e9eE@x.test"),
+]
+APART = [
+    ("admin@x.test", "\u0430dmin@x.test", "adm\u0131n@x.test", "ADM\u0130N@x.test"),
+    ("fine@x.test", "\ufb01ne@x.test"),
+    ("jo@x.test", "\uff4ao@x.test", "\u2460@x.test"),
+    ("strasse@x.test", "stra\u00dfe@x.test"),
+    ("a@fass.test", "a@fa\u00df.test"),
+    ("a@x.test", "a+1@x.test", "a+2@x.test", "a@y.test"),
+]
+NONE = [
+    "a\u200bb@x.test", "a\u200db@x.test", "a\ufeffb@x.test", "a\u00adb@x.test", "a\u2060b@x.test",
+    "a\u202eb@x.test", "a\u200fb@x.test", "a\u2067b@x.test", "a\ufe0fb@x.test", "a\u034fb@x.test",
+    "a\u3164b@x.test", "a\u2800b@x.test", "a\u115fb@x.test", "a\U000e0061b@x.test",
+    "a\U000e0100b@x.test", "a\u00a0b@x.test", "a\u0000@x.test", "\ud800@x.test", "a@x.test.",
+    "a.@x.test", ".a@x.test", "a..b@x.test", "a@x..test", '"a"@x.test', '"a b"@x.test',
+    "a(c)@x.test", "<a@x.test>", "A <a@x.test>", "a@[127.0.0.1]", "a@x.test,b@x.test",
+    "a@x.test\r\nBcc: b@x.test", "a@" + "x" * 300 + ".test",
+    "a" + "\u0301" * 15_000 + "\u0316" * 15_000 + "@x.test",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("forms", ONE, ids=lambda forms: ascii(forms[-1]))
+def test_forms_of_one_address_are_one(forms: tuple[str, ...]) -> None:
+    assert len({normalize_email(form) for form in forms}) == 1
+    assert normalize_email(forms[0]) is not None
+
+
+@pytest.mark.parametrize("forms", APART, ids=lambda forms: ascii(forms[-1]))
+def test_addresses_that_look_alike_are_kept_apart(forms: tuple[str, ...]) -> None:
+    kept = {normalize_email(form) for form in forms}
+    assert len(kept - {None}) == len(forms)
+
+
+@pytest.mark.parametrize("text", NONE, ids=ascii)
+def test_what_hides_something_or_is_no_plain_address_is_refused(text: str) -> None:
+    assert normalize_email(text) is None
+
+
+def test_what_is_kept_of_an_address_is_kept_of_itself() -> None:
+    for form in (form for forms in ONE + APART for form in forms):
+        kept = normalize_email(form)
+        assert kept is not None
+        assert normalize_email(kept) == kept
+
+
+async def test_of_those_who_register_forms_of_one_address_at_once_one_gets_it(
+    servers: EmbeddedServers,
+) -> None:
+    tag = secrets.token_hex(8)
+    forms = [f"{tag}\u00e9@b\u00fccher.test", f"{tag}E\u0301@xn--bcher-kva.test"] * 3
+    async with auth_for_database(database_url(servers, "addresses")) as auth:
+        await auth.users.create_indexes()
+        outcomes = await asyncio.gather(
+            *(register(auth, "Ada", form, "correct horse battery") for form in forms)
+        )
+    assert sum(isinstance(outcome, SignedInSession) for outcome in outcomes) == 1
+    taken = [outcome for outcome in outcomes if isinstance(outcome, EmailTaken)]
+    assert {outcome.email for outcome in taken} == {normalize_email(forms[0])}
+    assert len(taken) == 5

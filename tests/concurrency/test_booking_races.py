@@ -1,0 +1,171 @@
+"""The rush over real HTTP against two processes; each promise with its guard off as control."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.deployment import (
+    app_variant,
+    assert_slot_consistent,
+    lock_key,
+    slot_document,
+)
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.client import GraphQLTestClient, Json, http_client
+from tests.support.clients.simultaneous_requests import MAX_LUCKY_RUNS, book_simultaneously
+from tests.support.stores.users import UserTokens
+
+Pair = tuple[AppProcess, AppProcess]
+
+
+@pytest.fixture
+def redis(servers: EmbeddedServers) -> Iterator[Redis]:
+    """The Redis of the apps, looked at from outside."""
+    with Redis.from_url(servers.redis_url) as client:
+        yield client
+
+
+async def new_slot(apps: Pair, crowd: UserTokens, capacity: int) -> str:
+    """The id of a slot that nobody booked yet."""
+    async with http_client() as http:
+        slot = await GraphQLTestClient(http, apps[0].url, crowd.organizer).create_slot(
+            capacity=capacity
+        )
+        return str(slot["id"])
+
+
+async def rush(apps: Pair, crowd: UserTokens, capacity: int) -> tuple[str, list[Json]]:
+    """Everyone books the same new slot in the same instant, by turns at both processes."""
+    slot_id = await new_slot(apps, crowd, capacity)
+    return slot_id, await book_simultaneously([app.url for app in apps], crowd.members, slot_id)
+
+
+async def rush_until_served(apps: Pair, crowd: UserTokens, capacity: int) -> tuple[str, list[Json]]:
+    """The same, and whoever was told `Locked` asks again until it is not so."""
+    slot_id, outcomes = await rush(apps, crowd, capacity)
+    urls = [app.url for app in apps]
+    while again := [i for i, o in enumerate(outcomes) if o["__typename"] == "Locked"]:
+        tokens = [crowd.members[i] for i in again]
+        for i, outcome in zip(again, await book_simultaneously(urls, tokens, slot_id), strict=True):
+            outcomes[i] = outcome
+    return slot_id, outcomes
+
+
+def counted(outcomes: list[Json]) -> Counter[str]:
+    """How many got which answer."""
+    return Counter(outcome["__typename"] for outcome in outcomes)
+
+
+async def test_of_200_people_exactly_one_gets_the_only_place(
+    two_apps: Pair, crowd: UserTokens, redis: Redis
+) -> None:
+    slot_id, outcomes = await rush(two_apps, crowd, capacity=1)
+    counts = counted(outcomes)
+    assert counts["Booked"] == 1
+    assert counts["Locked"] + counts["SlotFull"] == 199
+    assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
+    assert not redis.exists(lock_key(slot_id))
+
+
+async def test_of_200_people_exactly_10_get_the_10_places(
+    two_apps: Pair, crowd: UserTokens, redis: Redis
+) -> None:
+    slot_id, outcomes = await rush_until_served(two_apps, crowd, capacity=10)
+    assert counted(outcomes) == {"Booked": 10, "SlotFull": 190}
+    document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
+    assert_slot_consistent(document, 10)
+    told = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
+    assert told == {str(booking["id"]) for booking in document["bookings"]}
+    assert not redis.exists(lock_key(slot_id))
+
+
+@pytest.fixture
+def without(two_apps: Pair, logs: Path) -> Iterator["Without"]:
+    """Two processes that lack guards, on the database of the two that have them."""
+    with ExitStack() as stack:
+        yield Without(two_apps, logs, stack)
+
+
+class Without:
+    """Starts pairs of processes without a guard."""
+
+    def __init__(self, apps: Pair, logs: Path, stack: ExitStack) -> None:
+        self._environment, self._logs, self._stack = apps[0].environment, logs, stack
+
+    def __call__(self, guards: str) -> Pair:
+        first, second = (
+            self._stack.enter_context(
+                app_variant(self._environment, self._logs / name, without_guards=guards)
+            )
+            for name in "ab"
+        )
+        return first, second
+
+
+@pytest.mark.parametrize("capacity", [1, 10])
+async def test_control_without_lock_and_version_a_place_goes_to_several_people(
+    without: Without, crowd: UserTokens, capacity: int
+) -> None:
+    apps = without("lock version")
+    for _ in range(MAX_LUCKY_RUNS):
+        slot_id, outcomes = await rush(apps, crowd, capacity)
+        if counted(outcomes)["Booked"] > capacity:
+            break
+    assert counted(outcomes)["Booked"] > capacity
+    document = slot_document(apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
+    assert document["remaining"] < 0
+
+
+async def test_without_the_lock_the_version_alone_keeps_every_place_to_one_person(
+    without: Without, crowd: UserTokens
+) -> None:
+    apps = without("lock")
+    slot_id, outcomes = await rush_until_served(apps, crowd, capacity=10)
+    assert counted(outcomes) == {"Booked": 10, "SlotFull": 190}
+    assert_slot_consistent(slot_document(apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 10)
+
+
+async def test_one_person_who_asks_200_times_at_once_gets_one_place(
+    two_apps: Pair, crowd: UserTokens
+) -> None:
+    greedy = UserTokens([crowd.members[0]] * 200, crowd.organizer)
+    slot_id, outcomes = await rush_until_served(two_apps, greedy, capacity=10)
+    assert counted(outcomes) == {"Booked": 1, "AlreadyBooked": 199}
+    assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
+
+
+async def test_places_given_back_and_taken_in_a_rush_add_up(
+    two_apps: Pair, crowd: UserTokens
+) -> None:
+    slot_id, outcomes = await rush_until_served(two_apps, crowd, capacity=10)
+    winners = [
+        (token, outcome["booking"]["id"])
+        for token, outcome in zip(crowd.members, outcomes, strict=True)
+        if outcome["__typename"] == "Booked"
+    ]
+    async with http_client() as http:
+
+        async def give_back(token: str, booking_id: str) -> None:
+            person = GraphQLTestClient(http, two_apps[1].url, token)
+            while (await person.cancel(booking_id))["__typename"] == "Locked":
+                await asyncio.sleep(0)
+
+        async def book(app: AppProcess, token: str) -> int:
+            person = GraphQLTestClient(http, app.url, token)
+            while (outcome := await person.book(slot_id))["__typename"] == "Locked":
+                await asyncio.sleep(0)
+            return int(outcome["__typename"] == "Booked")
+
+        others = [token for token in crowd.members if token not in dict(winners)]
+        gave, booked = await asyncio.gather(
+            asyncio.gather(*(give_back(*winner) for winner in winners)),
+            asyncio.gather(*(book(two_apps[0], token) for token in others[:50])),
+        )
+    document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
+    assert_slot_consistent(document, 10 - len(gave) + sum(booked))

@@ -1,0 +1,249 @@
+"""Whatever people do at two desks, in any order and together: the limits of campaigns hold."""
+
+import asyncio
+import os
+import random
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from datetime import datetime, timedelta
+from itertools import combinations
+from typing import Any
+
+import pytest
+from bson import ObjectId
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import BookingId, SlotId
+from slotlock.domain.booking.outcomes import SlotSaved
+from slotlock.domain.booking.slot import SlotKind
+from slotlock.domain.campaigns.campaign import CampaignSaved
+from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
+from slotlock.domain.schedule.meetings import Meeting, first_overlap
+from slotlock.domain.schedule.timetables import Timetable, Weekday, WeeklyMeeting
+from slotlock.domain.slots.editing import SlotDraft
+from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.mongo.slots import writer
+from slotlock.services.booking import book, waitlist
+from slotlock.services.booking.changes import BookingActionCommand, cancel, confirm, move
+from slotlock.services.campaigns import campaigns
+from slotlock.services.container import Services
+from slotlock.services.slots import editing
+from slotlock.services.workers import hold_sweeper
+from tests.support.model.operations import MORNING
+from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.model.stored_state import assert_valid_slot, booking_history
+
+Json = dict[str, Any]
+Act = Coroutine[Any, Any, Any]
+
+STEPS, SEEDS = 120, 3 + int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
+CLASSES = (("5a", "grade:5"), ("5a", "grade:5"), ("5a", "grade:6"), ("5b", "grade:5"), ("5b",))
+ORGANISER = UserId("e" * 24)
+HOUR = timedelta(hours=1)
+EVERY_DAY = tuple(WeeklyMeeting(day, MORNING.time(), (MORNING + HOUR).time()) for day in Weekday)
+
+
+@pytest.fixture(scope="module")
+def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
+    """Two desks on a database of their own, and five people of two classes."""
+    with open_service_pair(servers, "campaign_limits") as opened:
+        yield opened
+
+
+class Rush:
+    """Two campaigns with four slots each, some of which overlap, and what people do there."""
+
+    def __init__(self, house: ServicePair, seed: int) -> None:
+        house.reset()
+        self.house, self.random = house, random.Random(seed)
+        self.told: Counter[str] = Counter()
+        for number, groups in enumerate(CLASSES):
+            self.set_groups(number, groups)
+        self.campaigns = [
+            self.campaign(most=2, forbid_overlap=True, group_limits=(GroupLimit("5*", 1),)),
+            self.campaign(most=3, forbid_overlap=True, eligible=(("grade:5", "grade:6"),)),
+        ]
+        self.slots = [
+            self.slot(number, campaign_id) for campaign_id in self.campaigns for number in range(4)
+        ]
+
+    def run(self, act: Act) -> Any:
+        """What comes of one act."""
+        return self.house.runner.run(act)
+
+    def set_groups(self, number: int, groups: tuple[str, ...]) -> None:
+        """Let one of the people have these groups."""
+        person = {"_id": ObjectId(self.house.callers[number].user_id)}
+        self.house.database["users"].update_one(person, {"$set": {"groups": list(groups)}})
+
+    def campaign(self, **rules: Any) -> CampaignId:
+        """A campaign that is open for days."""
+        times = {"opens_at": MORNING, "closes_at": MORNING + timedelta(days=9)}
+        fields = {"published": True, **times, **rules}
+        made = self.run(campaigns.create(self.house.services[0], "A campaign", fields, ORGANISER))
+        assert isinstance(made, CampaignSaved)
+        return made.campaign.id
+
+    def slot(self, number: int, campaign_id: CampaignId) -> SlotId:
+        """A slot; the first is a course that meets each day, the others overlap in part."""
+        first = (MORNING + timedelta(days=10)).date()
+        start = MORNING + timedelta(days=10) + number * HOUR / 2
+        course = Timetable(first, first + timedelta(days=3), EVERY_DAY)
+        draft = SlotDraft(
+            title="A slot",
+            start=start if number else None,
+            end=start + HOUR * 0.75 if number else None,
+            time_zone="UTC",
+            capacity=(3, 2, 1, 2)[number],
+            location=None,
+            kind=SlotKind.COURSE,
+            published=True,
+            waitlist_offer_minutes=10 if number == 2 else None,
+            timetable=None if number else course,
+        )
+        kept = self.run(editing.create(self.house.services[0], draft, ORGANISER, campaign_id))
+        assert isinstance(kept, SlotSaved)
+        return kept.slot.id
+
+    def step(self) -> None:
+        """Some acts at once, often several of one person; or time, or an organiser, or a sweep."""
+        choice = self.random.random()
+        if choice < 0.06:
+            self.house.clock.advance(timedelta(minutes=self.random.choice((1, 6, 12))))
+        elif choice < 0.1:
+            self.run(hold_sweeper.sweep(self.house.services[0]))
+        elif choice < 0.14:
+            self.set_groups(self.random.randrange(5), self.random.choice(CLASSES))
+        elif choice < 0.22:
+            changes = {"published": self.random.random() < 0.7}
+            self.run(
+                campaigns.edit(
+                    self.house.services[1], self.random.choice(self.campaigns), changes, ORGANISER
+                )
+            )
+        else:
+            self.together(self.random.choice((1, 2, 2, 4)))
+
+    def together(self, size: int) -> None:
+        """Some acts at once, by turns at both desks."""
+        one = self.random.choice(self.house.callers[:5])
+        people = [
+            self.random.choice((one, one, self.random.choice(self.house.callers[:5])))
+            for _ in range(size)
+        ]
+        if self.random.random() < 0.2:
+            self.house.delete_locks()
+        acts = [self.act(self.house.services[n % 2], person) for n, person in enumerate(people)]
+
+        async def all_of_them() -> list[Any]:
+            return await asyncio.gather(*acts)
+
+        self.told.update(type(outcome).__name__ for outcome in self.run(all_of_them()))
+
+    def act(self, desk: Services, person: Caller) -> Act:
+        """Something that a person asks for."""
+        slot_id, other = self.random.sample(self.slots, 2)
+        wait_s = self.random.choice((0.0, 5.0))
+        wish = book.BookingOptions(self.random.random() < 0.3, wait_s)
+        live = self.live_of(person)
+        verb = self.random.random()
+        if live and verb < 0.35:
+            here, booking_id = self.random.choice(live)
+            errand = BookingActionCommand(here, booking_id, person, wait_s)
+            if verb < 0.15:
+                return cancel(desk, errand)
+            return move(desk, errand, slot_id) if verb < 0.3 else confirm(desk, errand)
+        if verb < 0.5:
+            return waitlist.join(desk, slot_id, person.user_id, wait_s)
+        if verb < 0.55:
+            return waitlist.leave(desk, slot_id, person.user_id, wait_s)
+        if verb < 0.65:
+            claims = [(slot_id, person.user_id), (other, person.user_id)]
+            return book.book_all(desk, person, claims, wish)
+        return book.book(desk, person, slot_id, person.user_id, wish)
+
+    def live_of(self, person: Caller) -> list[tuple[SlotId, BookingId]]:
+        """A person's bookings that take a place."""
+        found = self.house.database["slots"].find({"bookings.user": ObjectId(person.user_id)})
+        return [
+            (SlotId(str(slot["_id"])), BookingId(str(one["id"])))
+            for slot in found
+            for one in slot["bookings"]
+            if str(one["user"]) == person.user_id
+        ]
+
+    def check(self) -> None:
+        """What must be so after whatever was done."""
+        now = self.house.clock.now
+        slots = list(self.house.database["slots"].find())
+        for slot in slots:
+            assert_limits_of(slot, now)
+        for person in self.house.callers:
+            theirs = [
+                slot
+                for slot in slots
+                for one in slot["bookings"]
+                if str(one["user"]) == person.user_id and one.get("until", now + HOUR) > now
+            ]
+            assert_limits_on(theirs)
+
+
+def assert_limits_of(slot: Json, now: datetime) -> None:
+    """Capacity, groups, who may, and when."""
+    terms = slot["campaign"]
+    assert_valid_slot({**slot, "waiting": []}, now)
+    people = [one["user"] for one in (*slot["bookings"], *slot["waiting"])]
+    assert len(set(people)) == len(people), f"twice: {slot}"
+    counts = Counter(group for one in slot["bookings"] for group in one.get("groups", ()))
+    for limit in terms["groupLimits"]:
+        prefix = limit["group"].removesuffix("*")
+        over = [g for g, n in counts.items() if g.startswith(prefix) and n > limit["limit"]]
+        assert not over, f"too many of {over}: {slot}"
+    for one in slot["bookings"]:
+        assert all(set(groups) & set(one.get("groups", ())) for groups in terms["eligible"]), one
+        assert terms["opensAt"] <= booking_history(one)[0].at < terms["closesAt"], one
+
+
+def assert_limits_on(slots: list[Json]) -> None:
+    """One person's bookings: not too many of a campaign, none that overlap."""
+    counts = Counter(slot["campaign"]["id"] for slot in slots)
+    for slot in slots:
+        assert counts[slot["campaign"]["id"]] <= slot["campaign"]["most"], f"too many: {slots}"
+    for one, other in combinations(slots, 2):
+        assert first_overlap(times(one), times(other)) is None, f"overlap: {one} and {other}"
+
+
+def times(slot: Json) -> list[Meeting]:
+    """When a slot meets."""
+    meetings = slot.get("meetings") or [slot]
+    return [Meeting(meeting["start"], meeting["end"]) for meeting in meetings]
+
+
+def play(rush: Rush, steps: int, *, hurried: bool = False) -> None:
+    """So many steps, after each of which everything is looked at; hurried ones are all acts."""
+    for _ in range(steps):
+        if hurried:
+            rush.together(6)
+        else:
+            rush.step()
+        rush.check()
+
+
+@pytest.mark.timeout(7200 if "SLOTLOCK_CAMPAIGN" in os.environ else 120)
+def test_whatever_people_do_the_limits_of_campaigns_hold(house: ServicePair) -> None:
+    told: Counter[str] = Counter()
+    for seed in range(SEEDS):
+        rush = Rush(house, seed)
+        play(rush, STEPS, hurried=seed == 0)
+        told += rush.told
+    met = {"Booked", "LimitReached", "TimeConflict", "GroupFull", "NotEligible", "Closed"}
+    met |= {"BookingMoved", "WaitlistJoined", "AllBooked", "NoneBooked", "BookingConfirmed"}
+    assert met <= told.keys(), told
+
+
+def test_control_of_the_rush_without_pages_somebody_has_too_much(
+    house: ServicePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "user_version_updates", lambda *_: iter(()))
+    with pytest.raises(AssertionError, match=r"too many: |overlap: "):
+        play(Rush(house, 9), 2000, hurried=True)

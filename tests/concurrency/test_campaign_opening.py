@@ -1,0 +1,196 @@
+"""The instant at which a campaign opens, and people who want many of its slots at once."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.apps.deployment import Deployment, open_deployment
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.campaigns import (
+    BOOK_SEVERAL_WITH_REFUSALS,
+    BOOK_WITH_REFUSAL,
+    MOVE_WITH_REFUSAL,
+    book_with_refusal,
+    create_campaign,
+    update_campaign,
+)
+from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.simultaneous_requests import send_simultaneously
+
+Pair = tuple[AppProcess, AppProcess]
+PEOPLE, SLOTS, BASKETS = 24, 10, 15
+PATIENT = {"waitMs": 20_000}
+
+
+@pytest.fixture
+async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
+    """A scene beside two processes that lack nothing."""
+    async with open_deployment(two_apps[0].environment, logs, member_count=PEOPLE) as scene:
+        yield scene
+
+
+@dataclass(frozen=True)
+class Asked:
+    """When somebody asked, when they were answered, and what; all by one clock."""
+
+    sent: datetime
+    answered: datetime
+    outcome: Json
+
+    @property
+    def name(self) -> str:
+        """What the answer is."""
+        return str(self.outcome["__typename"])
+
+
+async def asks_until_it_opens(person: BookingClient, slot_id: str) -> list[Asked]:
+    """Ask again and again, as somebody does who wants to be the first."""
+    asked: list[Asked] = []
+    while not asked or asked[-1].name in ("NotYetOpen", "Locked"):
+        sent = datetime.now(UTC)
+        outcome = await book_with_refusal(person, slot_id)
+        asked.append(Asked(sent, datetime.now(UTC), outcome))
+    return asked
+
+
+async def opening(scene: Deployment, apps: Sequence[AppProcess]) -> tuple[datetime, list[Asked]]:
+    """All that is asked of a campaign that opens at a fraction of a second, and when that was."""
+    organiser = scene.organizer(apps[0])
+    campaign_id = await create_campaign(organiser, opensAt=hours_from_now(1))
+    places = {"campaignId": campaign_id, "capacity": PEOPLE}
+    slot_ids = [await scene.add_slot(apps[0], **places) for _ in range(2)]
+    opens = datetime.now(UTC).replace(microsecond=500_000) + timedelta(seconds=2)
+    await update_campaign(organiser, campaign_id, opensAt=opens.isoformat())
+    people = [scene.client(apps[n % len(apps)], n) for n in range(PEOPLE)]
+    rush = [asks_until_it_opens(person, slot_ids[n % 2]) for n, person in enumerate(people)]
+    asked = [each for one in await asyncio.gather(*rush) for each in one]
+    assert sum(len(scene.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == PEOPLE
+    return opens, asked
+
+
+def too_early(opens: datetime, asked: Sequence[Asked]) -> int:
+    """How many bookings say that they were made before the opening, or were answered before it."""
+    booked = [each for each in asked if each.name == "Booked"]
+    assert len(booked) == PEOPLE
+    made = [datetime.fromisoformat(each.outcome["booking"]["createdAt"]) for each in booked]
+    return sum(at < opens or each.answered < opens for at, each in zip(made, booked, strict=True))
+
+
+def too_late(opens: datetime, asked: Sequence[Asked]) -> int:
+    """How many were told that it is not open yet though they asked after the opening."""
+    return sum(each.sent >= opens and each.name == "NotYetOpen" for each in asked)
+
+
+async def test_nothing_is_booked_before_the_opening_and_nobody_is_refused_from_it_on(
+    scene: Deployment, two_apps: Pair
+) -> None:
+    opens, asked = await opening(scene, two_apps)
+    early = [each for each in asked if each.answered < opens]
+    assert {each.name for each in early} == {"NotYetOpen"}
+    assert (too_early(opens, asked), too_late(opens, asked)) == (0, 0)
+
+
+async def test_control_opened_by_a_job_people_are_refused_after_the_opening(
+    scene: Deployment,
+) -> None:
+    opens, asked = await opening(scene, [scene.app("opening")])
+    assert too_early(opens, asked) == 0
+    assert too_late(opens, asked) > 0
+
+
+async def test_control_opened_ahead_by_a_job_people_book_before_the_opening(
+    scene: Deployment,
+) -> None:
+    opens, asked = await opening(scene, [scene.app("not-before")])
+    assert too_early(opens, asked) > 0
+
+
+async def in_campaign(
+    scene: Deployment, app: AppProcess, size: int = SLOTS, **rules: Any
+) -> list[str]:
+    """Slots of a new campaign, one after the other, with places for all."""
+    campaign_id = await create_campaign(scene.organizer(app), **rules)
+    return [
+        await scene.add_slot(
+            app,
+            campaignId=campaign_id,
+            capacity=PEOPLE,
+            startTime=f"2040-05-07T{n // 2:02}:{n % 2 * 30:02}:00Z",
+            endTime=f"2040-05-07T{n // 2:02}:{n % 2 * 30 + 29:02}:00Z",
+        )
+        for n in range(size)
+    ]
+
+
+async def at_once(
+    scene: Deployment, apps: Sequence[AppProcess], asked: Sequence[tuple[int, str, Json]]
+) -> Counter[str]:
+    """How often people are answered what, all at once, by turns at the processes."""
+    shots = [
+        (
+            apps[n % len(apps)].url,
+            scene.user_tokens.members[who],
+            query,
+            {"input": {**wish, **PATIENT}},
+        )
+        for n, (who, query, wish) in enumerate(asked)
+    ]
+    return Counter(outcome["__typename"] for outcome in await send_simultaneously(shots))
+
+
+@pytest.mark.parametrize("most", [SLOTS, 3])
+async def test_who_wants_ten_slots_at_once_and_waits_gets_as_many_as_may_be(
+    scene: Deployment, two_apps: Pair, most: int
+) -> None:
+    slot_ids = await in_campaign(scene, two_apps[0], maxBookings=most, forbidOverlap=True)
+    told = await at_once(
+        scene, two_apps, [(0, BOOK_WITH_REFUSAL, {"slotId": id_}) for id_ in slot_ids]
+    )
+    assert told == Counter(Booked=most, LimitReached=SLOTS - most)
+    assert sum(len(scene.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == most
+
+
+async def test_when_a_class_wants_all_slots_at_once_and_waits_nobody_is_told_to_come_again(
+    scene: Deployment, two_apps: Pair
+) -> None:
+    slot_ids = await in_campaign(scene, two_apps[0], maxBookings=3, forbidOverlap=True)
+    asked = [(who, BOOK_WITH_REFUSAL, {"slotId": id_}) for who in range(8) for id_ in slot_ids]
+    told = await at_once(scene, two_apps, asked)
+    assert told == Counter(Booked=8 * 3, LimitReached=8 * (SLOTS - 3))
+
+
+async def test_who_wants_several_baskets_at_once_and_waits_gets_all_of_them(
+    scene: Deployment, two_apps: Pair
+) -> None:
+    slot_ids = await in_campaign(scene, two_apps[0], 2 * BASKETS, forbidOverlap=True)
+    baskets = [slot_ids[n : n + 2] for n in range(0, 2 * BASKETS, 2)]
+    asked = [
+        (0, BOOK_SEVERAL_WITH_REFUSALS, {"claims": [{"slotId": id_} for id_ in each]})
+        for each in baskets
+    ]
+    assert await at_once(scene, two_apps, asked) == Counter(AllBooked=BASKETS)
+
+
+async def test_who_moves_several_bookings_at_once_and_waits_moves_all_of_them(
+    scene: Deployment, two_apps: Pair
+) -> None:
+    slot_ids = await in_campaign(scene, two_apps[0], 2 * BASKETS, forbidOverlap=True)
+    ada = scene.client(two_apps[0], 0)
+    old = [
+        (await book_with_refusal(ada, slot_id))["booking"]["id"] for slot_id in slot_ids[:BASKETS]
+    ]
+    asked = [
+        (0, MOVE_WITH_REFUSAL, {"bookingId": booking_id, "slotId": slot_id})
+        for booking_id, slot_id in zip(old, slot_ids[BASKETS:], strict=True)
+    ]
+    assert await at_once(scene, two_apps, asked) == Counter(BookingMoved=BASKETS)
+    assert [len(scene.consistent_booking_ids(slot_id)) for slot_id in slot_ids] == [0] * BASKETS + [
+        1
+    ] * BASKETS

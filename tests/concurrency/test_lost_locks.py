@@ -1,0 +1,180 @@
+"""A lock that runs out, is deleted by somebody else, or outlives its holder; over real HTTP.
+
+Each act is stopped at a point, what must do no harm happens meanwhile, and the act goes on. The
+same scene with the guard off is the control: there the harm is done.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.deployment import (
+    PausePoint,
+    app_variant,
+    assert_slot_consistent,
+    lock_key,
+    slot_document,
+)
+from tests.support.apps.processes import AppProcess, wait_until
+from tests.support.clients.client import GraphQLTestClient, Json, http_client
+from tests.support.stores.users import UserTokens
+
+Pair = tuple[AppProcess, AppProcess]
+
+
+@pytest.fixture
+def redis(servers: EmbeddedServers) -> Iterator[Redis]:
+    """The Redis of the apps, looked at from outside."""
+    with Redis.from_url(servers.redis_url) as client:
+        yield client
+
+
+@contextmanager
+def paused(
+    apps: Pair, logs: Path, redis: Redis, point: str, off: str = ""
+) -> Iterator[tuple[AppProcess, PausePoint]]:
+    """A process whose next act stops at the point, and the stage that frees it."""
+    stage = PausePoint(redis)
+    name = stage.key.replace(":", "-")
+    with app_variant(
+        apps[0].environment, logs / name, without_guards=off, pause_at=point, pause_point=stage
+    ) as app:
+        yield app, stage
+
+
+def run_out(redis: Redis, slot_id: str) -> None:
+    """Let the lock of a slot run out now instead of in ten seconds."""
+    assert redis.pexpire(lock_key(slot_id), 1)
+    wait_until(lambda: not redis.exists(lock_key(slot_id)), "the lock ran out")
+
+
+async def late_write(
+    apps: Pair, crowd: UserTokens, redis: Redis, logs: Path, *, off: str, flush: bool
+) -> tuple[Json, Json, str]:
+    """Ada is about to write when her lock is lost; Ben books; then Ada's write arrives."""
+    with paused(apps, logs, redis, "commit", off) as (slow, stage):
+        async with http_client() as http:
+            organiser = GraphQLTestClient(http, apps[0].url, crowd.organizer)
+            slot_id = (await organiser.create_slot(capacity=1))["id"]
+            ada = asyncio.create_task(
+                GraphQLTestClient(http, slow.url, crowd.members[0]).book(slot_id)
+            )
+            await asyncio.to_thread(stage.wait_until_reached)
+            if flush:
+                redis.flushall()
+            else:
+                run_out(redis, slot_id)
+            ben = await GraphQLTestClient(http, apps[0].url, crowd.members[1]).book(slot_id)
+            stage.resume()
+            return await ada, ben, slot_id
+
+
+@pytest.mark.parametrize("flush", [False, True], ids=["ran out", "flushed"])
+async def test_a_write_that_comes_after_its_lock_was_lost_does_not_land_on_anothers(
+    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path, flush: bool
+) -> None:
+    ada, ben, slot_id = await late_write(two_apps, crowd, redis, logs, off="", flush=flush)
+    assert (ada["__typename"], ben["__typename"]) == ("SlotFull", "Booked")
+    document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
+    assert_slot_consistent(document, 1)
+    assert str(document["bookings"][0]["id"]) == ben["booking"]["id"][-24:]
+
+
+@pytest.mark.parametrize("flush", [False, True], ids=["ran out", "flushed"])
+async def test_control_without_the_version_the_late_write_books_the_place_twice(
+    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path, flush: bool
+) -> None:
+    ada, ben, slot_id = await late_write(two_apps, crowd, redis, logs, off="version", flush=flush)
+    assert (ada["__typename"], ben["__typename"]) == ("Booked", "Booked")
+    document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
+    assert len(document["bookings"]) == 2
+
+
+async def late_release(
+    apps: Pair, crowd: UserTokens, redis: Redis, logs: Path, off: str
+) -> tuple[object, object]:
+    """Ada's lock runs out before she releases it, when Ben holds it: the lock before and after."""
+    with (
+        paused(apps, logs, redis, "release", off) as (slow, before_release),
+        paused(apps, logs, redis, "commit") as (other, before_commit),
+    ):
+        async with http_client() as http:
+            organiser = GraphQLTestClient(http, apps[0].url, crowd.organizer)
+            slot_id = (await organiser.create_slot(capacity=2))["id"]
+            ada = asyncio.create_task(
+                GraphQLTestClient(http, slow.url, crowd.members[0]).book(slot_id)
+            )
+            await asyncio.to_thread(before_release.wait_until_reached)
+            run_out(redis, slot_id)
+            ben = asyncio.create_task(
+                GraphQLTestClient(http, other.url, crowd.members[1]).book(slot_id)
+            )
+            await asyncio.to_thread(before_commit.wait_until_reached)
+            bens = redis.get(lock_key(slot_id))
+            before_release.resume()
+            await ada
+            left = redis.get(lock_key(slot_id))
+            before_commit.resume()
+            assert (await ben)["__typename"] == "Booked"
+            return bens, left
+
+
+async def test_a_release_never_deletes_the_lock_of_another(
+    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path
+) -> None:
+    held, left = await late_release(two_apps, crowd, redis, logs, off="")
+    assert held is not None
+    assert left == held
+
+
+async def test_control_without_the_owner_check_a_release_deletes_the_lock_of_another(
+    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path
+) -> None:
+    held, left = await late_release(two_apps, crowd, redis, logs, off="owner")
+    assert held is not None
+    assert left is None
+
+
+async def killed_before_release(
+    apps: Pair, crowd: UserTokens, redis: Redis, logs: Path, off: str
+) -> str:
+    """Ada's booking is written, and her process dies before it releases the lock."""
+    with paused(apps, logs, redis, "release", off) as (doomed, stage):
+        async with http_client() as http:
+            organiser = GraphQLTestClient(http, apps[0].url, crowd.organizer)
+            slot_id: str = (await organiser.create_slot(capacity=2))["id"]
+            ada = asyncio.create_task(
+                GraphQLTestClient(http, doomed.url, crowd.members[0]).book(slot_id)
+            )
+            await asyncio.to_thread(stage.wait_until_reached)
+            doomed.kill()
+            await asyncio.gather(ada, return_exceptions=True)
+            return slot_id
+
+
+async def test_a_process_killed_between_write_and_release_loses_no_booking_and_no_place(
+    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path
+) -> None:
+    slot_id = await killed_before_release(two_apps, crowd, redis, logs, off="")
+    assert 0 < redis.pttl(lock_key(slot_id)) <= 10_000
+    async with http_client() as http:
+        ben = GraphQLTestClient(http, two_apps[0].url, crowd.members[1])
+        assert (await ben.book(slot_id))["__typename"] == "Locked"
+        wait_until(lambda: not redis.exists(lock_key(slot_id)), "the dead process's lock ran out")
+        assert (await ben.book(slot_id))["__typename"] == "Booked"
+        ada = await GraphQLTestClient(http, two_apps[1].url, crowd.members[0]).book(slot_id)
+    assert ada["__typename"] == "AlreadyBooked"
+    assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 2)
+
+
+async def test_control_without_a_ttl_the_lock_of_a_killed_process_stays_for_ever(
+    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path
+) -> None:
+    slot_id = await killed_before_release(two_apps, crowd, redis, logs, off="ttl")
+    assert redis.pttl(lock_key(slot_id)) == -1
+    redis.delete(lock_key(slot_id))

@@ -1,0 +1,279 @@
+"""MongoDB is the truth: what becomes of bookings when a server hangs, dies or comes back."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from redis import Redis
+from websockets.exceptions import ConnectionClosed
+
+from tests.support.apps.deployment import (
+    app_variant,
+    assert_slot_consistent,
+    lock_key,
+    slot_document,
+)
+from tests.support.apps.fork_server import forked_app
+from tests.support.apps.processes import SECRET, AppProcess, wait_until
+from tests.support.apps.restartable_servers import RestartableServer, restartable_server
+from tests.support.clients.client import (
+    BOOK_SLOT,
+    GraphQLTestClient,
+    Json,
+    WebSocketTestClient,
+    http_client,
+    open_websocket,
+)
+from tests.support.clients.simultaneous_requests import MAX_LUCKY_RUNS, book_simultaneously
+from tests.support.stores.users import UserTokens, create_user_tokens
+
+
+@dataclass(frozen=True)
+class Town:
+    """Servers that a test may harm, and two processes of the app on them."""
+
+    mongo: RestartableServer
+    valkey: RestartableServer
+    apps: tuple[AppProcess, AppProcess]
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    """A town of its own for this file."""
+    home = tmp_path_factory.mktemp("town")
+    with ExitStack() as stack:
+        mongo = stack.enter_context(restartable_server(home / "mongo", "mongo"))
+        valkey = stack.enter_context(restartable_server(home / "valkey", "valkey"))
+        settings = {
+            "SLOTLOCK_MONGO_URL": mongo.url,
+            "SLOTLOCK_REDIS_URL": valkey.url,
+            "SLOTLOCK_SECRET_KEY": SECRET,
+        }
+        first, second = (
+            stack.enter_context(forked_app(settings, home / name)) for name in ("a", "b")
+        )
+        yield Town(mongo, valkey, (first, second))
+
+
+@pytest.fixture(autouse=True)
+def whole_again(town: Town) -> Iterator[None]:
+    """Whatever a test did to the servers, the next one finds them as they were."""
+    yield
+    for server in (town.mongo, town.valkey):
+        server.kill()
+        server.start()
+    for app in town.apps:
+        wait_until(lambda url=app.url: status(url) == 200, "the app found its servers again")  # type: ignore[misc]
+
+
+def status(url: str, path: str = "/readyz") -> int:
+    """The status of a plain page."""
+    return httpx.get(url + path, trust_env=False, timeout=10).status_code
+
+
+def readiness(app: AppProcess) -> tuple[int, str, str]:
+    """The status of /readyz, and what it says of MongoDB and of Redis."""
+    page = httpx.get(app.url + "/readyz", trust_env=False, timeout=10)
+    said = page.json()
+    return page.status_code, said["mongodb"], said["redis"]
+
+
+def metric(app: AppProcess, name: str) -> float:
+    """A figure of the app."""
+    text = httpx.get(app.url + "/metrics", trust_env=False, timeout=30).text
+    return float(next(line.split()[1] for line in text.splitlines() if line.startswith(name + " ")))
+
+
+async def new_slot(town: Town, crowd: UserTokens, capacity: int) -> str:
+    """A slot that nobody booked yet."""
+    async with http_client() as http:
+        slot = await GraphQLTestClient(http, town.apps[0].url, crowd.organizer).create_slot(
+            capacity=capacity
+        )
+        return str(slot["id"])
+
+
+async def rush(
+    town: Town, apps: tuple[AppProcess, ...], size: int, capacity: int
+) -> tuple[str, list[Json]]:
+    """People who insist until they are told more than `Locked`."""
+    crowd = await create_user_tokens(town.apps[0].environment, size)
+    slot_id = await new_slot(town, crowd, capacity)
+    urls = [app.url for app in apps]
+    outcomes = await book_simultaneously(urls, crowd.members, slot_id)
+    while again := [i for i, o in enumerate(outcomes) if o["__typename"] == "Locked"]:
+        tokens = [crowd.members[i] for i in again]
+        for i, outcome in zip(again, await book_simultaneously(urls, tokens, slot_id), strict=True):
+            outcomes[i] = outcome
+    return slot_id, outcomes
+
+
+def counts(outcomes: list[Json]) -> Counter[str]:
+    """How many got which answer."""
+    return Counter(outcome["__typename"] for outcome in outcomes)
+
+
+@pytest.mark.parametrize("harm", ["kill", "pause"])
+async def test_bookings_go_on_correct_while_redis_is_away_and_the_app_says_so(
+    town: Town, harm: str
+) -> None:
+    getattr(town.valkey, harm)()
+    slot_id, outcomes = await rush(town, town.apps, size=50, capacity=10)
+    assert counts(outcomes) == {"Booked": 10, "SlotFull": 40}
+    assert_slot_consistent(slot_document(town.mongo.url, slot_id), 10)
+    for app in town.apps:
+        assert metric(app, "slotlock_redis_degraded") == 1
+        assert "Redis is away" in app.log
+        assert readiness(app) == (503, "up", "away")
+        assert status(app.url, "/readyz?of=mongodb") == 200
+
+
+async def test_the_lock_is_in_use_again_by_itself_when_redis_is_back(town: Town) -> None:
+    town.valkey.kill()
+    await rush(town, town.apps, size=4, capacity=1)
+    town.valkey.start()
+    for app in town.apps:
+        wait_until(lambda app=app: metric(app, "slotlock_redis_degraded") == 0, "Redis is used")  # type: ignore[misc]
+        assert "Redis is back" in app.log
+
+
+async def test_a_redis_that_hung_and_went_on_keeps_no_lock_that_nobody_holds(town: Town) -> None:
+    crowd = await create_user_tokens(town.apps[0].environment, 2)
+    slot_id = await new_slot(town, crowd, 2)
+    town.valkey.pause()
+    (ada,) = await book_simultaneously([town.apps[0].url], crowd.members[:1], slot_id)
+    assert ada["__typename"] == "Booked"
+    town.valkey.resume()
+    with Redis.from_url(town.valkey.url) as redis:
+        # Well before the ten seconds after which it would run out.
+        wait_until(lambda: metric(town.apps[0], "slotlock_redis_degraded") == 0, "Redis is used")
+        wait_until(lambda: not redis.exists(lock_key(slot_id)), "no lock is left", timeout_s=5)
+    (ben,) = await book_simultaneously([town.apps[0].url], crowd.members[1:], slot_id)
+    assert ben["__typename"] == "Booked"
+
+
+async def test_control_without_the_version_a_rush_without_redis_oversells(
+    town: Town, logs: Path
+) -> None:
+    environment = town.apps[0].environment
+    with (
+        app_variant(environment, logs / "a", without_guards="lock version") as first,
+        app_variant(environment, logs / "b", without_guards="lock version") as second,
+    ):
+        town.valkey.kill()
+        for _ in range(MAX_LUCKY_RUNS):
+            slot_id, _ = await rush(town, (first, second), size=50, capacity=10)
+            if slot_document(town.mongo.url, slot_id)["remaining"] < 0:
+                break
+    assert slot_document(town.mongo.url, slot_id)["remaining"] < 0
+
+
+async def test_redis_killed_and_flushed_in_the_middle_of_a_rush_costs_no_place(town: Town) -> None:
+    crowd = await create_user_tokens(town.apps[0].environment, 60)
+    slot_id = await new_slot(town, crowd, 20)
+    async with http_client() as http:
+
+        async def insist(app: AppProcess, token: str) -> Json:
+            person = GraphQLTestClient(http, app.url, token)
+            while (outcome := await person.book(slot_id))["__typename"] == "Locked":
+                await asyncio.sleep(outcome["retryAfterMs"] / 1000)
+            return outcome
+
+        people = [
+            asyncio.create_task(insist(town.apps[i % 2], token))
+            for i, token in enumerate(crowd.members)
+        ]
+        await asyncio.wait(people, return_when=asyncio.FIRST_COMPLETED)
+        with Redis.from_url(town.valkey.url) as redis:
+            redis.flushall()
+        await asyncio.to_thread(town.valkey.kill)
+        await asyncio.to_thread(town.valkey.start)
+        outcomes = await asyncio.gather(*people)
+    assert counts(list(outcomes)) == {"Booked": 20, "SlotFull": 40}
+    assert_slot_consistent(slot_document(town.mongo.url, slot_id), 20)
+
+
+async def assert_told_when_to_ask_again(
+    app: AppProcess, ada: GraphQLTestClient, opened: WebSocketTestClient, slot_id: str
+) -> None:
+    """What was not begun is answered alike over HTTP and a socket; no socket is given up."""
+    sent, url = {"query": BOOK_SLOT, "variables": {"slot": slot_id}}, ada.url + "/graphql"
+    await opened.subscribe("1", BOOK_SLOT, slot=slot_id)
+    response, message, visitor, refused = await asyncio.gather(
+        ada.http.post(url, json=sent, headers=ada.headers),
+        opened.receive(),
+        GraphQLTestClient(ada.http, ada.url).send("{ slots { nodes { id } } }"),
+        closed_with(app, ada.token),
+    )
+    assert (response.status_code, response.headers["retry-after"]) == (503, "5")
+    assert (message["id"], message["type"]) == ("1", "error")
+    for (error,) in (response.json()["errors"], message["payload"], visitor["errors"]):
+        assert "mongo" not in error["message"].lower()
+        assert error["extensions"].pop("errorId") in app.log
+        assert error["extensions"] == {"code": "INTERNAL", "retryAfterMs": 5_000}
+    assert refused == 1013  # after which clients come again; after 1011 they do not
+    assert "Traceback" not in app.log
+
+
+async def closed_with(app: AppProcess, token: str | None) -> int | None:
+    """How a socket ends for somebody who cannot be known now."""
+    with pytest.raises(ConnectionClosed) as closed:
+        async with open_websocket(app, token):
+            pass
+    return closed.value.rcvd.code if closed.value.rcvd else None
+
+
+@pytest.mark.parametrize("harm", ["kill", "pause"])
+async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_done(
+    town: Town, harm: str
+) -> None:
+    crowd = await create_user_tokens(town.apps[0].environment, 2)
+    slot_id = await new_slot(town, crowd, 2)
+    async with http_client() as http, open_websocket(town.apps[0], crowd.members[0]) as opened:
+        ada = GraphQLTestClient(http, town.apps[0].url, crowd.members[0])
+        getattr(town.mongo, harm)()
+        await assert_told_when_to_ask_again(town.apps[0], ada, opened, slot_id)
+        assert readiness(town.apps[0]) == (503, "away", "up")
+        assert status(town.apps[0].url, "/healthz") == 200
+        if harm == "kill":
+            town.mongo.start()
+        else:
+            town.mongo.resume()
+        wait_until(lambda: status(town.apps[0].url) == 200, "work resumes by itself")
+        await opened.subscribe("1", "{ me { __typename } }")
+        assert await opened.next_result() == {"__typename": "User"}
+        outcome = await ada.book(slot_id)
+        while outcome["__typename"] == "Locked":  # the act that failed may still hold the lock
+            outcome = await ada.book(slot_id)
+        # A write that hung may have landed; then it is whole, and told.
+        assert outcome["__typename"] in ("Booked", "AlreadyBooked")
+    assert_slot_consistent(slot_document(town.mongo.url, slot_id), 1)
+
+
+async def test_every_acknowledged_booking_survives_the_death_of_mongodb(town: Town) -> None:
+    crowd = await create_user_tokens(town.apps[0].environment, 30)
+    slot_id = await new_slot(town, crowd, 30)
+    acknowledged = []
+    async with http_client() as http:
+
+        async def book(token: str) -> None:
+            outcome = (
+                await GraphQLTestClient(http, town.apps[0].url, token).send(BOOK_SLOT, slot=slot_id)
+            ).get("data")
+            if outcome and outcome["bookSlot"]["__typename"] == "Booked":
+                acknowledged.append(outcome["bookSlot"]["booking"]["id"][-24:])
+                if len(acknowledged) == 10:
+                    town.mongo.kill()
+
+        for token in crowd.members:
+            await book(token)
+            if len(acknowledged) == 10:
+                break
+    town.mongo.start()
+    document = slot_document(town.mongo.url, slot_id)
+    assert {str(booking["id"]) for booking in document["bookings"]} >= set(acknowledged)

@@ -1,0 +1,143 @@
+"""What the five designs did wrong with several places at once: each defect with its guard."""
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.deployment import Deployment, kill_at_pause, lock_key, open_deployment
+from tests.support.apps.processes import AppProcess, app_environment
+from tests.support.clients.client import Json
+from tests.support.clients.teams import TeamClient as Member
+from tests.support.scenarios.bed_race import USERS_PER_DORM, create_bed_races, run_rounds
+
+Pair = tuple[AppProcess, AppProcess]
+CAMPAIGN = int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
+KILL_EVERY_S = 4.0
+
+
+@pytest.fixture
+async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
+    """A scene beside two processes that lack nothing."""
+    async with open_deployment(two_apps[0].environment, logs) as scene:
+        yield scene
+
+
+def claims(slot_ids: Sequence[str], user_ids: Sequence[str] = ()) -> list[Json]:
+    """A place in each slot, for these people or for whoever asks."""
+    if not user_ids:
+        return [{"slotId": slot_id} for slot_id in slot_ids]
+    pairs = zip(slot_ids, user_ids, strict=True)
+    return [{"slotId": slot_id, "userId": user_id} for slot_id, user_id in pairs]
+
+
+async def killed_while_booking_two(scene: Deployment, point: str, off: str) -> list[int]:
+    """Ada's process dies while she books two places: how many bookings each slot has."""
+    doomed, stage = scene.paused_app(point, off)
+    slot_ids = [await scene.add_slot(doomed) for _ in range(2)]
+    booking = scene.client(doomed, 0).book_all(*claims(slot_ids))
+    await kill_at_pause(stage, doomed, booking)
+    return [len(scene.booking_ids(slot_id)) for slot_id in slot_ids]
+
+
+async def test_killed_before_two_places_are_booked_none_is(scene: Deployment) -> None:
+    assert await killed_while_booking_two(scene, "transaction", "") == [0, 0]
+
+
+async def test_killed_after_two_places_were_booked_both_are(scene: Deployment) -> None:
+    assert await killed_while_booking_two(scene, "release", "") == [1, 1]
+
+
+async def test_control_without_all_or_none_one_of_two_places_is_booked(scene: Deployment) -> None:
+    assert await killed_while_booking_two(scene, "between", "all-or-none") == [1, 0]
+
+
+async def one_is_full(scene: Deployment, point: str, off: str) -> tuple[str, list[int]]:
+    """Ada is about to book two places when Ben gets the second: what she is told, and bookings."""
+    slow, stage = scene.paused_app(point, off)
+    slot_ids = sorted([await scene.add_slot(slow) for _ in range(2)])
+    adas = asyncio.create_task(scene.client(slow, 0).book_all(*claims(slot_ids)))
+    await asyncio.to_thread(stage.wait_until_reached)
+    scene.redis.delete(*map(lock_key, slot_ids))
+    assert (await scene.client(slow, 1).book_slot(slot_ids[1]))["__typename"] == "Booked"
+    stage.resume()
+    told = (await adas)["__typename"]
+    return told, [len(scene.booking_ids(slot_id)) for slot_id in slot_ids]
+
+
+async def test_when_one_of_two_places_is_gone_the_other_is_not_booked(scene: Deployment) -> None:
+    assert await one_is_full(scene, "commit", "") == ("ClaimsRefused", [0, 1])
+
+
+async def test_control_without_all_or_none_the_other_place_is_booked_all_the_same(
+    scene: Deployment,
+) -> None:
+    told, bookings = await one_is_full(scene, "commit", "all-or-none")
+    assert told != "AllBooked"
+    assert bookings == [1, 1]
+
+
+async def two_members_choose(scene: Deployment, off: str) -> tuple[set[str], int]:
+    """Two members choose two beds each for their team of two at once: the answers, and beds."""
+    slow, stage = scene.paused_app("commit", off)
+    app = scene.app(off) if off else slow
+    choice = f"beds of {stage.key}"
+    beds = [await scene.add_slot(app, choiceGroup=choice) for _ in range(4)]
+    ada, ben = scene.clients(app, 2)
+    ids = [await ada.fetch_user_id(), await ben.fetch_user_id()]
+    emails = [await each.execute("{ me { email } }") for each in (ada, ben)]
+    one, other = (
+        Member(person, id_, me["email"])
+        for person, id_, me in zip((ada, ben), ids, emails, strict=True)
+    )
+    await one.add_members(await one.create_team(), other)
+    adas = asyncio.create_task(scene.client(slow, 0).book_all(*claims(beds[:2], ids)))
+    await asyncio.to_thread(stage.wait_until_reached)
+    bens = await ben.book_all(*claims(beds[2:], ids))
+    stage.resume()
+    told = {(await adas)["__typename"], bens["__typename"]}
+    return told, sum(len(scene.booking_ids(bed)) for bed in beds)
+
+
+async def test_two_members_who_choose_at_once_get_two_beds_for_two(scene: Deployment) -> None:
+    assert await two_members_choose(scene, "") == ({"AllBooked", "ClaimsRefused"}, 2)
+
+
+async def test_control_without_pages_two_people_end_up_with_four_beds(scene: Deployment) -> None:
+    assert await two_members_choose(scene, "pages") == ({"AllBooked"}, 4)
+
+
+async def test_two_teams_who_grab_overlapping_beds_100_times_never_have_some_of_them(
+    two_apps: Pair, logs: Path
+) -> None:
+    async with open_deployment(
+        two_apps[0].environment, logs, member_count=5 * USERS_PER_DORM
+    ) as scene:
+        await run_rounds(await create_bed_races(scene, list(two_apps), 5), rounds=100)
+
+
+@pytest.mark.skipif(not CAMPAIGN, reason="SLOTLOCK_CAMPAIGN says how many rounds")
+@pytest.mark.timeout(7200)
+async def test_two_teams_whose_processes_are_killed_meanwhile_never_have_some_of_the_beds(
+    servers: EmbeddedServers, logs: Path
+) -> None:
+    async with open_deployment(
+        app_environment(servers, "campaign"), logs, member_count=5 * USERS_PER_DORM
+    ) as scene:
+        apps = [scene.app(), scene.app()]
+        killing = asyncio.create_task(kill_and_restart(scene, apps))
+        await run_rounds(await create_bed_races(scene, apps, 5), CAMPAIGN)
+        killing.cancel()
+
+
+async def kill_and_restart(scene: Deployment, apps: list[AppProcess]) -> None:
+    """Kill one process or the other, again and again, and start another in its place."""
+    while True:
+        await asyncio.sleep(random.uniform(0.5, KILL_EVERY_S))
+        number = random.randrange(len(apps))
+        apps[number].kill()
+        apps[number] = await asyncio.to_thread(scene.app)

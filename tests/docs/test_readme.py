@@ -1,0 +1,38 @@
+"""The README's tour works when it is pasted."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.devserver.test_run import dev
+
+ROOT = Path(__file__).parents[2]
+
+
+def tour() -> str:
+    """The commands of the five minutes, in order."""
+    text = (ROOT / "README.md").read_text().split("## Five minutes")[1].split("\n## ")[0]
+    return "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+
+
+def test_the_tour_of_the_readme_works_when_pasted(tmp_path: Path) -> None:
+    with dev(tmp_path / ".slotlock") as running:
+        (tmp_path / ".venv").symlink_to(sys.prefix)
+        port = running.url.rsplit(":", 1)[1]
+        script = tour().replace("/tmp/watch.py", str(tmp_path / "watch.py"))  # noqa: S108
+        done = subprocess.run(
+            ["bash", "-c", script],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PORT": port},
+            timeout=60,
+            check=False,
+        )
+    said = done.stdout
+    assert len(re.findall(r'"__typename":"Booked"', said)) == 1, (said, done.stderr)
+    assert len(re.findall(r'"__typename":"(?:Locked|SlotFull)"', said)) == 1, said
+    assert '"remaining":1,"version":1' in said
+    assert '"remaining":0,"version":2' in said

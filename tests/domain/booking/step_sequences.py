@@ -1,0 +1,134 @@
+"""Anything that can happen to a slot, in any order: what Hypothesis tells stories of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+from hypothesis import strategies as st
+
+from slotlock.domain.booking.book import BookingRequest, book
+from slotlock.domain.booking.booking import BookingId, WaitlistEntry, WaitlistEntryId
+from slotlock.domain.booking.changes import BookingCommand, cancel, confirm, extend
+from slotlock.domain.booking.promotion import expire_and_promote, next_version, promote_waitlist
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.waitlist import join, leave
+from slotlock.domain.slots.editing import cancel_slot, edit
+from slotlock.domain.users.user import Caller, Role, UserId
+from tests.domain.booking.test_book import NOW, slot
+
+USER_IDS = tuple(UserId(f"{number:024x}") for number in range(6))
+ORGANIZER_ID = UserId("e" * 24)
+_id_counter = count(1)
+
+
+def new_id() -> str:
+    """An id that nothing has; MongoDB would take it."""
+    return f"{next(_id_counter):024x}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """After so many minutes something happens to or for a person."""
+
+    action: str
+    user_id: UserId
+    as_organizer: bool
+    minutes: int
+    number: int
+
+    def booking_request(self, hold: bool = False) -> BookingRequest:
+        """The person, as somebody who is to have a place."""
+        by = ORGANIZER_ID if self.as_organizer else self.user_id
+        return BookingRequest(self.user_id, BookingId(new_id()), by, hold, self.as_organizer)
+
+    def booking_command(self, slot: Slot) -> BookingCommand:
+        """The person's booking, as something that somebody asks about."""
+        booking = slot.booking_of(self.user_id)
+        role = Role.ORGANIZER if self.as_organizer else Role.MEMBER
+        who = ORGANIZER_ID if self.as_organizer else self.user_id
+        return BookingCommand(
+            booking.id if booking else BookingId("0" * 24), Caller(who, role, "s", NOW)
+        )
+
+    def waitlist_entry(self, slot: Slot) -> WaitlistEntry:
+        """The person, as somebody who wants to wait."""
+        return WaitlistEntry(WaitlistEntryId(new_id()), slot.id, self.user_id, NOW)
+
+
+ACTIONS: dict[str, Callable[[Slot, Step, datetime], tuple[Slot, Any]]] = {
+    "book": lambda slot, step, now: book(slot, step.booking_request(), now),
+    "hold": lambda slot, step, now: book(slot, step.booking_request(hold=True), now),
+    "join": lambda slot, step, now: join(slot, step.waitlist_entry(slot), now),
+    "leave": lambda slot, step, now: leave(slot, step.user_id, now),
+    "confirm": lambda slot, step, now: confirm(slot, step.booking_command(slot), now),
+    "extend": lambda slot, step, now: extend(slot, step.booking_command(slot), now),
+    "cancel": lambda slot, step, now: cancel(slot, step.booking_command(slot), now),
+    "resize": lambda slot, step, _now: edit(slot, {"capacity": step.number}),
+    "rename": lambda slot, step, _now: edit(slot, {"title": f"$yoga {step.number}"}),
+    "put off": lambda slot, _step, _now: edit(slot, {"start": slot.start + timedelta(minutes=9)}),
+    "call off": lambda slot, _step, now: cancel_slot(slot, UserId("f" * 24), now),
+    "wait and see": lambda slot, _step, _now: (slot, None),
+}
+# What happens often is drawn often; a slot that was called off tells no more stories.
+FREQUENT_ACTIONS = (
+    "book",
+    "hold",
+    "hold",
+    "join",
+    "join",
+    "join",
+    "confirm",
+    "extend",
+    "cancel",
+    "cancel",
+)
+WEIGHTED_ACTIONS = (*FREQUENT_ACTIONS, *(act for act in ACTIONS if act != "call off"))
+
+step_strategy = st.builds(
+    Step,
+    action=st.sampled_from((*WEIGHTED_ACTIONS, *WEIGHTED_ACTIONS, "call off")),
+    user_id=st.sampled_from(USER_IDS),
+    as_organizer=st.booleans(),
+    minutes=st.sampled_from((0, 0, 0, 1, 4, 12)),
+    number=st.integers(1, 4),
+)
+# Left to chance a line would be rare, and with it most of what can go wrong.
+WAITLIST_STEPS = tuple(
+    Step("hold" if number < 3 else "join", person, False, 0, 1)
+    for number, person in enumerate(USER_IDS)
+)
+
+
+def step_sequences(max_steps: int) -> st.SearchStrategy[list[Step]]:
+    """What happens to a slot, in half of the stories once it has a line."""
+    opening = st.sampled_from((WAITLIST_STEPS, ()))
+    return st.tuples(
+        opening, st.lists(step_strategy, min_size=max_steps // 2, max_size=max_steps)
+    ).map(lambda parts: [*parts[0], *parts[1]])
+
+
+slot_strategy = st.builds(
+    slot,
+    capacity=st.integers(1, 3),
+    start=st.just(NOW + timedelta(minutes=45)),
+    hold_minutes=st.integers(1, 20),
+    cancel_cutoff_minutes=st.sampled_from((0, 15)),
+    waitlist_capacity=st.integers(2, 4),
+    waitlist_offer_minutes=st.sampled_from((None, 5)),
+)
+
+
+def apply_step(before: Slot, step: Step, now: datetime) -> Slot:
+    """The slot after one step, as an act leaves it."""
+    after, _ = ACTIONS[step.action](expire_and_promote(before, now), step, now)
+    after = promote_waitlist(after, now)
+    return before if after == before else next_version(before, after, now)
+
+
+def as_reloaded(slot: Slot) -> Slot:
+    """The slot as the next act finds it, with everything at hand."""
+    return replace(
+        slot, loaded_waitlist=len(slot.waitlist), ended_bookings=(), ended_waitlist_entries=()
+    )

@@ -1,0 +1,173 @@
+"""What the clock and the waiting list do to a slot, and what is seen of it meanwhile."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from slotlock.domain.booking.booking import Booking, SlotId
+from slotlock.domain.booking.history import BookingAction, BookingStatus, HistoryEntry
+from slotlock.domain.booking.promotion import as_of, expire_and_promote, next_version
+from slotlock.domain.booking.slot import Slot, SlotStatus
+from tests.domain.booking.test_book import NOW, booked, chosen, lined_up, party, place, slot
+
+INSTANT = timedelta(milliseconds=1)
+LATER = NOW + timedelta(minutes=5)
+
+
+def held(capacity: int = 1) -> tuple[Slot, Booking]:
+    """A slot with a hold of five minutes."""
+    return place(slot(capacity), party("ada", hold=True))
+
+
+def test_a_hold_that_ran_out_is_free_at_that_very_instant() -> None:
+    full, _ = held()
+    assert expire_and_promote(full, LATER - INSTANT).is_booked
+    assert expire_and_promote(full, LATER).remaining == 1
+
+
+def test_what_ran_out_ended_when_its_time_was_over_and_not_when_somebody_noticed() -> None:
+    full, hold = held()
+    (ended,) = expire_and_promote(full, LATER + timedelta(hours=3)).ended_bookings
+    assert ended.history == (
+        *hold.history,
+        HistoryEntry(LATER, None, BookingAction.EXPIRED, BookingStatus.EXPIRED, LATER),
+    )
+    assert ended.ended_at == LATER
+
+
+def test_a_booking_for_good_never_runs_out() -> None:
+    full, _ = booked(slot(), "ada")
+    assert expire_and_promote(full, full.end) == full
+
+
+def test_a_free_place_is_the_next_ones_in_line() -> None:
+    full, _ = held()
+    after = expire_and_promote(lined_up(full, "ben", "cleo"), LATER)
+    (booking,) = after.bookings
+    assert booking.history == (
+        HistoryEntry(LATER, None, BookingAction.PROMOTED, BookingStatus.CONFIRMED),
+    )
+    assert (booking.user_id, booking.made_by, booking.waited_since) == ("ben", None, NOW)
+    assert booking.id == "w-ben"  # their turn became it
+    assert [waiting.user_id for waiting in after.waitlist] == ["cleo"]
+    assert (after.waitlist_length, after.loaded_waitlist, after.remaining) == (1, 1, 0)
+
+
+def test_a_free_place_is_offered_where_the_slot_says_so() -> None:
+    after = expire_and_promote(lined_up(slot(waitlist_offer_minutes=30), "ben"), NOW)
+    (offer,) = after.bookings
+    until = NOW + timedelta(minutes=30)
+    assert offer.history == (
+        HistoryEntry(NOW, None, BookingAction.OFFERED, BookingStatus.HELD, until),
+    )
+    assert next_version(slot(), after, NOW).next_deadline == until
+
+
+def test_an_offer_that_nobody_takes_passes_on() -> None:
+    offered = expire_and_promote(lined_up(slot(waitlist_offer_minutes=30), "ben", "cleo"), NOW)
+    after = expire_and_promote(offered, NOW + timedelta(minutes=30))
+    assert [booking.user_id for booking in after.bookings] == ["cleo"]
+    assert [(b.user_id, b.status) for b in after.ended_bookings] == [("ben", BookingStatus.EXPIRED)]
+    assert after.bookings[0].held_until == NOW + timedelta(minutes=60)
+
+
+def test_an_offer_never_outlasts_the_beginning_of_its_slot() -> None:
+    waited = lined_up(slot(waitlist_offer_minutes=7 * 24 * 60), "ben")
+    assert expire_and_promote(waited, NOW).bookings[0].held_until == waited.start
+
+
+@pytest.mark.parametrize("status", [SlotStatus.DRAFT, SlotStatus.CANCELLED])
+def test_a_slot_that_is_not_open_gives_no_places(status: SlotStatus) -> None:
+    before = lined_up(slot(status=status), "ben")
+    assert expire_and_promote(before, NOW) == before
+
+
+def test_nobody_is_given_a_place_in_a_slot_that_began() -> None:
+    before = lined_up(slot(), "ben")
+    assert expire_and_promote(before, before.start) == before
+    assert expire_and_promote(before, before.start - INSTANT).is_booked
+
+
+def test_the_bookings_of_a_slot_called_off_ended_with_it_and_run_out_no_more() -> None:
+    full, _ = held()
+    off = replace(full, status=SlotStatus.CANCELLED)
+    assert expire_and_promote(off, LATER) == off
+
+
+def test_who_chose_another_of_the_choice_meanwhile_leaves_the_line_to_the_next() -> None:
+    _, (other,) = booked(slot(id=SlotId("other")), "ben")
+    line = chosen(chosen(lined_up(slot(), "ben", "cleo"), "ben", other), "cleo")
+    after = expire_and_promote(line, NOW)
+    assert [booking.user_id for booking in after.bookings] == ["cleo"]
+    (left,) = after.ended_waitlist_entries
+    assert (left.entry.user_id, left.at, left.by) == ("ben", NOW, None)
+
+
+def test_settling_twice_is_settling_once() -> None:
+    full, _ = held(2)
+    once = expire_and_promote(lined_up(full, "ben", "cleo"), LATER)
+    assert expire_and_promote(once, LATER) == once
+
+
+def test_a_slot_with_nothing_to_settle_stays_the_very_same() -> None:
+    before, _ = booked(slot(2), "ada")
+    assert expire_and_promote(before, NOW) == before
+
+
+def due(before: Slot, now: datetime) -> datetime | None:
+    """When the next hold runs out, as it is written."""
+    return next_version(before, expire_and_promote(before, now), now).next_deadline
+
+
+def test_the_next_hold_to_run_out_is_known() -> None:
+    full, hold = held(3)
+    after, _ = place(full, party("ben", hold=True), NOW + timedelta(minutes=1))
+    assert due(after, NOW + timedelta(minutes=1)) == hold.held_until
+    assert due(after, LATER) == LATER + timedelta(minutes=1)
+    assert due(after, LATER + timedelta(minutes=1)) is None
+
+
+def test_a_hold_that_is_not_at_hand_is_not_forgotten() -> None:
+    soon = NOW + timedelta(minutes=2)
+    elsewhere = slot(5, booked_count=1, next_deadline=soon)
+    after, _ = place(elsewhere, party("ben", hold=True))
+    assert due(after, NOW) == soon
+    assert due(after, soon) == LATER
+
+
+def test_more_places_than_people_at_hand_are_due_at_once() -> None:
+    waiting = lined_up(slot(5), "ben", "cleo")
+    many = replace(waiting, waitlist_length=7)
+    after = expire_and_promote(many, NOW)
+    assert (after.booked_count, after.waitlist_length, due(many, NOW)) == (2, 5, NOW)
+
+
+def test_a_reader_sees_that_what_ran_out_is_free_and_nothing_is_written() -> None:
+    full, hold = held()
+    seen = as_of(full, LATER)
+    assert (seen.remaining, seen.bookings, seen.version) == (1, (), full.version)
+    assert as_of(full, LATER - INSTANT).booking_by_id(hold.id) == hold
+
+
+def test_looking_never_promotes() -> None:
+    full, _ = held(2)
+    seen = as_of(lined_up(full, "ben"), LATER)
+    assert seen.bookings == ()
+    assert [waiting.user_id for waiting in seen.waitlist] == ["ben"]
+    assert seen.remaining == 1  # one of the two is as good as theirs
+
+
+def test_no_more_places_are_seen_as_promised_than_there_are() -> None:
+    waiting = replace(lined_up(slot(2), "ben"), waitlist_length=50)
+    assert as_of(waiting, NOW).remaining == 0
+
+
+def test_in_a_slot_that_began_nothing_is_promised_to_the_line() -> None:
+    begun = lined_up(slot(2), "ben")
+    assert as_of(begun, begun.start).remaining == 2
+
+
+def test_every_write_is_one_version() -> None:
+    before, after = slot(), expire_and_promote(lined_up(slot(), "ben"), NOW)
+    assert next_version(before, after, LATER) == replace(after, version=2, changed_at=LATER)

@@ -1,0 +1,307 @@
+"""The rules of a campaign, as a school would print them."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from slotlock.domain.booking.book import BookingRequest, SlotClaim, book, book_all
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingId,
+    SlotId,
+    UserContext,
+    WaitlistEntry,
+    WaitlistEntryId,
+)
+from slotlock.domain.booking.changes import BookingCommand, cancel, confirm, move
+from slotlock.domain.booking.history import BookingLimit
+from slotlock.domain.booking.outcomes import (
+    AllBooked,
+    Booked,
+    BookingCancelled,
+    BookingConfirmed,
+    BookingMoved,
+    NoneBooked,
+)
+from slotlock.domain.booking.promotion import expire_and_promote
+from slotlock.domain.booking.refusals import (
+    Closed,
+    CutoffPassed,
+    LimitReached,
+    NotEligible,
+    NotYetOpen,
+    SlotFull,
+    TimeConflict,
+)
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.waitlist import join
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.users.user import UserId
+from tests.domain.booking.test_book import NOW, booked, caller, party, slot
+
+OPENS, CLOSES = NOW - timedelta(hours=1), NOW + timedelta(hours=1)
+INSTANT = timedelta(milliseconds=1)
+HOUR = timedelta(hours=1)
+
+
+def terms(**fields: object) -> CampaignTerms:
+    """The terms of a published campaign that is open."""
+    made = CampaignTerms(CampaignId("c"), 1, published=True, opens_at=OPENS, closes_at=CLOSES)
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def course(capacity: int = 5, *people: UserContext, **fields: object) -> Slot:
+    """A slot of a campaign with these people at hand; fields of its terms."""
+    return slot(capacity, terms=terms(**fields), user_contexts=by_id(people))
+
+
+def by_id(people: Iterable[UserContext]) -> dict[UserId, UserContext]:
+    """The people as a slot knows them."""
+    return {known.user_id: known for known in people}
+
+
+def of(name: str, *groups: str) -> UserContext:
+    """Somebody of these groups who has no other bookings."""
+    return UserContext(UserId(name), groups)
+
+
+def with_place(name: str, other: Slot, booking: Booking, *groups: str) -> UserContext:
+    """Somebody who has a booking in another slot."""
+    return UserContext(UserId(name), groups, 1, (other.as_other_booking(booking),))
+
+
+def refusal(before: Slot, name: str, now: datetime = NOW) -> object:
+    """Why somebody is refused; nothing changes."""
+    after, outcome = book(before, party(name), now)
+    assert after == before
+    return outcome
+
+
+def test_nothing_is_booked_before_the_instant_of_opening_and_anything_from_it_on() -> None:
+    before = course()
+    assert refusal(before, "ada", OPENS - INSTANT) == NotYetOpen(OPENS, before)
+    assert isinstance(book(before, party("ada"), OPENS)[1], Booked)
+
+
+def test_a_campaign_takes_bookings_until_the_instant_it_closes() -> None:
+    before = course()
+    assert isinstance(book(before, party("ada"), CLOSES - INSTANT)[1], Booked)
+    assert refusal(before, "ada", CLOSES) == Closed(CLOSES, before)
+
+
+def test_a_campaign_that_is_not_published_takes_no_bookings() -> None:
+    before = course(published=False)
+    assert refusal(before, "ada") == Closed(CLOSES, before, published=False)
+
+
+@pytest.mark.parametrize(
+    ("groups", "may"),
+    [
+        (("grade:5", "class:5a"), True),
+        (("grade:6", "class:5a"), True),
+        (("grade:5", "class:5b"), False),
+        (("class:5a",), False),
+        ((), False),
+    ],
+)
+def test_who_takes_part_has_one_group_of_every_set(groups: tuple[str, ...], may: bool) -> None:
+    eligible = (("grade:5", "grade:6"), ("class:5a", "class:6a"))
+    before = course(5, of("ada", *groups), eligible_groups=eligible)
+    outcome = book(before, party("ada"), NOW)[1]
+    assert isinstance(outcome, Booked) if may else outcome == NotEligible(before)
+
+
+def test_a_campaign_without_sets_is_for_everybody() -> None:
+    assert isinstance(book(course(), party("ada"), NOW)[1], Booked)
+
+
+def test_a_person_has_at_most_so_many_bookings_in_a_campaign() -> None:
+    other = replace(course(max_bookings=1), id=SlotId("other"))
+    other, (theirs,) = booked(other, "ada")
+    before = course(5, with_place("ada", other, theirs), max_bookings=1)
+    assert refusal(before, "ada") == LimitReached(1, None, before)
+    again = course(5, with_place("ada", other, theirs), max_bookings=2)
+    assert isinstance(book(again, party("ada"), NOW)[1], Booked)
+
+
+def test_bookings_in_other_campaigns_do_not_count() -> None:
+    other = replace(course(campaign_id=CampaignId("another")), id=SlotId("other"))
+    other, (theirs,) = booked(other, "ada")
+    before = course(5, with_place("ada", other, theirs), max_bookings=1)
+    assert isinstance(book(before, party("ada"), NOW)[1], Booked)
+
+
+def weekly(first: datetime, times: int = 10) -> tuple[Meeting, ...]:
+    """An hour each week."""
+    starts = (first + timedelta(weeks=week) for week in range(times))
+    return tuple(Meeting(start, start + HOUR) for start in starts)
+
+
+def timetabled(before: Slot, meetings: tuple[Meeting, ...]) -> Slot:
+    """The slot with a timetable."""
+    start, end = meetings[0].start, meetings[-1].end
+    return replace(before, start=start, end=end, meetings=meetings)
+
+
+def test_a_persons_weekly_timetables_do_not_overlap() -> None:
+    monday = NOW + timedelta(days=7)
+    other = timetabled(course(forbid_overlap=True), weekly(monday))
+    other, (theirs,) = booked(replace(other, id=SlotId("other")), "ada")
+    known = with_place("ada", other, theirs)
+    clashing = timetabled(course(5, known, forbid_overlap=True), weekly(monday + HOUR / 2))
+    third = Meeting(monday + HOUR / 2, monday + HOUR * 1.5)
+    expected = TimeConflict(theirs, third, Meeting(monday, monday + HOUR), clashing)
+    assert refusal(clashing, "ada") == expected
+    later = timetabled(course(5, known, forbid_overlap=True), weekly(monday + HOUR))
+    assert isinstance(book(later, party("ada"), NOW)[1], Booked)
+
+
+def test_one_meeting_in_the_middle_of_the_term_is_enough_to_clash() -> None:
+    monday = NOW + timedelta(days=7)
+    other = timetabled(course(forbid_overlap=True), weekly(monday))
+    other, (theirs,) = booked(replace(other, id=SlotId("other")), "ada")
+    sixth = monday + timedelta(weeks=5)
+    known = with_place("ada", other, theirs)
+    once = timetabled(course(5, known, forbid_overlap=True), weekly(sixth, 1))
+    assert isinstance(refusal(once, "ada"), TimeConflict)
+
+
+def test_where_only_one_campaign_forbids_overlaps_they_are_allowed() -> None:
+    other = replace(course(campaign_id=CampaignId("free")), id=SlotId("other"))
+    other, (theirs,) = booked(other, "ada")
+    before = course(5, with_place("ada", other, theirs), forbid_overlap=True)
+    assert isinstance(book(before, party("ada"), NOW)[1], Booked)
+
+
+def limited(*limits: GroupLimit, people: tuple[UserContext, ...], **fields: object) -> Slot:
+    """A slot in which so many of each group may have a place."""
+    return replace(
+        slot(10, terms=terms(**fields), user_contexts=by_id(people)), group_limits=limits
+    )
+
+
+def in_line(before: Slot, *names: str) -> Slot:
+    """The slot with these people in line, each with their groups."""
+    turns = tuple(
+        WaitlistEntry(
+            WaitlistEntryId(f"w-{n}"), before.id, UserId(n), NOW, groups=before.groups_of(UserId(n))
+        )
+        for n in names
+    )
+    return replace(before, waitlist=turns, loaded_waitlist=len(turns), waitlist_length=len(turns))
+
+
+def test_nobody_waits_for_what_they_may_not_have() -> None:
+    before = course(1, of("ben"), eligible_groups=(("class:5a",),))
+    turn = WaitlistEntry(WaitlistEntryId("w"), before.id, UserId("ben"), NOW)
+    assert join(before, turn, NOW) == (before, NotEligible(before))
+    assert join(before, turn, CLOSES) == (before, Closed(CLOSES, before))
+
+
+def test_nobody_in_line_is_judged_before_anything_is_known_of_them() -> None:
+    before = in_line(
+        course(2, of("ada", "class:5a"), eligible_groups=(("class:5a",),)), "ben", "ada"
+    )
+    assert expire_and_promote(before, NOW) == before
+
+
+def test_once_a_campaign_closed_nobody_moves_up() -> None:
+    full, (adas,) = booked(course(1, of("ada"), of("ben")), "ada")
+    line = in_line(full, "ben")
+    free, _ = cancel(line, BookingCommand(adas.id, caller("ada")), NOW)
+    assert [b.user_id for b in expire_and_promote(free, NOW).bookings] == ["ben"]
+    assert expire_and_promote(free, CLOSES).bookings == ()
+
+
+def test_places_are_given_back_until_the_campaigns_cut_off() -> None:
+    until = NOW + timedelta(minutes=5)
+    one, (booking,) = booked(course(1, cancel_until=until), "ada")
+    ask = BookingCommand(booking.id, caller("ada"))
+    assert cancel(one, ask, until) == (one, CutoffPassed(until, one))
+    assert isinstance(cancel(one, ask, until - INSTANT)[1], BookingCancelled)
+
+
+def test_a_hold_is_confirmed_after_the_campaign_closed() -> None:
+    before, outcome = book(course(), party("ada", hold=True), CLOSES - INSTANT)
+    assert isinstance(outcome, Booked)
+    ask = BookingCommand(outcome.booking.id, caller("ada"))
+    assert isinstance(confirm(before, ask, CLOSES)[1], BookingConfirmed)
+
+
+def test_who_moves_within_a_campaign_needs_no_second_booking() -> None:
+    old, (theirs,) = booked(replace(course(max_bookings=1), id=SlotId("other")), "ada")
+    new = course(5, with_place("ada", old, theirs), max_bookings=1, forbid_overlap=True)
+    _, _, outcome = move(old, new, BookingCommand(theirs.id, caller("ada")), party("ada"), NOW)
+    assert isinstance(outcome, BookingMoved)
+
+
+def test_several_claims_of_one_person_count_together() -> None:
+    one = course(5, of("ada"), max_bookings=1)
+    two = replace(one, id=SlotId("two"))
+    claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
+    _, outcome = book_all({one.id: one, two.id: two}, claims, NOW)
+    assert isinstance(outcome, NoneBooked)
+    assert outcome.refusals[0] is None
+    assert isinstance(outcome.refusals[1], LimitReached)
+
+
+def test_several_claims_of_one_person_that_overlap_name_no_booking_that_is_not() -> None:
+    one = course(5, of("ada"), forbid_overlap=True)
+    two = replace(one, id=SlotId("two"))
+    claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
+    _, outcome = book_all({one.id: one, two.id: two}, claims, NOW)
+    assert isinstance(outcome, NoneBooked)
+    conflict = outcome.refusals[1]
+    assert isinstance(conflict, TimeConflict)
+    assert conflict.booking is None
+
+
+def test_claims_that_do_not_overlap_are_all_booked() -> None:
+    one = course(5, of("ada"), forbid_overlap=True, max_bookings=2)
+    two = replace(one, id=SlotId("two"), start=one.end, end=one.end + HOUR)
+    claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
+    assert isinstance(book_all({one.id: one, two.id: two}, claims, NOW)[1], AllBooked)
+
+
+def organised(name: str) -> BookingRequest:
+    """An organiser who asks for somebody."""
+    return party(name, by="organiser")
+
+
+def test_an_organiser_passes_over_every_limit_and_names_each() -> None:
+    other, (theirs,) = booked(
+        replace(course(max_bookings=1, forbid_overlap=True), id=SlotId("other")), "ada"
+    )
+    ben = of("ben", "class:5a")
+    ada = with_place("ada", other, theirs, "class:5a")
+    before = limited(
+        GroupLimit("class:5a", 1),
+        people=(ada, ben),
+        max_bookings=1,
+        forbid_overlap=True,
+        eligible_groups=(("class:6a",),),
+    )
+    before, _ = book(before, organised("ben"), NOW)
+    _, outcome = book(before, organised("ada"), CLOSES)
+    assert isinstance(outcome, Booked)
+    assert set(outcome.booking.history[0].overridden_limits) == {
+        BookingLimit.CLOSED,
+        BookingLimit.NOT_ELIGIBLE,
+        BookingLimit.MAX_BOOKINGS,
+        BookingLimit.TIME_CONFLICT,
+        BookingLimit.GROUP_FULL,
+    }
+
+
+def test_an_organiser_does_not_pass_over_the_capacity() -> None:
+    full, _ = booked(course(1), "ada")
+    assert book(full, organised("ben"), NOW) == (full, SlotFull(full))
+
+
+def test_what_groups_a_person_had_is_kept_with_the_booking() -> None:
+    after, (booking,) = booked(course(5, of("ada", "class:5a", "grade:5")), "ada")
+    assert booking.groups == ("class:5a", "grade:5")
+    assert after.booking_by_id(BookingId(booking.id)) == booking

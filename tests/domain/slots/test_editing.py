@@ -1,0 +1,153 @@
+"""What a slot must look like, and what organisers may still change about it."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.outcomes import SlotSaved
+from slotlock.domain.booking.promotion import expire_and_promote
+from slotlock.domain.booking.refusals import CapacityBelowTaken, InvalidInput, SlotCancelled
+from slotlock.domain.booking.slot import SlotCancellation, SlotKind, SlotStatus
+from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.slots.editing import SlotDraft, cancel_slot, create, edit, publish
+from slotlock.domain.users.user import UserId
+from tests.domain.booking.test_book import NOW, booked, lined_up, slot
+
+
+def draft(**fields: object) -> SlotDraft:
+    """What an organiser fills in, right unless the fields say otherwise."""
+    right = {
+        "title": "Yoga",
+        "start": NOW,
+        "end": NOW + timedelta(hours=1),
+        "time_zone": "UTC",
+        "capacity": 10,
+        "location": None,
+        "kind": SlotKind.COURSE,
+        "published": True,
+    }
+    return SlotDraft(**{**right, **fields})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"title": "  "}, "title"),
+        ({"title": "x" * 201}, "title"),
+        ({"title": "two\nlines"}, "title"),
+        ({"location": "x" * 201}, "location"),
+        ({"capacity": 0}, "capacity"),
+        ({"capacity": 1001}, "capacity"),
+        ({"end": NOW}, "endTime"),
+        ({"choice_group": "x" * 101}, "choiceGroup"),
+        ({"hold_minutes": 0}, "holdMinutes"),
+        ({"hold_minutes": 61}, "holdMinutes"),
+        ({"cancel_cutoff_minutes": -1}, "cancelCutoffMinutes"),
+        ({"cancel_cutoff_minutes": 86_401}, "cancelCutoffMinutes"),
+        ({"waitlist_capacity": -1}, "waitlistCapacity"),
+        ({"waitlist_capacity": 1001}, "waitlistCapacity"),
+        ({"waitlist_offer_minutes": 0}, "waitlistOfferMinutes"),
+        ({"waitlist_offer_minutes": 10_081}, "waitlistOfferMinutes"),
+    ],
+)
+def test_each_field_that_is_wrong_is_named(wrong: dict[str, object], field: str) -> None:
+    outcome = create(SlotId("s"), draft(**wrong), NOW)
+    assert isinstance(outcome, InvalidInput)
+    assert [problem.field for problem in outcome.problems] == [field]
+
+
+def test_everything_wrong_is_told_at_once() -> None:
+    outcome = create(SlotId("s"), draft(title="", capacity=0, end=NOW), NOW)
+    assert isinstance(outcome, InvalidInput)
+    assert {problem.field for problem in outcome.problems} == {"title", "capacity", "endTime"}
+
+
+def test_text_in_any_script_is_a_title() -> None:
+    assert isinstance(create(SlotId("s"), draft(title="Йога 瑜伽 👩‍🏫"), NOW), SlotSaved)
+
+
+def test_a_resource_or_a_choice_is_the_same_however_its_letters_are_composed() -> None:
+    composed, decomposed = "Caf\u00e9", "  Cafe\u0301 "
+    made = create(SlotId("s"), draft(resource=decomposed, choice_group=decomposed), NOW)
+    assert isinstance(made, SlotSaved)
+    assert (made.slot.resource, made.slot.choice_group) == (composed, composed)
+    moved = create(SlotId("s"), draft(resource="Room 5"), NOW)
+    assert isinstance(moved, SlotSaved)
+    after, _ = edit(moved.slot, {"resource": decomposed})
+    assert after.resource == composed
+
+
+@given(taken=st.integers(0, 10), capacity=st.integers(-5, 1005))
+def test_the_capacity_never_falls_below_what_is_taken(taken: int, capacity: int) -> None:
+    before, _ = booked(slot(10), *(f"p{n}" for n in range(taken)))
+    after, outcome = edit(before, {"capacity": capacity})
+    if isinstance(outcome, SlotSaved):
+        assert max(1, taken) <= after.capacity <= 1000
+        assert after.remaining == capacity - taken
+        assert after.bookings == before.bookings
+    else:
+        assert after == before
+        if 1 <= capacity <= 1000:
+            assert outcome == CapacityBelowTaken(before, capacity)
+            assert capacity < taken
+
+
+def test_an_edit_that_changes_nothing_writes_nothing() -> None:
+    before = slot()
+    assert edit(before, {"title": " Yoga "}) == (before, SlotSaved(before))
+
+
+def test_more_places_go_to_those_who_wait() -> None:
+    full, _ = booked(slot(1), "ada")
+    raised, _ = edit(lined_up(full, "ben", "cleo", "dan"), {"capacity": 3})
+    after = expire_and_promote(raised, NOW)
+    assert [booking.user_id for booking in after.bookings] == ["ada", "ben", "cleo"]
+    assert [waiting.user_id for waiting in after.waitlist] == ["dan"]
+
+
+EVE = UserId("eve")
+
+
+def test_a_draft_is_published_once() -> None:
+    after, outcome = publish(slot(status=SlotStatus.DRAFT))
+    assert after.status is SlotStatus.PUBLISHED
+    assert outcome == SlotSaved(after)
+    assert publish(after) == (after, outcome)
+
+
+def test_who_waits_for_a_slot_that_is_called_off_waits_no_longer() -> None:
+    before = lined_up(booked(slot(), "ada")[0], "ben", "cyd")
+    off, _ = cancel_slot(before, EVE, NOW)
+    assert (off.waitlist, off.waitlist_length, off.loaded_waitlist) == ((), 0, 0)
+    assert [(left.entry.user_id, left.by) for left in off.ended_waitlist_entries] == [
+        ("ben", EVE),
+        ("cyd", EVE),
+    ]
+
+
+def test_a_slot_called_off_stays_as_it_is_with_its_roster() -> None:
+    before, bookings = booked(slot(), "ada")
+    off, outcome = cancel_slot(before, EVE, NOW)
+    assert outcome == SlotSaved(off)
+    assert list(off.bookings) == bookings
+    assert off.cancellation == SlotCancellation(NOW, EVE)
+    assert cancel_slot(off, EVE, NOW) == (off, outcome)
+    assert publish(off) == (off, SlotCancelled(off))
+    assert edit(off, {"title": "On again"}) == (off, SlotCancelled(off))
+
+
+def test_groups_are_limited_before_anybody_has_a_place_whose_groups_nobody_kept() -> None:
+    changes = {"group_limits": (GroupLimit("class:*", 1),)}
+    after, outcome = edit(slot(2), changes)
+    assert isinstance(outcome, SlotSaved)
+    one, _ = booked(slot(2), "ada")
+    for before in (one, lined_up(slot(2), "ada")):
+        refused, answer = edit(before, changes)
+        assert refused == before
+        assert isinstance(answer, InvalidInput)
+        assert [problem.field for problem in answer.problems] == ["groupLimits"]
+    looser = {"group_limits": (GroupLimit("class:*", 2),)}
+    assert isinstance(edit(booked(after, "ada")[0], looser)[1], SlotSaved)

@@ -1,0 +1,142 @@
+"""Two published slots of one resource never overlap."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import combinations, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.slots.resources import ResourceUsage
+from slotlock.domain.slots.series import split_conflicts
+from tests.domain.booking.test_book import NOW, slot
+
+HOUR = timedelta(hours=1)
+
+
+def use(name: str, begins: int, lasts: int = 1, resource: str | None = "Room 5") -> Slot:
+    """A slot that uses a resource from an hour on, for so many."""
+    start = NOW + begins * HOUR
+    times = {"start": start, "end": start + lasts * HOUR}
+    return slot(1, id=SlotId(name), resource=resource, **times)
+
+
+def course(name: str, begins: list[int], lasts: int, resource: str) -> Slot:
+    """A slot that uses a resource from each of these hours on, until the next at the latest."""
+    ends = [
+        min(start + lasts, later) for start, later in zip(begins, [*begins[1:], 99], strict=True)
+    ]
+    meetings = tuple(
+        Meeting(NOW + start * HOUR, NOW + end * HOUR)
+        for start, end in zip(begins, ends, strict=True)
+    )
+    times = {"start": meetings[0].start, "end": meetings[-1].end}
+    return slot(1, id=SlotId(name), resource=resource, meetings=meetings, **times)
+
+
+def test_slots_that_only_touch_do_not_clash() -> None:
+    occupied = ResourceUsage.from_slots([use("a", 1), use("b", 3)])
+    assert occupied.conflict_with(use("c", 2)) is None
+    assert occupied.conflict_with(use("c", 2, lasts=2)) is not None
+
+
+def test_the_clash_names_the_other_slot_and_both_meetings() -> None:
+    long, short = use("long", 0, lasts=10), use("short", 4)
+    clash = ResourceUsage.from_slots([long]).conflict_with(short)
+    assert clash is not None
+    assert (clash.other, clash.meeting, clash.other_meeting) == (
+        long,
+        *short.all_meetings,
+        *long.all_meetings,
+    )
+
+
+def test_drafts_called_off_slots_and_other_resources_keep_nobody_out() -> None:
+    others = [
+        replace(use("a", 1), status=SlotStatus.DRAFT),
+        replace(use("b", 1), status=SlotStatus.CANCELLED),
+        use("c", 1, resource="Room 6"),
+        use("d", 1, resource=None),
+    ]
+    assert ResourceUsage.from_slots(others).conflict_with(use("e", 1)) is None
+    assert (
+        ResourceUsage.from_slots([use("a", 1)]).conflict_with(
+            replace(use("e", 1), status=SlotStatus.DRAFT)
+        )
+        is None
+    )
+
+
+def test_a_slot_does_not_clash_with_itself() -> None:
+    assert ResourceUsage.from_slots([use("a", 1)]).conflict_with(use("a", 1)) is None
+
+
+def test_a_course_uses_its_room_only_while_it_meets() -> None:
+    mornings = tuple(
+        Meeting(NOW + timedelta(days=day), NOW + timedelta(days=day) + HOUR) for day in range(30)
+    )
+    course = replace(use("course", 0), end=mornings[-1].end, meetings=mornings)
+    occupied = ResourceUsage.from_slots([course])
+    assert occupied.conflict_with(use("later that day", 24 * 3 + 2)) is None
+    assert occupied.conflict_with(use("in the course", 24 * 3)) is not None
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=12))
+def test_what_the_index_leaves_out_never_clashes(spans: list[tuple[int, int]]) -> None:
+    slots = [use(str(n), begins, lasts) for n, (begins, lasts) in enumerate(spans)]
+    for number, one in enumerate(slots):
+        others = slots[:number]
+        overlap = any(one.start < other.end and other.start < one.end for other in others)
+        assert (ResourceUsage.from_slots(others).conflict_with(one) is not None) == overlap
+
+
+courses = st.sets(st.integers(0, 20), min_size=1, max_size=4).map(sorted)
+
+
+@given(st.lists(st.tuples(courses, st.integers(1, 3), st.sampled_from("AB")), max_size=8))
+def test_of_courses_too_only_what_the_index_leaves_out_is_free(
+    made: list[tuple[list[int], int, str]],
+) -> None:
+    slots = [course(str(n), *each) for n, each in enumerate(made)]
+    for one in slots:
+        others = [other for other in slots if other.id != one.id and other.resource == one.resource]
+        overlaps = [
+            (mine, theirs, other)
+            for other in others
+            for mine, theirs in product(one.all_meetings, other.all_meetings)
+            if mine.start < theirs.end and theirs.start < mine.end
+        ]
+        clash = ResourceUsage.from_slots(slots).conflict_with(one)
+        assert (clash is not None) == bool(overlaps)
+        assert clash is None or (clash.meeting, clash.other_meeting, clash.other) in overlaps
+
+
+FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize("times", [(FIRST, LAST), (NOW, LAST), (FIRST, NOW + 2 * HOUR)])
+def test_who_has_a_resource_for_thousands_of_years_keeps_others_out_as_anybody_does(
+    times: tuple[datetime, datetime],
+) -> None:
+    ages = replace(use("ages", 0), start=times[0], end=times[1])
+    clash = ResourceUsage.from_slots([ages, use("long over", -48)]).conflict_with(use("a", 1))
+    assert clash is not None
+    assert clash.other == ages
+    assert ResourceUsage.from_slots([use("a", 1)]).conflict_with(ages) is not None
+    free, conflicts = split_conflicts([use("a", 0), use("b", 1), use("c", 24)], [ages])
+    assert all(conflict.other == ages for conflict in conflicts)
+    assert [slot.id for slot in free] == (["c"] if times[1] < LAST else [])
+
+
+@given(st.lists(st.integers(0, 40), max_size=20), st.lists(st.integers(0, 40), max_size=5))
+def test_what_is_left_of_a_series_overlaps_nothing(starts: list[int], taken: list[int]) -> None:
+    series = [use(f"s{n}", begins, 3) for n, begins in enumerate(sorted(starts))]
+    others = [use(f"o{n}", begins, 2) for n, begins in enumerate(taken)]
+    free, conflicts = split_conflicts(series, others)
+    assert len(free) + len(conflicts) == len(series)
+    pairs = [*combinations(free, 2), *((one, other) for one in free for other in others)]
+    assert not any(one.start < other.end and other.start < one.end for one, other in pairs)

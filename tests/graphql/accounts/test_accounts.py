@@ -1,0 +1,213 @@
+"""Accounts as clients meet them: registering, signing in, staying signed in, leaving."""
+
+import secrets
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.client import GraphQLTestClient, Json, http_client
+
+SESSION = """{ __typename
+  ... on Session { accessToken refreshToken expiresAt user { id name email role } }
+  ... on Refusal { code message } }"""
+REGISTERED = (
+    SESSION[:-1] + "... on EmailTaken { email } ... on InvalidInput { fields { field message } } }"
+)
+REGISTER = "mutation ($input: RegisterInput!) { register(input: $input) " + REGISTERED + "}"
+LOGIN = "mutation ($input: LoginInput!) { login(input: $input) " + SESSION + "}"
+REFRESH = "mutation ($token: String!) { refreshSession(refreshToken: $token) " + SESSION + "}"
+ME = "{ me { id name email role } }"
+LOGOUT = "mutation { logout }"
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+async def client(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
+    async with http_client() as http:
+        yield GraphQLTestClient(http, app.url)
+
+
+def new_address() -> str:
+    return f"{secrets.token_hex(8)}@slotlock.test"
+
+
+async def register(client: GraphQLTestClient, **fields: str) -> Json:
+    given = {"name": "Ada", "email": new_address(), "password": PASSWORD, **fields}
+    outcome: Json = await client.execute(REGISTER, input=given)
+    return outcome
+
+
+async def login(client: GraphQLTestClient, email: str, password: str) -> Json:
+    outcome: Json = await client.execute(LOGIN, input={"email": email, "password": password})
+    return outcome
+
+
+async def refresh(client: GraphQLTestClient, token: str) -> Json:
+    outcome: Json = await client.execute(REFRESH, token=token)
+    return outcome
+
+
+def signed_in(client: GraphQLTestClient, session: Json) -> GraphQLTestClient:
+    assert session["__typename"] == "Session", session
+    return GraphQLTestClient(client.http, client.url, session["accessToken"])
+
+
+async def test_registering_signs_a_member_in(client: GraphQLTestClient) -> None:
+    email = new_address()
+    session = await register(client, name="  Ada Lovelace ", email=email)
+    me = await signed_in(client, session).execute(ME)
+    assert me == session["user"]
+    assert (me["name"], me["email"], me["role"]) == ("Ada Lovelace", email, "MEMBER")
+
+
+async def test_nobody_registers_as_more_than_a_member(client: GraphQLTestClient) -> None:
+    given = {"name": "Eve", "email": new_address(), "password": PASSWORD, "role": "ADMIN"}
+    assert await client.error_code(REGISTER, input=given) == "BAD_USER_INPUT"
+    eve = signed_in(client, await register(client))
+    assert await eve.error_code('{ slotRoster(slotId: "x") { nodes { id } } }') == "FORBIDDEN"
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ("{}@slotlock.test", "{}@slotlock.test"),
+        ("{}@slotlock.test", "{}@SlotLock.TEST"),
+        ("a{}@slotlock.test", "A{}@slotlock.test"),
+        ("\u00e9{}@slotlock.test", "e\u0301{}@slotlock.test"),
+        ("\u00c9{}@slotlock.test", "e\u0301{}@slotlock.test"),
+        ("J\u030c{}@slotlock.test", "\u01f0{}@slotlock.test"),
+        ("{}@b\u00fccher.test", "{}@xn--bcher-kva.test"),
+    ],
+)
+async def test_an_address_is_taken_however_it_is_written(
+    client: GraphQLTestClient, first: str, again: str
+) -> None:
+    tag = secrets.token_hex(8)
+    session = await register(client, email=first.format(tag))
+    refused = await register(client, email=again.format(tag))
+    assert (refused["__typename"], refused["code"]) == ("EmailTaken", "EMAIL_TAKEN")
+    assert refused["email"] == session["user"]["email"]
+    welcome = await login(client, again.format(tag), PASSWORD)
+    assert welcome["user"] == session["user"]
+
+
+async def test_every_field_that_is_wrong_is_named(client: GraphQLTestClient) -> None:
+    refused = await register(client, name=" ", email="nobody", password="short")
+    assert (refused["__typename"], refused["code"]) == ("InvalidInput", "INVALID_INPUT")
+    assert [field["field"] for field in refused["fields"]] == ["name", "email", "password"]
+    assert all(field["message"] in refused["message"] for field in refused["fields"])
+
+
+@pytest.mark.parametrize("email", ["", "a", "a@", "@b.test", "a b@c.test", "a@b.test\n", "A <a@b>"])
+async def test_what_is_no_address_is_refused(client: GraphQLTestClient, email: str) -> None:
+    refused = await register(client, email=email)
+    assert [field["field"] for field in refused["fields"]] == ["email"]
+    assert (await login(client, email, PASSWORD))["__typename"] == "InvalidCredentials"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "x" * 101, "two\nlines", "\u0000", "\u2028", "\u202eadA", "\u2067Ada\u2069", "\u3164"],
+)
+async def test_a_name_is_one_line_of_at_most_100_characters(
+    client: GraphQLTestClient, name: str
+) -> None:
+    refused = await register(client, name=name)
+    assert [field["field"] for field in refused["fields"]] == ["name"]
+
+
+@pytest.mark.parametrize(
+    ("password", "taken"),
+    [
+        ("x" * 7, False), ("x" * 8, True), ("x" * 128, True), ("x" * 129, False),
+        ("\U0001f511" * 8, True), ("nul\u0000byte", True), (" " * 8, True),
+    ],
+)  # fmt: skip
+async def test_a_password_has_8_to_128_characters(
+    client: GraphQLTestClient, password: str, taken: bool
+) -> None:
+    email = new_address()
+    outcome = await register(client, email=email, password=password)
+    if taken:
+        assert (await login(client, email, password))["user"] == outcome["user"]
+        assert (await login(client, email, password[:-1]))["code"] == "INVALID_CREDENTIALS"
+    else:
+        assert [field["field"] for field in outcome["fields"]] == ["password"]
+        assert (await login(client, email, password))["code"] == "INVALID_CREDENTIALS"
+
+
+async def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(
+    client: GraphQLTestClient,
+) -> None:
+    email = new_address()
+    await register(client, email=email)
+    wrong = await login(client, email, PASSWORD + "?")
+    assert wrong["__typename"] == "InvalidCredentials"
+    assert wrong == await login(client, new_address(), PASSWORD)
+    assert wrong == await login(client, email, "x" * 5_000)
+    assert wrong == await login(client, email, "")
+
+
+async def test_a_session_is_refreshed_with_new_tokens(client: GraphQLTestClient) -> None:
+    first = await register(client)
+    second = await refresh(client, first["refreshToken"])
+    third = await refresh(client, second["refreshToken"])
+    assert first["user"] == second["user"] == third["user"]
+    tokens = {s[kind] for s in (first, second, third) for kind in ("accessToken", "refreshToken")}
+    assert len(tokens) == 6
+    for session in (first, second, third):
+        assert await signed_in(client, session).execute(ME) == first["user"]
+
+
+async def test_using_a_refresh_token_again_ends_its_whole_family(client: GraphQLTestClient) -> None:
+    email = new_address()
+    stolen = await register(client, email=email)
+    newest = await refresh(client, stolen["refreshToken"])
+    elsewhere = await login(client, email, PASSWORD)
+    assert (await refresh(client, stolen["refreshToken"]))["code"] == "INVALID_SESSION"
+    assert (await refresh(client, newest["refreshToken"]))["code"] == "INVALID_SESSION"
+    for session in (stolen, newest):
+        assert await signed_in(client, session).error_code(ME) == "UNAUTHENTICATED"
+    assert (await refresh(client, elsewhere["refreshToken"]))["__typename"] == "Session"
+
+
+async def test_one_kind_of_token_is_not_taken_for_the_other(client: GraphQLTestClient) -> None:
+    session = await register(client)
+    refused = await refresh(client, session["accessToken"])
+    assert (refused["__typename"], refused["code"]) == ("InvalidSession", "INVALID_SESSION")
+    client.token = session["refreshToken"]
+    assert await client.error_code(ME) == "UNAUTHENTICATED"
+    # Neither was a use of the refresh token.
+    assert (await refresh(client, session["refreshToken"]))["__typename"] == "Session"
+
+
+@pytest.mark.parametrize("token", ["", "x", "x.y.z", "\u0000", "\u00e9", "x" * 20_000])
+async def test_a_garbled_refresh_token_is_refused(client: GraphQLTestClient, token: str) -> None:
+    assert (await refresh(client, token))["code"] == "INVALID_SESSION"
+
+
+async def test_logging_out_ends_the_session_and_no_other(client: GraphQLTestClient) -> None:
+    email = new_address()
+    here, there = await register(client, email=email), await login(client, email, PASSWORD)
+    leaving = signed_in(client, here)
+    assert await leaving.execute(LOGOUT) is True
+    assert await leaving.error_code(ME) == "UNAUTHENTICATED"
+    assert await leaving.error_code(LOGOUT) == "UNAUTHENTICATED"
+    assert (await refresh(client, here["refreshToken"]))["code"] == "INVALID_SESSION"
+    assert await signed_in(client, there).execute(ME) == here["user"]
+
+
+async def test_nobody_in_particular_is_nobody(client: GraphQLTestClient) -> None:
+    assert await client.execute(ME) is None
+    assert await client.error_code(LOGOUT) == "UNAUTHENTICATED"
+    assert await client.error_code("{ myBookings { nodes { id } } }") == "UNAUTHENTICATED"
+
+
+async def test_passwords_are_guarded_where_rates_are_not_limited(
+    app: AppProcess, client: GraphQLTestClient
+) -> None:
+    assert app.environment["SLOTLOCK_RATE_LIMITS"] == "off"
+    email = new_address()
+    guesses = [(await login(client, email, "wrong"))["__typename"] for _ in range(11)]
+    assert guesses == ["InvalidCredentials"] * 10 + ["TooManyAttempts"]

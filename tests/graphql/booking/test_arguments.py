@@ -1,0 +1,98 @@
+"""What may be sent with the acts of the desk: keys, and how long one waits."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import (
+    BOOK_SEVERAL,
+    BOOK_WITH_OPTIONS,
+    CANCEL_WITH_OPTIONS,
+    CONFIRM_BOOKING,
+    EXTEND_HOLD,
+    MOVE_BOOKING,
+    BookingClient,
+    create_booking_clients,
+)
+
+BAD_KEYS = ["", "k" * 256, "a\nb", "a\x00b", "\x7f", "a\u2028b"]
+BAD_WAITS = [-1, 20_001, 2**31 - 1]
+WAITING = "mutation($id: ID!, $wait: Int!) { %s(slotId: $id, waitMs: $wait) { __typename } }"
+EXTEND_SOON = """mutation($booking: ID!, $wait: Int!) {
+  extendHold(bookingId: $booking, waitMs: $wait) { __typename }
+}"""
+
+Two = tuple[BookingClient, BookingClient]
+
+
+@pytest.fixture
+async def two(app: AppProcess, http: httpx.AsyncClient) -> Two:
+    """Ada and an organiser."""
+    (ada,), organiser = await create_booking_clients(http, 1, app)
+    return ada, organiser
+
+
+def keyed(slot_id: str, booking_id: str, key: str) -> list[tuple[str, dict[str, Any]]]:
+    """Every act that takes a key, with this one."""
+    on_it = {"booking": booking_id, "key": key}
+    return [
+        (BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, "idempotencyKey": key}}),
+        (BOOK_SEVERAL, {"input": {"claims": [{"slotId": slot_id}], "idempotencyKey": key}}),
+        (
+            MOVE_BOOKING,
+            {"input": {"bookingId": booking_id, "slotId": slot_id, "idempotencyKey": key}},
+        ),
+        (CONFIRM_BOOKING, on_it),
+        (EXTEND_HOLD, on_it),
+        (CANCEL_WITH_OPTIONS, on_it),
+    ]
+
+
+def patient(slot_id: str, booking_id: str, wait: int) -> list[tuple[str, dict[str, Any]]]:
+    """Every act that waits, for so long."""
+    on_it = {"booking": booking_id, "wait": wait}
+    return [
+        (BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, "waitMs": wait}}),
+        (BOOK_SEVERAL, {"input": {"claims": [{"slotId": slot_id}], "waitMs": wait}}),
+        (MOVE_BOOKING, {"input": {"bookingId": booking_id, "slotId": slot_id, "waitMs": wait}}),
+        (CONFIRM_BOOKING, on_it),
+        (EXTEND_SOON, on_it),
+        (CANCEL_WITH_OPTIONS, on_it),
+        (WAITING % "joinWaitlist", {"id": slot_id, "wait": wait}),
+        (WAITING % "leaveWaitlist", {"id": slot_id, "wait": wait}),
+    ]
+
+
+async def test_a_key_is_a_line_of_1_to_255_characters(two: Two) -> None:
+    ada, organiser = two
+    slot_id = await organiser.add_slot(capacity=5)
+    hold = await ada.hold(slot_id)
+    for bad in BAD_KEYS:
+        for query, asked in (*keyed(slot_id, hold["id"], bad), *keyed("x", "x", bad)):
+            assert await ada.error_code(query, **asked) == "BAD_USER_INPUT"
+    assert await ada.fetch_booking(hold["id"]) == hold
+    assert (await ada.confirm(hold["id"], key="ключ ☕" * 42))["__typename"] == "BookingConfirmed"
+
+
+async def test_one_waits_for_0_to_20000_ms(two: Two) -> None:
+    ada, organiser = two
+    slot_id = await organiser.add_slot(capacity=5)
+    hold = await ada.hold(slot_id)
+    for bad in BAD_WAITS:
+        for query, asked in (*patient(slot_id, hold["id"], bad), *patient("x", "x", bad)):
+            assert await ada.error_code(query, **asked) == "BAD_USER_INPUT"
+    assert await ada.fetch_booking(hold["id"]) == hold
+    for good in (0, 20_000):
+        assert (await ada.confirm(hold["id"], wait=good))["__typename"] == "BookingConfirmed"
+
+
+async def test_nobody_acts_without_identity(two: Two) -> None:
+    ada, organiser = two
+    slot_id = await organiser.add_slot(capacity=5)
+    hold = await ada.hold(slot_id)
+    nobody = BookingClient(ada.http, ada.url)
+    for query, asked in (*keyed(slot_id, hold["id"], "k"), *patient(slot_id, hold["id"], 0)):
+        assert await nobody.error_code(query, **asked) == "UNAUTHENTICATED"
+    assert await ada.fetch_booking(hold["id"]) == hold

@@ -1,0 +1,251 @@
+"""Several places for several people: all of them or none, and each person's limits hold."""
+
+import asyncio
+import secrets
+from collections import Counter
+
+import httpx
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BOOK_SEVERAL, BookingClient, create_booking_clients
+from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.teams import LEAVE_TEAM
+
+Pair = tuple[AppProcess, AppProcess]
+Four = tuple[BookingClient, BookingClient, BookingClient, BookingClient]
+NOWHERE = "slot_" + "0" * 24
+OTHERS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
+  ... on ClaimsRefused { refusals { refusal {
+    code ... on LimitReached { otherBookingId }
+  } } }
+} }"""
+
+
+@pytest.fixture
+async def four(two_apps: Pair, http: httpx.AsyncClient) -> Four:
+    """Ada and Ben, who are a team, Cleo, who is a stranger, and an organiser."""
+    (ada, ben, cleo), organiser = await create_booking_clients(http, 3, *two_apps)
+    await ada.create_team_with(ben)
+    return ada, ben, cleo, organiser
+
+
+def claims(slot_ids: list[str], *user_ids: str) -> list[Json]:
+    """A claim for each slot and person together, or for oneself."""
+    if not user_ids:
+        return [{"slotId": slot_id} for slot_id in slot_ids]
+    pairs = zip(slot_ids, user_ids, strict=True)
+    return [{"slotId": slot_id, "userId": user_id} for slot_id, user_id in pairs]
+
+
+async def left(person: BookingClient, slot_ids: list[str]) -> list[int]:
+    """How many places are left in each slot."""
+    return [(await person.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids]
+
+
+def refused(outcome: Json) -> dict[int, str]:
+    """The code of each claim that was refused."""
+    assert outcome["__typename"] == "ClaimsRefused", outcome
+    return {each["claim"]: each["refusal"]["code"] for each in outcome["refusals"]}
+
+
+async def test_all_places_are_booked_in_the_order_of_the_claims(four: Four) -> None:
+    ada, *_, organiser = four
+    slot_ids = [await organiser.add_slot(capacity=2) for _ in range(5)]
+    outcome = await ada.book_all(*claims(slot_ids))
+    assert outcome["__typename"] == "AllBooked"
+    assert [booking["slot"]["id"] for booking in outcome["bookings"]] == slot_ids
+    assert {booking["status"] for booking in outcome["bookings"]} == {"CONFIRMED"}
+    assert await left(ada, slot_ids) == [1] * 5
+    for booking in outcome["bookings"]:
+        assert await ada.fetch_booking(booking["id"]) == booking
+
+
+async def test_one_refused_claim_refuses_all_and_says_which_and_why(four: Four) -> None:
+    ada, ben, cleo, organiser = four
+    free, full, off, mine = [await organiser.add_slot() for _ in range(4)]
+    begun = await organiser.add_slot(startTime=hours_from_now(-1))
+    await cleo.book_slot(full)
+    await ada.book_slot(mine)
+    await organiser.cancel_slot(off)
+    asked = [free, full, off, begun, mine, NOWHERE, "nonsense"]
+    outcome = await ada.book_all(*claims(asked))
+    assert refused(outcome) == {
+        1: "SLOT_FULL",
+        2: "SLOT_CANCELLED",
+        3: "SLOT_STARTED",
+        4: "ALREADY_BOOKED",
+        5: "SLOT_NOT_FOUND",
+        6: "SLOT_NOT_FOUND",
+    }
+    assert [each["slotId"] for each in outcome["refusals"]] == asked[1:]
+    assert (await ben.fetch_slot(free))["remaining"] == 1
+
+
+async def test_holds_are_made_all_or_none_too_and_confirmed_one_by_one(four: Four) -> None:
+    ada, ben, _, organiser = four
+    slot_ids = [await organiser.add_slot() for _ in range(2)]
+    outcome = await ada.book_all(
+        *claims(slot_ids, await ada.fetch_user_id(), await ben.fetch_user_id()), hold=True
+    )
+    assert [booking["status"] for booking in outcome["bookings"]] == ["HELD", "HELD"]
+    mine, bens = (booking["id"] for booking in outcome["bookings"])
+    assert (await ada.confirm(bens))["code"] == "BOOKING_NOT_FOUND"
+    assert (await ada.confirm(mine))["booking"]["status"] == "CONFIRMED"
+    assert (await ben.confirm(bens))["booking"]["status"] == "CONFIRMED"
+
+
+async def test_a_member_books_for_members_of_their_team_and_is_recorded(four: Four) -> None:
+    ada, ben, _, organiser = four
+    slot_id = await organiser.add_slot(capacity=2)
+    adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
+    outcome = await ada.book_all(*claims([slot_id, slot_id], adas, bens))
+    own, other = outcome["bookings"]
+    assert (own["user"]["id"], own["onBehalf"], own["madeBy"]["id"]) == (adas, False, adas)
+    assert (other["user"]["id"], other["onBehalf"], other["madeBy"]["id"]) == (bens, True, adas)
+    assert other["history"][0]["by"]["id"] == adas
+    assert (await ben.fetch_slot(slot_id))["myBooking"]["id"] == other["id"]
+    assert (await ben.cancel_booking(other["id"]))["__typename"] == "BookingCancelled"
+
+
+async def test_one_place_is_booked_for_a_team_mate_as_well(four: Four) -> None:
+    ada, ben, cleo, organiser = four
+    slot_id = await organiser.add_slot(capacity=2)
+    booked = await ada.book_slot(slot_id, userId=await ben.fetch_user_id())
+    assert (booked["__typename"], booked["booking"]["onBehalf"]) == ("Booked", True)
+    assert (await ada.book_slot(slot_id, userId=await cleo.fetch_user_id()))[
+        "code"
+    ] == "NOT_TEAMMATE"
+    assert (await ada.book_slot(slot_id, userId="user_" + "0" * 24))["code"] == "NOT_TEAMMATE"
+    assert (await ada.book_slot(slot_id, userId="nobody"))["code"] == "USER_NOT_FOUND"
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 1
+
+
+async def test_nobody_books_for_a_stranger_nor_for_who_left_the_team(four: Four) -> None:
+    ada, ben, cleo, organiser = four
+    slot_ids = [await organiser.add_slot() for _ in range(3)]
+    people = [await person.fetch_user_id() for person in (ada, ben, cleo)]
+    assert refused(await ada.book_all(*claims(slot_ids, *people))) == {2: "NOT_TEAMMATE"}
+    assert refused(await cleo.book_all(*claims(slot_ids, *people))) == {
+        0: "NOT_TEAMMATE",
+        1: "NOT_TEAMMATE",
+    }
+    (team,) = await ben.execute("{ myTeams { id } }")
+    await ben.execute(LEAVE_TEAM, team=team["id"])
+    assert refused(await ada.book_all(*claims(slot_ids[:2], *people[:2]))) == {1: "NOT_TEAMMATE"}
+    assert await left(ada, slot_ids) == [1, 1, 1]
+
+
+async def test_who_is_only_invited_is_not_booked_for(four: Four) -> None:
+    ada, _, cleo, organiser = four
+    slot_id = await organiser.add_slot()
+    (team,) = await ada.execute("{ myTeams { id } }")
+    email = (await cleo.execute("{ me { email } }"))["email"]
+    invite = "mutation($t: ID!, $e: EmailAddress!) { inviteToTeam(input: {teamId: $t, email: $e})"
+    await ada.execute(invite + " { __typename } }", t=team["id"], e=email)
+    assert (await ada.book_slot(slot_id, userId=await cleo.fetch_user_id()))[
+        "code"
+    ] == "NOT_TEAMMATE"
+
+
+async def test_the_same_place_claimed_twice_is_refused_whole(four: Four) -> None:
+    ada, *_, organiser = four
+    slot_id = await organiser.add_slot(capacity=5)
+    twice = claims([slot_id, slot_id])
+    named = [twice[0], {**twice[1], "userId": await ada.fetch_user_id()}]
+    for asked in (twice, named):
+        assert await ada.error_code(BOOK_SEVERAL, input={"claims": asked}) == "BAD_USER_INPUT"
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 5
+
+
+async def test_a_reached_limit_names_the_other_booking_unless_it_is_another_claims(
+    four: Four,
+) -> None:
+    ada, *_, organiser = four
+    room = secrets.token_hex(8)
+    bed, other_bed = [await organiser.add_slot(choiceGroup=room, capacity=2) for _ in range(2)]
+    answer = await ada.send(OTHERS, input={"claims": claims([bed, other_bed])})
+    (only,) = answer["data"]["bookSlots"]["refusals"]
+    assert (only["refusal"]["code"], only["refusal"]["otherBookingId"]) == ("LIMIT_REACHED", None)
+    mine = (await ada.book_slot(bed))["booking"]["id"]
+    answer = await ada.send(OTHERS, input={"claims": claims([other_bed])})
+    assert answer["data"]["bookSlots"]["refusals"][0]["refusal"]["otherBookingId"] == mine
+
+
+async def test_more_claims_for_a_slot_than_it_has_places_take_none(four: Four) -> None:
+    ada, ben, _, organiser = four
+    slot_id = await organiser.add_slot()
+    asked = claims([slot_id, slot_id], await ada.fetch_user_id(), await ben.fetch_user_id())
+    assert refused(await ada.book_all(*asked)) == {1: "SLOT_FULL"}
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 1
+
+
+async def test_1_to_50_places_are_claimed_at_once(four: Four) -> None:
+    ada, *_, organiser = four
+    slot_ids = await asyncio.gather(*(organiser.add_slot() for _ in range(51)))
+    for asked in ([], claims(list(slot_ids))):
+        assert await ada.error_code(BOOK_SEVERAL, input={"claims": asked}) == "BAD_USER_INPUT"
+    outcome = await ada.book_all(*claims(list(slot_ids[:50])))
+    assert len(outcome["bookings"]) == 50
+
+
+async def test_a_claim_for_an_id_of_nobody_is_refused(four: Four) -> None:
+    ada, *_, organiser = four
+    slot_id = await organiser.add_slot()
+    for user_id in ("", "nobody", "slot_" + "0" * 24, "user_" + "0" * 24):
+        claim = {"slotId": slot_id, "userId": user_id}
+        assert refused(await organiser.book_all(claim)) == {0: "USER_NOT_FOUND"}
+        assert refused(await ada.book_all(claim)).keys() == {0}
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 1
+
+
+async def test_an_id_that_names_nobody_is_refused_alike_alone_and_among_others(four: Four) -> None:
+    ada, *_, organiser = four
+    slot_id = await organiser.add_slot()
+    alone = await ada.book_slot(slot_id, userId="nobody")
+    several = await ada.book_all({"slotId": slot_id, "userId": "nobody"})
+    assert refused(several) == {0: alone["code"]}
+
+
+async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(four: Four) -> None:
+    ada, ben, _, organiser = four
+    room = secrets.token_hex(8)
+    beds = [await organiser.add_slot(choiceGroup=room) for _ in range(3)]
+    adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
+    assert refused(await ada.book_all(*claims(beds[:2]))) == {1: "LIMIT_REACHED"}
+    assert (await ada.book_all(*claims(beds[:2], adas, bens)))["__typename"] == "AllBooked"
+    again = await ben.book_slot(beds[2])
+    assert (again["code"], again["limit"]) == ("LIMIT_REACHED", 1)
+    assert again["otherBookingId"] == (await ben.fetch_slot(beds[1]))["myBooking"]["id"]
+    assert refused(await ben.book_all(*claims([beds[2]], adas))) == {0: "LIMIT_REACHED"}
+
+
+@pytest.mark.parametrize("patience", [0, 20_000])
+async def test_two_people_never_end_up_with_four_beds(four: Four, patience: int) -> None:
+    ada, ben, _, organiser = four
+    adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
+    for _ in range(10):
+        room = secrets.token_hex(8)
+        beds = [await organiser.add_slot(choiceGroup=room) for _ in range(4)]
+        outcomes = await asyncio.gather(
+            ada.book_all(*claims(beds[:2], adas, bens), waitMs=patience),
+            ben.book_all(*claims(beds[2:], bens, adas), waitMs=patience),
+        )
+        counts = Counter(outcome["__typename"] for outcome in outcomes)
+        assert counts["AllBooked"] == 1
+        assert sum(await left(ada, beds)) == 2
+
+
+async def test_teams_that_claim_the_same_places_in_opposite_orders_get_all_or_nothing(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    people, organiser = await create_booking_clients(http, 12, *two_apps)
+    slot_ids = [await organiser.add_slot(capacity=4) for _ in range(6)]
+    outcomes = await asyncio.gather(
+        *(
+            person.book_all(*claims(slot_ids[:: 1 if i % 4 < 2 else -1]), waitMs=20_000)
+            for i, person in enumerate(people)
+        )
+    )
+    assert Counter(o["__typename"] for o in outcomes) == {"AllBooked": 4, "ClaimsRefused": 8}
+    assert await left(organiser, slot_ids) == [0] * 6

@@ -1,0 +1,111 @@
+"""How long a hold may last in all, however often it is extended."""
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import httpx
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import (
+    BookingClient,
+    backdate_bookings,
+    create_booking_clients,
+)
+from tests.support.clients.client import Json
+
+Pair = tuple[AppProcess, AppProcess]
+Two = tuple[BookingClient, BookingClient]
+
+
+@pytest.fixture
+async def two(two_apps: Pair, http: httpx.AsyncClient) -> Two:
+    """Ada and an organiser."""
+    (_, ada), organiser = await create_booking_clients(http, 2, *two_apps)
+    return ada, organiser
+
+
+@pytest.fixture
+def mongo_url(two_apps: Pair) -> str:
+    """The database of both processes."""
+    return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+
+
+def lasts(hold: Json) -> timedelta:
+    """How long a hold lasts in all."""
+    return datetime.fromisoformat(hold["heldUntil"]) - datetime.fromisoformat(hold["createdAt"])
+
+
+async def test_an_extended_hold_lasts_as_long_as_one_that_begins_now(two: Two) -> None:
+    ada, organiser = two
+    slot_id = await organiser.add_slot(holdMinutes=1)
+    hold = await ada.hold(slot_id)
+    await organiser.update_slot(slot_id, holdMinutes=10)
+    extended = await ada.extend(hold["id"])
+    assert extended["__typename"] == "HoldExtended"
+    booking = extended["booking"]
+    assert lasts(booking) >= timedelta(minutes=10)
+    assert [entry["action"] for entry in booking["history"]] == ["HELD", "EXTENDED"]
+    assert await ada.fetch_booking(hold["id"]) == booking
+
+
+async def test_no_extension_passes_the_hour_that_is_the_most_a_hold_may_last(
+    two: Two, mongo_url: str
+) -> None:
+    ada, organiser = two
+    slot_id = await organiser.add_slot(holdMinutes=5)
+    hold = await ada.hold(slot_id)
+    backdate_bookings(mongo_url, slot_id, minutes=54)
+    extended = await ada.extend(hold["id"])
+    assert extended["__typename"] == "HoldExtended"
+    assert lasts(extended["booking"]) <= timedelta(minutes=60)
+    backdate_bookings(mongo_url, slot_id, minutes=2)
+    assert (await ada.extend(hold["id"]))["code"] == "HOLD_LIMIT_REACHED"
+
+
+async def test_a_hold_that_lasts_an_hour_cannot_be_extended(two: Two) -> None:
+    ada, organiser = two
+    hold = await ada.hold(await organiser.add_slot(holdMinutes=60))
+    assert (await ada.extend(hold["id"]))["code"] == "HOLD_LIMIT_REACHED"
+    assert await ada.fetch_booking(hold["id"]) == hold
+
+
+async def test_a_hold_that_moved_is_as_old_as_it_was(two: Two, mongo_url: str) -> None:
+    ada, organiser = two
+    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    hold = await ada.hold(slot_id)
+    backdate_bookings(mongo_url, slot_id, minutes=55)
+    moved = (await ada.move(hold["id"], other_id))["booking"]
+    assert (await ada.extend(moved["id"]))["code"] == "HOLD_LIMIT_REACHED"
+
+
+async def test_a_booking_for_good_needs_no_more_time(two: Two) -> None:
+    ada, organiser = two
+    booked = (await ada.book_slot(await organiser.add_slot()))["booking"]
+    assert (await ada.extend(booked["id"]))["code"] == "NOT_HELD"
+
+
+async def test_no_hold_is_extended_in_a_slot_that_was_called_off(two: Two) -> None:
+    ada, organiser = two
+    slot_id = await organiser.add_slot()
+    hold = await ada.hold(slot_id)
+    await organiser.cancel_slot(slot_id)
+    assert (await ada.extend(hold["id"]))["code"] == "SLOT_CANCELLED"
+    assert (await ada.fetch_booking(hold["id"]))["status"] == "CANCELLED"
+
+
+async def test_asking_again_and_again_for_a_moment_more_adds_nothing_to_the_record(
+    two: Two,
+) -> None:
+    ada, organiser = two
+    slot_id = await organiser.add_slot(holdMinutes=5)
+    hold = await ada.hold(slot_id)
+    version = (await ada.fetch_slot(slot_id))["version"]
+    answers = [await ada.extend(hold["id"]) for _ in range(50)]
+    assert {answer["__typename"] for answer in answers} == {"HoldExtended"}
+    history = answers[-1]["booking"]["history"]
+    # However long this took: each entry is worth half a minute.
+    ends = [datetime.fromisoformat(entry["heldUntil"]) for entry in history]
+    assert all(later - end >= timedelta(seconds=30) for end, later in pairwise(ends))
+    assert (await ada.fetch_slot(slot_id))["version"] == version + len(history) - 1
+    assert await ada.fetch_booking(hold["id"]) == answers[-1]["booking"]

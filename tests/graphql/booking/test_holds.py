@@ -1,0 +1,265 @@
+"""Holds over HTTP: they really take a place, for a while and not for longer."""
+
+import asyncio
+from contextlib import closing
+from datetime import datetime, timedelta
+
+import httpx
+import pytest
+from bson import ObjectId
+from pymongo import MongoClient
+
+from tests.support.apps.processes import AppProcess, wait_until
+from tests.support.clients.booking_client import (
+    BookingClient,
+    create_booking_clients,
+    expire_all_holds,
+    expire_holds,
+)
+from tests.support.clients.client import (
+    CREATE_SLOT,
+    WATCH_AVAILABILITY,
+    Json,
+    hours_from_now,
+    open_websocket,
+    slot_input,
+)
+
+Pair = tuple[AppProcess, AppProcess]
+Three = tuple[BookingClient, BookingClient, BookingClient]
+
+
+@pytest.fixture
+async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+    """Ada at one process, Ben at the other, and an organiser."""
+    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organiser
+
+
+@pytest.fixture
+def mongo_url(two_apps: Pair) -> str:
+    """The database of both processes."""
+    return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+
+
+def lasts(hold: Json) -> timedelta:
+    """How long a hold was made to last."""
+    return datetime.fromisoformat(hold["heldUntil"]) - datetime.fromisoformat(hold["createdAt"])
+
+
+async def test_a_hold_really_takes_a_place(three: Three) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot()
+    hold = await ada.hold(slot_id)
+    assert (hold["status"], [entry["action"] for entry in hold["history"]]) == ("HELD", ["HELD"])
+    assert (await ben.book_slot(slot_id))["__typename"] == "SlotFull"
+    assert (await ben.book_slot(slot_id, hold=True))["__typename"] == "SlotFull"
+    assert (await ben.fetch_slot(slot_id))["remaining"] == 0
+    assert (await ada.fetch_slot(slot_id))["myBooking"] == hold
+
+
+async def test_each_hold_leaves_one_place_less(three: Three) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot(capacity=3)
+    await ada.hold(slot_id)
+    assert (await ben.fetch_slot(slot_id))["remaining"] == 2
+    await ben.hold(slot_id)
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 1
+
+
+@pytest.mark.parametrize(("fields", "minutes"), [({}, 5), ({"holdMinutes": 1}, 1)])
+async def test_a_hold_lasts_five_minutes_or_as_long_as_its_slot_says(
+    three: Three, fields: Json, minutes: int
+) -> None:
+    ada, _, organiser = three
+    slot_id = await organiser.add_slot(**fields)
+    assert lasts(await ada.hold(slot_id)) == timedelta(minutes=minutes)
+
+
+async def test_a_hold_lasts_no_longer_than_until_the_slot_begins(three: Three) -> None:
+    ada, _, organiser = three
+    slot = await organiser.create_slot(startTime=hours_from_now(0.5), holdMinutes=60)
+    assert (await ada.hold(slot["id"]))["heldUntil"] == slot["startTime"]
+
+
+@pytest.mark.parametrize("minutes", [0, 61, -1])
+async def test_a_slot_holds_for_1_to_60_minutes(three: Three, minutes: int) -> None:
+    *_, organiser = three
+    refused = await organiser.execute(CREATE_SLOT, input={**slot_input(), "holdMinutes": minutes})
+    assert refused["code"] == "INVALID_INPUT"
+    assert [problem["field"] for problem in refused["fields"]] == ["holdMinutes"]
+    slot_id = await organiser.add_slot()
+    assert (await organiser.update_slot(slot_id, holdMinutes=minutes))["code"] == "INVALID_INPUT"
+
+
+async def test_its_owner_makes_a_hold_a_booking_for_good_and_again_with_the_same_answer(
+    three: Three, mongo_url: str
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot()
+    hold = await ada.hold(slot_id)
+    confirmed = await ada.confirm(hold["id"])
+    assert confirmed["__typename"] == "BookingConfirmed"
+    booking = confirmed["booking"]
+    assert (booking["id"], booking["status"], booking["heldUntil"]) == (
+        hold["id"],
+        "CONFIRMED",
+        None,
+    )
+    assert [entry["action"] for entry in booking["history"]] == ["HELD", "CONFIRMED"]
+    assert [entry["before"] for entry in booking["history"]] == [None, "HELD"]
+    assert await ada.confirm(hold["id"]) == confirmed
+    expire_holds(mongo_url, slot_id)
+    assert (await ben.book_slot(slot_id))["__typename"] == "SlotFull"
+
+
+async def test_a_hold_is_not_there_for_a_stranger_whatever_they_ask(three: Three) -> None:
+    ada, ben, organiser = three
+    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    hold = await ada.hold(slot_id)
+    for asked in (
+        ben.confirm(hold["id"]),
+        ben.extend(hold["id"]),
+        ben.cancel_booking(hold["id"]),
+        ben.move(hold["id"], other_id),
+    ):
+        assert (await asked)["code"] == "BOOKING_NOT_FOUND"
+    assert await ben.fetch_booking(hold["id"]) is None
+    assert await ada.fetch_booking(hold["id"]) == hold
+
+
+async def test_an_organiser_confirms_for_somebody_and_is_recorded(three: Three) -> None:
+    ada, _, organiser = three
+    hold = await ada.hold(await organiser.add_slot())
+    booking = (await organiser.confirm(hold["id"]))["booking"]
+    assert (booking["status"], booking["user"]["id"]) == ("CONFIRMED", await ada.fetch_user_id())
+    assert booking["history"][-1]["by"]["id"] == await organiser.fetch_user_id()
+
+
+async def test_no_hold_is_confirmed_in_a_slot_that_was_called_off(three: Three) -> None:
+    ada, _, organiser = three
+    slot_id = await organiser.add_slot()
+    hold = await ada.hold(slot_id)
+    await organiser.cancel_slot(slot_id)
+    assert (await ada.confirm(hold["id"]))["code"] == "SLOT_CANCELLED"
+
+
+async def test_nobody_is_told_confirmed_of_a_booking_that_shows_as_cancelled(three: Three) -> None:
+    ada, _, organiser = three
+    slot_id = await organiser.add_slot()
+    booking = (await ada.book_slot(slot_id))["booking"]
+    await organiser.cancel_slot(slot_id)
+    assert (await ada.confirm(booking["id"]))["code"] == "SLOT_CANCELLED"
+
+
+async def test_it_is_too_late_for_everything_once_a_hold_ran_out(
+    three: Three, mongo_url: str
+) -> None:
+    ada, _, organiser = three
+    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    hold = await ada.hold(slot_id)
+    expire_holds(mongo_url, slot_id)
+    for late in (ada, organiser, ada):
+        for answer in (
+            await late.confirm(hold["id"]),
+            await late.extend(hold["id"]),
+            await late.cancel_booking(hold["id"]),
+            await late.move(hold["id"], other_id),
+        ):
+            assert answer["code"] == "HOLD_EXPIRED"
+    expired = await ada.fetch_booking(hold["id"])
+    assert (expired["status"], expired["endedAt"]) == ("EXPIRED", expired["heldUntil"])
+    last = expired["history"][-1]
+    assert (last["action"], last["before"], last["after"], last["by"]) == (
+        "EXPIRED",
+        "HELD",
+        "EXPIRED",
+        None,
+    )
+    assert [ended["id"] for ended in await organiser.fetch_slot_history(slot_id)] == [hold["id"]]
+
+
+async def test_the_place_of_a_hold_that_ran_out_is_free_at_that_instant(
+    three: Three, mongo_url: str
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot()
+    hold = await ada.hold(slot_id)
+    expire_holds(mongo_url, slot_id)
+    seen = await ada.fetch_slot(slot_id)
+    assert (seen["remaining"], seen["myBooking"]) == (1, None)
+    assert (await ada.fetch_booking(hold["id"]))["status"] == "EXPIRED"
+    assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
+    assert (await ada.book_slot(slot_id))["__typename"] == "SlotFull"
+
+
+async def test_who_holds_a_place_has_a_place_and_cannot_have_another(three: Three) -> None:
+    ada, _, organiser = three
+    slot_id = await organiser.add_slot(capacity=5)
+    hold = await ada.hold(slot_id)
+    for again in (await ada.book_slot(slot_id), await ada.book_slot(slot_id, hold=True)):
+        assert (again["__typename"], again["booking"]["id"]) == ("AlreadyBooked", hold["id"])
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 4
+
+
+async def test_a_hold_that_ran_out_does_not_stand_against_another_place_of_its_choice(
+    three: Three, mongo_url: str
+) -> None:
+    ada, _, organiser = three
+    room = f"Room {await ada.fetch_user_id()}"
+    bed, other_bed = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
+    await ada.hold(bed)
+    assert (await ada.book_slot(other_bed))["code"] == "LIMIT_REACHED"
+    expire_holds(mongo_url, bed)
+    assert (await ada.book_slot(other_bed))["__typename"] == "Booked"
+
+
+async def test_watchers_at_the_other_process_see_the_place_of_a_hold_that_ran_out(
+    two_apps: Pair, three: Three, mongo_url: str
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot()
+    await ada.hold(slot_id)
+    async with open_websocket(two_apps[1], ben.token) as watcher:
+        await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot_id])
+        assert (await watcher.next_result())["isBooked"]
+        expire_holds(mongo_url, slot_id)
+        assert (await watcher.next_result())["remaining"] == 1
+
+
+async def test_1000_holds_over_200_slots_run_out_in_the_same_instant_and_all_are_swept_up(
+    two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
+) -> None:
+    people, organiser = await create_booking_clients(http, 5, *two_apps)
+    slot_ids = await asyncio.gather(*(organiser.add_slot(capacity=5) for _ in range(200)))
+    for begin in range(0, 200, 50):
+        claims = [{"slotId": slot_id} for slot_id in slot_ids[begin : begin + 50]]
+        held = await asyncio.gather(
+            *(person.book_all(*claims, hold=True, waitMs=20_000) for person in people)
+        )
+        assert {answer["__typename"] for answer in held} == {"AllBooked"}
+    expire_all_holds(mongo_url, list(slot_ids))
+    here = {"$in": [ObjectId(slot_id[-24:]) for slot_id in slot_ids]}
+    with closing(MongoClient[Json](mongo_url)) as client:
+        database = client.get_default_database()
+        free = {"_id": here, "remaining": 5, "bookings": [], "due": {"$exists": False}}
+        wait_until(lambda: database["slots"].count_documents(free) == 200, "all are swept up", 60)
+        assert database["endedBookings"].count_documents({"slot": here}) == 1000
+
+
+async def test_whoever_confirms_as_the_hold_runs_out_is_told_what_it_became(
+    two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
+) -> None:
+    people, organiser = await create_booking_clients(http, 20, *two_apps)
+    slot_id = await organiser.add_slot(capacity=20)
+    holds = [await person.hold(slot_id, waitMs=20_000) for person in people]
+    confirming = [person.confirm(h["id"]) for person, h in zip(people, holds, strict=True)]
+    ending = asyncio.to_thread(expire_holds, mongo_url, slot_id)
+    answers, _ = await asyncio.gather(asyncio.gather(*confirming), ending)
+    became = [await person.fetch_booking(h["id"]) for person, h in zip(people, holds, strict=True)]
+    outcomes = {"CONFIRMED": "BookingConfirmed", "EXPIRED": "HoldExpired"}
+    assert [outcomes[booking["status"]] for booking in became] == [
+        answer["__typename"] for answer in answers
+    ]
+    confirmed = sum(booking["status"] == "CONFIRMED" for booking in became)
+    assert (await people[0].fetch_slot(slot_id))["remaining"] == 20 - confirmed

@@ -1,0 +1,199 @@
+"""Moving a booking to another slot: never two places, never none."""
+
+import asyncio
+from collections import Counter
+
+import httpx
+import pytest
+
+from tests.support.apps.deployment import assert_slot_consistent, slot_document
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.client import hours_from_now
+
+Pair = tuple[AppProcess, AppProcess]
+Three = tuple[BookingClient, BookingClient, BookingClient]
+
+
+@pytest.fixture
+async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+    """Ada at one process, Ben at the other, and an organiser."""
+    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organiser
+
+
+async def booked(person: BookingClient, slot_id: str) -> str:
+    """The id of a person's new booking."""
+    return str((await person.book_slot(slot_id))["booking"]["id"])
+
+
+async def assert_still_there(person: BookingClient, booking_id: str) -> None:
+    """The booking takes its place as it did."""
+    booking = await person.fetch_booking(booking_id)
+    assert (booking["status"], booking["movedTo"]) == ("CONFIRMED", None)
+    mine = await person.fetch_slot(booking["slot"]["id"])
+    assert (mine["myBooking"]["id"], mine["remaining"]) == (booking_id, mine["capacity"] - 1)
+
+
+async def test_a_move_gives_one_place_back_and_takes_one(three: Three) -> None:
+    ada, ben, organiser = three
+    old_id, new_id = await organiser.add_slot(capacity=3), await organiser.add_slot(capacity=5)
+    booking_id = await booked(ada, old_id)
+    moved = await ada.move(booking_id, new_id)
+    assert moved["__typename"] == "BookingMoved"
+    new, old = moved["booking"], moved["oldBooking"]
+    assert (new["slot"]["id"], new["status"], new["movedFrom"]) == (new_id, "CONFIRMED", booking_id)
+    assert (old["id"], old["status"], old["movedTo"]) == (booking_id, "CANCELLED", new["id"])
+    assert new["id"] != booking_id
+    assert [entry["action"] for entry in new["history"]] == ["MOVED"]
+    assert [entry["action"] for entry in old["history"]] == ["BOOKED", "MOVED"]
+    assert (moved["slot"]["id"], moved["slot"]["remaining"]) == (new_id, 4)
+    assert (
+        (await ben.fetch_slot(old_id))["remaining"],
+        (await ben.fetch_slot(new_id))["remaining"],
+    ) == (3, 4)
+    assert (await ada.fetch_slot(old_id))["myBooking"] is None
+    assert await ada.fetch_booking(new["id"]) == (await ada.fetch_slot(new_id))["myBooking"] == new
+    assert await ada.fetch_booking(booking_id) == old
+    assert await organiser.fetch_slot_history(old_id) == [old]
+
+
+async def test_a_booking_moves_as_often_as_its_owner_likes(three: Three) -> None:
+    ada, _, organiser = three
+    slot_ids = [await organiser.add_slot() for _ in range(4)]
+    booking_id = await booked(ada, slot_ids[0])
+    for slot_id in (*slot_ids[1:], slot_ids[0]):
+        booking_id = (await ada.move(booking_id, slot_id))["booking"]["id"]
+    assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [0, 1, 1, 1]
+
+
+async def test_who_cannot_have_the_other_place_keeps_the_one_they_have(three: Three) -> None:
+    ada, ben, organiser = three
+    full, mine, begun, off, draft = [
+        await organiser.add_slot(capacity=2),
+        await organiser.add_slot(capacity=2),
+        await organiser.add_slot(startTime=hours_from_now(-1)),
+        await organiser.add_slot(),
+        await organiser.add_slot(draft=True),
+    ]
+    await organiser.update_slot(full, capacity=1)
+    await ben.book_slot(full)
+    await organiser.cancel_slot(off)
+    booking_id, there = await booked(ada, mine), await organiser.add_slot()
+    await ada.book_slot(there)
+    expected = {
+        full: "SLOT_FULL",
+        mine: "ALREADY_BOOKED",
+        there: "ALREADY_BOOKED",
+        begun: "SLOT_STARTED",
+        off: "SLOT_CANCELLED",
+        draft: "SLOT_NOT_FOUND",
+        "slot_" + "0" * 24: "SLOT_NOT_FOUND",
+        "nonsense": "SLOT_NOT_FOUND",
+        "": "SLOT_NOT_FOUND",
+    }
+    for slot_id, code in expected.items():
+        assert (await ada.move(booking_id, slot_id))["code"] == code
+        await assert_still_there(ada, booking_id)
+
+
+async def test_a_booking_moves_until_its_cut_off_and_until_its_slot_begins(three: Three) -> None:
+    ada, _, organiser = three
+    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    booking_id = await booked(ada, slot_id)
+    await organiser.update_slot(slot_id, cancelCutoffMinutes=2 * 24 * 60)
+    assert (await ada.move(booking_id, other_id))["code"] == "CUTOFF_PASSED"
+    await organiser.update_slot(slot_id, startTime=hours_from_now(-1))
+    assert (await ada.move(booking_id, other_id))["code"] == "SLOT_STARTED"
+    await assert_still_there(ada, booking_id)
+    assert (await ada.fetch_slot(other_id))["remaining"] == 1
+
+
+async def test_a_booking_that_moved_or_was_cancelled_does_not_move(three: Three) -> None:
+    ada, _, organiser = three
+    slot_ids = [await organiser.add_slot() for _ in range(3)]
+    first = await booked(ada, slot_ids[0])
+    second = (await ada.move(first, slot_ids[1]))["booking"]["id"]
+    assert (await ada.move(first, slot_ids[2]))["code"] == "BOOKING_NOT_FOUND"
+    await ada.cancel_booking(second)
+    assert (await ada.move(second, slot_ids[2]))["code"] == "BOOKING_NOT_FOUND"
+    assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [1, 1, 1]
+
+
+async def test_a_hold_that_moves_stays_a_hold_and_lasts_as_long_as_it_did(three: Three) -> None:
+    ada, _, organiser = three
+    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot(holdMinutes=60)
+    hold = await ada.hold(slot_id)
+    moved = (await ada.move(hold["id"], other_id))["booking"]
+    assert (moved["status"], moved["heldUntil"]) == ("HELD", hold["heldUntil"])
+    assert (await ada.confirm(moved["id"]))["booking"]["status"] == "CONFIRMED"
+
+
+async def test_the_place_that_was_left_is_the_next_persons_at_once(three: Three) -> None:
+    ada, ben, organiser = three
+    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    booking_id = await booked(ada, slot_id)
+    await ben.join(slot_id)
+    await ada.move(booking_id, other_id)
+    bens = (await ben.fetch_slot(slot_id))["myBooking"]
+    assert (bens["status"], bens["history"][0]["action"]) == ("CONFIRMED", "PROMOTED")
+    assert (await ada.move((await ada.fetch_slot(other_id))["myBooking"]["id"], slot_id))[
+        "code"
+    ] == ("SLOT_FULL")
+
+
+async def test_the_place_that_is_left_does_not_stand_against_another_of_the_same_choice(
+    three: Three,
+) -> None:
+    ada, _, organiser = three
+    room = f"Room {await ada.fetch_user_id()}"
+    bed, better, other = [await organiser.add_slot(choiceGroup=room) for _ in range(3)]
+    booking_id = await booked(ada, bed)
+    moved = await ada.move(booking_id, better)
+    assert moved["__typename"] == "BookingMoved"
+    assert (await ada.book_slot(other))["code"] == "LIMIT_REACHED"
+
+
+async def test_of_ten_moves_of_one_booking_at_once_one_happens(three: Three) -> None:
+    ada, _, organiser = three
+    there = BookingClient(ada.http, organiser.url, ada.token)
+    slot_id = await organiser.add_slot()
+    targets = [await organiser.add_slot() for _ in range(10)]
+    booking_id = await booked(ada, slot_id)
+    answers = await asyncio.gather(
+        *((ada, there)[i % 2].move(booking_id, to, waitMs=20_000) for i, to in enumerate(targets))
+    )
+    counts = Counter(answer["__typename"] for answer in answers)
+    assert counts == {"BookingMoved": 1, "BookingNotFound": 9}
+    left = [(await ada.fetch_slot(to))["remaining"] for to in (slot_id, *targets)]
+    assert sum(left) == len(left) - 1
+
+
+async def test_forty_people_who_cross_between_two_slots_at_once_all_keep_one_place(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    people, organiser = await create_booking_clients(http, 40, *two_apps)
+    here, there = await organiser.add_slot(capacity=25), await organiser.add_slot(capacity=25)
+    slot_ids = [here if i < 20 else there for i in range(40)]
+    claims = [
+        {"slotId": s, "userId": await p.fetch_user_id()}
+        for p, s in zip(people, slot_ids, strict=True)
+    ]
+    assert (await organiser.book_all(*claims))["__typename"] == "AllBooked"
+
+    async def cross(person: BookingClient, slot_id: str) -> str:
+        booking = (await person.fetch_slot(slot_id))["myBooking"]
+        to = there if slot_id == here else here
+        return str((await person.move(booking["id"], to, waitMs=20_000))["__typename"])
+
+    crossing = (cross(person, slot_id) for person, slot_id in zip(people, slot_ids, strict=True))
+    answers = Counter(await asyncio.gather(*crossing))
+    assert answers.keys() <= {"BookingMoved", "SlotFull"}
+    url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+    documents = [slot_document(url, slot_id) for slot_id in (here, there)]
+    users = [booking["user"] for document in documents for booking in document["bookings"]]
+    assert len(users) == len(set(users)) == 40
+    for document in documents:
+        assert_slot_consistent(document, len(document["bookings"]))
+    ended = [await organiser.fetch_slot_history(slot_id) for slot_id in (here, there)]
+    assert sum(map(len, ended)) == answers["BookingMoved"]

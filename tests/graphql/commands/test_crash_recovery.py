@@ -1,0 +1,91 @@
+"""A process that is killed while somebody books under a key: sent again, one effect, one answer."""
+
+import asyncio
+import contextlib
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from redis import Redis
+
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.deployment import (
+    PausePoint,
+    app_variant,
+    assert_slot_consistent,
+    slot_document,
+)
+from tests.support.apps.processes import AppProcess, app_environment, app_process
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
+
+DATABASE = "crashing"
+
+
+@pytest.fixture
+def settings(servers: EmbeddedServers) -> dict[str, str]:
+    """A database on which nobody else sweeps, as every process that is started here uses it."""
+    return app_environment(servers, DATABASE)
+
+
+@pytest.fixture
+def survivor(settings: dict[str, str], logs: Path) -> Iterator[AppProcess]:
+    """The process that goes on."""
+    with app_process(settings, logs / "survivor") as app:
+        yield app
+
+
+def forget_the_dead(redis: Redis) -> None:
+    """Let the locks of who was killed run out, as they would within seconds."""
+    if keys := list(redis.scan_iter("slotlock:{*}:lock")):
+        redis.delete(*keys)
+
+
+async def test_after_a_crash_and_a_restart_a_key_is_answered_as_before(
+    settings: dict[str, str], survivor: AppProcess, logs: Path, http: httpx.AsyncClient
+) -> None:
+    (ada,), organiser = await create_booking_clients(http, 1, survivor)
+    slot_id, key = await organiser.add_slot(capacity=5), secrets.token_hex(8)
+    with app_process(settings, logs / "first") as first:
+        there = BookingClient(http, first.url, ada.token)
+        answer = json.dumps(await there.book_slot(slot_id, idempotencyKey=key))
+        first.kill()
+    with app_process(settings, logs / "second") as second:
+        people = [ada, BookingClient(http, second.url, ada.token)] * 10
+        sends = [person.book_slot(slot_id, idempotencyKey=key) for person in people]
+        assert {json.dumps(again) for again in await asyncio.gather(*sends)} == {answer}
+    assert_slot_consistent(slot_document(settings["SLOTLOCK_MONGO_URL"], slot_id), 1)
+
+
+@pytest.mark.parametrize("moment", ["commit", "release"])
+async def test_whoever_is_killed_before_or_after_the_write_books_once_all_the_same(
+    settings: dict[str, str],
+    servers: EmbeddedServers,
+    survivor: AppProcess,
+    logs: Path,
+    http: httpx.AsyncClient,
+    moment: str,
+) -> None:
+    (ada,), organiser = await create_booking_clients(http, 1, survivor)
+    slot_ids, key = [await organiser.add_slot(capacity=5) for _ in range(2)], secrets.token_hex(8)
+    claims = [{"slotId": slot_id} for slot_id in slot_ids]
+    with Redis.from_url(servers.redis_url) as redis:
+        stage = PausePoint(redis)
+        with app_variant(settings, logs / "dying", pause_at=moment, pause_point=stage) as dying:
+            there = BookingClient(http, dying.url, ada.token)
+            lost = asyncio.create_task(there.book_all(*claims, idempotencyKey=key))
+            await asyncio.to_thread(stage.wait_until_reached)
+            dying.kill()
+            with contextlib.suppress(httpx.TransportError):
+                await lost
+        documents = [slot_document(settings["SLOTLOCK_MONGO_URL"], each) for each in slot_ids]
+        assert [len(d["bookings"]) for d in documents] == [int(moment == "release")] * 2
+        forget_the_dead(redis)
+    sends = [ada.book_all(*claims, idempotencyKey=key, waitMs=20_000) for _ in range(20)]
+    answers = {json.dumps(answer) for answer in await asyncio.gather(*sends)}
+    assert len(answers) == 1
+    assert json.loads(answers.pop())["__typename"] == "AllBooked"
+    for slot_id in slot_ids:
+        assert_slot_consistent(slot_document(settings["SLOTLOCK_MONGO_URL"], slot_id), 1)

@@ -1,0 +1,263 @@
+"""Idempotency keys: one effect and one answer a key, for every act that books, moves or cancels."""
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+
+from tests.support.apps.deployment import assert_slot_consistent, slot_document
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import (
+    BOOK_SEVERAL,
+    BOOK_WITH_OPTIONS,
+    MOVE_BOOKING,
+    BookingClient,
+    create_booking_clients,
+    expire_holds,
+)
+from tests.support.clients.client import Json
+from tests.support.clients.simultaneous_requests import send_simultaneously
+
+Pair = tuple[AppProcess, AppProcess]
+Three = tuple[BookingClient, BookingClient, BookingClient]
+BOOKED_BY = """mutation($booking: ID!, $key: String) {
+  cancelBooking(bookingId: $booking, idempotencyKey: $key) {
+    ... on BookingCancelled { slot { remaining bookedBy { id } myBooking { id } waitlistLength } }
+  }
+}"""
+
+
+@pytest.fixture
+async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+    """Ada at one process, Ben at the other, and an organiser."""
+    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organiser
+
+
+@pytest.fixture
+def key() -> str:
+    """A key that nobody sent."""
+    return secrets.token_urlsafe(16)
+
+
+def there(person: BookingClient, apps: Pair) -> BookingClient:
+    """The same person at the other process."""
+    (url,) = {app.url for app in apps} - {person.url}
+    return BookingClient(person.http, url, person.token)
+
+
+async def test_20_sends_at_once_over_both_processes_are_one_booking_and_one_answer(
+    two_apps: Pair, three: Three, key: str
+) -> None:
+    ada, _, organiser = three
+    slot_id = await organiser.add_slot(capacity=30)
+    asked = {"input": {"slotId": slot_id, "idempotencyKey": key}}
+    shots = [(two_apps[i % 2].url, ada.token or "", BOOK_WITH_OPTIONS, asked) for i in range(20)]
+    answers = {json.dumps(answer) for answer in await send_simultaneously(shots)}
+    assert len(answers) == 1
+    assert json.loads(answers.pop())["__typename"] == "Booked"
+    assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
+
+
+async def test_20_sends_of_several_places_at_once_are_one_booking_each(
+    two_apps: Pair, three: Three, key: str
+) -> None:
+    ada, _, organiser = three
+    slot_ids = [await organiser.add_slot(capacity=30) for _ in range(3)]
+    claims = [{"slotId": slot_id} for slot_id in slot_ids]
+    asked = {"input": {"claims": claims, "idempotencyKey": key, "hold": True, "waitMs": 20_000}}
+    shots = [(two_apps[i % 2].url, ada.token or "", BOOK_SEVERAL, asked) for i in range(20)]
+    answers = {json.dumps(answer) for answer in await send_simultaneously(shots)}
+    assert len(answers) == 1
+    assert json.loads(answers.pop())["__typename"] == "AllBooked"
+    assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [29] * 3
+
+
+async def test_two_questions_under_one_key_at_once_have_one_effect(
+    two_apps: Pair, three: Three
+) -> None:
+    ada, _, organiser = three
+    for _ in range(5):
+        key, slot_ids = secrets.token_hex(8), [await organiser.add_slot() for _ in range(2)]
+        shots = [
+            (
+                app.url,
+                ada.token or "",
+                BOOK_WITH_OPTIONS,
+                {"input": {"slotId": slot, "idempotencyKey": key}},
+            )
+            for app, slot in zip(two_apps, slot_ids, strict=True)
+        ]
+        counts = Counter(answer["__typename"] for answer in await send_simultaneously(shots))
+        assert counts == {"Booked": 1, "KeyReused": 1}
+        assert sum([(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids]) == 1
+
+
+async def test_the_answer_stays_as_it_was_whatever_became_of_the_booking(
+    two_apps: Pair, three: Three, key: str
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot(capacity=5)
+    first = await ada.book_slot(slot_id, idempotencyKey=key)
+    await ben.book_slot(slot_id)
+    await organiser.update_slot(slot_id, capacity=9)
+    await ada.cancel_booking(first["booking"]["id"])
+    for person in (ada, there(ada, two_apps)):
+        assert json.dumps(await person.book_slot(slot_id, idempotencyKey=key)) == json.dumps(first)
+    assert (await ada.fetch_slot(slot_id))["myBooking"] is None
+    assert (await ada.book_slot(slot_id))["booking"]["id"] != first["booking"]["id"]
+
+
+Act = Callable[[BookingClient, BookingClient, Json, str], Awaitable[Json]]
+ON_A_BOOKING: dict[str, Act] = {
+    "confirm": lambda who, _, hold, key: who.confirm(hold["id"], key=key),
+    "extend": lambda who, _, hold, key: who.extend(hold["id"], key=key),
+    "cancel": lambda who, _, hold, key: who.cancel_booking(hold["id"], key=key),
+}
+
+
+@pytest.mark.parametrize("name", ON_A_BOOKING)
+async def test_what_is_done_to_a_booking_under_a_key_is_done_once_and_answered_the_same(
+    two_apps: Pair, three: Three, key: str, name: str
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot(capacity=3, holdMinutes=1)
+    hold, other = await ada.hold(slot_id), await ada.hold(await organiser.add_slot())
+    await organiser.update_slot(slot_id, holdMinutes=10)
+    act = ON_A_BOOKING[name]
+    first = await act(ada, ben, hold, key)
+    assert "code" not in first
+    version = (await ada.fetch_slot(slot_id))["version"]
+    await ben.book_slot(slot_id)
+    assert json.dumps(await act(there(ada, two_apps), ben, hold, key)) == json.dumps(first)
+    assert (await ada.fetch_slot(slot_id))["version"] == version + 1
+    reused = await act(ada, ben, other, key)
+    assert (reused["__typename"], reused["code"]) == ("KeyReused", "KEY_REUSED")
+    assert await ada.fetch_booking(other["id"]) == other
+
+
+async def test_a_move_under_a_key_happens_once_and_is_answered_the_same(
+    two_apps: Pair, three: Three, key: str
+) -> None:
+    ada, ben, organiser = three
+    here, to, elsewhere = [await organiser.add_slot(capacity=3) for _ in range(3)]
+    booking = (await ada.book_slot(here))["booking"]
+    shots = [
+        (
+            two_apps[i % 2].url,
+            ada.token or "",
+            MOVE_BOOKING,
+            {"input": {"bookingId": booking["id"], "slotId": to, "idempotencyKey": key}},
+        )
+        for i in range(10)
+    ]
+    answers = {json.dumps(answer) for answer in await send_simultaneously(shots)}
+    assert len(answers) == 1
+    first = json.loads(answers.pop())
+    assert first["__typename"] == "BookingMoved"
+    await ben.book_slot(to)
+    assert await ada.move(booking["id"], to, idempotencyKey=key) == first
+    assert (await ada.move(booking["id"], elsewhere, idempotencyKey=key))["code"] == "KEY_REUSED"
+    left = [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in (here, to, elsewhere)]
+    assert left == [3, 1, 3]
+
+
+async def test_a_key_that_booked_is_good_for_nothing_else(
+    two_apps: Pair, three: Three, key: str
+) -> None:
+    ada, ben, organiser = three
+    await ada.create_team_with(ben)
+    slot_id, other_id = await organiser.add_slot(capacity=3), await organiser.add_slot(capacity=3)
+    booking = (await ada.book_slot(slot_id, idempotencyKey=key))["booking"]
+    for asked in (
+        ada.book_slot(other_id, idempotencyKey=key),
+        ada.book_slot(slot_id, idempotencyKey=key, hold=True),
+        ada.book_slot(slot_id, idempotencyKey=key, userId=await ben.fetch_user_id()),
+        ada.book_all({"slotId": slot_id}, idempotencyKey=key),
+        ada.confirm(booking["id"], key=key),
+        ada.extend(booking["id"], key=key),
+        ada.cancel_booking(booking["id"], key=key),
+        ada.move(booking["id"], other_id, idempotencyKey=key),
+    ):
+        assert (await asked)["code"] == "KEY_REUSED"
+    assert await ada.fetch_booking(booking["id"]) == booking
+    seen = [(await ada.fetch_slot(each))["remaining"] for each in (slot_id, other_id)]
+    assert seen == [2, 3]
+
+
+async def test_other_claims_under_the_key_of_several_places_are_reuse(
+    three: Three, key: str
+) -> None:
+    ada, ben, organiser = three
+    await ada.create_team_with(ben)
+    one, two = [{"slotId": await organiser.add_slot(capacity=3)} for _ in range(2)]
+    first = await ada.book_all(one, two, idempotencyKey=key)
+    assert await ada.book_all(one, two, idempotencyKey=key, waitMs=50) == first
+    for claims in ([one], [two, one], [one, {**two, "userId": await ben.fetch_user_id()}]):
+        assert (await ada.book_all(*claims, idempotencyKey=key))["code"] == "KEY_REUSED"
+    assert (await ada.book_all(one, two, idempotencyKey=key, hold=True))["code"] == "KEY_REUSED"
+
+
+async def test_how_long_one_waits_and_whether_one_names_oneself_are_no_part_of_the_question(
+    three: Three, key: str
+) -> None:
+    ada, _, organiser = three
+    slot_id = await organiser.add_slot(capacity=3)
+    first = await ada.book_slot(slot_id, idempotencyKey=key)
+    assert await ada.book_slot(slot_id, idempotencyKey=key, waitMs=20_000) == first
+    assert (
+        await ada.book_slot(slot_id, idempotencyKey=key, userId=await ada.fetch_user_id()) == first
+    )
+    kept = await ada.cancel_booking(first["booking"]["id"], key=f"{key}!", wait=0)
+    assert await ada.cancel_booking(first["booking"]["id"], key=f"{key}!", wait=9) == kept
+
+
+async def test_the_key_of_another_person_is_another_key(three: Three, key: str) -> None:
+    ada, ben, organiser = three
+    slot_id, other_id = await organiser.add_slot(capacity=3), await organiser.add_slot(capacity=3)
+    adas = await ada.book_slot(slot_id, idempotencyKey=key)
+    bens = await ben.book_slot(other_id, idempotencyKey=key)
+    assert (adas["__typename"], bens["__typename"]) == ("Booked", "Booked")
+    organisers = await organiser.book_slot(
+        slot_id, idempotencyKey=key, userId=await ben.fetch_user_id()
+    )
+    assert organisers["__typename"] == "Booked"
+
+
+async def test_a_refusal_changed_nothing_and_is_not_kept(
+    two_apps: Pair, three: Three, key: str
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot()
+    hold = await ben.hold(slot_id)
+    assert (await ada.book_slot(slot_id, idempotencyKey=key))["code"] == "SLOT_FULL"
+    assert (await ada.book_all({"slotId": slot_id}, idempotencyKey=key))["code"] == (
+        "CLAIMS_REFUSED"
+    )
+    expire_holds(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
+    assert (await ben.confirm(hold["id"], key=key))["code"] == "HOLD_EXPIRED"
+    assert (await ada.book_slot(slot_id, idempotencyKey=key))["__typename"] == "Booked"
+
+
+async def test_an_organiser_is_answered_the_same_about_whoever_came_next(
+    three: Three, key: str
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot()
+    booking = (await ada.book_slot(slot_id))["booking"]
+    await ben.join(slot_id)
+    first = await organiser.execute(BOOKED_BY, booking=booking["id"], key=key)
+    assert first["slot"]["bookedBy"]["id"] == await ben.fetch_user_id()
+    assert await organiser.execute(BOOKED_BY, booking=booking["id"], key=key) == first
+
+
+async def test_an_answer_that_had_nothing_left_to_do_is_kept_too(three: Three, key: str) -> None:
+    ada, _, organiser = three
+    gone, other = [await ada.hold(await organiser.add_slot()) for _ in range(2)]
+    await ada.cancel_booking(gone["id"])
+    assert (await ada.cancel_booking(gone["id"], key=key))["__typename"] == "BookingCancelled"
+    assert (await ada.cancel_booking(other["id"], key=key))["code"] == "KEY_REUSED"
+    assert (await ada.fetch_booking(other["id"]))["status"] == "HELD"

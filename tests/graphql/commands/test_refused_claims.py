@@ -1,0 +1,111 @@
+"""Many claims at once: a refusal needs nobody's turn, and a choice gives each person one place."""
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from redis import Redis
+
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.deployment import lock_key
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.client import Json
+
+Pair = tuple[AppProcess, AppProcess]
+Three = tuple[BookingClient, BookingClient, BookingClient]
+# Far less than the patience of those who ask, and far more than an answer takes.
+AT_ONCE_S = 12
+PATIENT = {"waitMs": 20_000}
+
+
+@pytest.fixture
+async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+    """Ada at one process, Ben at the other, and an organiser."""
+    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organiser
+
+
+@pytest.fixture
+def redis(servers: EmbeddedServers) -> Iterator[Redis]:
+    """The Redis of the apps."""
+    with Redis.from_url(servers.redis_url) as client:
+        yield client
+
+
+def refused(outcome: Json) -> dict[int, str]:
+    """The code of each claim that was refused."""
+    assert outcome["__typename"] == "ClaimsRefused", outcome
+    return {each["claim"]: each["refusal"]["code"] for each in outcome["refusals"]}
+
+
+async def test_claims_that_are_refused_anyway_wait_for_nobody(three: Three, redis: Redis) -> None:
+    ada, ben, organiser = three
+    full, free, mine = [await organiser.add_slot() for _ in range(3)]
+    off = await organiser.add_slot()
+    await ada.book_slot(full)
+    await ben.book_slot(mine)
+    await organiser.cancel_slot(off)
+    locked = [full, free, mine, off]
+    for slot_id in locked:
+        assert redis.set(lock_key(slot_id), "somebody-else:1")
+    try:
+        async with asyncio.timeout(AT_ONCE_S):
+            for refusing, code in ((full, "SLOT_FULL"), (off, "SLOT_CANCELLED")):
+                claims = {"slotId": free}, {"slotId": refusing}
+                assert refused(await ben.book_all(*claims, **PATIENT)) == {1: code}
+                assert refused(await ben.book_all(*claims)) == {1: code}
+                key = secrets.token_hex(8)
+                again = await ben.book_all(*claims, **PATIENT, idempotencyKey=key)
+                assert refused(again) == {1: code}
+            claims = {"slotId": mine}, {"slotId": free}
+            assert refused(await ben.book_all(*claims, **PATIENT)) == {0: "ALREADY_BOOKED"}
+        for slot_id in locked:
+            assert redis.get(lock_key(slot_id)) == b"somebody-else:1"
+            assert not redis.exists(lock_key(slot_id).replace(":lock", ":line"))
+    finally:
+        redis.delete(*map(lock_key, locked))
+    assert (await ben.fetch_slot(free))["remaining"] == 1
+
+
+async def test_claims_that_could_be_granted_wait_for_their_turn(three: Three, redis: Redis) -> None:
+    """The control: what is at hand is told at once only because it is a refusal."""
+    _, ben, organiser = three
+    slot_ids = [await organiser.add_slot() for _ in range(2)]
+    assert redis.set(lock_key(slot_ids[1]), "somebody-else:1")
+    try:
+        claims = [{"slotId": slot_id} for slot_id in slot_ids]
+        assert (await ben.book_all(*claims))["__typename"] == "Locked"
+    finally:
+        redis.delete(lock_key(slot_ids[1]))
+    assert (await ben.book_all(*claims))["__typename"] == "AllBooked"
+
+
+async def test_20_people_claim_a_choice_at_once_and_each_has_one_place(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    people, organiser = await create_booking_clients(http, 20, *two_apps)
+    await people[0].create_team_with(*people[1:])
+    ids = await asyncio.gather(*(person.fetch_user_id() for person in people))
+    room = secrets.token_hex(8)
+    beds = [await organiser.add_slot(choiceGroup=room, capacity=20) for _ in range(2)]
+    each = [{"slotId": beds[n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
+    other = [{"slotId": beds[1 - n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
+
+    twice = await people[0].book_all(*each, *other, **PATIENT)
+    assert refused(twice) == dict.fromkeys(range(20, 40), "LIMIT_REACHED")
+    assert [(await organiser.fetch_slot(bed))["remaining"] for bed in beds] == [20, 20]
+
+    booked = await people[0].book_all(*each, **PATIENT)
+    assert booked["__typename"] == "AllBooked"
+    assert [booking["user"]["id"] for booking in booked["bookings"]] == ids
+    assert Counter(b["slot"]["id"] for b in booked["bookings"]) == dict.fromkeys(beds, 10)
+
+    again = await people[0].book_all(*other, **PATIENT)
+    assert refused(again) == dict.fromkeys(range(20), "LIMIT_REACHED")
+    own = await asyncio.gather(*(p.book_slot(beds[1 - n % 2]) for n, p in enumerate(people)))
+    assert {outcome["code"] for outcome in own} == {"LIMIT_REACHED"}
+    assert [(await organiser.fetch_slot(bed))["remaining"] for bed in beds] == [10, 10]

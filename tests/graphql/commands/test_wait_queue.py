@@ -1,0 +1,212 @@
+"""Serve, don't refuse: whoever is willing to wait is served in their turn."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from redis import Redis
+
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.deployment import assert_slot_consistent, lock_key, slot_document
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import (
+    BOOK_WITH_OPTIONS,
+    CANCEL_WITH_OPTIONS,
+    BookingClient,
+    create_booking_clients,
+)
+from tests.support.clients.client import Json
+from tests.support.clients.simultaneous_requests import send_simultaneously
+from tests.support.stores.users import UserTokens
+
+Pair = tuple[AppProcess, AppProcess]
+Three = tuple[BookingClient, BookingClient, BookingClient]
+LONGEST_MS = 20_000
+SOON = "mutation($id: ID!) { %s(slotId: $id, waitMs: 0) { __typename ...on Refusal { code } } }"
+
+
+@pytest.fixture
+async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+    """Ada at one process, Ben at the other, and an organiser."""
+    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organiser
+
+
+@pytest.fixture
+def redis(servers: EmbeddedServers) -> Iterator[Redis]:
+    """The Redis of the apps."""
+    with Redis.from_url(servers.redis_url) as client:
+        yield client
+
+
+def take(redis: Redis, slot_id: str, px: int | None = None) -> None:
+    """Be served at a slot, for so many ms or until `let_go`."""
+    assert redis.set(lock_key(slot_id), "somebody-else:1", px=px)
+
+
+def let_go(redis: Redis, slot_id: str) -> None:
+    """Be served no longer."""
+    redis.delete(lock_key(slot_id))
+
+
+async def rush(apps: Pair, crowd: UserTokens, slot_id: str, wait_ms: int) -> list[Json]:
+    """The whole crowd books at the same instant, each willing to wait for so long."""
+    asked = {"input": {"slotId": slot_id, "waitMs": wait_ms}}
+    tokens = enumerate(crowd.members)
+    return await send_simultaneously(
+        [(apps[i % 2].url, token, BOOK_WITH_OPTIONS, asked) for i, token in tokens]
+    )
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"), [(200, {"Booked": 200}), (10, {"Booked": 10, "SlotFull": 190})]
+)
+async def test_200_callers_who_wait_get_every_place_and_none_is_told_locked(
+    two_apps: Pair,
+    crowd: UserTokens,
+    http: httpx.AsyncClient,
+    places: int,
+    expected: dict[str, int],
+) -> None:
+    organiser = BookingClient(http, two_apps[0].url, crowd.organizer)
+    slot_id = await organiser.add_slot(capacity=places)
+    outcomes = await rush(two_apps, crowd, slot_id, LONGEST_MS)
+    assert Counter(outcome["__typename"] for outcome in outcomes) == expected
+    document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
+    assert_slot_consistent(document, places)
+    told = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
+    assert told == {str(booking["id"]) for booking in document["bookings"]}
+
+
+async def test_200_callers_with_keys_who_wait_get_every_place_too(
+    two_apps: Pair, crowd: UserTokens, http: httpx.AsyncClient
+) -> None:
+    organiser = BookingClient(http, two_apps[0].url, crowd.organizer)
+    slot_id = await organiser.add_slot(capacity=200)
+    wish = {"slotId": slot_id, "waitMs": LONGEST_MS, "idempotencyKey": "mine", "hold": True}
+    shots = [
+        (two_apps[i % 2].url, token, BOOK_WITH_OPTIONS, {"input": wish})
+        for i, token in enumerate(crowd.members)
+    ]
+    first = await send_simultaneously(shots)
+    assert Counter(outcome["__typename"] for outcome in first) == {"Booked": 200}
+    again = await send_simultaneously(shots)
+    assert list(map(json.dumps, again)) == list(map(json.dumps, first))
+    url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+    assert_slot_consistent(slot_document(url, slot_id), 200)
+
+
+async def test_places_given_back_and_taken_by_many_who_wait_add_up(
+    two_apps: Pair, crowd: UserTokens, http: httpx.AsyncClient
+) -> None:
+    organiser = BookingClient(http, two_apps[0].url, crowd.organizer)
+    slot_id = await organiser.add_slot(capacity=40)
+    first = [
+        BookingClient(http, two_apps[i % 2].url, token)
+        for i, token in enumerate(crowd.members[:40])
+    ]
+    booked = await asyncio.gather(
+        *(person.book_slot(slot_id, waitMs=LONGEST_MS) for person in first)
+    )
+    back = [
+        (
+            person.url,
+            person.token or "",
+            CANCEL_WITH_OPTIONS,
+            {"booking": b["booking"]["id"], "wait": 20_000},
+        )
+        for person, b in zip(first, booked, strict=True)
+    ]
+    asked = {"input": {"slotId": slot_id, "waitMs": LONGEST_MS}}
+    come = [
+        (two_apps[i % 2].url, token, BOOK_WITH_OPTIONS, asked)
+        for i, token in enumerate(crowd.members[40:140])
+    ]
+    shots = [shot for pair in zip(come, back, strict=False) for shot in pair] + come[40:]
+    counts = Counter(answer["__typename"] for answer in await send_simultaneously(shots))
+    assert counts["BookingCancelled"] == 40
+    assert counts["Booked"] + counts["SlotFull"] == 100
+    url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+    assert_slot_consistent(slot_document(url, slot_id), counts["Booked"])
+
+
+async def test_who_does_not_wait_is_told_locked_and_when_to_ask_again(
+    three: Three, redis: Redis
+) -> None:
+    ada, ben, organiser = three
+    slot_id, other_id = await organiser.add_slot(capacity=5), await organiser.add_slot(capacity=5)
+    full_id = await organiser.add_slot()
+    hold = await ada.hold(slot_id)
+    await ada.book_slot(full_id)
+    for each in (slot_id, full_id):
+        take(redis, each)
+    try:
+        locked = await ben.execute(
+            "mutation($id: ID!) { bookSlot(input: {slotId: $id}) {"
+            " ...on Locked { code slotId retryAfterMs } } }",
+            id=slot_id,
+        )
+        assert (locked["code"], locked["slotId"]) == ("LOCKED", slot_id)
+        assert 0 < locked["retryAfterMs"] <= 1000
+        for answer in (
+            await ben.book_all({"slotId": other_id}, {"slotId": slot_id}),
+            await ada.confirm(hold["id"], wait=0),
+            await ada.cancel_booking(hold["id"], wait=0),
+            await ada.move(hold["id"], other_id, waitMs=0),
+            await ben.execute(SOON % "joinWaitlist", id=full_id),
+        ):
+            assert answer["__typename"] == "Locked"
+        # A refusal needs no turn.
+        assert (await ben.book_slot(full_id))["code"] == "SLOT_FULL"
+        assert (await ada.book_slot(slot_id))["code"] == "ALREADY_BOOKED"
+        assert (await ben.execute(SOON % "leaveWaitlist", id=full_id))["code"] == "NOT_WAITING"
+    finally:
+        for each in (slot_id, full_id):
+            let_go(redis, each)
+    assert await ada.fetch_booking(hold["id"]) == hold
+    assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
+    assert (await ben.fetch_slot(other_id))["remaining"] == 5
+
+
+async def test_who_waits_in_vain_is_told_locked_in_the_end(three: Three, redis: Redis) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot(capacity=5)
+    take(redis, slot_id)
+    try:
+        answers = await asyncio.gather(
+            *(person.book_slot(slot_id, waitMs=300) for person in (ada, ben) * 5)
+        )
+    finally:
+        let_go(redis, slot_id)
+    assert {answer["__typename"] for answer in answers} == {"Locked"}
+    assert (await ada.book_slot(slot_id, waitMs=300))["__typename"] == "Booked"
+    assert (await ben.book_slot(slot_id, waitMs=300))["__typename"] == "Booked"
+
+
+async def test_who_waits_is_served_once_the_one_before_them_is_gone(
+    three: Three, redis: Redis
+) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot(capacity=5)
+    take(redis, slot_id, px=1_000)  # a holder who died: nobody lets go
+    answers = await asyncio.gather(
+        *(person.book_slot(slot_id, waitMs=LONGEST_MS) for person in (ada, ben))
+    )
+    assert {answer["__typename"] for answer in answers} == {"Booked"}
+
+
+async def test_who_is_more_patient_than_those_in_front_goes_on_waiting(
+    three: Three, redis: Redis
+) -> None:
+    ada, ben, organiser = three
+    here = BookingClient(ben.http, ada.url, ben.token)
+    slot_id = await organiser.add_slot(capacity=5)
+    take(redis, slot_id, px=2_000)
+    hasty = asyncio.create_task(ada.book_slot(slot_id, waitMs=700))
+    await here.fetch_user_id()  # Ada's request is on its way before Ben's
+    patient = asyncio.create_task(here.book_slot(slot_id, waitMs=LONGEST_MS))
+    assert (await hasty)["__typename"] == "Locked"
+    assert (await patient)["__typename"] == "Booked"

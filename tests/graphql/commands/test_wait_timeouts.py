@@ -1,0 +1,109 @@
+"""Nobody waits longer than they said they would, whatever they wait for."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Iterator
+
+import httpx
+import pytest
+from redis import Redis
+
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.deployment import lock_key
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.client import Json
+from tests.support.stores.lock_nodes import eventually
+
+Pair = tuple[AppProcess, AppProcess]
+# A busy machine is slow; a wait that begins anew would take a whole `PATIENCE_S` more.
+PATIENCE_S = 4.0
+SLACK_S = 3.0
+# Whoever sends a key again waits at least so long for what the first send is told.
+KEY_WAIT_S = 5.0
+
+
+@pytest.fixture
+def redis(servers: EmbeddedServers) -> Iterator[Redis]:
+    """The Redis of the apps."""
+    with Redis.from_url(servers.redis_url) as client:
+        yield client
+
+
+@pytest.fixture
+async def three(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> tuple[BookingClient, BookingClient, BookingClient]:
+    """Ada and Ben, who are a team, and an organiser."""
+    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
+    await ada.create_team_with(ben)
+    return ada, ben, organiser
+
+
+@pytest.fixture
+async def busy(
+    three: tuple[BookingClient, BookingClient, BookingClient], redis: Redis
+) -> AsyncIterator[list[str]]:
+    """Slots whose locks somebody has for as long as the test lasts."""
+    slot_ids = [await three[2].add_slot(capacity=5) for _ in range(6)]
+    for slot_id in slot_ids:
+        assert redis.set(lock_key(slot_id), "somebody-else:1")
+    yield slot_ids
+    redis.delete(*map(lock_key, slot_ids))
+
+
+async def timed(asked: Awaitable[Json]) -> tuple[str, float]:
+    """The name of an answer, and how long it took."""
+    began = time.monotonic()
+    answer = await asked
+    return answer["__typename"], time.monotonic() - began
+
+
+async def test_a_lock_that_others_keep_is_waited_for_no_longer_than_was_said(
+    three: tuple[BookingClient, BookingClient, BookingClient], busy: list[str]
+) -> None:
+    ada, ben, organiser = three
+    bens, patient = await ben.fetch_user_id(), {"waitMs": int(1000 * PATIENCE_S)}
+    await ada.fetch_user_id()  # so that nobody's session is looked up while the time runs
+    answers = await asyncio.gather(
+        timed(ada.book_slot(busy[0], **patient)),
+        timed(ada.book_slot(busy[1], idempotencyKey=secrets.token_hex(8), **patient)),
+        timed(ada.book_slot(busy[2], userId=bens, **patient)),
+        timed(ada.book_slot(busy[3], userId=bens, idempotencyKey=secrets.token_hex(8), **patient)),
+        timed(ada.book_all({"slotId": busy[4]}, {"slotId": busy[5], "userId": bens}, **patient)),
+        timed(organiser.book_slot(busy[5], userId=bens, **patient)),
+    )
+    assert {name for name, _ in answers} == {"Locked"}
+    for _, took in answers:
+        assert PATIENCE_S - 0.5 < took < PATIENCE_S + SLACK_S, answers
+
+
+async def test_who_sends_a_key_again_waits_no_longer_in_all_than_was_said(
+    three: tuple[BookingClient, BookingClient, BookingClient], busy: list[str], redis: Redis
+) -> None:
+    ada, *_ = three
+
+    async def resent(slot_id: str, first_s: float, again_s: float) -> tuple[str, float]:
+        """What comes of a wish that is sent again while its first send is under way."""
+        wish = {"idempotencyKey": secrets.token_hex(8)}
+        first = asyncio.create_task(ada.book_slot(slot_id, waitMs=int(1000 * first_s), **wish))
+
+        async def stands() -> bool:
+            return bool(redis.exists(lock_key(slot_id).replace(":lock", ":line")))
+
+        await eventually(stands, "the first send stands in line")
+        told = await timed(ada.book_slot(slot_id, waitMs=int(1000 * again_s), **wish))
+        redis.delete(lock_key(slot_id))
+        await first
+        return told
+
+    longer = KEY_WAIT_S + 2
+    # The first keeps the key all the time; for a while, so that the rest is left for the slot; or
+    # longer than who sends it again would wait for a place.
+    sends = ((20.0, longer), (longer / 2, longer), (20.0, 0.0))
+    resending = (resent(slot_id, *each) for slot_id, each in zip(busy, sends, strict=False))
+    for (name, took), (_, again_s) in zip(await asyncio.gather(*resending), sends, strict=True):
+        patience_s = max(again_s, KEY_WAIT_S)
+        assert name == "Locked"
+        assert patience_s - 0.5 < took < patience_s + SLACK_S

@@ -1,0 +1,204 @@
+"""Whose a ticket is, who asks for whom, and ids that name no ticket of the caller's."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.tickets import TICKET_TTL, Ticket, TicketStatus
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.writer import ChangeSet
+from slotlock.infrastructure.redis.admission.scripts import keys
+from slotlock.services.admission.enqueue import request_booking
+from slotlock.services.admission.tickets import find_ticket, load_ticket
+from slotlock.services.booking.book import BookingOptions
+from slotlock.services.container import utc_now
+from tests.domain.booking.test_book import slot
+from tests.support.clients.client import open_websocket
+from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.queue.tickets import (
+    FULL_TICKET_BY_ID,
+    FULL_TICKETS_BY_ID,
+    REQUEST_FULL_TICKET,
+    WATCH_FULL_TICKET,
+    QueueClient,
+    QueueDeployment,
+    line,
+    queue_partition,
+    serve_queued_requests,
+    with_own_redis_database,
+)
+
+__all__ = ["line"]
+
+MALFORMED = [
+    "", "ticket_", "ticket", "\x00", "ticket_" + "0" * 106, "ticket_" + "0" * 108,
+    "ticket_" + "g" * 107, "ticket_" + "A" * 107, "ticket_" + "٣" * 107, "slot_" + "0" * 24,
+    "ticket_" + "0" * 107 + "\n", "x" * 10_000, "ticket_{queue:0}",
+]  # fmt: skip
+
+
+@pytest.fixture
+def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
+    """Desks with a clock that can be moved, and nobody who serves the queue."""
+    with open_service_pair(with_own_redis_database(servers), "tickets") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("answered", [False, True])
+async def test_a_ticket_of_somebody_else_is_none(line: QueueDeployment, answered: bool) -> None:
+    app = line.app()
+    slot_id = await line.add_slot(app)
+    ada, ben = line.queue_clients(app, 2)
+    ticket_id = (await ada.enqueue(slot_id))["id"]
+    if answered:
+        line.worker()
+        assert await ada.wait_for_outcome_code(ticket_id) == "Booked"
+    for other in (ben, QueueClient(line.http, app.url, line.user_tokens.organizer)):
+        assert await other.fetch_ticket(ticket_id) is None
+        assert await other.execute(FULL_TICKETS_BY_ID, ids=[ticket_id]) == [None]
+        async with open_websocket(app, other.token) as opened:
+            await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket_id)
+            message = await opened.receive()
+            assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
+
+
+async def test_an_id_that_names_no_ticket_is_none_and_breaks_nothing(line: QueueDeployment) -> None:
+    app = line.app()
+    ada = line.queue_client(app, 0)
+    async with open_websocket(app, ada.token) as opened:
+        for number, malformed in enumerate(MALFORMED):
+            assert await ada.fetch_ticket(malformed) is None
+            assert await ada.execute(FULL_TICKETS_BY_ID, ids=[malformed]) == [None]
+            await opened.subscribe(str(number), WATCH_FULL_TICKET, id=malformed)
+            message = await opened.receive()
+            assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
+    for other in (await line.add_slot(app), await ada.fetch_user_id()):
+        assert await ada.fetch_ticket(other) is None
+    assert " ERROR " not in app.log
+
+
+async def test_nobody_elses_request_can_be_named_by_a_forged_id(line: QueueDeployment) -> None:
+    app = line.app()
+    slot_id = await line.add_slot(app)
+    ada, ben = line.queue_clients(app, 2)
+    ticket_id = (await ada.enqueue(slot_id))["id"]
+    forged = ticket_id.replace((await ada.fetch_user_id())[-24:], (await ben.fetch_user_id())[-24:])
+    seen = await ben.fetch_ticket(forged)
+    assert (seen["status"], seen["position"], seen["outcome"]) == ("LOST", None, None)
+    line.worker()
+    assert await ada.wait_for_outcome_code(ticket_id) == "Booked"
+    # Nor does it tell anything of the request that it names the key of.
+    assert await ben.fetch_ticket(forged) == seen
+
+
+async def test_a_ticket_told_with_another_time_or_slot_tells_nothing_false(
+    line: QueueDeployment,
+) -> None:
+    app = line.app()
+    slot_id, other_id = await line.add_slot(app), await line.add_slot(app)
+    ada = line.queue_client(app, 0)
+    ticket = await ada.enqueue(slot_id)
+    at = int(ticket["id"][-11:], 16)
+    later, never = (f"{ticket['id'][:-11]}{ms:011x}" for ms in (at + 1000, at + 3_600_000))
+    asked = await ada.fetch_ticket(later)
+    assert (asked["id"], asked["status"], asked["position"]) == (later, "QUEUED", 1)
+    assert await ada.fetch_ticket(never) is None
+    line.worker()
+    assert await ada.wait_for_outcome_code(ticket["id"]) == "Booked"
+    moved = ticket["id"].replace(slot_id[-24:], other_id[-24:])
+    assert (await ada.fetch_ticket(moved))["outcome"]["booking"]["slot"]["id"] == slot_id
+
+
+@pytest.mark.parametrize("token", [None, "not a token"])
+async def test_without_identity_there_are_no_tickets(
+    line: QueueDeployment, token: str | None
+) -> None:
+    app = line.app()
+    slot_id = await line.add_slot(app)
+    ticket_id = (await line.queue_client(app, 0).enqueue(slot_id))["id"]
+    nobody = QueueClient(line.http, app.url, token)
+    assert (
+        await nobody.error_code(REQUEST_FULL_TICKET, input={"slotId": slot_id}) == "UNAUTHENTICATED"
+    )
+    for named in (ticket_id, "ticket_"):
+        assert await nobody.error_code(FULL_TICKET_BY_ID, id=named) == "UNAUTHENTICATED"
+    if token is None:
+        async with open_websocket(app) as opened:
+            await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket_id)
+            message = await opened.receive()
+            assert message["payload"][0]["extensions"]["code"] == "UNAUTHENTICATED"
+
+
+@pytest.mark.parametrize(
+    "wish", [{"waitMs": -1}, {"waitMs": 20_001}, {"idempotencyKey": ""},
+             {"idempotencyKey": "k" * 256}, {"idempotencyKey": "a\nb"}]
+)  # fmt: skip
+async def test_malformed_wishes_are_told_so(line: QueueDeployment, wish: dict[str, object]) -> None:
+    app = line.app()
+    slot_id = await line.add_slot(app)
+    asked = {"slotId": slot_id, **wish}
+    assert (
+        await line.queue_client(app, 0).error_code(REQUEST_FULL_TICKET, input=asked)
+        == "BAD_USER_INPUT"
+    )
+    ada = line.queue_client(app, 0)
+    assert (await ada.request_booking("no slot"))["code"] == "SLOT_NOT_FOUND"
+    assert (await ada.request_booking(slot_id, userId="nobody"))["code"] == "USER_NOT_FOUND"
+    assert line.queue_length() == 0
+
+
+async def test_a_team_mate_and_an_organiser_stand_in_line_for_others(line: QueueDeployment) -> None:
+    app = line.app()
+    slot_id = await line.add_slot(app, capacity=5)
+    ada, ben, cleo = line.queue_clients(app, 3)
+    organiser = QueueClient(line.http, app.url, line.user_tokens.organizer)
+    await ada.create_team_with(ben)
+    asked = [(ada, await ben.fetch_user_id()), (organiser, await cleo.fetch_user_id()), (ada, None)]
+    tickets = [await who.enqueue(slot_id, userId=user) for who, user in asked]
+    assert [ticket["position"] for ticket in tickets] == [1, 2, 3]
+    line.worker()
+    for (who, user), ticket in zip(asked, tickets, strict=True):
+        booking = (await who.wait_for_outcome(ticket["id"]))["booking"]
+        assert booking["user"]["id"] == (user or await who.fetch_user_id())
+        assert booking["madeBy"]["id"] == await who.fetch_user_id()
+        assert booking["onBehalf"] is (user is not None)
+    assert await ben.fetch_ticket(tickets[0]["id"]) is None
+    assert (await ben.fetch_slot(slot_id))["myBooking"] is not None
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_ticket_is_known_for_a_day_and_then_it_is_none(
+    house: ServicePair, answered: bool
+) -> None:
+    house.clock.now = utc_now()
+    desk, ada, slot_id = house.services[0], house.callers[0], new_slot_id()
+    kept = ChangeSet((), new_slots=(slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL),))
+    assert house.runner.run(desk.slot_writer.commit(kept))
+    ticket = house.runner.run(request_booking(desk, ada, slot_id, ada.user_id, BookingOptions()))
+    assert isinstance(ticket, Ticket)
+    if answered:
+        house.runner.run(serve_queued_requests(desk, slot_id))
+        ticket = house.runner.run(load_ticket(desk, ticket.ref))
+    assert ticket.status is (TicketStatus.ANSWERED if answered else TicketStatus.QUEUED)
+    house.clock.now = ticket.ref.requested_at + TICKET_TTL * 0.999
+    assert house.runner.run(find_ticket(desk, ticket.ref, ada)) == ticket
+    house.clock.now = ticket.ref.requested_at + TICKET_TTL
+    assert house.runner.run(find_ticket(desk, ticket.ref, ada)) is None
+
+
+async def test_a_ticket_is_known_though_the_clock_of_redis_was_ahead_before(
+    line: QueueDeployment,
+) -> None:
+    app = line.app()
+    slot_id, ada = await line.add_slot(app), line.queue_client(app, 0)
+    stream, ahead = keys(queue_partition(slot_id))[0], utc_now() + TICKET_TTL
+    # Somebody came, and was served, while it was: the ids of the stream go on from theirs.
+    entry = line.redis.xadd(stream, {"x": "y"}, id=f"{ahead.timestamp() * 1000:.0f}-0")
+    line.redis.xdel(stream, entry)
+    ticket = await ada.enqueue(slot_id)
+    assert await ada.fetch_ticket(ticket["id"]) == {
+        k: ticket[k] for k in ticket if k != "__typename"
+    }
+    line.worker()
+    assert await ada.wait_for_outcome_code(ticket["id"]) == "Booked"

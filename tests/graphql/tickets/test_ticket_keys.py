@@ -1,0 +1,216 @@
+"""The ticket of a request is its key: one effect, one ticket and one answer, however often sent."""
+
+import json
+from collections import Counter
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BOOK_WITH_OPTIONS
+from tests.support.clients.client import Json
+from tests.support.clients.simultaneous_requests import send_simultaneously
+from tests.support.queue.tickets import (
+    REQUEST_FULL_TICKET,
+    QueueClient,
+    QueueDeployment,
+    line,
+    queue_partition,
+)
+
+__all__ = ["line"]
+
+KEY = {"idempotencyKey": "the key"}
+
+
+def shots(
+    customer: QueueClient, apps: list[AppProcess], slot_id: str, query: str = REQUEST_FULL_TICKET
+) -> list[tuple[str, str, str, Json]]:
+    """The same request under one key, 20 times at once, by turns at the processes."""
+    asked = {"input": {"slotId": slot_id, **KEY}}
+    return [(apps[n % 2].url, customer.token or "", query, asked) for n in range(20)]
+
+
+async def slots_of(scene: QueueDeployment, app: AppProcess, *, together: bool) -> tuple[str, str]:
+    """Two slots in one partition, or in two."""
+    first = await scene.add_slot(app, capacity=5)
+    while True:
+        other = await scene.add_slot(app, capacity=5)
+        parts = {queue_partition(first), queue_partition(other)}
+        if len(parts) == (1 if together else 2):
+            return first, other
+
+
+async def test_20_sends_of_a_key_at_once_are_one_place_one_ticket_and_one_booking(
+    line: QueueDeployment,
+) -> None:
+    apps = [line.app(), line.app()]
+    slot_id = await line.add_slot(apps[0], capacity=30)
+    ada = line.queue_client(apps[0], 0)
+    tickets = {
+        json.dumps(answer) for answer in await send_simultaneously(shots(ada, apps, slot_id))
+    }
+    assert (len(tickets), line.queue_length()) == (1, 1)
+    line.worker()
+    ticket = json.loads(tickets.pop())
+    outcome = await ada.wait_for_outcome(ticket["id"])
+    again = await send_simultaneously(shots(ada, apps, slot_id))
+    assert {answer["id"] for answer in again} == {ticket["id"]}
+    assert {json.dumps(answer["outcome"]) for answer in again} == {json.dumps(outcome)}
+    assert (len(line.consistent_booking_ids(slot_id)), line.queue_length()) == (1, 0)
+
+
+async def test_20_sends_while_the_queue_is_served_are_one_booking_and_one_ticket(
+    line: QueueDeployment,
+) -> None:
+    apps = [line.worker(), line.worker()]
+    for number in range(5):
+        slot_id = await line.add_slot(apps[0], capacity=30)
+        ada = line.queue_client(apps[0], number)
+        answers = await send_simultaneously(shots(ada, apps, slot_id))
+        assert len({answer["id"] for answer in answers}) == 1
+        outcome = await ada.wait_for_outcome(answers[0]["id"])
+        told = {json.dumps(answer["outcome"]) for answer in answers if answer["outcome"]}
+        assert told <= {json.dumps(outcome)}
+        assert len(line.consistent_booking_ids(slot_id)) == 1
+
+
+async def test_a_refusal_by_the_ticket_is_the_answer_of_the_key_for_good(
+    line: QueueDeployment,
+) -> None:
+    apps = [line.app(), line.app()]
+    slot_id = await line.add_slot(apps[0])
+    ada, ben = line.queue_client(apps[0], 0), line.queue_client(apps[1], 1)
+    first, second = await ada.enqueue(slot_id), await ben.enqueue(slot_id, **KEY)
+    line.worker()
+    booking = (await ada.wait_for_outcome(first["id"]))["booking"]
+    assert await ben.wait_for_outcome_code(second["id"]) == "SLOT_FULL"
+    await ada.cancel_booking(booking["id"])
+    for app in apps:
+        again = await line.queue_client(app, 1).request_booking(slot_id, **KEY)
+        assert (again["id"], again["status"]) == (second["id"], "ANSWERED")
+        assert again["outcome"]["code"] == "SLOT_FULL"
+    # Another key is another request.
+    assert await ben.wait_for_outcome_code((await ben.request_booking(slot_id))["id"]) == "Booked"
+
+
+async def test_a_refusal_by_the_ticket_is_told_to_who_books_under_its_key(
+    line: QueueDeployment,
+) -> None:
+    apps = [line.app(), line.app()]
+    slot_id = await line.add_slot(apps[0])
+    ada, ben = line.queue_client(apps[0], 0), line.queue_client(apps[1], 1)
+    first, second = await ada.enqueue(slot_id), await ben.enqueue(slot_id, **KEY)
+    line.worker()
+    booking = (await ada.wait_for_outcome(first["id"]))["booking"]
+    assert await ben.wait_for_outcome_code(second["id"]) == "SLOT_FULL"
+    assert (await ben.book_slot(slot_id, **KEY))["code"] == "SLOT_FULL"
+    await ada.cancel_booking(booking["id"])
+    assert (await ben.book_slot(slot_id, **KEY))["code"] == "SLOT_FULL"
+
+
+async def test_a_refusal_at_once_uses_up_no_key(line: QueueDeployment) -> None:
+    app = line.worker()
+    slot_id = await line.add_slot(app)
+    ada, ben = line.queue_clients(app, 2)
+    booking = (await ada.book_slot(slot_id))["booking"]
+    assert (await ben.request_booking(slot_id, **KEY))["code"] == "SLOT_FULL"
+    await ada.cancel_booking(booking["id"])
+    assert (
+        await ben.wait_for_outcome_code((await ben.request_booking(slot_id, **KEY))["id"])
+        == "Booked"
+    )
+
+
+async def test_the_outcome_of_a_key_stays_whatever_became_of_the_booking(
+    line: QueueDeployment,
+) -> None:
+    app = line.worker()
+    slot_id = await line.add_slot(app, capacity=3)
+    ada, ben = line.queue_clients(app, 2)
+    ticket = await ada.request_booking(slot_id, **KEY)
+    first = await ada.wait_for_outcome(ticket["id"])
+    await ben.book_slot(slot_id)
+    await ada.cancel_booking(first["booking"]["id"])
+    assert await ada.wait_for_outcome(ticket["id"]) == first
+    assert (await ada.request_booking(slot_id, **KEY))["outcome"] == first
+    assert (await ada.fetch_slot(slot_id))["myBooking"] is None
+
+
+async def test_a_key_with_other_arguments_is_reuse_in_line_and_answered(
+    line: QueueDeployment,
+) -> None:
+    app = line.app()
+    slot_id, other_id = await slots_of(line, app, together=True)
+    ada, ben = line.queue_clients(app, 2)
+    await ada.create_team_with(ben)
+    ticket = await ada.enqueue(slot_id, **KEY)
+    others: list[tuple[str, Json]] = [
+        (other_id, {}),
+        (slot_id, {"hold": True}),
+        (slot_id, {"userId": await ben.fetch_user_id()}),
+    ]
+    for other, wish in others:
+        assert (await ada.request_booking(other, **KEY, **wish))["code"] == "KEY_REUSED"
+    assert (await ben.enqueue(other_id, **KEY))["position"] == 1
+    line.worker()
+    assert await ada.wait_for_outcome_code(ticket["id"]) == "Booked"
+    for other, wish in others:
+        reused = await ada.request_booking(other, **KEY, **wish)
+        assert (reused["code"], reused["idempotencyKey"]) == ("KEY_REUSED", "the key")
+
+
+async def test_of_a_key_for_two_slots_one_is_booked_and_the_ticket_of_the_other_says_so(
+    line: QueueDeployment,
+) -> None:
+    app = line.app()
+    slot_ids = await slots_of(line, app, together=False)
+    ada = line.queue_client(app, 0)
+    tickets = [await ada.request_booking(slot_id, **KEY) for slot_id in slot_ids]
+    line.worker()
+    codes = Counter([await ada.wait_for_outcome_code(ticket["id"]) for ticket in tickets])
+    assert codes == {"Booked": 1, "KEY_REUSED": 1}
+    assert sum(len(line.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == 1
+    await line.wait_until_empty()
+    assert line.stored_tickets() == {}
+
+
+async def test_a_key_that_booked_at_once_gives_an_answered_ticket(line: QueueDeployment) -> None:
+    apps = [line.app(), line.app()]
+    slot_id = await line.add_slot(apps[0], capacity=3)
+    ada = line.queue_client(apps[0], 0)
+    booked = await ada.book_slot(slot_id, **KEY)
+    tickets = [await line.queue_client(app, 0).request_booking(slot_id, **KEY) for app in apps]
+    assert tickets[0] == tickets[1]
+    assert (tickets[0]["status"], tickets[0]["outcome"]) == ("ANSWERED", booked)
+    assert (await ada.fetch_ticket(tickets[0]["id"]))["outcome"] == booked
+    assert (len(line.consistent_booking_ids(slot_id)), line.queue_length()) == (1, 0)
+
+
+async def test_booking_with_the_key_of_a_ticket_in_line_is_one_booking_and_one_answer(
+    line: QueueDeployment,
+) -> None:
+    app = line.app()
+    slot_id = await line.add_slot(app, capacity=3)
+    ada = line.queue_client(app, 0)
+    ticket = await ada.enqueue(slot_id, **KEY)
+    booked = await ada.book_slot(slot_id, **KEY)
+    assert booked["__typename"] == "Booked"
+    line.worker()
+    assert await ada.wait_for_outcome(ticket["id"]) == booked
+    assert await ada.book_slot(slot_id, **KEY) == booked
+    assert line.consistent_booking_ids(slot_id) == {booked["booking"]["id"][-24:]}
+
+
+async def test_a_key_sent_to_book_and_to_stand_in_line_at_once_has_one_effect(
+    line: QueueDeployment,
+) -> None:
+    apps = [line.worker(), line.worker()]
+    for number in range(5):
+        slot_id = await line.add_slot(apps[0], capacity=30)
+        ada = line.queue_client(apps[0], number)
+        mixed = [*shots(ada, apps, slot_id), *shots(ada, apps, slot_id, BOOK_WITH_OPTIONS)]
+        answers = await send_simultaneously(mixed)
+        tickets = {answer["id"] for answer in answers if answer["__typename"] == "Ticket"}
+        booked = {json.dumps(each) for each in answers if each["__typename"] == "Booked"}
+        # Of those that came while it was served, each found what the others did.
+        outcomes = [await ada.wait_for_outcome(ticket) for ticket in tickets]
+        assert len(booked | {json.dumps(outcome) for outcome in outcomes}) == 1
+        assert len(line.consistent_booking_ids(slot_id)) == 1

@@ -1,0 +1,199 @@
+"""What comes of asking for a ticket: a place in line at once, and in the end one outcome."""
+
+import json
+
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.campaigns import create_campaign, unpublish_campaign
+from tests.support.clients.client import Json, hours_from_now, open_websocket
+from tests.support.queue.tickets import (
+    FULL_TICKETS_BY_ID,
+    WATCH_FULL_TICKET,
+    QueueClient,
+    QueueDeployment,
+    line,
+)
+
+__all__ = ["line"]
+
+
+async def told(app: AppProcess, customer: QueueClient, ticket_id: str) -> list[Json]:
+    """All that a subscription to a ticket tells, until it completes."""
+    async with open_websocket(app, customer.token) as opened:
+        await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket_id)
+        states = []
+        while (message := await opened.receive())["type"] == "next":
+            states.append(message["payload"]["data"]["ticket"])
+        assert message == {"id": "1", "type": "complete"}
+    return states
+
+
+async def test_a_ticket_is_given_at_once_and_tells_the_place_in_line(line: QueueDeployment) -> None:
+    apps = [line.app(), line.app()]
+    slot_id = await line.add_slot(apps[0], capacity=2)
+    other_id = await line.add_slot(apps[0])
+    for place in range(1, 6):
+        customer = line.queue_client(apps[place % 2], place)
+        ticket = await customer.enqueue(slot_id)
+        assert (ticket["position"], ticket["slotId"], ticket["outcome"]) == (place, slot_id, None)
+    # Who stands in front of another slot is in nobody's way.
+    assert (await line.queue_client(apps[0], 1).enqueue(other_id))["position"] == 1
+    assert line.consistent_booking_ids(slot_id) == set()
+
+
+@pytest.mark.parametrize("hold", [False, True])
+async def test_a_ticket_is_answered_with_a_booking(line: QueueDeployment, hold: bool) -> None:
+    apps = [line.worker(), line.app()]
+    slot_id = await line.add_slot(apps[0], capacity=2)
+    ada = line.queue_client(apps[1], 0)
+    ticket = await ada.request_booking(slot_id, hold=hold)
+    outcome = await ada.wait_for_outcome(ticket["id"])
+    assert outcome["__typename"] == "Booked"
+    assert outcome["booking"]["status"] == ("HELD" if hold else "CONFIRMED")
+    assert outcome["slot"]["remaining"] == 1
+    assert (await ada.fetch_slot(slot_id))["myBooking"]["id"] == outcome["booking"]["id"]
+
+
+async def test_who_comes_too_late_is_told_so_by_the_ticket_or_at_once(
+    line: QueueDeployment,
+) -> None:
+    app = line.app()
+    slot_id = await line.add_slot(app)
+    ada, ben, cleo = line.queue_clients(app, 3)
+    tickets = [(await each.enqueue(slot_id))["id"] for each in (ada, ben)]
+    line.worker()
+    assert await ada.wait_for_outcome_code(tickets[0]) == "Booked"
+    assert await ben.wait_for_outcome_code(tickets[1]) == "SLOT_FULL"
+    for customer, code in ((cleo, "SLOT_FULL"), (ben, "SLOT_FULL"), (ada, "ALREADY_BOOKED")):
+        assert (await customer.request_booking(slot_id))["code"] == code
+    assert line.queue_length() == 0
+
+
+async def _refusing(organiser: BookingClient, why: str) -> str:
+    fields: Json = {}
+    match why:
+        case "NOT_YET_OPEN":
+            fields = {"campaignId": await create_campaign(organiser, opensAt=hours_from_now(1))}
+        case "CLOSED":
+            over = {"opensAt": hours_from_now(-2), "closesAt": hours_from_now(-1)}
+            fields = {"campaignId": await create_campaign(organiser, **over)}
+        case "NOT_ELIGIBLE":
+            fields = {"campaignId": await create_campaign(organiser, eligibleGroups=[["5a"]])}
+        case "SLOT_NOT_FOUND":
+            fields = {"draft": True}
+    slot_id = await organiser.add_slot(**fields)
+    if why == "SLOT_CANCELLED":
+        await organiser.cancel_slot(slot_id)
+    return slot_id
+
+
+@pytest.mark.parametrize(
+    "why", ["NOT_YET_OPEN", "CLOSED", "NOT_ELIGIBLE", "SLOT_NOT_FOUND", "SLOT_CANCELLED"]
+)
+async def test_what_would_be_refused_now_is_refused_at_once(
+    line: QueueDeployment, why: str
+) -> None:
+    app = line.app()
+    slot_id = await _refusing(line.organizer(app), why)
+    ada = line.queue_client(app, 0)
+    first = await ada.request_booking(slot_id, idempotencyKey="once")
+    assert (first["code"], line.queue_length(), line.stored_tickets()) == (why, 0, {})
+    assert await ada.book_slot(slot_id) == first
+
+
+async def test_who_may_not_be_booked_for_is_refused_at_once(line: QueueDeployment) -> None:
+    app = line.app()
+    slot_id = await line.add_slot(app)
+    ada, ben = line.queue_clients(app, 2)
+    nobody = f"user_{'0' * 24}"
+    assert (await ada.request_booking(slot_id, userId=await ben.fetch_user_id()))[
+        "code"
+    ] == "NOT_TEAMMATE"
+    organiser = QueueClient(line.http, app.url, line.user_tokens.organizer)
+    assert (await organiser.request_booking(slot_id, userId=nobody))["code"] == "USER_NOT_FOUND"
+    assert (await ada.request_booking(f"slot_{'0' * 24}"))["code"] == "SLOT_NOT_FOUND"
+    assert line.queue_length() == 0
+
+
+async def test_the_outcome_is_told_once_by_the_subscription_which_then_completes(
+    line: QueueDeployment,
+) -> None:
+    app = line.app()
+    slot_id = await line.add_slot(app)
+    ada, ben = line.queue_clients(app, 2)
+    first, second = await ada.enqueue(slot_id), await ben.enqueue(slot_id)
+    async with open_websocket(app, ada.token) as opened:
+        await opened.subscribe("1", WATCH_FULL_TICKET, id=first["id"])
+        assert await opened.next_result() == {**_plain(first), "position": 1}
+        line.worker()
+        answered = await opened.next_result()
+        assert (answered["status"], answered["outcome"]["__typename"]) == ("ANSWERED", "Booked")
+        assert await opened.receive() == {"id": "1", "type": "complete"}
+    # Who comes after the answer gets it, once too.
+    assert await told(app, ada, first["id"]) == [answered]
+    (refused,) = (await told(app, ben, second["id"]))[-1:]
+    assert refused["outcome"]["__typename"] == "SlotFull"
+    assert await told(app, ben, second["id"]) == [refused]
+
+
+async def test_the_query_and_the_nodes_tell_the_same_however_often(line: QueueDeployment) -> None:
+    apps = [line.app(), line.app()]
+    slot_id = await line.add_slot(apps[0])
+    ada, ben = line.queue_clients(apps[0], 2)
+    tickets = [_plain(await each.enqueue(slot_id)) for each in (ada, ben)]
+    assert await ada.fetch_ticket(tickets[0]["id"]) == tickets[0]
+    line.worker()
+    assert [
+        await ada.wait_for_outcome_code(tickets[0]["id"]),
+        await ben.wait_for_outcome_code(tickets[1]["id"]),
+    ] == [
+        "Booked",
+        "SLOT_FULL",
+    ]
+    for person, ticket in ((0, tickets[0]), (1, tickets[1])):
+        seen = set()
+        for app in apps * 2:
+            customer = line.queue_client(app, person)
+            seen.add(json.dumps(await customer.fetch_ticket(ticket["id"])))
+            (node,) = await customer.execute(FULL_TICKETS_BY_ID, ids=[ticket["id"]])
+            seen.add(json.dumps(node))
+        assert len(seen) == 1
+
+
+async def test_for_how_long_somebody_would_wait_plays_no_part(line: QueueDeployment) -> None:
+    app = line.app()
+    slot_id = await line.add_slot(app)
+    ada = line.queue_client(app, 0)
+    ticket = await ada.enqueue(slot_id, idempotencyKey="patient", waitMs=20_000)
+    assert await ada.enqueue(slot_id, idempotencyKey="patient", waitMs=0) == ticket
+    assert await ada.enqueue(slot_id, waitMs=1) == ticket
+
+
+def _plain(ticket: Json) -> Json:
+    return {name: value for name, value in ticket.items() if name != "__typename"}
+
+
+async def test_a_ticket_tells_nothing_of_a_slot_that_was_hidden_since_but_to_who_may_see_it(
+    line: QueueDeployment,
+) -> None:
+    app = line.app()
+    organiser = QueueClient(line.http, app.url, line.user_tokens.organizer)
+    chosen = await create_campaign(organiser)
+    slot_id = await line.add_slot(app, campaignId=chosen)
+    people = [*line.queue_clients(app, 2), organiser]
+    key = {"idempotencyKey": "the key"}
+    tickets = [(await each.enqueue(slot_id, **key))["id"] for each in people]
+    line.worker()
+    asked = list(zip(people, tickets, strict=True))
+    assert [await each.wait_for_outcome_code(ticket) for each, ticket in asked] == [
+        "Booked",
+        *["SLOT_FULL"] * 2,
+    ]
+    await unpublish_campaign(organiser, chosen)
+    assert [await each.wait_for_outcome_code(ticket) for each, ticket in asked] == [
+        "Booked", "SLOT_NOT_FOUND", "SLOT_FULL"
+    ]  # fmt: skip
+    assert (await people[1].book_slot(slot_id, **key))["code"] == "SLOT_NOT_FOUND"
+    assert (await people[1].request_booking(slot_id, **key))["outcome"]["code"] == "SLOT_NOT_FOUND"

@@ -1,0 +1,148 @@
+"""In production the schema is not given away, and no link or picture makes the server work."""
+
+from typing import cast
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from slotlock.api.app import document_cache
+from slotlock.api.settings.settings import Settings
+from slotlock.graphql.context import Context
+from slotlock.graphql.execution.documents import DocumentCache, DocumentError
+from slotlock.graphql.execution.executor import execute_stream
+from slotlock.graphql.schema.schema import executable_schema
+from tests.support.apps.processes import SECRET, AppProcess
+from tests.support.clients.client import GraphQLTestClient, Json, http_client, open_websocket
+
+NAME = {"query": "{ __typename }"}
+SCHEMA = "{ __schema { queryType { name } } }"
+CREATE = "mutation($input: CreateSlotInput!) { createSlot(input: $input) { __typename } }"
+NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+LIST = "query($filter: SlotsFilter) { slots(filter: $filter) { nodes { id } } }"
+
+
+async def errors_of(documents: DocumentCache, text: str, variables: Json | None) -> list[Json]:
+    """Why a request is refused before anything is resolved."""
+    nobody = cast("Context", None)
+    try:
+        operation = documents.resolve_operation(text, None)
+        (answer,) = [each async for each in execute_stream(operation, variables, nobody)]
+    except DocumentError as error:
+        return error.errors
+    return list(answer.body["errors"])
+
+
+@pytest.mark.parametrize("introspection", [False, True])
+@pytest.mark.parametrize(
+    ("text", "variables"),
+    [
+        pytest.param("{ slotz { nodes { id } } }", None, id="field"),
+        pytest.param("{ node(id: 1) { startTime } }", None, id="field of a type"),
+        pytest.param("{ me }", None, id="fields of a field"),
+        pytest.param("{ slots(furst: 1) { nodes { id } } }", None, id="argument"),
+        pytest.param("{ __typename @skip(iff: true) }", None, id="argument of a directive"),
+        pytest.param("{ node(id: 1) { ... on Slott { id } } }", None, id="type"),
+        pytest.param("query($a: SlotFilter) { __typename }", None, id="type of a variable"),
+        pytest.param("{ slots(orderBy: START_ASK) { nodes { id } } }", None, id="enum value"),
+        pytest.param("{ slots(filter: {kin: X}) { nodes { id } } }", None, id="input field"),
+        pytest.param(LIST, {"filter": {"kin": "X"}}, id="input field in a variable"),
+        pytest.param(LIST, {"filter": {"kind": "COURS"}}, id="enum value in a variable"),
+        pytest.param(CREATE, {"input": {"titel": "x"}}, id="several in a variable"),
+        pytest.param(
+            "subscription($ids: [ID!]!) { slotAvailabilty(slotIds: $ids) { at } }",
+            {"ids": []},
+            id="field of a subscription",
+        ),
+    ],
+)
+async def test_names_are_suggested_only_where_the_schema_may_be_asked_for(
+    text: str, variables: Json | None, introspection: bool
+) -> None:
+    documents = DocumentCache(executable_schema, introspection=introspection)
+    errors = await errors_of(documents, text, variables)
+    assert ("Did you mean" in str(errors)) is introspection
+
+
+@pytest.mark.parametrize("query", [SCHEMA, '{ __type(name: "Slot") { name } }'])
+async def test_the_schema_is_not_told(app: AppProcess, query: str) -> None:
+    async with http_client() as http, open_websocket(app) as opened:
+        code = await GraphQLTestClient(http, app.url).error_code(query)
+        assert code == "GRAPHQL_VALIDATION_FAILED"
+        await opened.subscribe("1", query)
+        refused = await opened.receive()
+        assert refused["type"] == "error"
+        assert refused["payload"][0]["extensions"]["code"] == code
+        await opened.subscribe("1", NAME["query"])
+        assert await opened.next_result() == "Query"
+
+
+@pytest.mark.parametrize("development", [False, True])
+@pytest.mark.parametrize("wanted", [None, False, True])
+def test_the_setting_decides_about_introspection_and_else_the_profile(
+    wanted: bool | None, development: bool
+) -> None:
+    settings = Settings(introspection=wanted, secret_key=(SecretStr(SECRET),))
+    documents = document_cache(settings, development=development)
+    if development if wanted is None else wanted:
+        assert documents.resolve_operation(SCHEMA, None)
+    else:
+        with pytest.raises(DocumentError):
+            documents.resolve_operation(SCHEMA, None)
+
+
+async def by_get(app: AppProcess, query: str, headers: dict[str, str]) -> httpx.Response:
+    async with http_client() as http:
+        return await http.get(app.url + "/graphql", params={"query": query}, headers=headers)
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "*/*",
+        "application/*, text/*",
+        "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8",
+        "image/avif,image/webp,*/*",
+        "application/json;q=0, */*",
+    ],
+)
+@pytest.mark.parametrize("query", ["{ __typename }", "subscription { myBookings { action } }"])
+async def test_what_follows_a_link_or_loads_a_picture_is_not_answered(
+    app: AppProcess, query: str, accept: str
+) -> None:
+    response = await by_get(app, query, {"Accept": accept})
+    assert response.status_code == 406
+    (error,) = response.json()["errors"]
+    assert error["extensions"]["code"] == "BAD_USER_INPUT"
+    assert "`Accept` names the answer: application/json" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/json",
+        "application/graphql-response+json, application/json;q=0.9",
+        "application/graphql-response+json, application/graphql+json, application/json, "
+        "text/event-stream, multipart/mixed",
+    ],
+)
+async def test_a_get_that_names_the_answer_it_takes_is_answered(
+    app: AppProcess, accept: str
+) -> None:
+    response = await by_get(app, NAME["query"], {"Accept": accept})
+    assert response.json() == {"data": {"__typename": "Query"}}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"query": "{ __typename @aa@aa@aa@aa@aa@aa@aa@aa@aa@aa }"},
+        {"query": "{" + " ".join(f"nothing{n}" for n in range(15)) + "}"},
+        {"query": SCHEMA.replace("name", " ".join(f"nothing{n}" for n in range(50)))},
+        {"query": NODES, "variables": {"ids": [None] * 50}},
+    ],
+)
+async def test_of_many_errors_in_a_request_a_few_are_told(app: AppProcess, sent: Json) -> None:
+    async with http_client() as http:
+        response = await http.post(app.url + "/graphql", json=sent)
+    assert len(response.json()["errors"]) == 5 + 1  # the last says that there are more

@@ -1,0 +1,147 @@
+"""Whatever frames arrive on a WebSocket: no traceback, no hang, and nothing is left behind.
+
+SLOTLOCK_CAMPAIGN says how many sockets are tried.
+"""
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from slotlock.api.server.websockets import MAX_FRAMES
+from tests.graphql.transport.test_lost_clients import subscriptions_open
+from tests.graphql.transport.test_random_requests import QUERIES, requests, unharmed, values
+from tests.support.apps.processes import AppProcess, wait_until
+from tests.support.clients.raw_connection import (
+    WEBSOCKET_HANDSHAKE,
+    initialize_websocket,
+    message_frame,
+    open_tcp_connection,
+    read_until,
+    read_until_closed,
+    websocket_frame,
+)
+
+__all__ = ["unharmed"]
+
+EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "150"))
+INIT = message_frame({"type": "connection_init"})
+BINARY, CLOSE, PING = 2, 8, 9
+# Far more than the buffers between a server and its peer hold.
+ENOUGH = 64 * 1024 * 1024
+
+ids = st.sampled_from(["1", "1", "2", "", "\N{SLOT MACHINE}" * 50]) | values
+messages = st.one_of(
+    st.builds(
+        lambda id_, payload: {"id": id_, "type": "subscribe", "payload": payload}, ids, requests
+    ),
+    st.builds(
+        lambda id_, query: {"id": id_, "type": "subscribe", "payload": {"query": query}},
+        st.sampled_from("123"),
+        st.sampled_from(QUERIES),
+    ),
+    st.builds(lambda id_: {"id": id_, "type": "complete"}, ids),
+    st.builds(
+        lambda kind, payload: {"type": kind, "payload": payload},
+        st.sampled_from(["connection_init", "ping", "pong", "next", "start", "connection_ack"]),
+        values,
+    ),
+    values,
+)
+frames = st.one_of(
+    messages.map(lambda content: websocket_frame(json.dumps(content).encode())),
+    messages.map(lambda content: websocket_frame(json.dumps(content).encode())),
+    st.binary(max_size=40).map(websocket_frame),
+    st.binary(max_size=40).map(lambda raw: websocket_frame(raw, BINARY)),
+    st.builds(websocket_frame, st.binary(max_size=130), st.integers(0, 15)),
+    st.sampled_from(
+        [
+            websocket_frame(b"[" * 40_000),
+            websocket_frame(b"x" * 70_000),
+            websocket_frame(b"", CLOSE),
+            websocket_frame(b"", PING),
+        ]
+    ),
+    st.binary(min_size=1, max_size=30),
+)
+
+
+@pytest.fixture
+def deserted(unharmed: AppProcess) -> Iterator[AppProcess]:
+    """The app, which is left by all who watched."""
+    yield unharmed
+    wait_until(lambda: subscriptions_open(unharmed) == 0, "nothing is left behind")
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(initialised=st.booleans(), sent=st.lists(frames, max_size=12), together=st.booleans())
+@pytest.mark.timeout(7200 if "SLOTLOCK_CAMPAIGN" in os.environ else 120)
+def test_any_frames_end_in_a_closed_socket(
+    deserted: AppProcess, initialised: bool, sent: list[bytes], together: bool
+) -> None:
+    every = [INIT, *sent] if initialised else sent
+    with open_tcp_connection(deserted) as peer:
+        peer.sendall(WEBSOCKET_HANDSHAKE)
+        read_until(peer, b"\r\n\r\n")
+        with contextlib.suppress(OSError):  # the server has closed, and told why
+            for some in [b"".join(every)] if together else every:
+                peer.sendall(some)
+            peer.sendall(websocket_frame(b"", CLOSE))
+            peer.shutdown(socket.SHUT_WR)
+        read_until_closed(peer)
+
+
+@pytest.mark.parametrize(
+    "handshake",
+    [
+        WEBSOCKET_HANDSHAKE.replace(b"GET", b"POST"),
+        WEBSOCKET_HANDSHAKE.replace(b"Host", b"X: " + b"x" * 20_000 + b"\r\nHost"),
+        WEBSOCKET_HANDSHAKE.replace(b": 13", b": 8"),
+        WEBSOCKET_HANDSHAKE.replace(b"==", b""),
+    ],
+)
+def test_what_can_be_no_handshake_is_told_so(unharmed: AppProcess, handshake: bytes) -> None:
+    with open_tcp_connection(unharmed) as peer:
+        peer.sendall(handshake)
+        assert read_until_closed(peer).startswith(b"HTTP/1.1 4")
+
+
+def test_text_that_is_no_utf_8_closes_with_1007_and_blames_nobody(unharmed: AppProcess) -> None:
+    with open_tcp_connection(unharmed) as peer:
+        peer.sendall(WEBSOCKET_HANDSHAKE)
+        read_until(peer, b"\r\n\r\n")
+        peer.sendall(websocket_frame(b"\xff"))
+        assert read_until_closed(peer) == b"\x88\x02" + (1007).to_bytes(2)
+
+
+def test_a_message_in_endless_frames_closes_with_1009(unharmed: AppProcess) -> None:
+    begin, further = b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)
+    with open_tcp_connection(unharmed) as peer:
+        peer.sendall(WEBSOCKET_HANDSHAKE)
+        read_until(peer, b"\r\n\r\n")
+        peer.sendall(begin + further * MAX_FRAMES)
+        assert read_until_closed(peer) == b"\x88\x02" + (1009).to_bytes(2)
+
+
+def test_who_reads_no_pongs_is_not_listened_to_until_they_do(unharmed: AppProcess) -> None:
+    pings = websocket_frame(b"x" * 125, PING) * 500
+    with open_tcp_connection(unharmed, receive_buffer=4096) as peer:
+        initialize_websocket(peer)
+        sent = 0
+        peer.settimeout(1)
+        with pytest.raises(TimeoutError):  # noqa: PT012 - what is not read is told by a later one
+            for _ in range(ENOUGH // len(pings)):
+                sent += peer.send(pings)
+        peer.settimeout(20)
+        heard = 0
+        while heard < sent // 2:
+            heard += len(peer.recv(65_536)) or pytest.fail("the server closed")

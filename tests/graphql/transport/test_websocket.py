@@ -1,0 +1,177 @@
+"""The socket keeps to the graphql-transport-ws protocol, whatever it is sent."""
+
+import asyncio
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from starlette.types import Message
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Origin, Subprotocol
+
+from slotlock.api.app import open_app_state
+from slotlock.api.settings.settings import Settings
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.graphql.transport import websocket
+from tests.support.apps.processes import SECRET, AppProcess
+from tests.support.clients.client import Json, WebSocketTestClient, open_websocket
+
+PROTOCOL = Subprotocol("graphql-transport-ws")
+INIT = '{"type": "connection_init"}'
+PING = {"type": "ping"}
+PONG = {"type": "pong"}
+NAME = "{ __typename }"
+
+
+def opening(app: AppProcess, **how: Any) -> connect:
+    """A socket on which nothing was said yet."""
+    return connect(app.websocket_url, subprotocols=[PROTOCOL], proxy=None, **how)
+
+
+async def close_code(connection: ClientConnection) -> int:
+    """What the server closes the socket with; it may answer before it does."""
+    with contextlib.suppress(ConnectionClosed):
+        async with asyncio.timeout(20):
+            while True:
+                await connection.recv()
+    assert connection.close_code is not None
+    return connection.close_code
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[]", '"connection_init"', "7", "null", "{", "", '{"type": "next"}', "{}",
+        '{"type": "start", "id": "1", "payload": {}}', '{"type": ["ping"]}', '{"type": null}',
+        b'{"type": "connection_init"}', b"\x00", "[" * 50_000,
+        '{"type": "connection_init", "payload": []}', '{"type": "connection_init", "payload": "x"}',
+    ],
+)  # fmt: skip
+async def test_what_is_no_message_closes_the_socket_with_4400(
+    app: AppProcess, message: str | bytes
+) -> None:
+    async with opening(app) as connection:
+        await connection.send(message)
+        assert await close_code(connection) == 4400
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"type": "subscribe"}, {"type": "subscribe", "id": "1"},
+        {"type": "subscribe", "payload": {"query": NAME}},
+        {"type": "subscribe", "id": 1, "payload": {"query": NAME}},
+        {"type": "subscribe", "id": "", "payload": {"query": NAME}},
+        {"type": "subscribe", "id": "1", "payload": [NAME]},
+        {"type": "subscribe", "id": "1", "payload": {"query": None}},
+        {"type": "subscribe", "id": "1", "payload": {"query": NAME, "variables": 7}},
+        {"type": "subscribe", "id": "1", "payload": {"query": NAME, "variables": [1]}},
+        {"type": "subscribe", "id": "1", "payload": {"query": NAME, "extensions": "x"}},
+        {"type": "subscribe", "id": "1", "payload": {"query": NAME, "operationName": 7}},
+        {"type": "complete"}, {"type": "complete", "id": None}, {"type": "complete", "id": 1},
+        {"type": "complete", "id": ""}, {"type": "ping", "payload": "x"},
+        {"type": "ping", "payload": [1]}, {"type": "pong", "payload": 7},
+        {"type": "next", "id": "1", "payload": {}}, {"type": "connection_ack"},
+    ],
+)  # fmt: skip
+async def test_a_message_without_what_it_needs_closes_the_socket_with_4400(
+    app: AppProcess, wrong: Json
+) -> None:
+    async with open_websocket(app) as opened:
+        await opened.send(wrong)
+        assert await close_code(opened.connection) == 4400
+
+
+async def test_an_operation_before_the_acknowledgement_closes_with_4401(app: AppProcess) -> None:
+    async with opening(app) as connection:
+        await WebSocketTestClient(connection).subscribe("1", NAME)
+        assert await close_code(connection) == 4401
+
+
+@pytest.mark.parametrize("authorization", ["Bearer", "Bearer x.y.z", "Basic eDp5", "x", 7, {}])
+async def test_a_token_that_is_no_good_closes_with_4403(
+    app: AppProcess, authorization: object
+) -> None:
+    async with opening(app) as connection:
+        payload = {"Authorization": authorization}
+        await connection.send(json.dumps({"type": "connection_init", "payload": payload}))
+        assert await close_code(connection) == 4403
+
+
+@pytest.mark.parametrize("offered", [None, [Subprotocol("graphql-ws")]])
+async def test_another_subprotocol_closes_with_4406(
+    app: AppProcess, offered: list[Subprotocol] | None
+) -> None:
+    async with connect(app.websocket_url, subprotocols=offered, proxy=None) as connection:
+        assert await close_code(connection) == 4406
+
+
+async def test_a_second_initialisation_closes_with_4429(app: AppProcess) -> None:
+    async with opening(app) as connection:
+        await connection.send(INIT)
+        await connection.send(INIT)
+        assert await close_code(connection) == 4429
+
+
+async def test_a_socket_that_stays_silent_closes_with_4408(
+    servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websocket, "INIT_TIMEOUT_S", 0.01)
+    settings = Settings(
+        mongo_url=servers.mongo_url, redis_url=servers.redis_url, secret_key=(SecretStr(SECRET),)
+    )
+    closed = asyncio.Event()
+    sent: list[Message] = []
+    heard: list[Message] = [{"type": "websocket.connect"}]
+
+    async def receive() -> Message:
+        if not heard:
+            await closed.wait()
+        return heard.pop() if heard else {"type": "websocket.disconnect", "code": 4408}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+        if message["type"] == "websocket.close":
+            closed.set()
+
+    async with open_app_state(settings, development=False) as rooms:
+        scope = {"type": "websocket", "headers": [], "subprotocols": [PROTOCOL]}
+        await rooms["socket"](scope, receive, send)
+    assert sent[0] == {"type": "websocket.accept", "subprotocol": PROTOCOL, "headers": []}
+    assert sent[1]["code"] == 4408
+
+
+@pytest.mark.parametrize("more", [{}, {"payload": None}, {"payload": {}}, {"payload": {"x": [1]}}])
+async def test_a_socket_needs_no_identity(app: AppProcess, more: Json) -> None:
+    async with opening(app) as connection:
+        opened = WebSocketTestClient(connection)
+        await opened.send({"type": "connection_init", **more})
+        assert await opened.receive() == {"type": "connection_ack"}
+
+
+async def test_a_ping_is_answered_at_any_time_and_a_pong_is_welcome(app: AppProcess) -> None:
+    async with opening(app) as connection:
+        opened = WebSocketTestClient(connection)
+        for message in (PONG, PING, {**PING, "payload": {"x": 1}}, {**PING, "payload": None}):
+            await opened.send(message)
+        assert [await opened.receive() for _ in range(3)] == [PONG] * 3
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://elsewhere.example", "null", "http://127.0.0.1:1", "http://[x"]
+)
+async def test_a_page_of_another_origin_gets_no_socket(app: AppProcess, origin: str) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with opening(app, origin=Origin(origin)):
+            pass
+    assert refused.value.response.status_code == 403
+    assert b"SLOTLOCK_ALLOWED_ORIGINS" in refused.value.response.body
+
+
+async def test_a_page_of_the_same_origin_gets_a_socket(app: AppProcess) -> None:
+    async with opening(app, origin=Origin(app.url)) as connection:
+        await connection.send(INIT)
+        assert json.loads(await connection.recv()) == {"type": "connection_ack"}

@@ -1,0 +1,53 @@
+"""Somebody who was banned: nobody books for them, and no place comes to them."""
+
+import httpx
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
+
+Pair = tuple[AppProcess, AppProcess]
+Three = tuple[BookingClient, BookingClient, BookingClient]
+
+BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
+UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
+
+
+@pytest.fixture
+async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+    """Ada and Ben, who are a team, and an organiser."""
+    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
+    await ada.create_team_with(ben)
+    return ada, ben, organiser
+
+
+async def test_nobody_books_for_who_was_banned_until_they_are_let_in_again(three: Three) -> None:
+    ada, ben, organiser = three
+    slot_id, bens = await organiser.add_slot(), await ben.fetch_user_id()
+    await organiser.execute(BAN, user=bens)
+    for person in (ada, organiser):
+        assert (await person.book_slot(slot_id, userId=bens))["code"] == "USER_BANNED"
+        refused = await person.book_all({"slotId": slot_id, "userId": bens})
+        assert refused["refusals"][0]["refusal"]["code"] == "USER_BANNED"
+    await organiser.execute(UNBAN, user=bens)
+    assert (await ada.book_slot(slot_id, userId=bens))["__typename"] == "Booked"
+
+
+async def test_who_is_banned_leaves_every_line_and_costs_nobody_else_a_turn(three: Three) -> None:
+    ada, ben, organiser = three
+    slot_id = await organiser.add_slot()
+    taken = (await organiser.book_slot(slot_id))["booking"]
+    await ben.join(slot_id)
+    await ada.join(slot_id)
+    await organiser.execute(BAN, user=await ben.fetch_user_id())
+    assert (await ada.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
+    await organiser.cancel_booking(taken["id"])
+    assert (await ada.fetch_slot(slot_id))["myBooking"]["status"] == "CONFIRMED"
+
+
+async def test_bookings_of_who_is_banned_stay(three: Three) -> None:
+    _, ben, organiser = three
+    slot_id = await organiser.add_slot()
+    booking = (await ben.book_slot(slot_id))["booking"]
+    await organiser.execute(BAN, user=await ben.fetch_user_id())
+    assert (await organiser.fetch_booking(booking["id"]))["status"] == "CONFIRMED"

@@ -1,0 +1,190 @@
+"""Freed places that are offered to those who wait, one after the other, for a while each."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+import httpx
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import (
+    BookingClient,
+    create_booking_clients,
+    expire_holds,
+    poll_until,
+)
+from tests.support.clients.client import Json, hours_from_now
+
+Pair = tuple[AppProcess, AppProcess]
+Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, BookingClient]
+
+
+@pytest.fixture
+async def five(two_apps: Pair, http: httpx.AsyncClient) -> Five:
+    """Ada, Ben, Cleo and Dan, by turns at the processes, and an organiser."""
+    (ada, ben, cleo, dan), organiser = await create_booking_clients(http, 4, *two_apps)
+    return ada, ben, cleo, dan, organiser
+
+
+@pytest.fixture
+def mongo_url(two_apps: Pair) -> str:
+    """The database of both processes."""
+    return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+
+
+async def offering(five: Five, **fields: int | str) -> str:
+    """A slot of one place that Ada gave back, so that it is offered to Ben, Cleo and Dan."""
+    ada, *line, organiser = five
+    slot_id = await organiser.add_slot(**{"waitlistOfferMinutes": 30, **fields})
+    booked = (await ada.book_slot(slot_id))["booking"]
+    for person in line:
+        assert (await person.join(slot_id))["__typename"] == "WaitlistJoined"
+    await ada.cancel_booking(booked["id"])
+    return slot_id
+
+
+async def offered_to(person: BookingClient, slot_id: str) -> Json:
+    """The offer a person has, as soon as they have it."""
+    look = await poll_until(
+        lambda: person.fetch_slot(slot_id), lambda seen: seen["myBooking"], "an offer comes"
+    )
+    offer: Json = look["myBooking"]
+    assert offer["status"] == "HELD"
+    assert offer["history"][0]["action"] == "OFFERED"
+    return offer
+
+
+async def test_an_offer_is_a_hold_with_the_time_limit_of_its_slot(five: Five) -> None:
+    _, ben, cleo, *_ = five
+    slot_id = await offering(five)
+    offer = await offered_to(ben, slot_id)
+    lasts = datetime.fromisoformat(offer["heldUntil"]) - datetime.fromisoformat(offer["createdAt"])
+    assert lasts == timedelta(minutes=30)
+    assert (offer["madeBy"], offer["onBehalf"]) == (None, False)
+    assert offer["waitedSince"] is not None
+    assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
+
+
+async def test_an_offer_lasts_no_longer_than_until_the_slot_begins(five: Five) -> None:
+    _, ben, *_ = five
+    start = hours_from_now(0.25)
+    slot_id = await offering(five, startTime=start)
+    offer = await offered_to(ben, slot_id)
+    assert datetime.fromisoformat(offer["heldUntil"]) == datetime.fromisoformat(start)
+
+
+async def test_who_takes_an_offer_has_the_place(five: Five, mongo_url: str) -> None:
+    _, ben, cleo, *_ = five
+    slot_id = await offering(five)
+    offer = await offered_to(ben, slot_id)
+    confirmed = (await ben.confirm(offer["id"]))["booking"]
+    assert [entry["action"] for entry in confirmed["history"]] == ["OFFERED", "CONFIRMED"]
+    expire_holds(mongo_url, slot_id)
+    assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
+
+
+async def test_an_offer_cannot_be_extended_because_others_wait_for_it(five: Five) -> None:
+    _, ben, *_ = five
+    offer = await offered_to(ben, await offering(five, waitlistOfferMinutes=1, holdMinutes=60))
+    assert (await ben.extend(offer["id"]))["code"] == "HOLD_LIMIT_REACHED"
+    assert await ben.fetch_booking(offer["id"]) == offer
+
+
+async def test_nobody_takes_the_offer_of_another(five: Five) -> None:
+    _, ben, cleo, *_ = five
+    offer = await offered_to(ben, await offering(five))
+    assert (await cleo.confirm(offer["id"]))["code"] == "BOOKING_NOT_FOUND"
+    assert (await ben.fetch_booking(offer["id"]))["status"] == "HELD"
+
+
+async def test_a_walk_in_cannot_have_a_place_that_is_offered(
+    five: Five, mongo_url: str, two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    _, ben, cleo, *_ = five
+    walk_ins, _ = await create_booking_clients(http, 10, *two_apps)
+    slot_id = await offering(five)
+    await offered_to(ben, slot_id)
+    wishes = [each.book_slot(slot_id, waitMs=20_000) for each in walk_ins]
+    lapsing = asyncio.to_thread(expire_holds, mongo_url, slot_id)
+    answers, _ = await asyncio.gather(asyncio.gather(*wishes), lapsing)
+    assert {answer["__typename"] for answer in answers} == {"SlotFull"}
+    await offered_to(cleo, slot_id)
+
+
+async def test_an_offer_that_lapses_passes_on_to_the_next_and_the_next(
+    five: Five, mongo_url: str
+) -> None:
+    _, ben, cleo, dan, organiser = five
+    slot_id = await offering(five)
+    offers = []
+    for person in (ben, cleo, dan):
+        offers.append(await offered_to(person, slot_id))
+        expire_holds(mongo_url, slot_id)
+        assert (await person.confirm(offers[-1]["id"]))["code"] == "HOLD_EXPIRED"
+    assert (await ben.fetch_slot(slot_id))["remaining"] == 1
+    ended = await organiser.fetch_slot_history(slot_id)
+    assert [(b["id"], b["status"]) for b in ended[1:]] == [(o["id"], "EXPIRED") for o in offers]
+    assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
+
+
+async def test_an_offer_that_is_declined_passes_on_at_once(five: Five) -> None:
+    _, ben, cleo, dan, _ = five
+    slot_id = await offering(five)
+    declined = await ben.cancel_booking((await offered_to(ben, slot_id))["id"])
+    assert declined["booking"]["status"] == "CANCELLED"
+    assert declined["slot"]["remaining"] == 0
+    seen = await cleo.fetch_slot(slot_id)
+    assert (seen["myBooking"]["status"], seen["myWaitlistEntry"]) == ("HELD", None)
+    assert (await dan.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
+
+
+async def test_an_offer_is_declined_after_the_cut_off_too(five: Five) -> None:
+    ada, ben, cleo, _, organiser = five
+    slot_id = await organiser.add_slot(waitlistOfferMinutes=30)
+    booking = (await ada.book_slot(slot_id))["booking"]
+    await ben.join(slot_id)
+    await cleo.join(slot_id)
+    await organiser.update_slot(slot_id, cancelCutoffMinutes=3 * 24 * 60)
+    await organiser.cancel_booking(booking["id"])
+    offer = await offered_to(ben, slot_id)
+    assert (await ben.cancel_booking(offer["id"]))["__typename"] == "BookingCancelled"
+    await offered_to(cleo, slot_id)
+
+
+async def test_several_places_are_offered_at_once_to_as_many(five: Five) -> None:
+    ada, ben, cleo, dan, organiser = five
+    slot_id = await organiser.add_slot(waitlistOfferMinutes=30)
+    await ada.book_slot(slot_id)
+    for person in (ben, cleo, dan):
+        await person.join(slot_id)
+    assert (await organiser.update_slot(slot_id, capacity=3))["remaining"] == 0
+    assert [(await p.fetch_slot(slot_id))["myBooking"] is not None for p in (ben, cleo, dan)] == [
+        True,
+        True,
+        False,
+    ]
+
+
+async def test_an_offer_taken_elsewhere_is_held_no_longer_than_a_hold_may_last(
+    five: Five,
+) -> None:
+    _, ben, *_, organiser = five
+    week = 7 * 24 * 60
+    month = {"startTime": hours_from_now(720), "endTime": hours_from_now(721)}
+    slot_id = await offering(five, waitlistOfferMinutes=week, **month)
+    other_id = await organiser.add_slot(**month)
+    moved = await ben.move((await offered_to(ben, slot_id))["id"], other_id)
+    booking = moved["booking"]
+    lasts = datetime.fromisoformat(booking["heldUntil"]) - datetime.fromisoformat(
+        booking["createdAt"]
+    )
+    assert lasts <= timedelta(minutes=60)
+
+
+@pytest.mark.parametrize("minutes", [0, 10081])
+async def test_an_offer_lasts_1_minute_to_7_days(five: Five, minutes: int) -> None:
+    *_, organiser = five
+    slot_id = await organiser.add_slot()
+    assert (await organiser.update_slot(slot_id, waitlistOfferMinutes=minutes))["code"] == (
+        "INVALID_INPUT"
+    )

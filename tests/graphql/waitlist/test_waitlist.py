@@ -1,0 +1,244 @@
+"""The waiting list over HTTP: first come, first served, and nobody slips past."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import (
+    JOIN_WAITLIST,
+    BookingClient,
+    create_booking_clients,
+    expire_holds,
+    poll_until,
+)
+from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.simultaneous_requests import send_simultaneously
+
+Pair = tuple[AppProcess, AppProcess]
+Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, BookingClient]
+
+
+@pytest.fixture
+async def five(two_apps: Pair, http: httpx.AsyncClient) -> Five:
+    """Ada, Ben, Cleo and Dan, by turns at the processes, and an organiser."""
+    (ada, ben, cleo, dan), organiser = await create_booking_clients(http, 4, *two_apps)
+    return ada, ben, cleo, dan, organiser
+
+
+@pytest.fixture
+def mongo_url(two_apps: Pair) -> str:
+    """The database of both processes."""
+    return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+
+
+async def booked(person: BookingClient, slot_id: str) -> str:
+    """The id of a person's new booking."""
+    return str((await person.book_slot(slot_id))["booking"]["id"])
+
+
+async def place_in_line(person: BookingClient, slot_id: str) -> int | None:
+    """Where a person stands, as they see it."""
+    entry: Json | None = (await person.fetch_slot(slot_id))["myWaitlistEntry"]
+    return entry["position"] if entry else None
+
+
+async def theirs(person: BookingClient, slot_id: str) -> Json:
+    """The booking a person has in a slot."""
+    booking: Json | None = (await person.fetch_slot(slot_id))["myBooking"]
+    assert booking is not None
+    return booking
+
+
+async def test_there_is_a_line_only_while_the_slot_is_full(five: Five) -> None:
+    ada, ben, *_, organiser = five
+    slot_id = await organiser.add_slot()
+    assert (await ben.join(slot_id))["code"] == "SLOT_NOT_FULL"
+    booking_id = await booked(ada, slot_id)
+    joined = await ben.join(slot_id)
+    assert (joined["__typename"], joined["position"]) == ("WaitlistJoined", 1)
+    assert (joined["entry"]["position"], joined["slot"]["waitlistLength"]) == (1, 1)
+    await ben.leave(slot_id)
+    await ada.cancel_booking(booking_id)
+    assert (await ben.join(slot_id))["code"] == "SLOT_NOT_FULL"
+
+
+async def test_who_has_a_place_or_a_turn_already_is_told_which(five: Five) -> None:
+    ada, ben, *_, organiser = five
+    slot_id = await organiser.add_slot()
+    booking_id = await booked(ada, slot_id)
+    assert (await ada.join(slot_id))["code"] == "ALREADY_BOOKED"
+    entry = (await ben.join(slot_id))["entry"]
+    again = await ben.join(slot_id)
+    assert (again["code"], again["entry"]) == ("ALREADY_WAITING", entry)
+    assert (await ben.fetch_slot(slot_id))["waitlistLength"] == 1
+    assert (await ada.fetch_slot(slot_id))["myBooking"]["id"] == booking_id
+
+
+async def test_nobody_waits_for_a_slot_that_is_not_to_be_had(five: Five) -> None:
+    ada, *_, organiser = five
+    off = await organiser.add_slot()
+    await organiser.cancel_slot(off)
+    expected = {
+        off: "SLOT_CANCELLED",
+        await organiser.add_slot(startTime=hours_from_now(-1)): "SLOT_STARTED",
+        await organiser.add_slot(draft=True): "SLOT_NOT_FOUND",
+        "slot_" + "0" * 24: "SLOT_NOT_FOUND",
+        "nonsense": "SLOT_NOT_FOUND",
+    }
+    for slot_id, code in expected.items():
+        assert (await ada.join(slot_id))["code"] == code
+    assert (await ada.leave("nonsense"))["code"] == "SLOT_NOT_FOUND"
+
+
+async def test_ten_people_are_served_in_the_order_they_came(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    (first, *line), organiser = await create_booking_clients(http, 11, *two_apps)
+    slot_id = await organiser.add_slot()
+    booking_id = await booked(first, slot_id)
+    joined = [await person.join(slot_id) for person in line]
+    assert [answer["position"] for answer in joined] == list(range(1, 11))
+    leaver, version = first, joined[-1]["slot"]["version"]
+    for served, person in enumerate(line, start=1):
+        slot = (await leaver.cancel_booking(booking_id))["slot"]
+        assert (slot["remaining"], slot["version"]) == (0, version + served)  # the same write
+        booking = await theirs(person, slot_id)
+        assert (booking["status"], booking["madeBy"]) == ("CONFIRMED", None)
+        assert booking["waitedSince"] == joined[served - 1]["entry"]["since"]
+        assert [(entry["action"], entry["by"]) for entry in booking["history"]] == [
+            ("PROMOTED", None)
+        ]
+        places = [await place_in_line(each, slot_id) for each in line]
+        assert places == [None] * served + list(range(1, 11 - served))
+        leaver, booking_id = person, booking["id"]
+
+
+async def test_leaving_costs_nobody_else_a_turn(five: Five) -> None:
+    ada, ben, cleo, dan, organiser = five
+    slot_id = await organiser.add_slot()
+    booking_id = await booked(ada, slot_id)
+    for person in (ben, cleo, dan):
+        await person.join(slot_id)
+    left = await cleo.leave(slot_id)
+    assert (left["__typename"], left["slot"]["waitlistLength"]) == ("WaitlistLeft", 2)
+    assert [await place_in_line(each, slot_id) for each in (ben, cleo, dan)] == [1, None, 2]
+    assert (await cleo.leave(slot_id))["code"] == "NOT_WAITING"
+    await ben.leave(slot_id)
+    assert await place_in_line(dan, slot_id) == 1
+    assert (await ben.join(slot_id))["position"] == 2
+    await ada.cancel_booking(booking_id)
+    assert (await theirs(dan, slot_id))["status"] == "CONFIRMED"
+    assert (await dan.leave(slot_id))["code"] == "NOT_WAITING"
+
+
+async def test_a_place_in_line_is_shown_to_nobody_else(five: Five) -> None:
+    ada, ben, cleo, _, organiser = five
+    slot_id = await organiser.add_slot()
+    await ada.book_slot(slot_id)
+    await ben.join(slot_id)
+    for other in (ada, cleo, organiser):
+        seen = await other.fetch_slot(slot_id)
+        assert (seen["myWaitlistEntry"], seen["waitlistLength"]) == (None, 1)
+
+
+async def test_no_more_wait_than_the_slot_lets(five: Five) -> None:
+    ada, ben, cleo, dan, organiser = five
+    slot_id = await organiser.add_slot(waitlistCapacity=1)
+    await ada.book_slot(slot_id)
+    await ben.join(slot_id)
+    assert (await cleo.join(slot_id))["code"] == "WAITLIST_FULL"
+    await ben.leave(slot_id)
+    assert (await cleo.join(slot_id))["position"] == 1
+    await organiser.update_slot(slot_id, waitlistCapacity=0)
+    assert (await dan.join(slot_id))["code"] == "WAITLIST_FULL"
+    assert await place_in_line(cleo, slot_id) == 1
+
+
+async def test_of_fifty_who_join_at_once_thirty_wait_and_each_place_is_given_once(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    people, organiser = await create_booking_clients(http, 50, *two_apps)
+    slot_id = await organiser.add_slot(waitlistCapacity=30)
+    await organiser.book_slot(slot_id)
+    shots = [
+        (person.url, person.token or "", JOIN_WAITLIST, {"slot": slot_id}) for person in people
+    ]
+    answers = await send_simultaneously(shots)
+    while again := [i for i, answer in enumerate(answers) if answer["__typename"] == "Locked"]:
+        for i, answer in zip(
+            again, await send_simultaneously([shots[i] for i in again]), strict=True
+        ):
+            answers[i] = answer
+    joined = {a["position"]: i for i, a in enumerate(answers) if "position" in a}
+    assert sorted(joined) == list(range(1, 31))
+    assert sum(answer["__typename"] == "WaitlistFull" for answer in answers) == 20
+    await organiser.update_slot(slot_id, capacity=6)
+    served = [bool((await person.fetch_slot(slot_id))["myBooking"]) for person in people]
+    assert {i for i, place in enumerate(served) if place} == {joined[n] for n in range(1, 6)}
+
+
+async def test_places_that_are_added_go_to_the_line_in_its_order_and_in_one_write(
+    five: Five,
+) -> None:
+    ada, ben, cleo, dan, organiser = five
+    slot_id = await organiser.add_slot()
+    await ada.book_slot(slot_id)
+    for person in (cleo, ben, dan):
+        await person.join(slot_id)
+    version = (await ada.fetch_slot(slot_id))["version"]
+    raised = await organiser.update_slot(slot_id, capacity=3)
+    assert (raised["version"], raised["remaining"], raised["waitlistLength"]) == (version + 1, 0, 1)
+    assert (await theirs(cleo, slot_id))["status"] == "CONFIRMED"
+    assert (await theirs(ben, slot_id))["status"] == "CONFIRMED"
+    assert await place_in_line(dan, slot_id) == 1
+    assert (await organiser.update_slot(slot_id, capacity=9))["remaining"] == 5
+    assert (await theirs(dan, slot_id))["status"] == "CONFIRMED"
+
+
+async def test_the_place_of_a_hold_that_ran_out_is_the_next_persons(
+    five: Five, mongo_url: str
+) -> None:
+    ada, ben, cleo, _, organiser = five
+    slot_id = await organiser.add_slot()
+    await ada.hold(slot_id)
+    await ben.join(slot_id)
+    expire_holds(mongo_url, slot_id)
+    assert (await cleo.book_slot(slot_id))["code"] == "SLOT_FULL"
+    await poll_until(lambda: ben.fetch_slot(slot_id), lambda seen: seen["myBooking"], "Ben has it")
+    assert (await theirs(ben, slot_id))["status"] == "CONFIRMED"
+
+
+async def test_walk_ins_do_not_get_past_the_line_however_many_try(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    (holder, *line), organiser = await create_booking_clients(http, 6, *two_apps)
+    walk_ins, _ = await create_booking_clients(http, 30, *two_apps)
+    slot_id = await organiser.add_slot()
+    booking_id = await booked(holder, slot_id)
+    for person in line:
+        await person.join(slot_id)
+    leaver = holder
+    for person in line[:3]:
+        _, *refused = await asyncio.gather(
+            leaver.cancel_booking(booking_id),
+            *(each.book_slot(slot_id, waitMs=20_000) for each in walk_ins),
+        )
+        assert {answer["__typename"] for answer in refused} == {"SlotFull"}
+        leaver, booking_id = person, (await theirs(person, slot_id))["id"]
+
+
+async def test_who_chose_another_of_a_choice_meanwhile_is_passed_over(five: Five) -> None:
+    ada, ben, cleo, _, organiser = five
+    room = f"Room {await ada.fetch_user_id()}"
+    bed, other_bed = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
+    booking_id = await booked(ada, bed)
+    await ben.join(bed)
+    await cleo.join(bed)
+    await ben.book_slot(other_bed)
+    assert (await ada.join(other_bed))["code"] == "LIMIT_REACHED"
+    await ada.cancel_booking(booking_id)
+    assert (await ben.fetch_slot(bed))["myBooking"] is None
+    assert (await ben.fetch_slot(bed))["myWaitlistEntry"] is None
+    assert (await theirs(cleo, bed))["status"] == "CONFIRMED"

@@ -1,0 +1,55 @@
+"""An index for every query: each command that the stores send is explained, and none scans."""
+
+from slotlock.domain.slots.listing import Position
+from slotlock.infrastructure.mongo.client import Database
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.services.container import utc_now
+from tests.support.stores.all_queries import ADA, insert_slots, load_for_update, run_all_queries
+from tests.support.stores.query_plans import CommandRecorder, overheard, plan_indexes, plan_stages
+
+__all__ = ["overheard"]
+
+
+async def test_no_query_of_the_stores_scans_a_collection(
+    overheard: tuple[Database, CommandRecorder],
+) -> None:
+    database, heard = overheard
+    await run_all_queries(database)
+    commands = list(heard.commands)
+    asked = {next(iter(command.values())) for command in commands}
+    assert {"slots", "endedBookings", "pages", "answers", "users", "teams"} <= asked
+    assert {"sessions", "imports", "campaigns", "resources"} <= asked
+    assert len(commands) > 50
+    for command in commands:
+        plan = await plan_stages(database, command)
+        assert "COLLSCAN" not in plan, (command, plan)
+        # Only a search for words sorts what it found; every list comes in order from its index.
+        if "SORT" in plan:
+            assert "words" in str(command["filter"]), (command, plan)
+
+
+async def test_what_is_asked_most_has_an_index_of_its_own(
+    overheard: tuple[Database, CommandRecorder],
+) -> None:
+    database, heard = overheard
+    slots = SlotRepository(database)
+    ids = await insert_slots(database)
+    now = utc_now()
+    # MongoDB decides by what it finds there; that it can choose the index is what is promised.
+    await load_for_update(slots, ids[0])
+    assert "choice_group" in await plan_indexes(database, heard.commands[-1])
+    await slots.find_due(now, 10)
+    assert "due" in await plan_indexes(database, heard.commands[-1])
+    await slots.find_by_users([ADA], now, now)
+    assert "person" in await plan_indexes(database, heard.commands[-1])
+    await slots.ended_bookings.page_of_slot(ids[0], 10, Position(now, ids[0]))
+    assert "slot" in await plan_indexes(database, heard.commands[-1])
+
+
+async def test_control_a_query_without_an_index_is_seen_to_scan(
+    overheard: tuple[Database, CommandRecorder],
+) -> None:
+    database, heard = overheard
+    await SlotRepository(database).create_indexes()
+    await database["slots"].find_one({"title": "Yoga"})
+    assert "COLLSCAN" in await plan_stages(database, heard.commands[-1])

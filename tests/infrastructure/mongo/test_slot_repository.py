@@ -1,0 +1,239 @@
+"""Slots that are looked at and written together: each by itself, and each caller told their own."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+
+import pytest
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.book import BookingRequest, book
+from slotlock.domain.booking.booking import BookingId, WaitlistEntry
+from slotlock.domain.booking.changes import BookingCommand, cancel
+from slotlock.domain.booking.promotion import expire_and_promote, next_version
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.waitlist import join
+from slotlock.domain.slots.listing import Position
+from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
+from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
+from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotChange, SlotWriter
+from slotlock.services.container import utc_now
+from tests.domain.booking.test_book import slot
+from tests.support.apps.processes import database_url
+
+ADA, BEN, CLEO = UserId("a" * 24), UserId("b" * 24), UserId("c" * 24)
+EVE = Caller(UserId("e" * 24), Role.ORGANIZER, "session", utc_now())
+
+Rooms = tuple[SlotRepository, SlotWriter]
+
+
+@pytest.fixture
+async def rooms(servers: EmbeddedServers) -> AsyncIterator[Rooms]:
+    """A store of slots, and what writes them."""
+    client, database = connect(database_url(servers, "slots"))
+    try:
+        slots = SlotRepository(database)
+        yield slots, SlotWriter(database)
+    finally:
+        await client.close()
+
+
+async def kept(rooms: Rooms, capacity: int = 1) -> Slot:
+    """A new slot in the store."""
+    new = slot(capacity, id=new_slot_id())
+    assert await rooms[1].commit(ChangeSet((), new_slots=(new,)))
+    return new
+
+
+def booking_by(person: UserId, before: Slot, hold: bool = False) -> ChangeSet:
+    """What gives a person a place."""
+    now = utc_now()
+    after, _ = book(before, BookingRequest(person, new_booking_id(), person, hold), now)
+    return ChangeSet((SlotChange(before, next_version(before, after, now)),))
+
+
+def waiting_by(person: UserId, before: Slot) -> ChangeSet:
+    """What puts a person in line."""
+    now = utc_now()
+    after, _ = join(before, WaitlistEntry(new_waitlist_entry_id(), before.id, person, now), now)
+    return ChangeSet((SlotChange(before, next_version(before, after, now)),))
+
+
+def cancelling(booking_id: BookingId, before: Slot) -> ChangeSet:
+    """What gives a place back."""
+    now = utc_now()
+    after, _ = cancel(before, BookingCommand(booking_id, EVE), now)
+    return ChangeSet(
+        (SlotChange(before, next_version(before, expire_and_promote(after, now), now)),)
+    )
+
+
+async def look(rooms: Rooms, before: Slot, *people: UserId, now: datetime | None = None) -> Slot:
+    """The slot as it is now."""
+    found = await rooms[0].find(SlotQuery(before.id, now or utc_now(), people))
+    assert found is not None
+    return found
+
+
+async def test_of_two_decisions_on_one_version_in_one_batch_one_is_written(rooms: Rooms) -> None:
+    before = await kept(rooms)
+    ada, ben = booking_by(ADA, before), booking_by(BEN, before)
+    made = await asyncio.gather(rooms[1].commit(ada), rooms[1].commit(ben))
+    assert list(made) == [True, False]
+    after = await rooms[0].find_with_roster(before.id)
+    assert after is not None
+    assert after.bookings == ada.slot_changes[0].after.bookings
+
+
+async def test_a_mismatch_in_a_batch_is_told_to_its_caller_and_to_no_other(rooms: Rooms) -> None:
+    fresh = [await kept(rooms) for _ in range(30)]
+    stale = await kept(rooms)
+    assert await rooms[1].commit(booking_by(ADA, stale))
+    wanted = [*fresh[:15], stale, *fresh[15:]]
+    made = await asyncio.gather(*(rooms[1].commit(booking_by(BEN, s)) for s in wanted))
+    assert made == [True] * 15 + [False] + [True] * 15
+
+
+async def test_a_booking_that_was_written_and_cancelled_before_it_was_told_counts_as_written(
+    rooms: Rooms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes = rooms[1]
+    before, stale = await kept(rooms), await kept(rooms)
+    assert await writes.commit(booking_by(ADA, stale))
+    read_back = writes._find_written
+
+    async def cancelled_first(wanted: list[SlotChange]) -> set[BookingId]:
+        now = await look(rooms, before, BEN)
+        assert await writes.commit(cancelling(now.bookings[0].id, now))
+        return await read_back(wanted)
+
+    monkeypatch.setattr(writes, "_find_written", cancelled_first)
+    both = writes.commit(booking_by(BEN, before)), writes.commit(booking_by(BEN, stale))
+    assert list(await asyncio.gather(*both)) == [True, False]
+
+
+async def test_looks_that_travel_together_bring_each_caller_their_own_slot(rooms: Rooms) -> None:
+    many = [await kept(rooms) for _ in range(20)]
+    missing = new_slot_id()
+    ids = [one.id for one in many] + [missing]
+    now = utc_now()
+    found = await asyncio.gather(*(rooms[0].find(SlotQuery(id_, now, [ADA])) for id_ in ids))
+    assert [one and one.id for one in found] == [*ids[:-1], None]
+
+
+async def test_a_look_shows_whom_it_asks_for_and_who_ran_out_and_counts_all(rooms: Rooms) -> None:
+    before = await kept(rooms, capacity=9)
+    for person in (ADA, BEN):
+        before = await look(rooms, before)
+        assert await rooms[1].commit(booking_by(person, before))
+    assert await rooms[1].commit(booking_by(CLEO, await look(rooms, before), hold=True))
+    now = await look(rooms, before, BEN)
+    assert [booking.user_id for booking in now.bookings] == [BEN]
+    assert now.booked_count == 3
+    assert now.next_deadline is not None
+    later = await look(rooms, before, now=now.next_deadline)
+    assert [booking.user_id for booking in later.bookings] == [CLEO]
+    assert (later.booked_count, later.next_deadline) == (3, None)
+    assert (await look(rooms, before)).bookings == ()
+
+
+async def test_a_look_shows_the_first_in_line_and_whom_it_asks_for_and_counts_all(
+    rooms: Rooms,
+) -> None:
+    before = await kept(rooms)
+    assert await rooms[1].commit(booking_by(ADA, before))
+    line = [UserId(f"{number:024x}") for number in range(5)]
+    for person in line:
+        assert await rooms[1].commit(waiting_by(person, await look(rooms, before, person)))
+    found = await rooms[0].find(
+        SlotQuery(before.id, utc_now(), [line[3], line[1]], waitlist_depth=2)
+    )
+    assert found is not None
+    assert [waiting.user_id for waiting in found.waitlist] == [line[0], line[1], line[3]]
+    assert (found.loaded_waitlist, found.waitlist_length) == (2, 5)
+    roster = await rooms[0].find_with_roster(before.id)
+    assert roster is not None
+    ids = [waiting.id for waiting in roster.waitlist]
+    assert [waiting.user_id for waiting in roster.waitlist] == line
+    assert list(await rooms[0].waitlist_ids(before.id)) == ids
+    assert list(await rooms[0].waitlist_ids(new_slot_id())) == []
+
+
+async def test_as_many_more_of_the_line_are_read_as_holds_ran_out(rooms: Rooms) -> None:
+    before = await kept(rooms, capacity=3)
+    for person in (ADA, BEN, CLEO):
+        assert await rooms[1].commit(booking_by(person, await look(rooms, before), hold=True))
+    for number in range(5):
+        person = UserId(f"{number:024x}")
+        assert await rooms[1].commit(waiting_by(person, await look(rooms, before, person)))
+    assert (await look(rooms, before)).loaded_waitlist == 1
+    later = await look(rooms, before, now=utc_now() + timedelta(hours=1))
+    assert (later.loaded_waitlist, later.waitlist_length) == (4, 5)
+    now = utc_now() + timedelta(hours=1)
+    after = expire_and_promote(later, now)
+    assert await rooms[1].commit(ChangeSet((SlotChange(later, next_version(later, after, now)),)))
+    assert (await look(rooms, before)).booked_count == 3
+
+
+async def test_the_ended_bookings_of_a_slot_come_in_pages_in_the_order_they_ended(
+    rooms: Rooms,
+) -> None:
+    before = await kept(rooms)
+    ids = []
+    for person in (ADA, BEN, CLEO):
+        assert await rooms[1].commit(booking_by(person, await look(rooms, before)))
+        now = await look(rooms, before, person)
+        ids.append(now.bookings[0].id)
+        assert await rooms[1].commit(cancelling(ids[-1], now))
+    first = await rooms[0].ended_bookings.page_of_slot(before.id, 2, None)
+    assert ([booking.id for booking in first.items], first.has_more) == (ids[:2], True)
+    last = first.items[-1]
+    assert last.ended_at is not None
+    rest = await rooms[0].ended_bookings.page_of_slot(
+        before.id, 2, Position(last.ended_at, last.id)
+    )
+    assert ([booking.id for booking in rest.items], rest.has_more) == (ids[2:], False)
+
+
+async def test_an_item_that_fails_fails_its_own_caller_only() -> None:
+    async def run(items: list[int]) -> list[int | Exception]:
+        return [ValueError("odd") if item % 2 else item for item in items]
+
+    batches: Batcher[int, int] = Batcher(run, max_batch_size=3)
+    results = await asyncio.gather(*map(batches.submit, range(8)), return_exceptions=True)
+    assert [r for r in results if isinstance(r, int)] == [0, 2, 4, 6]
+    assert [str(r) for r in results if isinstance(r, ValueError)] == ["odd"] * 4
+
+
+async def test_a_batch_that_fails_fails_all_its_callers_and_the_next_one_runs() -> None:
+    failures = iter([True, False])
+
+    async def run(items: list[int]) -> list[int | Exception]:
+        if next(failures):
+            raise OSError("away")
+        return list(items)
+
+    batches: Batcher[int, int] = Batcher(run)
+    first = await asyncio.gather(batches.submit(1), batches.submit(2), return_exceptions=True)
+    assert [str(error) for error in first] == ["away", "away"]
+    assert await batches.submit(3) == 3
+
+
+async def test_a_caller_who_leaves_takes_nothing_back_and_harms_no_other() -> None:
+    ran: list[int] = []
+
+    async def run(items: list[int]) -> list[int | Exception]:
+        await asyncio.sleep(0)
+        ran.extend(items)
+        return list(items)
+
+    batches: Batcher[int, int] = Batcher(run)
+    leaving = asyncio.create_task(batches.submit(1))
+    staying = asyncio.create_task(batches.submit(2))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    assert await staying == 2
+    assert ran == [1, 2]

@@ -1,0 +1,156 @@
+"""MongoDB is away while people stand in line: they wait, and nobody is lost or set aside."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.infrastructure.redis.admission.scripts import keys
+from tests.support.apps.deployment import Deployment, open_deployment
+from tests.support.apps.processes import AppProcess
+from tests.support.apps.restartable_servers import RestartableServer, restartable_server
+from tests.support.clients.booking_client import poll_until
+from tests.support.clients.client import CREATE_SLOT, Json, slot_input
+from tests.support.queue.queued_users import (
+    IsolatedQueue,
+    enqueue_users,
+    expect_final_status,
+    open_isolated_queue,
+    watch_ticket,
+)
+
+TWO_OF_FOUR = ["Booked", "Booked", "SlotFull", "SlotFull"]
+BACK = {"kill": "start", "pause": "resume"}
+
+
+@pytest.fixture(scope="module")
+def mongo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
+    """A MongoDB that may be harmed."""
+    with restartable_server(tmp_path_factory.mktemp("truth") / "mongo", "mongo") as mongo:
+        yield mongo
+
+
+@pytest.fixture(scope="module")
+def hall(
+    servers: EmbeddedServers, mongo: RestartableServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IsolatedQueue]:
+    """Where they stand in line."""
+    with open_isolated_queue(servers, tmp_path_factory.mktemp("hall"), "own", mongo.url) as hall:
+        yield hall
+
+
+@pytest.fixture
+async def scene(hall: IsolatedQueue, logs: Path) -> AsyncIterator[Deployment]:
+    """People, and an empty Redis."""
+    async with open_deployment(hall.environment, logs, member_count=4) as scene:
+        scene.redis.flushall()
+        await takes_writes(scene, hall.frontend)
+        yield scene
+
+
+async def takes_writes(scene: Deployment, app: AppProcess) -> None:
+    """Wait until the app writes again, after what the test before did to MongoDB."""
+
+    async def create() -> Json:
+        return await scene.organizer(app).send(CREATE_SLOT, input=slot_input())
+
+    await poll_until(create, lambda answer: "errors" not in answer, "a slot can be created")
+
+
+async def says_of_mongodb(app: AppProcess, state: str) -> None:
+    """Wait until the app has noticed."""
+
+    async def look() -> Json:
+        async with httpx.AsyncClient(trust_env=False, timeout=10) as http:
+            readiness: Json = (await http.get(app.url + "/readyz")).json()
+            return readiness
+
+    await poll_until(look, lambda seen: seen["mongodb"] == state, f"MongoDB is {state}")
+
+
+@contextmanager
+def away(mongo: RestartableServer, harm: str) -> Iterator[None]:
+    """Harm MongoDB for a while."""
+    getattr(mongo, harm)()
+    try:
+        yield
+    finally:
+        getattr(mongo, BACK[harm])()
+
+
+@pytest.mark.parametrize("harm", BACK)
+async def test_however_often_it_is_tried_while_mongodb_is_away_all_are_answered_when_it_is_back(
+    scene: Deployment, hall: IsolatedQueue, mongo: RestartableServer, harm: str
+) -> None:
+    line = await enqueue_users(scene, hall.frontend, user_count=4, capacity=2)
+    doomed, before = scene.paused_worker("taken")
+    await asyncio.to_thread(before.wait_until_reached)
+    _, tried = scene.paused_worker("retried", "impatient")
+    async with watch_ticket(line, 0) as watcher:
+        assert (await watcher.next_result())["status"] == "QUEUED"
+        with away(mongo, harm):
+            doomed.kill()
+            line.expire_locks()
+            await asyncio.to_thread(tried.wait_until_reached)
+            assert len(line.entries) == 4
+        tried.resume()
+        await expect_final_status(watcher, "ANSWERED")
+    await says_of_mongodb(hall.frontend, "up")
+    await line.assert_results(*TWO_OF_FOUR)
+    assert scene.redis.xlen(keys(line.partition)[2]) == 0
+
+
+@contextmanager
+def closed_to_writes(scene: Deployment) -> Iterator[None]:
+    """Let MongoDB refuse all writes for a while, as one that is full does."""
+    admin = scene.mongo.admin
+    admin.command({"setUserWriteBlockMode": 1, "global": True})
+    try:
+        yield
+    finally:
+        admin.command({"setUserWriteBlockMode": 1, "global": False})
+
+
+async def test_while_mongodb_refuses_all_writes_nobody_is_set_aside(
+    scene: Deployment, hall: IsolatedQueue
+) -> None:
+    line = await enqueue_users(scene, hall.frontend, user_count=4, capacity=2)
+    with closed_to_writes(scene):
+        _, tried = scene.paused_worker("retried", "impatient")
+        await asyncio.to_thread(tried.wait_until_reached)
+        assert await line.result_names() == ["QUEUED"] * 4
+    tried.resume()
+    await line.assert_results(*TWO_OF_FOUR)
+    assert scene.redis.xlen(keys(line.partition)[2]) == 0
+
+
+async def test_who_alone_cannot_be_written_is_set_aside_by_a_mongodb_that_takes_other_writes(
+    scene: Deployment, hall: IsolatedQueue
+) -> None:
+    line = await enqueue_users(scene, hall.frontend, user_count=1, capacity=2)
+    database = scene.mongo.get_default_database()
+    database.command("collMod", "answers", validator={"never": True})
+    try:
+        scene.worker("impatient")
+        await line.wait_for_status("FAILED")
+    finally:
+        database.command("collMod", "answers", validator={})
+
+
+@pytest.mark.parametrize("step", ["taken", "commit", "granted", "kept"])
+async def test_at_whatever_step_mongodb_goes_away_each_request_has_one_outcome(
+    scene: Deployment, hall: IsolatedQueue, mongo: RestartableServer, step: str
+) -> None:
+    line = await enqueue_users(scene, hall.frontend, user_count=4, capacity=2)
+    _, stage = scene.paused_worker(step, "impatient")
+    await asyncio.to_thread(stage.wait_until_reached)
+    with away(mongo, "kill"):
+        await says_of_mongodb(hall.frontend, "away")
+        stage.resume()
+    await says_of_mongodb(hall.frontend, "up")
+    await line.assert_results(*TWO_OF_FOUR)
+    assert scene.redis.xlen(keys(line.partition)[2]) == 0

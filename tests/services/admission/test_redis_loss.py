@@ -1,0 +1,233 @@
+"""Redis loses the admission queue, or is away: what tickets tell, and what is booked."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.deployment import Deployment, open_deployment
+from tests.support.clients.booking_client import poll_until
+from tests.support.clients.client import Json
+from tests.support.queue.queued_users import (
+    IsolatedQueue,
+    enqueue_users,
+    expect_final_status,
+    open_isolated_queue,
+    result_name,
+    watch_ticket,
+)
+
+
+@pytest.fixture(scope="module")
+def hall(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IsolatedQueue]:
+    """Where they stand in line."""
+    with open_isolated_queue(servers, tmp_path_factory.mktemp("hall"), "queue_lost") as hall:
+        yield hall
+
+
+@pytest.fixture
+async def scene(hall: IsolatedQueue, logs: Path) -> AsyncIterator[Deployment]:
+    """People, and an empty Redis."""
+    async with open_deployment(hall.environment, logs, member_count=6) as scene:
+        scene.redis.flushall()
+        yield scene
+        await restart(hall)
+
+
+async def go_away(hall: IsolatedQueue, how: str) -> None:
+    """Redis is killed or hangs, and the front has noticed."""
+    getattr(hall.valkey, how)()
+
+    async def look() -> Json:
+        readiness: Json = (await fetched(hall, "/readyz")).json()
+        return readiness
+
+    await poll_until(look, lambda seen: seen["redis"] == "away", "Redis is away")
+
+
+async def come_back(hall: IsolatedQueue, how: str) -> None:
+    """Redis is started or goes on, and the front uses it again."""
+    getattr(hall.valkey, how)()
+
+    async def look() -> Json:
+        return {"metrics": (await fetched(hall, "/metrics")).text}
+
+    await poll_until(look, lambda seen: "slotlock_redis_degraded 0.0" in seen["metrics"], "used")
+
+
+async def fetched(hall: IsolatedQueue, path: str) -> httpx.Response:
+    """A plain page of the front."""
+    async with httpx.AsyncClient(trust_env=False, timeout=10) as http:
+        return await http.get(hall.frontend.url + path)
+
+
+async def restart(hall: IsolatedQueue) -> None:
+    """Redis is another process, and has nothing."""
+    await go_away(hall, "kill")
+    await come_back(hall, "start")
+
+
+async def lose_all(hall: IsolatedQueue, scene: Deployment, how: str) -> None:
+    """Redis has nothing any more."""
+    if how == "flushed":
+        scene.redis.flushall()
+    else:
+        await restart(hall)
+
+
+@pytest.mark.parametrize("how", ["flushed", "restarted"])
+async def test_who_was_in_line_is_told_lost_and_may_ask_again_under_the_same_key(
+    scene: Deployment, hall: IsolatedQueue, how: str
+) -> None:
+    line = await enqueue_users(scene, hall.frontend, user_count=4, capacity=2)
+    async with watch_ticket(line, 3) as watcher:
+        assert (await watcher.next_result())["status"] == "QUEUED"
+        await lose_all(hall, scene, how)
+        assert await line.result_names() == ["LOST"] * 4
+        await expect_final_status(watcher, "LOST")
+    worker = scene.worker()
+    assert await line.result_names() == ["LOST"] * 4
+    assert scene.consistent_booking_ids(line.slot_id) == set()
+    worker.kill()
+    again = [await line.resend(number) for number in range(4)]
+    assert [(ticket["status"], ticket["position"]) for ticket in again] == [
+        ("QUEUED", place) for place in (1, 2, 3, 4)
+    ]
+    # The ids of before tell of the new tickets, and are still the ids that were asked for.
+    old = await line.fetch_tickets()
+    assert [ticket["id"] for ticket in old] == line.ticket_ids
+    assert [ticket["status"] for ticket in old] == ["QUEUED"] * 4
+    line.ticket_ids = [ticket["id"] for ticket in again]
+    line.expire_locks()
+    scene.worker()
+    await line.assert_results("Booked", "Booked", "SlotFull", "SlotFull")
+
+
+async def test_who_serves_goes_on_with_those_who_come_after_the_loss(
+    scene: Deployment, hall: IsolatedQueue
+) -> None:
+    scene.worker()
+    line = await enqueue_users(scene, hall.frontend, user_count=1, capacity=3)
+    await line.assert_results("Booked")
+    for how, person in (("flushed", 1), ("restarted", 2)):
+        await lose_all(hall, scene, how)
+        await line.enqueue(scene.client(hall.frontend, person))
+    await line.assert_results("Booked", "Booked", "Booked")
+
+
+async def test_what_was_answered_stays_answered(scene: Deployment, hall: IsolatedQueue) -> None:
+    line = await enqueue_users(scene, hall.frontend, user_count=2, capacity=1)
+    scene.worker()
+    await line.assert_results("Booked", "SlotFull")
+    before = await line.fetch_tickets()
+    await lose_all(hall, scene, "flushed")
+    assert await line.fetch_tickets() == before
+    await go_away(hall, "kill")
+    assert await line.fetch_tickets() == before
+
+
+async def test_who_asks_again_after_a_loss_is_booked_once_though_the_first_request_comes_back(
+    scene: Deployment, hall: IsolatedQueue
+) -> None:
+    line = await enqueue_users(scene, hall.frontend, user_count=2, capacity=2)
+    slow, stage = scene.paused_worker("commit")
+    await asyncio.to_thread(stage.wait_until_reached)
+    copies = line.entries
+    await lose_all(hall, scene, "flushed")
+    assert await line.result_names() == ["LOST"] * 2
+    again = await line.resend(0)
+    line.redeliver(copies)
+    stage.resume()
+    assert slow.stop() == 0
+    scene.worker()
+    await line.wait_for_status("ANSWERED", 0)
+    line.ticket_ids[0] = again["id"]
+    assert await line.result_names() == ["Booked", "LOST"]
+    line.assert_roster(await line.fetch_tickets())
+
+
+async def test_while_redis_is_away_a_request_is_served_at_once_and_tickets_are_told(
+    scene: Deployment, hall: IsolatedQueue
+) -> None:
+    worker = scene.worker()
+    line = await enqueue_users(scene, hall.frontend, user_count=1, capacity=3)
+    await line.assert_results("Booked")
+    worker.kill()
+    line.expire_locks()
+    await line.enqueue(scene.client(hall.frontend, 1))
+    await go_away(hall, "pause")
+    served = await line.enqueue(scene.client(hall.frontend, 2))
+    assert (served["status"], result_name(served)) == ("ANSWERED", "Booked")
+    first, waiting, at_once = await line.fetch_tickets()
+    assert result_name(first) == result_name(at_once) == "Booked"
+    assert (waiting["status"], waiting["position"]) == ("QUEUED", None)
+    await come_back(hall, "resume")
+    scene.worker()
+    await line.assert_results("Booked", "Booked", "Booked")
+
+
+async def test_who_is_served_at_once_while_their_request_is_in_line_is_booked_once(
+    scene: Deployment, hall: IsolatedQueue
+) -> None:
+    line = await enqueue_users(scene, hall.frontend, user_count=2, capacity=2)
+    await go_away(hall, "pause")
+    assert result_name(await line.resend(0)) == "Booked"
+    await line.cancel(0)
+    await come_back(hall, "resume")
+    scene.worker()
+    await line.wait_for_status("ANSWERED")
+    assert await line.result_names() == ["Booked", "Booked"]
+    assert len(scene.consistent_booking_ids(line.slot_id)) == 1
+
+
+async def test_who_serves_finds_redis_again_by_itself(
+    scene: Deployment, hall: IsolatedQueue
+) -> None:
+    scene.worker()
+    await restart(hall)
+    line = await enqueue_users(scene, hall.frontend, user_count=3, capacity=3)
+    await line.assert_results(*["Booked"] * 3)
+
+
+@pytest.mark.parametrize("asked", ["requestBooking", "bookSlot"])
+async def test_who_was_told_lost_and_is_refused_when_they_ask_again_is_not_booked_later(
+    scene: Deployment, hall: IsolatedQueue, asked: str
+) -> None:
+    line = await enqueue_users(scene, hall.frontend, user_count=2, capacity=1)
+    entries = line.entries
+    scene.redis.flushall()
+    assert await line.result_names() == ["LOST", "LOST"]
+    ada, other = scene.clients(hall.frontend, 2)[0], scene.client(hall.frontend, 5)
+    taken = await other.book(line.slot_id)
+    if asked == "bookSlot":
+        refused = await ada.book_slot(line.slot_id, idempotencyKey=line.idempotency_keys[0])
+    else:
+        refused = await line.resend(0)
+    assert refused["__typename"] == "SlotFull"
+    await other.cancel_booking(taken["booking"]["id"])
+    line.redeliver(entries)
+    scene.worker()
+    await line.wait_until_empty()
+    assert scene.consistent_booking_ids(line.slot_id) == set()
+    assert await line.result_names() == ["LOST", "LOST"]
+
+
+async def test_who_stands_in_line_and_is_refused_while_redis_is_away_is_not_booked_later(
+    scene: Deployment, hall: IsolatedQueue
+) -> None:
+    line = await enqueue_users(scene, hall.frontend, user_count=1, capacity=1)
+    other = scene.client(hall.frontend, 5)
+    taken = await other.book(line.slot_id)
+    await go_away(hall, "pause")
+    assert (await line.resend(0))["__typename"] == "SlotFull"
+    await come_back(hall, "resume")
+    await other.cancel_booking(taken["booking"]["id"])
+    scene.worker()
+    await line.wait_until_empty()
+    assert scene.consistent_booking_ids(line.slot_id) == set()
+    assert await line.result_names() == ["LOST"]

@@ -1,0 +1,167 @@
+"""A process that knows the app already and forks a variant at once: `python -m tests.support...`.
+
+Most of what a start costs is importing, and the suite starts a variant for nearly every control.
+"""
+
+import atexit
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+import httpx
+
+from tests.support.apps.processes import READY_TIMEOUT_S, AppProcess, free_port, wait_until
+
+
+class ForkedProcess:
+    """A process that is somebody else's child, with what an app's process is asked for."""
+
+    def __init__(self, pid: int, exit_file: Path) -> None:
+        self.pid = pid
+        self._exit_file = exit_file
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if it still runs."""
+        try:
+            os.kill(self.pid, number)
+        except ProcessLookupError:
+            return
+
+    def poll(self) -> int | None:
+        """None while it runs; then its exit code, or that of SIGKILL if it could not leave one."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            left = self._exit_file.read_text() if self._exit_file.exists() else ""
+            return int(left or -signal.SIGKILL)
+        return None
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float = 30.0) -> int:
+        """Its exit code, once it is gone."""
+        wait_until(lambda: self.poll() is not None, "the process is gone", timeout)
+        return cast("int", self.poll())
+
+
+@cache
+def _start_fork_server() -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "tests.support.apps.fork_server"]
+    troupe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def stop_fork_server() -> None:
+        assert troupe.stdin is not None
+        assert troupe.stdout is not None
+        troupe.stdin.close()
+        troupe.wait(10)
+        troupe.stdout.close()
+
+    atexit.register(stop_fork_server)
+    return troupe
+
+
+def _fork(settings: Mapping[str, str], log_file: Path) -> ForkedProcess:
+    troupe = _start_fork_server()
+    assert troupe.stdin is not None
+    assert troupe.stdout is not None
+    own = {name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK_")}
+    troupe.stdin.write(json.dumps([{**own, **settings}, str(log_file)]) + "\n")
+    troupe.stdin.flush()
+    return ForkedProcess(int(troupe.stdout.readline()), _exit_file(log_file))
+
+
+def _exit_file(log_file: Path) -> Path:
+    return log_file.with_suffix(".exit")
+
+
+@contextmanager
+def _forked_process(
+    settings: Mapping[str, str], directory: Path, is_app_ready: Callable[[AppProcess], bool]
+) -> Iterator[AppProcess]:
+    directory.mkdir(parents=True, exist_ok=True)
+    log_file, port = directory / "app.log", free_port()
+    forked = _fork({**settings, "PORT": str(port)}, log_file)
+    process = cast("subprocess.Popen[bytes]", forked)
+    app = AppProcess(f"http://127.0.0.1:{port}", process, settings, log_file)
+
+    def is_ready() -> bool:
+        if is_app_ready(app):
+            return True
+        assert forked.poll() is None, f"the app ended: {app.log}"
+        return False
+
+    try:
+        wait_until(is_ready, "the app is ready", READY_TIMEOUT_S)
+        yield app
+    finally:
+        forked.kill()
+        forked.wait()
+
+
+def _is_http_ready(app: AppProcess) -> bool:
+    try:
+        return httpx.get(app.url + "/readyz", trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _is_serving_queue(app: AppProcess) -> bool:
+    return app.log_file.exists() and "serving the admission queue" in app.log
+
+
+def forked_app(settings: Mapping[str, str], directory: Path) -> AbstractContextManager[AppProcess]:
+    """A process of the app as its settings want it to be, ready to serve."""
+    return _forked_process(settings, directory, _is_http_ready)
+
+
+def forked_worker(
+    settings: Mapping[str, str], directory: Path
+) -> AbstractContextManager[AppProcess]:
+    """A process that serves the admission queue and nothing else, and has begun to."""
+    return _forked_process({**settings, "VARIANT_COMMAND": "worker"}, directory, _is_serving_queue)
+
+
+def _run_forked(environment: dict[str, str], log_file: str, serve: Callable[[], int]) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.environ.clear()
+    os.environ.update(environment)
+    code = serve()
+    _exit_file(Path(log_file)).write_text(str(code))
+
+
+def main() -> None:
+    """Fork whatever is asked for, until nobody asks any more."""
+    from slotlock.auth.passwords import PasswordHasher
+    from tests.support.apps import variant
+
+    PasswordHasher().close()  # each would hash what they can share
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever ends is gone at once
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                environment, log_file = json.loads(line)
+                _run_forked(environment, log_file, variant.serve_variant)
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(1)
+        sys.stdout.write(f"{pid}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

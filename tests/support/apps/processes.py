@@ -1,0 +1,141 @@
+"""Starting the app as an operator would: a process of its own, settings from the environment."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from slotlock.devserver.embedded import EmbeddedServers
+
+SECRET = "a secret of the tests that is longer than 32 bytes"
+ADMIN_EMAIL = "admin@slotlock.test"
+ADMIN_PASSWORD = "the password of the tests"
+SERVE_COMMAND = (sys.executable, "-m", "slotlock", "serve")
+MAX_LOG_LINES = 40
+# A machine that does much else beside starts an app in some ten seconds.
+READY_TIMEOUT_S = 60.0
+
+
+def wait_until(condition: Callable[[], bool], description: str, timeout_s: float = 20.0) -> None:
+    """Wait for a state, not for a time."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout_s} s in vain: {description}")
+        time.sleep(0.01)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def database_url(servers: EmbeddedServers, name: str) -> str:
+    """The address of a database on the test servers."""
+    return servers.mongo_url.replace("/?", f"/{name}?", 1)
+
+
+def app_environment(servers: EmbeddedServers, database: str) -> dict[str, str]:
+    """The settings of an app on these servers."""
+    return {
+        "SLOTLOCK_MONGO_URL": database_url(servers, database),
+        "SLOTLOCK_REDIS_URL": servers.redis_url,
+        "SLOTLOCK_SECRET_KEY": SECRET,
+        "SLOTLOCK_ADMIN_EMAIL": ADMIN_EMAIL,
+        "SLOTLOCK_ADMIN_PASSWORD": ADMIN_PASSWORD,
+        "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
+    }
+
+
+# Every log of this test process, so that a failure can be read beside what the apps said of it.
+_log_files: list[Path] = []
+
+
+def recent_app_logs(since: float) -> str:
+    """The last lines of the apps' logs that were written to since then."""
+    told = []
+    for log_file in _log_files:
+        if log_file.exists() and log_file.stat().st_mtime >= since:
+            lines = log_file.read_text(errors="replace").splitlines()[-MAX_LOG_LINES:]
+            told += [f"{log_file}:", *lines]
+    return "\n".join(told)
+
+
+@dataclass(frozen=True)
+class AppProcess:
+    """A running app."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    environment: Mapping[str, str]
+    log_file: Path
+
+    def __post_init__(self) -> None:
+        _log_files.append(self.log_file)
+
+    @property
+    def websocket_url(self) -> str:
+        """Where its WebSockets are."""
+        return self.url.replace("http://", "ws://") + "/graphql"
+
+    @property
+    def log(self) -> str:
+        """What it logged so far."""
+        return self.log_file.read_text()
+
+    def kill(self) -> None:
+        """SIGKILL: it gets no chance to clean up."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM, and wait; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+
+@contextmanager
+def app_process(
+    settings: Mapping[str, str],
+    directory: Path,
+    command: Sequence[str] = SERVE_COMMAND,
+    ready_path: str = "/readyz",
+) -> Iterator[AppProcess]:
+    """A process of the app, ready to serve."""
+    directory.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    own = {name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK_")}
+    log_file = directory / "app.log"
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            env={**own, **settings, "PORT": str(port)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    app = AppProcess(f"http://127.0.0.1:{port}", process, settings, log_file)
+
+    def is_ready() -> bool:
+        assert process.poll() is None, f"the app ended: {app.log}"
+        try:
+            return httpx.get(app.url + ready_path, trust_env=False).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    try:
+        wait_until(is_ready, "the app is ready", READY_TIMEOUT_S)
+        yield app
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()

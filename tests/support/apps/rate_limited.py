@@ -1,0 +1,127 @@
+"""Apps that limit rates, so narrowly that a test reaches the limits, and who asks them."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import IPv4Address
+from itertools import count
+from pathlib import Path
+
+import httpx
+import pytest
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.users.user import Role
+from tests.support.apps.fork_server import forked_app
+from tests.support.apps.processes import AppProcess, app_environment, wait_until
+from tests.support.clients.client import GraphQLTestClient
+from tests.support.stores.users import auth_for_database, sign_in_new_user
+
+READS_PER_MINUTE, WRITES_PER_MINUTE, USERS_PER_ADDRESS = 20, 15, 2
+CANCEL_UNKNOWN_BOOKING = 'mutation { cancelBooking(bookingId: "none") { __typename } }'
+LOGIN_WITH_BAD_EMAIL = (
+    """mutation { login(input: {email: "not an address", password: "wrong"}) { __typename } }"""
+)
+
+address_numbers = count(int(IPv4Address("198.51.100.1")))
+
+
+@contextmanager
+def rate_limited_app(
+    servers: EmbeddedServers, database: str, directory: Path, **overrides: str
+) -> Iterator[AppProcess]:
+    """An app for so many reads and writes of a person and minute, and people an address."""
+    settings = {
+        **app_environment(servers, database),
+        "SLOTLOCK_RATE_LIMITS": "on",
+        "SLOTLOCK_RATE_READS": str(READS_PER_MINUTE),
+        "SLOTLOCK_RATE_WRITES": str(WRITES_PER_MINUTE),
+        "SLOTLOCK_RATE_PEOPLE_PER_ADDRESS": str(USERS_PER_ADDRESS),
+        # So that a test can come from many addresses.
+        "SLOTLOCK_TRUSTED_PROXIES": "10.1.1.7,127.0.0.0/8",
+        **overrides,
+    }
+    with forked_app(settings, directory) as app:
+        yield app
+
+
+def exceed_address_rate(url: str, headers: dict[str, str]) -> list[int]:
+    """What comes of asking more than one address may, each time with another number for `*`."""
+    with httpx.Client(trust_env=False) as http:
+        answers = [
+            http.post(
+                url + "/graphql",
+                json={"query": "{ __typename }"},
+                headers={name: text.replace("*", str(n)) for name, text in headers.items()},
+            )
+            for n in range(USERS_PER_ADDRESS * READS_PER_MINUTE + 1)
+        ]
+    return [answer.status_code for answer in answers]
+
+
+def wait_for_early_minute(min_remaining_s: int = 10) -> None:
+    """Windows are minutes: what is counted exactly must not begin in one and end in the next."""
+    wait_until(lambda: time.time() % 60 < 60 - min_remaining_s, "the next minute", timeout_s=30)
+
+
+def next_address() -> str:
+    """An address that nobody had before."""
+    return str(IPv4Address(next(address_numbers)))
+
+
+class AddressedClient(GraphQLTestClient):
+    """Somebody at an address, as the proxy tells."""
+
+    address = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Their identity and address."""
+        return {**super().headers, "X-Forwarded-For": self.address}
+
+    async def post(self, document: str, **headers: str) -> httpx.Response:
+        """The whole response."""
+        url, sent = self.url + "/graphql", {**self.headers, **headers}
+        return await self.http.post(url, json={"query": document}, headers=sent)
+
+    async def count_accepted(self, times: int, document: str = "{ __typename }") -> int:
+        """How often in so many times this was executed."""
+        answers = [await self.post(document) for _ in range(times)]
+        return sum(answer.status_code == 200 for answer in answers)
+
+
+def client_at_new_address(
+    http: httpx.AsyncClient, app: AppProcess, token: str | None = None
+) -> AddressedClient:
+    """Somebody at an address that nobody had before."""
+    client = AddressedClient(http, app.url, token)
+    client.address = next_address()
+    return client
+
+
+@pytest.fixture(scope="session")
+def limited(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
+    """One process that limits rates narrowly; every test comes as others from elsewhere."""
+    with rate_limited_app(servers, "limited", tmp_path_factory.mktemp("limited")) as app:
+        yield app
+
+
+@pytest.fixture
+def early(limited: AppProcess) -> None:
+    """The test does not begin in one minute and end in the next."""
+    wait_for_early_minute()
+
+
+@pytest.fixture
+async def nobody(limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
+    """Nobody in particular, at an address of their own."""
+    return client_at_new_address(http, limited)
+
+
+@pytest.fixture
+async def member(limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
+    """A person at an address of their own."""
+    async with auth_for_database(limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        return client_at_new_address(http, limited, await sign_in_new_user(auth, Role.MEMBER))

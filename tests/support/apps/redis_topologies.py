@@ -1,0 +1,156 @@
+"""Redis in its three shapes, as operators run it: one server, one behind Sentinel, a Cluster."""
+
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from redis import Redis
+
+from slotlock.devserver.binaries import VALKEY, find_binary
+from tests.support.apps.processes import free_port, wait_until
+
+SENTINEL_MASTER = "slots"
+HASH_SLOTS = 16384
+
+
+@dataclass(frozen=True)
+class RedisNode:
+    """One valkey-server."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def run_command(self, command: str) -> str:
+        """What it answers, as text."""
+        with Redis(port=self.port, socket_timeout=2) as client:
+            client.response_callbacks.clear()
+            answer = client.execute_command(*command.split())
+            parts = answer if isinstance(answer, list) else [answer]
+            return " ".join(p.decode() if isinstance(p, bytes) else str(p) for p in parts)
+
+
+def reply_contains(node: RedisNode, command: str, text: str) -> bool:
+    """Whether a node's answer tells of this state."""
+    return text in node.run_command(command)
+
+
+@dataclass(frozen=True)
+class RedisTopology:
+    """Servers, and the address that the app would be given."""
+
+    url: str
+    nodes: Sequence[RedisNode]
+
+    def all_keys(self) -> list[str]:
+        """The keys of all nodes."""
+        return [key for node in self.nodes for key in node.run_command("KEYS *").split()]
+
+    def commands_processed(self) -> int:
+        """How many commands the nodes have processed, those that scripts call included."""
+        told = " ".join(node.run_command("INFO stats") for node in self.nodes)
+        return sum(map(int, re.findall(r"total_commands_processed:(\d+)", told)))
+
+    def flush_all(self) -> None:
+        """Lose everything."""
+        for node in self.nodes:
+            node.run_command("FLUSHALL")
+
+
+@contextmanager
+def start_node(
+    directory: Path, *options: str, port: int = 0, settings: str = ""
+) -> Iterator[RedisNode]:
+    """A running valkey-server, gone at the end."""
+    port = port or free_port()
+    home = directory / str(port)
+    home.mkdir(parents=True)
+    settings_file = home / "valkey.conf"  # Sentinel writes into its own
+    settings_file.write_text(f"port {port}\nbind 127.0.0.1\ndir {home}\n{settings}\n")
+    with (home / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [find_binary(VALKEY, None), str(settings_file), *options], stdout=log, stderr=log
+        )
+    try:
+        wait_until(lambda: VALKEY.is_ready(port, process.pid), "valkey answers")
+        yield RedisNode(port, process)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def single_server_topology(directory: Path) -> Iterator[RedisTopology]:
+    """One server."""
+    with start_node(directory, settings='save ""') as only:
+        yield RedisTopology(f"redis://127.0.0.1:{only.port}/0", [only])
+
+
+@contextmanager
+def sentinel_topology(directory: Path, replicas: int = 0) -> Iterator[RedisTopology]:
+    """A master, its replicas and one Sentinel that watches them."""
+    own = 'save ""\nrepl-diskless-sync-delay 0'
+    with ExitStack() as stack:
+        master = stack.enter_context(start_node(directory, settings=own))
+        followers = [
+            stack.enter_context(
+                start_node(directory, settings=f"{own}\nreplicaof 127.0.0.1 {master.port}")
+            )
+            for _ in range(replicas)
+        ]
+        for follower in followers:
+            wait_until(
+                partial(reply_contains, follower, "INFO", "master_link_status:up"), "it follows"
+            )
+        watch = (
+            f"sentinel monitor {SENTINEL_MASTER} 127.0.0.1 {master.port} 1\n"
+            f"sentinel down-after-milliseconds {SENTINEL_MASTER} 500\n"
+            f"sentinel failover-timeout {SENTINEL_MASTER} 2000"
+        )
+        sentinel = stack.enter_context(start_node(directory, "--sentinel", settings=watch))
+        yield RedisTopology(
+            f"redis+sentinel://127.0.0.1:{sentinel.port}/{SENTINEL_MASTER}/0", [master, *followers]
+        )
+
+
+def _is_linked(node: RedisNode, masters: int) -> bool:
+    """Whether a node of a Cluster has connections to and from each of the others."""
+    return node.run_command("CLUSTER LINKS").count("direction") == 2 * (masters - 1) and (
+        node.run_command("CLUSTER NODES").count(" connected ") == masters
+    )
+
+
+@contextmanager
+def cluster_topology(directory: Path, masters: int = 3) -> Iterator[RedisTopology]:
+    """A Cluster of masters that share the hash slots."""
+    with ExitStack() as stack:
+        # By default a bus is at the port + 10000, which may not exist.
+        buses = [free_port() for _ in range(masters)]
+        nodes = [
+            stack.enter_context(
+                start_node(directory, settings=f'save ""\ncluster-enabled yes\ncluster-port {bus}')
+            )
+            for bus in buses
+        ]
+        each = HASH_SLOTS // masters
+        for n, one in enumerate(nodes):
+            last = HASH_SLOTS - 1 if n == masters - 1 else (n + 1) * each - 1
+            one.run_command(f"CLUSTER SET-CONFIG-EPOCH {n + 1}")
+            one.run_command(f"CLUSTER ADDSLOTSRANGE {n * each} {last}")
+            one.run_command(f"CLUSTER MEET 127.0.0.1 {nodes[0].port} {buses[0]}")
+        for one in nodes:
+            wait_until(
+                partial(reply_contains, one, "CLUSTER INFO", "cluster_state:ok"), "it is whole"
+            )
+            wait_until(partial(_is_linked, one, masters), "it tells all others what is published")
+        yield RedisTopology(f"redis+cluster://127.0.0.1:{nodes[0].port}", nodes)
+
+
+TOPOLOGIES = {
+    "one server": single_server_topology,
+    "Sentinel": sentinel_topology,
+    "Cluster": cluster_topology,
+}

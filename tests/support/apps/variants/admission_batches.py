@@ -1,0 +1,74 @@
+"""One in line who cannot be served beside others; guards of that, and of what is told as final."""
+
+from collections.abc import Sequence
+
+from bson import ObjectId
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.tickets import RequestLost
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
+from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotWriter
+from slotlock.infrastructure.redis.admission.partitions import StreamEntry
+from slotlock.services.admission import batch
+from slotlock.services.commands.idempotency import IdempotencyKey
+from slotlock.services.container import Services
+from tests.support.apps.pause_points import replace_everywhere
+from tests.support.apps.variants import admission_worker
+
+original_serve_batch, original_commit = batch.serve_batch, SlotWriter.commit
+original_matches = IdempotencyKey.matches
+contended_user_ids: list[UserId] = []
+
+
+async def _serve_whole_batch(
+    services: Services, slot_id: SlotId, entries: Sequence[StreamEntry], max_size: int = 0
+) -> list[StreamEntry]:
+    return await original_serve_batch(services, slot_id, entries)
+
+
+def never_split_batches() -> None:
+    """All who wait are served as one batch for ever, whether or not that can be written."""
+    replace_everywhere(original_serve_batch, _serve_whole_batch)
+    admission_worker.original_serve_batch = _serve_whole_batch
+
+
+async def _commit_with_version_bump(self: SlotWriter, changes: ChangeSet) -> bool:
+    for change in changes.slot_changes:
+        had = {booking.id for booking in change.before.bookings}
+        people = [b.user_id for b in change.after.bookings if b.id not in had]
+        if len(people) > 1 and not contended_user_ids:
+            contended_user_ids.append(people[0])
+        if len(people) > 1 and contended_user_ids[0] in people:
+            turned = {"$inc": {"version": 1}}
+            await self._database["pages"].update_one(
+                {"_id": ObjectId(contended_user_ids[0])}, turned, upsert=True
+            )
+    return await original_commit(self, changes)
+
+
+def bump_user_version() -> None:
+    """No guard but a mishap: the page of one is turned whenever they are given a place beside
+    others, as their bookings elsewhere would turn it while a large batch is decided on.
+    """
+    SlotWriter.commit = _commit_with_version_bump  # type: ignore[method-assign]
+
+
+def _matches_when_lost(self: IdempotencyKey, record: IdempotencyRecord) -> bool:
+    return isinstance(record.outcome, RequestLost) or original_matches(self, record)
+
+
+async def _delete_any_lost(
+    self: IdempotencyRecords, /, record_id: str, short_request_hash: str
+) -> None:
+    await self._records.delete_one({"_id": record_id, "outcome._is": RequestLost.__name__})
+
+
+def ignore_lost_request_hash() -> None:
+    """That a request was lost is forgotten whatever is asked next under its key."""
+    IdempotencyKey.matches = _matches_when_lost  # type: ignore[method-assign]
+    IdempotencyRecords.delete_lost = _delete_any_lost  # type: ignore[method-assign]
+
+
+GUARDS = {"smaller-batches": never_split_batches, "lost-question": ignore_lost_request_hash}
+MISHAPS = {"page-turned": bump_user_version}

@@ -1,0 +1,184 @@
+"""Guards of the admission queue, switched off one by one, and requests that harm their servers."""
+
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.tickets import RequestLost
+from slotlock.infrastructure.mongo import client
+from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
+from slotlock.infrastructure.redis.admission import partitions
+from slotlock.infrastructure.redis.admission.partitions import QueuePartition, StreamEntry
+from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.services.admission import batch
+from slotlock.services.booking.book import BookSlotCommand
+from slotlock.services.container import Services
+from slotlock.services.workers import admission_worker
+from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
+
+NEVER_SUSPECT_AFTER = 1_000_000
+# More than those after which a request that fails by itself is set aside.
+MIN_ATTEMPTS = 2 * len(admission_worker.RETRY_DELAYS_S)
+original_serve_batch, original_save_outcomes = batch.serve_batch, batch._record_refusals
+original_serve_queue = admission_worker._serve_slot
+original_read_new, original_acknowledge = QueuePartition.read_new, QueuePartition.acknowledge
+original_save, original_acquire, original_request = (
+    IdempotencyRecords.save,
+    Locks.acquire,
+    BookSlotCommand.to_slot_command,
+)
+original_command: Any = batch._QueuedCommand.command
+served_slot_ids: list[SlotId] = []
+
+
+async def _read_and_acknowledge(self: QueuePartition) -> list[StreamEntry]:
+    entries = await original_read_new(self)
+    for entry in entries:
+        if entry.request is not None:
+            await original_acknowledge(self, entry.request.slot_id, [entry])
+    return entries
+
+
+def acknowledge_on_read() -> None:
+    """A request leaves the line when it is taken, whatever becomes of it then (D3)."""
+    QueuePartition.read_new = _read_and_acknowledge  # type: ignore[method-assign]
+
+
+async def _serve_and_acknowledge(
+    services: Services,
+    partition: QueuePartition,
+    lease: Lease,
+    slot_id: SlotId,
+    entries: Sequence[StreamEntry],
+) -> None:
+    try:
+        await original_serve_batch(services, slot_id, entries)
+    finally:
+        await partition.acknowledge(slot_id, entries)
+
+
+def acknowledge_in_finally() -> None:
+    """A request leaves the line when it was served and when that failed (D3)."""
+    replace_everywhere(admission_worker._serve_slot, _serve_and_acknowledge)
+
+
+async def _no_settled_outcomes(services: Services, commands: Sequence[Any]) -> list[Any]:
+    return [None for _ in commands]
+
+
+def _command_without_key(self: Any) -> BookSlotCommand:
+    found: BookSlotCommand = original_command.fget(self)
+    return replace(found, idempotency_key=None)
+
+
+def ignore_request_keys() -> None:
+    """Who serves a request neither looks for its answer nor keeps one with what is written."""
+    replace_everywhere(batch._settled_outcomes, _no_settled_outcomes)
+    batch._QueuedCommand.command = property(_command_without_key)  # type: ignore[assignment]
+
+
+async def _save_unless_lost(self: IdempotencyRecords, record: IdempotencyRecord) -> None:
+    if not isinstance(record.outcome, RequestLost):
+        await original_save(self, record)
+
+
+def skip_lost_records() -> None:
+    """That a request is lost is told, and nobody is kept from granting it."""
+    IdempotencyRecords.save = _save_unless_lost  # type: ignore[method-assign]
+
+
+def serve_suspects_together() -> None:
+    """What may be what kills its servers is served beside others for ever."""
+    partitions.ISOLATE_AFTER_DELIVERIES = NEVER_SUSPECT_AFTER
+
+
+GUARDS = {
+    "ack-after": acknowledge_on_read,
+    "ack-when-served": acknowledge_in_finally,
+    "queue-keys": ignore_request_keys,
+    "lost-mark": skip_lost_records,
+    "suspects": serve_suspects_together,
+}
+
+
+def raise_on_holds() -> None:
+    """No guard but a mishap: whoever asks for a hold is an error when it is decided on."""
+
+    def raise_if_hold(self: BookSlotCommand, *arguments: Any) -> Any:
+        if self.hold:
+            raise RuntimeError("there is something about this one")
+        return original_request(self, *arguments)
+
+    BookSlotCommand.to_slot_command = raise_if_hold  # type: ignore[method-assign,assignment]
+    _shorten_retry_delays()
+
+
+def _shorten_retry_delays() -> None:
+    admission_worker.RETRY_DELAYS_S = (0.05,) * len(admission_worker.RETRY_DELAYS_S)  # type: ignore[assignment]
+
+
+def kill_on_holds() -> None:
+    """No guard but a mishap: whoever asks for a hold is the death of who decides on it."""
+
+    def kill_if_hold(self: BookSlotCommand, *arguments: Any) -> Any:
+        if self.hold:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original_request(self, *arguments)
+
+    BookSlotCommand.to_slot_command = kill_if_hold  # type: ignore[method-assign,assignment]
+
+
+def shorten_mongo_timeouts() -> None:
+    """No guard: MongoDB is given up after half a second, and requests that fail after less, so that
+    many tries take little time.
+    """
+    client.SELECTION_TIMEOUT_MS = client.OPERATION_TIMEOUT_MS = 500
+    _shorten_retry_delays()
+
+
+MISHAPS = {
+    "holds-raise": raise_on_holds,
+    "holds-kill": kill_on_holds,
+    "impatient": shorten_mongo_timeouts,
+}
+PAUSE_POINTS = ("taken", "granted", "kept", "retried", "overslept")
+
+
+async def _serve_batch_after_pause(*arguments: Any) -> Any:
+    served_slot_ids.append(arguments[1])
+    await pause_if_selected("taken")
+    if len(served_slot_ids) > MIN_ATTEMPTS:
+        await pause_if_selected("retried")
+    return await original_serve_batch(*arguments)
+
+
+async def _serve_queue_after_pause(
+    services: Services, partition: QueuePartition, lease: Lease, *arguments: Any
+) -> None:
+    if await pause_if_selected("overslept"):
+        await lease.lost.wait()
+    await original_serve_queue(services, partition, lease, *arguments)
+
+
+async def _save_after_pause(*arguments: Any) -> None:
+    await pause_if_selected("granted")
+    await original_save_outcomes(*arguments)
+
+
+async def _acknowledge_after_pause(self: QueuePartition, *arguments: Any) -> None:
+    await pause_if_selected("kept")
+    await original_acknowledge(self, *arguments)
+
+
+def install_pauses() -> None:
+    """Let who serves the queue be stopped before the decision, after the grants, after all; when
+    they tried many times; and until they have lost their turn.
+    """
+    replace_everywhere(original_serve_batch, _serve_batch_after_pause)
+    replace_everywhere(original_serve_queue, _serve_queue_after_pause)
+    replace_everywhere(original_save_outcomes, _save_after_pause)
+    QueuePartition.acknowledge = _acknowledge_after_pause  # type: ignore[method-assign,assignment]

@@ -1,0 +1,142 @@
+"""Rules and promises of the desk, switched off one by one as the five designs lacked them."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from slotlock.domain.booking import book, changes, promotion
+from slotlock.domain.booking.booking import Booking
+from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.booking.refusals import SlotFull
+from slotlock.domain.booking.slot import Slot
+from slotlock.services.booking.book import BookingOptions
+from slotlock.services.booking.changes import BookingActionCommand
+from slotlock.services.workers import hold_sweeper
+from tests.support.apps.pause_points import replace_everywhere
+
+original_book, original_promote_waitlist, original_promote = (
+    book.book,
+    promotion.promote_waitlist,
+    promotion._promote,
+)
+
+
+def _return_true(*_: Any) -> bool:
+    return True
+
+
+def _return_false(*_: Any) -> bool:
+    return False
+
+
+def _return_none(*_: Any) -> None:
+    return None
+
+
+def _unchanged_slot(slot: Slot, *_: Any) -> Slot:
+    return slot
+
+
+def ignore_booking_owner() -> None:
+    """Whoever knows the id of a booking may do with it as they please (D5)."""
+    changes.BookingCommand.may_change = _return_true  # type: ignore[method-assign,assignment]
+
+
+def ignore_hold_expiry() -> None:
+    """Nobody looks at the clock when a hold is confirmed (D5)."""
+    Booking.is_expired_at = _return_false  # type: ignore[method-assign,assignment]
+
+
+def disable_sweeper() -> None:
+    """Nothing is swept up; no guard of any promise but of speed."""
+
+    async def sweep_nothing(services: Any) -> int:
+        return 0
+
+    replace_everywhere(hold_sweeper.sweep, sweep_nothing)
+
+
+def sweep_one_hold_a_second() -> None:
+    """The sweep frees one hold, and sleeps for a second (D5)."""
+    hold_sweeper.MAX_DUE_SLOTS, hold_sweeper.SWEEP_INTERVAL_S = 1, 1.0
+    sweep = hold_sweeper.sweep
+
+    async def sweep_and_sleep(services: Any) -> int:
+        return await sweep(services) * 0
+
+    replace_everywhere(sweep, sweep_and_sleep)
+
+
+def ignore_idempotency_keys() -> None:
+    """A request that is sent again is a new one (D5)."""
+    BookingOptions.to_idempotency_key = BookingActionCommand.to_idempotency_key = _return_none  # type: ignore[method-assign,assignment]
+
+
+def _book_even_if_full(slot: Slot, request: Any, now: datetime) -> tuple[Slot, Any]:
+    after, outcome = original_book(slot, request, now)
+    if isinstance(outcome, SlotFull):
+        entry = book._created_entry(slot, request, now)
+        return slot, Booked(Booking(request.booking_id, slot.id, request.user_id, (entry,)), slot)
+    return after, outcome
+
+
+def report_success_when_full() -> None:
+    """Whoever comes too late is congratulated (D5)."""
+    replace_everywhere(original_book, _book_even_if_full)
+
+
+def _book_ignoring_waitlist(slot: Slot, request: Any, now: datetime) -> tuple[Slot, Any]:
+    after, outcome = original_book(replace(slot, waitlist_length=0), request, now)
+    if not isinstance(outcome, Booked):
+        return slot, outcome
+    return replace(after, waitlist_length=slot.waitlist_length), outcome
+
+
+def ignore_waitlist() -> None:
+    """A freed place is whoever's who comes next; those who wait may ask for it too."""
+    replace_everywhere(original_promote_waitlist, _unchanged_slot)
+    replace_everywhere(original_book, _book_ignoring_waitlist)
+
+
+def promote_last_in_first_out() -> None:
+    """The end of the line is served first."""
+
+    def promote_from_end(slot: Slot, now: datetime) -> Slot:
+        line = slot.waitlist
+        served = original_promote_waitlist(
+            replace(slot, waitlist=line[::-1], loaded_waitlist=len(line)), now
+        )
+        return replace(served, waitlist=served.waitlist[::-1])
+
+    replace_everywhere(original_promote_waitlist, promote_from_end)
+
+
+def _promote_without_place(slot: Slot, entry: Any, now: datetime) -> Slot:
+    after = original_promote(slot, entry, now)
+    return replace(after, booked_count=slot.booked_count) if slot.waitlist_offer_minutes else after
+
+
+def offer_without_holding() -> None:
+    """An offered place is anybody's until it is accepted."""
+
+    def promote_one(slot: Slot, now: datetime) -> Slot:
+        return (
+            _promote_without_place(slot, slot.waitlist[0], now)
+            if slot.waitlist and slot.remaining
+            else slot
+        )
+
+    replace_everywhere(original_promote_waitlist, promote_one)
+
+
+GUARDS = {
+    "owner-of-booking": ignore_booking_owner,
+    "end-of-holds": ignore_hold_expiry,
+    "sweeper": disable_sweeper,
+    "whole-sweep": sweep_one_hold_a_second,
+    "keys": ignore_idempotency_keys,
+    "refusals": report_success_when_full,
+    "line": ignore_waitlist,
+    "first-come": promote_last_in_first_out,
+    "offers": offer_without_holding,
+}

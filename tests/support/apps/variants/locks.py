@@ -1,0 +1,115 @@
+"""Guards of the lock, switched off one by one as the five designs lacked them."""
+
+from typing import Any
+
+from slotlock.domain.booking.availability import Availability
+from slotlock.domain.booking.booking import SlotId
+from slotlock.infrastructure.redis.locks import locks
+from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Lease, Locks
+from slotlock.infrastructure.redis.slot_events import availability_message
+from slotlock.services.commands import executor
+from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE
+from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
+
+CONSTANT_DIGIT = "5"
+
+original_acquire = Locks.acquire
+
+
+def _lock_key(slot_id: str) -> str:
+    return f"slotlock:{{{slot_id}}}:lock"
+
+
+class _ConstantSecrets:
+    @staticmethod
+    def token_hex(size: int) -> str:
+        return CONSTANT_DIGIT * 2 * size
+
+
+def use_one_lock_token() -> None:
+    """The lock names its owner and not the acquisition (D2); there is one person in the test."""
+    locks.secrets = _ConstantSecrets  # type: ignore[attr-defined,assignment]
+
+
+async def _release_in_two_steps(self: Locks, lease: Lease, *states: Availability) -> None:
+    for slot_id in lease.slot_ids:
+        holder = await self.pipeline.send("GET", _lock_key(slot_id))
+        if holder and holder.decode().startswith(str(lease.owner_token)):
+            if slot_id != SWEEPER_LEASE:  # the sweeper's turn is no act
+                await pause_if_selected("between")
+            await self.pipeline.send("DEL", _lock_key(slot_id))
+    for state in states:
+        await self.pipeline.send("PUBLISH", *availability_message(state))
+
+
+def release_in_two_steps() -> None:
+    """GET, compare, DEL (D2)."""
+    Locks.release = _release_in_two_steps  # type: ignore[method-assign]
+
+
+async def _acquire_partially(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
+    lease = await original_acquire(self, *slot_ids, wait_s=wait_s)
+    if lease is None and len(slot_ids) > 1:
+        for slot_id in slot_ids:
+            await original_acquire(self, slot_id)
+    return lease
+
+
+def keep_partial_locks() -> None:
+    """Of several locks those that are free are taken, and kept though others are not (D4)."""
+    Locks.acquire = _acquire_partially  # type: ignore[method-assign]
+
+
+async def _acquire_and_extend(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
+    lease = await original_acquire(self, *slot_ids, wait_s=wait_s)
+    if lease is None:
+        for slot_id in slot_ids:
+            await self.pipeline.send("PEXPIRE", _lock_key(slot_id), LOCK_TTL_MS)
+    return lease
+
+
+def extend_lock_on_refusal() -> None:
+    """Whoever is refused lets the holder's lock last longer, dead or alive (D4)."""
+    Locks.acquire = _acquire_and_extend  # type: ignore[method-assign]
+
+
+async def _acquire_except_keys(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
+    if slot_ids[0].startswith("key:"):
+        return Lease((), None, 0)
+    return await original_acquire(self, *slot_ids, wait_s=wait_s)
+
+
+def skip_key_locks() -> None:
+    """Sends of one key are not served one after the other, as when Redis loses their lock."""
+    Locks.acquire = _acquire_except_keys  # type: ignore[method-assign]
+
+
+original_run_with_lock = executor.run_with_lock
+
+
+async def _run_and_release_on_success(
+    services: Any, slot_ids: Any, take_commands: Any, wait_s: float
+) -> list[Any] | None:
+    lease = await services.locks.acquire(*slot_ids, wait_s=wait_s)
+    if lease is None:
+        return None
+    news: list[Availability] = []
+    outcomes = await executor.decide_and_commit(services, slot_ids, take_commands(), news)
+    if news:  # a refusal returns early
+        await services.locks.release(lease, *news)
+    return outcomes
+
+
+def release_on_success_only() -> None:
+    """A return and an error skip the unlock (D3, D4)."""
+    replace_everywhere(original_run_with_lock, _run_and_release_on_success)
+
+
+GUARDS = {
+    "acquisition": use_one_lock_token,
+    "one-step-release": release_in_two_steps,
+    "all-locks": keep_partial_locks,
+    "losers-leave": extend_lock_on_refusal,
+    "order-of-sends": skip_key_locks,
+    "finally": release_on_success_only,
+}

@@ -1,0 +1,69 @@
+"""Places kept in Redis instead of where the bookings are, as two of the five designs had it."""
+
+import os
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from redis.asyncio import Redis
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.refusals import SlotFull
+from slotlock.domain.booking.slot import Slot
+from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
+from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotWriter
+from slotlock.services.booking import book
+from tests.support.apps.pause_points import replace_everywhere
+
+original_find_for_update, original_commit, original_book = (
+    SlotRepository.find_for_update,
+    SlotWriter.commit,
+    book.book,
+)
+
+
+@cache
+def _redis() -> Redis:
+    return Redis.from_url(os.environ["SLOTLOCK_REDIS_URL"])
+
+
+def _counter_key(slot_id: SlotId) -> str:
+    return f"stock:{slot_id}"
+
+
+async def _find_with_cached_count(self: SlotRepository, *queries: SlotQuery) -> list[Slot | None]:
+    slots = []
+    for slot in await original_find_for_update(self, *queries):
+        left = await _redis().get(_counter_key(slot.id)) if slot else None
+        slots.append(slot and replace(slot, booked_count=slot.capacity - int(left) if left else 0))
+    return slots
+
+
+async def _commit_and_cache_count(self: SlotWriter, changes: ChangeSet) -> bool:
+    written = await original_commit(self, changes)
+    for change in changes.slot_changes if written else ():
+        await _redis().set(_counter_key(change.after.id), change.after.remaining)
+    return written
+
+
+def trust_cached_counts() -> None:
+    """The places left are what Redis says, and all of them when it says nothing (D2)."""
+    SlotRepository.find_for_update = _find_with_cached_count  # type: ignore[method-assign]
+    SlotWriter.commit = _commit_and_cache_count  # type: ignore[method-assign]
+
+
+async def _decrement_then_book(services: Any, caller: Any, slot_id: SlotId, *options: Any) -> Any:
+    slot = await services.slots.look(SlotQuery(slot_id, services.now(), ()))
+    if slot is not None:
+        await _redis().set(_counter_key(slot_id), slot.capacity, nx=True)
+        if await _redis().decr(_counter_key(slot_id)) < 0:
+            return SlotFull(slot)
+    return await original_book(services, caller, slot_id, *options)
+
+
+def admit_by_redis_counter() -> None:
+    """A counter in Redis is lowered first, and what fails afterwards does not raise it (D5)."""
+    replace_everywhere(original_book, _decrement_then_book)
+
+
+GUARDS = {"stock": trust_cached_counts, "admission": admit_by_redis_counter}

@@ -1,0 +1,45 @@
+"""Guards of what organisers do to several slots at once, switched off one by one."""
+
+from typing import Any
+
+from slotlock.domain.slots import series
+from slotlock.services.slots import editing
+from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
+
+original_changes_per_slot, original_resource_rivals = (
+    series.changes_per_slot,
+    editing.resource_rivals,
+)
+
+
+def plan_once() -> None:
+    """What each slot becomes is worked out before the first try, and the next ones go by that."""
+    plans: list[Any] = []
+
+    def reuse_first_plan(*arguments: Any) -> Any:
+        plans.append(original_changes_per_slot(*arguments))
+        return plans[0]
+
+    replace_everywhere(original_changes_per_slot, reuse_first_plan)
+
+
+def _return_none(*_: Any) -> None:
+    return None
+
+
+def ignore_plan_basis() -> None:
+    """Nobody compares the slots that are written over with those that the plan was made of."""
+    replace_everywhere(editing._plan_basis, _return_none)
+
+
+GUARDS = {"each-try": plan_once, "planned-on": ignore_plan_basis}
+
+
+async def _find_rivals_after_pause(*arguments: Any) -> Any:
+    await pause_if_selected("plan")
+    return await original_resource_rivals(*arguments)
+
+
+def install_pauses() -> None:
+    """Let an edit be stopped when it is planned, before the slots are looked at to be written."""
+    replace_everywhere(original_resource_rivals, _find_rivals_after_pause)

@@ -1,0 +1,141 @@
+"""Guards of what is written, switched off one by one as the five designs lacked them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from bson import ObjectId
+from pymongo import UpdateOne
+from pymongo.asynchronous.collection import AsyncCollection
+
+from slotlock.domain.booking.slot import Slot
+from slotlock.infrastructure.mongo.slots import documents, user_contexts
+from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument
+from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotChange, SlotWriter
+from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
+
+original_to_update = documents.to_update
+original_write_all, original_commit, original_commit_in_transaction = (
+    SlotWriter._write_all,
+    SlotWriter.commit,
+    SlotWriter._commit_transaction,
+)
+original_insert_many = AsyncCollection.insert_many
+
+
+RECORD_COLLECTIONS = ("endedBookings", "endedWaits", "answers")
+
+
+def _update_with_absolute_count(before: Slot, after: Slot) -> Any:
+    update = original_to_update(before, after)
+    if isinstance(update, list):
+        update[0]["$set"]["remaining"] = after.remaining
+    else:
+        del update["$inc"]
+        update["$set"]["remaining"] = after.remaining
+    return update
+
+
+def write_absolute_counts() -> None:
+    """The stock is written as the number that was worked out from what was read (D2)."""
+    documents.to_update = _update_with_absolute_count
+
+
+async def _count_then_insert(self: SlotWriter, changes: list[SlotChange]) -> list[bool]:
+    slots, written = self._slots, []
+    for change in changes:
+        before, after = change.before, change.after
+        count = {"$inc": {"remaining": before.booked_count - after.booked_count, "version": 1}}
+        done = await slots.update_one(documents.version_filter(before), count)
+        written.append(done.modified_count == 1)
+        await pause_if_selected("between")
+        added = [
+            booking_to_subdocument(booking)
+            for booking in after.bookings
+            if booking not in before.bookings
+        ]
+        insert = {"$push": {"bookings": {"$each": added}}}
+        await slots.update_one({"_id": ObjectId(before.id)}, insert)
+    return written
+
+
+def write_count_and_booking_separately() -> None:
+    """The place is taken in one write, the booking made in the next (D3)."""
+    SlotWriter._bulk_add = _count_then_insert  # type: ignore[method-assign,assignment]
+
+
+async def _commit_without_transaction(self: SlotWriter, changes: ChangeSet) -> bool:
+    session: Any = None
+    await original_write_all(self, changes, session)
+    return True
+
+
+def skip_transaction() -> None:
+    """What belongs to a change is written by itself (D2)."""
+    SlotWriter._commit_transaction = _commit_without_transaction  # type: ignore[method-assign]
+
+
+async def _commit_one_by_one(self: SlotWriter, changes: ChangeSet) -> bool:
+    if not changes.slot_changes:
+        return await original_commit_in_transaction(self, changes)
+    done = True
+    for change in changes.slot_changes:
+        done &= await original_commit_in_transaction(self, ChangeSet((change,)))
+        await pause_if_selected("between")
+    return done
+
+
+def write_slots_one_by_one() -> None:
+    """Several slots are written one by one (D4)."""
+    SlotWriter._commit_transaction = _commit_one_by_one  # type: ignore[method-assign]
+
+
+def _no_updates(*_: Any) -> Iterator[UpdateOne]:
+    return iter(())
+
+
+def skip_user_version_updates() -> None:
+    """Nothing tells whether a person chose elsewhere meanwhile (D4)."""
+    replace_everywhere(user_contexts.user_version_updates, _no_updates)
+
+
+GUARDS = {
+    "relative-counts": write_absolute_counts,
+    "one-write": write_count_and_booking_separately,
+    "transaction": skip_transaction,
+    "all-or-none": write_slots_one_by_one,
+    "pages": skip_user_version_updates,
+}
+
+
+async def _insert_then_pause(self: Any, *arguments: Any, **kwargs: Any) -> Any:
+    written = await original_insert_many(self, *arguments, **kwargs)
+    if self.name in RECORD_COLLECTIONS:
+        await pause_if_selected("record")
+    return written
+
+
+async def _write_all_then_pause(self: SlotWriter, changes: ChangeSet, session: Any) -> None:
+    await original_write_all(self, changes, session)
+    if changes.slot_changes:
+        await pause_if_selected("transaction")
+
+
+def install_pauses() -> None:
+    """Let acts be stopped after they wrote records, and before their transaction commits."""
+    AsyncCollection.insert_many = _insert_then_pause  # type: ignore[method-assign]
+    SlotWriter._write_all = _write_all_then_pause  # type: ignore[method-assign]
+
+
+async def _fail_first_commit(self: SlotWriter, changes: ChangeSet) -> bool:
+    if not changes.slot_changes:
+        return await original_commit(self, changes)
+    SlotWriter.commit = original_commit  # type: ignore[method-assign]
+    raise RuntimeError("the first write fails")
+
+
+def fail_first_write() -> None:
+    """No guard but a mishap: the first write of the process is an error."""
+    SlotWriter.commit = _fail_first_commit  # type: ignore[method-assign]
+
+
+MISHAPS = {"first-write": fail_first_write}

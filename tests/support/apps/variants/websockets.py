@@ -1,0 +1,41 @@
+"""Guards against peers that do not listen, switched off; and pings that come soon."""
+
+import logging
+from typing import Any
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from slotlock.api.server import websockets
+
+MISSED_PONG_MESSAGE = "a pong was missed"
+
+
+class _PatientProtocol(websockets.StrictWebSocketProtocol):
+    def keepalive_timeout(self) -> None:
+        WebSocketsSansIOProtocol.keepalive_timeout(self)
+        logging.getLogger("slotlock").info(MISSED_PONG_MESSAGE)
+
+
+def wait_for_unresponsive_peers() -> None:
+    """Close a peer that answers no ping in order, once it has read what was sent."""
+    websockets.StrictWebSocketProtocol = _PatientProtocol  # type: ignore[misc]
+
+
+def shorten_ping_interval() -> None:
+    """Pings within a test's patience, and time to begin something before they count."""
+    websockets.PING_INTERVAL_S, websockets.PONG_TIMEOUT_S = 0.5, 3.0
+
+
+class _SlowCloseProtocol(websockets.StrictWebSocketProtocol):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.close_timeout = 600.0
+
+
+def lengthen_close_timeout() -> None:
+    """Only a stop is in a hurry; who reads nothing is waited for as long as a test lasts."""
+    websockets.StrictWebSocketProtocol = _SlowCloseProtocol  # type: ignore[misc]
+
+
+GUARDS = {"deaf": wait_for_unresponsive_peers}
+MISHAPS = {"pings": shorten_ping_interval, "unhurried": lengthen_close_timeout}

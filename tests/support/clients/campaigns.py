@@ -1,0 +1,161 @@
+"""Campaigns as an organiser keeps them, and what those are told who want a place in one."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
+
+CAMPAIGN_FRAGMENT = """fragment C on Campaign {
+  id name published state opensAt closesAt eligibleGroups maxBookings forbidOverlap
+  groupLimits { group limit } cancelUntil version
+}"""
+CREATE_CAMPAIGN = f"""mutation($input: CreateCampaignInput!) {{ createCampaign(input: $input) {{
+  __typename ...C ... on Refusal {{ code }} ... on InvalidInput {{ fields {{ field message }} }}
+}} }} {CAMPAIGN_FRAGMENT}"""
+UPDATE_CAMPAIGN = f"""mutation($input: UpdateCampaignInput!) {{ updateCampaign(input: $input) {{
+  __typename ...C ... on Refusal {{ code }} ... on InvalidInput {{ fields {{ field message }} }}
+  ... on CampaignNotFound {{ campaignId }} ... on CampaignBusy {{ retryAfterMs }}
+}} }} {CAMPAIGN_FRAGMENT}"""
+PUBLISH_CAMPAIGN = f"""mutation($id: ID!) {{ publishCampaign(campaignId: $id) {{
+  __typename ...C ... on Refusal {{ code }} ... on CampaignNotFound {{ campaignId }}
+}} }} {CAMPAIGN_FRAGMENT}"""
+UNPUBLISH_CAMPAIGN = PUBLISH_CAMPAIGN.replace("publishCampaign", "unpublishCampaign")
+CAMPAIGN_BY_ID = f"query($id: ID!) {{ campaign(id: $id) {{ ...C }} }} {CAMPAIGN_FRAGMENT}"
+CAMPAIGN_LIST = """query($first: Int! = 100, $after: String) { campaigns(first: $first, after: $after) {
+  nodes { id opensAt } pageInfo { hasNextPage endCursor }
+} }"""
+SET_GROUPS = """mutation($input: SetGroupsInput!) {
+  setGroups(input: $input) { __typename ... on User { groups } }
+}"""
+
+REFUSAL_FRAGMENT = """fragment W on Refusal { __typename code
+  ... on NotYetOpen { opensAt slot { id } }
+  ... on Closed { closesAt slotId }
+  ... on NotEligible { slot { id } }
+  ... on LimitReached { limit otherBookingId slot { id } }
+  ... on GroupFull { group limit slot { id } }
+  ... on TimeConflict {
+    otherBookingId meeting { startTime endTime } otherMeeting { startTime endTime } slot { id }
+  }
+}"""
+BOOK_WITH_REFUSAL = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
+  __typename ...W ... on Booked {{ booking {{ id status overriddenLimits createdAt }} }}
+}} }} {REFUSAL_FRAGMENT}"""
+BOOK_SEVERAL_WITH_REFUSALS = f"""mutation($input: BookSlotsInput!) {{ bookSlots(input: $input) {{
+  __typename ... on ClaimsRefused {{ refusals {{ claim refusal {{ ...W }} }} }}
+  ... on AllBooked {{ bookings {{ id overriddenLimits }} }}
+}} }} {REFUSAL_FRAGMENT}"""
+MOVE_WITH_REFUSAL = f"""mutation($input: MoveBookingInput!) {{ moveBooking(input: $input) {{
+  __typename ...W ... on BookingMoved {{ booking {{ id status overriddenLimits }} }}
+}} }} {REFUSAL_FRAGMENT}"""
+JOIN_WITH_REFUSAL = f"""mutation($slot: ID!) {{ joinWaitlist(slotId: $slot) {{
+  __typename ...W ... on WaitlistJoined {{ position }}
+}} }} {REFUSAL_FRAGMENT}"""
+CONFIRM_WITH_REFUSAL = f"""mutation($booking: ID!) {{ confirmBooking(bookingId: $booking, waitMs: 5000) {{
+  __typename ...W ... on BookingConfirmed {{ booking {{ status overriddenLimits }} }}
+}} }} {REFUSAL_FRAGMENT}"""
+
+BookingMethod = Callable[[BookingClient, BookingClient, str], Coroutine[Any, Any, Json]]
+
+
+def campaign_fields(**fields: Any) -> Json:
+    """A published campaign that opened an hour ago, unless the fields say otherwise."""
+    times = {"opensAt": hours_from_now(-1), "closesAt": hours_from_now(10)}
+    return {"name": "Courses", "published": True, **times, **fields}
+
+
+async def create_campaign(organizer: GraphQLTestClient, **fields: Any) -> str:
+    """The id of a new campaign."""
+    made = await organizer.execute(CREATE_CAMPAIGN, input=campaign_fields(**fields))
+    assert made["__typename"] == "Campaign", made
+    return str(made["id"])
+
+
+async def update_campaign(organizer: GraphQLTestClient, campaign_id: str, **changes: Any) -> Json:
+    """The campaign as it is after a change."""
+    made: Json = await organizer.execute(
+        UPDATE_CAMPAIGN, input={"campaignId": campaign_id, **changes}
+    )
+    assert made["__typename"] == "Campaign", made
+    return made
+
+
+async def publish_campaign(organizer: GraphQLTestClient, campaign_id: str) -> None:
+    """Let everybody see a campaign."""
+    assert (await organizer.execute(PUBLISH_CAMPAIGN, id=campaign_id))["published"] is True
+
+
+async def unpublish_campaign(organizer: GraphQLTestClient, campaign_id: str) -> None:
+    """Let organisers only see a campaign."""
+    assert (await organizer.execute(UNPUBLISH_CAMPAIGN, id=campaign_id))["published"] is False
+
+
+async def set_groups(organizer: GraphQLTestClient, user: BookingClient, *groups: str) -> None:
+    """Let a person carry these groups and no others."""
+    given = {"userId": await user.fetch_user_id(), "groups": groups}
+    assert (await organizer.execute(SET_GROUPS, input=given))["__typename"] == "User"
+
+
+async def book_with_refusal(client: GraphQLTestClient, slot_id: str, **options: Any) -> Json:
+    """What came of booking, with why it did not."""
+    outcome: Json = await client.execute(BOOK_WITH_REFUSAL, input={"slotId": slot_id, **options})
+    return outcome
+
+
+async def _claim_with_another(
+    client: BookingClient, organizer: BookingClient, slot_id: str
+) -> Json:
+    """The same by a claim beside another."""
+    beside = await organizer.add_slot(startTime=hours_from_now(900), endTime=hours_from_now(901))
+    claims = [{"slotId": beside}, {"slotId": slot_id}]
+    outcome: Json = await client.execute(BOOK_SEVERAL_WITH_REFUSALS, input={"claims": claims})
+    if outcome["__typename"] != "ClaimsRefused":
+        return outcome
+    (refused,) = outcome["refusals"]
+    assert refused["claim"] == 1
+    refusal: Json = refused["refusal"]
+    return refusal
+
+
+async def move_from_elsewhere(
+    client: BookingClient, organizer: BookingClient, slot_id: str
+) -> Json:
+    """What came of moving there from a slot that belongs to nothing."""
+    elsewhere = await organizer.add_slot(startTime=hours_from_now(900), endTime=hours_from_now(901))
+    booking = (await client.book_slot(elsewhere))["booking"]
+    wish = {"bookingId": booking["id"], "slotId": slot_id}
+    outcome: Json = await client.execute(MOVE_WITH_REFUSAL, input=wish)
+    return outcome
+
+
+async def join_waitlist(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:
+    """What came of joining the line."""
+    outcome: Json = await client.execute(JOIN_WITH_REFUSAL, slot=slot_id)
+    return outcome
+
+
+async def _book(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:
+    return await book_with_refusal(client, slot_id)
+
+
+async def _hold(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:
+    return await book_with_refusal(client, slot_id, hold=True)
+
+
+async def _book_and_wait(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:
+    return await book_with_refusal(client, slot_id, waitMs=5000)
+
+
+# The ways to ask for a place, by their names.
+BOOKING_METHODS: dict[str, BookingMethod] = {
+    "booking": _book,
+    "holding": _hold,
+    "waiting one's turn": _book_and_wait,
+    "several": _claim_with_another,
+    "moving": move_from_elsewhere,
+}
+BOOKING_AND_WAITLIST_METHODS: dict[str, BookingMethod] = {
+    **BOOKING_METHODS,
+    "joining the line": join_waitlist,
+}

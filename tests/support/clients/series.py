@@ -1,0 +1,78 @@
+"""Series of slots as an organiser keeps them."""
+
+from typing import Any
+
+from tests.support.clients.client import GraphQLTestClient, Json
+
+SERIES_SLOT_FRAGMENT = """fragment S on Slot {
+  id title startTime endTime status capacity remaining seriesId resource version
+  campaign { id }
+}"""
+RESOURCE_TAKEN_FRAGMENT = """fragment T on ResourceTaken {
+  meeting { startTime endTime }
+  other { id title resource } otherMeeting { startTime endTime }
+}"""
+CREATE_SERIES = f"""mutation($input: CreateSlotSeriesInput!) {{ createSlotSeries(input: $input) {{
+  __typename
+  ... on SlotSeriesCreated {{ seriesId slots {{ ...S }} conflicts {{ code ...T }} }}
+  ... on SeriesConflicts {{ code conflicts {{ code ...T }} }}
+  ... on InvalidInput {{ fields {{ field message }} }}
+  ... on CampaignNotFound {{ campaignId }}
+}} }} {SERIES_SLOT_FRAGMENT} {RESOURCE_TAKEN_FRAGMENT}"""
+UPDATE_SERIES = f"""mutation($input: UpdateSlotInput!) {{ updateSlot(input: $input) {{
+  __typename ...S ... on Refusal {{ code }} ... on InvalidInput {{ fields {{ field }} }} ...T
+}} }} {SERIES_SLOT_FRAGMENT} {RESOURCE_TAKEN_FRAGMENT}"""
+CANCEL_SERIES = f"""mutation($slot: ID!, $scope: SeriesScope!) {{
+  cancelSlot(slotId: $slot, scope: $scope) {{ __typename ...S }}
+}} {SERIES_SLOT_FRAGMENT}"""
+PUBLISH_SERIES = f"""mutation($slot: ID!, $scope: SeriesScope! = THIS) {{
+  publishSlot(slotId: $slot, scope: $scope) {{ __typename ...S ...T }}
+}} {SERIES_SLOT_FRAGMENT} {RESOURCE_TAKEN_FRAGMENT}"""
+SERIES_SLOTS = f"""query($series: ID!, $status: SlotStatus!) {{
+  slots(filter: {{seriesId: $series, status: $status}}, first: 100) {{ nodes {{ ...S }} }}
+}} {SERIES_SLOT_FRAGMENT}"""
+
+MONDAY_TIMES = {"startTime": "2031-03-17T09:00:00+01:00", "endTime": "2031-03-17T10:00:00+01:00"}
+
+
+async def create_series(
+    organizer: GraphQLTestClient,
+    rrule: str = "FREQ=WEEKLY;COUNT=4",
+    on_conflict: str = "STRICT",
+    **fields: Any,
+) -> Json:
+    """What came of creating a series in Berlin, on Mondays at nine over a clock change."""
+    slot = {"title": "Yoga", "timeZone": "Europe/Berlin", **MONDAY_TIMES, **fields}
+    wanted = {"slot": slot, "rrule": rrule, "onConflict": on_conflict}
+    made: Json = await organizer.execute(CREATE_SERIES, input=wanted)
+    return made
+
+
+async def fetch_series_slots(
+    organizer: GraphQLTestClient, created: Json, status: str = "PUBLISHED"
+) -> list[Json]:
+    """The slots of a series as they are now."""
+    found: list[Json] = (
+        await organizer.execute(SERIES_SLOTS, series=created["seriesId"], status=status)
+    )["nodes"]
+    return found
+
+
+def start_times(slots: list[Json]) -> list[str]:
+    """When slots begin, UTC."""
+    return [slot["startTime"][5:16] for slot in slots]
+
+
+async def update_series(
+    organizer: GraphQLTestClient, slot: Json, scope: str, **changes: Any
+) -> Json:
+    """What came of changing slots of a series."""
+    wanted = {"slotId": slot["id"], "scope": scope, **changes}
+    outcome: Json = await organizer.execute(UPDATE_SERIES, input=wanted)
+    return outcome
+
+
+async def cancel_series(organizer: GraphQLTestClient, slot: Json, scope: str) -> Json:
+    """What came of calling slots of a series off."""
+    outcome: Json = await organizer.execute(CANCEL_SERIES, slot=slot["id"], scope=scope)
+    return outcome

@@ -1,0 +1,95 @@
+"""Teams as clients use them: their documents, and people who know their own address."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from bson import ObjectId
+from pymongo import MongoClient
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.stores.users import create_user_tokens
+
+TEAM_FIELDS = """{
+  __typename
+  ... on Team {
+    id name createdAt members { since user { id email } } invitations { email invitedAt }
+  }
+  ... on Refusal { code message }
+}"""
+TEAM_OR_INVALID_FIELDS = TEAM_FIELDS[:-1] + "... on InvalidInput { fields { field } } }"
+REFUSAL_CODE_FIELDS = "{ __typename ... on Refusal { code } }"
+CREATE_TEAM = (
+    "mutation ($name: String!) { createTeam(input: {name: $name}) " + TEAM_OR_INVALID_FIELDS + "}"
+)
+INVITE_TO_TEAM = (
+    "mutation ($team: ID!, $email: EmailAddress!) "
+    "{ inviteToTeam(input: {teamId: $team, email: $email}) " + TEAM_OR_INVALID_FIELDS + "}"
+)
+ACCEPT_INVITATION = (
+    "mutation ($team: ID!) { acceptTeamInvitation(teamId: $team) " + TEAM_FIELDS + "}"
+)
+DECLINE_INVITATION = (
+    "mutation ($team: ID!) { declineTeamInvitation(teamId: $team) " + REFUSAL_CODE_FIELDS + "}"
+)
+WITHDRAW_INVITATION = (
+    "mutation ($team: ID!, $email: EmailAddress!) "
+    "{ withdrawTeamInvitation(teamId: $team, email: $email) " + TEAM_FIELDS + "}"
+)
+LEAVE_TEAM = "mutation ($team: ID!) { leaveTeam(teamId: $team) " + REFUSAL_CODE_FIELDS + "}"
+MY_TEAMS = "{ myTeams { id name members { user { id } } } }"
+MY_INVITATIONS = "{ myTeamInvitations { teamId teamName at invitedBy { id name email } } }"
+TEAM_BY_ID = "query ($id: ID!) { node(id: $id) { id ... on Team { name } } }"
+
+
+@dataclass(frozen=True)
+class TeamClient:
+    """Somebody signed in, with their id and address."""
+
+    client: GraphQLTestClient
+    id: str
+    email: str
+
+    @property
+    def token(self) -> str:
+        """Their access token."""
+        assert self.client.token is not None
+        return self.client.token
+
+    async def execute(self, document: str, **variables: Any) -> Any:
+        """The only field of an answer without errors."""
+        return await self.client.execute(document, **variables)
+
+    async def create_team(self, name: str = "Relay") -> str:
+        """The id of a new team of this person."""
+        team: Json = await self.execute(CREATE_TEAM, name=name)
+        assert team["__typename"] == "Team", team
+        return str(team["id"])
+
+    async def add_members(self, team_id: str, *others: "TeamClient") -> None:
+        """Invite others, who accept."""
+        for other in others:
+            assert (await self.execute(INVITE_TO_TEAM, team=team_id, email=other.email))[
+                "id"
+            ] == team_id
+            assert (await other.execute(ACCEPT_INVITATION, team=team_id))["id"] == team_id
+
+
+async def create_team_clients(
+    app: AppProcess, http: httpx.AsyncClient, count: int
+) -> list[TeamClient]:
+    """So many people, new and signed in."""
+    tokens = (await create_user_tokens(app.environment, count)).members
+    clients = [GraphQLTestClient(http, app.url, token) for token in tokens]
+    each = [await client.execute("{ me { id email } }") for client in clients]
+    return [TeamClient(c, me["id"], me["email"]) for c, me in zip(clients, each, strict=True)]
+
+
+def team_document(environment: Mapping[str, str], team_global_id: str) -> dict[str, Any] | None:
+    """The truth about a team, read past the app."""
+    with closing(MongoClient[dict[str, Any]](environment["SLOTLOCK_MONGO_URL"])) as client:
+        teams = client.get_default_database()["teams"]
+        return teams.find_one({"_id": ObjectId(team_global_id.removeprefix("team_"))})

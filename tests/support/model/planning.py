@@ -1,0 +1,157 @@
+"""From a few drawn numbers to an act that is likely to get somewhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from tests.support.model.checker import ModelChecker
+from tests.support.model.operations import MORNING, PlannedOperation
+
+BOOKING_OPERATIONS = {"confirm", "extend", "cancel", "move"}
+OPERATIONS_WITH_KEY = {"book", "book_all", *BOOKING_OPERATIONS}
+LOCK_WAIT_S = 5.0
+UNKNOWN_ID = "0" * 24
+RECENT_COUNT = 6
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class DrawnNumbers:
+    """What Hypothesis draws: its shape never depends on what happened, so that it can shrink."""
+
+    kind: int = 0
+    caller: int = 0
+    slot: int = 0
+    user: int = 0
+    booking: int = 0
+    target_slot: int = 0
+    key: int = 0
+    claims: int = 2
+    service_index: int = 0
+    hold: bool = False
+    waits: bool = False
+
+
+OPERATION_KINDS = (
+    *("book",) * 5,
+    *("book_all",) * 2,
+    *("confirm", "cancel", "move", "join") * 3,
+    *("extend", "leave", "edit", "sweep", "flush", "lose_locks"),
+    *("postpone", "team_invite", "team_accept", "team_leave"),
+)
+
+
+def pick(items: Sequence[Item], index: int) -> Item:
+    """One of the items."""
+    return items[index % len(items)]
+
+
+def plan_operation(
+    checker: ModelChecker, kind: str, drawn: DrawnNumbers, *, allow_unknown_slots: bool = True
+) -> PlannedOperation:
+    """The act of this kind that the numbers stand for, as things are now.
+
+    `anywhere`: also to a slot that there is not. Two refusals of one act at once may come in an
+    order of their own, since neither writes anything.
+    """
+    if kind in BOOKING_OPERATIONS and not _has_bookings(checker):
+        kind = "book"
+    members = [caller.user_id for caller in checker.pair.callers[:-1]]
+    organiser = checker.pair.organizer.user_id
+    by = organiser if drawn.caller % 5 == 0 else pick(members, drawn.caller)
+    slots = list(checker.model.slots)
+    act = PlannedOperation(
+        kind,
+        checker.new_token(),
+        by,
+        by == organiser,
+        slot_id=pick(slots, drawn.slot) if drawn.slot != 19 else UNKNOWN_ID,
+        wait_s=LOCK_WAIT_S if drawn.waits else 0.0,
+        key=f"key {drawn.key}"
+        if kind in OPERATIONS_WITH_KEY and drawn.key < RECENT_COUNT
+        else None,
+    )
+    if kind == "book":
+        return replace(act, user_id=pick([*[by] * 6, *members], drawn.user), hold=drawn.hold)
+    if kind == "book_all":
+        return replace(act, slot_id="", claims=_claims(checker, by, drawn), hold=drawn.hold)
+    if kind in BOOKING_OPERATIONS:
+        planned = _with_booking(checker, act, organiser, drawn)
+        return (
+            planned
+            if allow_unknown_slots or planned.target_slot_id != UNKNOWN_ID
+            else replace(planned, target_slot_id=planned.slot_id)
+        )
+    if kind.startswith("team_"):
+        teams = list(checker.model.teams) or [UNKNOWN_ID]
+        return replace(
+            act, slot_id="", user_id=pick(members, drawn.user), booking=pick(teams, drawn.booking)
+        )
+    if kind in ("edit", "postpone", "call_off"):
+        slot_id = pick(slots, drawn.slot)
+        start = (checker.model.slots[slot_id].start - MORNING).total_seconds()
+        number = (
+            int(start) // 60 + 30 * (drawn.target_slot % 9)
+            if kind == "postpone"
+            else 1 + drawn.target_slot % 3
+        )
+        return replace(act, caller_id=organiser, as_organizer=True, slot_id=slot_id, number=number)
+    return act
+
+
+def _has_bookings(checker: ModelChecker) -> bool:
+    return bool(checker.model.ended_bookings) or any(
+        slot.bookings for slot in checker.model.slots.values()
+    )
+
+
+def _claims(
+    checker: ModelChecker, caller_id: str, drawn: DrawnNumbers
+) -> tuple[tuple[str, str], ...]:
+    slots, people = list(checker.model.slots), [caller.user_id for caller in checker.pair.callers]
+    mates = [
+        m
+        for team in checker.model.teams.values()
+        if caller_id in team.members
+        for m in team.members
+    ]
+    whom = [caller_id, *mates] if drawn.user % 4 else people
+    return tuple(
+        (
+            pick(slots, drawn.slot + place * (1 + drawn.target_slot % 2)),
+            pick(whom, drawn.booking + place * (drawn.target_slot % 3)),
+        )
+        for place in range(1 + drawn.claims % 3)
+    )
+
+
+def _with_booking(
+    checker: ModelChecker, operation: PlannedOperation, organizer: str, drawn: DrawnNumbers
+) -> PlannedOperation:
+    live = [(slot.id, p) for slot in checker.model.slots.values() for p in slot.bookings]
+    held = [each for each in live if each[1].status == "held"]
+    if operation.kind in ("confirm", "extend") and drawn.target_slot % 4:
+        live = held or live
+    ended = list(checker.model.ended_bookings.values())[-RECENT_COUNT:]
+    # Mostly one that lives, now and then one that is over.
+    found = (
+        pick(live or ended, drawn.booking)
+        if drawn.booking % 7 != 5
+        else pick(ended or live, drawn.booking)
+    )
+    slot_id, place = found
+    by = pick([place.user, place.user, organizer, operation.caller_id], drawn.caller)
+    to = (
+        pick([*checker.model.slots, UNKNOWN_ID], drawn.target_slot)
+        if operation.kind == "move"
+        else ""
+    )
+    return replace(
+        operation,
+        caller_id=by,
+        as_organizer=by == organizer,
+        slot_id=slot_id,
+        booking=place.token,
+        target_slot_id=to,
+    )
