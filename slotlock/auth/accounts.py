@@ -10,8 +10,8 @@ from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, valida
 from slotlock.auth.container import Auth
 from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
-from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
 from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_nfc
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller, Role, User, validate_user_name
 
 # Names that the internet does not serve (.local, .test) are what a school's own network uses, and

@@ -18,7 +18,7 @@ from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.audit.log import AuditAction, FieldEdit
 from slotlock.domain.audit.notes import AuditNote
-from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller, Role, User, UserId
 
 INVITATION_TTL = timedelta(days=14)

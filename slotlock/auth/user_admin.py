@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from slotlock.auth.container import Auth
-from slotlock.domain.booking.refusals import FieldProblem, InvalidInput, UserNotFound
-from slotlock.domain.slots.listing import Page
+from slotlock.domain.booking.refusals import UserNotFound
+from slotlock.domain.shared.pagination import Page
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.bans import BanRefusal, ban_refusal, validate_ban_reason
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import Caller, User, UserFilter, UserId

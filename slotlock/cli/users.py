@@ -13,7 +13,7 @@ from slotlock.auth.invitations import invite
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import MIN_SECRET_BYTES, TokenSigner
 from slotlock.auth.user_import import import_users
-from slotlock.domain.booking.refusals import InvalidInput
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.groups import clean_groups, validate_group
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile, LineProblem
 from slotlock.domain.users.import_plan import ImportBusy, ImportTooLarge

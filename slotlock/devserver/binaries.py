@@ -22,7 +22,7 @@ from redis.retry import Retry
 NOT_YET_INITIALIZED = 94  # MongoDB's error code
 
 
-class ServerStartError(Exception):  # noqa: N818 - the fact, as the person who started us reads it
+class ServerStartError(Exception):
     """A server cannot run here; `str()` is one line that says what is wrong and what to do."""
 
 

@@ -24,7 +24,7 @@ from slotlock.devserver.binaries import (
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["ServerStartError", "EmbeddedServers", "embedded_servers"]
+__all__ = ["EmbeddedServers", "ServerStartError", "embedded_servers"]
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0

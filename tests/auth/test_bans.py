@@ -16,7 +16,8 @@ from slotlock.auth.container import Auth
 from slotlock.auth.sessions import InvalidSession, SignedInSession, open_session, refresh_session
 from slotlock.auth.tokens import BadTokenError
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.refusals import InvalidInput, UserNotFound
+from slotlock.domain.booking.refusals import UserNotFound
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.bans import AdminRequired, CannotBanSelf
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.users.account_updates import BanWriter

@@ -24,7 +24,7 @@ from slotlock.auth.sessions import SignedInSession, end_session
 from slotlock.auth.tokens import hash_token
 from slotlock.auth.user_import import import_users
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.refusals import InvalidInput
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.services.container import utc_now

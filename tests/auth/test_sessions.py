@@ -20,7 +20,7 @@ from slotlock.auth.sessions import (
 )
 from slotlock.auth.tokens import BadTokenError
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.refusals import InvalidInput
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Role, User
 from tests.support.apps.processes import database_url
 from tests.support.stores.users import auth_for_database

@@ -30,7 +30,7 @@ BEARER_CHALLENGE = {"WWW-Authenticate": "Bearer"}
 Handler = Callable[[Auth, Caller, Request], Awaitable[Response]]
 
 
-class HttpError(Exception):  # noqa: N818 - the fact, as the client reads it
+class HttpError(Exception):
     """The request is answered by its status; the code and the message say why."""
 
     def __init__(

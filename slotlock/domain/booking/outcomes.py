@@ -12,7 +12,6 @@ from slotlock.domain.booking.refusals import (
     CutoffPassed,
     HoldExpired,
     HoldLimitReached,
-    InvalidInput,
     KeyReused,
     LimitRefusal,
     Locked,
@@ -27,6 +26,7 @@ from slotlock.domain.booking.refusals import (
     WaitlistFull,
 )
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.resources import ResourceTaken
 
 

@@ -224,21 +224,6 @@ class CapacityBelowTaken:
     capacity: int
 
 
-@dataclass(frozen=True, slots=True)
-class FieldProblem:
-    """What is wrong with one field, in words for the person who filled it in."""
-
-    field: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class InvalidInput:
-    """Something filled in cannot be taken; nothing was changed."""
-
-    problems: tuple[FieldProblem, ...]
-
-
 OtherBookingRefusal = LimitReached | TimeConflict
 LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | OtherBookingRefusal
 BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | SlotCancelled | LimitRefusal

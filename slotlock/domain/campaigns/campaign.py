@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
-from slotlock.domain.shared.text import validate_line
-from slotlock.domain.users.groups import clean_group, validate_group
+from slotlock.domain.shared.text import normalize_name, validate_line
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.users.groups import validate_group
 
 MAX_CAMPAIGN_NAME_LENGTH = 200
 MAX_GROUP_SETS = 10
@@ -66,7 +66,7 @@ def edit(campaign: Campaign, changes: Mapping[str, Any]) -> CampaignSaved | Inva
 
 def _clean_terms(terms: CampaignTerms) -> CampaignTerms:
     eligible = tuple(
-        tuple(sorted(set(map(clean_group, groups)))) for groups in terms.eligible_groups
+        tuple(sorted(set(map(normalize_name, groups)))) for groups in terms.eligible_groups
     )
     return replace(
         terms, eligible_groups=eligible, group_limits=clean_group_limits(terms.group_limits)
@@ -75,7 +75,7 @@ def _clean_terms(terms: CampaignTerms) -> CampaignTerms:
 
 def clean_group_limits(limits: tuple[GroupLimit, ...]) -> tuple[GroupLimit, ...]:
     """The limits in the one way they are kept."""
-    trimmed = {GroupLimit(clean_group(limit.group), limit.limit) for limit in limits}
+    trimmed = {GroupLimit(normalize_name(limit.group), limit.limit) for limit in limits}
     return tuple(sorted(trimmed, key=lambda limit: (limit.group, limit.limit)))
 
 

@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 from dateutil import rrule
 
-from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence_rules import (
     MAX_OCCURRENCES,
@@ -24,6 +23,7 @@ from slotlock.domain.schedule.zones import (
     to_wall_clock,
     validate_year,
 )
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 
 MAX_SPAN = timedelta(days=5 * 366)
 MAX_MEETING_DURATION = timedelta(days=366)

@@ -7,7 +7,6 @@ from enum import Enum
 from itertools import islice
 from zoneinfo import ZoneInfo
 
-from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
 from slotlock.domain.schedule.meetings import MAX_MEETINGS, Meeting, validate_meetings
 from slotlock.domain.schedule.zones import (
     UNKNOWN_ZONE,
@@ -16,6 +15,7 @@ from slotlock.domain.schedule.zones import (
     to_wall_clock,
     validate_year,
 )
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 
 MAX_WEEKLY_MEETINGS = 50
 MAX_RANGE = timedelta(days=2 * 366)

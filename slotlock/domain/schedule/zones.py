@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
 from slotlock.domain.schedule.meetings import Meeting, format_in_zone
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 
 # Far enough for any plan, and never so far that adding an offset or a span leaves the calendar.
 FIRST_YEAR, LAST_YEAR = 1970, 2090

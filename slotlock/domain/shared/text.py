@@ -18,6 +18,11 @@ def normalize_nfc(text: str) -> str:
     return text if len(text) > MAX_NORMALIZED_LENGTH else unicodedata.normalize("NFC", text)
 
 
+def normalize_name(name: str) -> str:
+    """Return the name without surrounding blanks and in NFC, so that equal names compare equal."""
+    return normalize_nfc(name.strip())
+
+
 def is_blank(text: str) -> bool:
     """Whether nothing of the text is seen."""
     return all(c in _INVISIBLE or unicodedata.category(c) in {"Cf", "Zs"} for c in text)

@@ -8,19 +8,14 @@ from typing import Any
 from slotlock.domain.booking.book import MAX_HOLD_MINUTES
 from slotlock.domain.booking.booking import EndedWaitlistEntry, SlotId
 from slotlock.domain.booking.outcomes import EditSlotOutcome, SlotSaved
-from slotlock.domain.booking.refusals import (
-    CapacityBelowTaken,
-    FieldProblem,
-    InvalidInput,
-    SlotCancelled,
-)
+from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.campaigns.campaign import clean_group_limits, validate_group_limits
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
-from slotlock.domain.shared.text import validate_line
-from slotlock.domain.users.groups import clean_group
+from slotlock.domain.shared.text import normalize_name, validate_line
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import UserId
 
 MAX_CAPACITY = 1000
@@ -201,7 +196,7 @@ def _clean_location(location: str | None) -> str | None:
 
 def _clean_name(text: str | None) -> str | None:
     """What slots have in common by its name: spelled alike, it is the same."""
-    return clean_group(text or "") or None
+    return normalize_name(text or "") or None
 
 
 def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:

@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Generic, TypeVar
 
 from slotlock.domain.booking.slot import SeriesId, SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
-
-Item = TypeVar("Item")
 
 
 class SlotOrder(Enum):
@@ -31,19 +28,3 @@ class SlotFilter:
     series_id: SeriesId | None = None
     include_unpublished_campaigns: bool = False
     only_with_places_left: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """The last item a reader has seen: its start and its id."""
-
-    start: datetime
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[Item]):
-    """Some items in order, and whether more follow."""
-
-    items: tuple[Item, ...]
-    has_more: bool

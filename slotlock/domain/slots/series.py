@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import Any
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotStatus
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import occurrences
 from slotlock.domain.schedule.zones import shift_all
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.slots.editing import SlotDraft, create
 from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
 from slotlock.domain.shared.text import validate_line
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.teams.outcomes import (
     AcceptInvitationOutcome,
     AlreadyMember,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from slotlock.domain.booking.refusals import InvalidInput
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.teams.team import Team, TeamId
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from slotlock.domain.shared.text import normalize_nfc, validate_line
+from slotlock.domain.shared.text import normalize_name, validate_line
 
 MAX_GROUPS = 20
 MAX_GROUP_LENGTH = 50
@@ -12,12 +12,7 @@ _RESERVED = ",;*"
 
 def clean_groups(groups: Iterable[str]) -> tuple[str, ...]:
     """The groups in the one way they are kept: trimmed, in Unicode NFC, each once, in order."""
-    return tuple(sorted(set(map(clean_group, groups)) - {""}))
-
-
-def clean_group(group: str) -> str:
-    """A name in the one way it is kept, so that the same name is the same group (or resource)."""
-    return normalize_nfc(group.strip())
+    return tuple(sorted(set(map(normalize_name, groups)) - {""}))
 
 
 def validate_groups(groups: tuple[str, ...]) -> str | None:

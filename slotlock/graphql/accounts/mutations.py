@@ -8,7 +8,7 @@ from strawberry import argument, field
 
 from slotlock.auth import accounts, invitations, sessions
 from slotlock.auth.accounts import throttle_login, was_rejected_before_hashing
-from slotlock.domain.booking.refusals import InvalidInput as Invalid
+from slotlock.domain.shared import validation
 from slotlock.graphql.accounts.types import (
     Banned,
     EmailTaken,
@@ -74,7 +74,7 @@ class AccountMutations:
                 return Session.from_domain(outcome)
             case accounts.EmailTaken():
                 return EmailTaken.from_domain(outcome)
-            case Invalid():
+            case validation.InvalidInput():
                 return InvalidInput.from_domain(outcome)
             case accounts.TooManyAttempts():
                 return TooManyAttempts.from_domain(outcome)
@@ -125,7 +125,7 @@ class AccountMutations:
                 return InvalidInvitation.from_domain()
             case accounts.Banned():
                 return Banned.from_domain()
-            case Invalid():
+            case validation.InvalidInput():
                 return InvalidInput.from_domain(outcome)
             case accounts.TooManyAttempts():
                 return TooManyAttempts.from_domain(outcome)

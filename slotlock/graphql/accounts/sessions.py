@@ -9,7 +9,7 @@ from strawberry import argument, field
 from slotlock.auth import accounts, sessions
 from slotlock.auth import accounts as changing_password
 from slotlock.auth.accounts import throttle_login
-from slotlock.domain.booking.refusals import InvalidInput as Invalid
+from slotlock.domain.shared import validation
 from slotlock.domain.users.user import UserId
 from slotlock.graphql.accounts.types import InvalidCredentials, TooManyAttempts
 from slotlock.graphql.context import Info
@@ -127,7 +127,7 @@ class OwnSessionMutations:
                 return PasswordChanged(ended_sessions=outcome.ended_sessions)
             case accounts.InvalidCredentials():
                 return InvalidCredentials.from_domain("The current password is wrong.")
-            case Invalid():
+            case validation.InvalidInput():
                 return InvalidInput.from_domain(outcome)
             case accounts.TooManyAttempts():
                 return TooManyAttempts.from_domain(outcome)

@@ -6,8 +6,8 @@ from typing import Annotated, Any, assert_never
 import strawberry
 from strawberry import UNSET, argument, field
 
-from slotlock.domain.booking import refusals
 from slotlock.domain.campaigns import campaign
+from slotlock.domain.shared import validation
 from slotlock.graphql.campaigns.types import Campaign, CampaignBusy, CampaignNotFound
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
@@ -126,7 +126,7 @@ class CampaignMutations:
         outcome = await campaigns.create(
             info.context.services, input.name, terms, organiser.user_id
         )
-        if isinstance(outcome, refusals.InvalidInput):
+        if isinstance(outcome, validation.InvalidInput):
             return InvalidInput.from_domain(outcome)
         return Campaign.from_domain(outcome.campaign)
 
@@ -171,7 +171,7 @@ async def _edit_campaign(
             return CampaignNotFound.for_id(global_id)
         case campaign.CampaignBusy():
             return CampaignBusy.from_domain(outcome)
-        case refusals.InvalidInput():
+        case validation.InvalidInput():
             return InvalidInput.from_domain(outcome)
         case _:
             assert_never(outcome)

@@ -5,7 +5,7 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.slots.listing import Position
+from slotlock.domain.shared.pagination import Position
 from slotlock.graphql.campaigns.types import Campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids

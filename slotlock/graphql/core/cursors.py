@@ -13,8 +13,8 @@ from hashlib import blake2b
 import orjson
 
 from slotlock.domain.audit.log import AuditPosition
+from slotlock.domain.shared.pagination import Position
 from slotlock.domain.shared.text import validate_line
-from slotlock.domain.slots.listing import Position
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 
 CHECKSUM_BYTES = 6

@@ -8,6 +8,7 @@ import strawberry
 from strawberry import enum_value, field
 
 from slotlock.domain.booking import refusals
+from slotlock.domain.shared import validation
 from slotlock.graphql.core.ids import slot_global_id
 from slotlock.graphql.slots.types import Booking, Slot
 
@@ -193,7 +194,7 @@ class InvalidInput(Refusal):
     fields: list[FieldProblem] = field(description="Every field that is wrong.")
 
     @classmethod
-    def from_domain(cls, outcome: refusals.InvalidInput) -> Self:
+    def from_domain(cls, outcome: validation.InvalidInput) -> Self:
         problems = [FieldProblem(field=p.field, message=p.message) for p in outcome.problems]
         return cls(
             code=RefusalCode.INVALID_INPUT,

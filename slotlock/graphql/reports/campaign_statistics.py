@@ -10,7 +10,7 @@ from strawberry import field
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.reports import campaign_reports
-from slotlock.domain.slots.listing import Position
+from slotlock.domain.shared.pagination import Position
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.connections import (
     DEFAULT_FIRST,

@@ -7,6 +7,7 @@ from strawberry import argument, field
 
 from slotlock.domain.booking import outcomes, refusals
 from slotlock.domain.campaigns import campaign
+from slotlock.domain.shared import validation
 from slotlock.domain.slots import resources
 from slotlock.domain.slots.series import SeriesScope
 from slotlock.domain.users.user import Caller
@@ -106,7 +107,7 @@ def _to_create_slot_result(outcome: editing.CreateSlotOutcome, viewer: Caller) -
     match outcome:
         case outcomes.SlotSaved():
             return Slot.from_domain(outcome.slot, viewer)
-        case refusals.InvalidInput():
+        case validation.InvalidInput():
             return InvalidInput.from_domain(outcome)
         case campaign.CampaignNotFound():
             return CampaignNotFound.for_id(ids.campaign_global_id(outcome.campaign_id))
@@ -122,7 +123,7 @@ def _to_update_slot_result(outcome: outcomes.EditSlotOutcome, viewer: Caller) ->
     match outcome:
         case outcomes.SlotSaved():
             return Slot.from_domain(outcome.slot, viewer)
-        case refusals.InvalidInput():
+        case validation.InvalidInput():
             return InvalidInput.from_domain(outcome)
         case refusals.SlotNotFound():
             return SlotNotFound.for_id(ids.slot_global_id(outcome.slot_id))

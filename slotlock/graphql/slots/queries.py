@@ -11,7 +11,8 @@ from slotlock.domain.booking.booking import Booking as DomainBooking
 from slotlock.domain.booking.booking import BookingId
 from slotlock.domain.booking.slot import Slot as DomainSlot
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
-from slotlock.domain.slots.listing import Page, Position, SlotFilter, SlotOrder
+from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.graphql.context import Context, Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import (

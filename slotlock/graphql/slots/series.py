@@ -8,6 +8,7 @@ from strawberry import argument, field
 
 from slotlock.domain.booking import refusals
 from slotlock.domain.campaigns import campaign
+from slotlock.domain.shared import validation
 from slotlock.domain.slots import series as domain
 from slotlock.domain.slots.series import OnConflict
 from slotlock.domain.users.user import Caller
@@ -100,7 +101,7 @@ def _to_create_slot_series_result(
                 message="The resource is taken on these dates.",
                 conflicts=[ResourceTaken.from_domain(each, viewer) for each in outcome.conflicts],
             )
-        case refusals.InvalidInput():
+        case validation.InvalidInput():
             return InvalidInput.from_domain(outcome)
         case campaign.CampaignNotFound():
             return CampaignNotFound.for_id(ids.campaign_global_id(outcome.campaign_id))

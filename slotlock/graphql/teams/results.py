@@ -5,7 +5,7 @@ from typing import Annotated, Self, assert_never
 import strawberry
 from strawberry import field
 
-from slotlock.domain.booking import refusals
+from slotlock.domain.shared import validation
 from slotlock.domain.teams import outcomes
 from slotlock.domain.teams.team import (
     MAX_INVITATIONS_PER_ADDRESS,
@@ -124,7 +124,7 @@ def to_create_team_result(outcome: outcomes.CreateTeamOutcome) -> CreateTeamResu
     match outcome:
         case outcomes.TeamSaved():
             return Team.from_domain(outcome.team)
-        case refusals.InvalidInput():
+        case validation.InvalidInput():
             return InvalidInput.from_domain(outcome)
         case outcomes.TooManyTeams():
             return TooManyTeams.from_domain()
@@ -141,7 +141,7 @@ def to_invite_result(outcome: outcomes.InviteToTeamOutcome) -> InviteToTeamResul
             return Team.from_domain(outcome.team)
         case outcomes.TeamNotFound():
             return TeamNotFound.for_id(ids.team_global_id(outcome.team_id))
-        case refusals.InvalidInput():
+        case validation.InvalidInput():
             return InvalidInput.from_domain(outcome)
         case outcomes.AlreadyMember():
             return AlreadyMember.from_domain()

@@ -5,6 +5,7 @@ from typing import Annotated, Self, assert_never
 import strawberry
 
 from slotlock.domain.booking import refusals
+from slotlock.domain.shared import validation
 from slotlock.domain.users import bans, user
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.booking.refusals import UserNotFound
@@ -47,7 +48,7 @@ UnbanOutcome = user.User | refusals.UserNotFound | bans.BanRefusal
 
 
 def to_set_groups_result(
-    outcome: user.User | refusals.UserNotFound | refusals.InvalidInput, viewer: Caller
+    outcome: user.User | refusals.UserNotFound | validation.InvalidInput, viewer: Caller
 ) -> SetGroupsResult:
     """What giving somebody groups answers."""
     match outcome:
@@ -55,17 +56,17 @@ def to_set_groups_result(
             return User.from_domain(outcome, viewer)
         case refusals.UserNotFound():
             return UserNotFound.for_id(user_global_id(outcome.user_id))
-        case refusals.InvalidInput():
+        case validation.InvalidInput():
             return InvalidInput.from_domain(outcome)
         case _:
             assert_never(outcome)
 
 
 def to_ban_user_result(
-    outcome: UnbanOutcome | refusals.InvalidInput, viewer: Caller
+    outcome: UnbanOutcome | validation.InvalidInput, viewer: Caller
 ) -> BanUserResult:
     """What banning answers."""
-    if isinstance(outcome, refusals.InvalidInput):
+    if isinstance(outcome, validation.InvalidInput):
         return InvalidInput.from_domain(outcome)
     return to_unban_user_result(outcome, viewer)
 

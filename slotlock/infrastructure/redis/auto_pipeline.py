@@ -18,7 +18,7 @@ from slotlock.infrastructure.redis.client import (
     redis_client,
 )
 
-__all__ = ["RedisUnavailableError", "AutoPipeline", "redis_client"]
+__all__ = ["AutoPipeline", "RedisUnavailableError", "redis_client"]
 
 log = logging.getLogger("slotlock.redis")
 

@@ -7,7 +7,6 @@ from typing import Any
 from slotlock.domain.audit.notes import note_campaign_change
 from slotlock.domain.booking.availability import to_availability
 from slotlock.domain.booking.promotion import as_of
-from slotlock.domain.booking.refusals import InvalidInput
 from slotlock.domain.campaigns import campaign as rules
 from slotlock.domain.campaigns.campaign import (
     Campaign,
@@ -17,7 +16,8 @@ from slotlock.domain.campaigns.campaign import (
     CampaignSaved,
 )
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
-from slotlock.domain.slots.listing import Page, Position
+from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_campaign_id
 from slotlock.services.container import Services

@@ -13,7 +13,7 @@ from slotlock.domain.reports.campaign_reports import (
     UnplacedUserPage,
     to_time_window,
 )
-from slotlock.domain.slots.listing import Page
+from slotlock.domain.shared.pagination import Page
 from slotlock.services.container import Services
 
 

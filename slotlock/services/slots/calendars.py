@@ -17,7 +17,7 @@ from slotlock.domain.reports.calendar_events import (
     events_of_slot,
     events_of_user,
 )
-from slotlock.domain.slots.listing import Position
+from slotlock.domain.shared.pagination import Position
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery
 from slotlock.services.container import Services

@@ -9,10 +9,11 @@ from slotlock.domain.audit.notes import AuditNote, note_slot_change
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
-from slotlock.domain.booking.refusals import InvalidInput, Locked, SlotNotFound
+from slotlock.domain.booking.refusals import Locked, SlotNotFound
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots import editing
 from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage, uses_resource
 from slotlock.domain.slots.series import SeriesScope, changes_per_slot, slots_in_scope

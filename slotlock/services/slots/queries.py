@@ -9,7 +9,8 @@ from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
 from slotlock.domain.booking.promotion import as_of
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.slots.listing import Page, Position, SlotFilter, SlotOrder
+from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery
 from slotlock.services.container import Services

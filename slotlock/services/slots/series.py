@@ -4,10 +4,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import date
 
-from slotlock.domain.booking.refusals import InvalidInput, Locked
+from slotlock.domain.booking.refusals import Locked
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.schedule.meetings import MAX_MEETINGS
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots import series
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.series import OnConflict, SeriesConflicts, SeriesCreated

@@ -4,9 +4,9 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from slotlock.domain.booking.refusals import InvalidInput
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import occurrences
+from slotlock.domain.shared.validation import InvalidInput
 
 BERLIN = "Europe/Berlin"
 HOUR = timedelta(hours=1)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from slotlock.domain.booking.refusals import InvalidInput
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import MAX_SPAN, occurrences
 from slotlock.domain.schedule.recurrence_rules import MAX_OCCURRENCES
+from slotlock.domain.shared.validation import InvalidInput
 from tests.domain.schedule.test_recurrence import BERLIN, HOUR, meeting
 
 

@@ -8,9 +8,9 @@ from itertools import groupby
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slotlock.domain.booking.refusals import InvalidInput
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import MAX_SPAN, occurrences
+from slotlock.domain.shared.validation import InvalidInput
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 NAMES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
 from slotlock.domain.schedule.meetings import MAX_MEETINGS, Meeting, validate_meetings
 from slotlock.domain.schedule.timetables import Timetable, Weekday, WeeklyMeeting, to_meetings
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 
 BERLIN = "Europe/Berlin"
 MONDAY_NINE = WeeklyMeeting(Weekday.MONDAY, time(9), time(10, 30))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slotlock.domain.booking.refusals import FieldProblem, InvalidInput
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.zones import find_zone, shift_all, to_instant, to_wall_clock
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 
 HOUR = timedelta(hours=1)
 

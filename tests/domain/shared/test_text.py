@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from slotlock.auth.accounts import normalize_email
-from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_nfc
-from slotlock.domain.users.groups import clean_group
+from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_name, normalize_nfc
 
 MARKS = "a" + "\u0301" * 15_000 + "\u0316" * 15_000
 
@@ -16,7 +15,7 @@ def test_a_text_is_composed() -> None:
     assert normalize_nfc("Zoe\u0308") == "Zo\u00eb"
 
 
-@pytest.mark.parametrize("read", [normalize_nfc, clean_group, normalize_email])
+@pytest.mark.parametrize("read", [normalize_nfc, normalize_name, normalize_email])
 def test_no_text_is_composed_that_is_longer_than_anything_may_be(
     monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object]
 ) -> None:

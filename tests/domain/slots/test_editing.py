@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import SlotSaved
 from slotlock.domain.booking.promotion import expire_and_promote
-from slotlock.domain.booking.refusals import CapacityBelowTaken, InvalidInput, SlotCancelled
+from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
 from slotlock.domain.booking.slot import SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.editing import SlotDraft, cancel_slot, create, edit, publish
 from slotlock.domain.users.user import UserId
 from tests.domain.booking.test_book import NOW, booked, lined_up, slot

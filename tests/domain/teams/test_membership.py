@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slotlock.domain.booking.refusals import InvalidInput
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.teams.membership import (
     TeamDecision,
     accept,

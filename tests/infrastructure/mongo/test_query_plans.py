@@ -1,6 +1,6 @@
 """An index for every query: each command that the stores send is explained, and none scans."""
 
-from slotlock.domain.slots.listing import Position
+from slotlock.domain.shared.pagination import Position
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.services.container import utc_now

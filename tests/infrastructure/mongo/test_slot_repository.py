@@ -13,7 +13,7 @@ from slotlock.domain.booking.changes import BookingCommand, cancel
 from slotlock.domain.booking.promotion import expire_and_promote, next_version
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.waitlist import join
-from slotlock.domain.slots.listing import Position
+from slotlock.domain.shared.pagination import Position
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import connect

@@ -13,7 +13,8 @@ from slotlock.domain.booking.waitlist import join, leave
 from slotlock.domain.campaigns.campaign import CampaignSaved
 from slotlock.domain.campaigns.campaign import create as create_campaign
 from slotlock.domain.campaigns.terms import GroupLimit
-from slotlock.domain.slots.listing import Position, SlotFilter, SlotOrder
+from slotlock.domain.shared.pagination import Position
+from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.teams import membership
 from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import TeamVersion

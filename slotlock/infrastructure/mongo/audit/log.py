@@ -15,7 +15,7 @@ from slotlock.domain.audit.log import AuditAction, AuditEntry, AuditFilter, Audi
 from slotlock.domain.audit.log import newest_first as in_order
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.history import BookingLimit, BookingStatus
-from slotlock.domain.slots.listing import Page
+from slotlock.domain.shared.pagination import Page
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.audit import pipelines
 from slotlock.infrastructure.mongo.audit.notes import AuditNoteRepository

@@ -16,7 +16,7 @@ from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.slots.listing import Page, Position
+from slotlock.domain.shared.pagination import Page, Position
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.audit.notes import in_transaction, insert_notes
 from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries

@@ -3,7 +3,7 @@
 from bson import ObjectId
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
-from slotlock.domain.slots.listing import Page, Position
+from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Database, Document

@@ -7,7 +7,8 @@ from datetime import datetime
 from bson import ObjectId
 
 from slotlock.domain.booking.booking import BookingId
-from slotlock.domain.slots.listing import Position, SlotFilter, SlotOrder
+from slotlock.domain.shared.pagination import Position
+from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.slots.documents import LOADED_FIELDS, folded_words

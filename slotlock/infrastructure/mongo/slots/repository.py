@@ -11,7 +11,8 @@ from pymongo.errors import OperationFailure
 from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntryId
 from slotlock.domain.booking.promotion import promotion_candidates
 from slotlock.domain.booking.slot import SeriesId, Slot
-from slotlock.domain.slots.listing import Page, Position, SlotFilter, SlotOrder
+from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.audit.log import AuditLogQueries

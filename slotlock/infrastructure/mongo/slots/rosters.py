@@ -15,7 +15,8 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.reports.roster import RosterUser, user_ids_in
-from slotlock.domain.slots.listing import Position, SlotOrder
+from slotlock.domain.shared.pagination import Position
+from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.slots.documents import to_slot

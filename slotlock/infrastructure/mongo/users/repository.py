@@ -12,7 +12,7 @@ from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.audit.notes import AuditNote, note_user_change
-from slotlock.domain.slots.listing import Page
+from slotlock.domain.shared.pagination import Page
 from slotlock.domain.users.user import Role, User, UserFilter, UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.audit.notes import in_transaction, insert_notes

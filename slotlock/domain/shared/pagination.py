@@ -1,0 +1,23 @@
+"""Pages of a list: some items in order, and where the reader stands."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The last item a reader has seen, in a list ordered by start time and id."""
+
+    start: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    """Some items in order, and whether more follow."""
+
+    items: tuple[Item, ...]
+    has_more: bool
