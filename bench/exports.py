@@ -129,7 +129,8 @@ def run(file_formats: Sequence[str] = ("csv", "xlsx")) -> None:
             for name, (keys, options) in documents.INDEXES.items():
                 database["slots"].create_index(keys, name=name, **options)
         print(
-            f"{SLOTS * BOOKINGS:,} bookings in {SLOTS} slots of {USERS:,} people; {machine_summary()}"
+            f"{SLOTS * BOOKINGS:,} bookings in {SLOTS} slots of {USERS:,} people; "
+            f"{machine_summary()}"
         )
         for form in file_formats:
             with tempfile.TemporaryFile() as output:

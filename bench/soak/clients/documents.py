@@ -22,7 +22,9 @@ REQUEST = f"""mutation($input: BookSlotInput!) {{ answer: requestBooking(input: 
   ... on Ticket {{ ...T }}
   ... on AlreadyBooked {{ booking {{ id }} }}
 }} }} {TICKET_FRAGMENT}"""
-TICKET_QUERY = f"""query($ticket: ID!) {{ answer: ticket(id: $ticket) {{ __typename ...T }} }} {TICKET_FRAGMENT}"""
+TICKET_QUERY = f"""query($ticket: ID!) {{
+  answer: ticket(id: $ticket) {{ __typename ...T }}
+}} {TICKET_FRAGMENT}"""
 TICKET_SUBSCRIPTION = (
     f"""subscription($ticket: ID!) {{ ticket(id: $ticket) {{ ...T }} }} {TICKET_FRAGMENT}"""
 )
@@ -73,7 +75,9 @@ CREATE_CAMPAIGN = f"""mutation($input: CreateCampaignInput!) {{
   answer: createCampaign(input: $input) {{ {CAMPAIGN_FIELDS} }}
 }}"""
 PUBLISH, UNPUBLISH = (
-    f"""mutation($campaign: ID!) {{ answer: {name}(campaignId: $campaign) {{ {CAMPAIGN_FIELDS} }} }}"""
+    f"""mutation($campaign: ID!) {{
+  answer: {name}(campaignId: $campaign) {{ {CAMPAIGN_FIELDS} }}
+}}"""
     for name in ("publishCampaign", "unpublishCampaign")
 )
 
@@ -84,7 +88,9 @@ CREATE_TEAM = f"""mutation($name: String!) {{
 INVITE = f"""mutation($team: ID!, $email: EmailAddress!) {{
   answer: inviteToTeam(input: {{teamId: $team, email: $email}}) {{ {TEAM_FIELDS} }}
 }}"""
-ACCEPT = f"""mutation($team: ID!) {{ answer: acceptTeamInvitation(teamId: $team) {{ {TEAM_FIELDS} }} }}"""
+ACCEPT = f"""mutation($team: ID!) {{
+  answer: acceptTeamInvitation(teamId: $team) {{ {TEAM_FIELDS} }}
+}}"""
 LEAVE_TEAM = (
     f"""mutation($team: ID!) {{ answer: leaveTeam(teamId: $team) {{ {REFUSAL_FIELDS} }} }}"""
 )

@@ -107,7 +107,8 @@ def _parse_parts(text: str) -> dict[str, str] | str:
     for part in text.split(";"):
         name, _, value = part.partition("=")
         if name not in _PART_PATTERNS:
-            return f"A rule has parts like FREQ=WEEKLY;COUNT=10; they can be {', '.join(_PART_PATTERNS)}."
+            known = ", ".join(_PART_PATTERNS)
+            return f"A rule has parts like FREQ=WEEKLY;COUNT=10; they can be {known}."
         if name in parts:
             return f"{name} can be there once."
         if not re.fullmatch(_PART_PATTERNS[name], value, re.ASCII):

@@ -124,7 +124,8 @@ def exceeded_limit(schema: GraphQLSchema, document: DocumentNode) -> str | None:
     for size in measure.all_costs():
         for name in DocumentCost.__slots__:
             if getattr(size, name) > getattr(DOCUMENT_LIMITS, name):
-                return f"A document has at most {getattr(DOCUMENT_LIMITS, name)} {_LIMIT_DESCRIPTIONS[name]}."
+                limit = getattr(DOCUMENT_LIMITS, name)
+                return f"A document has at most {limit} {_LIMIT_DESCRIPTIONS[name]}."
     return None
 
 

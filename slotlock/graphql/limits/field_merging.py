@@ -37,7 +37,10 @@ def field_merge_excess(document: DocumentNode) -> str | None:
                 f"The operations of a document have at most {MAX_VISITED_FIELDS} fields together."
             )
         if looked.pairs > MAX_FIELD_PAIRS:
-            return f"A document has at most {MAX_FIELD_PAIRS} pairs of fields that answer in one place."
+            return (
+                f"A document has at most {MAX_FIELD_PAIRS} pairs of fields "
+                "that answer in one place."
+            )
     return None
 
 

@@ -26,7 +26,7 @@ class OperationKind(StrEnum):
     SUBSCRIBE = "subscribe"
     SIGN_IN = "sign-in"
     SIGN_IN_ATTEMPT = "attempt"
-    REDEEM_TOKEN = "redeem"
+    REDEEM_TOKEN = "redeem"  # noqa: S105
     SIGN_OUT = "leave"
     DOCUMENT = "document"
     FILE = "file"

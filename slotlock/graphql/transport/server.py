@@ -139,7 +139,10 @@ def _parse_raw_request(payload: object) -> _RawRequest:
     if variables is not None and not isinstance(variables, dict):
         raise _bad_input("`variables` is an object or null.")
     if has_too_many_values(variables):
-        text = f"Variables hold at most {MAX_VARIABLE_VALUES} values, those in lists and objects included."
+        text = (
+            f"Variables hold at most {MAX_VARIABLE_VALUES} values, "
+            "those in lists and objects included."
+        )
         raise DocumentError([error_body(ErrorCode.LIMIT_EXCEEDED, text)])
     if extensions is not None and not isinstance(extensions, dict):
         raise _bad_input("`extensions` is an object or null.")

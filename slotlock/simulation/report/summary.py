@@ -36,8 +36,10 @@ def _statistics(result: SimulationResult) -> list[str]:
         *([f"tickets      {tickets:,}"] if tickets else []),
         f"first answer {_waits(result.first_response_ms)}",
         f"final answer {_waits(result.final_response_ms)}",
-        f"rush         {result.duration_s:.2f} s: {ledger.answered_count / seconds:,.0f} final answers/s, "
-        f"{ledger.booked_count / seconds:,.0f} bookings/s, {result.request_count / seconds:,.0f} requests/s",
+        f"rush         {result.duration_s:.2f} s: "
+        f"{ledger.answered_count / seconds:,.0f} final answers/s, "
+        f"{ledger.booked_count / seconds:,.0f} bookings/s, "
+        f"{result.request_count / seconds:,.0f} requests/s",
         f"asked again  {', '.join(again) or 'nobody had to'}",
         f"simulation   {result.cpu_seconds:.2f} s of CPU, {cpu_ms:.2f} ms a request; "
         f"seed {result.config.seed}",

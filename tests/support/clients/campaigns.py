@@ -22,7 +22,8 @@ PUBLISH_CAMPAIGN = f"""mutation($id: ID!) {{ publishCampaign(campaignId: $id) {{
 }} }} {CAMPAIGN_FRAGMENT}"""
 UNPUBLISH_CAMPAIGN = PUBLISH_CAMPAIGN.replace("publishCampaign", "unpublishCampaign")
 CAMPAIGN_BY_ID = f"query($id: ID!) {{ campaign(id: $id) {{ ...C }} }} {CAMPAIGN_FRAGMENT}"
-CAMPAIGN_LIST = """query($first: Int! = 100, $after: String) { campaigns(first: $first, after: $after) {
+CAMPAIGN_LIST = """query($first: Int! = 100, $after: String) {
+  campaigns(first: $first, after: $after) {
   nodes { id opensAt } pageInfo { hasNextPage endCursor }
 } }"""
 SET_GROUPS = """mutation($input: SetGroupsInput!) {
@@ -52,7 +53,8 @@ MOVE_WITH_REFUSAL = f"""mutation($input: MoveBookingInput!) {{ moveBooking(input
 JOIN_WITH_REFUSAL = f"""mutation($slot: ID!) {{ joinWaitlist(slotId: $slot) {{
   __typename ...W ... on WaitlistJoined {{ position }}
 }} }} {REFUSAL_FRAGMENT}"""
-CONFIRM_WITH_REFUSAL = f"""mutation($booking: ID!) {{ confirmBooking(bookingId: $booking, waitMs: 5000) {{
+CONFIRM_WITH_REFUSAL = f"""mutation($booking: ID!) {{
+ confirmBooking(bookingId: $booking, waitMs: 5000) {{
   __typename ...W ... on BookingConfirmed {{ booking {{ status overriddenLimits }} }}
 }} }} {REFUSAL_FRAGMENT}"""
 

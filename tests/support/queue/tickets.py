@@ -48,7 +48,10 @@ FULL_TICKET_BY_ID = f"query($id: ID!) {{ ticket(id: $id) {{ ...T }} }} {FULL_TIC
 WATCH_FULL_TICKET = (
     f"subscription($id: ID!) {{ ticket(id: $id) {{ ...T }} }} {FULL_TICKET_FRAGMENT}"
 )
-FULL_TICKETS_BY_ID = f"query($ids: [ID!]!) {{ nodes(ids: $ids) {{ id ... on Ticket {{ ...T }} }} }} {FULL_TICKET_FRAGMENT}"
+FULL_TICKETS_BY_ID = (
+    "query($ids: [ID!]!) { nodes(ids: $ids) { id ... on Ticket { ...T } } } "
+    f"{FULL_TICKET_FRAGMENT}"
+)
 
 
 class QueueClient(BookingClient):
