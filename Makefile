@@ -59,8 +59,8 @@ format: .venv/installed  ## format the code
 schema: .venv/installed  ## write schema.graphql, unless that breaks clients (BREAKING=1: all the same)
 	@$(BIN)/python -m conformance.schema $(if $(BREAKING),--breaking)
 
-settings: .venv/installed  ## write the table of settings into docs/settings.md
-	$(BIN)/slotlock settings > docs/settings.md
+settings: .venv/installed  ## write docs/reference/settings.md
+	$(BIN)/slotlock settings > docs/reference/settings.md
 
 PIN := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-emit-index-url --no-header --upgrade --quiet

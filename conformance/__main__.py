@@ -22,6 +22,7 @@ from conformance.clients.run import failed_checks
 from conformance.descriptions import descriptions, undescribed
 from conformance.fuzz.run import fuzz
 from conformance.table import Row, format_table
+from conformance.tutorial import node_examples, node_problems
 from slotlock.devserver.embedded import ServerStartError, embedded_servers
 from slotlock.graphql.schema.schema import executable_schema
 
@@ -74,6 +75,7 @@ def _rows(folder: Path, examples: int) -> Iterator[Row]:
         yield from _production_rows(production)
         yield _run_audits(development)
         yield from _client_rows(production, folder)
+        yield _tutorial_row(production)
         yield from fuzz(development, examples, folder)
         yield _log_row(development, production)
 
@@ -126,6 +128,12 @@ def _client_rows(app: ConformanceApp, folder: Path) -> Iterator[Row]:
         except (httpx.TransportError, OSError) as error:
             failures = [f"{type(error).__name__} {error}"]
         yield Row(kind.name, len(CHECKS), tuple(failures), "production")
+
+
+def _tutorial_row(app: ConformanceApp) -> Row:
+    """Return the row of the Node examples in docs/tutorial."""
+    problems = tuple(node_problems(app, NODE_HOME))
+    return Row("tutorial, Node examples", len(node_examples()), problems, "production")
 
 
 def _log_row(*apps: ConformanceApp) -> Row:

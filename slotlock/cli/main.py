@@ -18,7 +18,7 @@ from slotlock.api.settings.settings import (
     SettingsError,
     read_settings,
     require,
-    settings_table,
+    settings_page,
 )
 from slotlock.cli.queue import discard, requeue, show_queue
 from slotlock.cli.users import (
@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command.add_simulate_command(commands)
     commands.add_parser("schema", help="print the GraphQL schema").set_defaults(run=_print_schema)
-    commands.add_parser("settings", help="print the table of settings").set_defaults(
+    commands.add_parser("settings", help="print the reference page of the settings").set_defaults(
         run=_print_settings
     )
     return parser
@@ -223,4 +223,4 @@ def _print_schema(args: argparse.Namespace) -> None:
 
 
 def _print_settings(args: argparse.Namespace) -> None:
-    print(settings_table(), end="")
+    print(settings_page(), end="")

@@ -34,8 +34,8 @@ class LimitSettings(BaseSettings):
     max_requests: int = Field(
         default=10_000,
         ge=1,
-        description="How many requests may be under way in a process, those included that wait "
-        "their turn (`waitMs`) but no event streams; further ones are told 503 at once.",
+        description="How many requests a process handles at once, including those that wait "
+        "(`waitMs`), without event streams. The server rejects further ones with 503 at once.",
     )
     max_sockets: int = Field(
         default=20_000,
@@ -79,9 +79,8 @@ class LimitSettings(BaseSettings):
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="Addresses or networks of the proxies in front, separated by commas "
-        "(`10.0.0.7,fd00::/8`): only they are believed when `X-Forwarded-For` names whom they ask "
-        "for.",
+        description="Addresses or networks of the reverse proxies, separated by commas "
+        "(`10.0.0.7,fd00::/8`). The server trusts `X-Forwarded-For` only from them.",
     )
 
     @field_validator("streams_per_address")

@@ -45,10 +45,12 @@ class Settings(LimitSettings):
     )
     redis_url: str | None = Field(
         default=None,
-        description="Redis 7+ or Valkey 8+: one (`redis://:password@host:6379/0`, also `unix://`), "
-        "behind Sentinels (`redis+sentinel://:password@host:26379,host:26379/master-name/0`) or a "
-        "Cluster (`redis+cluster://:password@host:7000,host:7001`); TLS with `rediss`. `serve` "
-        "needs it; `dev` starts its own without it.",
+        description="Redis 7+ or Valkey 8+. "
+        "One server: `redis://:password@host:6379/0`, or `unix://`. "
+        "Behind Sentinels: `redis+sentinel://:password@host:26379,host:26379/master-name/0`. "
+        "A Cluster: `redis+cluster://:password@host:7000,host:7001`. "
+        "`rediss` instead of `redis` uses TLS. "
+        "`serve` needs this setting; `dev` starts its own server without it.",
     )
     secret_key: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         default=(),
@@ -210,11 +212,12 @@ def export_to_environment(variables: dict[str, str]) -> None:
     os.environ.update(variables)
 
 
-def settings_table() -> str:
-    """All settings as a Markdown table."""
-    rows = ["| variable | default | meaning |", "|---|---|---|"]
+def settings_page() -> str:
+    """Return the reference page of all settings as Markdown, one sentence a line."""
+    lines = ["# Settings", "", "slotlock reads its settings from environment variables."]
     fields = Settings.model_fields.items()
     for name, field in sorted(fields, key=lambda item: item[0] in LimitSettings.model_fields):
-        default = "" if field.default in (None, ()) else f"`{field.default}`"
-        rows.append(f"| `{env_name(name)}` | {default} | {field.description} |")
-    return "\n".join(rows) + "\n"
+        default = "none" if field.default in (None, ()) else f"`{field.default}`"
+        lines += ["", f"## `{env_name(name)}`", "", f"Default: {default}.", ""]
+        lines += re.split(r"(?<=\.) ", field.description or "")
+    return "\n".join(lines) + "\n"

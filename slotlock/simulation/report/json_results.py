@@ -1,4 +1,4 @@
-"""The results as JSON; docs/simulating.md shows the shape."""
+"""The results as JSON; docs/guides/simulation.md shows the shape."""
 
 from dataclasses import asdict
 from typing import Any

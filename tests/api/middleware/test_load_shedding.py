@@ -38,7 +38,7 @@ def small(servers: EmbeddedServers, logs: Path) -> Iterator[AppProcess]:
         **app_environment(servers, "small"),
         "SLOTLOCK_MAX_REQUESTS": str(REQUESTS),
         "SLOTLOCK_MAX_SOCKETS": str(SOCKETS),
-        "SLOTLOCK_STREAMS_PER_PERSON": str(A_PERSON),
+        "SLOTLOCK_STREAMS_PER_USER": str(A_PERSON),
         "SLOTLOCK_STREAMS_PER_ADDRESS": str(AN_ADDRESS),
         "SLOTLOCK_MAX_BODY": str(A_BODY),
         "SLOTLOCK_TRUSTED_PROXIES": "127.0.0.1",

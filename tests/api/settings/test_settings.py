@@ -159,8 +159,8 @@ def test_no_secret_is_shown(environ: pytest.MonkeyPatch) -> None:
     assert not any("hush" in line or "too short" in line for line in lines)
 
 
-def test_the_table_in_the_docs_is_the_printed_one() -> None:
+def test_the_settings_page_in_the_docs_is_the_printed_one() -> None:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         assert main(["settings"]) == 0
-    table = Path(__file__).parents[3] / "docs" / "settings.md"
-    assert table.read_text() == printed.getvalue(), "run `make settings`"
+    page = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
+    assert page.read_text() == printed.getvalue(), "run `make settings`"

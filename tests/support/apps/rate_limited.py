@@ -36,7 +36,7 @@ def rate_limited_app(
         "SLOTLOCK_RATE_LIMITS": "on",
         "SLOTLOCK_RATE_READS": str(READS_PER_MINUTE),
         "SLOTLOCK_RATE_WRITES": str(WRITES_PER_MINUTE),
-        "SLOTLOCK_RATE_PEOPLE_PER_ADDRESS": str(USERS_PER_ADDRESS),
+        "SLOTLOCK_RATE_USERS_PER_ADDRESS": str(USERS_PER_ADDRESS),
         # So that a test can come from many addresses.
         "SLOTLOCK_TRUSTED_PROXIES": "10.1.1.7,127.0.0.0/8",
         **overrides,

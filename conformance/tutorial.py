@@ -1,0 +1,123 @@
+"""The examples of docs/tutorial: read from the Markdown, and run against a server.
+
+An example is a fenced block that follows a comment with its name:
+
+    <!-- example: curl-book -->
+    ```sh
+    ...
+    ```
+
+`make test` runs the examples for bash and Python, `make conformance` those for Node.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.apps import ADMIN_EMAIL, ADMIN_PASSWORD, ConformanceApp
+
+TUTORIAL = Path(__file__).parent.parent / "docs" / "tutorial"
+EXAMPLE_TIMEOUT_S = 60.0
+# The example that creates the slot which all others book or watch.
+SETUP = "create-slot"
+# What the output of each example must contain, in this order (regular expressions).
+EXPECTED_OUTPUT: Mapping[str, Sequence[str]] = {
+    SETUP: (r'"id":"slot_\w+"', r'"remaining":50'),
+    "curl-book": (
+        r'"__typename":"Booked","booking":\{"id":"(?P<booking>\w+)","status":"CONFIRMED"',
+        r'"__typename":"Booked","booking":\{"id":"(?P=booking)","status":"CONFIRMED"',
+    ),
+    "curl-hold": (r'"status":"HELD"', r'"__typename":"BookingConfirmed"', r'"status":"CONFIRMED"'),
+    "curl-watch": (r"event: next", r'"slotAvailability":\{"remaining":\d+,"version":\d+\}'),
+    "curl-refresh": (r'"__typename":"Session"', r'"code":"INVALID_SESSION"'),
+    "python-gql-book": (r"Yoga for beginners", r"'Booked'", r"'CONFIRMED'"),
+    "python-gql-watch": (r"places left: \d+", r"places left: \d+"),
+    "python-gql-ticket": (r"'status': 'ANSWERED'", r"'Booked'"),
+    "js-urql-book": (r"__typename: 'Booked'", r"status: 'CONFIRMED'"),
+    "js-urql-watch": (r"places left: \d+", r"places left: \d+"),
+    "js-graphql-ws-ticket": (r'"status":"ANSWERED"', r'"__typename":"Booked"'),
+}
+
+_EXAMPLE = re.compile(
+    r"^<!-- example: ([a-z0-9-]+) -->\n```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One program of the tutorial; `language` is `sh`, `python` or `js`."""
+
+    name: str
+    language: str
+    source: str
+
+
+def read_examples(folder: Path = TUTORIAL) -> list[Example]:
+    """Return every example in the Markdown files of a folder, by file and position."""
+    texts = (path.read_text() for path in sorted(folder.glob("*.md")))
+    return [Example(*match.groups()) for text in texts for match in _EXAMPLE.finditer(text)]
+
+
+def problem_of(
+    example: Example, home: Path, url: str, admin_email: str, admin_password: str
+) -> str | None:
+    """Run an example in the folder `home` and return what is wrong with it, or None.
+
+    A Node example finds its packages in `home`, where it is written to a file.
+    """
+    environment = {
+        **os.environ,
+        "SLOTLOCK_URL": url,
+        "SLOTLOCK_ADMIN_EMAIL": admin_email,
+        "SLOTLOCK_ADMIN_PASSWORD": admin_password,
+    }
+    try:
+        process = subprocess.run(
+            _command(example, home),
+            cwd=home,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=EXAMPLE_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{example.name} did not end within {EXAMPLE_TIMEOUT_S:g} s"
+    expected = re.compile(".*?".join(EXPECTED_OUTPUT[example.name]), re.DOTALL)
+    if process.returncode == 0 and expected.search(process.stdout):
+        return None
+    output = " | ".join((process.stdout + process.stderr).strip().splitlines()[-8:])
+    return f"{example.name} ended with {process.returncode}: {output}"
+
+
+def _command(example: Example, home: Path) -> Sequence[str]:
+    if example.language == "sh":
+        return ("bash", "-euo", "pipefail", "-c", example.source)
+    if example.language == "python":
+        return (sys.executable, "-c", example.source)
+    script = home / f"{example.name}.mjs"
+    script.write_text(example.source)
+    return ("node", str(script))
+
+
+def node_examples() -> list[Example]:
+    """Return the example that creates the slot, and all examples for Node."""
+    examples = read_examples()
+    setup = [example for example in examples if example.name == SETUP]
+    return setup + [example for example in examples if example.language == "js"]
+
+
+def node_problems(app: ConformanceApp, home: Path) -> list[str]:
+    """Run the Node examples against an app and return what is wrong with them.
+
+    `home` is the folder with the installed packages.
+    """
+    problems = (
+        problem_of(example, home, app.url, ADMIN_EMAIL, ADMIN_PASSWORD)
+        for example in node_examples()
+    )
+    return [problem for problem in problems if problem is not None]

@@ -1,0 +1,62 @@
+"""The pages of docs/ agree with the code and the schema, and their links resolve."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from graphql import GraphQLEnumType, build_schema, parse, validate
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+SCHEMA = build_schema((ROOT / "schema.graphql").read_text())
+GUIDE_PAGES = [page for page in PAGES if "decisions" not in page.parts]
+
+
+def page_id(page: Path) -> str:
+    """Return the path of a page in the repository."""
+    return str(page.relative_to(ROOT))
+
+
+def prose(page: Path) -> str:
+    """Return the text of a page without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def first_column(page: Path) -> list[str]:
+    """Return the names in backticks that begin the table rows of a page."""
+    return re.findall(r"^\| `([^`]+)`", page.read_text(), re.MULTILINE)
+
+
+def anchors(page: Path) -> Iterator[str]:
+    """Yield the anchor of each heading, as GitHub derives it."""
+    for heading in re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE):
+        plain = re.sub(r"[^\w\- ]", "", heading.strip().lower())
+        yield plain.replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        if anchor:
+            assert anchor in anchors(linked), target
+
+
+@pytest.mark.parametrize("page", GUIDE_PAGES, ids=page_id)
+def test_every_graphql_block_fits_the_schema(page: Path) -> None:
+    for block in re.findall(r"^```graphql\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
+        assert validate(SCHEMA, parse(block)) == [], block
+
+
+def test_the_errors_page_lists_every_refusal_code() -> None:
+    codes = SCHEMA.type_map["RefusalCode"]
+    assert isinstance(codes, GraphQLEnumType)
+    listed = first_column(DOCS / "reference" / "errors.md")
+    assert set(codes.values) <= set(listed)
+    assert len(listed) == len(set(listed))

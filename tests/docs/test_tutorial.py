@@ -1,0 +1,48 @@
+"""Every example of the tutorial does what its page says, against a real server."""
+
+from pathlib import Path
+
+import pytest
+
+from conformance.tutorial import EXPECTED_OUTPUT, SETUP, Example, problem_of, read_examples
+from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, AppProcess
+
+EXAMPLES = {example.name: example for example in read_examples()}
+# Node examples need packages from npm: `make conformance` runs them.
+RUN_HERE = [
+    example
+    for example in EXAMPLES.values()
+    if example.language in ("sh", "python") and example.name != SETUP
+]
+
+
+def run(example: Example, app: AppProcess, home: Path) -> str | None:
+    """Return what is wrong with an example, or None."""
+    return problem_of(example, home, f"{app.url}/graphql", ADMIN_EMAIL, ADMIN_PASSWORD)
+
+
+@pytest.fixture(scope="module")
+def app_with_slot(app: AppProcess, tmp_path_factory: pytest.TempPathFactory) -> AppProcess:
+    """An app in which the slot of the tutorial exists, created by the tutorial's own example."""
+    assert run(EXAMPLES[SETUP], app, tmp_path_factory.mktemp("setup")) is None
+    return app
+
+
+@pytest.mark.parametrize("example", RUN_HERE, ids=lambda example: example.name)
+def test_the_example_works_when_pasted(
+    example: Example, app_with_slot: AppProcess, tmp_path: Path
+) -> None:
+    assert run(example, app_with_slot, tmp_path) is None
+
+
+def test_every_example_is_run_somewhere_and_has_an_expected_output() -> None:
+    assert {example.language for example in EXAMPLES.values()} <= {"sh", "python", "js"}
+    assert len(EXAMPLES) == len(read_examples()), "two examples share a name"
+    assert EXAMPLES.keys() == EXPECTED_OUTPUT.keys()
+
+
+def test_a_failing_example_is_reported(app: AppProcess, tmp_path: Path) -> None:
+    refused = Example("curl-book", "sh", "echo refused; exit 3")
+    assert "ended with 3: refused" in (run(refused, app, tmp_path) or "")
+    silent = Example("curl-book", "sh", "true")
+    assert run(silent, app, tmp_path) is not None
