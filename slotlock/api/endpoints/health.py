@@ -1,22 +1,24 @@
-"""Plain HTTP for machines: whether the process lives, whether it can serve, what it counted."""
+"""Endpoints for monitoring: liveness, readiness and Prometheus metrics."""
 
 import asyncio
 import contextlib
 import os
+from dataclasses import dataclass
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
+    REGISTRY,
     CollectorRegistry,
     Gauge,
     generate_latest,
     multiprocess,
 )
-from prometheus_client import REGISTRY as OWN
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from slotlock.infrastructure.mongo.client import MongoHealth
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
-from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
 
 QUEUE_LENGTH = Gauge(
     "slotlock_queue_length",
@@ -26,52 +28,58 @@ QUEUE_LENGTH = Gauge(
 )
 DEAD_LETTERS = Gauge(
     "slotlock_queue_set_aside",
-    "Requests that could not be served and wait for an operator",
+    "Requests that could not be processed and wait for an operator",
     ["partition"],
     multiprocess_mode="mostrecent",
 )
 
 
 async def healthz(request: Request) -> Response:
-    """200 while the process answers at all."""
+    """Return 200 while the process responds."""
     return JSONResponse({"status": "alive"})
 
 
-async def readyz(request: Request) -> Response:
-    """200 when MongoDB and Redis answer, else 503 and which one is away.
+@dataclass(frozen=True, slots=True)
+class HealthEndpoints:
+    """The endpoints that ask MongoDB and Redis."""
 
-    Bookings go on without Redis. `?of=mongodb` looks only at what they cannot do without: what a
-    load balancer should ask.
-    """
-    wanted = request.query_params.get("of")
-    mongodb, redis = await asyncio.gather(
-        request.state.probe.is_available(), request.state.line.check()
-    )
-    away = [
-        name
-        for name, up in (("mongodb", mongodb), ("redis", redis))
-        if not up and wanted in (None, name)
-    ]
-    body = {
-        "status": "away: " + ", ".join(away) if away else "ready",
-        "mongodb": "up" if mongodb else "away",
-        "redis": "up" if redis else "away",
-    }
-    return JSONResponse(body, status_code=503 if away else 200)
+    mongo_health: MongoHealth
+    pipeline: AutoPipeline
+    admission_queue: AdmissionQueue
 
+    async def readyz(self, required: str | None) -> Response:
+        """Return 200 if MongoDB and Redis respond, else 503 with the names of those that do not.
 
-async def metrics(request: Request) -> Response:
-    """Prometheus text: of this process, or summed over all workers of one `serve`."""
-    await _update_queue_gauges(request.state.queue)
-    registry = OWN
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        registry = CollectorRegistry()
-        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        `required` is "mongodb" or "redis" if only that server matters, else None.
+        """
+        mongodb, redis = await asyncio.gather(
+            self.mongo_health.is_available(), self.pipeline.check()
+        )
+        unavailable = [
+            name
+            for name, available in (("mongodb", mongodb), ("redis", redis))
+            if not available and required in (None, name)
+        ]
+        body = {
+            "status": "away: " + ", ".join(unavailable) if unavailable else "ready",
+            "mongodb": "up" if mongodb else "away",
+            "redis": "up" if redis else "away",
+        }
+        return JSONResponse(body, status_code=503 if unavailable else 200)
 
+    async def metrics(self) -> Response:
+        """Return the metrics of this process, or their sums over all workers of `serve`."""
+        await self._update_queue_gauges()
+        registry = REGISTRY
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+            registry = CollectorRegistry()
+            multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
-async def _update_queue_gauges(queue: AdmissionQueue) -> None:
-    with contextlib.suppress(RedisUnavailableError):  # then the last counts stand
-        for partition, (waiting, aside) in enumerate(await queue.lengths()):
-            QUEUE_LENGTH.labels(partition).set(waiting)
-            DEAD_LETTERS.labels(partition).set(aside)
+    async def _update_queue_gauges(self) -> None:
+        # If Redis is unavailable, the gauges keep their last values.
+        with contextlib.suppress(RedisUnavailableError):
+            lengths = await self.admission_queue.lengths()
+            for partition, (waiting, dead_letters) in enumerate(lengths):
+                QUEUE_LENGTH.labels(partition).set(waiting)
+                DEAD_LETTERS.labels(partition).set(dead_letters)

@@ -9,7 +9,7 @@ from bson import ObjectId
 from pydantic import SecretStr
 from pymongo import MongoClient
 
-from slotlock.api.app import open_app_state
+from slotlock.api.app_state import open_app_state
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
@@ -63,7 +63,7 @@ async def test_a_source_of_events_that_fails_is_masked(
     )
     async with AsyncExitStack() as closing:
         rooms = await closing.enter_async_context(open_app_state(settings, development=False))
-        conversation: GraphQLServer = rooms["http"]._server
+        conversation: GraphQLServer = rooms.graphql_server
         slot_id = new_slot_id()
         assert await conversation.services.slot_writer.commit(
             ChangeSet((), new_slots=(slot(5, id=slot_id),))

@@ -3,7 +3,7 @@
 import gc
 from contextlib import aclosing
 
-from slotlock.api.app import open_app_state
+from slotlock.api.app_state import open_app_state
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
@@ -32,7 +32,7 @@ async def test_a_subscription_keeps_nothing_of_the_events_it_has_told(
         }
     )
     async with open_app_state(settings, development=False) as rooms:
-        conversation: GraphQLServer = rooms["http"]._server
+        conversation: GraphQLServer = rooms.graphql_server
         desk, slot_id = conversation.services, new_slot_id()
         assert await desk.slot_writer.commit(ChangeSet((), new_slots=(slot(5, id=slot_id),)))
         watch = conversation.document_cache.resolve_operation(WATCH_AVAILABILITY, None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from slotlock.api.app import open_app_state
+from slotlock.api.app_state import open_app_state
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
@@ -86,7 +86,7 @@ async def counter(servers: EmbeddedServers) -> AsyncIterator[Counter]:
         }
     )
     async with open_app_state(settings, development=False) as rooms:
-        conversation: GraphQLServer = rooms["http"]._server
+        conversation: GraphQLServer = rooms.graphql_server
         callers = []
         for number in range(10):
             email = f"{new_slot_id()}{number}@slotlock.test"

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from slotlock.api.app import document_cache
+from slotlock.api.app_state import document_cache
 from slotlock.api.settings.settings import Settings
 from slotlock.graphql.context import Context
 from slotlock.graphql.execution.documents import DocumentCache, DocumentError

@@ -10,7 +10,7 @@ from graphql import DocumentNode, parse
 from pydantic import SecretStr
 from starlette.types import Message
 
-from slotlock.api.app import open_app_state
+from slotlock.api.app_state import open_app_state
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.execution import documents
@@ -33,7 +33,7 @@ async def endpoint(servers: EmbeddedServers) -> AsyncIterator[WebSocketEndpoint]
         secret_key=(SecretStr(SECRET),),
     )
     async with open_app_state(settings, development=False) as rooms:
-        yield rooms["socket"]
+        yield rooms.graphql_websocket
 
 
 def asks(number: int) -> Json:

@@ -12,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
-from slotlock.api.app import open_app_state
+from slotlock.api.app_state import open_app_state
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.transport import websocket
@@ -139,7 +139,7 @@ async def test_a_socket_that_stays_silent_closes_with_4408(
 
     async with open_app_state(settings, development=False) as rooms:
         scope = {"type": "websocket", "headers": [], "subprotocols": [PROTOCOL]}
-        await rooms["socket"](scope, receive, send)
+        await rooms.graphql_websocket(scope, receive, send)
     assert sent[0] == {"type": "websocket.accept", "subprotocol": PROTOCOL, "headers": []}
     assert sent[1]["code"] == 4408
 

@@ -1,0 +1,133 @@
+"""The state that the lifespan of the application opens and every endpoint works with."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from slotlock.api.backend import (
+    login_throttle,
+    open_backend,
+    rate_limits,
+    run_admission_workers,
+    run_live_hubs,
+    run_session_streams,
+)
+from slotlock.api.calendars.endpoint import CalendarEndpoint
+from slotlock.api.endpoints.health import HealthEndpoints
+from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
+from slotlock.api.endpoints.users import import_endpoint, invitations_endpoint
+from slotlock.api.exports.builder import ExportBuilder
+from slotlock.api.exports.endpoint import exports_endpoint
+from slotlock.api.server.serve import graceful_shutdown
+from slotlock.api.settings.settings import Settings
+from slotlock.auth import accounts
+from slotlock.auth.container import Auth
+from slotlock.auth.passwords import PasswordHasher
+from slotlock.auth.tokens import TokenSigner
+from slotlock.domain.users.user import Role
+from slotlock.graphql.execution.documents import DocumentCache
+from slotlock.graphql.limits.connections import ConnectionLimit
+from slotlock.graphql.schema.schema import executable_schema
+from slotlock.graphql.transport.http import HttpEndpoint
+from slotlock.graphql.transport.server import GraphQLServer
+from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
+from slotlock.infrastructure.mongo.client import MongoHealth
+from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.services.container import utc_now
+from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE_TTL_MS, hold_sweeper
+
+log = logging.getLogger("slotlock")
+
+
+@dataclass(frozen=True, slots=True)
+class AppState:
+    """The endpoints of a running application, and the GraphQL server behind two of them."""
+
+    graphql_server: GraphQLServer
+    graphql_http: HttpEndpoint
+    graphql_websocket: WebSocketEndpoint
+    user_import: OrganizerEndpoint
+    user_invitations: OrganizerEndpoint
+    exports: OrganizerEndpoint
+    calendars: CalendarEndpoint
+    health: HealthEndpoints
+
+
+@asynccontextmanager
+async def open_app_state(settings: Settings, *, development: bool) -> AsyncIterator[AppState]:
+    """Open the backend and build the endpoints. On exit, close everything in reverse order."""
+    async with AsyncExitStack() as stack:
+        backend = await stack.enter_async_context(open_backend(settings))
+        services, sessions = backend.services, SessionRepository(backend.database)
+        passwords = PasswordHasher()
+        stack.callback(passwords.close)
+        auth = Auth(
+            services.users,
+            sessions,
+            passwords,
+            TokenSigner([key.get_secret_value() for key in settings.secret_key]),
+            utc_now,
+            login_throttle=login_throttle(settings, backend.pipeline),
+        )
+        limits = rate_limits(settings, backend.pipeline)
+        await sessions.create_indexes()
+        await _create_admin(settings, auth)
+        await stack.enter_async_context(run_live_hubs(services))
+        await stack.enter_async_context(run_session_streams(backend, auth))
+        sweeper_locks = Locks(backend.pipeline, ttl_ms=SWEEPER_LEASE_TTL_MS, record_metrics=False)
+        await stack.enter_async_context(hold_sweeper(services, sweeper_locks))
+        if settings.queue_worker:
+            await stack.enter_async_context(run_admission_workers(backend))
+        graphql_server = GraphQLServer(
+            services,
+            auth,
+            settings.public_reads,
+            development,
+            frozenset(settings.allowed_origins),
+            document_cache(settings, development=development),
+            limits,
+            ConnectionLimit(settings.streams_per_user),
+            ConnectionLimit(settings.streams_per_address),
+        )
+        stack.enter_context(graceful_shutdown(graphql_server))
+        builder = ExportBuilder(settings.mongo_url or "", utc_now)
+        yield AppState(
+            graphql_server=graphql_server,
+            graphql_http=HttpEndpoint(graphql_server, settings.max_body),
+            graphql_websocket=WebSocketEndpoint(graphql_server),
+            user_import=import_endpoint(auth, limits),
+            user_invitations=invitations_endpoint(auth, limits),
+            exports=exports_endpoint(auth, limits, services, builder),
+            calendars=CalendarEndpoint(services, auth, limits, public_reads=settings.public_reads),
+            health=HealthEndpoints(
+                MongoHealth(backend.database), backend.pipeline, services.admission_queue
+            ),
+        )
+
+
+def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
+    """Build the cache of documents. Unless a setting says so, only development introspects."""
+    configured = settings.introspection
+    introspection = development if configured is None else configured
+    return DocumentCache(executable_schema, introspection=introspection)
+
+
+async def _create_admin(settings: Settings, auth: Auth) -> None:
+    if settings.admin_email is None or settings.admin_password is None:
+        return
+    password = settings.admin_password.get_secret_value()
+    email = settings.admin_email
+    outcome = await accounts.create_user(auth, "Administrator", email, password, Role.ADMIN)
+    if not isinstance(outcome, accounts.EmailTaken):
+        return
+    # An earlier start or another worker created the account, or it belongs to another user.
+    account = await auth.users.find_with_password_hash(outcome.email)
+    if account is None:
+        return
+    user, password_hash = account
+    if user.role is not Role.ADMIN:
+        log.warning("%s exists but is not an admin: use `slotlock users set-role`", email)
+    if not await auth.passwords.matches(password, password_hash):
+        log.warning("%s exists with a different password, which was not changed", email)
