@@ -182,7 +182,7 @@ def _find(slot: Slot, command: BookingCommand) -> Booking | MissingBooking:
     ended = next((b for b in slot.ended_bookings if b.id == command.booking_id), None)
     if ended and ended.status is BookingStatus.EXPIRED and command.may_change(ended):
         return HoldExpired(ended, slot)
-    return BookingNotFound(command.booking_id)
+    return BookingNotFound(slot.id, command.booking_id)
 
 
 def _cancel_deadline_refusal(slot: Slot, booking: Booking, now: datetime) -> TooLateToCancel | None:

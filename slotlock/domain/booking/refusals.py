@@ -150,8 +150,9 @@ class UserBanned:
 
 @dataclass(frozen=True, slots=True)
 class BookingNotFound:
-    """No such booking, or none that this person may touch."""
+    """The slot has no such booking, or the caller may not change it."""
 
+    slot_id: SlotId
     booking_id: BookingId
 
 

@@ -82,7 +82,7 @@ async def _execute(
 ) -> Any:
     slip = command.to_idempotency_key(action)
     ask = changes.BookingCommand(command.booking_id, command.caller)
-    missing = BookingNotFound(command.booking_id)
+    missing = BookingNotFound(command.slot_id, command.booking_id)
     request = SlotCommand(
         on_slot(command.slot_id, lambda slot, now: apply(slot, ask, now), missing),
         user_ids=(command.caller.user_id,),
@@ -160,7 +160,7 @@ def _move_command(
     def apply(slots: SlotStates, now: datetime) -> tuple[SlotStates, MoveOutcome]:
         old, new = slots.get(command.slot_id), slots.get(target_slot_id)
         if old is None:
-            return slots, BookingNotFound(command.booking_id)
+            return slots, BookingNotFound(command.slot_id, command.booking_id)
         if new is None:
             return slots, SlotNotFound(target_slot_id)
         left, taken, outcome = changes.move(old, new, ask, party, now)
@@ -191,4 +191,8 @@ async def _find_ended(
     services: Services, command: BookingActionCommand
 ) -> BookingNotFound | HoldExpired:
     ended = await _already_ended(services, command, "move")
-    return ended if isinstance(ended, HoldExpired) else BookingNotFound(command.booking_id)
+    return (
+        ended
+        if isinstance(ended, HoldExpired)
+        else BookingNotFound(command.slot_id, command.booking_id)
+    )

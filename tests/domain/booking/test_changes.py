@@ -95,9 +95,9 @@ def test_a_hold_in_a_slot_called_off_is_not_confirmed() -> None:
 def test_nobody_touches_a_strangers_booking_or_learns_of_it(rule: object) -> None:
     assert callable(rule)
     full, hold = held()
-    assert rule(full, ask(hold, "ben"), NOW) == (full, BookingNotFound(hold.id))
+    assert rule(full, ask(hold, "ben"), NOW) == (full, BookingNotFound(full.id, hold.id))
     ran_out = expire_and_promote(full, minutes(5))
-    assert rule(ran_out, ask(hold, "ben"), minutes(5))[1] == BookingNotFound(hold.id)
+    assert rule(ran_out, ask(hold, "ben"), minutes(5))[1] == BookingNotFound(full.id, hold.id)
 
 
 def test_an_extended_hold_lasts_as_long_as_one_that_begins_now() -> None:
@@ -212,4 +212,4 @@ def test_after_a_move_whose_slot_and_booking_are_unknown_nothing_happens() -> No
     full, hold = held()
     other = slot(id="other")
     outcome = move(full, other, ask(hold, "ben"), party("ben"), NOW)
-    assert outcome == (full, other, BookingNotFound(hold.id))
+    assert outcome == (full, other, BookingNotFound(full.id, hold.id))
