@@ -12,12 +12,13 @@ from bench.soak.clients.operations import perform_and_follow
 from bench.soak.run_log import ClientOperation, Json
 from bench.soak.world import SoakUser, World
 from slotlock.infrastructure.redis.admission.queue import PARTITIONS
+from slotlock.infrastructure.redis.keys import admission_lock, lock_keys
 
 QUEUE_USERS = 40
 REQUESTED_SLOTS = 3
 ARRIVAL_WINDOW_S = 0.8
 LEASE_MS_RANGE = (800, 2_500)
-# As those of locks are: an office's name and more, then the fence, less than all that were given.
+# A token and a fencing token, as locks have them; the latter is less than any issued one.
 DEAD_LEASE_VALUE = "nobody-serves-it-any-more:1"
 
 
@@ -36,7 +37,7 @@ async def fill_queue(
 
 def _take_over_leases(world: World, lease_ms: int) -> None:
     for number in range(PARTITIONS):
-        world.redis.set(f"slotlock:{{queue:{number}}}:lock", DEAD_LEASE_VALUE, px=lease_ms)
+        world.redis.set(lock_keys(admission_lock(number)).lock, DEAD_LEASE_VALUE, px=lease_ms)
 
 
 async def _disturb_later(

@@ -19,8 +19,8 @@ from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.infrastructure.mongo.write_probe import WriteProbe
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, redis_client
-from slotlock.infrastructure.redis.client import RedisClient
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import RedisClient, redis_client
 from slotlock.infrastructure.redis.known_addresses import KnownAddresses
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.rate_limits import RateLimiter

@@ -7,11 +7,8 @@ from slotlock.api.settings.settings import Settings
 from slotlock.cli.users import CommandError
 from slotlock.infrastructure.redis.admission.dead_letters import DeadLetter, DeadLetterQueue
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
-from slotlock.infrastructure.redis.auto_pipeline import (
-    AutoPipeline,
-    RedisUnavailableError,
-    redis_client,
-)
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
+from slotlock.infrastructure.redis.client import redis_client
 
 NAME_HINT = "; `slotlock queue show` names what is, like 0/1795313120145-0"
 

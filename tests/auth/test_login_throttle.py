@@ -21,7 +21,8 @@ from slotlock.auth.login_throttle import (
 from slotlock.auth.sessions import SignedInSession
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, redis_client
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import redis_client
 from slotlock.infrastructure.redis.known_addresses import KnownAddresses
 from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateCharge, RateLimiter
 from tests.support.apps.processes import database_url

@@ -206,7 +206,7 @@ async def test_what_others_end_while_a_field_waits_counts_for_the_fields_after_i
         asking = asyncio.create_task(ada.here.http.post(url, json=sent, headers=headers))
 
         async def waits() -> bool:
-            return bool(redis.exists(lock.replace(":lock", ":line")))
+            return bool(redis.exists(lock.replace(":lock", ":queue")))
 
         await eventually(waits, "it waits")
         await meanwhile(auth, ada)

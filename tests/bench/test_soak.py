@@ -235,7 +235,7 @@ def test_a_booking_by_ticket_comes_from_its_ticket_only() -> None:
 
 
 def test_what_is_left_in_line_is_seen() -> None:
-    ledger, gone = RunLog(), {"requests": 0, "tickets": 0, "aside": 0}
+    ledger, gone = RunLog(), {"requests": 0, "tickets": 0, "dead_letters": 0}
     check_queue_is_empty(ledger, gone)
     assert not ledger.violations
     for kind in gone:

@@ -128,8 +128,8 @@ async def test_bookings_go_on_correct_while_redis_is_away_and_the_app_says_so(
     assert_slot_consistent(slot_document(town.mongo.url, slot_id), 10)
     for app in town.apps:
         assert metric(app, "slotlock_redis_degraded") == 1
-        assert "Redis is away" in app.log
-        assert readiness(app) == (503, "up", "away")
+        assert "Redis is unavailable" in app.log
+        assert readiness(app) == (503, "up", "unavailable")
         assert status(app.url, "/readyz?of=mongodb") == 200
 
 
@@ -238,7 +238,7 @@ async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_
         ada = GraphQLTestClient(http, town.apps[0].url, crowd.members[0])
         getattr(town.mongo, harm)()
         await assert_told_when_to_ask_again(town.apps[0], ada, opened, slot_id)
-        assert readiness(town.apps[0]) == (503, "away", "up")
+        assert readiness(town.apps[0]) == (503, "unavailable", "up")
         assert status(town.apps[0].url, "/healthz") == 200
         if harm == "kill":
             town.mongo.start()

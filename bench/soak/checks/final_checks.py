@@ -87,7 +87,7 @@ def _check_settled(world: World, slots: list[Json]) -> None:
 async def count_queue_keys(world: World) -> dict[str, int]:
     """How much there is under each key of the admission queue."""
     left: dict[str, int] = {}
-    for kind, count in (("requests", "xlen"), ("aside", "xlen"), ("tickets", "hlen")):
+    for kind, count in (("requests", "xlen"), ("dead_letters", "xlen"), ("tickets", "hlen")):
         keys: Any = await asyncio.to_thread(world.redis.keys, f"slotlock:{{queue:*}}:{kind}")
         for key in keys:
             left[key.decode()] = await asyncio.to_thread(getattr(world.redis, count), key)
@@ -99,7 +99,7 @@ async def check_locks(world: World) -> None:
     keys: Any = await asyncio.to_thread(world.redis.keys, LOCK_KEYS)
     for key in sorted(keys):
         text = key.decode()
-        if not any(part in text for part in ("fence", "{queue:", "{sweep}")):
+        if not any(part in text for part in ("{queue:", "{admission:", "{hold-sweeper}")):
             left: Any = await asyncio.to_thread(world.redis.pttl, key)
             if left == KEY_GONE:
                 continue

@@ -23,6 +23,7 @@ from bench.soak.processes.servers import SoakError
 from bench.soak.queue_floods import fill_queue
 from bench.soak.rushes import rush
 from bench.soak.world import World
+from slotlock.infrastructure.redis.keys import lock_keys
 
 FLUSH_TIMEOUT_S = 3.0
 MAX_UNWRITTEN_S = 2.0
@@ -33,7 +34,7 @@ LOCK_KEYS = "slotlock:{*"
 DELETE_ONE_SCRIPT = """
 local found = {}
 for _, key in ipairs(redis.call('keys', ARGV[1])) do
-  if not string.find(key, '{queue:%d+}:[rta]') then table.insert(found, key) end
+  if not string.find(key, '{queue:%d+}:') then table.insert(found, key) end
 end
 return #found > 0 and redis.call('del', found[ARGV[2] % #found + 1]) or 0
 """
@@ -136,7 +137,7 @@ async def delete_locks(world: World, rng: random.Random, pattern: str = LOCK_KEY
 async def rush_without_locks(world: World, rng: random.Random) -> None:
     """A rush at one slot, in which exactly one guard is left: the version."""
     slot, chance = rng.choice(world.slots), random.Random(rng.random())
-    its_lock = f"slotlock:{{{slot}}}:lock"
+    its_lock = lock_keys(slot).lock
     await asyncio.gather(rush(world, slot, rng), delete_locks(world, chance, its_lock))
 
 

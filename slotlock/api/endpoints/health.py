@@ -27,7 +27,7 @@ QUEUE_LENGTH = Gauge(
     multiprocess_mode="mostrecent",
 )
 DEAD_LETTERS = Gauge(
-    "slotlock_queue_set_aside",
+    "slotlock_queue_dead_letters",
     "Requests that could not be processed and wait for an operator",
     ["partition"],
     multiprocess_mode="mostrecent",
@@ -61,9 +61,9 @@ class HealthEndpoints:
             if not available and required in (None, name)
         ]
         body = {
-            "status": "away: " + ", ".join(unavailable) if unavailable else "ready",
-            "mongodb": "up" if mongodb else "away",
-            "redis": "up" if redis else "away",
+            "status": "unavailable: " + ", ".join(unavailable) if unavailable else "ready",
+            "mongodb": "up" if mongodb else "unavailable",
+            "redis": "up" if redis else "unavailable",
         }
         return JSONResponse(body, status_code=503 if unavailable else 200)
 

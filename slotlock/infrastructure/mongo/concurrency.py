@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from slotlock.infrastructure.futures import ignore_unretrieved
+
 # Whoever waits longer than an operation may take would not be served in time anyway.
 WAIT_TIMEOUT_S = 5.0
 
@@ -31,7 +33,7 @@ class ConcurrencyLimiter:
     async def run(self, operation: Callable[[], Awaitable[Result]]) -> Result:
         """The result; a caller who leaves does not stop the operation. Errors: GateTimeoutError."""
         task = asyncio.create_task(self._run_when_free(operation))
-        task.add_done_callback(_mark_error_retrieved)
+        task.add_done_callback(ignore_unretrieved)
         return await asyncio.shield(task)
 
     async def _run_when_free(self, operation: Callable[[], Awaitable[Result]]) -> Result:
@@ -88,9 +90,3 @@ def limited_listing(
         return await self.list_limiter.run(lambda: method(self, *args, **kwargs))
 
     return run_limited
-
-
-def _mark_error_retrieved(task: asyncio.Task[Any]) -> None:
-    # A caller who left must not be warned of.
-    if not task.cancelled():
-        task.exception()

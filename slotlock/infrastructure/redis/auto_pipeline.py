@@ -1,38 +1,26 @@
-"""The line to Redis: concurrent requests leave together, and a Redis that is away costs no time."""
+"""Sends the commands of concurrent callers to Redis together, in one pipeline."""
 
 import asyncio
-import contextlib
-import logging
 from collections import deque
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-from prometheus_client import Gauge
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from slotlock.infrastructure.futures import ignore_unretrieved
+from slotlock.infrastructure.redis.circuit_breaker import CircuitBreaker
 from slotlock.infrastructure.redis.client import (
     RedisClient,
     check_writable,
     close_client,
     drop_connections,
-    redis_client,
 )
 
-__all__ = ["AutoPipeline", "RedisUnavailableError", "redis_client"]
-
-log = logging.getLogger("slotlock.redis")
-
-REDIS_DEGRADED = Gauge(
-    "slotlock_redis_degraded",
-    "1 while Redis is away and bookings go on without its lock",
-    multiprocess_mode="livemax",
-)
-
-PROBE_INTERVAL_S = 0.5
 MAX_PIPELINE_SIZE = 256
-# A command that takes longer than this is worth less than going on without Redis.
+# Continuing without Redis is better than waiting longer than this for a command.
 COMMAND_TIMEOUT_S = 1.0
-# Rounds of the loop in which an answer that is there is read.
+# Rounds of the event loop in which a reply that has arrived is read.
 EXTRA_READ_ROUNDS = 10
 MAX_DEFERRED_COMMANDS = 1000
 
@@ -42,7 +30,7 @@ _PendingCommands = list[tuple[Command, asyncio.Future[Any]]]
 
 
 class RedisUnavailableError(Exception):
-    """Redis did not do it; or, when it was `sent`, may have done it without telling us."""
+    """Redis did not execute a command or, if it was `sent`, may have executed it silently."""
 
     def __init__(self, reason: str, *, sent: bool = False) -> None:
         super().__init__(reason)
@@ -50,54 +38,63 @@ class RedisUnavailableError(Exception):
 
 
 class AutoPipeline:
-    """Sends the commands of concurrent callers as one pipeline, and breaks the circuit on failure.
+    """Sends queued commands as one pipeline at a time and rejects them while Redis is unavailable.
 
-    On a Cluster that is one pipeline a node, and a node that fails takes the whole line away.
+    On a Cluster, the client sends one pipeline to each node. One failing node opens the circuit
+    for all of them.
 
-    `send` puts a command in line at once, whether or not its answer is awaited: cancelling the
-    caller never takes a command back, so a release that was asked for is a release that is sent.
+    `send` queues its command at once, whether or not the reply is awaited. Cancelling the caller
+    never withdraws a command, so a release that was requested is sent.
     """
 
     def __init__(self, client: RedisClient) -> None:
         self.client = client
         self._queued: _PendingCommands = []
         self._sender: asyncio.Task[None] | None = None
-        self._probe: asyncio.Task[None] | None = None
         self._deferred: deque[Command] = deque(maxlen=MAX_DEFERRED_COMMANDS)
         self._in_flight: set[asyncio.Task[Any]] = set()
         self._closed = False
-        REDIS_DEGRADED.set(0)
+        self._breaker = CircuitBreaker(
+            self.is_writable, partial(drop_connections, client), self._send_deferred
+        )
 
     @property
     def is_unavailable(self) -> bool:
-        """Whether Redis failed lately and has not answered a probe since."""
-        return self._probe is not None
+        """Whether Redis failed and has not accepted a write since."""
+        return self._breaker.is_open
 
     def send(self, *command: Any) -> asyncio.Future[Any]:
-        """The answer to one command, to be awaited or not. Errors: RedisAwayError."""
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(_mark_error_retrieved)
+        """Queue one command and return its reply, to be awaited or not.
+
+        Raises: RedisUnavailableError.
+        """
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        reply.add_done_callback(ignore_unretrieved)
         if self.is_unavailable or self._closed:
-            answer.set_exception(RedisUnavailableError("Redis is away"))
-            return answer
-        self._queued.append((command, answer))
+            reply.set_exception(RedisUnavailableError("Redis is unavailable"))
+            return reply
+        self._queued.append((command, reply))
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all())
-        return answer
+        return reply
 
-    def send_when_back(self, *command: Any) -> None:
-        """Send a command as soon as Redis is back: one that does no harm however late it comes."""
+    def send_after_recovery(self, *command: Any) -> None:
+        """Send a command as soon as Redis is available again. It must be harmless if late."""
         self._deferred.append(command)
+
+    def _send_deferred(self) -> None:
+        while self._deferred:
+            self.send(*self._deferred.popleft())
 
     async def _send_all(self) -> None:
         try:
             while self._queued:
                 batch = self._queued[:MAX_PIPELINE_SIZE]
                 del self._queued[:MAX_PIPELINE_SIZE]
-                if (
-                    self.is_unavailable
-                ):  # what came while a command was hanging need not hang as well
-                    _resolve_batch(batch, [RedisUnavailableError("Redis is away")] * len(batch))
+                # Commands that were queued while the last batch timed out must not time out too.
+                if self.is_unavailable:
+                    error = RedisUnavailableError("Redis is unavailable")
+                    _resolve_batch(batch, [error] * len(batch))
                 else:
                     await self._send_batch(batch)
         finally:
@@ -105,12 +102,12 @@ class AutoPipeline:
 
     async def _send_batch(self, batch: _PendingCommands) -> None:
         try:
-            answers = await self._with_timeout(self._execute_batch(batch))
-        except Exception as error:  # whatever it is, nobody may be left waiting for an answer
-            answers = [error] * len(batch)
-        for failed in (answer for answer in answers if isinstance(answer, Exception)):
-            self._trip(failed)
-        _resolve_batch(batch, answers)
+            replies = await self._with_timeout(self._execute_batch(batch))
+        except Exception as error:  # after any error, every caller must get a reply
+            replies = [error] * len(batch)
+        for failure in (reply for reply in replies if isinstance(reply, Exception)):
+            self._breaker.trip(failure)
+        _resolve_batch(batch, replies)
 
     async def _execute_batch(self, batch: _PendingCommands) -> list[Any]:
         async with self.client.pipeline(transaction=False) as pipeline:
@@ -119,53 +116,35 @@ class AutoPipeline:
             return await pipeline.execute(raise_on_error=False)
 
     async def _with_timeout(self, operation: Coroutine[Any, Any, Result]) -> Result:
-        """The answer of Redis. Errors: TimeoutError, RedisError.
+        """Return the reply of Redis. Raises: TimeoutError, RedisError.
 
-        In a rush the loop may be too busy to have read an answer that came long ago: the time that
-        it was busy is not held against Redis.
+        Under load the event loop may be too busy to read a reply that arrived in time. The extra
+        rounds keep Redis from being blamed for that.
         """
         task = asyncio.create_task(operation)
-        # Never cancelled: the client loses connections so. It gives up by itself soon after.
+        # The task is never cancelled, since the client would lose connections. Its socket timeout
+        # ends it soon after.
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
-        task.add_done_callback(_mark_error_retrieved)
+        task.add_done_callback(ignore_unretrieved)
         await asyncio.wait({task}, timeout=COMMAND_TIMEOUT_S)
         for _ in range(EXTRA_READ_ROUNDS):
             if task.done():
                 return task.result()
             await asyncio.sleep(0)
-        raise TimeoutError(f"no answer within {COMMAND_TIMEOUT_S:g} s")
-
-    def _trip(self, error: Exception) -> None:
-        if self._probe is None and not self._closed:
-            log.warning(
-                "Redis is away (%s); bookings go on without its lock, the queue stands", error
-            )
-            REDIS_DEGRADED.set(1)
-            self._probe = asyncio.create_task(self._wait_until_available())
-
-    async def _wait_until_available(self) -> None:
-        with contextlib.suppress(Exception):
-            await drop_connections(self.client)
-        while not await self.is_writable():
-            await asyncio.sleep(PROBE_INTERVAL_S)
-        self._probe = None
-        REDIS_DEGRADED.set(0)
-        while self._deferred:
-            self.send(*self._deferred.popleft())
-        log.warning("Redis is back; its lock is in use again")
+        raise TimeoutError(f"no reply within {COMMAND_TIMEOUT_S:g} s")
 
     async def check(self) -> bool:
-        """Whether Redis takes a write now; from now on it counts as away if it does not."""
-        answers = await self.is_writable()
-        if not answers:
-            self._trip(RedisUnavailableError("it does not answer"))
-        return answers
+        """Return whether Redis accepts writes, and open the circuit if it does not."""
+        writable = await self.is_writable()
+        if not writable:
+            self._breaker.trip(RedisUnavailableError("no reply to a probe"))
+        return writable
 
     async def is_writable(self) -> bool:
-        """Whether Redis takes a write now: a replica or a full server answers PING, but is no use.
+        """Return whether Redis accepts a write. A replica or a full server only replies to PING.
 
-        Asked again when the connection was lost, which an idle one does not know.
+        The probe is repeated after a connection error, since an idle connection may be stale.
         """
         for _ in range(2):
             try:
@@ -178,32 +157,23 @@ class AutoPipeline:
         return False
 
     async def close(self) -> None:
-        """Send what is in line, then take no more."""
-        while self._sender is not None:  # an answer may be why somebody sends more
+        """Send all queued commands, then reject new ones and close the client."""
+        while self._sender is not None:  # a reply may cause its caller to send more
             await self._sender
         self._closed = True
-        if self._probe is not None:
-            self._probe.cancel()
-            await asyncio.wait([self._probe])
+        await self._breaker.stop()
         if self._in_flight:
             await asyncio.wait(self._in_flight)
         await close_client(self.client)
 
 
-def _resolve_batch(batch: _PendingCommands, answers: Sequence[Any]) -> None:
-    for (_, waiting), answer in zip(batch, answers, strict=True):
+def _resolve_batch(batch: _PendingCommands, replies: Sequence[Any]) -> None:
+    for (_, waiting), reply in zip(batch, replies, strict=True):
         if waiting.done():
-            continue  # its caller left
-        if isinstance(answer, Exception):
-            known = isinstance(answer, RedisUnavailableError)
-            waiting.set_exception(
-                answer if known else RedisUnavailableError(str(answer), sent=True)
-            )
+            continue  # the caller was cancelled
+        if isinstance(reply, RedisUnavailableError):
+            waiting.set_exception(reply)
+        elif isinstance(reply, Exception):
+            waiting.set_exception(RedisUnavailableError(str(reply), sent=True))
         else:
-            waiting.set_result(answer)
-
-
-def _mark_error_retrieved(answer: asyncio.Future[Any]) -> None:
-    # An answer nobody awaits (a release after the caller left) must not warn when it fails.
-    if not answer.cancelled():
-        answer.exception()
+            waiting.set_result(reply)

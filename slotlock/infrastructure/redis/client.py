@@ -1,4 +1,4 @@
-"""Opens a client to one Redis, to the master behind Sentinels or to a Cluster, by its address."""
+"""Opens a client for one Redis server, for the master behind Sentinels, or for a Cluster."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,13 +12,15 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedSSLConnection
 from redis.backoff import NoBackoff
 
+from slotlock.infrastructure.redis.keys import PROBE_KEY
+
 RedisClient = Redis | RedisCluster
 
 CONNECT_TIMEOUT_S = 1.0
-# The line waits for less, but not while its loop is too busy to read.
+# Longer than COMMAND_TIMEOUT_S: a busy event loop may read a reply late.
 SOCKET_TIMEOUT_S = 2.0
 PROBE_TTL_MS = 1000
-# Keys tried for one that lies on each node of a Cluster.
+# Candidates among which a probe key is found for each node of a Cluster.
 MAX_PROBE_KEYS = 1000
 
 SENTINEL_PORT = 26379
@@ -32,7 +34,7 @@ ADDRESS_EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class RedisAddress:
-    """Where Redis is, understood. `shape` is "" for one server, "sentinel" or "cluster"."""
+    """A parsed address. `mode` is "" for one server, "sentinel" or "cluster"."""
 
     mode: str
     url: str
@@ -42,15 +44,15 @@ class RedisAddress:
 
 
 def parse_address(url: str) -> RedisAddress:
-    """What the address says. Errors: ValueError, whose text quotes nothing of it."""
-    shape = urlsplit(url).scheme.partition("+")[2]
-    if shape not in ADDRESS_EXAMPLES:
-        raise ValueError("has a scheme that is none of redis, redis+sentinel and redis+cluster")
+    """Parse an address. Raises: ValueError with a message that quotes nothing of the address."""
+    mode = urlsplit(url).scheme.partition("+")[2]
+    if mode not in ADDRESS_EXAMPLES:
+        raise ValueError("must have the scheme redis, redis+sentinel or redis+cluster")
     try:
-        return _parse(url, shape)
+        return _parse(url, mode)
     except ValueError:
-        # The reason given may quote a part of the password.
-        raise ValueError(f"is not like {ADDRESS_EXAMPLES[shape]}") from None
+        # The message of the cause may quote a part of the password.
+        raise ValueError(f"is not like {ADDRESS_EXAMPLES[mode]}") from None
 
 
 def _parse(url: str, mode: str) -> RedisAddress:
@@ -59,18 +61,20 @@ def _parse(url: str, mode: str) -> RedisAddress:
         parse_url(url)
         return RedisAddress(mode, url)
     credentials, at, hosts = parts.netloc.rpartition("@")
-    each = [_options(parts, f"{credentials}{at}{host}") for host in hosts.split(",")]
-    default = SENTINEL_PORT if mode == "sentinel" else CLUSTER_PORT
-    where = tuple((one.pop("host"), one.pop("port", default)) for one in each)
-    options, path = each[0], unquote(parts.path).strip("/").split("/")
+    options_by_host = [_options(parts, f"{credentials}{at}{host}") for host in hosts.split(",")]
+    default_port = SENTINEL_PORT if mode == "sentinel" else CLUSTER_PORT
+    endpoints = tuple(
+        (options.pop("host"), options.pop("port", default_port)) for options in options_by_host
+    )
+    options, path = options_by_host[0], unquote(parts.path).strip("/").split("/")
     if mode == "cluster":
         if path not in ([""], ["0"]):
             raise ValueError("a Cluster has no databases")
-        return RedisAddress(mode, url, where, options=options)
+        return RedisAddress(mode, url, endpoints, options=options)
     master, db = path[0], path[1] if len(path) == 2 else "0"
     if not master or len(path) > 2:
-        raise ValueError("Sentinel wants the name of a master")
-    return RedisAddress(mode, url, where, master, {"db": int(db), **options})
+        raise ValueError("Sentinel needs the name of a master")
+    return RedisAddress(mode, url, endpoints, master, {"db": int(db), **options})
 
 
 def _options(parts: SplitResult, location: str) -> dict[str, Any]:
@@ -83,11 +87,9 @@ def _options(parts: SplitResult, location: str) -> dict[str, Any]:
 
 
 def redis_client(url: str) -> RedisClient:
-    """A client that fails at once rather than retrying: the breaker of its line decides what is
-    next. Errors: ValueError.
-    """
+    """Open a client that never retries, since the circuit breaker does. Raises: ValueError."""
     address = parse_address(url)
-    times: dict[str, Any] = {
+    connection_options: dict[str, Any] = {
         "socket_timeout": SOCKET_TIMEOUT_S,
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
         "socket_keepalive": True,
@@ -95,52 +97,53 @@ def redis_client(url: str) -> RedisClient:
     }
     if address.mode == "cluster":
         nodes = [ClusterNode(host, port) for host, port in address.hosts]
-        return RedisCluster(startup_nodes=nodes, **{**times, **address.options})
+        return RedisCluster(startup_nodes=nodes, **{**connection_options, **address.options})
     if address.mode == "sentinel":
-        return _sentinel_master(address, times)
-    return Redis.from_url(url, **times)
+        return _sentinel_master(address, connection_options)
+    return Redis.from_url(url, **connection_options)
 
 
-def _sentinel_master(address: RedisAddress, timeouts: dict[str, Any]) -> Redis:
+def _sentinel_master(address: RedisAddress, connection_options: dict[str, Any]) -> Redis:
     options = dict(address.options)
-    # The Sentinels have passwords of their own, or none.
-    own = {name: options.pop(f"sentinel_{name}", None) for name in ("username", "password")}
+    # The Sentinels may have other credentials than the master, or none.
+    credentials = {name: options.pop(f"sentinel_{name}", None) for name in ("username", "password")}
     tls = {name: value for name, value in options.items() if name.startswith("ssl")}
     if options.pop("ssl"):
         options["connection_class"] = SentinelManagedSSLConnection
-    sentinels = Sentinel(address.hosts, sentinel_kwargs={**timeouts, **tls, **own})  # type: ignore[no-untyped-call]
-    master: Redis = sentinels.master_for(address.master, **{**timeouts, **options})
+    sentinel_options = {**connection_options, **tls, **credentials}
+    sentinels = Sentinel(address.hosts, sentinel_kwargs=sentinel_options)  # type: ignore[no-untyped-call]
+    master: Redis = sentinels.master_for(address.master, **{**connection_options, **options})
     return master
 
 
 async def open_pubsub(client: RedisClient) -> PubSub:
-    """A connection to listen on; on a Cluster to any node, for each passes on what others hear."""
+    """Open a pub/sub connection. On a Cluster any node will do, since messages reach all nodes."""
     if isinstance(client, RedisCluster):
         await client.initialize()
     return client.pubsub(ignore_subscribe_messages=True)
 
 
 async def check_writable(client: RedisClient) -> None:
-    """One write to each node that takes writes. Errors: those of the first that does not."""
-    keys = ["slotlock:probe"]
+    """Write a key to each master. Raises the error of the first one that fails."""
+    keys = [PROBE_KEY]
     if isinstance(client, RedisCluster):
         await client.initialize()
-        tried = [f"slotlock:probe:{n}" for n in range(MAX_PROBE_KEYS)]
-        keys = list({client.get_node_from_key(key): key for key in tried}.values())
+        candidates = [f"{PROBE_KEY}:{n}" for n in range(MAX_PROBE_KEYS)]
+        keys = list({client.get_node_from_key(key): key for key in candidates}.values())
     for key in keys:
         await client.set(key, b"1", px=PROBE_TTL_MS)
 
 
 async def drop_connections(client: RedisClient) -> None:
-    """Begin anew: idle connections to a server that has died would each fail once more."""
+    """Close idle connections. After a crash of the server, each would fail once more."""
     if isinstance(client, RedisCluster):
-        await client.aclose()  # it opens again by itself, and learns who is master of what
+        await client.aclose()  # the next command reopens it and reads the new topology
     else:
         await client.connection_pool.disconnect(inuse_connections=False)
 
 
 async def close_client(client: RedisClient) -> None:
-    """Close it for good."""
+    """Close the client and the connections to its Sentinels."""
     await client.aclose()
     if isinstance(client, Redis) and isinstance(client.connection_pool, SentinelConnectionPool):
         await client.connection_pool.sentinel_manager.aclose()

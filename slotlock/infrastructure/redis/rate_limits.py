@@ -1,14 +1,13 @@
-"""How often somebody may do something: counted in Redis, for all processes together.
+"""Rate limits with sliding windows, counted in Redis for all processes together.
 
-A sliding window of two buckets: what was counted in this window and, in proportion to how much of
-it lies within the last `window_s` still, in the one before. It takes the same few bytes for every
-limit, and is off only as far as the window before was uneven.
+A window is approximated by two counts: that of the current fixed window, and that of the previous
+one, weighted by how much of it lies within the last `window_s` seconds. A limit costs the same few
+bytes whatever its size. The value of a key, see `keys.rate_limit_key`, is
 
-    slotlock:{rate}:<subject>:<limit>    "<start of the window in ms> <count> <count before>"
+    "<start of the current window in ms> <its count> <count of the previous window>"
 
-All have one hash tag: what many ask at once is one command, and what an operation costs its person
-and its address is counted in one step. A Cluster has them on one node. Redis may lose all of it:
-then somebody may do as much again, once.
+All keys have one hash tag, so that one script charges several subjects atomically. A Cluster has
+them on one node. Redis may lose all counts, which lets everybody use their limits once more.
 """
 
 import asyncio
@@ -17,72 +16,80 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.keys import rate_limit_key
 
-# Redis does nothing else meanwhile: some 0.1 ms.
+# Such a batch blocks Redis for about 0.1 ms.
 CHARGE_BATCH_SIZE = 64
 
 
 class ChargeMode(StrEnum):
-    """What to do with the counts: to look is to be told when there is room for as much."""
+    """What to do with the counts. `PEEK` only reports whether a charge would succeed."""
 
-    CHARGE = "add"
-    PEEK = "look"
-    REFUND = "give back"
+    CHARGE = "charge"
+    PEEK = "peek"
+    REFUND = "refund"
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """At most so many within the last `window_s` seconds; the name is part of the key."""
+    """At most `max_count` within the last `window_s` seconds. The name is part of the key."""
 
     name: str
     max_count: int
     window_s: int = 60
 
 
-# Of a subject, by a limit, so many.
+# A subject, its limit and the amount to charge.
 RateCharge = tuple[str, RateLimit, int]
 
-# KEYS: of each who asks, one or more. ARGV: for each key most in a window, ms of a window, how many
-# are wanted; then for each who asks a verb and their number of keys. Answers for each after how
-# many ms they can have all that they want; 0: now. What is refused is not counted, so whoever asks
-# too often is let in as soon as anybody would be. More than the limit is let in alone.
+# KEYS: of each request, one or more. ARGV: for each key the limit, the window in ms and the amount;
+# then for each request its mode and its number of keys. Returns for each request the ms after which
+# all of it can be charged; 0 if it was. A request that is rejected is not counted. An amount above
+# the limit is accepted if nothing else is counted.
 CHARGE_SCRIPT = f"""
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local values, counts, waits, first = redis.call('mget', unpack(KEYS)), {{}}, {{}}, 1
+local values, counters, waits, first = redis.call('mget', unpack(KEYS)), {{}}, {{}}, 1
 for k, key in ipairs(KEYS) do
-  local ms = tonumber(ARGV[3*k-1])
-  local start, count, before = string.match(values[k] or '0 0 0', '(%d+) (%d+) (%d+)')
-  local age = now - now % ms - start
-  if age >= 2 * ms then count, before = 0, 0 elseif age >= ms then count, before = 0, count end
-  counts[key] = counts[key] or {{now = tonumber(count), before = tonumber(before), ms = ms}}
+  local window = tonumber(ARGV[3*k-1])
+  local start, current, previous = string.match(values[k] or '0 0 0', '(%d+) (%d+) (%d+)')
+  local age = now - now % window - start
+  if age >= 2 * window then current, previous = 0, 0
+  elseif age >= window then current, previous = 0, current end
+  counters[key] = counters[key]
+    or {{current = tonumber(current), previous = tonumber(previous), window = window}}
 end
-local function wait(c, room)
-  local left = c.ms - now % c.ms
-  if c.before * left / c.ms + c.now <= room then return 0 end
-  if c.now <= room then return math.ceil(left - c.ms * (room - c.now) / c.before) end
-  return math.ceil(left + c.ms - c.ms * room / c.now)
+local function wait_ms(counter, room)
+  local left = counter.window - now % counter.window
+  if counter.previous * left / counter.window + counter.current <= room then return 0 end
+  if counter.current <= room then
+    return math.ceil(left - counter.window * (room - counter.current) / counter.previous)
+  end
+  return math.ceil(left + counter.window - counter.window * room / counter.current)
 end
 for a = 3 * #KEYS + 1, #ARGV, 2 do
-  local verb, last, longest = ARGV[a], first + ARGV[a+1] - 1, 0
-  for k = first, verb == '{ChargeMode.REFUND}' and 0 or last do
-    longest = math.max(longest, wait(counts[KEYS[k]], math.max(0, ARGV[3*k-2] - ARGV[3*k])))
+  local mode, last, longest = ARGV[a], first + ARGV[a+1] - 1, 0
+  for k = first, mode == '{ChargeMode.REFUND}' and 0 or last do
+    longest = math.max(longest, wait_ms(counters[KEYS[k]], math.max(0, ARGV[3*k-2] - ARGV[3*k])))
   end
-  for k = first, (longest > 0 or verb == '{ChargeMode.PEEK}') and 0 or last do
-    local c = counts[KEYS[k]]
-    c.now = math.max(0, c.now + (verb == '{ChargeMode.CHARGE}' and 1 or -1) * ARGV[3*k])
-    c.changed = true
+  for k = first, (longest > 0 or mode == '{ChargeMode.PEEK}') and 0 or last do
+    local counter = counters[KEYS[k]]
+    local sign = mode == '{ChargeMode.CHARGE}' and 1 or -1
+    counter.current = math.max(0, counter.current + sign * ARGV[3*k])
+    counter.changed = true
   end
   waits[#waits + 1] = longest
   first = last + 1
 end
-for key, c in pairs(counts) do
-  if c.changed and c.now == 0 and c.before == 0 then
+for key, counter in pairs(counters) do
+  if counter.changed and counter.current == 0 and counter.previous == 0 then
     redis.call('del', key)
-  elseif c.changed then
-    local value = string.format('%.0f %.0f %.0f', now - now % c.ms, c.now, c.before)
-    redis.call('set', key, value, 'PX', 2 * c.ms)
+  elseif counter.changed then
+    local start = now - now % counter.window
+    local value = string.format('%.0f %.0f %.0f', start, counter.current, counter.previous)
+    redis.call('set', key, value, 'PX', 2 * counter.window)
   end
 end
 return waits
@@ -92,7 +99,7 @@ _ChargeItem = tuple[Sequence[RateCharge], ChargeMode]
 
 
 class RateLimiter:
-    """The counts of all subjects."""
+    """The counts of all subjects, in Redis."""
 
     def __init__(self, pipeline: AutoPipeline) -> None:
         self._pipeline = pipeline
@@ -101,38 +108,27 @@ class RateLimiter:
     def charge(
         self, charges: Sequence[RateCharge], mode: ChargeMode = ChargeMode.CHARGE
     ) -> asyncio.Future[int]:
-        """After how many ms all that is wanted can be had; 0: now, and it is counted.
+        """Charge all limits or none. Returns 0, or the ms after which all of it can be charged.
 
-        It is done whether or not the answer is awaited. Errors: RedisAwayError.
+        The charge is made whether or not the future is awaited. Raises: RedisUnavailableError.
         """
-        answer = self._batcher.submit_nowait((charges, mode))
-        answer.add_done_callback(_mark_error_retrieved)
-        return answer
+        wait_ms = self._batcher.submit_nowait((charges, mode))
+        wait_ms.add_done_callback(ignore_unretrieved)
+        return wait_ms
 
     async def _charge_batch(self, items: Sequence[_ChargeItem]) -> list[int]:
-        all_wants = [want for wants, _ in items for want in wants]
-        keys = [rate_limit_key(subject, limit) for subject, limit, _ in all_wants]
+        all_charges = [charge for charges, _ in items for charge in charges]
+        keys = [rate_limit_key(subject, limit.name) for subject, limit, _ in all_charges]
         arguments: list[str | int] = []
-        for _, limit, wanted in all_wants:
-            arguments += (limit.max_count, limit.window_s * 1000, wanted)
-        for wants, verb in items:
-            arguments += (verb.value, len(wants))
+        for _, limit, amount in all_charges:
+            arguments += (limit.max_count, limit.window_s * 1000, amount)
+        for charges, mode in items:
+            arguments += (mode.value, len(charges))
         waits: list[int] = await self._pipeline.send(
             "EVAL", CHARGE_SCRIPT, len(keys), *keys, *arguments
         )
         return waits
 
     def reset(self, subject: str, limit: RateLimit) -> None:
-        """Begin to count anew; not waited for."""
-        self._pipeline.send("DEL", rate_limit_key(subject, limit))
-
-
-def rate_limit_key(subject: str, limit: RateLimit) -> str:
-    """The key of a count."""
-    return f"slotlock:{{rate}}:{subject}:{limit.name}"
-
-
-def _mark_error_retrieved(answer: asyncio.Future[int]) -> None:
-    # An answer nobody awaits (of what is given back) must not warn when it fails.
-    if not answer.cancelled():
-        answer.exception()
+        """Delete the count of a subject, without waiting."""
+        self._pipeline.send("DEL", rate_limit_key(subject, limit.name))

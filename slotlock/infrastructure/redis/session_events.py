@@ -1,7 +1,6 @@
-"""Telling every process that somebody was signed out or got another role: Redis pub/sub, lossy.
+"""Tells every process that the sessions or the role of a user changed, by lossy pub/sub.
 
-One channel for all, which carries the person's id. It says whose sessions to look at, not what
-became of them: that is told by MongoDB.
+A message carries only the user's id. Each process then reads the sessions from MongoDB.
 """
 
 import re
@@ -10,14 +9,14 @@ from collections.abc import Callable
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import RedisClient
+from slotlock.infrastructure.redis.keys import SESSION_EVENTS_CHANNEL
 from slotlock.infrastructure.redis.subscriber import RedisSubscriber
 
-SESSION_EVENTS_CHANNEL = "slotlock:signouts"
 _USER_ID = re.compile(rb"[0-9a-f]{24}")
 
 
 class SessionEventBus:
-    """Tells other processes whose sessions changed, and hears what they tell."""
+    """Publishes changes of sessions and passes those of all processes to a callback."""
 
     def __init__(
         self,
@@ -30,17 +29,17 @@ class SessionEventBus:
         self._subscriber = RedisSubscriber(client, self._dispatch, SESSION_EVENTS_CHANNEL)
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start to receive messages."""
         self._subscriber.start()
 
     async def stop(self) -> None:
-        """Stop listening."""
+        """Stop receiving messages."""
         await self._subscriber.stop()
 
     def publish(self, user_id: UserId) -> None:
-        """Tell every process, unawaited: whoever misses it looks by itself soon."""
+        """Publish a change, without waiting. Processes that miss it check sessions regularly."""
         self._pipeline.send("PUBLISH", SESSION_EVENTS_CHANNEL, user_id)
 
-    def _dispatch(self, _: str, data: bytes) -> None:
+    def _dispatch(self, _channel: str, data: bytes) -> None:
         if _USER_ID.fullmatch(data):
             self._on_session_changed(UserId(data.decode()))

@@ -1,7 +1,7 @@
-"""Telling every process that something changed: Redis pub/sub, lossy by design.
+"""Tells every process about changes of slots, bookings and queues, by lossy pub/sub.
 
-One channel a slot carries its availability, another how many have left the line in front of it; one
-a person names a booking of theirs to which others did something.
+Three kinds of channels: the availability of a slot, how many requests have left the queue of a
+slot, and the bookings of a user that somebody else changed.
 """
 
 import logging
@@ -14,22 +14,23 @@ from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import Booking, BookingId, BookingRef, SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.redis.admission.scripts import (
-    QUEUE_ADVANCED_PREFIX,
-    queue_advanced_channel,
-)
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import RedisClient
+from slotlock.infrastructure.redis.keys import (
+    IDLE_CHANNEL,
+    QUEUE_ADVANCED_PREFIX,
+    USER_PREFIX,
+    availability_channel,
+    queue_advanced_channel,
+    user_channel,
+)
 from slotlock.infrastructure.redis.subscriber import RedisSubscriber
 
 log = logging.getLogger("slotlock.redis")
 
-IDLE_CHANNEL = "slotlock:idle"
-USER_CHANNEL_PREFIX = "slotlock:person:"
-
 
 def availability_message(state: Availability) -> tuple[str, bytes]:
-    """The channel and the message that tell of this state."""
+    """Return the channel and the message that publish this state."""
     fields = (
         state.slot_id,
         state.version,
@@ -38,11 +39,11 @@ def availability_message(state: Availability) -> tuple[str, bytes]:
         state.status.value,
         state.at.timestamp(),
     )
-    return _availability_channel(state.slot_id), orjson.dumps(fields)
+    return availability_channel(state.slot_id), orjson.dumps(fields)
 
 
 class SlotEventBus:
-    """Tells other processes, and hears what they tell of the slots and people watched here."""
+    """Publishes events and passes those of subscribed slots and users to callbacks."""
 
     def __init__(
         self,
@@ -59,62 +60,61 @@ class SlotEventBus:
         self._subscriber = RedisSubscriber(client, self._dispatch, IDLE_CHANNEL)
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start to receive events."""
         self._subscriber.start()
 
     async def stop(self) -> None:
-        """Stop listening."""
+        """Stop receiving events."""
         await self._subscriber.stop()
 
     def publish(self, availability: Availability) -> None:
-        """Announce a slot's state to every process, unawaited: whoever misses it heals."""
+        """Publish the state of a slot, without waiting. Processes that miss it read it later."""
         self._pipeline.send("PUBLISH", *availability_message(availability))
 
     def publish_booking_changed(self, bookings: Iterable[Booking]) -> None:
-        """Tell every process that something was done to these bookings, unawaited too."""
+        """Publish that these bookings changed, without waiting."""
         for booking in bookings:
-            named = orjson.dumps((booking.user_id, booking.slot_id, booking.id))
-            self._pipeline.send("PUBLISH", _user_channel(booking.user_id), named)
+            message = orjson.dumps((booking.user_id, booking.slot_id, booking.id))
+            self._pipeline.send("PUBLISH", user_channel(booking.user_id), message)
 
     async def subscribe_slots(self, slot_ids: set[SlotId]) -> None:
-        """Hear of these slots too. A Redis that is away is not an error: the reader heals."""
-        await self._subscriber.subscribe(set(map(_availability_channel, slot_ids)))
+        """Receive the availability of these slots. No error if Redis is unavailable."""
+        await self._subscriber.subscribe(set(map(availability_channel, slot_ids)))
 
     async def unsubscribe_slots(self, slot_ids: set[SlotId]) -> None:
-        """Hear of these slots no more."""
-        await self._subscriber.unsubscribe(set(map(_availability_channel, slot_ids)))
+        """Stop receiving the availability of these slots."""
+        await self._subscriber.unsubscribe(set(map(availability_channel, slot_ids)))
 
     async def subscribe_user(self, user_id: UserId) -> None:
-        """Hear when something is done for this person."""
-        await self._subscriber.subscribe({_user_channel(user_id)})
+        """Receive changes that others make to the bookings of this user."""
+        await self._subscriber.subscribe({user_channel(user_id)})
 
     async def unsubscribe_user(self, user_id: UserId) -> None:
-        """Hear of this person no more."""
-        await self._subscriber.unsubscribe({_user_channel(user_id)})
+        """Stop receiving changes to the bookings of this user."""
+        await self._subscriber.unsubscribe({user_channel(user_id)})
 
     async def subscribe_queue(self, slot_id: SlotId) -> None:
-        """Hear when people leave the line in front of this slot."""
+        """Receive how many requests have left the queue of this slot, whenever some leave."""
         await self._subscriber.subscribe({queue_advanced_channel(slot_id)})
 
     async def unsubscribe_queue(self, slot_id: SlotId) -> None:
-        """Hear of this line no more."""
+        """Stop receiving events of this queue."""
         await self._subscriber.unsubscribe({queue_advanced_channel(slot_id)})
 
     def _dispatch(self, channel: str, data: bytes) -> None:
         try:
-            if channel.startswith(USER_CHANNEL_PREFIX):
+            if channel.startswith(USER_PREFIX):
                 user_id, slot_id, booking_id = orjson.loads(data)
                 self._on_booking_changed(
                     UserId(user_id), BookingRef(SlotId(slot_id), BookingId(booking_id))
                 )
             elif channel.startswith(QUEUE_ADVANCED_PREFIX):
-                self._on_queue_advanced(
-                    SlotId(channel.removeprefix(QUEUE_ADVANCED_PREFIX)), int(data)
-                )
+                slot_id = SlotId(channel.removeprefix(QUEUE_ADVANCED_PREFIX))
+                self._on_queue_advanced(slot_id, int(data))
             elif channel != IDLE_CHANNEL:
                 self._on_availability(_to_availability(data))
         except (ValueError, TypeError):
-            log.warning("An announcement that is not ours was ignored: %.200r", data)
+            log.warning("ignored an unknown Redis message: %.200r", data)
 
 
 def _to_availability(data: bytes) -> Availability:
@@ -127,11 +127,3 @@ def _to_availability(data: bytes) -> Availability:
         SlotStatus(status),
         datetime.fromtimestamp(at, UTC),
     )
-
-
-def _availability_channel(slot_id: SlotId) -> str:
-    return f"slotlock:{{{slot_id}}}:availability"
-
-
-def _user_channel(user_id: UserId) -> str:
-    return f"{USER_CHANNEL_PREFIX}{user_id}"

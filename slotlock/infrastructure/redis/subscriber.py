@@ -1,4 +1,4 @@
-"""Hears what is published on some channels, on a connection of its own: lossy by design."""
+"""Receives messages of Redis channels on a connection of its own; messages may be lost."""
 
 import asyncio
 import contextlib
@@ -14,14 +14,14 @@ STOP_TIMEOUT_S = 2.0
 
 
 class RedisSubscriber:
-    """Listens from `start` to `stop`. A Redis that is away is no error: what is lost is healed."""
+    """Passes messages to a callback and reconnects when Redis was unavailable."""
 
     def __init__(
         self, client: RedisClient, on_message: Callable[[str, bytes], object], channel: str
     ) -> None:
         self._client = client
         self._on_message = on_message
-        # The first channel stays, so that the connection can be read before others are added.
+        # The first channel is never unsubscribed: a connection without channels cannot be read.
         self._channels = {channel}
         self._pubsub: PubSub | None = None
         self._task: asyncio.Task[None] | None = None
@@ -29,52 +29,52 @@ class RedisSubscriber:
         self._stopping = False
 
     def start(self) -> None:
-        """Begin to listen, for as long as the loop runs or until `stop`."""
-        self._task = asyncio.create_task(self._listen())
+        """Start to receive messages, until `stop`."""
+        self._task = asyncio.create_task(self._run())
 
     async def wait_until_subscribed(self, timeout_s: float) -> None:
-        """Wait until it listens, or so many seconds."""
+        """Wait until messages are received, at most this many seconds."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._subscribed.wait(), timeout_s)
 
     async def stop(self) -> None:
-        """Stop listening and close the connection."""
+        """Stop receiving messages and close the connection."""
         self._stopping = True
         if self._task is not None:
             self._task.cancel()
-            # The client can swallow a cancellation while it connects; then the loop ends by itself.
+            # The client can swallow a cancellation while it connects. Then the loop ends by itself.
             await asyncio.wait([self._task], timeout=STOP_TIMEOUT_S)
 
     async def subscribe(self, channels: set[str]) -> None:
-        """Hear these channels too."""
-        new = channels - self._channels
-        self._channels |= new
-        if new and self._pubsub is not None:
+        """Add channels. If Redis is unavailable, they are subscribed on reconnection."""
+        added = channels - self._channels
+        self._channels |= added
+        if added and self._pubsub is not None:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
-                await self._pubsub.subscribe(*new)
+                await self._pubsub.subscribe(*added)
 
     async def unsubscribe(self, channels: set[str]) -> None:
-        """Hear these channels no more."""
-        old = channels & self._channels
-        self._channels -= old
-        if old and self._pubsub is not None:
+        """Remove channels."""
+        removed = channels & self._channels
+        self._channels -= removed
+        if removed and self._pubsub is not None:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
-                await self._pubsub.unsubscribe(*old)
+                await self._pubsub.unsubscribe(*removed)
 
-    async def _listen(self) -> None:
+    async def _run(self) -> None:
         while not self._stopping:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
-                await self._listen_once()
+                await self._receive_until_disconnected()
             await asyncio.sleep(RECONNECT_DELAY_S)
 
-    async def _listen_once(self) -> None:
+    async def _receive_until_disconnected(self) -> None:
         async with await open_pubsub(self._client) as pubsub:
             await pubsub.subscribe(*self._channels)
             self._pubsub = pubsub
             try:
                 while not self._stopping:
                     message = await pubsub.get_message(timeout=None)
-                    self._subscribed.set()  # the first is that it is subscribed
+                    self._subscribed.set()  # the first message confirms the subscription
                     if message is not None:
                         self._on_message(message["channel"].decode(), message["data"])
             finally:

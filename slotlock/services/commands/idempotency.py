@@ -16,6 +16,7 @@ from slotlock.domain.booking.tickets import RequestLost
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.admission.queue import REQUEST_HASH_CHARS
+from slotlock.infrastructure.redis.keys import idempotency_lock
 from slotlock.services.commands.outcome_snapshots import redact_for
 from slotlock.services.container import Services
 
@@ -100,8 +101,8 @@ async def run_once(
     if idempotency_key is None:
         return await run(wait_s)
     until = asyncio.get_running_loop().time() + wait_s
-    key = SlotId(f"key:{idempotency_key.record_id}")
-    lease = await services.locks.acquire(key, wait_s=max(wait_s, KEY_LOCK_TIMEOUT_S))
+    key_lock = idempotency_lock(idempotency_key.record_id)
+    lease = await services.locks.acquire(key_lock, wait_s=max(wait_s, KEY_LOCK_TIMEOUT_S))
     if lease is None:
         return Locked(slot_id, RETRY_AFTER_MS)
     try:

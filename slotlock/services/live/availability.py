@@ -27,7 +27,8 @@ RESYNC_INTERVAL_S = 1.0
 READ_BATCH_SIZE = 1000
 
 RESYNCED = Counter(
-    "slotlock_availability_healed_total", "States that were read because no announcement came"
+    "slotlock_availability_resynced_total",
+    "Availability states that a resync read because their message was lost",
 )
 
 

@@ -17,6 +17,7 @@ from slotlock.domain.booking.tickets import TICKET_TTL
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.admission.partitions import QueuePartition, StreamEntry
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
+from slotlock.infrastructure.redis.keys import admission_lock
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.admission.batch import MAX_BATCH_SIZE, serve_batch
@@ -59,7 +60,7 @@ async def _serve_partition(services: Services, worker_locks: Locks, partition_nu
     while True:
         try:
             lease = await worker_locks.acquire(
-                SlotId(f"queue:{partition_number}"), wait_s=MAX_LEASE_WAIT_S
+                admission_lock(partition_number), wait_s=MAX_LEASE_WAIT_S
             )
             if lease is not None:
                 await _serve_while_leader(services, worker_locks, partition, lease)

@@ -21,6 +21,7 @@ from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotChange
+from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.booking.waitlist import remove_recently_banned
 from slotlock.services.campaigns.campaigns import resume_propagation
@@ -38,14 +39,13 @@ WRITE_GRACE_PERIOD = timedelta(seconds=10)
 MAX_DUE_SLOTS = 500
 SWEEP_BATCH_SIZE = 100
 MAX_ENDED_PER_TRANSACTION = 1000
-SWEEPER_LEASE = SlotId("sweep")
 # What dies while it sweeps is replaced after so long.
 SWEEPER_LEASE_TTL_MS = 1_000
 WAITLIST_DEPTH = 8
 SWEEP_DEFERRAL = timedelta(seconds=5)
 
 HOLDS_EXPIRED_TOTAL = Counter(
-    "slotlock_holds_expired_total", "Holds and offers that ran out and were swept up"
+    "slotlock_holds_expired_total", "Expired holds and offers released by the sweeper"
 )
 
 
@@ -81,7 +81,7 @@ async def _sweep_with_lease(
     services: Services, worker_locks: Locks, *, with_maintenance: bool
 ) -> int:
     # Two who sweep the same slots at once only keep each other from writing.
-    lease = await worker_locks.acquire(SWEEPER_LEASE)
+    lease = await worker_locks.acquire(HOLD_SWEEPER_LOCK)
     if lease is None:
         return 0
     try:

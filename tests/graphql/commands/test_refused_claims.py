@@ -65,7 +65,7 @@ async def test_claims_that_are_refused_anyway_wait_for_nobody(three: Three, redi
             assert refused(await ben.book_all(*claims, **PATIENT)) == {0: "ALREADY_BOOKED"}
         for slot_id in locked:
             assert redis.get(lock_key(slot_id)) == b"somebody-else:1"
-            assert not redis.exists(lock_key(slot_id).replace(":lock", ":line"))
+            assert not redis.exists(lock_key(slot_id).replace(":lock", ":queue"))
     finally:
         redis.delete(*map(lock_key, locked))
     assert (await ben.fetch_slot(free))["remaining"] == 1

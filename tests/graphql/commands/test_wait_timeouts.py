@@ -90,7 +90,7 @@ async def test_who_sends_a_key_again_waits_no_longer_in_all_than_was_said(
         first = asyncio.create_task(ada.book_slot(slot_id, waitMs=int(1000 * first_s), **wish))
 
         async def stands() -> bool:
-            return bool(redis.exists(lock_key(slot_id).replace(":lock", ":line")))
+            return bool(redis.exists(lock_key(slot_id).replace(":lock", ":queue")))
 
         await eventually(stands, "the first send stands in line")
         told = await timed(ada.book_slot(slot_id, waitMs=int(1000 * again_s), **wish))

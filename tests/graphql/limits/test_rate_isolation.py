@@ -7,8 +7,9 @@ from slotlock.auth.login_throttle import PER_ADDRESS
 from slotlock.auth.sessions import open_session
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.limits.rates import MAX_SIGN_IN_ATTEMPTS_PER_MINUTE, MAX_SIGN_INS_PER_MINUTE
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, redis_client
-from slotlock.infrastructure.redis.rate_limits import rate_limit_key
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import redis_client
+from slotlock.infrastructure.redis.keys import rate_limit_key
 from tests.support.apps.processes import AppProcess
 from tests.support.apps.rate_limited import (
     CANCEL_UNKNOWN_BOOKING,
@@ -63,7 +64,7 @@ def fifteen(act: str) -> str:
 async def failures(servers: EmbeddedServers, address: str) -> int:
     """How many failures to sign in are counted at an address."""
     line = AutoPipeline(redis_client(servers.redis_url))
-    kept = await line.send("GET", rate_limit_key(f"address:{address}", PER_ADDRESS))
+    kept = await line.send("GET", rate_limit_key(f"address:{address}", PER_ADDRESS.name))
     await line.close()
     return int(kept.split()[1]) if kept else 0
 

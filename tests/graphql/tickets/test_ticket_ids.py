@@ -8,7 +8,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.tickets import TICKET_TTL, Ticket, TicketStatus
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.writer import ChangeSet
-from slotlock.infrastructure.redis.admission.scripts import keys
+from slotlock.infrastructure.redis.keys import queue_keys
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.admission.tickets import find_ticket, load_ticket
 from slotlock.services.booking.book import BookingOptions
@@ -192,7 +192,7 @@ async def test_a_ticket_is_known_though_the_clock_of_redis_was_ahead_before(
 ) -> None:
     app = line.app()
     slot_id, ada = await line.add_slot(app), line.queue_client(app, 0)
-    stream, ahead = keys(queue_partition(slot_id))[0], utc_now() + TICKET_TTL
+    stream, ahead = queue_keys(queue_partition(slot_id)).requests, utc_now() + TICKET_TTL
     # Somebody came, and was served, while it was: the ids of the stream go on from theirs.
     entry = line.redis.xadd(stream, {"x": "y"}, id=f"{ahead.timestamp() * 1000:.0f}-0")
     line.redis.xdel(stream, entry)

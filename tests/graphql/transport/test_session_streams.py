@@ -14,7 +14,7 @@ from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
-from slotlock.infrastructure.redis.session_events import SESSION_EVENTS_CHANNEL
+from slotlock.infrastructure.redis.keys import SESSION_EVENTS_CHANNEL
 from tests.support.apps.deployment import app_variant
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment, database_url, wait_until

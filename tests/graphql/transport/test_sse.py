@@ -163,7 +163,7 @@ async def test_an_act_that_was_begun_is_answered_though_its_session_ends_meanwhi
         async with organiser.http.stream("POST", url, json=sent, headers=headers) as response:
 
             async def waits() -> bool:
-                return bool(redis.exists(lock.replace(":lock", ":line")))
+                return bool(redis.exists(lock.replace(":lock", ":queue")))
 
             await eventually(waits, "it waits")
             assert await organiser.execute("mutation { logout }") is True

@@ -6,9 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks import waiters
 from slotlock.infrastructure.redis.locks.locks import Lease, Locks
-from slotlock.infrastructure.redis.locks.scripts import HEARTBEAT_S, keys
+from slotlock.infrastructure.redis.locks.scripts import HEARTBEAT_S
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.stores.lock_nodes import acquire_lease, eventually, open_lock_node, start_waiter
 
@@ -97,7 +98,7 @@ async def test_what_is_handed_on_is_soon_held_as_long_as_any_lease(offices: Offi
     assert later.fencing_token > lease.fencing_token
 
     async def lasts() -> bool:
-        return int(await offices[1].pipeline.send("PTTL", keys(slot_id)[0])) > 5_000
+        return int(await offices[1].pipeline.send("PTTL", lock_keys(slot_id).lock)) > 5_000
 
     await eventually(lasts, "the full time to live")
     assert not later.lost.is_set()
@@ -108,7 +109,7 @@ async def run_out_before(offices: Offices) -> tuple[Lease | None, Lease | None]:
     slot_id = new_slot_id()
     await acquire_lease(offices[0], slot_id)
     turn = await start_waiter(offices[0], slot_id, wait_s=1.0)
-    await offices[0].pipeline.send("DEL", keys(slot_id)[0])
+    await offices[0].pipeline.send("DEL", lock_keys(slot_id).lock)
     newcomer = await offices[1].acquire(slot_id)
     return newcomer, await turn
 

@@ -7,10 +7,10 @@ import pytest
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks import leases as leases_module
 from slotlock.infrastructure.redis.locks import locks as locks_module
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Lease, Locks
-from slotlock.infrastructure.redis.locks.scripts import keys
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.apps.variant import RELEASE_WITHOUT_OWNER, RENEW_NOTHING
 from tests.support.stores.lock_nodes import acquire_lease, eventually, open_lock_node, stored_lock
@@ -26,7 +26,7 @@ only_one = pytest.mark.parametrize("fleet", ["one server"], indirect=True)
 
 async def ttl(locks: Locks, slot_id: SlotId) -> int:
     """What is left of a lock, in ms; -2 when there is none."""
-    return int(await locks.pipeline.send("PTTL", keys(slot_id)[0]))
+    return int(await locks.pipeline.send("PTTL", lock_keys(slot_id).lock))
 
 
 async def test_of_many_who_ask_at_once_one_gets_the_lease(offices: Offices) -> None:
@@ -79,7 +79,7 @@ async def test_acquisitions_cancelled_at_any_moment_leave_no_key(
 
     async def nothing_is_left() -> bool:
         for locks in offices:  # whatever was in line before this has been sent
-            await locks.pipeline.send("GET", keys(slot_ids[0])[0])
+            await locks.pipeline.send("GET", lock_keys(slot_ids[0]).lock)
         return not any(slot_id in key for slot_id in slot_ids for key in fleet.all_keys())
 
     # Long before anything would run out.
@@ -137,14 +137,14 @@ async def test_control_without_renewal_a_lease_runs_out_under_its_holder(
 async def lost_to_another(ours: Locks, other: Locks, slot_id: SlotId) -> tuple[Lease, Lease]:
     """A lease whose lock was lost and given to another."""
     lease = await acquire_lease(ours, slot_id)
-    await ours.pipeline.send("DEL", keys(slot_id)[0])
+    await ours.pipeline.send("DEL", lock_keys(slot_id).lock)
     return lease, await acquire_lease(other, slot_id)
 
 
 async def test_the_holder_of_a_lost_lease_is_told(fleet: RedisTopology) -> None:
     async with open_lock_node(fleet.url, SHORT_MS) as ours, open_lock_node(fleet.url) as other:
         lease = await acquire_lease(ours, new_slot_id())
-        await ours.pipeline.send("DEL", keys(lease.slot_ids[0])[0])
+        await ours.pipeline.send("DEL", lock_keys(lease.slot_ids[0]).lock)
         await asyncio.wait_for(lease.lost.wait(), 10)
         lease, theirs = await lost_to_another(ours, other, new_slot_id())
         await asyncio.wait_for(lease.lost.wait(), 10)

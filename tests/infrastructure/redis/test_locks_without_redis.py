@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.infrastructure.redis.locks.scripts import keys
 from tests.support.apps.redis_topologies import sentinel_topology
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
 from tests.support.stores.lock_nodes import (
@@ -56,7 +55,7 @@ async def serve_all(locks: Locks, people: list[asyncio.Task[int]]) -> list[int]:
     return [await done for done in asyncio.as_completed(people, timeout=20)]
 
 
-async def serve(locks: Locks, slot_id: SlotId, n: int) -> int:
+async def serve(locks: Locks, slot_id: str, n: int) -> int:
     """Wait for a turn that only this process knows, and pass it on."""
     lease = await acquire_lease(locks, slot_id, wait_s=20)
     assert lease.owner_token is None
@@ -124,7 +123,7 @@ async def test_what_could_not_be_released_is_released_when_a_hung_redis_goes_on(
     await back(locks)
     for lease in held_ones[:-1]:
 
-        async def free(slot_id: SlotId = lease.slot_ids[0]) -> bool:
+        async def free(slot_id: str = lease.slot_ids[0]) -> bool:
             return await stored_lock(locks, slot_id) is None
 
         await eventually(free, "what was owed is released")
@@ -157,9 +156,8 @@ async def test_the_lock_goes_on_by_itself_when_sentinel_names_another_master(
             assert lease.owner_token is not None
             assert lease.fencing_token > first.fencing_token
             assert b"master" in fleet.nodes[1].run_command("ROLE").encode()
-            assert (
-                fleet.nodes[1].run_command(f"GET {keys(slot_id)[0]}").startswith(lease.owner_token)
-            )
+            stored = fleet.nodes[1].run_command(f"GET {lock_keys(slot_id).lock}")
+            assert stored.startswith(lease.owner_token)
             turn = await start_waiter(other, slot_id)
             await one.release(lease)
             assert await asyncio.wait_for(turn, 10)

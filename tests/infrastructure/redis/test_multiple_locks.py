@@ -27,7 +27,7 @@ async def test_opposite_orders_never_wait_for_each_other_for_ever(offices: Offic
 
     async def work(office: Locks, *wanted: str) -> None:
         for _ in range(ROUNDS):
-            lease = await acquire_lease(office, *wanted, wait_s=20)  # type: ignore[arg-type]
+            lease = await acquire_lease(office, *wanted, wait_s=20)
             await office.release(lease)
 
     async with asyncio.timeout(20):

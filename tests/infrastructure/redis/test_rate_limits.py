@@ -7,7 +7,7 @@ from inspect import isawaitable
 
 import pytest
 
-from slotlock.infrastructure.redis import rate_limits
+from slotlock.infrastructure.redis.keys import rate_limit_key
 from slotlock.infrastructure.redis.local_rate_limits import InProcessRateLimiter
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateLimit, RateLimiter
@@ -165,7 +165,7 @@ async def test_every_count_ends_by_itself_and_redis_may_lose_it(
     fleet.flush_all()
     assert await counts.charge([(HERE, HOURLY, 5), (HERE, WIDE, 1)]) == 0
     keys = {key for key in fleet.all_keys() if "{rate}" in key}
-    assert keys == {rate_limits.rate_limit_key(HERE, limit) for limit in (HOURLY, WIDE)}
+    assert keys == {rate_limit_key(HERE, limit.name) for limit in (HOURLY, WIDE)}
     for key in keys:
         assert 0 < await offices[0].pipeline.send("PTTL", key) <= 2 * 3600 * 1000
     fleet.flush_all()
@@ -175,7 +175,7 @@ async def test_every_count_ends_by_itself_and_redis_may_lose_it(
 async def test_what_is_given_back_wholly_leaves_nothing_in_redis(
     offices: Offices, fleet: RedisTopology
 ) -> None:
-    counts, kept = RateLimiter(offices[0].pipeline), rate_limits.rate_limit_key(HERE, WIDE)
+    counts, kept = RateLimiter(offices[0].pipeline), rate_limit_key(HERE, WIDE.name)
     fleet.flush_all()
     assert await counts.charge([(HERE, HOURLY, 2), (HERE, WIDE, 2)]) == 0
     assert await counts.charge([(HERE, HOURLY, 2), (HERE, WIDE, 1)], ChargeMode.REFUND) == 0

@@ -31,7 +31,7 @@ from tests.support.queue.queued_users import (
 NO_REQUESTS: list[dict[Any, Any]] = [
     {"x": "y"},
     {b"\xff": b"\xfe", b"": b""},
-    {"slot": "nobody's", "user": "nobody", "by": "nobody", "key": "none", "question": "none"},
+    {"slot": "nobody's", "user": "nobody", "by": "nobody", "key": "none", "request_hash": "none"},
     {"ms": "9" * 30},
     {"ms": "-1"},
     {"ms": "\u0663"},

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from slotlock.domain.booking.booking import SlotId
-from slotlock.infrastructure.redis.locks import scripts
+from slotlock.infrastructure.redis.keys import admission_lock, lock_keys
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import Json
 from tests.support.clients.simultaneous_requests import send_simultaneously
@@ -139,7 +138,7 @@ async def test_who_asked_before_others_and_asks_again_keeps_their_place(
 
 async def stands_for_the_lease(line: QueueDeployment, slot_id: str) -> None:
     """Wait until another process waits to serve the part of the line that one serves."""
-    waiting = scripts.keys(SlotId(f"queue:{queue_partition(slot_id)}"))[1]
+    waiting = lock_keys(admission_lock(queue_partition(slot_id))).queue
 
     async def waits() -> bool:
         return bool(line.redis.zcard(waiting))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.infrastructure.redis.admission.scripts import keys
+from slotlock.infrastructure.redis.keys import queue_keys
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.queue.queued_users import (
     IsolatedQueue,
@@ -125,7 +125,7 @@ async def test_who_was_told_lost_stays_lost_though_redis_comes_back_with_what_it
     scene: Deployment, hall: IsolatedQueue
 ) -> None:
     line = await enqueue_users(scene, hall.frontend, user_count=1, capacity=1)
-    stream, tickets, _ = keys(line.partition)
+    stream, tickets, _ = queue_keys(line.partition)
     kept: Any = scene.redis.xrange(stream)
     known: Any = scene.redis.hgetall(tickets)
     scene.redis.flushall()

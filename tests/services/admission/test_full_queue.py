@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from slotlock.infrastructure.redis.admission.scripts import keys
+from slotlock.infrastructure.redis.keys import queue_keys
 from tests.support.clients.client import Json
 from tests.support.queue.tickets import QueueDeployment, line, queue_partition
 
@@ -63,7 +63,7 @@ async def test_what_is_set_aside_takes_up_room_until_an_operator_decides(
     app = line.frontend(max_queue_length=LENGTH)
     slot_id = await line.add_slot(app, capacity=5)
     customers = line.queue_clients(app, LENGTH)
-    aside = keys(queue_partition(slot_id))[2]
+    aside = queue_keys(queue_partition(slot_id)).dead_letters
     entries: list[Any] = [line.redis.xadd(aside, {"reason": "?"}) for _ in range(LENGTH - 1)]
     await customers[0].enqueue(slot_id)
     assert (await customers[1].request_booking(slot_id))["__typename"] == "QueueFull"

@@ -13,7 +13,8 @@ from slotlock.domain.booking.tickets import RequestLost, Ticket
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.writer import ChangeSet
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, redis_client
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import redis_client
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, execute_booking
 from tests.domain.booking.test_book import slot

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.infrastructure.redis.admission.scripts import keys
+from slotlock.infrastructure.redis.keys import queue_keys
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.apps.processes import AppProcess
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
@@ -101,7 +101,7 @@ async def test_however_often_it_is_tried_while_mongodb_is_away_all_are_answered_
         await expect_final_status(watcher, "ANSWERED")
     await says_of_mongodb(hall.frontend, "up")
     await line.assert_results(*TWO_OF_FOUR)
-    assert scene.redis.xlen(keys(line.partition)[2]) == 0
+    assert scene.redis.xlen(queue_keys(line.partition).dead_letters) == 0
 
 
 @contextmanager
@@ -125,7 +125,7 @@ async def test_while_mongodb_refuses_all_writes_nobody_is_set_aside(
         assert await line.result_names() == ["QUEUED"] * 4
     tried.resume()
     await line.assert_results(*TWO_OF_FOUR)
-    assert scene.redis.xlen(keys(line.partition)[2]) == 0
+    assert scene.redis.xlen(queue_keys(line.partition).dead_letters) == 0
 
 
 async def test_who_alone_cannot_be_written_is_set_aside_by_a_mongodb_that_takes_other_writes(
@@ -149,8 +149,8 @@ async def test_at_whatever_step_mongodb_goes_away_each_request_has_one_outcome(
     _, stage = scene.paused_worker(step, "impatient")
     await asyncio.to_thread(stage.wait_until_reached)
     with away(mongo, "kill"):
-        await says_of_mongodb(hall.frontend, "away")
+        await says_of_mongodb(hall.frontend, "unavailable")
         stage.resume()
     await says_of_mongodb(hall.frontend, "up")
     await line.assert_results(*TWO_OF_FOUR)
-    assert scene.redis.xlen(keys(line.partition)[2]) == 0
+    assert scene.redis.xlen(queue_keys(line.partition).dead_letters) == 0

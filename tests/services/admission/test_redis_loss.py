@@ -47,7 +47,7 @@ async def go_away(hall: IsolatedQueue, how: str) -> None:
         readiness: Json = (await fetched(hall, "/readyz")).json()
         return readiness
 
-    await poll_until(look, lambda seen: seen["redis"] == "away", "Redis is away")
+    await poll_until(look, lambda seen: seen["redis"] == "unavailable", "Redis is away")
 
 
 async def come_back(hall: IsolatedQueue, how: str) -> None:

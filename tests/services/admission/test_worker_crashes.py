@@ -10,7 +10,8 @@ import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.redis.admission.partitions import CONSUMER, ISOLATE_AFTER_DELIVERIES
-from slotlock.infrastructure.redis.admission.scripts import CONSUMER_GROUP, keys
+from slotlock.infrastructure.redis.admission.scripts import CONSUMER_GROUP
+from slotlock.infrastructure.redis.keys import queue_keys
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.clients.booking_client import poll_until
 from tests.support.clients.client import Json
@@ -136,7 +137,7 @@ async def test_who_lost_their_turn_takes_nothing_from_who_has_it(
     stage.resume()
 
     async def waiting_for_a_turn() -> Json:
-        return {"count": scene.redis.zcard(line.lease_key("line"))}
+        return {"count": scene.redis.zcard(line.worker_lock_keys.queue)}
 
     await poll_until(waiting_for_a_turn, lambda seen: seen["count"], "they stand in line again")
     assert await line.result_names() == ["QUEUED", "QUEUED"]
@@ -172,7 +173,7 @@ async def test_what_is_gone_from_the_line_hides_nobody_who_was_taken_after_it(
     scene: Deployment, hall: IsolatedQueue
 ) -> None:
     line = await enqueue_users(scene, hall.frontend, user_count=3, capacity=1)
-    stream, redis = keys(line.partition)[0], scene.redis
+    stream, redis = queue_keys(line.partition).requests, scene.redis
     found: Any = redis.xrange(stream, count=1)
     redis.xgroup_create(stream, CONSUMER_GROUP, "0")
     redis.xreadgroup(CONSUMER_GROUP, CONSUMER, {stream: ">"}, count=2)

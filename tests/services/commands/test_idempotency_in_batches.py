@@ -45,7 +45,7 @@ async def _served_together(
 
         await eventually(all_stand, "a place in line for each send")
         # Redis loses the order of the key's sends, or the next would not get as far.
-        for key in house.redis.scan_iter("slotlock:{key:*}:lock"):
+        for key in house.redis.scan_iter("slotlock:{idempotency:*}:lock"):
             house.redis.delete(key)
     await house.services[1].locks.release(lease)
     return list(await asyncio.gather(*sends))

@@ -117,7 +117,7 @@ async def test_a_lost_announcement_is_healed(two_apps: Pair, crowd: UserTokens, 
             state = await watcher.next_result()
             assert (state["version"], state["remaining"]) == (2, 0)
             healed = await http.get(two_apps[0].url + "/metrics")
-            assert "slotlock_availability_healed_total 0.0" not in healed.text
+            assert "slotlock_availability_resynced_total 0.0" not in healed.text
 
 
 async def test_a_slot_that_is_not_there_or_not_yet_published_cannot_be_watched(

@@ -19,6 +19,7 @@ from bson import ObjectId
 from pymongo import MongoClient
 from redis import Redis
 
+from slotlock.infrastructure.redis.keys import lock_keys
 from tests.support.apps.fork_server import forked_app, forked_worker
 from tests.support.apps.processes import AppProcess, wait_until
 from tests.support.clients.booking_client import BookingClient
@@ -188,7 +189,7 @@ async def kill_at_pause(pause_point: PausePoint, app: AppProcess, request: Await
 
 def lock_key(slot_global_id: str) -> str:
     """The key of a slot's lock, as operators may look it up."""
-    return f"slotlock:{{{slot_global_id.removeprefix('slot_')}}}:lock"
+    return lock_keys(slot_global_id.removeprefix("slot_")).lock
 
 
 def slot_document(mongo_url: str, slot_global_id: str) -> dict[str, Any]:

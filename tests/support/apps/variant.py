@@ -23,16 +23,15 @@ from redis.asyncio import Redis
 
 from slotlock.cli.main import main
 from slotlock.domain.booking.availability import Availability
-from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.infrastructure.mongo import teams
 from slotlock.infrastructure.mongo.slots import documents
 from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotWriter
+from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks import leases, locks, waiters
 from slotlock.infrastructure.redis.locks.locks import Lease, Locks
 from slotlock.infrastructure.redis.locks.scripts import ACQUIRE
-from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE
 from tests.support.apps.variants import (
     admission_batches,
     admission_queue,
@@ -85,7 +84,7 @@ def _id_only_team_filter(team_version: TeamVersion) -> dict[str, Any]:
     return {"_id": ObjectId(team_version.team_id)}
 
 
-async def _acquire_always(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease:
+async def _acquire_always(self: Locks, *slot_ids: str, wait_s: float = 0.0) -> Lease:
     return Lease(slot_ids, "nobody's", 0, asyncio.Event())
 
 
@@ -99,8 +98,8 @@ RENEW_NOTHING = "return 1"
 SCRIPT_GUARDS = {
     "fairness": ("zpopmin", "zpopmax"),
     "barging": ("not lock and redis.call('exists', KEYS[2]) == 1", "false"),
-    "heartbeat": ("beat and micros() - beat <", "true or 0 <"),
-    "ttl": (", 'PX', ms", ""),
+    "heartbeat": ("heartbeat and now_us() - heartbeat <", "true or 0 <"),
+    "ttl": (", 'PX', ttl_ms", ""),
 }
 
 
@@ -159,7 +158,7 @@ def install_pause(point: str, pause_key: str) -> None:
         return await commit(self, changes)
 
     async def release_after_pause(self: Locks, lease: Lease, *states: Availability) -> None:
-        if SWEEPER_LEASE not in lease.slot_ids:  # the sweeper's turn is no act
+        if HOLD_SWEEPER_LOCK not in lease.slot_ids:  # the sweeper's turn is no act
             await wait()
         await release(self, lease, *states)
 

@@ -23,7 +23,8 @@ from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.infrastructure.mongo.write_probe import WriteProbe
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, redis_client
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import redis_client
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.services.container import Services

@@ -45,7 +45,7 @@ async def wait_for_dead_letter_metric(
     isolated_queue: IsolatedQueue, partition: int, count: int
 ) -> None:
     """Wait until the metric says that so many are set aside in a partition."""
-    figure = f'slotlock_queue_set_aside{{partition="{partition}"}} {float(count)}'
+    figure = f'slotlock_queue_dead_letters{{partition="{partition}"}} {float(count)}'
 
     async def fetch_metrics() -> dict[str, str]:
         async with httpx.AsyncClient(trust_env=False, timeout=10) as http:

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.redis.admission.queue import PARTITIONS
-from slotlock.infrastructure.redis.admission.scripts import keys
+from slotlock.infrastructure.redis.keys import LockKeys, admission_lock, lock_keys, queue_keys
 from tests.support.apps.deployment import Deployment, assert_slot_consistent, lock_key
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
@@ -170,21 +170,22 @@ class QueuedUsers:
     @property
     def entries(self) -> list[dict[Any, Any]]:
         """What is in line there, as Redis has it."""
-        found: Any = self.deployment.redis.xrange(keys(self.partition)[0])
+        found: Any = self.deployment.redis.xrange(queue_keys(self.partition).requests)
         return [fields for _, fields in found]
 
     def redeliver(self, entries: Sequence[dict[Any, Any]]) -> None:
         """Deliver requests once more, as a copy of the stream would."""
         for fields in entries:
-            self.deployment.redis.xadd(keys(self.partition)[0], fields)
+            self.deployment.redis.xadd(queue_keys(self.partition).requests, fields)
 
-    def lease_key(self, suffix: str) -> str:
-        """The key of the turn to serve their partition, or of who waits for it."""
-        return f"slotlock:{{queue:{self.partition}}}:{suffix}"
+    @property
+    def worker_lock_keys(self) -> LockKeys:
+        """The keys of the lock whose holder processes their partition."""
+        return lock_keys(admission_lock(self.partition))
 
     def expire_locks(self) -> None:
         """Let what the dead held, of the slot and of the partition, run out now."""
-        self.deployment.redis.delete(lock_key(self.slot_id), self.lease_key("lock"))
+        self.deployment.redis.delete(lock_key(self.slot_id), self.worker_lock_keys.lock)
 
 
 async def request_ticket(client: BookingClient, slot_id: str, **options: Any) -> Json:

@@ -6,10 +6,10 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from slotlock.domain.booking.booking import SlotId
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, redis_client
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import redis_client
+from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Lease, Locks
-from slotlock.infrastructure.redis.locks.scripts import keys
 
 
 @asynccontextmanager
@@ -38,19 +38,19 @@ async def eventually(condition: Callable[[], Awaitable[bool]], description: str)
         raise AssertionError(f"waited in vain: {description}") from None
 
 
-async def waiter_count(locks: Locks, slot_id: SlotId) -> int:
+async def waiter_count(locks: Locks, slot_id: str) -> int:
     """How many stand in line."""
-    return int(await locks.pipeline.send("ZCARD", keys(slot_id)[1]))
+    return int(await locks.pipeline.send("ZCARD", lock_keys(slot_id).queue))
 
 
-async def stored_lock(locks: Locks, slot_id: SlotId) -> bytes | None:
+async def stored_lock(locks: Locks, slot_id: str) -> bytes | None:
     """What the lock's key holds."""
-    lock: bytes | None = await locks.pipeline.send("GET", keys(slot_id)[0])
+    lock: bytes | None = await locks.pipeline.send("GET", lock_keys(slot_id).lock)
     return lock
 
 
 async def start_waiter(
-    locks: Locks, slot_id: SlotId, wait_s: float = 20.0
+    locks: Locks, slot_id: str, wait_s: float = 20.0
 ) -> asyncio.Task[Lease | None]:
     """One who waits, and has a place in line by now."""
     before = await waiter_count(locks, slot_id)
@@ -63,7 +63,7 @@ async def start_waiter(
     return waiter
 
 
-async def acquire_lease(locks: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease:
+async def acquire_lease(locks: Locks, *slot_ids: str, wait_s: float = 0.0) -> Lease:
     """A lease that is to be had."""
     lease = await locks.acquire(*slot_ids, wait_s=wait_s)
     assert lease is not None
@@ -72,7 +72,7 @@ async def acquire_lease(locks: Locks, *slot_ids: SlotId, wait_s: float = 0.0) ->
 
 @contextmanager
 def waiting_process(
-    url: str, slot_id: SlotId, waiter_count_wanted: int
+    url: str, slot_id: str, waiter_count_wanted: int
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process with so many waiters in line, to be killed."""
     command = [
@@ -91,7 +91,7 @@ def waiting_process(
         process.wait()
 
 
-async def _wait_until_killed(url: str, slot_id: SlotId, waiter_count_wanted: int) -> None:
+async def _wait_until_killed(url: str, slot_id: str, waiter_count_wanted: int) -> None:
     async with open_lock_node(url) as locks:
         await asyncio.gather(
             *(locks.acquire(slot_id, wait_s=60) for _ in range(waiter_count_wanted))
@@ -99,4 +99,4 @@ async def _wait_until_killed(url: str, slot_id: SlotId, waiter_count_wanted: int
 
 
 if __name__ == "__main__":
-    asyncio.run(_wait_until_killed(sys.argv[1], SlotId(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(_wait_until_killed(sys.argv[1], sys.argv[2], int(sys.argv[3])))

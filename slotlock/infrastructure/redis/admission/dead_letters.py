@@ -1,20 +1,25 @@
-"""Requests of the admission queue that could not be served, for operators to look at and decide."""
+"""Queued requests that could not be processed, for operators to requeue or discard."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.infrastructure.redis.admission.partitions import decode_fields, to_stream_entry
-from slotlock.infrastructure.redis.admission.queue import REQUEST_HASH_CHARS, QueuedBooking
-from slotlock.infrastructure.redis.admission.scripts import DISCARD, REQUEUE, keys
+from slotlock.infrastructure.redis.admission.queue import (
+    REQUEST_HASH_CHARS,
+    QueuedBooking,
+    to_milliseconds,
+)
+from slotlock.infrastructure.redis.admission.scripts import DISCARD, REQUEUE
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.keys import queue_keys
 
 PAGE_SIZE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A request that was set aside. `name` is what operators call it by."""
+    """A request that could not be processed, or None if the entry was not a booking request."""
 
     partition: int
     id: str
@@ -24,59 +29,64 @@ class DeadLetter:
 
     @property
     def name(self) -> str:
-        """The partition and the entry in it."""
+        """The partition and the id of the entry, as operators type it."""
         return f"{self.partition}/{self.id}"
 
 
 class DeadLetterQueue:
-    """What was set aside in all partitions. Errors of all methods: RedisAwayError."""
+    """The dead letters of all partitions. Every method raises RedisUnavailableError."""
 
     def __init__(self, pipeline: AutoPipeline, partitions: int) -> None:
         self._pipeline = pipeline
         self._partitions = partitions
 
     async def find_all(self) -> AsyncIterator[DeadLetter]:
-        """Everything, by partition, the oldest first."""
+        """Yield all dead letters by partition, the oldest first."""
         for partition in range(self._partitions):
-            since = "-"
-            while found := await self._page(partition, since):
-                for entry in found:
-                    yield entry
-                since = f"({found[-1].id}"
+            start = "-"
+            while page := await self._find_page(partition, start):
+                for dead_letter in page:
+                    yield dead_letter
+                start = f"({page[-1].id}"
 
-    async def _page(self, partition: int, after_id: str) -> list[DeadLetter]:
-        answer = await self._pipeline.send(
-            "XRANGE", keys(partition)[2], after_id, "+", "COUNT", PAGE_SIZE
-        )
+    async def _find_page(self, partition: int, start: str) -> list[DeadLetter]:
+        stream = queue_keys(partition).dead_letters
+        entries = await self._pipeline.send("XRANGE", stream, start, "+", "COUNT", PAGE_SIZE)
         return [
             _to_dead_letter(partition, id_.decode(), decode_fields(fields))
-            for id_, fields in answer
+            for id_, fields in entries
         ]
 
     async def requeue(self, dead_letter: DeadLetter) -> bool:
-        """Put a request back in line, behind all; False when it is none, or no longer there."""
+        """Append a request to the queue again. False if it is not a request or no longer there."""
         request = dead_letter.request
         if request is None:
             return False
-        ms = str(round(dead_letter.requested_at.timestamp() * 1000))
-        named = (request.slot_id, request.key_field, request.claim_field)
-        question = request.request_hash[:REQUEST_HASH_CHARS]
+        requested_ms = str(to_milliseconds(dead_letter.requested_at))
         return await self._run_script(
-            REQUEUE, 3, dead_letter, *named, question, ms, *request.flat_fields(), "ms", ms
+            REQUEUE,
+            dead_letter,
+            request.slot_id,
+            request.key_field,
+            request.claim_field,
+            request.request_hash[:REQUEST_HASH_CHARS],
+            requested_ms,
+            *request.flat_fields(),
+            "ms",
+            requested_ms,
         )
 
     async def discard(self, dead_letter: DeadLetter) -> bool:
-        """Forget a request, so that its ticket is lost; False when it is no longer there."""
+        """Delete a request, so that its ticket is lost. False if it is no longer there."""
         field = dead_letter.request.key_field if dead_letter.request else ""
-        return await self._run_script(DISCARD, 3, dead_letter, field)
+        return await self._run_script(DISCARD, dead_letter, field)
 
-    async def _run_script(
-        self, script: str, key_count: int, dead_letter: DeadLetter, *arguments: str
-    ) -> bool:
-        named = keys(dead_letter.partition)[:key_count]
-        return bool(
-            await self._pipeline.send("EVAL", script, key_count, *named, dead_letter.id, *arguments)
+    async def _run_script(self, script: str, dead_letter: DeadLetter, *arguments: str) -> bool:
+        keys = queue_keys(dead_letter.partition)
+        reply = await self._pipeline.send(
+            "EVAL", script, len(keys), *keys, dead_letter.id, *arguments
         )
+        return bool(reply)
 
 
 def _to_dead_letter(partition: int, id_: str, fields: dict[str, str]) -> DeadLetter:

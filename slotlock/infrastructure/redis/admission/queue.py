@@ -1,7 +1,7 @@
-"""The admission queue in Redis, from the side of those who ask: standing in line, finding a place.
+"""The admission queue in Redis, as clients use it: enqueue a request, find its position.
 
-What is in line may be lost with Redis, and nothing else: outcomes are in MongoDB before a request
-leaves the line.
+Redis may lose queued requests, but no outcomes: the outcome of a request is stored in MongoDB
+before the request leaves the queue.
 """
 
 import asyncio
@@ -14,20 +14,21 @@ from zlib import crc32
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.tickets import Ticket, TicketRef, TicketStatus
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.redis.admission.scripts import ENQUEUE, FIND, keys
+from slotlock.infrastructure.redis.admission.scripts import ENQUEUE, FIND, STATE_DEAD_LETTER
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.keys import queue_keys
 
 PARTITIONS = 5
 MAX_QUEUE_LENGTH = 50_000
-# Of the hash of a question, which tells a key sent with other arguments from the same again.
+# The part of a request hash that tells whether a key was reused with other arguments.
 REQUEST_HASH_CHARS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedBooking:
-    """A place in a slot for somebody, asked for by themselves or by another.
+    """A queued request for a place in a slot, made by the user or on their behalf.
 
-    `key` is the hash of the idempotency key, `question` that of all that was asked under it.
+    `key` is the hash of the idempotency key, `request_hash` that of all arguments of the request.
     """
 
     slot_id: SlotId
@@ -39,34 +40,34 @@ class QueuedBooking:
 
     @property
     def key_field(self) -> str:
-        """Where the partition keeps what is known of this key."""
+        """The field of the partition's tickets that describes this request."""
         return _key_field(self.requested_by, self.key)
 
     @property
     def claim_field(self) -> str:
-        """Where it keeps who stands in line for the same already."""
+        """The field of the partition's tickets that names the request for this booking."""
         return f"c{self.slot_id}{self.user_id}{self.requested_by}{int(self.hold)}"
 
     @property
     def fields(self) -> dict[str, str]:
-        """The fields of its entry in the stream, besides when it was asked for."""
+        """The fields of its stream entry, except for the time of the request."""
         return {
             "slot": self.slot_id,
             "user": self.user_id,
             "by": self.requested_by,
             "hold": str(int(self.hold)),
             "key": self.key,
-            "question": self.request_hash,
+            "request_hash": self.request_hash,
         }
 
     def flat_fields(self) -> list[str]:
-        """The fields and values of its entry, as Redis takes them."""
+        """Return the fields and values of its stream entry, as Redis expects them."""
         return [part for pair in self.fields.items() for part in pair]
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """Where a request stands: its ticket, its number, and how many have left the line by now."""
+    """The ticket of a queued request, its sequence, and how many requests have left the queue."""
 
     ref: TicketRef
     sequence: int
@@ -74,21 +75,21 @@ class QueuePosition:
     is_dead_letter: bool
 
     def matches(self, key: str, short_request_hash: str) -> bool:
-        """Whether it is what was asked for under this key."""
+        """Return whether this is the request with this key and these arguments."""
         return (self.ref.key_hash, self.ref.request_hash) == (key, short_request_hash)
 
     @property
     def ticket(self) -> Ticket:
-        """The ticket as it stands."""
+        """The ticket in its present state."""
         if self.is_dead_letter:
             return Ticket(self.ref, TicketStatus.FAILED)
-        # Nothing is known of who left where the counts were lost.
-        place = max(self.sequence - self.served_count, 1) if self.served_count else 1
-        return Ticket(self.ref, TicketStatus.QUEUED, place, self.sequence)
+        # Without the count (Redis lost it), the position is unknown.
+        position = max(self.sequence - self.served_count, 1) if self.served_count else 1
+        return Ticket(self.ref, TicketStatus.QUEUED, position, self.sequence)
 
 
 class AdmissionQueue:
-    """The lines of all slots, in partitions by slot. Errors of all methods: RedisAwayError."""
+    """The queues of all slots, partitioned by slot. Every method raises RedisUnavailableError."""
 
     def __init__(
         self,
@@ -101,71 +102,82 @@ class AdmissionQueue:
         self._max_length = max_length
 
     def partition_of(self, slot_id: SlotId) -> int:
-        """The partition of a slot, in every process the same."""
+        """Return the partition of a slot, which is the same in every process."""
         return crc32(slot_id.encode()) % self.partitions
 
     async def enqueue(self, request: QueuedBooking) -> QueuePosition | None:
-        """Where the request stands now, or None when the line is full.
+        """Enqueue a request and return its position, or None if the queue is full.
 
-        A key that is in line already, or somebody who stands there for the same place, is not
-        added again: the answer is where they stand.
+        If the key or a request for the same booking is queued already, its position is returned.
         """
-        arguments = (
+        return await self._find_position(
+            ENQUEUE,
+            request.slot_id,
             request.key_field,
             request.claim_field,
             request.request_hash[:REQUEST_HASH_CHARS],
+            self._max_length,
+            request.slot_id,
+            *request.flat_fields(),
         )
-        more = (self._max_length, request.slot_id, *request.flat_fields())
-        return await self._find_position(ENQUEUE, request.slot_id, *arguments, *more)
 
     async def find(self, slot_id: SlotId, requested_by: UserId, key: str) -> QueuePosition | None:
-        """Where the request with this key stands; None when it is not in line."""
+        """Return the position of the request with this key, or None if it is not queued."""
         return await self._find_position(FIND, slot_id, slot_id, _key_field(requested_by, key))
 
     async def find_by_claim(self, request: QueuedBooking) -> QueuePosition | None:
-        """Where somebody stands already for what this request asks for; None when nowhere."""
+        """Return the position of a queued request for the same booking, or None."""
         slot_id, fields = request.slot_id, (request.key_field, request.claim_field)
         return await self._find_position(FIND, slot_id, slot_id, *fields)
 
     async def _find_position(
         self, script: str, slot_id: SlotId, *arguments: Any
     ) -> QueuePosition | None:
-        named = keys(self.partition_of(slot_id))
-        answer = await self.pipeline.send("EVAL", script, 3, *named, *arguments)
-        if answer is None:
+        keys = queue_keys(self.partition_of(slot_id))
+        reply = await self.pipeline.send("EVAL", script, len(keys), *keys, *arguments)
+        if reply is None:
             return None
-        known, left, field = answer
-        return _to_position(slot_id, field.decode(), known, left)
+        ticket, served_count, key_field = reply
+        return _to_position(slot_id, key_field.decode(), ticket, served_count)
 
     async def served_counts(self, slot_ids: Iterable[SlotId]) -> dict[SlotId, int]:
-        """How many have left the lines of these slots; nothing where nobody stands in line."""
+        """Return how many requests have left each queue. Empty queues are left out."""
         wanted = list(slot_ids)
         counts = await asyncio.gather(*(self._served_count(slot_id) for slot_id in wanted))
         return {id_: int(count) for id_, count in zip(wanted, counts, strict=True) if count}
 
     def _served_count(self, slot_id: SlotId) -> "asyncio.Future[bytes | None]":
-        _, tickets, _ = keys(self.partition_of(slot_id))
+        tickets = queue_keys(self.partition_of(slot_id)).tickets
         return self.pipeline.send("HGET", tickets, f"o{slot_id}")
 
     async def lengths(self) -> Sequence[tuple[int, int]]:
-        """Of each partition, how many requests are in line and how many are set aside."""
-        named = [keys(partition) for partition in range(self.partitions)]
-        asked = [self.pipeline.send("XLEN", name) for key in named for name in (key[0], key[2])]
-        counts = await asyncio.gather(*asked)
-        return list(zip(counts[::2], counts[1::2], strict=True))
+        """Return, for each partition, how many requests are queued and how many dead letters."""
+        streams = []
+        for partition in range(self.partitions):
+            keys = queue_keys(partition)
+            streams += [keys.requests, keys.dead_letters]
+        lengths = await asyncio.gather(*(self.pipeline.send("XLEN", key) for key in streams))
+        return list(zip(lengths[::2], lengths[1::2], strict=True))
 
 
 def _key_field(requested_by: UserId, key: str) -> str:
     return f"k{requested_by}{key}"
 
 
-def _to_position(slot_id: SlotId, field: str, encoded: bytes, served_count: bytes) -> QueuePosition:
-    state, _, number, question, ms = encoded.decode().split(":")
-    user_id, key = UserId(field[1:25]), field[25:]
-    ref = TicketRef(slot_id, user_id, key, question, from_milliseconds(int(ms)))
-    return QueuePosition(ref, int(number), int(served_count), state == "a")
+def _to_position(
+    slot_id: SlotId, key_field: str, ticket: bytes, served_count: bytes
+) -> QueuePosition:
+    state, _, sequence, request_hash, ms = ticket.decode().split(":")
+    user_id, key = UserId(key_field[1:25]), key_field[25:]
+    ref = TicketRef(slot_id, user_id, key, request_hash, from_milliseconds(int(ms)))
+    return QueuePosition(ref, int(sequence), int(served_count), state == STATE_DEAD_LETTER)
 
 
 def from_milliseconds(ms: int) -> datetime:
-    """The time that this many milliseconds stand for."""
+    """Convert a Unix time in milliseconds, exactly."""
     return datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
+
+
+def to_milliseconds(at: datetime) -> int:
+    """Convert to a Unix time in milliseconds."""
+    return round(at.timestamp() * 1000)

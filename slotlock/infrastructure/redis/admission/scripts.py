@@ -1,169 +1,168 @@
-"""What Redis does for the admission queue, each in one step, and the shape of what it keeps.
+"""Lua scripts of the admission queue. Each runs atomically on the keys of one partition.
 
-Keys of a partition, all under its hash tag, and in this order the KEYS of each script:
+KEYS of each script, see `keys.queue_keys`:
 
-    slotlock:{queue:n}:requests   stream: the requests in order of arrival; consumer group `desk`
-    slotlock:{queue:n}:tickets    hash: what is known of those who stand in line, see below
-    slotlock:{queue:n}:aside      stream: the requests that could not be served, with the reason
+    requests      stream: the queued requests in order of arrival, read by one consumer group
+    tickets       hash: what is known of each queued request, see below
+    dead_letters  stream: the requests that could not be processed, each with the reason
 
-Fields of the hash, so that a request is found by its key and by whom it is for:
+Fields of the hash `tickets`, by which a request is found:
 
-    k<asked by><key>              "<q or a>:<entry>:<number>:<question>:<ms>" of one queued or aside
-    c<slot><user><asked by><hold> the k field of the request that stands in line for the same
-    i<slot>, o<slot>              how many came for this slot, and how many of them have left
+    k<requested by><key>   "<q or d>:<entry id>:<sequence>:<request hash>:<ms>", q queued, d dead
+    c<slot><user><requested by><hold>   the k field of the queued request for the same booking
+    i<slot>, o<slot>       how many requests for this slot were enqueued, and how many have left
 
-The number counts those who came for a slot, so that the number less `o` is the place in line. Both
-counts begin at the time in ms when the line was empty, so that a number from before Redis lost all
-is less than any after it. An entry is deleted when it is answered, so that the length of the stream
-is that of the line.
+The sequence of a request is the value of `i` after it was enqueued, so sequence - `o` is its
+position. Both counts begin with the time in ms at which the queue of the slot was empty. A sequence
+from before Redis lost its data is therefore less than any later one. An entry is deleted when its
+outcome is stored, so the length of the stream is the length of the queue.
 """
 
-from slotlock.domain.booking.booking import SlotId
+from slotlock.infrastructure.redis.keys import QUEUE_ADVANCED_PREFIX
 
-CONSUMER_GROUP = "desk"
-QUEUE_ADVANCED_PREFIX = "slotlock:moved:"
+CONSUMER_GROUP = "admission-workers"
+STATE_QUEUED = "q"
+STATE_DEAD_LETTER = "d"
 
-# What the hash knows of a request whose entry is gone, with its stream alone, is not so.
-_LOOKUP = """
-local function known(field, slot)
-  local found = redis.call('hget', KEYS[2], field)
-  if not found then return false end
-  local state, id = string.match(found, '^(%a):([^:]+):')
-  local stream = state == 'a' and KEYS[3] or KEYS[1]
+# A ticket without its entry (the stream alone was lost) is deleted.
+_FIND_TICKET = f"""
+local function find_ticket(field, slot)
+  local ticket = redis.call('hget', KEYS[2], field)
+  if not ticket then return false end
+  local state, id = string.match(ticket, '^(%a):([^:]+):')
+  local stream = state == '{STATE_DEAD_LETTER}' and KEYS[3] or KEYS[1]
   if #redis.call('xrange', stream, id, id) == 0 then
     redis.call('hdel', KEYS[2], field)
     return false
   end
-  return {found, redis.call('hget', KEYS[2], 'o' .. slot) or '0', field}
+  return {{ticket, redis.call('hget', KEYS[2], 'o' .. slot) or '0', field}}
 end
 """
 
-# ARGV: slot, k field, and for whoever stands in line for the same, c field. Answers as ADD, or nil.
+# ARGV: slot, k field, and optionally the c field, to find a request for the same booking.
+# Returns as ENQUEUE does, or nil.
 FIND = (
-    _LOOKUP
+    _FIND_TICKET
     + """
-local found = known(ARGV[2], ARGV[1])
-if found or not ARGV[3] then return found end
-local same = redis.call('hget', KEYS[2], ARGV[3])
-return same and known(same, ARGV[1])
+local ticket = find_ticket(ARGV[2], ARGV[1])
+if ticket or not ARGV[3] then return ticket end
+local claimed_by = redis.call('hget', KEYS[2], ARGV[3])
+return claimed_by and find_ticket(claimed_by, ARGV[1])
 """
 )
 
-_COUNT_ARRIVAL = """
+_NEXT_SEQUENCE = """
 local time = redis.call('time')
-local ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-local function come(slot)
-  local known = redis.call('hexists', KEYS[2], 'i' .. slot) == 1
-  if not known or redis.call('xlen', KEYS[1]) == 0 then
-    redis.call('hset', KEYS[2], 'i' .. slot, ms, 'o' .. slot, ms)
+local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local function next_sequence(slot)
+  local has_counts = redis.call('hexists', KEYS[2], 'i' .. slot) == 1
+  if not has_counts or redis.call('xlen', KEYS[1]) == 0 then
+    redis.call('hset', KEYS[2], 'i' .. slot, now_ms, 'o' .. slot, now_ms)
   end
   return string.format('%.0f', redis.call('hincrby', KEYS[2], 'i' .. slot, 1))
 end
 """
 
-# ARGV: k field, c field, question, most in line and aside, slot, then the fields and values of the
-# entry. When it came is kept with it: ids go on from the highest, by a clock that was ahead once.
-# Answers what is known of the request, how many have left, and under which k field; nil when full.
+# ARGV: k field, c field, request hash, maximum length (dead letters included), slot, then the
+# fields and values of the entry. The entry stores its time, since the ids of a stream never go
+# back: after the clock of Redis was ahead, they are later than the present.
+# Returns the ticket, how many requests have left, and the k field; nil if the queue is full.
 ENQUEUE = (
-    _COUNT_ARRIVAL
-    + _LOOKUP
-    + """
-local before = known(ARGV[1], ARGV[5])
-if not before then
-  local same = redis.call('hget', KEYS[2], ARGV[2])
-  before = same and known(same, ARGV[5])
+    _NEXT_SEQUENCE
+    + _FIND_TICKET
+    + f"""
+local ticket = find_ticket(ARGV[1], ARGV[5])
+if not ticket then
+  local claimed_by = redis.call('hget', KEYS[2], ARGV[2])
+  ticket = claimed_by and find_ticket(claimed_by, ARGV[5])
 end
-if before then return before end
-local kept = redis.call('xlen', KEYS[1]) + redis.call('xlen', KEYS[3])
-if kept >= tonumber(ARGV[4]) then return false end
-local number = come(ARGV[5])
-local fields = {unpack(ARGV, 6)}
-fields[#fields + 1], fields[#fields + 2] = 'ms', ms
+if ticket then return ticket end
+local length = redis.call('xlen', KEYS[1]) + redis.call('xlen', KEYS[3])
+if length >= tonumber(ARGV[4]) then return false end
+local sequence = next_sequence(ARGV[5])
+local fields = {{unpack(ARGV, 6)}}
+fields[#fields + 1], fields[#fields + 2] = 'ms', now_ms
 local id = redis.call('xadd', KEYS[1], '*', unpack(fields))
-local ticket = table.concat({'q', id, number, ARGV[3], ms}, ':')
-redis.call('hset', KEYS[2], ARGV[1], ticket, ARGV[2], ARGV[1])
-return known(ARGV[1], ARGV[5])
+local value = table.concat({{'{STATE_QUEUED}', id, sequence, ARGV[3], now_ms}}, ':')
+redis.call('hset', KEYS[2], ARGV[1], value, ARGV[2], ARGV[1])
+return find_ticket(ARGV[1], ARGV[5])
 """
 )
 
 _REMOVE = f"""
-local function leave(id, k, c)
+local function remove_entry(id, key_field, claim_field)
   redis.call('xack', KEYS[1], '{CONSUMER_GROUP}', id)
   if redis.call('xdel', KEYS[1], id) == 0 then return false end
-  local known = redis.call('hget', KEYS[2], k)
-  if known and string.find(known, ':' .. id .. ':', 1, true) then redis.call('hdel', KEYS[2], k) end
-  if redis.call('hget', KEYS[2], c) == k then redis.call('hdel', KEYS[2], c) end
+  local ticket = redis.call('hget', KEYS[2], key_field)
+  if ticket and string.find(ticket, ':' .. id .. ':', 1, true) then
+    redis.call('hdel', KEYS[2], key_field)
+  end
+  if redis.call('hget', KEYS[2], claim_field) == key_field then
+    redis.call('hdel', KEYS[2], claim_field)
+  end
   return true
 end
-local function move(slot, by)
-  local out = redis.call('hincrby', KEYS[2], 'o' .. slot, by)
-  local came = redis.call('hget', KEYS[2], 'i' .. slot)
-  if not came or tonumber(came) <= out then
+local function advance_queue(slot, count)
+  local left = redis.call('hincrby', KEYS[2], 'o' .. slot, count)
+  local enqueued = redis.call('hget', KEYS[2], 'i' .. slot)
+  if not enqueued or tonumber(enqueued) <= left then
     redis.call('hdel', KEYS[2], 'i' .. slot, 'o' .. slot)
   end
-  redis.call('publish', '{QUEUE_ADVANCED_PREFIX}' .. slot, string.format('%.0f', out))
+  redis.call('publish', '{QUEUE_ADVANCED_PREFIX}' .. slot, string.format('%.0f', left))
 end
 """
 
-# ARGV: slot, then for each request its entry, k field and c field.
+# ARGV: slot, then for each request its entry id, k field and c field.
+# Returns how many requests left the queue.
 ACKNOWLEDGE = (
     _REMOVE
     + """
-local left = 0
+local removed = 0
 for n = 2, #ARGV, 3 do
-  if leave(ARGV[n], ARGV[n + 1], ARGV[n + 2]) then left = left + 1 end
+  if remove_entry(ARGV[n], ARGV[n + 1], ARGV[n + 2]) then removed = removed + 1 end
 end
-if left > 0 then move(ARGV[1], left) end
-return left
+if removed > 0 then advance_queue(ARGV[1], removed) end
+return removed
 """
 )
 
-# ARGV: slot, entry, k field, c field, question, ms, then the fields and values of what is kept.
-# What is no request of ours has neither slot nor fields.
+# ARGV: slot, entry id, k field, c field, request hash, ms, then the fields and values of the dead
+# letter. An entry that is no booking request has an empty slot and empty fields.
 DEAD_LETTER = (
     _REMOVE
-    + """
-if not leave(ARGV[2], ARGV[3], ARGV[4]) then return 0 end
+    + f"""
+if not remove_entry(ARGV[2], ARGV[3], ARGV[4]) then return 0 end
 local id = redis.call('xadd', KEYS[3], '*', unpack(ARGV, 7))
 if ARGV[1] ~= '' then
-  redis.call('hset', KEYS[2], ARGV[3], table.concat({'a', id, 0, ARGV[5], ARGV[6]}, ':'))
-  move(ARGV[1], 1)
+  local ticket = table.concat({{'{STATE_DEAD_LETTER}', id, 0, ARGV[5], ARGV[6]}}, ':')
+  redis.call('hset', KEYS[2], ARGV[3], ticket)
+  advance_queue(ARGV[1], 1)
 end
 return 1
 """
 )
 
-# ARGV: entry aside, slot, k field, c field, question, ms, then the fields and values of the entry.
+# ARGV: id of the dead letter, slot, k field, c field, request hash, ms, then the fields and values
+# of the entry.
 REQUEUE = (
-    _COUNT_ARRIVAL
-    + """
+    _NEXT_SEQUENCE
+    + f"""
 if redis.call('xdel', KEYS[3], ARGV[1]) == 0 then return 0 end
-local number = come(ARGV[2])
+local sequence = next_sequence(ARGV[2])
 local id = redis.call('xadd', KEYS[1], '*', unpack(ARGV, 7))
-local ticket = table.concat({'q', id, number, ARGV[5], ARGV[6]}, ':')
+local ticket = table.concat({{'{STATE_QUEUED}', id, sequence, ARGV[5], ARGV[6]}}, ':')
 redis.call('hset', KEYS[2], ARGV[3], ticket)
 redis.call('hsetnx', KEYS[2], ARGV[4], ARGV[3])
 return 1
 """
 )
 
-# ARGV: entry aside, k field.
+# ARGV: id of the dead letter, k field.
 DISCARD = """
 if redis.call('xdel', KEYS[3], ARGV[1]) == 0 then return 0 end
-local known = redis.call('hget', KEYS[2], ARGV[2])
-if known and string.find(known, ':' .. ARGV[1] .. ':', 1, true) then
+local ticket = redis.call('hget', KEYS[2], ARGV[2])
+if ticket and string.find(ticket, ':' .. ARGV[1] .. ':', 1, true) then
   redis.call('hdel', KEYS[2], ARGV[2])
 end
 return 1
 """
-
-
-def keys(partition: int) -> tuple[str, str, str]:
-    """The keys of a partition. Braces: on a Redis Cluster they lie on one node."""
-    tag = f"slotlock:{{queue:{partition}}}:"
-    return tag + "requests", tag + "tickets", tag + "aside"
-
-
-def queue_advanced_channel(slot_id: SlotId) -> str:
-    """Where it is told how many have left the line for a slot."""
-    return QUEUE_ADVANCED_PREFIX + slot_id

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
-from slotlock.infrastructure.redis.locks.scripts import GRANT_TTL_MS, RENEW, keys
+from slotlock.infrastructure.redis.keys import lock_keys
+from slotlock.infrastructure.redis.locks.scripts import GRANT_TTL_MS, RENEW
 
 
 @dataclass(slots=True, eq=False)
@@ -19,7 +19,7 @@ class Lease:
     to have run out, or to be another's.
     """
 
-    slot_ids: tuple[SlotId, ...]
+    slot_ids: tuple[str, ...]
     owner_token: str | None
     fencing_token: int
     lost: asyncio.Event = field(default_factory=asyncio.Event)
@@ -65,7 +65,7 @@ class LeaseRenewer:
         until = loop.time() + self._ttl_ms / 1000
         for slot_id in lease.slot_ids:
             answer = self._pipeline.send(
-                "EVAL", RENEW, 1, keys(slot_id)[0], lease.owner_token, self._ttl_ms
+                "EVAL", RENEW, 1, lock_keys(slot_id)[0], lease.owner_token, self._ttl_ms
             )
             answer.add_done_callback(partial(self._on_renewed, lease, until))
         kept.timer = loop.call_later(self._ttl_ms / 3000, self.renew, lease)

@@ -3,8 +3,6 @@
 import asyncio
 from collections import deque
 
-from slotlock.domain.booking.booking import SlotId
-
 LocalGrant = asyncio.Future[bool]
 
 
@@ -13,11 +11,11 @@ class InProcessLocks:
 
     def __init__(self) -> None:
         # A slot is here while it is held, with those who wait for it.
-        self._waiters: dict[SlotId, deque[LocalGrant]] = {}
+        self._waiters: dict[str, deque[LocalGrant]] = {}
 
-    async def acquire(self, slot_ids: tuple[SlotId, ...], deadline: float) -> bool:
+    async def acquire(self, slot_ids: tuple[str, ...], deadline: float) -> bool:
         """Whether all of them were got, one after the other, by this time of the loop."""
-        got: list[SlotId] = []
+        got: list[str] = []
         try:
             for slot_id in slot_ids:
                 if not await self._acquire_one(slot_id, deadline):
@@ -28,7 +26,7 @@ class InProcessLocks:
                 self.release(tuple(got))
         return len(got) == len(slot_ids)
 
-    async def _acquire_one(self, slot_id: SlotId, deadline: float) -> bool:
+    async def _acquire_one(self, slot_id: str, deadline: float) -> bool:
         if slot_id not in self._waiters:
             self._waiters[slot_id] = deque()
             return True
@@ -47,7 +45,7 @@ class InProcessLocks:
         finally:
             timer.cancel()
 
-    def release(self, slot_ids: tuple[SlotId, ...]) -> None:
+    def release(self, slot_ids: tuple[str, ...]) -> None:
         """Hand each on to the first who still waits."""
         for slot_id in slot_ids:
             line = self._waiters.get(slot_id, deque())

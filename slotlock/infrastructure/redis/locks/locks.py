@@ -13,18 +13,16 @@ from typing import Any
 from prometheus_client import Histogram
 
 from slotlock.domain.booking.availability import Availability
-from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
+from slotlock.infrastructure.redis.keys import lock_keys, wakeup_channel
 from slotlock.infrastructure.redis.locks.leases import Lease, LeaseRenewer
 from slotlock.infrastructure.redis.locks.local import InProcessLocks
 from slotlock.infrastructure.redis.locks.scripts import (
     ACQUIRE,
     INSTANCE_ID_CHARS,
     RELEASE,
-    keys,
     parse_lock,
     parse_wakeup,
-    wake_channel,
 )
 from slotlock.infrastructure.redis.locks.waiters import Grant, LockWaiters
 from slotlock.infrastructure.redis.slot_events import availability_message
@@ -40,7 +38,7 @@ START_TIMEOUT_S = 1.0
 
 LOCK_WAIT = Histogram(
     "slotlock_lock_wait_seconds",
-    "Time from asking for the locks of one or more slots to the answer, acquired or not",
+    "Time from requesting the locks of one or more slots to the result, acquired or not",
     buckets=(
         *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
         *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0),
@@ -65,7 +63,7 @@ class Locks:
             pipeline, self._instance_id, lambda: self._highest_fencing_token, self._on_granted
         )
         self._wakeup_subscriber = RedisSubscriber(
-            pipeline.client, self._on_wakeup, wake_channel(self._instance_id)
+            pipeline.client, self._on_wakeup, wakeup_channel(self._instance_id)
         )
 
     async def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
@@ -84,7 +82,7 @@ class Locks:
         self._waiters.stop()
         self._renewer.stop()
 
-    async def acquire(self, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
+    async def acquire(self, *slot_ids: str, wait_s: float = 0.0) -> Lease | None:
         """A lease on all the slots, or None when it was not to be had within the seconds.
 
         Who waits is served first come, first served; nobody who does not wait passes them by.
@@ -107,7 +105,7 @@ class Locks:
             if self._record_metrics:
                 LOCK_WAIT.observe(time.perf_counter() - asked_at)
 
-    async def _acquire_all(self, slot_ids: tuple[SlotId, ...], deadline: float) -> Lease | None:
+    async def _acquire_all(self, slot_ids: tuple[str, ...], deadline: float) -> Lease | None:
         lease = Lease((), self._instance_id + secrets.token_hex(16), 0)
         try:
             for slot_id in slot_ids:
@@ -118,7 +116,7 @@ class Locks:
                 self._release_all(lease)
         return lease if lease.slot_ids == slot_ids and not lease.lost.is_set() else None
 
-    async def _acquire_one(self, lease: Lease, slot_id: SlotId, deadline: float) -> bool:
+    async def _acquire_one(self, lease: Lease, slot_id: str, deadline: float) -> bool:
         """Whether the lease now has this slot too; if not, nothing of it is left there."""
         token, waits = lease.owner_token or "", deadline > asyncio.get_running_loop().time()
         turn = self._waiters.enqueue(slot_id, token) if waits else None
@@ -142,11 +140,11 @@ class Locks:
         return fence is not None
 
     async def _request(
-        self, slot_id: SlotId, token: str, grant: Grant | None, deadline: float
+        self, slot_id: str, token: str, grant: Grant | None, deadline: float
     ) -> tuple[int | None, bool]:
         """The fence of the lock, if it is ours, and whether it was handed to us in line."""
         arguments = (token, self.ttl_ms, self._highest_fencing_token, int(grant is not None))
-        lock = await self.pipeline.send("EVAL", ACQUIRE, 3, *keys(slot_id), *arguments)
+        lock = await self.pipeline.send("EVAL", ACQUIRE, 3, *lock_keys(slot_id), *arguments)
         holder, fence = parse_lock(lock)
         if holder == token:
             return fence, False
@@ -182,31 +180,31 @@ class Locks:
         return answers
 
     def _release_one(
-        self, slot_id: SlotId, token: str, messages: list[str | bytes] | None = None
+        self, slot_id: str, token: str, messages: list[str | bytes] | None = None
     ) -> asyncio.Future[Any]:
         """Free the lock or leave the line, whichever it is by now."""
-        command = ("EVAL", RELEASE, 3, *keys(slot_id), token, self._highest_fencing_token)
+        command = ("EVAL", RELEASE, 3, *lock_keys(slot_id), token, self._highest_fencing_token)
         answer = self.pipeline.send(*command, *(messages or ()))
         answer.add_done_callback(partial(self._on_released, slot_id, command))
         return answer
 
     def _on_released(
-        self, slot_id: SlotId, command: tuple[Any, ...], answer: asyncio.Future[Any]
+        self, slot_id: str, command: tuple[Any, ...], answer: asyncio.Future[Any]
     ) -> None:
         if answer.exception() is None:
             self._on_granted(slot_id, answer.result())
         else:
-            self.pipeline.send_when_back(*command)
+            self.pipeline.send_after_recovery(*command)
 
     def _on_wakeup(self, _channel: str, message: bytes) -> None:
         try:
             slot_id, lock = parse_wakeup(message)
         except ValueError:
-            log.warning("A wake-up that is not ours was ignored: %.200r", message)
+            log.warning("ignored an unknown wake-up message: %.200r", message)
             return
         self._on_granted(slot_id, lock)
 
-    def _on_granted(self, slot_id: SlotId, lock: bytes | None) -> None:
+    def _on_granted(self, slot_id: str, lock: bytes | None) -> None:
         if lock is None or self._waiters.on_lock(slot_id, lock):
             return
         token, fence = parse_lock(lock)

@@ -1,60 +1,62 @@
-"""What Redis does for the locks, each in one step: give, tend the line, renew, hand on.
+"""Lua scripts of the locks, each atomic: acquire, keep waiting, renew, release.
 
-Keys of a slot, all under its hash tag, and in this order the KEYS of each script:
+KEYS of each script, see `keys.lock_keys`:
 
-    slotlock:{slot}:lock    "<token>:<fence>" of who holds it, with a time to live
-    slotlock:{slot}:line    the tokens of who waits, sorted by their places
-    slotlock:{slot}:beats   when each office was last heard of, in microseconds
+    lock        "<token>:<fencing token>" of the holder, with a time to live
+    queue       sorted set: the tokens of the waiters, in order of arrival
+    heartbeats  hash: when each instance with waiters was last alive, in microseconds
 
-An office is a process with its locks. A token begins with the 16 characters that name its office,
-so that whoever hands the lock on knows whom to wake. Every script but RENEW answers with the lock
-as it leaves it, or nil. TIME is Redis's own, so that the offices' clocks do not matter.
+An instance is one `Locks` object of a process. The first 16 characters of a token are the id of its
+instance, so that a release knows which instance to wake. Every script but RENEW returns the lock as
+it leaves it, or nil. All times are those of Redis (TIME), so other clocks do not matter.
 """
 
-from slotlock.domain.booking.booking import SlotId
+from slotlock.infrastructure.redis.keys import WAKEUP_PREFIX, locked_name
 
 INSTANCE_ID_CHARS = 16
-# A lock handed to a waiter lasts only so long until its office says that it heard. An office that
-# was silent for as long is passed over: when the lock of one who died before it heard runs out, all
-# of that office's other waiters are known to be dead. Both must be more than a beat.
+# A lock that is granted to a waiter expires after this time unless its instance renews it. An
+# instance without a heartbeat for as long is skipped: when the lock of a dead waiter expires, the
+# other waiters of its instance are known to be dead, too. Must exceed the heartbeat interval.
 GRANT_TTL_MS = 1_500
 DEAD_AFTER_US = GRANT_TTL_MS * 1_000
 HEARTBEAT_S = 0.5
-# Of the line and the beats: they outlive whoever waits, but not by much.
+# The time to live of the queue and of the heartbeats, in case all waiters die.
 QUEUE_TTL_MS = 10_000
 
-# `..` would round a number to 14 digits: microseconds need format.
-# After a FLUSHALL, the time still is more than any fence given before.
+# `..` would round a number to 14 digits, so microseconds need string.format.
+# After a FLUSHALL, the time is still greater than any fencing token issued before.
 _GRANT_LOCK = """
-local function micros()
+local function now_us()
   local time = redis.call('time')
   return time[1] * 1000000 + time[2]
 end
-local function give(token, ms, seen)
-  local lock = token .. ':' .. string.format('%.0f', math.max(micros(), seen + 1))
-  redis.call('set', KEYS[1], lock, 'PX', ms)
+local function grant(token, ttl_ms, highest_fencing_token)
+  local fencing_token = string.format('%.0f', math.max(now_us(), highest_fencing_token + 1))
+  local lock = token .. ':' .. fencing_token
+  redis.call('set', KEYS[1], lock, 'PX', ttl_ms)
   return lock
 end
 """
 
-# An office that hands on to itself reads it in the answer; only others are woken by a message.
+# The instance that runs the script reads its own grant in the reply; other instances are woken by
+# a message.
 _GRANT_NEXT = (
     _GRANT_LOCK
     + f"""
-local function hand_on(office, seen)
-  local first = redis.call('zpopmin', KEYS[2])[1]
-  if not first then return false end
+local function grant_next(own_instance, highest_fencing_token)
+  local token = redis.call('zpopmin', KEYS[2])[1]
+  if not token then return false end
   local lock = false
-  while first and not lock do
-    local theirs = string.sub(first, 1, {INSTANCE_ID_CHARS})
-    local beat = redis.call('hget', KEYS[3], theirs)
-    if beat and micros() - beat < {DEAD_AFTER_US} then
-      lock = give(first, {GRANT_TTL_MS}, seen)
-      if theirs ~= office then
-        redis.call('publish', 'slotlock:wake:' .. theirs, KEYS[1] .. ' ' .. lock)
+  while token and not lock do
+    local instance = string.sub(token, 1, {INSTANCE_ID_CHARS})
+    local heartbeat = redis.call('hget', KEYS[3], instance)
+    if heartbeat and now_us() - heartbeat < {DEAD_AFTER_US} then
+      lock = grant(token, {GRANT_TTL_MS}, highest_fencing_token)
+      if instance ~= own_instance then
+        redis.call('publish', '{WAKEUP_PREFIX}' .. instance, KEYS[1] .. ' ' .. lock)
       end
     else
-      first = redis.call('zpopmin', KEYS[2])[1]
+      token = redis.call('zpopmin', KEYS[2])[1]
     end
   end
   if redis.call('exists', KEYS[2]) == 0 then redis.call('del', KEYS[3]) end
@@ -64,68 +66,69 @@ end
 )
 
 _ENQUEUE = f"""
-local function stand(token)
+local function enqueue(token)
   local last = redis.call('zrange', KEYS[2], -1, -1, 'withscores')[2] or 0
   redis.call('zadd', KEYS[2], last + 1, token)
 end
-local function beat(office)
-  redis.call('hset', KEYS[3], office, micros())
+local function record_heartbeat(instance)
+  redis.call('hset', KEYS[3], instance, now_us())
   redis.call('pexpire', KEYS[2], {QUEUE_TTL_MS})
   redis.call('pexpire', KEYS[3], {QUEUE_TTL_MS})
 end
 """
 
-# ARGV: token, ms to live, highest fence seen, 1 to wait in line.
-# A lock that ran out belongs to the first in line, not to the newcomer.
+# ARGV: token, time to live in ms, highest known fencing token, 1 to wait in the queue.
+# A lock that expired belongs to the first waiter, not to a new caller.
 ACQUIRE = (
     _GRANT_NEXT
     + _ENQUEUE
     + f"""
-local office = string.sub(ARGV[1], 1, {INSTANCE_ID_CHARS})
+local instance = string.sub(ARGV[1], 1, {INSTANCE_ID_CHARS})
 local lock = redis.call('get', KEYS[1])
-if not lock and redis.call('exists', KEYS[2]) == 1 then lock = hand_on(office, ARGV[3]) end
-if not lock then return give(ARGV[1], ARGV[2], ARGV[3]) end
+if not lock and redis.call('exists', KEYS[2]) == 1 then lock = grant_next(instance, ARGV[3]) end
+if not lock then return grant(ARGV[1], ARGV[2], ARGV[3]) end
 if ARGV[4] == '1' then
-  stand(ARGV[1])
-  beat(office)
+  enqueue(ARGV[1])
+  record_heartbeat(instance)
 end
 return lock
 """
 )
 
-# ARGV: office, highest fence seen, the tokens of all who wait in it. Those whom a FLUSHALL or a
-# long silence of the office removed stand in line again. Answers also how long the lock lasts.
+# ARGV: instance, highest known fencing token, the tokens of all its waiters. Waiters that a
+# FLUSHALL or a long silence of the instance removed are enqueued again.
+# Returns the lock and its remaining time to live in ms.
 KEEP_ALIVE = (
     _GRANT_NEXT
     + _ENQUEUE
     + """
 local lock = redis.call('get', KEYS[1])
 for n = 3, #ARGV do
-  local holds = lock and string.sub(lock, 1, #ARGV[n]) == ARGV[n]
-  if not holds and not redis.call('zscore', KEYS[2], ARGV[n]) then stand(ARGV[n]) end
+  local is_holder = lock and string.sub(lock, 1, #ARGV[n]) == ARGV[n]
+  if not is_holder and not redis.call('zscore', KEYS[2], ARGV[n]) then enqueue(ARGV[n]) end
 end
-beat(ARGV[1])
-if not lock then lock = hand_on(ARGV[1], ARGV[2]) end
+record_heartbeat(ARGV[1])
+if not lock then lock = grant_next(ARGV[1], ARGV[2]) end
 return {lock, redis.call('pttl', KEYS[1])}
 """
 )
 
-# ARGV: token, ms to live. Answers whether the lock still was the token's.
+# ARGV: token, time to live in ms. Returns 1 if the token still holds the lock, else 0.
 RENEW = """
 local lock = redis.call('get', KEYS[1])
 if not lock or string.sub(lock, 1, #ARGV[1]) ~= ARGV[1] then return 0 end
 return redis.call('pexpire', KEYS[1], ARGV[2])
 """
 
-# ARGV: token, highest fence seen, then channels and messages to publish in the same round trip.
-# The lock may have run out and be another's by now (D1's plain DEL frees it). One who leaves need
-# not know whether it still waits or was just given the lock.
+# ARGV: token, highest known fencing token, then channels and messages to publish.
+# A plain DEL would free the lock of another holder after this one expired. The caller need not
+# know whether its token still waits or was just granted the lock.
 RELEASE = (
     _GRANT_NEXT
     + f"""
 local lock = redis.call('get', KEYS[1])
 if lock and string.sub(lock, 1, #ARGV[1]) == ARGV[1] then
-  lock = hand_on(string.sub(ARGV[1], 1, {INSTANCE_ID_CHARS}), ARGV[2])
+  lock = grant_next(string.sub(ARGV[1], 1, {INSTANCE_ID_CHARS}), ARGV[2])
   if not lock then redis.call('del', KEYS[1]) end
 elseif redis.call('zrem', KEYS[2], ARGV[1]) == 1 and redis.call('exists', KEYS[2]) == 0 then
   redis.call('del', KEYS[3])
@@ -136,24 +139,13 @@ return lock
 )
 
 
-def keys(slot_id: SlotId) -> tuple[str, str, str]:
-    """The keys of a slot's lock. Braces: on a Redis Cluster they lie on one node."""
-    tag = f"slotlock:{{{slot_id}}}:"
-    return tag + "lock", tag + "line", tag + "beats"
-
-
-def wake_channel(instance_id: str) -> str:
-    """Where an office hears that a lock was handed to it."""
-    return f"slotlock:wake:{instance_id}"
-
-
-def parse_wakeup(message: bytes) -> tuple[SlotId, bytes]:
-    """What such a message says."""
+def parse_wakeup(message: bytes) -> tuple[str, bytes]:
+    """Return the name of the granted lock and its value. Raises: ValueError."""
     key, lock = message.split(b" ")
-    return SlotId(key[key.index(b"{") + 1 : key.index(b"}")].decode()), lock
+    return locked_name(key), lock
 
 
 def parse_lock(lock: bytes) -> tuple[str, int]:
-    """Who holds this lock; one of an older slotlock has no fence."""
-    token, _, fence = lock.decode().partition(":")
-    return token, int(fence or 0)
+    """Return the token of the holder and the fencing token."""
+    token, _, fencing_token = lock.decode().partition(":")
+    return token, int(fencing_token or 0)

@@ -10,6 +10,7 @@ from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.redis.admission import partitions
 from slotlock.infrastructure.redis.admission.scripts import ENQUEUE
+from slotlock.infrastructure.redis.keys import ADMISSION_LOCK_PREFIX
 from slotlock.infrastructure.redis.locks.locks import Lease, Locks
 from slotlock.services.admission import batch
 from slotlock.services.booking import book
@@ -30,7 +31,7 @@ def skip_existing_ticket_check() -> None:
 async def _acquire_without_queue_lease(
     self: Locks, *slot_ids: Any, wait_s: float = 0.0
 ) -> Lease | None:
-    if slot_ids[0].startswith("queue:"):
+    if slot_ids[0].startswith(ADMISSION_LOCK_PREFIX):
         return Lease((), "nobody's", 0)
     return await original_acquire(self, *slot_ids, wait_s=wait_s)
 

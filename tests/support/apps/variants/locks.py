@@ -3,21 +3,16 @@
 from typing import Any
 
 from slotlock.domain.booking.availability import Availability
-from slotlock.domain.booking.booking import SlotId
+from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK, IDEMPOTENCY_LOCK_PREFIX, lock_keys
 from slotlock.infrastructure.redis.locks import locks
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Lease, Locks
 from slotlock.infrastructure.redis.slot_events import availability_message
 from slotlock.services.commands import executor
-from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 CONSTANT_DIGIT = "5"
 
 original_acquire = Locks.acquire
-
-
-def _lock_key(slot_id: str) -> str:
-    return f"slotlock:{{{slot_id}}}:lock"
 
 
 class _ConstantSecrets:
@@ -33,11 +28,11 @@ def use_one_lock_token() -> None:
 
 async def _release_in_two_steps(self: Locks, lease: Lease, *states: Availability) -> None:
     for slot_id in lease.slot_ids:
-        holder = await self.pipeline.send("GET", _lock_key(slot_id))
+        holder = await self.pipeline.send("GET", lock_keys(slot_id).lock)
         if holder and holder.decode().startswith(str(lease.owner_token)):
-            if slot_id != SWEEPER_LEASE:  # the sweeper's turn is no act
+            if slot_id != HOLD_SWEEPER_LOCK:  # the sweeper's turn is no act
                 await pause_if_selected("between")
-            await self.pipeline.send("DEL", _lock_key(slot_id))
+            await self.pipeline.send("DEL", lock_keys(slot_id).lock)
     for state in states:
         await self.pipeline.send("PUBLISH", *availability_message(state))
 
@@ -47,7 +42,7 @@ def release_in_two_steps() -> None:
     Locks.release = _release_in_two_steps  # type: ignore[method-assign]
 
 
-async def _acquire_partially(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
+async def _acquire_partially(self: Locks, *slot_ids: str, wait_s: float = 0.0) -> Lease | None:
     lease = await original_acquire(self, *slot_ids, wait_s=wait_s)
     if lease is None and len(slot_ids) > 1:
         for slot_id in slot_ids:
@@ -60,11 +55,11 @@ def keep_partial_locks() -> None:
     Locks.acquire = _acquire_partially  # type: ignore[method-assign]
 
 
-async def _acquire_and_extend(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
+async def _acquire_and_extend(self: Locks, *slot_ids: str, wait_s: float = 0.0) -> Lease | None:
     lease = await original_acquire(self, *slot_ids, wait_s=wait_s)
     if lease is None:
         for slot_id in slot_ids:
-            await self.pipeline.send("PEXPIRE", _lock_key(slot_id), LOCK_TTL_MS)
+            await self.pipeline.send("PEXPIRE", lock_keys(slot_id).lock, LOCK_TTL_MS)
     return lease
 
 
@@ -73,8 +68,8 @@ def extend_lock_on_refusal() -> None:
     Locks.acquire = _acquire_and_extend  # type: ignore[method-assign]
 
 
-async def _acquire_except_keys(self: Locks, *slot_ids: SlotId, wait_s: float = 0.0) -> Lease | None:
-    if slot_ids[0].startswith("key:"):
+async def _acquire_except_keys(self: Locks, *slot_ids: str, wait_s: float = 0.0) -> Lease | None:
+    if slot_ids[0].startswith(IDEMPOTENCY_LOCK_PREFIX):
         return Lease((), None, 0)
     return await original_acquire(self, *slot_ids, wait_s=wait_s)
 

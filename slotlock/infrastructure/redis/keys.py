@@ -1,0 +1,96 @@
+"""Every key and every channel that slotlock uses in Redis.
+
+Braces mark the hash tag: on a Redis Cluster, all keys with one tag lie on the same node, so that a
+script may use them together. All names begin with `slotlock:`, for access lists.
+"""
+
+from typing import NamedTuple
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.users.user import UserId
+
+PROBE_KEY = "slotlock:probe"
+
+# Lock names other than the ids of slots.
+HOLD_SWEEPER_LOCK = "hold-sweeper"
+ADMISSION_LOCK_PREFIX = "admission:"
+IDEMPOTENCY_LOCK_PREFIX = "idempotency:"
+
+WAKEUP_PREFIX = "slotlock:wake:"
+IDLE_CHANNEL = "slotlock:idle"
+USER_PREFIX = "slotlock:user:"
+QUEUE_ADVANCED_PREFIX = "slotlock:queue-advanced:"
+SESSION_EVENTS_CHANNEL = "slotlock:session-events"
+
+
+class LockKeys(NamedTuple):
+    """The keys of one lock, in the order in which the lock scripts expect them."""
+
+    lock: str
+    queue: str
+    heartbeats: str
+
+
+class QueueKeys(NamedTuple):
+    """The keys of one partition of the admission queue, in the order of its scripts."""
+
+    requests: str
+    tickets: str
+    dead_letters: str
+
+
+def lock_keys(name: str) -> LockKeys:
+    """Return the keys of the lock with this name."""
+    tag = f"slotlock:{{{name}}}:"
+    return LockKeys(f"{tag}lock", f"{tag}queue", f"{tag}heartbeats")
+
+
+def locked_name(key: bytes) -> str:
+    """Return the name of the lock with this key. Raises: ValueError."""
+    return key[key.index(b"{") + 1 : key.index(b"}")].decode()
+
+
+def admission_lock(partition: int) -> str:
+    """Return the name of the lock whose holder processes this partition of the admission queue."""
+    return f"{ADMISSION_LOCK_PREFIX}{partition}"
+
+
+def idempotency_lock(record_id: str) -> str:
+    """Return the name of the lock that orders the requests with one idempotency key."""
+    return IDEMPOTENCY_LOCK_PREFIX + record_id
+
+
+def wakeup_channel(instance_id: str) -> str:
+    """Return the channel on which a process learns that it was granted a lock."""
+    return WAKEUP_PREFIX + instance_id
+
+
+def queue_keys(partition: int) -> QueueKeys:
+    """Return the keys of a partition of the admission queue."""
+    tag = f"slotlock:{{queue:{partition}}}:"
+    return QueueKeys(f"{tag}requests", f"{tag}tickets", f"{tag}dead_letters")
+
+
+def queue_advanced_channel(slot_id: SlotId) -> str:
+    """Return the channel that carries how many requests have left the queue of a slot."""
+    return QUEUE_ADVANCED_PREFIX + slot_id
+
+
+def availability_channel(slot_id: SlotId) -> str:
+    """Return the channel that carries the availability of a slot."""
+    return f"slotlock:{{{slot_id}}}:availability"
+
+
+def user_channel(user_id: UserId) -> str:
+    """Return the channel that names bookings of a user that somebody else changed."""
+    return USER_PREFIX + user_id
+
+
+def known_address_key(account_hash: str, address_hash: str) -> str:
+    """Return the key that exists if an account was signed in to from an address."""
+    return f"slotlock:{{known-address:{account_hash}}}:{address_hash}"
+
+
+def rate_limit_key(subject: str, limit_name: str) -> str:
+    """Return the key of a counter. All counters have one hash tag, so one script charges many."""
+    return f"slotlock:{{rate}}:{subject}:{limit_name}"
