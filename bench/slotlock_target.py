@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench.target_apps import Command
 from slotlock.auth.container import Auth
+from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.sessions import open_session
 from slotlock.auth.tokens import TokenSigner
@@ -46,7 +47,8 @@ async def _sign_in(mongo_url: str, count: int) -> list[str]:
     passwords = PasswordHasher(threads=1)
     try:
         users, sessions = UserRepository(database), SessionRepository(database)
-        auth = Auth(users, sessions, passwords, TokenSigner([SECRET]), utc_now)
+        signer, throttle = TokenSigner([SECRET]), NoLoginThrottle()
+        auth = Auth(users, sessions, passwords, signer, utc_now, throttle)
         opened: list[str] = []
         for some in chunked(range(count), SIGN_IN_BATCH_SIZE):
             opened += await asyncio.gather(*(_open_session(auth) for _ in some))

@@ -1,80 +1,91 @@
-"""From the header of a request to the person behind it."""
+"""Authenticate requests: from the `Authorization` header to the caller."""
 
 from dataclasses import replace
-from typing import TypeVar
 
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
 from slotlock.domain.users.user import Caller, Role, UserId
 
-MAX_CACHED_TOKENS = 20_000
-
-CacheValue = TypeVar("CacheValue")
+VerifiedToken = TokenClaims | BadTokenError | None
 
 
-async def authenticate(auth: Auth, authorization: str | None) -> Caller | None:
-    """The caller, or None for a request without credentials. Errors: BadTokenError.
+def verify_authorization(auth: Auth, authorization: str | None) -> VerifiedToken:
+    """Return the claims of the header's access token, or None without a header.
 
-    Whether the session is open, and the role, are as MongoDB tells after this was asked.
+    An invalid token is returned as its BadTokenError, because a request is charged to a rate limit
+    before it is rejected. The session may have ended: `load_caller` checks it.
     """
     if not authorization:
         return None
-    scheme, _, text = authorization.partition(" ")
-    if scheme.lower() != "bearer" or not text.strip():
-        raise BadTokenError("The authorization must be 'Bearer' and an access token.")
-    token = _verify_token(auth, text.strip())
+    scheme, _, encoded_token = authorization.partition(" ")
+    encoded_token = encoded_token.strip()
+    if scheme.lower() != "bearer" or not encoded_token:
+        return BadTokenError("The authorization must be 'Bearer' and an access token.")
+    claims = auth.verified_tokens.get(encoded_token)
+    if claims is not None and claims.expires_at <= auth.now():
+        return BadTokenError(EXPIRED_MESSAGE)
+    if claims is None:
+        try:
+            claims = auth.tokens.verify("access", encoded_token)
+        except BadTokenError as error:
+            return error
+        auth.verified_tokens.put(encoded_token, claims)
+    return claims
+
+
+def user_to_charge(auth: Auth, token: VerifiedToken) -> UserId | None:
+    """Return the user whose rate limit a request counts against, without asking MongoDB.
+
+    A token of a session that is known to have ended counts for nobody: a thief of the token must
+    not use up its user's limit.
+    """
+    if not isinstance(token, TokenClaims) or token.session_id in auth.ended_sessions:
+        return None
+    return token.user_id
+
+
+async def load_caller(auth: Auth, token: VerifiedToken) -> Caller | None:
+    """Return the caller with the role that MongoDB has now, or None without a token.
+
+    Raises:
+        BadTokenError: the token is invalid or its session has ended.
+    """
+    if token is None:
+        return None
+    if isinstance(token, BadTokenError):
+        raise token
     role = await _load_role(auth, token.session_id)
     return Caller(token.user_id, role, token.session_id, token.expires_at)
 
 
+async def authenticate(auth: Auth, authorization: str | None) -> Caller | None:
+    """Return the caller of a request, or None without an `Authorization` header.
+
+    Raises:
+        BadTokenError: the token is invalid or its session has ended.
+    """
+    return await load_caller(auth, verify_authorization(auth, authorization))
+
+
 async def reauthenticate(auth: Auth, caller: Caller) -> Caller:
-    """The caller as of now, with the role they have by now. Errors: BadTokenError."""
+    """Return the caller with their current role.
+
+    Raises:
+        BadTokenError: the token has expired or its session has ended.
+    """
     if caller.expires_at <= auth.now():
         raise BadTokenError(EXPIRED_MESSAGE)
     return replace(caller, role=await _load_role(auth, caller.session_id))
 
 
-def token_user_id(auth: Auth, authorization: str | None) -> UserId | None:
-    """Whose genuine token comes with a request; whether its session is open is not looked at.
-
-    But one that was found to have ended speaks for nobody again: who stole it must not use up what
-    its person may.
-    """
-    text = (authorization or "").partition(" ")[2].strip()
-    try:
-        token = _verify_token(auth, text)
-    except BadTokenError:
-        return None
-    return None if token.session_id in auth.ended_sessions else token.user_id
-
-
 async def session_still_valid(auth: Auth, caller: Caller) -> bool:
-    """Whether the caller's session is open and their role as it was, for what takes long."""
+    """Return whether the caller's session is open and their role unchanged, during long work."""
     return await auth.sessions.find_role(caller.session_id) is caller.role
-
-
-def _verify_token(auth: Auth, encoded_token: str) -> TokenClaims:
-    """What the token says; only that it was signed by us and until when is remembered."""
-    token = auth.verified_tokens.get(encoded_token)
-    if token is None:
-        token = auth.tokens.verify("access", encoded_token)
-        _cache(auth.verified_tokens, encoded_token, token)
-    elif token.expires_at <= auth.now():
-        auth.verified_tokens.pop(encoded_token, None)
-        raise BadTokenError(EXPIRED_MESSAGE)
-    return token
 
 
 async def _load_role(auth: Auth, session_id: str) -> Role:
     role = await auth.sessions.find_role(session_id)
     if role is None:
-        _cache(auth.ended_sessions, session_id, None)
+        auth.ended_sessions.put(session_id, True)
         raise BadTokenError("The session has ended.")
     return role
-
-
-def _cache(cache: dict[str, CacheValue], key: str, value: CacheValue) -> None:
-    # What came first goes first.
-    if len(cache) >= MAX_CACHED_TOKENS and key not in cache:
-        cache.pop(next(iter(cache)))
-    cache[key] = value

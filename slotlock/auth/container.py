@@ -1,22 +1,35 @@
-"""What finding out who asks works with, built once by the lifespan and handed on."""
+"""The services that authentication needs, built once per process and passed on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from slotlock.auth.login_throttle import LoginThrottle
+from slotlock.auth.login_throttle import LoginThrottle, NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.session_streams import SessionStreams
 from slotlock.auth.tokens import TokenClaims, TokenSigner
+from slotlock.infrastructure.lru_cache import LRUCache
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+
+MAX_CACHED_TOKENS = 20_000
+MAX_CACHED_CHARACTERS = 10_000_000  # an access token has about 400 characters
+
+
+def _token_cache() -> LRUCache[TokenClaims]:
+    return LRUCache(MAX_CACHED_TOKENS, MAX_CACHED_CHARACTERS)
+
+
+def _ended_session_cache() -> LRUCache[bool]:
+    return LRUCache(MAX_CACHED_TOKENS, MAX_CACHED_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Auth:
-    """Accounts, sessions, the keys that sign, the throttle, and open streams.
+    """Accounts, sessions, signing keys, the login throttle and open streams.
 
-    `known`: tokens verified lately. `ended`: ids of sessions that were found to have ended.
+    `verified_tokens` holds the claims of access tokens whose signature was verified.
+    `ended_sessions` holds the ids of sessions that MongoDB reported as ended.
     """
 
     users: UserRepository
@@ -24,7 +37,7 @@ class Auth:
     passwords: PasswordHasher
     tokens: TokenSigner
     now: Callable[[], datetime]
-    verified_tokens: dict[str, TokenClaims] = field(default_factory=dict)
-    ended_sessions: dict[str, None] = field(default_factory=dict)
-    login_throttle: LoginThrottle = field(default_factory=LoginThrottle)
+    login_throttle: LoginThrottle | NoLoginThrottle
+    verified_tokens: LRUCache[TokenClaims] = field(default_factory=_token_cache)
+    ended_sessions: LRUCache[bool] = field(default_factory=_ended_session_cache)
     session_streams: SessionStreams = field(default_factory=SessionStreams)

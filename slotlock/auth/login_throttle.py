@@ -1,7 +1,7 @@
-"""How often a password may be guessed: for an account from one address, for it at all, from there.
+"""Limits on password guesses: for an account from one address, for an account, for an address.
 
-Nobody can keep a person out for good by failing on purpose: from where they signed in lately only
-the attempts made there count.
+An attacker who fails on purpose cannot lock users out for good: from an address where the user
+logged in within the last 30 days, only the attempts from that address count.
 """
 
 import asyncio
@@ -14,18 +14,18 @@ from slotlock.infrastructure.redis.known_addresses import KnownAddresses
 from slotlock.infrastructure.redis.local_rate_limits import InProcessRateLimiter
 from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateCharge, RateLimit, RateLimiter
 
-# Attempts at an account from one address, until one succeeds there.
-PER_ACCOUNT_AND_ADDRESS = RateLimit("here", 10, 15 * 60)
-# Attempts at an account from addresses that are not familiar, successful ones included. NIST SP
-# 800-63B, 5.2.2, has a hundred in a row as the most.
+# Attempts on an account from one address since the last success there.
+PER_ACCOUNT_AND_ADDRESS = RateLimit("account-address", 10, 15 * 60)
+# Attempts on an account from unknown addresses, successful ones included. NIST SP 800-63B, 5.2.2,
+# allows at most 100 consecutive failures.
 PER_ACCOUNT = (RateLimit("hour", 50, 3600), RateLimit("day", 100, 24 * 3600))
-# Failures at an address, which a whole school may share.
+# Failed attempts from one address, which all users of a school may share.
 PER_ADDRESS = RateLimit("failures", 3000, 15 * 60)
 
 
 @dataclass(frozen=True, slots=True)
 class LoginAttempt:
-    """One attempt at an account. When `wait_ms` is not 0, it must not be made before."""
+    """One login attempt; if `retry_after_ms` is not 0, the password must not be checked."""
 
     retry_after_ms: int
     charges: Sequence[RateCharge] = ()
@@ -35,16 +35,10 @@ class LoginAttempt:
 
 
 class LoginThrottle:
-    """Counts attempts to sign in; without counts it lets all be made.
-
-    While Redis is away each process counts for itself.
-    """
+    """Counts login attempts in Redis; while Redis is unavailable, each process counts its own."""
 
     def __init__(
-        self,
-        rate_limiter: RateLimiter | None = None,
-        known_addresses: KnownAddresses | None = None,
-        hmac_key: bytes = b"",
+        self, rate_limiter: RateLimiter, known_addresses: KnownAddresses, hmac_key: bytes
     ) -> None:
         self._rate_limiter = rate_limiter
         self._known_addresses = known_addresses
@@ -52,42 +46,42 @@ class LoginThrottle:
         self._hmac_key = hmac_key
 
     async def start_attempt(self, email: str | None, client_address: str | None) -> LoginAttempt:
-        """Begin an attempt at the account of a normalised address; None is an account of nobody."""
-        if self._rate_limiter is None or self._known_addresses is None:
-            return LoginAttempt(0)
-        account, here = self._hash(email or ""), self._hash(f"{email} {client_address}")
-        familiar, wait_ms = await asyncio.gather(
-            self._known_addresses.is_known(account, here),
+        """Count an attempt on the account of a normalized e-mail address; None names no account."""
+        account = self._hash(email or "")
+        account_and_address = self._hash(f"{email} {client_address}")
+        is_known, wait_ms = await asyncio.gather(
+            self._known_addresses.is_known(account, account_and_address),
             self._charge(_address_charges(client_address), ChargeMode.PEEK),
         )
-        wants = [] if email is None else [(f"sign-in:{here}", PER_ACCOUNT_AND_ADDRESS, 1)]
-        if email is not None and not familiar:
-            wants += [(f"sign-in:{account}", limit, 1) for limit in PER_ACCOUNT]
-        # Where the person is at home others may be, too, and must not keep them out.
-        wait_ms = (0 if familiar else wait_ms) or await self._charge(wants, ChargeMode.CHARGE)
-        return LoginAttempt(wait_ms, wants, account, client_address, here)
+        charges: list[RateCharge] = []
+        if email is not None:
+            charges.append((_login_subject(account_and_address), PER_ACCOUNT_AND_ADDRESS, 1))
+            if not is_known:
+                charges += [(_login_subject(account), limit, 1) for limit in PER_ACCOUNT]
+        # Failures of other users at the same address must not lock out a user who is known there.
+        if wait_ms == 0 or is_known:
+            wait_ms = await self._charge(charges, ChargeMode.CHARGE)
+        return LoginAttempt(wait_ms, charges, account, client_address, account_and_address)
 
     async def record_failure(self, attempt: LoginAttempt) -> None:
-        """It was a wrong password, or no account to begin with."""
+        """Count a wrong password, or an account that does not exist."""
         await self._charge(_address_charges(attempt.client_address), ChargeMode.CHARGE)
 
     async def refund(self, attempt: LoginAttempt) -> None:
-        """It was not made after all."""
+        """Uncount an attempt whose password was not checked."""
         await self._charge(attempt.charges, ChargeMode.REFUND)
 
     def record_success(self, attempt: LoginAttempt) -> None:
-        """It was the right password: what failed from here before was the same person."""
-        if self._rate_limiter is not None and self._known_addresses is not None and attempt.charges:
-            self._known_addresses.remember(attempt.account_hash, attempt.account_and_address_hash)
-            self._rate_limiter.reset(
-                f"sign-in:{attempt.account_and_address_hash}", PER_ACCOUNT_AND_ADDRESS
-            )
-            self._local_limiter.reset(
-                f"sign-in:{attempt.account_and_address_hash}", PER_ACCOUNT_AND_ADDRESS
-            )
+        """Remember the address as known, and forget the failures on the account from there."""
+        if not attempt.charges:
+            return
+        self._known_addresses.remember(attempt.account_hash, attempt.account_and_address_hash)
+        subject = _login_subject(attempt.account_and_address_hash)
+        self._rate_limiter.reset(subject, PER_ACCOUNT_AND_ADDRESS)
+        self._local_limiter.reset(subject, PER_ACCOUNT_AND_ADDRESS)
 
     async def _charge(self, charges: Sequence[RateCharge], mode: ChargeMode) -> int:
-        if self._rate_limiter is None or not charges:
+        if not charges:
             return 0
         try:
             return await self._rate_limiter.charge(charges, mode)
@@ -96,6 +90,31 @@ class LoginThrottle:
 
     def _hash(self, text: str) -> str:
         return hmac.digest(self._hmac_key, text.encode(errors="surrogatepass"), "sha256").hex()[:32]
+
+
+class NoLoginThrottle:
+    """Allows every attempt: for tests, and for commands that no client can reach."""
+
+    async def start_attempt(
+        self,
+        email: str | None,  # noqa: ARG002
+        client_address: str | None,  # noqa: ARG002
+    ) -> LoginAttempt:
+        """Return an attempt that may proceed at once."""
+        return LoginAttempt(0)
+
+    async def record_failure(self, attempt: LoginAttempt) -> None:
+        """Do nothing."""
+
+    async def refund(self, attempt: LoginAttempt) -> None:
+        """Do nothing."""
+
+    def record_success(self, attempt: LoginAttempt) -> None:
+        """Do nothing."""
+
+
+def _login_subject(subject_hash: str) -> str:
+    return f"login:{subject_hash}"
 
 
 def _address_charges(client_address: str | None) -> Sequence[RateCharge]:

@@ -10,6 +10,7 @@ from slotlock.auth import accounts
 from slotlock.auth.accounts import EmailTaken
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import invite
+from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import MIN_SECRET_BYTES, TokenSigner
 from slotlock.auth.user_import import import_users
@@ -86,7 +87,7 @@ async def open_auth(settings: Settings) -> AsyncIterator[Auth]:
         await users.create_indexes()
         # No session is opened here, so nothing is ever signed with this key.
         tokens = TokenSigner(["-" * MIN_SECRET_BYTES])
-        yield Auth(users, sessions, passwords, tokens, utc_now)
+        yield Auth(users, sessions, passwords, tokens, utc_now, NoLoginThrottle())
     finally:
         passwords.close()
         await client.close()

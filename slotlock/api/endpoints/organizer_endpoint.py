@@ -7,7 +7,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from slotlock.auth.authentication import authenticate, token_user_id
+from slotlock.auth.authentication import authenticate, user_to_charge, verify_authorization
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.user import Caller
@@ -113,8 +113,9 @@ async def charge_rate(
     costs: Mapping[OperationKind, int],
 ) -> None:
     """Count a request, whatever comes of it, as one to `/graphql` is. Errors: RateLimitedError."""
-    whose = token_user_id(auth, request.headers.get("authorization"))
-    await rate_limits.wait(rate_limits.charge(costs, whose, client_address(request.scope)))
+    token = verify_authorization(auth, request.headers.get("authorization"))
+    user_id = user_to_charge(auth, token)
+    await rate_limits.wait(rate_limits.charge(costs, user_id, client_address(request.scope)))
 
 
 async def optional_caller(auth: Auth, request: Request) -> Caller | None:

@@ -21,10 +21,10 @@ from graphql import (
 )
 
 from slotlock.graphql.core.errors import ErrorCode, error_body, without_values
-from slotlock.graphql.execution.lru_cache import LRUCache
 from slotlock.graphql.limits.complexity import MAX_DOCUMENT_BYTES, MAX_TOKENS, exceeded_limit
 from slotlock.graphql.limits.field_merging import field_merge_excess
 from slotlock.graphql.limits.operation_kinds import OperationKind, operation_costs
+from slotlock.infrastructure.lru_cache import LRUCache
 
 # What a text of 2,000 characters is parsed to can take 250 kB, so texts are not only counted.
 MAX_CACHED_DOCUMENTS, MAX_CACHED_CHARACTERS = 500, 500_000

@@ -5,7 +5,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from slotlock.auth.authentication import authenticate, token_user_id
+from slotlock.auth.authentication import (
+    VerifiedToken,
+    load_caller,
+    user_to_charge,
+    verify_authorization,
+)
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import BadTokenError
 from slotlock.graphql.context import UNKNOWN_CLIENT, ClientInfo, Context, Identity
@@ -47,9 +52,12 @@ class GraphQLServer:
         await asyncio.gather(*self.must_finish, return_exceptions=True)
 
     async def authenticate(self, authorization: str | None) -> Identity:
-        """Who asks, or why that cannot be told."""
+        """Return the caller, None without credentials, or the error that rejects them."""
+        return await self._identify(verify_authorization(self.auth, authorization))
+
+    async def _identify(self, token: VerifiedToken) -> Identity:
         try:
-            return await authenticate(self.auth, authorization)
+            return await load_caller(self.auth, token)
         except BadTokenError as error:
             return error
 
@@ -59,9 +67,9 @@ class GraphQLServer:
         """The request in a decoded body or message. Errors: DocumentError, RateLimitedError."""
         wanted = _parse_raw_request(payload)
         if not self.document_cache.is_cached(wanted.text):
-            whose = token_user_id(self.auth, authorization)
-            weights = {OperationKind.DOCUMENT: 1 + len(wanted.text) // 1000}
-            await self.rate_limits.wait(self.rate_limits.charge(weights, whose, client.address))
+            user_id = user_to_charge(self.auth, verify_authorization(self.auth, authorization))
+            costs = {OperationKind.DOCUMENT: 1 + len(wanted.text) // 1000}
+            await self.rate_limits.wait(self.rate_limits.charge(costs, user_id, client.address))
             async with self.parse_lock:
                 await asyncio.sleep(0)
                 return self._build_request(wanted)
@@ -76,18 +84,20 @@ class GraphQLServer:
     async def authenticate_and_charge(
         self, operation: Operation, authorization: str | None, client: ClientInfo
     ) -> Identity:
-        """Who asks, found out while what they ask is counted. Errors: RateLimitedError."""
-        whose = token_user_id(self.auth, authorization)
-        asked = self.rate_limits.charge(operation.costs, whose, client.address)
+        """Authenticate the caller while the operation is charged. Raises: RateLimitedError."""
+        token = verify_authorization(self.auth, authorization)
+        pending_charge = self.rate_limits.charge(
+            operation.costs, user_to_charge(self.auth, token), client.address
+        )
         try:
-            identity = await self.authenticate(authorization)
+            identity = await self._identify(token)
         except Exception:
             record_metrics(
                 operation, GraphQLResponse({"errors": [error_body(ErrorCode.INTERNAL, "")]})
             )
             raise
         try:
-            await self.rate_limits.wait(asked)
+            await self.rate_limits.wait(pending_charge)
         except RateLimitedError as limited:
             record_metrics(operation, GraphQLResponse({"errors": [limited.as_error]}))
             raise

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from slotlock.auth.container import Auth
+from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.sessions import open_session
 from slotlock.auth.tokens import TokenSigner
@@ -34,7 +35,8 @@ async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
     passwords = PasswordHasher()
     try:
         users, sessions = UserRepository(database), SessionRepository(database)
-        yield Auth(users, sessions, passwords, TokenSigner([SECRET]), utc_now)
+        signer, throttle = TokenSigner([SECRET]), NoLoginThrottle()
+        yield Auth(users, sessions, passwords, signer, utc_now, throttle)
     finally:
         passwords.close()
         await client.close()
