@@ -71,14 +71,18 @@ TRANSIENT_LABELS = (
 )
 
 
+class CommitUnknownError(Exception):
+    """MongoDB did not confirm a write in time, so that it may or may not have happened."""
+
+
 def is_unavailable(error: BaseException) -> bool:
-    """Whether an error only says that MongoDB did not answer, and nothing about the caller."""
+    """Return whether an error says that MongoDB did not respond, and nothing of the request."""
     if isinstance(error, PyMongoError):
         passing = isinstance(error, OperationFailure) and error.code in TRANSIENT_CODES
         passing = passing or NO_SESSIONS_MESSAGE in str(error)
         labelled = any(error.has_error_label(label) for label in TRANSIENT_LABELS)
         return error.timeout or isinstance(error, ConnectionFailure) or passing or labelled
-    return isinstance(error, MongoOverloadedError)
+    return isinstance(error, MongoOverloadedError | CommitUnknownError)
 
 
 class MongoHealth:

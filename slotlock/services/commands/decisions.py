@@ -16,8 +16,8 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
+from slotlock.infrastructure.mongo.slots.change_set import SlotChange
 from slotlock.infrastructure.mongo.slots.preconditions import Precondition
-from slotlock.infrastructure.mongo.slots.writer import SlotChange
 from slotlock.services.commands.idempotency import IdempotencyKey
 from slotlock.services.commands.outcome_snapshots import redact_for
 

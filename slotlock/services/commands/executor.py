@@ -10,8 +10,8 @@ from slotlock.domain.booking.availability import Availability, to_availability
 from slotlock.domain.booking.booking import Booking, SlotId
 from slotlock.domain.booking.refusals import KeyReused, Locked
 from slotlock.domain.booking.slot import Slot
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotChange
 from slotlock.services.commands.decisions import (
     BatchDecision,
     SlotCommand,
@@ -164,7 +164,7 @@ async def decide_and_commit(
         changes = ChangeSet(
             decided.changes, answers, teams, preconditions=guards, audit_notes=noted
         )
-        if await services.slot_writer.commit(changes):
+        if check_written(await services.slot_writer.commit(changes)):
             availability_updates += publish_changes(services, decided.changes)
             return decided.outcomes
         if not any(decided.accepted):  # what is left to write somebody else will

@@ -19,9 +19,9 @@ from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage, uses_r
 from slotlock.domain.slots.series import SeriesScope, changes_per_slot, slots_in_scope
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, Precondition
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet
 from slotlock.services.commands.decisions import SlotCommand, SlotStates
 from slotlock.services.commands.executor import decide_and_commit, locked_refusal
 from slotlock.services.container import Services
@@ -77,14 +77,10 @@ async def create(
             return taken
         guards = (*placed.preconditions, *seen)
         new = (outcome.slot,)
-        if await services.slot_writer.commit(
-            ChangeSet(
-                (),
-                new_slots=new,
-                preconditions=guards,
-                audit_notes=creation_notes(new, organizer_id),
-            )
-        ):
+        changes = ChangeSet(
+            (), new_slots=new, preconditions=guards, audit_notes=creation_notes(new, organizer_id)
+        )
+        if check_written(await services.slot_writer.commit(changes)):
             return outcome
     return locked_refusal(slot_id)
 

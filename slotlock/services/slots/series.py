@@ -14,7 +14,7 @@ from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.series import OnConflict, SeriesConflicts, SeriesCreated
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_series_id, new_slot_id
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.services.commands.executor import locked_refusal
 from slotlock.services.container import Services
 from slotlock.services.slots.editing import (
@@ -56,6 +56,6 @@ async def create(
         changes = ChangeSet(
             (), new_slots=free, preconditions=guards, audit_notes=creation_notes(free, organizer_id)
         )
-        if await services.slot_writer.commit(changes):
+        if check_written(await services.slot_writer.commit(changes)):
             return SeriesCreated(series_id, free, conflicts)
     return locked_refusal(ids[0])

@@ -19,8 +19,8 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.promotion import next_deadline
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotChange
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.booking.waitlist import remove_recently_banned
@@ -161,7 +161,7 @@ def _split_into_transactions(changes: Sequence[SlotChange]) -> Iterator[tuple[Sl
 
 
 async def _commit_and_publish(services: Services, changes: tuple[SlotChange, ...]) -> None:
-    if await services.slot_writer.commit(ChangeSet(changes)):
+    if check_written(await services.slot_writer.commit(ChangeSet(changes))):
         HOLDS_EXPIRED_TOTAL.inc(sum(len(change.after.ended_bookings) for change in changes))
         for state in publish_changes(services, changes):
             services.slot_events.publish(state)

@@ -18,7 +18,7 @@ from slotlock.graphql.context import UNKNOWN_CLIENT
 from slotlock.graphql.execution.executor import execute_stream
 from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.services.live.availability import AvailabilitySubscription
 from tests.domain.booking.test_book import slot
 from tests.support.apps.deployment import app_variant
@@ -65,8 +65,10 @@ async def test_a_source_of_events_that_fails_is_masked(
         rooms = await closing.enter_async_context(open_app_state(settings, development=False))
         conversation: GraphQLServer = rooms.graphql_server
         slot_id = new_slot_id()
-        assert await conversation.services.slot_writer.commit(
-            ChangeSet((), new_slots=(slot(5, id=slot_id),))
+        assert check_written(
+            await conversation.services.slot_writer.commit(
+                ChangeSet((), new_slots=(slot(5, id=slot_id),))
+            )
         )
         sent = {"query": WATCH_AVAILABILITY, "variables": {"slots": [f"slot_{slot_id}"]}}
         asked = await conversation.parse_request(sent, None, UNKNOWN_CLIENT)

@@ -7,7 +7,7 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.tickets import TICKET_TTL, Ticket, TicketStatus
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.redis.keys import queue_keys
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.admission.tickets import find_ticket, load_ticket
@@ -174,7 +174,7 @@ def test_a_ticket_is_known_for_a_day_and_then_it_is_none(
     house.clock.now = utc_now()
     desk, ada, slot_id = house.services[0], house.callers[0], new_slot_id()
     kept = ChangeSet((), new_slots=(slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL),))
-    assert house.runner.run(desk.slot_writer.commit(kept))
+    assert check_written(house.runner.run(desk.slot_writer.commit(kept)))
     ticket = house.runner.run(request_booking(desk, ada, slot_id, ada.user_id, BookingOptions()))
     assert isinstance(ticket, Ticket)
     if answered:

@@ -19,7 +19,7 @@ from slotlock.graphql.core.ids import ticket_global_id
 from slotlock.graphql.execution.executor import execute_stream
 from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.container import Services, utc_now
@@ -49,7 +49,7 @@ class Counter:
         """A slot that begins in two days."""
         self.slot_id = new_slot_id()
         made = slot(capacity, id=self.slot_id, start=utc_now() + 2 * TICKET_TTL)
-        assert await self.desk.slot_writer.commit(ChangeSet((), new_slots=(made,)))
+        assert check_written(await self.desk.slot_writer.commit(ChangeSet((), new_slots=(made,))))
 
     async def stand(self, number: int) -> Ticket:
         """A ticket of one of the people."""

@@ -15,8 +15,9 @@ from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotWriter
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.services.container import utc_now
 from tests.domain.booking.test_book import slot
@@ -50,7 +51,9 @@ async def test_a_slot_is_not_created_without_its_note(database: Database) -> Non
     note = note_slot_change(None, new, BOSS)
     assert note is not None
     with pytest.raises(OperationFailure):
-        await SlotWriter(database).commit(ChangeSet((), new_slots=(new,), audit_notes=(note,)))
+        check_written(
+            await SlotWriter(database).commit(ChangeSet((), new_slots=(new,), audit_notes=(note,)))
+        )
     assert await database["slots"].count_documents({}) == 0
 
 

@@ -18,8 +18,14 @@ from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
+from slotlock.infrastructure.mongo.slots.change_set import (
+    ChangeSet,
+    CommitResult,
+    SlotChange,
+    check_written,
+)
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotChange, SlotWriter
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.container import utc_now
 from tests.domain.booking.test_book import slot
 from tests.support.apps.processes import database_url
@@ -44,7 +50,7 @@ async def rooms(servers: EmbeddedServers) -> AsyncIterator[Rooms]:
 async def kept(rooms: Rooms, capacity: int = 1) -> Slot:
     """A new slot in the store."""
     new = slot(capacity, id=new_slot_id())
-    assert await rooms[1].commit(ChangeSet((), new_slots=(new,)))
+    assert check_written(await rooms[1].commit(ChangeSet((), new_slots=(new,))))
     return new
 
 
@@ -82,7 +88,7 @@ async def test_of_two_decisions_on_one_version_in_one_batch_one_is_written(rooms
     before = await kept(rooms)
     ada, ben = booking_by(ADA, before), booking_by(BEN, before)
     made = await asyncio.gather(rooms[1].commit(ada), rooms[1].commit(ben))
-    assert list(made) == [True, False]
+    assert list(made) == [CommitResult.WRITTEN, CommitResult.CONFLICT]
     after = await rooms[0].find_with_roster(before.id)
     assert after is not None
     assert after.bookings == ada.slot_changes[0].after.bookings
@@ -91,10 +97,11 @@ async def test_of_two_decisions_on_one_version_in_one_batch_one_is_written(rooms
 async def test_a_mismatch_in_a_batch_is_told_to_its_caller_and_to_no_other(rooms: Rooms) -> None:
     fresh = [await kept(rooms) for _ in range(30)]
     stale = await kept(rooms)
-    assert await rooms[1].commit(booking_by(ADA, stale))
+    assert check_written(await rooms[1].commit(booking_by(ADA, stale)))
     wanted = [*fresh[:15], stale, *fresh[15:]]
     made = await asyncio.gather(*(rooms[1].commit(booking_by(BEN, s)) for s in wanted))
-    assert made == [True] * 15 + [False] + [True] * 15
+    written = [CommitResult.WRITTEN] * 15
+    assert made == [*written, CommitResult.CONFLICT, *written]
 
 
 async def test_a_booking_that_was_written_and_cancelled_before_it_was_told_counts_as_written(
@@ -102,17 +109,18 @@ async def test_a_booking_that_was_written_and_cancelled_before_it_was_told_count
 ) -> None:
     writes = rooms[1]
     before, stale = await kept(rooms), await kept(rooms)
-    assert await writes.commit(booking_by(ADA, stale))
+    assert check_written(await writes.commit(booking_by(ADA, stale)))
     read_back = writes._find_written
 
-    async def cancelled_first(wanted: list[SlotChange]) -> set[BookingId]:
+    async def cancelled_first(wanted: list[SlotChange]) -> object:
         now = await look(rooms, before, BEN)
-        assert await writes.commit(cancelling(now.bookings[0].id, now))
+        assert check_written(await writes.commit(cancelling(now.bookings[0].id, now)))
         return await read_back(wanted)
 
     monkeypatch.setattr(writes, "_find_written", cancelled_first)
     both = writes.commit(booking_by(BEN, before)), writes.commit(booking_by(BEN, stale))
-    assert list(await asyncio.gather(*both)) == [True, False]
+    results = list(await asyncio.gather(*both))
+    assert results == [CommitResult.WRITTEN, CommitResult.CONFLICT]
 
 
 async def test_looks_that_travel_together_bring_each_caller_their_own_slot(rooms: Rooms) -> None:
@@ -128,8 +136,10 @@ async def test_a_look_shows_whom_it_asks_for_and_who_ran_out_and_counts_all(room
     before = await kept(rooms, capacity=9)
     for person in (ADA, BEN):
         before = await look(rooms, before)
-        assert await rooms[1].commit(booking_by(person, before))
-    assert await rooms[1].commit(booking_by(CLEO, await look(rooms, before), hold=True))
+        assert check_written(await rooms[1].commit(booking_by(person, before)))
+    assert check_written(
+        await rooms[1].commit(booking_by(CLEO, await look(rooms, before), hold=True))
+    )
     now = await look(rooms, before, BEN)
     assert [booking.user_id for booking in now.bookings] == [BEN]
     assert now.booked_count == 3
@@ -144,10 +154,12 @@ async def test_a_look_shows_the_first_in_line_and_whom_it_asks_for_and_counts_al
     rooms: Rooms,
 ) -> None:
     before = await kept(rooms)
-    assert await rooms[1].commit(booking_by(ADA, before))
+    assert check_written(await rooms[1].commit(booking_by(ADA, before)))
     line = [UserId(f"{number:024x}") for number in range(5)]
     for person in line:
-        assert await rooms[1].commit(waiting_by(person, await look(rooms, before, person)))
+        assert check_written(
+            await rooms[1].commit(waiting_by(person, await look(rooms, before, person)))
+        )
     found = await rooms[0].find(
         SlotQuery(before.id, utc_now(), [line[3], line[1]], waitlist_depth=2)
     )
@@ -165,16 +177,22 @@ async def test_a_look_shows_the_first_in_line_and_whom_it_asks_for_and_counts_al
 async def test_as_many_more_of_the_line_are_read_as_holds_ran_out(rooms: Rooms) -> None:
     before = await kept(rooms, capacity=3)
     for person in (ADA, BEN, CLEO):
-        assert await rooms[1].commit(booking_by(person, await look(rooms, before), hold=True))
+        assert check_written(
+            await rooms[1].commit(booking_by(person, await look(rooms, before), hold=True))
+        )
     for number in range(5):
         person = UserId(f"{number:024x}")
-        assert await rooms[1].commit(waiting_by(person, await look(rooms, before, person)))
+        assert check_written(
+            await rooms[1].commit(waiting_by(person, await look(rooms, before, person)))
+        )
     assert (await look(rooms, before)).loaded_waitlist == 1
     later = await look(rooms, before, now=utc_now() + timedelta(hours=1))
     assert (later.loaded_waitlist, later.waitlist_length) == (4, 5)
     now = utc_now() + timedelta(hours=1)
     after = expire_and_promote(later, now)
-    assert await rooms[1].commit(ChangeSet((SlotChange(later, next_version(later, after, now)),)))
+    assert check_written(
+        await rooms[1].commit(ChangeSet((SlotChange(later, next_version(later, after, now)),)))
+    )
     assert (await look(rooms, before)).booked_count == 3
 
 
@@ -184,10 +202,10 @@ async def test_the_ended_bookings_of_a_slot_come_in_pages_in_the_order_they_ende
     before = await kept(rooms)
     ids = []
     for person in (ADA, BEN, CLEO):
-        assert await rooms[1].commit(booking_by(person, await look(rooms, before)))
+        assert check_written(await rooms[1].commit(booking_by(person, await look(rooms, before))))
         now = await look(rooms, before, person)
         ids.append(now.bookings[0].id)
-        assert await rooms[1].commit(cancelling(ids[-1], now))
+        assert check_written(await rooms[1].commit(cancelling(ids[-1], now)))
     first = await rooms[0].ended_bookings.page_of_slot(before.id, 2, None)
     assert ([booking.id for booking in first.items], first.has_more) == (ids[:2], True)
     last = first.items[-1]

@@ -28,9 +28,10 @@ from slotlock.infrastructure.mongo.ids import (
     new_team_id,
     new_waitlist_entry_id,
 )
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
 from slotlock.infrastructure.mongo.slots.documents import only_adds_bookings
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotChange, SlotWriter
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.services.commands.decisions import decide_batch
 from tests.domain.booking.step_sequences import USER_IDS, Step, apply_step, step_sequences
@@ -68,7 +69,7 @@ class Rooms:
         self, *changes: SlotChange, answers: tuple[IdempotencyRecord, ...] = ()
     ) -> bool:
         """Whether these were written, all together."""
-        return await self.writes.commit(ChangeSet(changes, answers))
+        return check_written(await self.writes.commit(ChangeSet(changes, answers)))
 
     async def documents(self, name: str) -> list[Document]:
         """All that a collection holds."""
@@ -163,7 +164,7 @@ async def test_a_plain_booking_is_added_and_sent_alone_and_anything_else_is_a_pi
     for hold in (False, True):
         change = booking(await rooms.look(new.id), ADA if hold else BEN, hold=hold)
         assert only_adds_bookings(change.before, change.after)
-        assert ChangeSet((change,)).is_single_booking
+        assert ChangeSet((change,)).only_adds_to_one_slot
         assert await rooms.commit(change)
     before = await rooms.look(new.id, ADA)
     after, _ = cancel(before, ask(before), NOW)
@@ -309,12 +310,12 @@ async def test_a_booking_that_leans_on_a_team_is_off_when_the_team_changed(rooms
     new = await rooms.kept()
     change = booking(new, BEN, by=ADA)
     assert await teams.update(team, replace(team, name="Sprint", version=2))
-    assert not await rooms.writes.commit(
-        ChangeSet((change,), team_versions=(team.snapshot_version,))
+    assert not check_written(
+        await rooms.writes.commit(ChangeSet((change,), team_versions=(team.snapshot_version,)))
     )
     assert await roster(rooms, new) == new
     now = replace(team, version=2).snapshot_version
-    assert await rooms.writes.commit(ChangeSet((change,), team_versions=(now,)))
+    assert check_written(await rooms.writes.commit(ChangeSet((change,), team_versions=(now,))))
 
 
 async def test_when_the_next_hold_runs_out_is_kept_right(rooms: Rooms) -> None:

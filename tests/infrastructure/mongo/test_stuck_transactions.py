@@ -16,7 +16,8 @@ from slotlock.infrastructure.mongo.client import Database, connect
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id
 from slotlock.infrastructure.mongo.slots import writer
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotChange, SlotWriter
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.processes import database_url
 from tests.support.stores.slots import insert_new_slots
@@ -49,10 +50,10 @@ async def test_a_slot_that_cannot_be_written_keeps_no_other_waiting(database: Da
         this = {"_id": ObjectId(stuck.id)}
         await database["slots"].update_one(this, {"$set": {"title": "never"}}, session=dead)
         waits = asyncio.create_task(writes.commit(booked(stuck)))
-        assert await writes.commit(booked(free))
+        assert check_written(await writes.commit(booked(free)))
         assert not waits.done()
         await dead.abort_transaction()
-        assert await waits
+        assert check_written(await waits)
 
 
 async def test_who_has_a_transaction_with_a_stuck_slot_is_told_to_try_again(
@@ -68,6 +69,6 @@ async def test_who_has_a_transaction_with_a_stuck_slot_is_told_to_try_again(
         this = {"_id": ObjectId(stuck.id)}
         await database["slots"].update_one(this, {"$set": {"title": "never"}}, session=dead)
         changes = replace(booked(stuck), idempotency_records=(answer,))
-        assert not await writes.commit(changes)
+        assert not check_written(await writes.commit(changes))
         await dead.abort_transaction()
-    assert await writes.commit(changes)
+    assert check_written(await writes.commit(changes))

@@ -11,7 +11,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.tickets import RequestLost, Ticket
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import redis_client
@@ -43,7 +43,7 @@ def test_served_at_once_for_want_of_a_line_the_same_key_gives_the_same_ticket(
         desk = replace(house.services[0], admission_queue=AdmissionQueue(nowhere), now=ticking)
         ada, slot_id = house.callers[0], new_slot_id()
         made = slot(3, id=slot_id, start=MORNING.replace(year=2041))
-        assert await desk.slot_writer.commit(ChangeSet((), new_slots=(made,)))
+        assert check_written(await desk.slot_writer.commit(ChangeSet((), new_slots=(made,))))
         first = await request_booking(desk, ada, slot_id, ada.user_id, BookingOptions(key="k"))
         again = await request_booking(desk, ada, slot_id, ada.user_id, BookingOptions(key="k"))
         await nowhere.close()
@@ -61,7 +61,7 @@ def test_a_request_that_was_told_lost_is_granted_to_nobody_who_still_has_it(
         desk, organiser, ada = house.services[0], house.callers[-1], house.callers[0]
         slot_id = new_slot_id()
         made = slot(3, id=slot_id, start=MORNING.replace(year=2041))
-        assert await desk.slot_writer.commit(ChangeSet((), new_slots=(made,)))
+        assert check_written(await desk.slot_writer.commit(ChangeSet((), new_slots=(made,))))
         slip = BookingOptions(key="k").to_idempotency_key(organiser, "book", slot_id, ada.user_id)
         assert slip is not None
         await desk.idempotency_records.save(slip.lost_record(MORNING))

@@ -29,7 +29,12 @@ class RestartableServer:
         return f"mongodb://127.0.0.1:{self.port}/own?replicaSet=rs0&directConnection=true"
 
     def start(self) -> None:
-        """Begin a life, and wait until it takes writes."""
+        """Start the server, and wait until it accepts writes."""
+        self.launch()
+        wait_until(self._is_writable, f"{self.kind} accepts writes")
+
+    def launch(self) -> None:
+        """Start the process, and do not wait. A mongod then belongs to no replica set yet."""
         if self.kind == "valkey":
             where = ["--port", str(self.port), "--dir", str(self._directory)]
             command = [find_binary(VALKEY, None), *where, "--bind", "127.0.0.1", "--save", ""]
@@ -40,7 +45,6 @@ class RestartableServer:
         log = (self._directory / "log").open("ab")
         with log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        wait_until(self._is_writable, f"{self.kind} takes writes")
 
     def _is_writable(self) -> bool:
         assert self._process is not None

@@ -27,7 +27,8 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.infrastructure.mongo import teams
 from slotlock.infrastructure.mongo.slots import documents
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotWriter
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks import leases, locks, waiters
 from slotlock.infrastructure.redis.locks.locks import Lease, Locks
@@ -150,7 +151,7 @@ def install_pause(point: str, pause_key: str) -> None:
 
     commit, release = SlotWriter.commit, Locks.release
 
-    async def commit_after_pause(self: SlotWriter, changes: ChangeSet) -> bool:
+    async def commit_after_pause(self: SlotWriter, changes: ChangeSet) -> CommitResult:
         if (
             changes.slot_changes or changes.preconditions
         ):  # a new slot that depends on nothing is no act

@@ -16,9 +16,10 @@ from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecords
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.resources import ResourceRepository
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotWriter
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.infrastructure.mongo.write_probe import WriteProbe
@@ -76,7 +77,7 @@ class PausableSlotWriter(SlotWriter):
         self.paused_event, self.resume_event = asyncio.Event(), asyncio.Event()
         return self.paused_event
 
-    async def commit(self, changes: ChangeSet) -> bool:
+    async def commit(self, changes: ChangeSet) -> CommitResult:
         """Write, perhaps late."""
         if self.paused_event is not None:
             reached, self.paused_event = self.paused_event, None
@@ -135,7 +136,7 @@ def open_service_pair(servers: EmbeddedServers, name: str) -> Iterator[ServicePa
         client.drop_database(truth.name)
         try:
             desks = [
-                runner.run(_open_services(closing, url, servers.redis_url, clock)) for _ in range(2)
+                runner.run(open_services(closing, url, servers.redis_url, clock)) for _ in range(2)
             ]
             house = ServicePair(runner, clock, desks, truth, redis)
             runner.run(_create_callers(house))
@@ -145,7 +146,7 @@ def open_service_pair(servers: EmbeddedServers, name: str) -> Iterator[ServicePa
             runner.run(closing.aclose())
 
 
-async def _open_services(
+async def open_services(
     exit_stack: AsyncExitStack, mongo_url: str, redis_url: str, clock: ManualClock
 ) -> Services:
     client, database = connect(mongo_url)

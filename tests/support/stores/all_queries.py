@@ -32,10 +32,11 @@ from slotlock.infrastructure.mongo.ids import (
     new_team_id,
     new_waitlist_entry_id,
 )
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
 from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, ResourceVersion
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
 from slotlock.infrastructure.mongo.slots.resources import ResourceRepository
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotChange, SlotWriter
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.infrastructure.mongo.users.documents import search_words_of
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
@@ -81,18 +82,20 @@ async def write_slots(
     after, _ = book(before, BookingRequest(ADA, booking_id, ADA, hold=True), now)
     answers = (IdempotencyRecord(str(booking_id), "print", None, now),)
     change = SlotChange(before, next_version(before, after, now))
-    assert await writes.commit(ChangeSet((change,), answers, (team,)))
+    assert check_written(await writes.commit(ChangeSet((change,), answers, (team,))))
     for person in (BEN, CLEO):
         before = await load_for_update(slots, slot_id)
         after, _ = join(before, WaitlistEntry(new_waitlist_entry_id(), slot_id, person, now), now)
-        assert await writes.commit(
-            ChangeSet((SlotChange(before, next_version(before, after, now)),))
+        assert check_written(
+            await writes.commit(ChangeSet((SlotChange(before, next_version(before, after, now)),)))
         )
     before = await load_for_update(slots, slot_id, booking_id)
     caller = Caller(ADA, Role.MEMBER, "session", now)
     after, _ = cancel(before, BookingCommand(booking_id, caller), now)
     after, _ = leave(expire_and_promote(after, now), CLEO, now)
-    assert await writes.commit(ChangeSet((SlotChange(before, next_version(before, after, now)),)))
+    assert check_written(
+        await writes.commit(ChangeSet((SlotChange(before, next_version(before, after, now)),)))
+    )
     await writes.set_next_deadline(await load_for_update(slots, slot_id))
     return booking_id
 
@@ -123,7 +126,9 @@ async def run_slot_queries(database: Database) -> None:
     # A plain booking that comes too late is looked for among the live and the ended.
     stale = slot(id=ids[1])
     after, _ = book(stale, BookingRequest(ADA, new_booking_id(), ADA), now)
-    assert not await writes.commit(ChangeSet((SlotChange(stale, next_version(stale, after, now)),)))
+    assert not check_written(
+        await writes.commit(ChangeSet((SlotChange(stale, next_version(stale, after, now)),)))
+    )
     await slots.find_due(now, 10)
     assert await slots.find_by_users([ADA, BEN], now, now)
 
@@ -176,10 +181,14 @@ async def run_campaign_queries(database: Database) -> None:
     for seen in (ResourceVersion("Room 5", 0), ResourceVersion("Room 5", 1)):
         guards = (CampaignVersion(before.id, 1), seen)
         added = tuple(replace(each, id=new_slot_id()) for each in new)
-        assert await writes.commit(ChangeSet((), new_slots=added, preconditions=guards))
+        assert check_written(
+            await writes.commit(ChangeSet((), new_slots=added, preconditions=guards))
+        )
     found = await load_for_update(slots, added[0].id)
     after, _ = book(found, BookingRequest(ADA, new_booking_id(), CLEO, as_organizer=True), now)
-    assert await writes.commit(ChangeSet((SlotChange(found, next_version(found, after, now)),)))
+    assert check_written(
+        await writes.commit(ChangeSet((SlotChange(found, next_version(found, after, now)),)))
+    )
     await load_for_update(slots, added[1].id)
     edited = replace(before, terms=replace(before.terms, version=2))
     assert await campaigns.update(before, edited, now)

@@ -2,9 +2,10 @@
 
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.mongo.client import Database
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotWriter
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 
 
 async def insert_new_slots(database: Database, *slots: Slot) -> None:
     """Keep these new slots."""
-    assert await SlotWriter(database).commit(ChangeSet((), new_slots=slots))
+    assert check_written(await SlotWriter(database).commit(ChangeSet((), new_slots=slots)))

@@ -88,9 +88,9 @@ def slot_projection(
 
 
 def booking_ids_projection(booking_ids: Sequence[ObjectId]) -> Document:
-    """The projection to the ids of those of these bookings that are live."""
+    """Return the projection to a slot's version and to those of these bookings that are live."""
     among = {"$in": ["$$this.id", booking_ids]}
-    return {"bookings": {"$filter": {"input": "$bookings", "cond": among}}}
+    return {"version": 1, "bookings": {"$filter": {"input": "$bookings", "cond": among}}}
 
 
 MAX_SEARCH_WORDS = 5

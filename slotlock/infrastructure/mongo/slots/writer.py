@@ -6,9 +6,10 @@ answer is to be kept under a key, is one transaction.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 
 from bson import ObjectId
 from pymongo import UpdateOne, timeout
@@ -20,10 +21,8 @@ from pymongo.errors import (
     WriteError,
 )
 
-from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo import teams
@@ -33,15 +32,17 @@ from slotlock.infrastructure.mongo.client import (
     WRITES_CONCURRENCY,
     Database,
     Document,
+    is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, record_to_document
+from slotlock.infrastructure.mongo.idempotency_records import record_to_document
 from slotlock.infrastructure.mongo.slots import documents
 from slotlock.infrastructure.mongo.slots.booking_documents import (
     ended_booking_to_document,
     ended_waitlist_entry_to_document,
 )
-from slotlock.infrastructure.mongo.slots.preconditions import Precondition, version_check
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotChange
+from slotlock.infrastructure.mongo.slots.preconditions import version_check
 from slotlock.infrastructure.mongo.slots.queries import booking_ids_projection
 from slotlock.infrastructure.mongo.slots.user_contexts import user_version_updates
 
@@ -49,58 +50,41 @@ MAX_BULK_SIZE = 64
 DUPLICATE_KEY = 11000
 WRITE_CONFLICT = 112
 BULK_TIMEOUT_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class SlotChange:
-    """A slot as it was looked at, and as it shall be."""
-
-    before: Slot
-    after: Slot
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeSet:
-    """What is written together: slots, new slots, and answers to be kept under their keys.
-
-    `teams` and `guards` are what it depends on besides, as it was seen; `notes` tell of it.
-    """
-
-    slot_changes: tuple[SlotChange, ...]
-    idempotency_records: tuple[IdempotencyRecord, ...] = ()
-    team_versions: tuple[TeamVersion, ...] = ()
-    new_slots: tuple[Slot, ...] = ()
-    preconditions: tuple[Precondition, ...] = ()
-    audit_notes: tuple[AuditNote, ...] = ()
-
-    @property
-    def is_single_booking(self) -> bool:
-        """Whether this is one slot that gains bookings and nothing else."""
-        besides = (
-            self.idempotency_records,
-            self.team_versions,
-            self.new_slots,
-            self.preconditions,
-            self.audit_notes,
-        )
-        if any(besides) or len(self.slot_changes) != 1:
-            return False
-        change = self.slot_changes[0]
-        return not change.after.depends_on_other_bookings and documents.only_adds_bookings(
-            change.before, change.after
-        )
+UNKNOWN_COMMIT_LABEL = "UnknownTransactionCommitResult"
 
 
 class _VersionConflictError(Exception):
     """Somebody else wrote first."""
 
 
-class _TooSlowError(Exception):
-    """It was not written in the time that others can be kept waiting."""
+class BulkResult(Enum):
+    """The outcome of one change of a bulk write."""
+
+    WRITTEN = auto()
+    CONFLICT = auto()
+    # The time that others can be made to wait ran out: the change may be written all the same.
+    UNCONFIRMED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredBookings:
+    """Which new bookings MongoDB has, live or ended, and the versions of their slots."""
+
+    booking_ids: frozenset[BookingId]
+    versions: Mapping[SlotId, int]
+
+    def result_of(self, change: SlotChange, *, is_confirmed: bool) -> BulkResult:
+        """Return the outcome of a change that adds bookings."""
+        if _new_booking_ids(change) <= self.booking_ids:
+            return BulkResult.WRITTEN
+        # A version never returns, so that a write which is conditional on an older one never comes.
+        if is_confirmed or self.versions.get(change.before.id) != change.before.version:
+            return BulkResult.CONFLICT
+        return BulkResult.UNCONFIRMED
 
 
 class SlotWriter:
-    """The only way in which slots come to be and change."""
+    """Inserts and changes slots. Nothing else does."""
 
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(WRITES_CONCURRENCY)
@@ -110,18 +94,27 @@ class SlotWriter:
         self._ended_bookings = database["endedBookings"]
         self._bulk_adder = Batcher(self._bulk_add, MAX_BULK_SIZE)
 
-    async def commit(self, changes: ChangeSet) -> bool:
-        """Write changes if everything is still as it was when they were decided on.
+    async def commit(self, changes: ChangeSet) -> CommitResult:
+        """Write a change set if everything is still as it was when it was decided.
 
-        False, and nothing written, when somebody else wrote first: look again, decide again.
+        Errors of MongoDB are raised only where nothing was written by this call, or where MongoDB
+        is unavailable.
         """
-        if changes.is_single_booking:
-            with contextlib.suppress(_TooSlowError):
-                return await self._bulk_adder.submit(changes.slot_changes[0])
-        return await self._commit_transaction(changes)
+        is_tried_before = False
+        if changes.only_adds_to_one_slot:
+            result = await self._bulk_adder.submit(changes.slot_changes[0])
+            if result is not BulkResult.UNCONFIRMED:
+                return _COMMIT_RESULTS[result]
+            is_tried_before = True
+        committed = await self._commit_transaction(changes)
+        if committed is CommitResult.UNKNOWN or (
+            is_tried_before and committed is CommitResult.CONFLICT
+        ):
+            return await self._find_commit_result(changes)
+        return committed
 
     @limited
-    async def _commit_transaction(self, changes: ChangeSet) -> bool:
+    async def _commit_transaction(self, changes: ChangeSet) -> CommitResult:
         conflicts: set[int | None] = set()
 
         async def write_changes(session: AsyncClientSession) -> None:
@@ -131,19 +124,21 @@ class SlotWriter:
                 conflicts.update(_error_codes(error) & {DUPLICATE_KEY, WRITE_CONFLICT})
                 raise
 
-        # Without a limit of its own with_transaction goes on for two minutes.
+        # Without a limit of its own with_transaction continues for two minutes.
         with timeout(OPERATION_TIMEOUT_MS / 1000):
             try:
                 async with self._client.start_session() as session:
                     await session.with_transaction(write_changes)
             except _VersionConflictError:
-                return False
+                return CommitResult.CONFLICT
             except PyMongoError as error:
-                others = isinstance(error, OperationFailure) and _error_codes(error) & conflicts
-                if others or (conflicts and error.timeout):
-                    return False
+                if error.has_error_label(UNKNOWN_COMMIT_LABEL):
+                    return CommitResult.UNKNOWN
+                codes = _error_codes(error) if isinstance(error, OperationFailure) else set()
+                if codes & conflicts or (conflicts and error.timeout):
+                    return CommitResult.CONFLICT
                 raise
-        return True
+        return CommitResult.WRITTEN
 
     async def _write_all(self, changes: ChangeSet, session: AsyncClientSession) -> None:
         for name, added in _inserts(changes):
@@ -155,45 +150,63 @@ class SlotWriter:
                 if done.matched_count + done.upserted_count < len(updates):
                     raise _VersionConflictError
 
-    async def _bulk_add(self, slot_changes: list[SlotChange]) -> list[bool | Exception]:
-        """Write the new bookings of concurrent acts, each guarded by itself; which were written.
+    async def _bulk_add(self, slot_changes: list[SlotChange]) -> list[BulkResult | Exception]:
+        """Write the new bookings of concurrent commands, each conditional on its slot's version.
 
         A slot that cannot be written soon, because a process died in a transaction on it, does not
-        hold the others up: its caller is sent to wait alone.
+        delay the others: its change stays unconfirmed, and is tried again by itself.
         """
-        failed: dict[int, Exception] = {}
-        otherwise: Exception | None = None
+        errors: dict[int, Exception] = {}
+        is_confirmed = True
         try:
             with timeout(BULK_TIMEOUT_S):
                 updates = [_versioned_update(change) for change in slot_changes]
                 result = await self._slots.bulk_write(updates, ordered=False)
             if result.modified_count == len(slot_changes):
-                return [True] * len(slot_changes)
+                return [BulkResult.WRITTEN] * len(slot_changes)
+        except BulkWriteError as error:
+            is_confirmed = not (error.timeout or error.details["writeConcernErrors"])
+            for each in error.details["writeErrors"] if is_confirmed else ():
+                errors[each["index"]] = WriteError(each["errmsg"], each["code"])
         except PyMongoError as error:
-            if error.timeout:
-                otherwise = _TooSlowError()
-            elif not isinstance(error, BulkWriteError) or error.details["writeConcernErrors"]:
+            if not is_unavailable(error):
                 raise
-            else:  # one statement's error is one caller's, not its neighbours'
-                for each in error.details["writeErrors"]:
-                    failed[each["index"]] = WriteError(each["errmsg"], each["code"])
-        made = await self._find_written(slot_changes)
+            is_confirmed = False
+        stored = await self._find_written(slot_changes)
         return [
-            failed.get(index) or _new_booking_ids(change) <= made or otherwise or False
+            errors.get(index) or stored.result_of(change, is_confirmed=is_confirmed)
             for index, change in enumerate(slot_changes)
         ]
 
-    async def _find_written(self, slot_changes: list[SlotChange]) -> set[BookingId]:
-        """Those of the bookings that were written: a bulk tells how many, and not which."""
+    @limited
+    async def _find_commit_result(self, changes: ChangeSet) -> CommitResult:
+        """Return what became of a write that was not confirmed, as far as its bookings tell."""
+        adding = [change for change in changes.slot_changes if _new_booking_ids(change)]
+        if not adding:
+            return CommitResult.UNKNOWN
+        try:
+            with timeout(BULK_TIMEOUT_S):
+                stored = await self._find_written(adding)
+        except PyMongoError:
+            return CommitResult.UNKNOWN
+        # All of them were written, or none: what is known of one is true of each.
+        results = {stored.result_of(change, is_confirmed=False) for change in adding}
+        known = results - {BulkResult.UNCONFIRMED}
+        return _COMMIT_RESULTS[known.pop()] if known else CommitResult.UNKNOWN
+
+    async def _find_written(self, slot_changes: list[SlotChange]) -> _StoredBookings:
+        """Find which new bookings were written: a bulk write says how many, and not which."""
         ids = [ObjectId(id_) for change in slot_changes for id_ in _new_booking_ids(change)]
         query = {"_id": {"$in": [ObjectId(change.before.id) for change in slot_changes]}}
-        found = self._slots.find(query, booking_ids_projection(ids))
-        live = {entry["id"] async for document in found for entry in document["bookings"]}
-        # Somebody may have ended one since.
-        ended = self._ended_bookings.find(
-            {"_id": {"$in": [id_ for id_ in ids if id_ not in live]}}, {"_id": 1}
+        found = await self._slots.find(query, booking_ids_projection(ids)).to_list()
+        live = {entry["id"] for document in found for entry in document["bookings"]}
+        # Another command may have ended one since.
+        not_live = {"_id": {"$in": [id_ for id_ in ids if id_ not in live]}}
+        ended = await self._ended_bookings.find(not_live, {"_id": 1}).to_list()
+        return _StoredBookings(
+            frozenset(BookingId(str(id_)) for id_ in live | {each["_id"] for each in ended}),
+            {SlotId(str(document["_id"])): document["version"] for document in found},
         )
-        return {BookingId(str(id_)) for id_ in live | {document["_id"] async for document in ended}}
 
     @limited
     async def set_next_deadline(self, slot: Slot) -> None:
@@ -208,6 +221,13 @@ class SlotWriter:
         """Let nobody try to sweep this slot up before then: it could not be done now."""
         with contextlib.suppress(WriteError):
             await self._slots.update_one({"_id": ObjectId(slot_id)}, {"$set": {"due": until}})
+
+
+_COMMIT_RESULTS = {
+    BulkResult.WRITTEN: CommitResult.WRITTEN,
+    BulkResult.CONFLICT: CommitResult.CONFLICT,
+    BulkResult.UNCONFIRMED: CommitResult.UNKNOWN,
+}
 
 
 def _inserts(changes: ChangeSet) -> Iterator[tuple[str, list[Document]]]:

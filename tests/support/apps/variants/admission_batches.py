@@ -8,7 +8,8 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.tickets import RequestLost
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotWriter
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.services.admission import batch
 from slotlock.services.commands.idempotency import IdempotencyKey
@@ -33,7 +34,7 @@ def never_split_batches() -> None:
     admission_worker.original_serve_batch = _serve_whole_batch
 
 
-async def _commit_with_version_bump(self: SlotWriter, changes: ChangeSet) -> bool:
+async def _commit_with_version_bump(self: SlotWriter, changes: ChangeSet) -> CommitResult:
     for change in changes.slot_changes:
         had = {booking.id for booking in change.before.bookings}
         people = [b.user_id for b in change.after.bookings if b.id not in had]

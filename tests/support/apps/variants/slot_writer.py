@@ -10,7 +10,8 @@ from pymongo.asynchronous.collection import AsyncCollection
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.mongo.slots import documents, user_contexts
 from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument
-from slotlock.infrastructure.mongo.slots.writer import ChangeSet, SlotChange, SlotWriter
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotChange
+from slotlock.infrastructure.mongo.slots.writer import BulkResult, SlotWriter
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 original_to_update = documents.to_update
@@ -40,13 +41,13 @@ def write_absolute_counts() -> None:
     documents.to_update = _update_with_absolute_count
 
 
-async def _count_then_insert(self: SlotWriter, changes: list[SlotChange]) -> list[bool]:
+async def _count_then_insert(self: SlotWriter, changes: list[SlotChange]) -> list[BulkResult]:
     slots, written = self._slots, []
     for change in changes:
         before, after = change.before, change.after
         count = {"$inc": {"remaining": before.booked_count - after.booked_count, "version": 1}}
         done = await slots.update_one(documents.version_filter(before), count)
-        written.append(done.modified_count == 1)
+        written.append(BulkResult.WRITTEN if done.modified_count else BulkResult.CONFLICT)
         await pause_if_selected("between")
         added = [
             booking_to_subdocument(booking)
@@ -63,10 +64,10 @@ def write_count_and_booking_separately() -> None:
     SlotWriter._bulk_add = _count_then_insert  # type: ignore[method-assign,assignment]
 
 
-async def _commit_without_transaction(self: SlotWriter, changes: ChangeSet) -> bool:
+async def _commit_without_transaction(self: SlotWriter, changes: ChangeSet) -> CommitResult:
     session: Any = None
     await original_write_all(self, changes, session)
-    return True
+    return CommitResult.WRITTEN
 
 
 def skip_transaction() -> None:
@@ -74,14 +75,14 @@ def skip_transaction() -> None:
     SlotWriter._commit_transaction = _commit_without_transaction  # type: ignore[method-assign]
 
 
-async def _commit_one_by_one(self: SlotWriter, changes: ChangeSet) -> bool:
+async def _commit_one_by_one(self: SlotWriter, changes: ChangeSet) -> CommitResult:
     if not changes.slot_changes:
         return await original_commit_in_transaction(self, changes)
-    done = True
+    results = set()
     for change in changes.slot_changes:
-        done &= await original_commit_in_transaction(self, ChangeSet((change,)))
+        results.add(await original_commit_in_transaction(self, ChangeSet((change,))))
         await pause_if_selected("between")
-    return done
+    return results.pop() if len(results) == 1 else CommitResult.CONFLICT
 
 
 def write_slots_one_by_one() -> None:
@@ -126,7 +127,7 @@ def install_pauses() -> None:
     SlotWriter._write_all = _write_all_then_pause  # type: ignore[method-assign]
 
 
-async def _fail_first_commit(self: SlotWriter, changes: ChangeSet) -> bool:
+async def _fail_first_commit(self: SlotWriter, changes: ChangeSet) -> CommitResult:
     if not changes.slot_changes:
         return await original_commit(self, changes)
     SlotWriter.commit = original_commit  # type: ignore[method-assign]

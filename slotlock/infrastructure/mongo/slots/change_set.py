@@ -1,0 +1,73 @@
+"""What one commit writes, and how it can end."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from slotlock.domain.audit.notes import AuditNote
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.teams.team import TeamVersion
+from slotlock.infrastructure.mongo.client import CommitUnknownError
+from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
+from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots.preconditions import Precondition
+
+
+class CommitResult(Enum):
+    """Whether a change set was written, as a whole."""
+
+    WRITTEN = auto()
+    # Nothing was written, because another writer was first: load and decide again.
+    CONFLICT = auto()
+    # MongoDB did not confirm the write in time: it may be there now, or later, or never.
+    UNKNOWN = auto()
+
+
+def check_written(result: CommitResult) -> bool:
+    """Return whether the change was written; False means that nothing was.
+
+    Raises:
+        CommitUnknownError: nobody can say. Deciding again would take the own write for another's.
+    """
+    if result is CommitResult.UNKNOWN:
+        raise CommitUnknownError("MongoDB did not confirm a write in time")
+    return result is CommitResult.WRITTEN
+
+
+@dataclass(frozen=True, slots=True)
+class SlotChange:
+    """A slot as it was loaded, and as it will be."""
+
+    before: Slot
+    after: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """What is written together, or not at all.
+
+    `team_versions` and `preconditions` are what the decision relied on besides the slots.
+    """
+
+    slot_changes: tuple[SlotChange, ...]
+    idempotency_records: tuple[IdempotencyRecord, ...] = ()
+    team_versions: tuple[TeamVersion, ...] = ()
+    new_slots: tuple[Slot, ...] = ()
+    preconditions: tuple[Precondition, ...] = ()
+    audit_notes: tuple[AuditNote, ...] = ()
+
+    @property
+    def only_adds_to_one_slot(self) -> bool:
+        """Whether one slot gains bookings, and nothing else is written."""
+        more = (
+            self.idempotency_records,
+            self.team_versions,
+            self.new_slots,
+            self.preconditions,
+            self.audit_notes,
+        )
+        if any(more) or len(self.slot_changes) != 1:
+            return False
+        change = self.slot_changes[0]
+        return not change.after.depends_on_other_bookings and documents.only_adds_bookings(
+            change.before, change.after
+        )
