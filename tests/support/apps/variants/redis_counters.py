@@ -54,7 +54,7 @@ def trust_cached_counts() -> None:
 
 
 async def _decrement_then_book(services: Any, caller: Any, slot_id: SlotId, *options: Any) -> Any:
-    slot = await services.slots.look(SlotQuery(slot_id, services.now(), ()))
+    slot = await services.slots.find(SlotQuery(slot_id, services.now(), ()))
     if slot is not None:
         await _redis().set(_counter_key(slot_id), slot.capacity, nx=True)
         if await _redis().decr(_counter_key(slot_id)) < 0:
