@@ -36,7 +36,7 @@ def test_a_hold_that_ran_out_cannot_be_moved_to_its_own_slot(scene: ModelScenari
     slot = scene.add_slot(SlotShape(hold_minutes=5))
     hold = scene.book(0, slot, hold=True)
     scene.advance_clock(5)
-    answer = scene.perform("move", 0, slot, booking=hold, to=slot)
+    answer = scene.perform("move", 0, slot, booking=hold, target_slot_id=slot)
     assert answer[0] == "HoldExpired"
 
 
@@ -47,7 +47,7 @@ def test_a_hold_moved_into_a_slot_that_began_lives_on(scene: ModelScenario) -> N
     )
     scene.advance_clock(31)
     hold = scene.book(0, slot, hold=True)
-    assert scene.perform("move", 5, slot, booking=hold, to=begun)[0] == "BookingMoved"
+    assert scene.perform("move", 5, slot, booking=hold, target_slot_id=begun)[0] == "BookingMoved"
 
 
 def test_moving_a_hold_does_not_let_it_last_longer_than_an_hour(scene: ModelScenario) -> None:
@@ -57,7 +57,7 @@ def test_moving_a_hold_does_not_let_it_last_longer_than_an_hour(scene: ModelScen
     )
     hold = scene.book(0, slot, hold=True)
     scene.advance_clock(30)
-    move = scene.operation("move", 0, slot, booking=hold, to=other)
+    move = scene.operation("move", 0, slot, booking=hold, target_slot_id=other)
     scene.run(move)
     scene.perform("extend", 0, other, booking=move.token)
 
@@ -67,7 +67,7 @@ def test_a_hold_that_ran_out_while_it_was_moved_is_not_said_to_be_unknown(
 ) -> None:
     slot, other = scene.add_slot(SlotShape(hold_minutes=5)), scene.add_slot(SlotShape())
     hold = scene.book(0, slot, hold=True)
-    move = scene.operation("move", 0, slot, booking=hold, to=other)
+    move = scene.operation("move", 0, slot, booking=hold, target_slot_id=other)
     scene.run_with_lost_lock(move, 5, scene.operation("edit", 5, slot, number=3))
 
 
@@ -79,7 +79,7 @@ def test_whom_an_organiser_booked_is_not_given_a_second_place_from_the_line(
     scene.perform("join", 2, slot)
     scene.advance_clock(30)
     scene.perform("cancel", 5, slot, booking=first)
-    scene.book(5, slot, person=2)
+    scene.book(5, slot, user_index=2)
     scene.perform("postpone", 5, slot, number=240)
     scene.perform("edit", 5, slot, number=3)
 
@@ -115,7 +115,7 @@ def test_who_gets_a_place_from_the_line_has_chosen_before_their_claim_is_heard(
         scene.add_slot(SlotShape(capacity=2, hold_minutes=5, choice_group="one")) for _ in range(2)
     )
     scene.run(team := scene.operation("team_create", 0))
-    scene.perform("team_invite", 0, booking=team.token, person=1)
+    scene.perform("team_invite", 0, booking=team.token, user_index=1)
     scene.perform("team_accept", 1, booking=team.token)
     scene.book(2, one, hold=True)
     scene.book(3, one, hold=True)
@@ -128,7 +128,7 @@ def test_who_gets_a_place_from_the_line_has_chosen_before_their_claim_is_heard(
 def test_who_was_given_a_hold_beyond_the_limit_can_confirm_it(scene: ModelScenario) -> None:
     one, other = (scene.add_slot(SlotShape(hold_minutes=5, choice_group="one")) for _ in range(2))
     scene.book(0, one)
-    gift = scene.book(5, other, person=0, hold=True)
+    gift = scene.book(5, other, user_index=0, hold=True)
     assert scene.perform("confirm", 0, other, booking=gift)[0] == "BookingConfirmed"
 
 
@@ -137,7 +137,7 @@ def test_who_was_given_a_place_beyond_the_limit_can_still_confirm_their_own(
 ) -> None:
     one, other = (scene.add_slot(SlotShape(hold_minutes=5, choice_group="one")) for _ in range(2))
     hold = scene.book(0, one, hold=True)
-    scene.book(5, other, person=0)
+    scene.book(5, other, user_index=0)
     assert scene.perform("confirm", 0, one, booking=hold)[0] == "BookingConfirmed"
 
 

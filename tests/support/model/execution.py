@@ -125,7 +125,7 @@ def record_tokens(operation: PlannedOperation, outcome: Any, tokens: dict[str, s
         case "Booked" | "BookingMoved":
             tokens.setdefault(outcome.booking.id, operation.token)
         case "WaitlistJoined":
-            tokens.setdefault(outcome.waiting.id, operation.token)
+            tokens.setdefault(outcome.entry.id, operation.token)
         case "AllBooked":
             for place, each in enumerate(outcome.booked):
                 tokens.setdefault(each.booking.id, f"{operation.token}.{place}")
@@ -153,7 +153,7 @@ def normalize_outcome(outcome: Any, tokens: dict[str, str], pair: ServicePair) -
         return (name, tuple(normalize_booking(each.booking, tokens) for each in outcome.booked))
     if name == "LimitReached" or not hasattr(outcome, "__dataclass_fields__"):
         return (name,)
-    interesting = ("booking", "old_booking", "waiting", "position")
+    interesting = ("booking", "old_booking", "entry", "position")
     values = [getattr(outcome, f.name) for f in fields(outcome) if f.name in interesting]
     return (name, *map(to_token, values))
 
