@@ -48,8 +48,8 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
         routes=[
             Route("/graphql", _StateEndpoint(lambda state: state.graphql_http)),
             WebSocketRoute("/graphql", _StateEndpoint(lambda state: state.graphql_websocket)),
-            Route("/people/import", _StateEndpoint(lambda state: state.user_import)),
-            Route("/people/invitations", _StateEndpoint(lambda state: state.user_invitations)),
+            Route("/users/import", _StateEndpoint(lambda state: state.user_import)),
+            Route("/users/invitations", _StateEndpoint(lambda state: state.user_invitations)),
             Route("/exports/{path:path}", _StateEndpoint(lambda state: state.exports)),
             Route("/calendars/{path:path}", _StateEndpoint(lambda state: state.calendars)),
             Route("/healthz", healthz),

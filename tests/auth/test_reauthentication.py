@@ -106,7 +106,7 @@ async def test_a_file_is_imported_for_who_still_organises_when_the_last_of_it_ca
     app: AppProcess, auth: Auth, ada: Organiser, meanwhile: Meanwhile, status: int,
     code: str | None, query: str,
 ) -> None:  # fmt: skip
-    head = f"POST /people/import{query} HTTP/1.1\r\nContent-Type: text/csv\r\n"
+    head = f"POST /users/import{query} HTTP/1.1\r\nContent-Type: text/csv\r\n"
     body = generated_user_csv(f"{ada.user.id}.test", 30)
     answered, told = await in_halves(ada.here, app, head, body, meanwhile(auth, ada))
     assert (answered, told.get("code")) == (status, code)

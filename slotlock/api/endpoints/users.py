@@ -33,12 +33,12 @@ INVITATION_COLUMNS = ("email", "name", "token", "expires_at")
 
 
 def import_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEndpoint:
-    """`POST /people/import`: a file of people."""
+    """`POST /users/import`: a file of people."""
     return OrganizerEndpoint(auth, rate_limits, _import_users)
 
 
 def invitations_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEndpoint:
-    """`POST /people/invitations`: new invitations for all who never set a password."""
+    """`POST /users/invitations`: new invitations for all who never set a password."""
     return OrganizerEndpoint(auth, rate_limits, _invite_users)
 
 

@@ -18,10 +18,10 @@ BOOKING_COLUMNS = (
     ("groups", "Groups", 18),
     ("status", "Status", 12),
     ("held_until", "Held until (local)", 20),
-    ("made_at", "Made at (local)", 20),
-    ("made_by", "Made by", 24),
-    ("waited_since", "Waited since (local)", 20),
-    ("overridden_limits", "Overridden", 24),
+    ("created_at", "Created at (local)", 20),
+    ("created_by", "Created by", 24),
+    ("waiting_since", "Waiting since (local)", 21),
+    ("overridden_limits", "Overridden limits", 24),
 )
 SUMMARY_COLUMNS = (
     ("Slot", 28),

@@ -27,7 +27,7 @@ OVERLOADED_HEADERS = Headers(
 ).raw
 
 SHED_REQUESTS = Counter(
-    "slotlock_turned_away_total",
+    "slotlock_shed_requests_total",
     "Requests and sockets (http, websocket) for which there was no room in this process",
     ["type"],
 )

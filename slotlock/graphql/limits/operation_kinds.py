@@ -25,9 +25,9 @@ class OperationKind(StrEnum):
     WRITE = "write"
     SUBSCRIBE = "subscribe"
     SIGN_IN = "sign-in"
-    SIGN_IN_ATTEMPT = "attempt"
-    REDEEM_TOKEN = "redeem"  # noqa: S105
-    SIGN_OUT = "leave"
+    SIGN_IN_ATTEMPT = "sign-in-attempt"
+    REDEEM_TOKEN = "redeem-token"  # noqa: S105
+    SIGN_OUT = "sign-out"
     DOCUMENT = "document"
     FILE = "file"
 

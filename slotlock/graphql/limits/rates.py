@@ -103,7 +103,7 @@ class OperationRateLimits:
         return [
             (f"{what}:{who}", limits[kind], weight)
             for what, who, limits in (
-                ("person", user_id, self._user_limits),
+                ("user", user_id, self._user_limits),
                 ("address", address, self._address_limits),
             )
             if who is not None

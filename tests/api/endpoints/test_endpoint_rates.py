@@ -66,7 +66,7 @@ async def test_an_organiser_sends_and_fetches_so_many_files_a_minute(
     ]
     assert answers == [404] * MAX_FILES_PER_MINUTE
     assert_refused(await get_path(organiser, NOWHERE))
-    for path in ("/people/import", "/people/invitations"):
+    for path in ("/users/import", "/users/invitations"):
         url = organiser.url + path
         assert_refused(await organiser.http.post(url, headers=organiser.headers))
     # Neither other things of theirs, nor what others at their address do.

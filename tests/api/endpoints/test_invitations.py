@@ -115,6 +115,6 @@ async def test_invitations_are_for_nobody_where_nobody_waits(
 ) -> None:
     assert await create_invitations(staff[1], group=school) == []
     for query in ("?group=", "?group=a,b", "?group=%00", "?groups=5a", "?group=a&group=b"):
-        url = f"{staff[1].url}/people/invitations{query}"
+        url = f"{staff[1].url}/users/invitations{query}"
         response = await staff[1].http.post(url, headers=staff[1].headers)
         assert (response.status_code, response.json()["code"]) == (400, "BAD_USER_INPUT")

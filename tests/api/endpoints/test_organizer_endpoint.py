@@ -42,7 +42,7 @@ async def organiser(office: AppProcess, http: httpx.AsyncClient) -> BookingClien
     return somebody
 
 
-@pytest.mark.parametrize("path", ["/people/import?dryRun=true", "/people/invitations"])
+@pytest.mark.parametrize("path", ["/users/import?dryRun=true", "/users/invitations"])
 async def test_a_page_of_an_allowed_site_may_ask_and_read_every_answer(
     organiser: BookingClient, path: str
 ) -> None:
@@ -72,8 +72,8 @@ async def test_a_mongodb_that_hangs_is_a_503_and_the_file_can_be_sent_again(
     try:
         headers, http = {**organiser.headers, **HEADERS}, organiser.http
         for response in await asyncio.gather(
-            http.post(organiser.url + "/people/import", content=body, headers=headers),
-            http.post(organiser.url + "/people/invitations", headers=headers),
+            http.post(organiser.url + "/users/import", content=body, headers=headers),
+            http.post(organiser.url + "/users/invitations", headers=headers),
             http.get(office.url + "/exports/%0Dforged", headers={**HEADERS, **colleague.headers}),
             http.get(office.url + "/calendars/published.ics", headers=HEADERS),
         ):

@@ -91,7 +91,7 @@ async def test_only_organisers_import_and_invite(
         GraphQLTestClient(http, member.url),
         GraphQLTestClient(http, member.url, "no.such.token"),
     )
-    for path in ("/people/import", "/people/invitations"):
+    for path in ("/users/import", "/users/invitations"):
         for who, status, code in (
             (member, 403, "FORBIDDEN"),
             (nobody, 401, "UNAUTHENTICATED"),
@@ -155,7 +155,7 @@ async def test_a_file_that_is_too_large_is_refused(
             yield body[start : start + 100_000]
 
     headers = {**organiser.headers, "Content-Type": CSV}
-    url = organiser.url + "/people/import"
+    url = organiser.url + "/users/import"
     content = chunks() if chunked else body
     response = await organiser.http.post(url, content=content, headers=headers)
     assert (response.status_code, response.json()["code"]) == (413, "LIMIT_EXCEEDED")
@@ -167,7 +167,7 @@ async def test_other_methods_are_told_which_there_is(
     staff: tuple[BookingClient, BookingClient], method: str
 ) -> None:
     organiser = staff[1]
-    for path in ("/people/import", "/people/invitations"):
+    for path in ("/users/import", "/users/invitations"):
         url = organiser.url + path
         response = await organiser.http.request(method, url, headers=organiser.headers)
         assert (response.status_code, response.headers["allow"]) == (405, "POST")

@@ -29,10 +29,11 @@ COURSE = {
     "endTime": "2035-07-02T10:30:00+02:00",
 }
 HEADER = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
-          "held_until", "made_at", "made_by", "waited_since", "overriddenLimits"]  # fmt: skip
+          "held_until", "created_at", "created_by", "waiting_since",
+          "overridden_limits"]  # fmt: skip
 TITLES = ["Slot", "Start (local)", "End (local)", "Time zone", "Location", "Name", "Address",
-          "Groups", "Status", "Held until (local)", "Made at (local)", "Made by",
-          "Waited since (local)", "Overridden"]  # fmt: skip
+          "Groups", "Status", "Held until (local)", "Created at (local)",
+          "Created by", "Waiting since (local)", "Overridden limits"]  # fmt: skip
 
 
 @pytest.fixture
@@ -74,10 +75,10 @@ async def test_a_slot_is_told_booking_by_booking_in_their_order(staff: Staff) ->
         assert row.items() >= slot.items()
     bens, cleos = rows
     assert (bens["name"], bens["email"], bens["groups"]) == ("Ben", await email(ben), "5b")
-    assert (bens["status"], bens["held_until"], bens["made_by"]) == ("HELD", local(held), "Olga")
+    assert (bens["status"], bens["held_until"], bens["created_by"]) == ("HELD", local(held), "Olga")
     assert (cleos["name"], cleos["status"], cleos["held_until"]) == ("Cleo", "CONFIRMED", "")
-    assert cleos["made_at"] == local(promoted["createdAt"])
-    assert (cleos["waited_since"], cleos["made_by"]) == (local(waiting["since"]), "")
+    assert cleos["created_at"] == local(promoted["createdAt"])
+    assert (cleos["waiting_since"], cleos["created_by"]) == (local(waiting["since"]), "")
 
 
 async def test_groups_are_those_of_the_booking_where_they_count(
@@ -101,7 +102,7 @@ async def test_what_was_overridden_is_told(staff: Staff) -> None:
     await organiser.update_slot(slot_id, startTime="2020-01-01T00:00:00Z")
     await organiser.book_slot(slot_id, userId=await ada.fetch_user_id())
     (row,) = csv_rows(await download_export(organiser, f"slots/{slot_id}.csv"))
-    assert (row["overriddenLimits"], row["made_by"]) == ("SLOT_STARTED", "Olga")
+    assert (row["overridden_limits"], row["created_by"]) == ("SLOT_STARTED", "Olga")
 
 
 async def test_a_hold_that_ran_out_is_not_on_the_roster(two_apps: Pair, staff: Staff) -> None:

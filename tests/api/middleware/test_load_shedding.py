@@ -156,7 +156,7 @@ async def test_when_too_much_is_under_way_the_next_is_told_503_at_once_and_machi
         for path in ("/healthz", "/readyz", "/metrics"):
             told = await http.get(small.url + path)
             assert told.status_code == 200
-        assert 'slotlock_turned_away_total{type="http"}' in told.text
+        assert 'slotlock_shed_requests_total{type="http"}' in told.text
 
     async def asked() -> int:
         return (await http.post(small.url + "/graphql", json=NAME)).status_code

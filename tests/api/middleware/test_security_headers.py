@@ -23,8 +23,8 @@ ALWAYS = {name.decode(): value.decode() for name, value in SECURITY_HEADERS}
 JSON = {"Content-Type": "application/json"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 PATHS = (
-    "/", "/graphql", "/graphql/", "/healthz", "/readyz", "/metrics", "/people/import",
-    "/people/invitations", "/exports", "/exports/", "/exports/slots/slot_x.csv", "/calendars/",
+    "/", "/graphql", "/graphql/", "/healthz", "/readyz", "/metrics", "/users/import",
+    "/users/invitations", "/exports", "/exports/", "/exports/slots/slot_x.csv", "/calendars/",
     "/calendars/published.ics", "/calendars/private/x.ics", "/nothing", "//evil.example.org/",
     "/%2e%2e/%2e%2e/etc/passwd", "/exports/..%2f..%2fetc%2fpasswd", "/%00", "/" + "a" * 10_000,
 )  # fmt: skip
@@ -93,7 +93,7 @@ async def test_files_are_kept_nowhere_and_calendars_for_minutes_by_their_readers
         ("GET", f"/exports/slots/{slot}.csv"),
         ("GET", f"/exports/slots/{slot}.xlsx"),
         ("GET", f"/exports/campaigns/{await create_open_campaign(organiser)}.csv"),
-        ("POST", "/people/invitations"),
+        ("POST", "/users/invitations"),
     ):
         url = organiser.url + path
         response = await organiser.http.request(method, url, headers=organiser.headers)
@@ -113,7 +113,7 @@ async def test_pages_of_an_allowed_site_may_read_when_to_try_again(
     assert "Retry-After" in response.headers["access-control-expose-headers"].split(", ")
 
 
-@pytest.mark.parametrize("path", ["/graphql/", "/people/import/", "/exports", "/healthz/"])
+@pytest.mark.parametrize("path", ["/graphql/", "/users/import/", "/exports", "/healthz/"])
 async def test_no_token_is_sent_on_to_an_address_that_the_host_header_names(
     office: AppProcess, http: httpx.AsyncClient, path: str
 ) -> None:

@@ -257,11 +257,11 @@ async def test_too_much_is_answered_with_413_and_what_to_do(
         "Content-Type": "text/csv",
     }
     endpoint = users.import_endpoint(auth, OperationRateLimits(None, 1, 1, 1))
-    app = Starlette(routes=[Route("/people/import", endpoint)])
+    app = Starlette(routes=[Route("/users/import", endpoint)])
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://slotlock.test") as http:
         body = user_csv(school, {"ada": "Ada"})
-        response = await http.post("/people/import", content=body, headers=headers)
+        response = await http.post("/users/import", content=body, headers=headers)
     assert response.status_code == 413
     assert response.json() == {
         "code": "LIMIT_EXCEEDED",

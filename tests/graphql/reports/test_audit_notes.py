@@ -164,11 +164,11 @@ async def test_imports_and_invitations_are_noted_for_each_of_their_people(
     for groups in ("5a", "5b"):
         rows = f"email,name,groups\nada@{school},Ada,{groups}\nben@{school},Ben,{school}\n"
         sent = await organiser.http.post(
-            f"{organiser.url}/people/import", content=rows, headers=headers
+            f"{organiser.url}/users/import", content=rows, headers=headers
         )
         assert sent.status_code == 200, sent.text
     invited = await organiser.http.post(
-        f"{organiser.url}/people/invitations?group={school}", headers=headers
+        f"{organiser.url}/users/invitations?group={school}", headers=headers
     )
     assert invited.status_code == 200
     boss = await organiser.fetch_user_id()

@@ -39,7 +39,7 @@ async def post_user_file(
 ) -> httpx.Response:
     """What comes of sending a file; never a failure of ours."""
     headers = {**client.headers, "Content-Type": media_type}
-    url = f"{client.url}/people/import{query}"
+    url = f"{client.url}/users/import{query}"
     response = await client.http.post(url, content=body, headers=headers)
     assert response.status_code < 500, response.text
     assert response.headers["content-type"] == "application/json"
@@ -56,7 +56,7 @@ async def import_users(client: GraphQLTestClient, body: bytes, query: str = "") 
 
 async def create_invitations(client: GraphQLTestClient, **query: str) -> list[dict[str, str]]:
     """The invitations that come of asking for them."""
-    url = f"{client.url}/people/invitations"
+    url = f"{client.url}/users/invitations"
     response = await client.http.post(url, params=query, headers=client.headers)
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
