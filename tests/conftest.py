@@ -51,13 +51,13 @@ def two_apps(
 ) -> Iterator[tuple[AppProcess, AppProcess]]:
     """Two processes of the app on one database, as behind a load balancer."""
     shared = app_environment(servers, "two_apps")
-    logs = tmp_path_factory.mktemp("two_apps")
-    with forked_app(shared, logs / "a") as first, forked_app(shared, logs / "b") as second:
+    log_dir = tmp_path_factory.mktemp("two_apps")
+    with forked_app(shared, log_dir / "a") as first, forked_app(shared, log_dir / "b") as second:
         yield first, second
 
 
 @pytest.fixture
-async def crowd(two_apps: tuple[AppProcess, AppProcess]) -> UserTokens:
+async def user_tokens(two_apps: tuple[AppProcess, AppProcess]) -> UserTokens:
     """Two hundred people and an organiser, signed in, who know both processes."""
     return await create_user_tokens(two_apps[0].environment, 200)
 
@@ -70,6 +70,6 @@ async def http() -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> Path:
+def log_dir(tmp_path: Path) -> Path:
     """Where a test's own processes log to."""
     return tmp_path / "logs"

@@ -60,7 +60,7 @@ def caller(user: User) -> Caller:
 
 
 @pytest.fixture
-async def organiser(auth: Auth) -> Caller:
+async def organizer(auth: Auth) -> Caller:
     return caller(await somebody(auth, Role.ORGANIZER))
 
 
@@ -78,13 +78,13 @@ async def knows(auth: Auth, session: SignedInSession) -> bool:
 
 
 async def test_who_is_banned_is_signed_out_at_once_here_and_elsewhere(
-    auth: Auth, other_process: Auth, user: User, organiser: Caller
+    auth: Auth, other_process: Auth, user: User, organizer: Caller
 ) -> None:
     sessions = [await open_session(auth, user) for _ in range(2)]
     for session in sessions:
         assert await knows(auth, session)
         assert await knows(other_process, session)
-    banned = await user_admin.ban(auth, organiser, user.id, None)
+    banned = await user_admin.ban(auth, organizer, user.id, None)
     assert isinstance(banned, User)
     assert banned.banned
     for session in sessions:
@@ -94,9 +94,9 @@ async def test_who_is_banned_is_signed_out_at_once_here_and_elsewhere(
 
 
 async def test_a_ban_is_told_to_who_knows_the_password_and_to_nobody_else(
-    auth: Auth, user: User, organiser: Caller
+    auth: Auth, user: User, organizer: Caller
 ) -> None:
-    await user_admin.ban(auth, organiser, user.id, "Loud")
+    await user_admin.ban(auth, organizer, user.id, "Loud")
     assert await accounts.login(auth, user.email, PASSWORD) == Banned()
     assert await accounts.login(auth, user.email, PASSWORD + "?") == InvalidCredentials()
     assert await accounts.register(auth, "Eve", user.email, PASSWORD) == accounts.EmailTaken(
@@ -104,24 +104,24 @@ async def test_a_ban_is_told_to_who_knows_the_password_and_to_nobody_else(
     )
 
 
-async def test_who_is_unbanned_signs_in_again(auth: Auth, user: User, organiser: Caller) -> None:
+async def test_who_is_unbanned_signs_in_again(auth: Auth, user: User, organizer: Caller) -> None:
     old = await open_session(auth, user)
-    await user_admin.ban(auth, organiser, user.id, "Loud")
-    assert await user_admin.unban(auth, organiser, user.id) == user
+    await user_admin.ban(auth, organizer, user.id, "Loud")
+    assert await user_admin.unban(auth, organizer, user.id) == user
     assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
     assert not await knows(auth, old)
-    assert await user_admin.unban(auth, organiser, user.id) == user
+    assert await user_admin.unban(auth, organizer, user.id) == user
 
 
 async def test_who_is_banned_again_stays_so_since_the_first_time(
-    auth: Auth, user: User, organiser: Caller
+    auth: Auth, user: User, organizer: Caller
 ) -> None:
-    first = await user_admin.ban(auth, organiser, user.id, " Loud ")
+    first = await user_admin.ban(auth, organizer, user.id, " Loud ")
     assert isinstance(first, User)
     assert first.ban_reason == "Loud"
     later = replace(auth, now=lambda: utc_now() + timedelta(seconds=5))
-    assert await user_admin.ban(later, organiser, user.id, None) == first
-    assert await user_admin.ban(later, organiser, user.id, "Late") == replace(
+    assert await user_admin.ban(later, organizer, user.id, None) == first
+    assert await user_admin.ban(later, organizer, user.id, "Late") == replace(
         first, ban_reason="Late"
     )
 
@@ -132,24 +132,24 @@ async def banned_by(auth: Auth, by: Caller, user_id: UserId) -> object:
 
 @pytest.mark.parametrize("act", [banned_by, user_admin.unban])
 async def test_nobody_is_banned_or_unbanned_by_who_may_not(
-    auth: Auth, organiser: Caller, admin: Caller, act: Callable[..., Awaitable[object]]
+    auth: Auth, organizer: Caller, admin: Caller, act: Callable[..., Awaitable[object]]
 ) -> None:
-    assert await act(auth, organiser, organiser.user_id) == CannotBanSelf()
-    assert await act(auth, organiser, admin.user_id) == AdminRequired()
-    assert await act(auth, organiser, NOBODY) == UserNotFound(NOBODY)
-    assert isinstance(await act(auth, admin, organiser.user_id), User)
+    assert await act(auth, organizer, organizer.user_id) == CannotBanSelf()
+    assert await act(auth, organizer, admin.user_id) == AdminRequired()
+    assert await act(auth, organizer, NOBODY) == UserNotFound(NOBODY)
+    assert isinstance(await act(auth, admin, organizer.user_id), User)
 
 
 async def test_a_reason_that_cannot_be_taken_bans_nobody(
-    auth: Auth, user: User, organiser: Caller
+    auth: Auth, user: User, organizer: Caller
 ) -> None:
     for reason in ("x" * 201, "two\nlines"):
-        assert isinstance(await user_admin.ban(auth, organiser, user.id, reason), InvalidInput)
+        assert isinstance(await user_admin.ban(auth, organizer, user.id, reason), InvalidInput)
     assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
 
 
 async def test_who_became_an_organiser_meanwhile_is_not_banned_by_one(
-    auth: Auth, user: User, organiser: Caller, monkeypatch: pytest.MonkeyPatch
+    auth: Auth, user: User, organizer: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ban = BanWriter.ban
 
@@ -158,26 +158,26 @@ async def test_who_became_an_organiser_meanwhile_is_not_banned_by_one(
         return await ban(self, seen, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(BanWriter, "ban", late)
-    assert await user_admin.ban(auth, organiser, user.id, None) == AdminRequired()
+    assert await user_admin.ban(auth, organizer, user.id, None) == AdminRequired()
     assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
 
 
 async def test_a_ban_that_comes_while_somebody_signs_in_ends_that_session_too(
-    auth: Auth, user: User, organiser: Caller
+    auth: Auth, user: User, organizer: Caller
 ) -> None:
-    await user_admin.ban(auth, organiser, user.id, None)
+    await user_admin.ban(auth, organizer, user.id, None)
     session = await open_session(auth, user)  # as who read the account before the ban
     assert not await knows(auth, session)
     assert await refresh_session(auth, session.refresh_token) == InvalidSession()
 
 
 async def test_of_sign_ins_and_a_ban_at_once_no_session_is_left(
-    auth: Auth, other_process: Auth, user: User, organiser: Caller
+    auth: Auth, other_process: Auth, user: User, organizer: Caller
 ) -> None:
     for _ in range(5):
         *outcomes, banned = await asyncio.gather(
             *(accounts.login(room, user.email, PASSWORD) for room in [auth, other_process] * 4),
-            user_admin.ban(auth, organiser, user.id, None),
+            user_admin.ban(auth, organizer, user.id, None),
         )
         assert isinstance(banned, User)
         sessions = [outcome for outcome in outcomes if isinstance(outcome, SignedInSession)]
@@ -185,11 +185,11 @@ async def test_of_sign_ins_and_a_ban_at_once_no_session_is_left(
         for session in sessions:
             assert not await knows(auth, session)
             assert not await knows(other_process, session)
-        await user_admin.unban(auth, organiser, user.id)
+        await user_admin.unban(auth, organizer, user.id)
 
 
 async def test_a_session_that_outlived_its_ban_is_not_refreshed(
-    servers: EmbeddedServers, auth: Auth, user: User, organiser: Caller
+    servers: EmbeddedServers, auth: Auth, user: User, organizer: Caller
 ) -> None:
     session = await open_session(auth, user)
     session_id = auth.tokens.verify("refresh", session.refresh_token).session_id
@@ -197,7 +197,7 @@ async def test_a_session_that_outlived_its_ban_is_not_refreshed(
         sessions = client.get_default_database()["sessions"]
         document = sessions.find_one({"_id": session_id})
         assert document is not None
-        assert await auth.users.bans.ban(user, organiser.user_id, None, utc_now())
+        assert await auth.users.bans.ban(user, organizer.user_id, None, utc_now())
         sessions.insert_one(document)  # as an old backup would bring it back
     assert await auth.sessions.find_role(session_id) is Role.MEMBER
     assert await refresh_session(auth, session.refresh_token) == InvalidSession()

@@ -31,27 +31,31 @@ def redis(servers: EmbeddedServers) -> Iterator[Redis]:
         yield client
 
 
-async def new_slot(apps: Pair, crowd: UserTokens, capacity: int) -> str:
+async def new_slot(apps: Pair, user_tokens: UserTokens, capacity: int) -> str:
     """The id of a slot that nobody booked yet."""
     async with http_client() as http:
-        slot = await GraphQLTestClient(http, apps[0].url, crowd.organizer).create_slot(
+        slot = await GraphQLTestClient(http, apps[0].url, user_tokens.organizer).create_slot(
             capacity=capacity
         )
         return str(slot["id"])
 
 
-async def rush(apps: Pair, crowd: UserTokens, capacity: int) -> tuple[str, list[Json]]:
+async def rush(apps: Pair, user_tokens: UserTokens, capacity: int) -> tuple[str, list[Json]]:
     """Everyone books the same new slot in the same instant, by turns at both processes."""
-    slot_id = await new_slot(apps, crowd, capacity)
-    return slot_id, await book_simultaneously([app.url for app in apps], crowd.members, slot_id)
+    slot_id = await new_slot(apps, user_tokens, capacity)
+    return slot_id, await book_simultaneously(
+        [app.url for app in apps], user_tokens.members, slot_id
+    )
 
 
-async def rush_until_served(apps: Pair, crowd: UserTokens, capacity: int) -> tuple[str, list[Json]]:
+async def rush_until_served(
+    apps: Pair, user_tokens: UserTokens, capacity: int
+) -> tuple[str, list[Json]]:
     """The same, and whoever was told `Locked` asks again until it is not so."""
-    slot_id, outcomes = await rush(apps, crowd, capacity)
+    slot_id, outcomes = await rush(apps, user_tokens, capacity)
     urls = [app.url for app in apps]
     while again := [i for i, o in enumerate(outcomes) if o["__typename"] == "Locked"]:
-        tokens = [crowd.members[i] for i in again]
+        tokens = [user_tokens.members[i] for i in again]
         for i, outcome in zip(again, await book_simultaneously(urls, tokens, slot_id), strict=True):
             outcomes[i] = outcome
     return slot_id, outcomes
@@ -63,9 +67,9 @@ def counted(outcomes: list[Json]) -> Counter[str]:
 
 
 async def test_of_200_people_exactly_one_gets_the_only_place(
-    two_apps: Pair, crowd: UserTokens, redis: Redis
+    two_apps: Pair, user_tokens: UserTokens, redis: Redis
 ) -> None:
-    slot_id, outcomes = await rush(two_apps, crowd, capacity=1)
+    slot_id, outcomes = await rush(two_apps, user_tokens, capacity=1)
     counts = counted(outcomes)
     assert counts["Booked"] == 1
     assert counts["Locked"] + counts["SlotFull"] == 199
@@ -74,9 +78,9 @@ async def test_of_200_people_exactly_one_gets_the_only_place(
 
 
 async def test_of_200_people_exactly_10_get_the_10_places(
-    two_apps: Pair, crowd: UserTokens, redis: Redis
+    two_apps: Pair, user_tokens: UserTokens, redis: Redis
 ) -> None:
-    slot_id, outcomes = await rush_until_served(two_apps, crowd, capacity=10)
+    slot_id, outcomes = await rush_until_served(two_apps, user_tokens, capacity=10)
     assert counted(outcomes) == {"Booked": 10, "SlotFull": 190}
     document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
     assert_slot_consistent(document, 10)
@@ -86,17 +90,17 @@ async def test_of_200_people_exactly_10_get_the_10_places(
 
 
 @pytest.fixture
-def without(two_apps: Pair, logs: Path) -> Iterator["Without"]:
+def run_without_guards(two_apps: Pair, log_dir: Path) -> Iterator["Without"]:
     """Two processes that lack guards, on the database of the two that have them."""
     with ExitStack() as stack:
-        yield Without(two_apps, logs, stack)
+        yield Without(two_apps, log_dir, stack)
 
 
 class Without:
     """Starts pairs of processes without a guard."""
 
-    def __init__(self, apps: Pair, logs: Path, stack: ExitStack) -> None:
-        self._environment, self._logs, self._stack = apps[0].environment, logs, stack
+    def __init__(self, apps: Pair, log_dir: Path, stack: ExitStack) -> None:
+        self._environment, self._logs, self._stack = apps[0].environment, log_dir, stack
 
     def __call__(self, guards: str) -> Pair:
         first, second = (
@@ -110,11 +114,11 @@ class Without:
 
 @pytest.mark.parametrize("capacity", [1, 10])
 async def test_control_without_lock_and_version_a_place_goes_to_several_people(
-    without: Without, crowd: UserTokens, capacity: int
+    run_without_guards: Without, user_tokens: UserTokens, capacity: int
 ) -> None:
-    apps = without("lock version")
+    apps = run_without_guards("lock version")
     for _ in range(MAX_LUCKY_RUNS):
-        slot_id, outcomes = await rush(apps, crowd, capacity)
+        slot_id, outcomes = await rush(apps, user_tokens, capacity)
         if counted(outcomes)["Booked"] > capacity:
             break
     assert counted(outcomes)["Booked"] > capacity
@@ -123,30 +127,30 @@ async def test_control_without_lock_and_version_a_place_goes_to_several_people(
 
 
 async def test_without_the_lock_the_version_alone_keeps_every_place_to_one_person(
-    without: Without, crowd: UserTokens
+    run_without_guards: Without, user_tokens: UserTokens
 ) -> None:
-    apps = without("lock")
-    slot_id, outcomes = await rush_until_served(apps, crowd, capacity=10)
+    apps = run_without_guards("lock")
+    slot_id, outcomes = await rush_until_served(apps, user_tokens, capacity=10)
     assert counted(outcomes) == {"Booked": 10, "SlotFull": 190}
     assert_slot_consistent(slot_document(apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 10)
 
 
 async def test_one_person_who_asks_200_times_at_once_gets_one_place(
-    two_apps: Pair, crowd: UserTokens
+    two_apps: Pair, user_tokens: UserTokens
 ) -> None:
-    greedy = UserTokens([crowd.members[0]] * 200, crowd.organizer)
+    greedy = UserTokens([user_tokens.members[0]] * 200, user_tokens.organizer)
     slot_id, outcomes = await rush_until_served(two_apps, greedy, capacity=10)
     assert counted(outcomes) == {"Booked": 1, "AlreadyBooked": 199}
     assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
 
 
 async def test_places_given_back_and_taken_in_a_rush_add_up(
-    two_apps: Pair, crowd: UserTokens
+    two_apps: Pair, user_tokens: UserTokens
 ) -> None:
-    slot_id, outcomes = await rush_until_served(two_apps, crowd, capacity=10)
+    slot_id, outcomes = await rush_until_served(two_apps, user_tokens, capacity=10)
     winners = [
         (token, outcome["booking"]["id"])
-        for token, outcome in zip(crowd.members, outcomes, strict=True)
+        for token, outcome in zip(user_tokens.members, outcomes, strict=True)
         if outcome["__typename"] == "Booked"
     ]
     async with http_client() as http:
@@ -162,7 +166,7 @@ async def test_places_given_back_and_taken_in_a_rush_add_up(
                 await asyncio.sleep(0)
             return int(outcome["__typename"] == "Booked")
 
-        others = [token for token in crowd.members if token not in dict(winners)]
+        others = [token for token in user_tokens.members if token not in dict(winners)]
         gave, booked = await asyncio.gather(
             asyncio.gather(*(give_back(*winner) for winner in winners)),
             asyncio.gather(*(book(two_apps[0], token) for token in others[:50])),

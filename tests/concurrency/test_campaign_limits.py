@@ -44,7 +44,7 @@ EVERY_DAY = tuple(WeeklyMeeting(day, MORNING.time(), (MORNING + HOUR).time()) fo
 
 
 @pytest.fixture(scope="module")
-def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
+def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
     """Two desks on a database of their own, and five people of two classes."""
     with open_service_pair(servers, "campaign_limits") as opened:
         yield opened
@@ -53,9 +53,9 @@ def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
 class Rush:
     """Two campaigns with four slots each, some of which overlap, and what people do there."""
 
-    def __init__(self, house: ServicePair, seed: int) -> None:
-        house.reset()
-        self.house, self.random = house, random.Random(seed)
+    def __init__(self, pair: ServicePair, seed: int) -> None:
+        pair.reset()
+        self.pair, self.random = pair, random.Random(seed)
         self.told: Counter[str] = Counter()
         for number, groups in enumerate(CLASSES):
             self.set_groups(number, groups)
@@ -69,18 +69,18 @@ class Rush:
 
     def run(self, act: Act) -> Any:
         """What comes of one act."""
-        return self.house.runner.run(act)
+        return self.pair.runner.run(act)
 
     def set_groups(self, number: int, groups: tuple[str, ...]) -> None:
         """Let one of the people have these groups."""
-        person = {"_id": ObjectId(self.house.callers[number].user_id)}
-        self.house.database["users"].update_one(person, {"$set": {"groups": list(groups)}})
+        person = {"_id": ObjectId(self.pair.callers[number].user_id)}
+        self.pair.database["users"].update_one(person, {"$set": {"groups": list(groups)}})
 
     def campaign(self, **rules: Any) -> CampaignId:
         """A campaign that is open for days."""
         times = {"opens_at": MORNING, "closes_at": MORNING + timedelta(days=9)}
         fields = {"published": True, **times, **rules}
-        made = self.run(campaigns.create(self.house.services[0], "A campaign", fields, ORGANISER))
+        made = self.run(campaigns.create(self.pair.services[0], "A campaign", fields, ORGANISER))
         assert isinstance(made, CampaignSaved)
         return made.campaign.id
 
@@ -101,7 +101,7 @@ class Rush:
             waitlist_offer_minutes=10 if number == 2 else None,
             timetable=None if number else course,
         )
-        kept = self.run(editing.create(self.house.services[0], draft, ORGANISER, campaign_id))
+        kept = self.run(editing.create(self.pair.services[0], draft, ORGANISER, campaign_id))
         assert isinstance(kept, SlotSaved)
         return kept.slot.id
 
@@ -109,16 +109,16 @@ class Rush:
         """Some acts at once, often several of one person; or time, or an organiser, or a sweep."""
         choice = self.random.random()
         if choice < 0.06:
-            self.house.clock.advance(timedelta(minutes=self.random.choice((1, 6, 12))))
+            self.pair.clock.advance(timedelta(minutes=self.random.choice((1, 6, 12))))
         elif choice < 0.1:
-            self.run(hold_sweeper.sweep(self.house.services[0]))
+            self.run(hold_sweeper.sweep(self.pair.services[0]))
         elif choice < 0.14:
             self.set_groups(self.random.randrange(5), self.random.choice(CLASSES))
         elif choice < 0.22:
             changes = {"published": self.random.random() < 0.7}
             self.run(
                 campaigns.edit(
-                    self.house.services[1], self.random.choice(self.campaigns), changes, ORGANISER
+                    self.pair.services[1], self.random.choice(self.campaigns), changes, ORGANISER
                 )
             )
         else:
@@ -126,14 +126,14 @@ class Rush:
 
     def together(self, size: int) -> None:
         """Some acts at once, by turns at both desks."""
-        one = self.random.choice(self.house.callers[:5])
+        one = self.random.choice(self.pair.callers[:5])
         people = [
-            self.random.choice((one, one, self.random.choice(self.house.callers[:5])))
+            self.random.choice((one, one, self.random.choice(self.pair.callers[:5])))
             for _ in range(size)
         ]
         if self.random.random() < 0.2:
-            self.house.delete_locks()
-        acts = [self.act(self.house.services[n % 2], person) for n, person in enumerate(people)]
+            self.pair.delete_locks()
+        acts = [self.act(self.pair.services[n % 2], person) for n, person in enumerate(people)]
 
         async def all_of_them() -> list[Any]:
             return await asyncio.gather(*acts)
@@ -164,7 +164,7 @@ class Rush:
 
     def live_of(self, person: Caller) -> list[tuple[SlotId, BookingId]]:
         """A person's bookings that take a place."""
-        found = self.house.database["slots"].find({"bookings.user": ObjectId(person.user_id)})
+        found = self.pair.database["slots"].find({"bookings.user": ObjectId(person.user_id)})
         return [
             (SlotId(str(slot["_id"])), BookingId(str(one["id"])))
             for slot in found
@@ -174,11 +174,11 @@ class Rush:
 
     def check(self) -> None:
         """What must be so after whatever was done."""
-        now = self.house.clock.now
-        slots = list(self.house.database["slots"].find())
+        now = self.pair.clock.now
+        slots = list(self.pair.database["slots"].find())
         for slot in slots:
             assert_limits_of(slot, now)
-        for person in self.house.callers:
+        for person in self.pair.callers:
             theirs = [
                 slot
                 for slot in slots
@@ -230,10 +230,10 @@ def play(rush: Rush, steps: int, *, hurried: bool = False) -> None:
 
 
 @pytest.mark.timeout(7200 if "SLOTLOCK_CAMPAIGN" in os.environ else 120)
-def test_whatever_people_do_the_limits_of_campaigns_hold(house: ServicePair) -> None:
+def test_whatever_people_do_the_limits_of_campaigns_hold(pair: ServicePair) -> None:
     told: Counter[str] = Counter()
     for seed in range(SEEDS):
-        rush = Rush(house, seed)
+        rush = Rush(pair, seed)
         play(rush, STEPS, hurried=seed == 0)
         told += rush.told
     met = {"Booked", "LimitReached", "TimeConflict", "GroupFull", "NotEligible", "Closed"}
@@ -242,8 +242,8 @@ def test_whatever_people_do_the_limits_of_campaigns_hold(house: ServicePair) -> 
 
 
 def test_control_of_the_rush_without_pages_somebody_has_too_much(
-    house: ServicePair, monkeypatch: pytest.MonkeyPatch
+    pair: ServicePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "user_version_updates", lambda *_: iter(()))
     with pytest.raises(AssertionError, match=r"too many: |overlap: "):
-        play(Rush(house, 9), 2000, hurried=True)
+        play(Rush(pair, 9), 2000, hurried=True)

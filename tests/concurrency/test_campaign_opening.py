@@ -30,10 +30,10 @@ PATIENT = {"waitMs": 20_000}
 
 
 @pytest.fixture
-async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
     """A scene beside two processes that lack nothing."""
-    async with open_deployment(two_apps[0].environment, logs, member_count=PEOPLE) as scene:
-        yield scene
+    async with open_deployment(two_apps[0].environment, log_dir, member_count=PEOPLE) as deployment:
+        yield deployment
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,20 @@ async def asks_until_it_opens(person: BookingClient, slot_id: str) -> list[Asked
     return asked
 
 
-async def opening(scene: Deployment, apps: Sequence[AppProcess]) -> tuple[datetime, list[Asked]]:
+async def opening(
+    deployment: Deployment, apps: Sequence[AppProcess]
+) -> tuple[datetime, list[Asked]]:
     """All that is asked of a campaign that opens at a fraction of a second, and when that was."""
-    organiser = scene.organizer(apps[0])
+    organiser = deployment.organizer(apps[0])
     campaign_id = await create_campaign(organiser, opensAt=hours_from_now(1))
     places = {"campaignId": campaign_id, "capacity": PEOPLE}
-    slot_ids = [await scene.add_slot(apps[0], **places) for _ in range(2)]
+    slot_ids = [await deployment.add_slot(apps[0], **places) for _ in range(2)]
     opens = datetime.now(UTC).replace(microsecond=500_000) + timedelta(seconds=2)
     await update_campaign(organiser, campaign_id, opensAt=opens.isoformat())
-    people = [scene.client(apps[n % len(apps)], n) for n in range(PEOPLE)]
+    people = [deployment.client(apps[n % len(apps)], n) for n in range(PEOPLE)]
     rush = [asks_until_it_opens(person, slot_ids[n % 2]) for n, person in enumerate(people)]
     asked = [each for one in await asyncio.gather(*rush) for each in one]
-    assert sum(len(scene.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == PEOPLE
+    assert sum(len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == PEOPLE
     return opens, asked
 
 
@@ -89,36 +91,36 @@ def too_late(opens: datetime, asked: Sequence[Asked]) -> int:
 
 
 async def test_nothing_is_booked_before_the_opening_and_nobody_is_refused_from_it_on(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    opens, asked = await opening(scene, two_apps)
+    opens, asked = await opening(deployment, two_apps)
     early = [each for each in asked if each.answered < opens]
     assert {each.name for each in early} == {"NotYetOpen"}
     assert (too_early(opens, asked), too_late(opens, asked)) == (0, 0)
 
 
 async def test_control_opened_by_a_job_people_are_refused_after_the_opening(
-    scene: Deployment,
+    deployment: Deployment,
 ) -> None:
-    opens, asked = await opening(scene, [scene.app("opening")])
+    opens, asked = await opening(deployment, [deployment.app("opening")])
     assert too_early(opens, asked) == 0
     assert too_late(opens, asked) > 0
 
 
 async def test_control_opened_ahead_by_a_job_people_book_before_the_opening(
-    scene: Deployment,
+    deployment: Deployment,
 ) -> None:
-    opens, asked = await opening(scene, [scene.app("not-before")])
+    opens, asked = await opening(deployment, [deployment.app("not-before")])
     assert too_early(opens, asked) > 0
 
 
 async def in_campaign(
-    scene: Deployment, app: AppProcess, size: int = SLOTS, **rules: Any
+    deployment: Deployment, app: AppProcess, size: int = SLOTS, **rules: Any
 ) -> list[str]:
     """Slots of a new campaign, one after the other, with places for all."""
-    campaign_id = await create_campaign(scene.organizer(app), **rules)
+    campaign_id = await create_campaign(deployment.organizer(app), **rules)
     return [
-        await scene.add_slot(
+        await deployment.add_slot(
             app,
             campaignId=campaign_id,
             capacity=PEOPLE,
@@ -130,13 +132,13 @@ async def in_campaign(
 
 
 async def at_once(
-    scene: Deployment, apps: Sequence[AppProcess], asked: Sequence[tuple[int, str, Json]]
+    deployment: Deployment, apps: Sequence[AppProcess], asked: Sequence[tuple[int, str, Json]]
 ) -> Counter[str]:
     """How often people are answered what, all at once, by turns at the processes."""
     shots = [
         (
             apps[n % len(apps)].url,
-            scene.user_tokens.members[who],
+            deployment.user_tokens.members[who],
             query,
             {"input": {**wish, **PATIENT}},
         )
@@ -147,42 +149,42 @@ async def at_once(
 
 @pytest.mark.parametrize("most", [SLOTS, 3])
 async def test_who_wants_ten_slots_at_once_and_waits_gets_as_many_as_may_be(
-    scene: Deployment, two_apps: Pair, most: int
+    deployment: Deployment, two_apps: Pair, most: int
 ) -> None:
-    slot_ids = await in_campaign(scene, two_apps[0], maxBookings=most, forbidOverlap=True)
+    slot_ids = await in_campaign(deployment, two_apps[0], maxBookings=most, forbidOverlap=True)
     told = await at_once(
-        scene, two_apps, [(0, BOOK_WITH_REFUSAL, {"slotId": id_}) for id_ in slot_ids]
+        deployment, two_apps, [(0, BOOK_WITH_REFUSAL, {"slotId": id_}) for id_ in slot_ids]
     )
     assert told == Counter(Booked=most, LimitReached=SLOTS - most)
-    assert sum(len(scene.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == most
+    assert sum(len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == most
 
 
 async def test_when_a_class_wants_all_slots_at_once_and_waits_nobody_is_told_to_come_again(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    slot_ids = await in_campaign(scene, two_apps[0], maxBookings=3, forbidOverlap=True)
+    slot_ids = await in_campaign(deployment, two_apps[0], maxBookings=3, forbidOverlap=True)
     asked = [(who, BOOK_WITH_REFUSAL, {"slotId": id_}) for who in range(8) for id_ in slot_ids]
-    told = await at_once(scene, two_apps, asked)
+    told = await at_once(deployment, two_apps, asked)
     assert told == Counter(Booked=8 * 3, LimitReached=8 * (SLOTS - 3))
 
 
 async def test_who_wants_several_baskets_at_once_and_waits_gets_all_of_them(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    slot_ids = await in_campaign(scene, two_apps[0], 2 * BASKETS, forbidOverlap=True)
+    slot_ids = await in_campaign(deployment, two_apps[0], 2 * BASKETS, forbidOverlap=True)
     baskets = [slot_ids[n : n + 2] for n in range(0, 2 * BASKETS, 2)]
     asked = [
         (0, BOOK_SEVERAL_WITH_REFUSALS, {"claims": [{"slotId": id_} for id_ in each]})
         for each in baskets
     ]
-    assert await at_once(scene, two_apps, asked) == Counter(AllBooked=BASKETS)
+    assert await at_once(deployment, two_apps, asked) == Counter(AllBooked=BASKETS)
 
 
 async def test_who_moves_several_bookings_at_once_and_waits_moves_all_of_them(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    slot_ids = await in_campaign(scene, two_apps[0], 2 * BASKETS, forbidOverlap=True)
-    ada = scene.client(two_apps[0], 0)
+    slot_ids = await in_campaign(deployment, two_apps[0], 2 * BASKETS, forbidOverlap=True)
+    ada = deployment.client(two_apps[0], 0)
     old = [
         (await book_with_refusal(ada, slot_id))["booking"]["id"] for slot_id in slot_ids[:BASKETS]
     ]
@@ -190,7 +192,7 @@ async def test_who_moves_several_bookings_at_once_and_waits_moves_all_of_them(
         (0, MOVE_WITH_REFUSAL, {"bookingId": booking_id, "slotId": slot_id})
         for booking_id, slot_id in zip(old, slot_ids[BASKETS:], strict=True)
     ]
-    assert await at_once(scene, two_apps, asked) == Counter(BookingMoved=BASKETS)
-    assert [len(scene.consistent_booking_ids(slot_id)) for slot_id in slot_ids] == [0] * BASKETS + [
-        1
-    ] * BASKETS
+    assert await at_once(deployment, two_apps, asked) == Counter(BookingMoved=BASKETS)
+    assert [len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids] == [
+        0
+    ] * BASKETS + [1] * BASKETS

@@ -23,105 +23,114 @@ Pair = tuple[AppProcess, AppProcess]
 
 
 @pytest.fixture
-async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
     """A scene beside two processes that lack nothing."""
-    async with open_deployment(two_apps[0].environment, logs, member_count=2) as scene:
-        yield scene
+    async with open_deployment(two_apps[0].environment, log_dir, member_count=2) as deployment:
+        yield deployment
 
 
-def kept(scene: Deployment, campaign_id: str) -> dict[str, Any]:
+def kept(deployment: Deployment, campaign_id: str) -> dict[str, Any]:
     """What MongoDB says of a campaign."""
-    campaigns = scene.mongo.get_default_database()["campaigns"]
+    campaigns = deployment.mongo.get_default_database()["campaigns"]
     found = campaigns.find_one({"_id": ObjectId(campaign_id[-24:])})
     assert found is not None
     return found
 
 
-def let_time_pass(scene: Deployment, campaign_id: str) -> None:
+def let_time_pass(deployment: Deployment, campaign_id: str) -> None:
     """Let the last change of a campaign be older than a change takes to reach all slots."""
-    campaigns = scene.mongo.get_default_database()["campaigns"]
+    campaigns = deployment.mongo.get_default_database()["campaigns"]
     earlier = datetime.now(UTC) - timedelta(seconds=11)
     query = {"_id": ObjectId(campaign_id[-24:])}
     campaigns.update_one(query, {"$set": {"changedAt": earlier}})
 
 
-async def cut_short(scene: Deployment, app: AppProcess) -> tuple[str, list[str]]:
+async def cut_short(deployment: Deployment, app: AppProcess) -> tuple[str, list[str]]:
     """A campaign with two slots that was hidden by a process that died before they knew."""
-    campaign_id = await create_campaign(scene.organizer(app))
-    slot_ids = [await scene.add_slot(app, campaignId=campaign_id) for _ in range(2)]
-    doomed, stage = scene.paused_app("spread")
-    await kill_at_pause(stage, doomed, unpublish_campaign(scene.organizer(doomed), campaign_id))
-    assert kept(scene, campaign_id)["pending"] is True
-    assert [scene.slot_document(slot_id)["campaign"]["version"] for slot_id in slot_ids] == [1, 1]
+    campaign_id = await create_campaign(deployment.organizer(app))
+    slot_ids = [await deployment.add_slot(app, campaignId=campaign_id) for _ in range(2)]
+    doomed, stage = deployment.paused_app("spread")
+    await kill_at_pause(
+        stage, doomed, unpublish_campaign(deployment.organizer(doomed), campaign_id)
+    )
+    assert kept(deployment, campaign_id)["pending"] is True
+    assert [deployment.slot_document(slot_id)["campaign"]["version"] for slot_id in slot_ids] == [
+        1,
+        1,
+    ]
     return campaign_id, slot_ids
 
 
 async def test_what_a_killed_process_did_not_tell_the_slots_another_one_does(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    campaign_id, slot_ids = await cut_short(scene, two_apps[0])
-    let_time_pass(scene, campaign_id)
+    campaign_id, slot_ids = await cut_short(deployment, two_apps[0])
+    let_time_pass(deployment, campaign_id)
 
     async def look() -> dict[str, Any]:
-        return kept(scene, campaign_id)
+        return kept(deployment, campaign_id)
 
     await poll_until(look, lambda found: found["pending"] is False, "another process went on")
     for slot_id in slot_ids:
-        assert scene.slot_document(slot_id)["campaign"]["published"] is False
-        assert (await book_with_refusal(scene.client(two_apps[0], 0), slot_id))["code"] == "CLOSED"
+        assert deployment.slot_document(slot_id)["campaign"]["published"] is False
+        assert (await book_with_refusal(deployment.client(two_apps[0], 0), slot_id))[
+            "code"
+        ] == "CLOSED"
 
 
 async def test_who_asks_again_for_what_was_cut_short_is_answered_once_it_is_so(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    campaign_id, slot_ids = await cut_short(scene, two_apps[0])
-    await unpublish_campaign(scene.organizer(two_apps[1]), campaign_id)
+    campaign_id, slot_ids = await cut_short(deployment, two_apps[0])
+    await unpublish_campaign(deployment.organizer(two_apps[1]), campaign_id)
     for slot_id in slot_ids:
-        assert (await book_with_refusal(scene.client(two_apps[0], 0), slot_id))["code"] == "CLOSED"
-    assert kept(scene, campaign_id)["pending"] is False
+        assert (await book_with_refusal(deployment.client(two_apps[0], 0), slot_id))[
+            "code"
+        ] == "CLOSED"
+    assert kept(deployment, campaign_id)["pending"] is False
 
 
 async def test_what_is_late_does_not_undo_what_came_after_it(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    campaign_id = await create_campaign(scene.organizer(two_apps[0]))
-    slot_id = await scene.add_slot(two_apps[0], campaignId=campaign_id)
-    slow, stage = scene.paused_app("spread")
-    late = asyncio.create_task(unpublish_campaign(scene.organizer(slow), campaign_id))
+    campaign_id = await create_campaign(deployment.organizer(two_apps[0]))
+    slot_id = await deployment.add_slot(two_apps[0], campaignId=campaign_id)
+    slow, stage = deployment.paused_app("spread")
+    late = asyncio.create_task(unpublish_campaign(deployment.organizer(slow), campaign_id))
     await asyncio.to_thread(stage.wait_until_reached)
-    renamed = await update_campaign(scene.organizer(two_apps[0]), campaign_id, name="Renamed")
+    renamed = await update_campaign(deployment.organizer(two_apps[0]), campaign_id, name="Renamed")
     assert (renamed["published"], renamed["version"]) == (False, 3)
     stage.resume()
     await late
-    assert scene.slot_document(slot_id)["campaign"]["version"] == 3
-    assert kept(scene, campaign_id)["pending"] is False
+    assert deployment.slot_document(slot_id)["campaign"]["version"] == 3
+    assert kept(deployment, campaign_id)["pending"] is False
 
 
 async def test_a_slot_that_is_created_while_its_campaign_changes_knows_of_it(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    campaign_id = await create_campaign(scene.organizer(two_apps[0]))
-    slow, stage = scene.paused_app("commit")
-    late = asyncio.create_task(scene.add_slot(slow, campaignId=campaign_id))
+    campaign_id = await create_campaign(deployment.organizer(two_apps[0]))
+    slow, stage = deployment.paused_app("commit")
+    late = asyncio.create_task(deployment.add_slot(slow, campaignId=campaign_id))
     await asyncio.to_thread(stage.wait_until_reached)
-    await unpublish_campaign(scene.organizer(two_apps[0]), campaign_id)
+    await unpublish_campaign(deployment.organizer(two_apps[0]), campaign_id)
     stage.resume()
     slot_id = await late
-    assert scene.slot_document(slot_id)["campaign"]["published"] is False
-    assert (await book_with_refusal(scene.client(two_apps[0], 0), slot_id))["code"] == "CLOSED"
+    assert deployment.slot_document(slot_id)["campaign"]["published"] is False
+    assert (await book_with_refusal(deployment.client(two_apps[0], 0), slot_id))["code"] == "CLOSED"
 
 
 async def test_campaigns_that_many_change_at_once_end_as_their_last_change_says(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    campaign_id = await create_campaign(scene.organizer(two_apps[0]))
-    slot_ids = [await scene.add_slot(two_apps[0], campaignId=campaign_id) for _ in range(3)]
-    organisers = [scene.organizer(app) for app in two_apps]
+    campaign_id = await create_campaign(deployment.organizer(two_apps[0]))
+    slot_ids = [await deployment.add_slot(two_apps[0], campaignId=campaign_id) for _ in range(3)]
+    organisers = [deployment.organizer(app) for app in two_apps]
     await asyncio.gather(
         *(update_campaign(organisers[n % 2], campaign_id, maxBookings=n + 1) for n in range(8))
     )
-    found = kept(scene, campaign_id)
+    found = kept(deployment, campaign_id)
     assert (found["terms"]["version"], found["pending"]) == (9, False)
-    assert [scene.slot_document(slot_id)["campaign"] for slot_id in slot_ids] == [
+    assert [deployment.slot_document(slot_id)["campaign"] for slot_id in slot_ids] == [
         found["terms"]
     ] * 3

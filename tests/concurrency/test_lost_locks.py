@@ -36,13 +36,13 @@ def redis(servers: EmbeddedServers) -> Iterator[Redis]:
 
 @contextmanager
 def paused(
-    apps: Pair, logs: Path, redis: Redis, point: str, off: str = ""
+    apps: Pair, log_dir: Path, redis: Redis, point: str, off: str = ""
 ) -> Iterator[tuple[AppProcess, PausePoint]]:
     """A process whose next act stops at the point, and the stage that frees it."""
     stage = PausePoint(redis)
     name = stage.key.replace(":", "-")
     with app_variant(
-        apps[0].environment, logs / name, without_guards=off, pause_at=point, pause_point=stage
+        apps[0].environment, log_dir / name, without_guards=off, pause_at=point, pause_point=stage
     ) as app:
         yield app, stage
 
@@ -54,31 +54,31 @@ def run_out(redis: Redis, slot_id: str) -> None:
 
 
 async def late_write(
-    apps: Pair, crowd: UserTokens, redis: Redis, logs: Path, *, off: str, flush: bool
+    apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, *, off: str, flush: bool
 ) -> tuple[Json, Json, str]:
     """Ada is about to write when her lock is lost; Ben books; then Ada's write arrives."""
-    with paused(apps, logs, redis, "commit", off) as (slow, stage):
+    with paused(apps, log_dir, redis, "commit", off) as (slow, stage):
         async with http_client() as http:
-            organiser = GraphQLTestClient(http, apps[0].url, crowd.organizer)
+            organiser = GraphQLTestClient(http, apps[0].url, user_tokens.organizer)
             slot_id = (await organiser.create_slot(capacity=1))["id"]
             ada = asyncio.create_task(
-                GraphQLTestClient(http, slow.url, crowd.members[0]).book(slot_id)
+                GraphQLTestClient(http, slow.url, user_tokens.members[0]).book(slot_id)
             )
             await asyncio.to_thread(stage.wait_until_reached)
             if flush:
                 redis.flushall()
             else:
                 run_out(redis, slot_id)
-            ben = await GraphQLTestClient(http, apps[0].url, crowd.members[1]).book(slot_id)
+            ben = await GraphQLTestClient(http, apps[0].url, user_tokens.members[1]).book(slot_id)
             stage.resume()
             return await ada, ben, slot_id
 
 
 @pytest.mark.parametrize("flush", [False, True], ids=["ran out", "flushed"])
 async def test_a_write_that_comes_after_its_lock_was_lost_does_not_land_on_anothers(
-    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path, flush: bool
+    two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, flush: bool
 ) -> None:
-    ada, ben, slot_id = await late_write(two_apps, crowd, redis, logs, off="", flush=flush)
+    ada, ben, slot_id = await late_write(two_apps, user_tokens, redis, log_dir, off="", flush=flush)
     assert (ada["__typename"], ben["__typename"]) == ("SlotFull", "Booked")
     document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
     assert_slot_consistent(document, 1)
@@ -87,32 +87,34 @@ async def test_a_write_that_comes_after_its_lock_was_lost_does_not_land_on_anoth
 
 @pytest.mark.parametrize("flush", [False, True], ids=["ran out", "flushed"])
 async def test_control_without_the_version_the_late_write_books_the_place_twice(
-    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path, flush: bool
+    two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, flush: bool
 ) -> None:
-    ada, ben, slot_id = await late_write(two_apps, crowd, redis, logs, off="version", flush=flush)
+    ada, ben, slot_id = await late_write(
+        two_apps, user_tokens, redis, log_dir, off="version", flush=flush
+    )
     assert (ada["__typename"], ben["__typename"]) == ("Booked", "Booked")
     document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
     assert len(document["bookings"]) == 2
 
 
 async def late_release(
-    apps: Pair, crowd: UserTokens, redis: Redis, logs: Path, off: str
+    apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, off: str
 ) -> tuple[object, object]:
     """Ada's lock runs out before she releases it, when Ben holds it: the lock before and after."""
     with (
-        paused(apps, logs, redis, "release", off) as (slow, before_release),
-        paused(apps, logs, redis, "commit") as (other, before_commit),
+        paused(apps, log_dir, redis, "release", off) as (slow, before_release),
+        paused(apps, log_dir, redis, "commit") as (other, before_commit),
     ):
         async with http_client() as http:
-            organiser = GraphQLTestClient(http, apps[0].url, crowd.organizer)
+            organiser = GraphQLTestClient(http, apps[0].url, user_tokens.organizer)
             slot_id = (await organiser.create_slot(capacity=2))["id"]
             ada = asyncio.create_task(
-                GraphQLTestClient(http, slow.url, crowd.members[0]).book(slot_id)
+                GraphQLTestClient(http, slow.url, user_tokens.members[0]).book(slot_id)
             )
             await asyncio.to_thread(before_release.wait_until_reached)
             run_out(redis, slot_id)
             ben = asyncio.create_task(
-                GraphQLTestClient(http, other.url, crowd.members[1]).book(slot_id)
+                GraphQLTestClient(http, other.url, user_tokens.members[1]).book(slot_id)
             )
             await asyncio.to_thread(before_commit.wait_until_reached)
             bens = redis.get(lock_key(slot_id))
@@ -125,31 +127,31 @@ async def late_release(
 
 
 async def test_a_release_never_deletes_the_lock_of_another(
-    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path
+    two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path
 ) -> None:
-    held, left = await late_release(two_apps, crowd, redis, logs, off="")
+    held, left = await late_release(two_apps, user_tokens, redis, log_dir, off="")
     assert held is not None
     assert left == held
 
 
 async def test_control_without_the_owner_check_a_release_deletes_the_lock_of_another(
-    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path
+    two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path
 ) -> None:
-    held, left = await late_release(two_apps, crowd, redis, logs, off="owner")
+    held, left = await late_release(two_apps, user_tokens, redis, log_dir, off="owner")
     assert held is not None
     assert left is None
 
 
 async def killed_before_release(
-    apps: Pair, crowd: UserTokens, redis: Redis, logs: Path, off: str
+    apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, off: str
 ) -> str:
     """Ada's booking is written, and her process dies before it releases the lock."""
-    with paused(apps, logs, redis, "release", off) as (doomed, stage):
+    with paused(apps, log_dir, redis, "release", off) as (doomed, stage):
         async with http_client() as http:
-            organiser = GraphQLTestClient(http, apps[0].url, crowd.organizer)
+            organiser = GraphQLTestClient(http, apps[0].url, user_tokens.organizer)
             slot_id: str = (await organiser.create_slot(capacity=2))["id"]
             ada = asyncio.create_task(
-                GraphQLTestClient(http, doomed.url, crowd.members[0]).book(slot_id)
+                GraphQLTestClient(http, doomed.url, user_tokens.members[0]).book(slot_id)
             )
             await asyncio.to_thread(stage.wait_until_reached)
             doomed.kill()
@@ -158,23 +160,23 @@ async def killed_before_release(
 
 
 async def test_a_process_killed_between_write_and_release_loses_no_booking_and_no_place(
-    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path
+    two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path
 ) -> None:
-    slot_id = await killed_before_release(two_apps, crowd, redis, logs, off="")
+    slot_id = await killed_before_release(two_apps, user_tokens, redis, log_dir, off="")
     assert 0 < redis.pttl(lock_key(slot_id)) <= 10_000
     async with http_client() as http:
-        ben = GraphQLTestClient(http, two_apps[0].url, crowd.members[1])
+        ben = GraphQLTestClient(http, two_apps[0].url, user_tokens.members[1])
         assert (await ben.book(slot_id))["__typename"] == "Locked"
         wait_until(lambda: not redis.exists(lock_key(slot_id)), "the dead process's lock ran out")
         assert (await ben.book(slot_id))["__typename"] == "Booked"
-        ada = await GraphQLTestClient(http, two_apps[1].url, crowd.members[0]).book(slot_id)
+        ada = await GraphQLTestClient(http, two_apps[1].url, user_tokens.members[0]).book(slot_id)
     assert ada["__typename"] == "AlreadyBooked"
     assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 2)
 
 
 async def test_control_without_a_ttl_the_lock_of_a_killed_process_stays_for_ever(
-    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path
+    two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path
 ) -> None:
-    slot_id = await killed_before_release(two_apps, crowd, redis, logs, off="ttl")
+    slot_id = await killed_before_release(two_apps, user_tokens, redis, log_dir, off="ttl")
     assert redis.pttl(lock_key(slot_id)) == -1
     redis.delete(lock_key(slot_id))

@@ -37,15 +37,15 @@ ROUNDS = 6
 
 
 @pytest.fixture
-async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
     """A scene at two processes."""
-    async with open_deployment(two_apps[0].environment, logs, member_count=52) as scene:
-        yield scene
+    async with open_deployment(two_apps[0].environment, log_dir, member_count=52) as deployment:
+        yield deployment
 
 
-async def at_once(scene: Deployment, apps: Pair, acts: Sequence[Act]) -> list[Json]:
+async def at_once(deployment: Deployment, apps: Pair, acts: Sequence[Act]) -> list[Json]:
     """What came of acts in the same instant, by turns at both processes."""
-    tokens = [*scene.user_tokens.members, scene.user_tokens.organizer]
+    tokens = [*deployment.user_tokens.members, deployment.user_tokens.organizer]
     return await send_simultaneously(
         [(apps[n % 2].url, tokens[who], act, given) for n, (who, act, given) in enumerate(acts)]
     )
@@ -66,24 +66,26 @@ def names(outcomes: Sequence[Json]) -> list[str]:
     return [outcome["__typename"] for outcome in outcomes]
 
 
-async def booked(scene: Deployment, app: AppProcess, who: int, **fields: Any) -> tuple[str, str]:
+async def booked(
+    deployment: Deployment, app: AppProcess, who: int, **fields: Any
+) -> tuple[str, str]:
     """A new slot of one place that is somebody's, and their booking."""
-    slot_id = await scene.add_slot(app, **fields)
-    return slot_id, (await scene.client(app, who).book_slot(slot_id))["booking"]["id"]
+    slot_id = await deployment.add_slot(app, **fields)
+    return slot_id, (await deployment.client(app, who).book_slot(slot_id))["booking"]["id"]
 
 
-async def held(scene: Deployment, app: AppProcess, who: int) -> tuple[str, str]:
+async def held(deployment: Deployment, app: AppProcess, who: int) -> tuple[str, str]:
     """A new slot of one place that somebody holds, and their hold, which is worth extending."""
-    slot_id = await scene.add_slot(app, holdMinutes=1)
-    hold = await scene.client(app, who).hold(slot_id)
-    await scene.organizer(app).update_slot(slot_id, holdMinutes=5)
+    slot_id = await deployment.add_slot(app, holdMinutes=1)
+    hold = await deployment.client(app, who).hold(slot_id)
+    await deployment.organizer(app).update_slot(slot_id, holdMinutes=5)
     return slot_id, hold["id"]
 
 
 async def test_a_place_whose_hold_runs_out_while_it_is_confirmed_and_booked_is_one_persons(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    holds = [await held(scene, two_apps[0], 0) for _ in range(ROUNDS)]
+    holds = [await held(deployment, two_apps[0], 0) for _ in range(ROUNDS)]
     acts: list[Act] = []
     for slot_id, hold_id in holds:
         acts += [
@@ -92,8 +94,8 @@ async def test_a_place_whose_hold_runs_out_while_it_is_confirmed_and_booked_is_o
             booking(2, slot_id),
         ]
     outcomes, _ = await asyncio.gather(
-        at_once(scene, two_apps, acts),
-        asyncio.to_thread(expire_holds, scene.mongo_url, *(slot_id for slot_id, _ in holds)),
+        at_once(deployment, two_apps, acts),
+        asyncio.to_thread(expire_holds, deployment.mongo_url, *(slot_id for slot_id, _ in holds)),
     )
     for n, (slot_id, hold_id) in enumerate(holds):
         adas, *others = outcomes[3 * n : 3 * n + 3]
@@ -102,145 +104,149 @@ async def test_a_place_whose_hold_runs_out_while_it_is_confirmed_and_booked_is_o
         if adas["__typename"] == "BookingConfirmed":
             winners.append(hold_id[-24:])
         assert len(winners) <= 1
-        assert scene.consistent_booking_ids(slot_id) == set(winners)
+        assert deployment.consistent_booking_ids(slot_id) == set(winners)
 
 
 async def test_a_hold_that_is_confirmed_and_given_up_at_once_is_given_up(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    holds = [await held(scene, two_apps[0], 0) for _ in range(ROUNDS)]
+    holds = [await held(deployment, two_apps[0], 0) for _ in range(ROUNDS)]
     acts = [
         (0, act, {"booking": hold})
         for _, hold in holds
         for act in (CONFIRM_BOOKING, CANCEL_WITH_OPTIONS)
     ]
-    told = names(await at_once(scene, two_apps, acts))
+    told = names(await at_once(deployment, two_apps, acts))
     assert set(told[0::2]) <= {"BookingConfirmed", "BookingNotFound"}
     assert set(told[1::2]) == {"BookingCancelled"}
-    assert all(scene.consistent_booking_ids(slot_id) == set() for slot_id, _ in holds)
+    assert all(deployment.consistent_booking_ids(slot_id) == set() for slot_id, _ in holds)
 
 
 async def test_a_hold_that_is_extended_while_it_runs_out_is_one_or_the_other(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    holds = [await held(scene, two_apps[0], 0) for _ in range(ROUNDS)]
+    holds = [await held(deployment, two_apps[0], 0) for _ in range(ROUNDS)]
     acts = [(0, EXTEND_HOLD, {"booking": hold}) for _, hold in holds]
     outcomes, _ = await asyncio.gather(
-        at_once(scene, two_apps, acts),
-        asyncio.to_thread(expire_holds, scene.mongo_url, *(slot_id for slot_id, _ in holds)),
+        at_once(deployment, two_apps, acts),
+        asyncio.to_thread(expire_holds, deployment.mongo_url, *(slot_id for slot_id, _ in holds)),
     )
     for (slot_id, hold), outcome in zip(holds, outcomes, strict=True):
-        live = [b for b in scene.slot_document(slot_id)["bookings"] if str(b["id"]) == hold[-24:]]
-        (record,) = live or [scene.ended_booking(hold) or {}]
+        live = [
+            b for b in deployment.slot_document(slot_id)["bookings"] if str(b["id"]) == hold[-24:]
+        ]
+        (record,) = live or [deployment.ended_booking(hold) or {}]
         deeds = [entry["do"] for entry in record["log"]]
         assert ("extended" in deeds) == (outcome["__typename"] == "HoldExtended"), outcome
 
 
 async def test_of_two_who_move_to_the_last_place_one_does_and_the_other_stays(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
-        last = await scene.add_slot(two_apps[0])
-        here = [await booked(scene, two_apps[0], who) for who in (0, 1)]
+        last = await deployment.add_slot(two_apps[0])
+        here = [await booked(deployment, two_apps[0], who) for who in (0, 1)]
         acts = [moving(who, booking_id, last) for who, (_, booking_id) in enumerate(here)]
-        told = names(await at_once(scene, two_apps, acts))
+        told = names(await at_once(deployment, two_apps, acts))
         assert sorted(told) == ["BookingMoved", "SlotFull"]
         left, stays = told.index("BookingMoved"), told.index("SlotFull")
-        assert scene.consistent_booking_ids(here[left][0]) == set()
-        assert scene.consistent_booking_ids(here[stays][0]) == {here[stays][1][-24:]}
-        assert len(scene.consistent_booking_ids(last)) == 1
+        assert deployment.consistent_booking_ids(here[left][0]) == set()
+        assert deployment.consistent_booking_ids(here[stays][0]) == {here[stays][1][-24:]}
+        assert len(deployment.consistent_booking_ids(last)) == 1
 
 
 async def test_two_who_move_to_each_others_full_slots_both_keep_their_places(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    pairs = [[await booked(scene, two_apps[0], who) for who in (0, 1)] for _ in range(ROUNDS)]
+    pairs = [[await booked(deployment, two_apps[0], who) for who in (0, 1)] for _ in range(ROUNDS)]
     acts: list[Act] = []
     for (here, adas), (there, bens) in pairs:
         acts += [moving(0, adas, there), moving(1, bens, here)]
-    assert set(names(await at_once(scene, two_apps, acts))) == {"SlotFull"}
+    assert set(names(await at_once(deployment, two_apps, acts))) == {"SlotFull"}
     for slot_id, booking_id in (one for pair in pairs for one in pair):
-        assert scene.consistent_booking_ids(slot_id) == {booking_id[-24:]}
+        assert deployment.consistent_booking_ids(slot_id) == {booking_id[-24:]}
 
 
 async def test_a_place_given_back_in_a_crowd_is_the_first_ones_in_line(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
-        slot_id, adas = await booked(scene, two_apps[0], 0)
-        entry = (await scene.client(two_apps[0], 1).join(slot_id))["entry"]
+        slot_id, adas = await booked(deployment, two_apps[0], 0)
+        entry = (await deployment.client(two_apps[0], 1).join(slot_id))["entry"]
         walk_ins = [booking(who, slot_id) for who in range(2, 8)]
         joins: list[Act] = [(who, JOIN_WAITLIST, {"slot": slot_id}) for who in range(8, 12)]
         give_back: Act = (0, CANCEL_WITH_OPTIONS, {"booking": adas})
-        told = names(await at_once(scene, two_apps, [*walk_ins, give_back, *joins]))
+        told = names(await at_once(deployment, two_apps, [*walk_ins, give_back, *joins]))
         expected = {"SlotFull": 6, "BookingCancelled": 1, "WaitlistJoined": 4}
         assert Counter(told) == expected
-        assert scene.consistent_booking_ids(slot_id) == {entry["id"][-24:]}
+        assert deployment.consistent_booking_ids(slot_id) == {entry["id"][-24:]}
 
 
 async def test_of_50_who_join_at_once_exactly_as_many_as_may_wait_do_each_with_a_turn(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    slot_id, _ = await booked(scene, two_apps[0], 0, waitlistCapacity=30)
+    slot_id, _ = await booked(deployment, two_apps[0], 0, waitlistCapacity=30)
     joins: list[Act] = [(who, JOIN_WAITLIST, {"slot": slot_id}) for who in range(1, 51)]
-    outcomes = await at_once(scene, two_apps, joins)
+    outcomes = await at_once(deployment, two_apps, joins)
     assert Counter(names(outcomes)) == {"WaitlistJoined": 30, "WaitlistFull": 20}
     told = {o["position"]: o["entry"]["id"] for o in outcomes if "position" in o}
-    line = [str(turn["id"]) for turn in scene.slot_document(slot_id)["waiting"]]
+    line = [str(turn["id"]) for turn in deployment.slot_document(slot_id)["waiting"]]
     assert [told[place][-24:] for place in range(1, 31)] == line
 
 
 async def test_who_leaves_while_a_place_becomes_free_has_it_or_the_next_one_does(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
-        slot_id, adas = await booked(scene, two_apps[0], 0)
-        turns = [(await scene.client(two_apps[0], who).join(slot_id))["entry"] for who in (1, 2)]
+        slot_id, adas = await booked(deployment, two_apps[0], 0)
+        turns = [
+            (await deployment.client(two_apps[0], who).join(slot_id))["entry"] for who in (1, 2)
+        ]
         acts: list[Act] = [
             (1, LEAVE_WAITLIST, {"slot": slot_id}),
             (0, CANCEL_WITH_OPTIONS, {"booking": adas}),
         ]
-        left, gave = names(await at_once(scene, two_apps, acts))
+        left, gave = names(await at_once(deployment, two_apps, acts))
         assert gave == "BookingCancelled"
         next_one = turns[1] if left == "WaitlistLeft" else turns[0]
-        assert scene.consistent_booking_ids(slot_id) == {next_one["id"][-24:]}
+        assert deployment.consistent_booking_ids(slot_id) == {next_one["id"][-24:]}
 
 
 async def test_whoever_is_booked_while_a_slot_is_called_off_is_on_its_roster(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    slot_id = await scene.add_slot(two_apps[0], capacity=30)
+    slot_id = await deployment.add_slot(two_apps[0], capacity=30)
     acts = [booking(who, slot_id) for who in range(30)]
     acts.insert(15, (ORGANISER, CALL_OFF, {"slot": slot_id}))
-    outcomes = await at_once(scene, two_apps, acts)
+    outcomes = await at_once(deployment, two_apps, acts)
     assert set(names(outcomes)) <= {"Booked", "SlotCancelled", "Slot"}
     told = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
-    assert scene.consistent_booking_ids(slot_id) == told
-    assert scene.slot_document(slot_id)["status"] == "cancelled"
-    assert names(await at_once(scene, two_apps, [booking(40, slot_id)])) == ["SlotCancelled"]
+    assert deployment.consistent_booking_ids(slot_id) == told
+    assert deployment.slot_document(slot_id)["status"] == "cancelled"
+    assert names(await at_once(deployment, two_apps, [booking(40, slot_id)])) == ["SlotCancelled"]
 
 
 async def test_a_slot_that_is_made_smaller_in_a_rush_never_has_fewer_places_than_are_taken(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     for size in (1, 5, 15):
-        slot_id = await scene.add_slot(two_apps[0], capacity=20)
+        slot_id = await deployment.add_slot(two_apps[0], capacity=20)
         acts = [booking(who, slot_id) for who in range(30)]
         acts.insert(size, (ORGANISER, EDIT, {"slot": slot_id, "to": size}))
-        outcomes = await at_once(scene, two_apps, acts)
+        outcomes = await at_once(deployment, two_apps, acts)
         told = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
-        assert scene.consistent_booking_ids(slot_id) == told
+        assert deployment.consistent_booking_ids(slot_id) == told
         assert len(told) == (size if names(outcomes)[size] == "Slot" else 20)
 
 
 async def keyed(
-    scene: Deployment, app: AppProcess, name: str
+    deployment: Deployment, app: AppProcess, name: str
 ) -> tuple[str, dict[str, Any], list[str]]:
     """An act under a key, with its variables, and the slots it is about."""
-    other = await scene.add_slot(app)
-    slot_id, hold = await held(scene, app, 0) if name != "book" else (other, "")
+    other = await deployment.add_slot(app)
+    slot_id, hold = await held(deployment, app, 0) if name != "book" else (other, "")
     given: Json = {"booking": hold, "key": name}
-    claims = [{"slotId": slot} for slot in (await scene.add_slot(app), other)]
+    claims = [{"slotId": slot} for slot in (await deployment.add_slot(app), other)]
     wish = {"idempotencyKey": name, **PATIENT}
     return {
         "book": (BOOK_WITH_OPTIONS, {"input": {"slotId": other, **wish}}, [other]),
@@ -258,13 +264,13 @@ async def keyed(
 
 @pytest.mark.parametrize("name", ["book", "all", "confirm", "extend", "cancel", "move"])
 async def test_sends_of_one_key_at_once_have_one_effect_and_one_answer(
-    scene: Deployment, two_apps: Pair, name: str
+    deployment: Deployment, two_apps: Pair, name: str
 ) -> None:
-    act, given, slot_ids = await keyed(scene, two_apps[0], name)
-    before = [scene.slot_document(slot_id)["version"] for slot_id in slot_ids]
-    first, *others = await at_once(scene, two_apps, [(0, act, given)] * 12)
+    act, given, slot_ids = await keyed(deployment, two_apps[0], name)
+    before = [deployment.slot_document(slot_id)["version"] for slot_id in slot_ids]
+    first, *others = await at_once(deployment, two_apps, [(0, act, given)] * 12)
     assert all(other == first for other in others)
     assert first["__typename"] not in ("Locked", "KeyReused")
     assert "code" not in first
-    after = [scene.slot_document(slot_id)["version"] for slot_id in slot_ids]
+    after = [deployment.slot_document(slot_id)["version"] for slot_id in slot_ids]
     assert after == [version + 1 for version in before]

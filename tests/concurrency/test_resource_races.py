@@ -23,10 +23,10 @@ ROUNDS = 8
 
 
 @pytest.fixture
-async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
     """A scene beside two processes that lack nothing."""
-    async with open_deployment(two_apps[0].environment, logs, member_count=0) as scene:
-        yield scene
+    async with open_deployment(two_apps[0].environment, log_dir, member_count=0) as deployment:
+        yield deployment
 
 
 def room() -> str:
@@ -41,26 +41,26 @@ def at(hour: float, **fields: Any) -> Json:
 
 
 async def at_once(
-    scene: Deployment, apps: Sequence[AppProcess], asked: list[tuple[str, Json]]
+    deployment: Deployment, apps: Sequence[AppProcess], asked: list[tuple[str, Json]]
 ) -> Counter[str]:
     """How often the organiser is answered what, by turns at the processes."""
     shots = [
-        (apps[n % len(apps)].url, scene.user_tokens.organizer, query, given)
+        (apps[n % len(apps)].url, deployment.user_tokens.organizer, query, given)
         for n, (query, given) in enumerate(asked)
     ]
     return Counter(outcome["__typename"] for outcome in await send_simultaneously(shots))
 
 
-def published(scene: Deployment, resource: str) -> list[Json]:
+def published(deployment: Deployment, resource: str) -> list[Json]:
     """The published slots of a resource, by start."""
-    slots = scene.mongo.get_default_database()["slots"]
+    slots = deployment.mongo.get_default_database()["slots"]
     query = {"resource": resource, "status": "published"}
     return list(slots.find(query).sort("start", 1))
 
 
-def overlaps(scene: Deployment, resource: str) -> int:
+def overlaps(deployment: Deployment, resource: str) -> int:
     """How many published slots of a resource begin before another one ends."""
-    found = published(scene, resource)
+    found = published(deployment, resource)
     return sum(
         one["start"] < other["end"] and other["start"] < one["end"]
         for n, one in enumerate(found)
@@ -69,70 +69,72 @@ def overlaps(scene: Deployment, resource: str) -> int:
 
 
 async def test_of_20_slots_that_are_created_at_once_for_one_room_one_is(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(3):
         hall = room()
         asked = [(CREATE, {"input": at(9 + n / 40, resource=hall)}) for n in range(20)]
-        assert await at_once(scene, two_apps, asked) == {"Slot": 1, "ResourceTaken": 19}
-        assert len(published(scene, hall)) == 1
+        assert await at_once(deployment, two_apps, asked) == {"Slot": 1, "ResourceTaken": 19}
+        assert len(published(deployment, hall)) == 1
 
 
 async def test_slots_of_one_room_that_do_not_overlap_are_all_created_at_once(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     hall = room()
     asked = [(CREATE, {"input": at(1 + n, resource=hall)}) for n in range(12)]
-    assert await at_once(scene, two_apps, asked) == {"Slot": 12}
-    assert overlaps(scene, hall) == 0
+    assert await at_once(deployment, two_apps, asked) == {"Slot": 12}
+    assert overlaps(deployment, hall) == 0
 
 
 async def test_of_two_drafts_that_are_published_at_once_one_is(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
         hall = room()
         drafts = [
-            await scene.add_slot(two_apps[0], **at(hour, resource=hall, draft=True))
+            await deployment.add_slot(two_apps[0], **at(hour, resource=hall, draft=True))
             for hour in (9, 9.5)
         ]
         asked = [(PUBLISH_SERIES, {"slot": slot_id}) for slot_id in drafts]
-        assert await at_once(scene, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
-        assert len(published(scene, hall)) == 1
+        assert await at_once(deployment, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
+        assert len(published(deployment, hall)) == 1
 
 
 async def test_of_two_slots_that_are_moved_to_one_time_at_once_one_is(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
         hall = room()
-        slots = [await scene.add_slot(two_apps[0], **at(hour, resource=hall)) for hour in (8, 12)]
+        slots = [
+            await deployment.add_slot(two_apps[0], **at(hour, resource=hall)) for hour in (8, 12)
+        ]
         times = {name: at(10)[name] for name in ("startTime", "endTime")}
         asked = [(UPDATE_SERIES, {"input": {"slotId": slot_id, **times}}) for slot_id in slots]
-        assert await at_once(scene, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
-        assert overlaps(scene, hall) == 0
+        assert await at_once(deployment, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
+        assert overlaps(deployment, hall) == 0
 
 
 async def test_of_two_slots_that_are_given_one_room_at_once_one_is(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
         hall = room()
-        slots = [await scene.add_slot(two_apps[0], **at(9)) for _ in range(2)]
+        slots = [await deployment.add_slot(two_apps[0], **at(9)) for _ in range(2)]
         asked = [
             (UPDATE_SERIES, {"input": {"slotId": slot_id, "resource": hall}}) for slot_id in slots
         ]
-        assert await at_once(scene, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
-        assert len(published(scene, hall)) == 1
+        assert await at_once(deployment, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
+        assert len(published(deployment, hall)) == 1
 
 
 async def test_two_slots_that_are_moved_into_each_others_time_at_once_never_overlap(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
         hall = room()
         one, other = [
-            await scene.add_slot(two_apps[0], **at(hour, resource=hall)) for hour in (9, 10)
+            await deployment.add_slot(two_apps[0], **at(hour, resource=hall)) for hour in (9, 10)
         ]
         asked = [
             (
@@ -146,66 +148,68 @@ async def test_two_slots_that_are_moved_into_each_others_time_at_once_never_over
             )
             for slot_id, hour in ((one, 9.5), (other, 9.5))
         ]
-        assert await at_once(scene, two_apps, asked) == {"ResourceTaken": 2}
-        assert overlaps(scene, hall) == 0
+        assert await at_once(deployment, two_apps, asked) == {"ResourceTaken": 2}
+        assert overlaps(deployment, hall) == 0
 
 
 async def test_of_two_series_that_meet_on_one_date_one_is_created(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
         hall = room()
         slot = {"title": "Yoga", **MONDAY_TIMES, "resource": hall}
         rules = ("FREQ=WEEKLY;COUNT=5", "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=-1;COUNT=3")
         asked = [(SERIES, {"input": {"slot": slot, "rrule": rule}}) for rule in rules]
-        assert await at_once(scene, two_apps, asked) == {
+        assert await at_once(deployment, two_apps, asked) == {
             "SlotSeriesCreated": 1,
             "SeriesConflicts": 1,
         }
-        assert overlaps(scene, hall) == 0
+        assert overlaps(deployment, hall) == 0
 
 
 async def test_a_resource_is_free_again_for_one_of_those_who_ask_at_once(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     hall = room()
-    slot_id = await scene.add_slot(two_apps[0], **at(9, resource=hall))
-    await scene.organizer(two_apps[0]).cancel_slot(slot_id)
+    slot_id = await deployment.add_slot(two_apps[0], **at(9, resource=hall))
+    await deployment.organizer(two_apps[0]).cancel_slot(slot_id)
     asked = [(CREATE, {"input": at(9, resource=hall)}) for _ in range(6)]
-    assert await at_once(scene, two_apps, asked) == {"Slot": 1, "ResourceTaken": 5}
+    assert await at_once(deployment, two_apps, asked) == {"Slot": 1, "ResourceTaken": 5}
 
 
-async def created_meanwhile(scene: Deployment, app: AppProcess, off: str) -> tuple[set[str], int]:
+async def created_meanwhile(
+    deployment: Deployment, app: AppProcess, off: str
+) -> tuple[set[str], int]:
     """While one slot of a room is created, so is another: the answers, and how many overlap."""
     hall = room()
-    slow, stage = scene.paused_app("commit", off)
+    slow, stage = deployment.paused_app("commit", off)
     wanted = {"input": at(9, resource=hall)}
-    late = asyncio.create_task(scene.organizer(slow).execute(CREATE, **wanted))
+    late = asyncio.create_task(deployment.organizer(slow).execute(CREATE, **wanted))
     await asyncio.to_thread(stage.wait_until_reached)
-    early = await scene.organizer(app).execute(CREATE, **wanted)
+    early = await deployment.organizer(app).execute(CREATE, **wanted)
     stage.resume()
-    return {early["__typename"], (await late)["__typename"]}, overlaps(scene, hall)
+    return {early["__typename"], (await late)["__typename"]}, overlaps(deployment, hall)
 
 
 async def test_a_room_that_was_free_when_it_was_looked_at_is_looked_at_again(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    told = await created_meanwhile(scene, two_apps[0], "")
+    told = await created_meanwhile(deployment, two_apps[0], "")
     assert told == ({"Slot", "ResourceTaken"}, 0)
 
 
 async def test_control_without_a_version_of_the_room_two_slots_have_it_at_one_time(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    assert await created_meanwhile(scene, two_apps[0], "resources") == ({"Slot"}, 1)
+    assert await created_meanwhile(deployment, two_apps[0], "resources") == ({"Slot"}, 1)
 
 
 async def test_a_slot_is_not_lost_when_its_series_is_edited_by_two_at_once(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     slot = {"title": "Yoga", **MONDAY_TIMES, "resource": room()}
     wanted = {"slot": slot, "rrule": "FREQ=DAILY;COUNT=5"}
-    made = await scene.organizer(two_apps[0]).execute(SERIES, input=wanted)
+    made = await deployment.organizer(two_apps[0]).execute(SERIES, input=wanted)
     ids = [each["id"] for each in made["slots"]]
     changes: list[Json] = [
         {"title": "Pilates"},
@@ -217,8 +221,8 @@ async def test_a_slot_is_not_lost_when_its_series_is_edited_by_two_at_once(
         (UPDATE_SERIES, {"input": {"slotId": ids[n], "scope": "ALL", **change}})
         for n, change in enumerate(changes)
     ]
-    assert await at_once(scene, two_apps, asked) == {"Slot": 4}
-    slots = scene.mongo.get_default_database()["slots"]
+    assert await at_once(deployment, two_apps, asked) == {"Slot": 4}
+    slots = deployment.mongo.get_default_database()["slots"]
     for found in slots.find({"_id": {"$in": [ObjectId(id_[-24:]) for id_ in ids]}}):
         kept = (found["title"], found["capacity"], found["location"], found["holdMinutes"])
         assert (*kept, found["version"]) == ("Pilates", 7, "Hall", 9, 5)

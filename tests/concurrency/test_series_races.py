@@ -19,18 +19,18 @@ POINTS = pytest.mark.parametrize("point", ["commit", "plan"])
 
 
 @pytest.fixture
-async def scene(app: AppProcess, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(app: AppProcess, log_dir: Path) -> AsyncIterator[Deployment]:
     """A scene beside a process that lacks nothing."""
-    async with open_deployment(app.environment, logs, member_count=0) as scene:
-        yield scene
+    async with open_deployment(app.environment, log_dir, member_count=0) as deployment:
+        yield deployment
 
 
 class Moving:
     """A process where a series is being moved from nine to ten, and waits at the point."""
 
-    def __init__(self, scene: Deployment, point: str, off: str = "") -> None:
-        self.scene = scene
-        self.slow, self.stage = scene.paused_app(point, off)
+    def __init__(self, deployment: Deployment, point: str, off: str = "") -> None:
+        self.scene = deployment
+        self.slow, self.stage = deployment.paused_app(point, off)
 
     async def begin(self, app: AppProcess) -> list[Json]:
         """The slots of the series as they were created."""
@@ -54,56 +54,56 @@ class Moving:
 
 
 async def moved_meanwhile(
-    scene: Deployment, app: AppProcess, point: str, off: str = ""
+    deployment: Deployment, app: AppProcess, point: str, off: str = ""
 ) -> tuple[str, list[tuple[str, float]]]:
     """While a series moves by an hour its third slot is moved elsewhere: the end of it all."""
-    moving = Moving(scene, point, off)
+    moving = Moving(deployment, point, off)
     slots = await moving.begin(app)
-    told = await update_series(scene.organizer(app), slots[2], "THIS", **ANOTHER_DAY)
+    told = await update_series(deployment.organizer(app), slots[2], "THIS", **ANOTHER_DAY)
     assert told["__typename"] == "Slot"
     return await moving.end(), [moving.times(slot) for slot in slots]
 
 
 @POINTS
 async def test_a_slot_that_was_moved_meanwhile_moves_from_where_it_is_by_then(
-    scene: Deployment, app: AppProcess, point: str
+    deployment: Deployment, app: AppProcess, point: str
 ) -> None:
-    told, times = await moved_meanwhile(scene, app, point)
+    told, times = await moved_meanwhile(deployment, app, point)
     assert (told, times.pop(2)) == ("Slot", ("04-02T11:00", 1.5))
     assert times == [(start, 1) for start in (*MOVED[:2], MOVED[3])]
 
 
 @pytest.mark.parametrize(("point", "off"), [("commit", "each-try"), ("plan", "planned-on")])
 async def test_control_what_was_planned_before_it_was_moved_takes_the_move_back(
-    scene: Deployment, app: AppProcess, point: str, off: str
+    deployment: Deployment, app: AppProcess, point: str, off: str
 ) -> None:
-    told, times = await moved_meanwhile(scene, app, point, off)
+    told, times = await moved_meanwhile(deployment, app, point, off)
     assert (told, times) == ("Slot", [(start, 1) for start in MOVED])
 
 
 @POINTS
 async def test_a_slot_that_was_called_off_meanwhile_stays_so_and_the_others_move(
-    scene: Deployment, app: AppProcess, point: str
+    deployment: Deployment, app: AppProcess, point: str
 ) -> None:
-    moving = Moving(scene, point)
+    moving = Moving(deployment, point)
     slots = await moving.begin(app)
-    await cancel_series(scene.organizer(app), slots[2], "THIS")
+    await cancel_series(deployment.organizer(app), slots[2], "THIS")
     assert await moving.end() == "Slot"
     expected = [(start, 1) for start in (*MOVED[:2], "03-31T07:00", MOVED[3])]
     assert [moving.times(slot) for slot in slots] == expected
-    assert scene.slot_document(slots[2]["id"])["status"] == "cancelled"
+    assert deployment.slot_document(slots[2]["id"])["status"] == "cancelled"
 
 
 @POINTS
 async def test_a_slot_that_became_a_course_meanwhile_keeps_its_timetable_and_none_moves(
-    scene: Deployment, app: AppProcess, point: str
+    deployment: Deployment, app: AppProcess, point: str
 ) -> None:
-    moving = Moving(scene, point)
+    moving = Moving(deployment, point)
     slots = await moving.begin(app)
     weekly = [{"weekday": "MONDAY", "startTime": "18:00", "endTime": "19:00"}]
     course = {"first": "2031-03-31", "last": "2031-04-14", "weekly": weekly}
-    await update_series(scene.organizer(app), slots[2], "THIS", timetable=course)
-    before = [scene.slot_document(slot["id"]) for slot in slots]
+    await update_series(deployment.organizer(app), slots[2], "THIS", timetable=course)
+    before = [deployment.slot_document(slot["id"]) for slot in slots]
     assert len(before[2]["meetings"]) == 3
     assert await moving.end() == "InvalidInput"
-    assert [scene.slot_document(slot["id"]) for slot in slots] == before
+    assert [deployment.slot_document(slot["id"]) for slot in slots] == before

@@ -43,9 +43,9 @@ class Town:
 
 
 @pytest.fixture(scope="module")
-def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+def restartable_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     """A town of its own for this file."""
-    home = tmp_path_factory.mktemp("town")
+    home = tmp_path_factory.mktemp("restartable")
     with ExitStack() as stack:
         mongo = stack.enter_context(restartable_server(home / "mongo", "mongo"))
         valkey = stack.enter_context(restartable_server(home / "valkey", "valkey"))
@@ -61,13 +61,13 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
 
 
 @pytest.fixture(autouse=True)
-def whole_again(town: Town) -> Iterator[None]:
+def whole_again(restartable_deployment: Town) -> Iterator[None]:
     """Whatever a test did to the servers, the next one finds them as they were."""
     yield
-    for server in (town.mongo, town.valkey):
+    for server in (restartable_deployment.mongo, restartable_deployment.valkey):
         server.kill()
         server.start()
-    for app in town.apps:
+    for app in restartable_deployment.apps:
         wait_until(lambda url=app.url: status(url) == 200, "the app found its servers again")  # type: ignore[misc]
 
 
@@ -89,25 +89,25 @@ def metric(app: AppProcess, name: str) -> float:
     return float(next(line.split()[1] for line in text.splitlines() if line.startswith(name + " ")))
 
 
-async def new_slot(town: Town, crowd: UserTokens, capacity: int) -> str:
+async def new_slot(restartable_deployment: Town, user_tokens: UserTokens, capacity: int) -> str:
     """A slot that nobody booked yet."""
     async with http_client() as http:
-        slot = await GraphQLTestClient(http, town.apps[0].url, crowd.organizer).create_slot(
-            capacity=capacity
-        )
+        slot = await GraphQLTestClient(
+            http, restartable_deployment.apps[0].url, user_tokens.organizer
+        ).create_slot(capacity=capacity)
         return str(slot["id"])
 
 
 async def rush(
-    town: Town, apps: tuple[AppProcess, ...], size: int, capacity: int
+    restartable_deployment: Town, apps: tuple[AppProcess, ...], size: int, capacity: int
 ) -> tuple[str, list[Json]]:
     """People who insist until they are told more than `Locked`."""
-    crowd = await create_user_tokens(town.apps[0].environment, size)
-    slot_id = await new_slot(town, crowd, capacity)
+    user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, size)
+    slot_id = await new_slot(restartable_deployment, user_tokens, capacity)
     urls = [app.url for app in apps]
-    outcomes = await book_simultaneously(urls, crowd.members, slot_id)
+    outcomes = await book_simultaneously(urls, user_tokens.members, slot_id)
     while again := [i for i, o in enumerate(outcomes) if o["__typename"] == "Locked"]:
-        tokens = [crowd.members[i] for i in again]
+        tokens = [user_tokens.members[i] for i in again]
         for i, outcome in zip(again, await book_simultaneously(urls, tokens, slot_id), strict=True):
             outcomes[i] = outcome
     return slot_id, outcomes
@@ -120,62 +120,77 @@ def counts(outcomes: list[Json]) -> Counter[str]:
 
 @pytest.mark.parametrize("harm", ["kill", "pause"])
 async def test_bookings_go_on_correct_while_redis_is_away_and_the_app_says_so(
-    town: Town, harm: str
+    restartable_deployment: Town, harm: str
 ) -> None:
-    getattr(town.valkey, harm)()
-    slot_id, outcomes = await rush(town, town.apps, size=50, capacity=10)
+    getattr(restartable_deployment.valkey, harm)()
+    slot_id, outcomes = await rush(
+        restartable_deployment, restartable_deployment.apps, size=50, capacity=10
+    )
     assert counts(outcomes) == {"Booked": 10, "SlotFull": 40}
-    assert_slot_consistent(slot_document(town.mongo.url, slot_id), 10)
-    for app in town.apps:
+    assert_slot_consistent(slot_document(restartable_deployment.mongo.url, slot_id), 10)
+    for app in restartable_deployment.apps:
         assert metric(app, "slotlock_redis_degraded") == 1
         assert "Redis is unavailable" in app.log
         assert readiness(app) == (503, "up", "unavailable")
         assert status(app.url, "/readyz?of=mongodb") == 200
 
 
-async def test_the_lock_is_in_use_again_by_itself_when_redis_is_back(town: Town) -> None:
-    town.valkey.kill()
-    await rush(town, town.apps, size=4, capacity=1)
-    town.valkey.start()
-    for app in town.apps:
+async def test_the_lock_is_in_use_again_by_itself_when_redis_is_back(
+    restartable_deployment: Town,
+) -> None:
+    restartable_deployment.valkey.kill()
+    await rush(restartable_deployment, restartable_deployment.apps, size=4, capacity=1)
+    restartable_deployment.valkey.start()
+    for app in restartable_deployment.apps:
         wait_until(lambda app=app: metric(app, "slotlock_redis_degraded") == 0, "Redis is used")  # type: ignore[misc]
         assert "Redis is back" in app.log
 
 
-async def test_a_redis_that_hung_and_went_on_keeps_no_lock_that_nobody_holds(town: Town) -> None:
-    crowd = await create_user_tokens(town.apps[0].environment, 2)
-    slot_id = await new_slot(town, crowd, 2)
-    town.valkey.pause()
-    (ada,) = await book_simultaneously([town.apps[0].url], crowd.members[:1], slot_id)
+async def test_a_redis_that_hung_and_went_on_keeps_no_lock_that_nobody_holds(
+    restartable_deployment: Town,
+) -> None:
+    user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, 2)
+    slot_id = await new_slot(restartable_deployment, user_tokens, 2)
+    restartable_deployment.valkey.pause()
+    (ada,) = await book_simultaneously(
+        [restartable_deployment.apps[0].url], user_tokens.members[:1], slot_id
+    )
     assert ada["__typename"] == "Booked"
-    town.valkey.resume()
-    with Redis.from_url(town.valkey.url) as redis:
+    restartable_deployment.valkey.resume()
+    with Redis.from_url(restartable_deployment.valkey.url) as redis:
         # Well before the ten seconds after which it would run out.
-        wait_until(lambda: metric(town.apps[0], "slotlock_redis_degraded") == 0, "Redis is used")
+        wait_until(
+            lambda: metric(restartable_deployment.apps[0], "slotlock_redis_degraded") == 0,
+            "Redis is used",
+        )
         wait_until(lambda: not redis.exists(lock_key(slot_id)), "no lock is left", timeout_s=5)
-    (ben,) = await book_simultaneously([town.apps[0].url], crowd.members[1:], slot_id)
+    (ben,) = await book_simultaneously(
+        [restartable_deployment.apps[0].url], user_tokens.members[1:], slot_id
+    )
     assert ben["__typename"] == "Booked"
 
 
 async def test_control_without_the_version_a_rush_without_redis_oversells(
-    town: Town, logs: Path
+    restartable_deployment: Town, log_dir: Path
 ) -> None:
-    environment = town.apps[0].environment
+    environment = restartable_deployment.apps[0].environment
     with (
-        app_variant(environment, logs / "a", without_guards="lock version") as first,
-        app_variant(environment, logs / "b", without_guards="lock version") as second,
+        app_variant(environment, log_dir / "a", without_guards="lock version") as first,
+        app_variant(environment, log_dir / "b", without_guards="lock version") as second,
     ):
-        town.valkey.kill()
+        restartable_deployment.valkey.kill()
         for _ in range(MAX_LUCKY_RUNS):
-            slot_id, _ = await rush(town, (first, second), size=50, capacity=10)
-            if slot_document(town.mongo.url, slot_id)["remaining"] < 0:
+            slot_id, _ = await rush(restartable_deployment, (first, second), size=50, capacity=10)
+            if slot_document(restartable_deployment.mongo.url, slot_id)["remaining"] < 0:
                 break
-    assert slot_document(town.mongo.url, slot_id)["remaining"] < 0
+    assert slot_document(restartable_deployment.mongo.url, slot_id)["remaining"] < 0
 
 
-async def test_redis_killed_and_flushed_in_the_middle_of_a_rush_costs_no_place(town: Town) -> None:
-    crowd = await create_user_tokens(town.apps[0].environment, 60)
-    slot_id = await new_slot(town, crowd, 20)
+async def test_redis_killed_and_flushed_in_the_middle_of_a_rush_costs_no_place(
+    restartable_deployment: Town,
+) -> None:
+    user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, 60)
+    slot_id = await new_slot(restartable_deployment, user_tokens, 20)
     async with http_client() as http:
 
         async def insist(app: AppProcess, token: str) -> Json:
@@ -185,17 +200,17 @@ async def test_redis_killed_and_flushed_in_the_middle_of_a_rush_costs_no_place(t
             return outcome
 
         people = [
-            asyncio.create_task(insist(town.apps[i % 2], token))
-            for i, token in enumerate(crowd.members)
+            asyncio.create_task(insist(restartable_deployment.apps[i % 2], token))
+            for i, token in enumerate(user_tokens.members)
         ]
         await asyncio.wait(people, return_when=asyncio.FIRST_COMPLETED)
-        with Redis.from_url(town.valkey.url) as redis:
+        with Redis.from_url(restartable_deployment.valkey.url) as redis:
             redis.flushall()
-        await asyncio.to_thread(town.valkey.kill)
-        await asyncio.to_thread(town.valkey.start)
+        await asyncio.to_thread(restartable_deployment.valkey.kill)
+        await asyncio.to_thread(restartable_deployment.valkey.start)
         outcomes = await asyncio.gather(*people)
     assert counts(list(outcomes)) == {"Booked": 20, "SlotFull": 40}
-    assert_slot_consistent(slot_document(town.mongo.url, slot_id), 20)
+    assert_slot_consistent(slot_document(restartable_deployment.mongo.url, slot_id), 20)
 
 
 async def assert_told_when_to_ask_again(
@@ -230,21 +245,26 @@ async def closed_with(app: AppProcess, token: str | None) -> int | None:
 
 @pytest.mark.parametrize("harm", ["kill", "pause"])
 async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_done(
-    town: Town, harm: str
+    restartable_deployment: Town, harm: str
 ) -> None:
-    crowd = await create_user_tokens(town.apps[0].environment, 2)
-    slot_id = await new_slot(town, crowd, 2)
-    async with http_client() as http, open_websocket(town.apps[0], crowd.members[0]) as opened:
-        ada = GraphQLTestClient(http, town.apps[0].url, crowd.members[0])
-        getattr(town.mongo, harm)()
-        await assert_told_when_to_ask_again(town.apps[0], ada, opened, slot_id)
-        assert readiness(town.apps[0]) == (503, "unavailable", "up")
-        assert status(town.apps[0].url, "/healthz") == 200
+    user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, 2)
+    slot_id = await new_slot(restartable_deployment, user_tokens, 2)
+    async with (
+        http_client() as http,
+        open_websocket(restartable_deployment.apps[0], user_tokens.members[0]) as opened,
+    ):
+        ada = GraphQLTestClient(http, restartable_deployment.apps[0].url, user_tokens.members[0])
+        getattr(restartable_deployment.mongo, harm)()
+        await assert_told_when_to_ask_again(restartable_deployment.apps[0], ada, opened, slot_id)
+        assert readiness(restartable_deployment.apps[0]) == (503, "unavailable", "up")
+        assert status(restartable_deployment.apps[0].url, "/healthz") == 200
         if harm == "kill":
-            town.mongo.start()
+            restartable_deployment.mongo.start()
         else:
-            town.mongo.resume()
-        wait_until(lambda: status(town.apps[0].url) == 200, "work resumes by itself")
+            restartable_deployment.mongo.resume()
+        wait_until(
+            lambda: status(restartable_deployment.apps[0].url) == 200, "work resumes by itself"
+        )
         await opened.subscribe("1", "{ me { __typename } }")
         assert await opened.next_result() == {"__typename": "User"}
         outcome = await ada.book(slot_id)
@@ -252,28 +272,32 @@ async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_
             outcome = await ada.book(slot_id)
         # A write that hung may have landed; then it is whole, and told.
         assert outcome["__typename"] in ("Booked", "AlreadyBooked")
-    assert_slot_consistent(slot_document(town.mongo.url, slot_id), 1)
+    assert_slot_consistent(slot_document(restartable_deployment.mongo.url, slot_id), 1)
 
 
-async def test_every_acknowledged_booking_survives_the_death_of_mongodb(town: Town) -> None:
-    crowd = await create_user_tokens(town.apps[0].environment, 30)
-    slot_id = await new_slot(town, crowd, 30)
+async def test_every_acknowledged_booking_survives_the_death_of_mongodb(
+    restartable_deployment: Town,
+) -> None:
+    user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, 30)
+    slot_id = await new_slot(restartable_deployment, user_tokens, 30)
     acknowledged = []
     async with http_client() as http:
 
         async def book(token: str) -> None:
             outcome = (
-                await GraphQLTestClient(http, town.apps[0].url, token).send(BOOK_SLOT, slot=slot_id)
+                await GraphQLTestClient(http, restartable_deployment.apps[0].url, token).send(
+                    BOOK_SLOT, slot=slot_id
+                )
             ).get("data")
             if outcome and outcome["bookSlot"]["__typename"] == "Booked":
                 acknowledged.append(outcome["bookSlot"]["booking"]["id"][-24:])
                 if len(acknowledged) == 10:
-                    town.mongo.kill()
+                    restartable_deployment.mongo.kill()
 
-        for token in crowd.members:
+        for token in user_tokens.members:
             await book(token)
             if len(acknowledged) == 10:
                 break
-    town.mongo.start()
-    document = slot_document(town.mongo.url, slot_id)
+    restartable_deployment.mongo.start()
+    document = slot_document(restartable_deployment.mongo.url, slot_id)
     assert {str(booking["id"]) for booking in document["bookings"]} >= set(acknowledged)

@@ -77,14 +77,14 @@ async def test_when_all_leave_at_once_nothing_is_left_of_the_team(
 
 
 async def test_control_without_the_version_some_who_left_at_once_are_still_in(
-    two_apps: Pair, http: httpx.AsyncClient, logs: Path
+    two_apps: Pair, http: httpx.AsyncClient, log_dir: Path
 ) -> None:
     environment = two_apps[0].environment
     left_over = []
     with ExitStack() as stack:
         first, second = (
             stack.enter_context(
-                app_variant(environment, logs / name, without_guards="team-version")
+                app_variant(environment, log_dir / name, without_guards="team-version")
             )
             for name in "ab"
         )

@@ -32,96 +32,96 @@ LATER = timedelta(minutes=1)
 
 
 @pytest.fixture
-def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
+def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
     """Two desks on a database of their own, where nobody sweeps unasked."""
     with open_service_pair(servers, "waiting_groups") as opened:
         yield opened
 
 
-def carry(house: ServicePair, person: Caller, group: str) -> None:
+def carry(pair: ServicePair, person: Caller, group: str) -> None:
     """Let a person carry a group, by an organiser at the second desk."""
-    users, organiser = house.services[1].users, house.organizer.user_id
-    house.runner.run(users.set_groups(person.user_id, (group,), organiser, house.clock.now))
+    users, organiser = pair.services[1].users, pair.organizer.user_id
+    pair.runner.run(users.set_groups(person.user_id, (group,), organiser, pair.clock.now))
 
 
 @pytest.fixture
-def slot_id(house: ServicePair) -> SlotId:
+def slot_id(pair: ServicePair) -> SlotId:
     """A slot of two places: somebody of 5a has one, and no other of 5a may have one."""
-    organiser, desk = house.organizer.user_id, house.services[0]
+    organiser, desk = pair.organizer.user_id, pair.services[0]
     fields = {"published": True, "opens_at": MORNING, "closes_at": MORNING + timedelta(days=9)}
     terms = {**fields, "group_limits": ONE_OF_A_CLASS}
-    kept = house.runner.run(campaigns.create(desk, "Project week", terms, organiser))
+    kept = pair.runner.run(campaigns.create(desk, "Project week", terms, organiser))
     assert isinstance(kept, CampaignSaved)
     start = MORNING + timedelta(days=10)
     end = start + timedelta(hours=1)
     draft = SlotDraft("A course", start, end, "UTC", 2, None, SlotKind.COURSE, published=True)
-    made = house.runner.run(editing.create(desk, draft, organiser, kept.campaign.id))
+    made = pair.runner.run(editing.create(desk, draft, organiser, kept.campaign.id))
     assert isinstance(made, SlotSaved)
-    for person in house.callers[:2]:
-        carry(house, person, "5a")
-    ada = house.callers[0]
-    house.runner.run(book.book(desk, ada, made.slot.id, ada.user_id, book.BookingOptions()))
+    for person in pair.callers[:2]:
+        carry(pair, person, "5a")
+    ada = pair.callers[0]
+    pair.runner.run(book.book(desk, ada, made.slot.id, ada.user_id, book.BookingOptions()))
     return made.slot.id
 
 
-def sweep_later(house: ServicePair) -> None:
+def sweep_later(pair: ServicePair) -> None:
     """What a sweeper does once everything that was on its way is written."""
-    house.clock.advance(LATER)
-    house.runner.run(hold_sweeper.resume_interrupted_work(house.services[0]))
-    house.runner.run(hold_sweeper.sweep(house.services[0]))
+    pair.clock.advance(LATER)
+    pair.runner.run(hold_sweeper.resume_interrupted_work(pair.services[0]))
+    pair.runner.run(hold_sweeper.sweep(pair.services[0]))
 
 
-def has_place(house: ServicePair, person: Caller, slot_id: SlotId) -> bool:
+def has_place(pair: ServicePair, person: Caller, slot_id: SlotId) -> bool:
     """Whether a person has a place there."""
-    slot = house.database["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
+    slot = pair.database["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
     return ObjectId(person.user_id) in [booking["user"] for booking in slot["bookings"]]
 
 
-def imports(house: ServicePair, person: Caller, group: str) -> ImportPlan:
+def imports(pair: ServicePair, person: Caller, group: str) -> ImportPlan:
     """A file gives a person this group: what it came to."""
-    users = house.services[0].users
+    users = pair.services[0].users
 
     async def as_the_file_says() -> ImportPlan:
-        email = house.emails[person.user_id]
+        email = pair.emails[person.user_id]
         seen = await users.imports.load_snapshot([email])
         plan = plan_import(
             [UserRow(2, email, None, (group,))], seen.users_by_email, search_words_of
         )
         assert isinstance(plan, ImportPlan)
         if not plan.is_empty:
-            written = await users.imports.commit(plan, seen, house.clock.now)
+            written = await users.imports.commit(plan, seen, pair.clock.now)
             assert written is ImportAttempt.WRITTEN
         return plan
 
-    return house.runner.run(as_the_file_says())
+    return pair.runner.run(as_the_file_says())
 
 
 def test_a_turn_that_was_on_its_way_is_one_of_the_new_group(
-    house: ServicePair, slot_id: SlotId
+    pair: ServicePair, slot_id: SlotId
 ) -> None:
-    ben, desk = house.callers[1], house.services[0]
+    ben, desk = pair.callers[1], pair.services[0]
 
     async def both() -> None:
-        writes = house.slot_writer(0)
+        writes = pair.slot_writer(0)
         reached = writes.pause_next_commit()
         joining = asyncio.create_task(waitlist.join(desk, slot_id, ben.user_id, 0.0))
         await reached.wait()
-        organiser = house.organizer.user_id
-        await house.services[1].users.set_groups(ben.user_id, ("5b",), organiser, house.clock.now)
+        organiser = pair.organizer.user_id
+        await pair.services[1].users.set_groups(ben.user_id, ("5b",), organiser, pair.clock.now)
         writes.resume_event.set()
         await joining
 
-    house.runner.run(both())
-    assert not has_place(house, ben, slot_id)
-    sweep_later(house)
-    assert has_place(house, ben, slot_id)
+    pair.runner.run(both())
+    assert not has_place(pair, ben, slot_id)
+    sweep_later(pair)
+    assert has_place(pair, ben, slot_id)
 
 
 def test_an_import_that_died_once_it_was_written_is_finished(
-    house: ServicePair, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
+    pair: ServicePair, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ben = house.callers[1]
-    house.runner.run(waitlist.join(house.services[0], slot_id, ben.user_id, 0.0))
+    ben = pair.callers[1]
+    pair.runner.run(waitlist.join(pair.services[0], slot_id, ben.user_id, 0.0))
 
     async def dies(*_: object) -> None:
         raise RuntimeError
@@ -129,25 +129,25 @@ def test_an_import_that_died_once_it_was_written_is_finished(
     with monkeypatch.context() as dying:
         dying.setattr(WaitlistGroupSync, "sync_now", dies)
         with pytest.raises(RuntimeError):
-            imports(house, ben, "5b")
-    assert imports(house, ben, "5b").is_empty
-    sweep_later(house)
-    assert has_place(house, ben, slot_id)
+            imports(pair, ben, "5b")
+    assert imports(pair, ben, "5b").is_empty
+    sweep_later(pair)
+    assert has_place(pair, ben, slot_id)
 
 
 def test_the_last_of_two_changes_counts(
-    house: ServicePair, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
+    pair: ServicePair, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ben, soon = house.callers[1], WaitlistGroupSync.sync_now
-    house.runner.run(waitlist.join(house.services[0], slot_id, ben.user_id, 0.0))
+    ben, soon = pair.callers[1], WaitlistGroupSync.sync_now
+    pair.runner.run(waitlist.join(pair.services[0], slot_id, ben.user_id, 0.0))
 
     async def late(self: WaitlistGroupSync, *arguments: object) -> None:
         monkeypatch.setattr(WaitlistGroupSync, "sync_now", soon)
-        organiser = house.organizer.user_id
-        await house.services[1].users.set_groups(ben.user_id, ("5c",), organiser, house.clock.now)
+        organiser = pair.organizer.user_id
+        await pair.services[1].users.set_groups(ben.user_id, ("5c",), organiser, pair.clock.now)
         await soon(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(WaitlistGroupSync, "sync_now", late)
-    imports(house, ben, "5b")
-    slot = house.database["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
+    imports(pair, ben, "5b")
+    slot = pair.database["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
     assert [turn["groups"] for turn in slot["waiting"]] == [["5c"]]

@@ -27,163 +27,180 @@ ROUNDS = 25
 
 
 @pytest.fixture
-async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
     """A scene beside two processes that lack nothing."""
-    async with open_deployment(two_apps[0].environment, logs, member_count=CLASS) as scene:
-        yield scene
+    async with open_deployment(two_apps[0].environment, log_dir, member_count=CLASS) as deployment:
+        yield deployment
 
 
-async def in_campaign(scene: Deployment, app: AppProcess, size: int, **rules: Any) -> list[str]:
+async def in_campaign(
+    deployment: Deployment, app: AppProcess, size: int, **rules: Any
+) -> list[str]:
     """So many slots of a new campaign, all at the same time."""
-    campaign_id = await create_campaign(scene.organizer(app), **rules)
-    return [await scene.add_slot(app, campaignId=campaign_id, capacity=CLASS) for _ in range(size)]
+    campaign_id = await create_campaign(deployment.organizer(app), **rules)
+    return [
+        await deployment.add_slot(app, campaignId=campaign_id, capacity=CLASS) for _ in range(size)
+    ]
 
 
-async def a_class_rushes(scene: Deployment, *apps: AppProcess) -> tuple[Counter[str], int]:
+async def a_class_rushes(deployment: Deployment, *apps: AppProcess) -> tuple[Counter[str], int]:
     """30 of a class want one course at once, of which 5 may: the answers, and how many have it."""
-    organiser = scene.organizer(apps[0])
-    for person in scene.clients(apps[0], CLASS):
+    organiser = deployment.organizer(apps[0])
+    for person in deployment.clients(apps[0], CLASS):
         await set_groups(organiser, person, "class:5a")
     limits = [{"group": "class:*", "limit": LIMIT}]
-    (slot_id,) = await in_campaign(scene, apps[0], 1, groupLimits=limits)
+    (slot_id,) = await in_campaign(deployment, apps[0], 1, groupLimits=limits)
     wish = {"input": {"slotId": slot_id, "waitMs": 20_000}}
     query = "mutation($input: BookSlotInput!) { bookSlot(input: $input) { __typename } }"
     told = await send_simultaneously(
-        [(apps[n % len(apps)].url, t, query, wish) for n, t in enumerate(scene.user_tokens.members)]
+        [
+            (apps[n % len(apps)].url, t, query, wish)
+            for n, t in enumerate(deployment.user_tokens.members)
+        ]
     )
-    return Counter(each["__typename"] for each in told), len(scene.consistent_booking_ids(slot_id))
+    return Counter(each["__typename"] for each in told), len(
+        deployment.consistent_booking_ids(slot_id)
+    )
 
 
 async def test_of_30_of_a_class_who_rush_exactly_5_get_in(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    assert await a_class_rushes(scene, *two_apps) == ({"Booked": 5, "GroupFull": 25}, 5)
+    assert await a_class_rushes(deployment, *two_apps) == ({"Booked": 5, "GroupFull": 25}, 5)
 
 
 async def test_control_without_comparing_a_class_limit_all_of_them_get_in(
-    scene: Deployment,
+    deployment: Deployment,
 ) -> None:
-    assert await a_class_rushes(scene, scene.app("group-limits")) == ({"Booked": 30}, 30)
+    assert await a_class_rushes(deployment, deployment.app("group-limits")) == ({"Booked": 30}, 30)
 
 
-async def two_that_clash(scene: Deployment, app: AppProcess, off: str, **rules: Any) -> Clash:
+async def two_that_clash(deployment: Deployment, app: AppProcess, off: str, **rules: Any) -> Clash:
     """While Ada books, she books what clashes elsewhere: the answers, and how many she has."""
-    slow, stage = scene.paused_app("commit", off)
-    slot_ids = await in_campaign(scene, app, 2, **rules)
-    late = asyncio.create_task(book_with_refusal(scene.client(slow, 0), slot_ids[0]))
+    slow, stage = deployment.paused_app("commit", off)
+    slot_ids = await in_campaign(deployment, app, 2, **rules)
+    late = asyncio.create_task(book_with_refusal(deployment.client(slow, 0), slot_ids[0]))
     await asyncio.to_thread(stage.wait_until_reached)
-    early = await book_with_refusal(scene.client(app, 0), slot_ids[1])
+    early = await book_with_refusal(deployment.client(app, 0), slot_ids[1])
     stage.resume()
     told = [outcome["__typename"] for outcome in (early, await late)]
-    return told, sum(len(scene.consistent_booking_ids(slot_id)) for slot_id in slot_ids)
+    return told, sum(len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids)
 
 
 async def test_what_was_free_of_clashes_when_it_was_looked_at_is_asked_again_at_the_write(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    told = await two_that_clash(scene, two_apps[0], "", forbidOverlap=True)
+    told = await two_that_clash(deployment, two_apps[0], "", forbidOverlap=True)
     assert told == (["Booked", "TimeConflict"], 1)
 
 
-async def test_control_without_pages_two_bookings_clash(scene: Deployment) -> None:
-    told = await two_that_clash(scene, scene.app("pages"), "pages", forbidOverlap=True)
+async def test_control_without_pages_two_bookings_clash(deployment: Deployment) -> None:
+    told = await two_that_clash(deployment, deployment.app("pages"), "pages", forbidOverlap=True)
     assert told == (["Booked", "Booked"], 2)
 
 
 async def test_how_many_a_person_has_is_counted_again_at_the_write(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    told = await two_that_clash(scene, two_apps[0], "", maxBookings=1)
+    told = await two_that_clash(deployment, two_apps[0], "", maxBookings=1)
     assert told == (["Booked", "LimitReached"], 1)
 
 
-async def test_control_without_pages_a_person_has_more_than_they_may(scene: Deployment) -> None:
-    told = await two_that_clash(scene, scene.app("pages"), "pages", maxBookings=1)
+async def test_control_without_pages_a_person_has_more_than_they_may(
+    deployment: Deployment,
+) -> None:
+    told = await two_that_clash(deployment, deployment.app("pages"), "pages", maxBookings=1)
     assert told == (["Booked", "Booked"], 2)
 
 
 @pytest.mark.parametrize("rule", [{"forbidOverlap": True}, {"maxBookings": 1}])
 async def test_of_two_that_rule_each_other_out_one_person_gets_exactly_one_however_often(
-    scene: Deployment, two_apps: Pair, rule: Json
+    deployment: Deployment, two_apps: Pair, rule: Json
 ) -> None:
     for number in range(ROUNDS):
-        one, other = await in_campaign(scene, two_apps[0], 2, **rule)
-        token = scene.user_tokens.members[number % CLASS]
+        one, other = await in_campaign(deployment, two_apps[0], 2, **rule)
+        token = deployment.user_tokens.members[number % CLASS]
         shots = [(two_apps[0].url, token, BOOK_SLOT, {"slot": one})]
         shots += [(two_apps[1].url, token, BOOK_SLOT, {"slot": other})]
         told = sorted(outcome["__typename"] for outcome in await send_simultaneously(shots))
         refusal = "TimeConflict" if "forbidOverlap" in rule else "LimitReached"
         assert told == ["Booked", refusal]
         assert (
-            len(scene.consistent_booking_ids(one)) + len(scene.consistent_booking_ids(other)) == 1
+            len(deployment.consistent_booking_ids(one))
+            + len(deployment.consistent_booking_ids(other))
+            == 1
         )
 
 
-async def times_that_overlap(scene: Deployment, app: AppProcess) -> list[str]:
+async def times_that_overlap(deployment: Deployment, app: AppProcess) -> list[str]:
     """What Ada is told who books from nine to eleven, from ten to twelve, and from nine again."""
-    campaign_id = await create_campaign(scene.organizer(app), forbidOverlap=True)
+    campaign_id = await create_campaign(deployment.organizer(app), forbidOverlap=True)
     times = [(NINE, ELEVEN), (TEN, NOON), (NINE, ELEVEN)]
     slot_ids = [
-        await scene.add_slot(app, campaignId=campaign_id, startTime=start, endTime=end)
+        await deployment.add_slot(app, campaignId=campaign_id, startTime=start, endTime=end)
         for start, end in times
     ]
-    ada = scene.client(app, 0)
+    ada = deployment.client(app, 0)
     return [(await book_with_refusal(ada, slot_id))["__typename"] for slot_id in slot_ids]
 
 
 async def test_what_overlaps_is_refused_and_not_only_what_is_at_the_same_time(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    told = await times_that_overlap(scene, two_apps[0])
+    told = await times_that_overlap(deployment, two_apps[0])
     assert told == ["Booked", "TimeConflict", "TimeConflict"]
 
 
-async def test_control_without_overlaps_only_the_same_times_are_refused(scene: Deployment) -> None:
-    told = await times_that_overlap(scene, scene.app("overlaps"))
+async def test_control_without_overlaps_only_the_same_times_are_refused(
+    deployment: Deployment,
+) -> None:
+    told = await times_that_overlap(deployment, deployment.app("overlaps"))
     assert told == ["Booked", "Booked", "TimeConflict"]
 
 
-async def test_control_without_a_check_of_clashes_anything_is_booked(scene: Deployment) -> None:
-    assert await times_that_overlap(scene, scene.app("clashes")) == ["Booked"] * 3
+async def test_control_without_a_check_of_clashes_anything_is_booked(
+    deployment: Deployment,
+) -> None:
+    assert await times_that_overlap(deployment, deployment.app("clashes")) == ["Booked"] * 3
 
 
-async def unpublished_meanwhile(scene: Deployment, app: AppProcess) -> tuple[str, int]:
+async def unpublished_meanwhile(deployment: Deployment, app: AppProcess) -> tuple[str, int]:
     """A campaign is hidden by a process before a booking is written: what came of that."""
-    slow, stage = scene.paused_app("commit")
-    organiser = scene.organizer(app)
+    slow, stage = deployment.paused_app("commit")
+    organiser = deployment.organizer(app)
     campaign_id = await create_campaign(organiser)
-    slot_id = await scene.add_slot(app, campaignId=campaign_id)
-    late = asyncio.create_task(book_with_refusal(scene.client(slow, 0), slot_id))
+    slot_id = await deployment.add_slot(app, campaignId=campaign_id)
+    late = asyncio.create_task(book_with_refusal(deployment.client(slow, 0), slot_id))
     await asyncio.to_thread(stage.wait_until_reached)
     await unpublish_campaign(organiser, campaign_id)
     stage.resume()
-    return (await late)["__typename"], len(scene.consistent_booking_ids(slot_id))
+    return (await late)["__typename"], len(deployment.consistent_booking_ids(slot_id))
 
 
 async def test_what_was_decided_before_a_campaign_was_hidden_is_not_written_after_it(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    assert await unpublished_meanwhile(scene, two_apps[0]) == ("Closed", 0)
+    assert await unpublished_meanwhile(deployment, two_apps[0]) == ("Closed", 0)
 
 
 async def test_control_without_its_terms_in_the_slots_a_hidden_campaign_is_booked(
-    scene: Deployment,
+    deployment: Deployment,
 ) -> None:
-    assert await unpublished_meanwhile(scene, scene.app("terms")) == ("Booked", 1)
+    assert await unpublished_meanwhile(deployment, deployment.app("terms")) == ("Booked", 1)
 
 
-async def hidden_in_a_rush(scene: Deployment, apps: list[AppProcess]) -> tuple[int, int]:
+async def hidden_in_a_rush(deployment: Deployment, apps: list[AppProcess]) -> tuple[int, int]:
     """Places are booked while the campaign is hidden: how many then, and how many in the end."""
-    organiser = scene.organizer(apps[0])
+    organiser = deployment.organizer(apps[0])
     campaign_id = await create_campaign(organiser)
     slot_ids = [
-        await scene.add_slot(apps[0], campaignId=campaign_id, capacity=CLASS) for _ in range(8)
+        await deployment.add_slot(apps[0], campaignId=campaign_id, capacity=CLASS) for _ in range(8)
     ]
 
     def wave(slot_ids: Sequence[str]) -> list[asyncio.Task[Json]]:
         return [
             asyncio.create_task(
-                book_with_refusal(scene.client(apps[n % len(apps)], n), slot_id, waitMs=20_000)
+                book_with_refusal(deployment.client(apps[n % len(apps)], n), slot_id, waitMs=20_000)
             )
             for slot_id in slot_ids
             for n in range(CLASS)
@@ -192,42 +209,42 @@ async def hidden_in_a_rush(scene: Deployment, apps: list[AppProcess]) -> tuple[i
     rush = wave(slot_ids[:4])
     await asyncio.wait(rush, return_when=asyncio.FIRST_COMPLETED)
     await unpublish_campaign(organiser, campaign_id)
-    then = [scene.consistent_booking_ids(slot_id) for slot_id in slot_ids]
+    then = [deployment.consistent_booking_ids(slot_id) for slot_id in slot_ids]
     rush += wave(slot_ids[4:])
     told = await asyncio.gather(*rush)
     assert {outcome["__typename"] for outcome in told} <= {"Booked", "Closed"}
     booked = {o["booking"]["id"][-24:] for o in told if o["__typename"] == "Booked"}
-    now = [scene.consistent_booking_ids(slot_id) for slot_id in slot_ids]
+    now = [deployment.consistent_booking_ids(slot_id) for slot_id in slot_ids]
     assert set().union(*now) == booked
     return sum(map(len, then)), sum(map(len, now))
 
 
 async def test_once_a_campaign_is_hidden_in_a_rush_no_booking_is_written_any_more(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(2):
-        then, in_the_end = await hidden_in_a_rush(scene, list(two_apps))
+        then, in_the_end = await hidden_in_a_rush(deployment, list(two_apps))
         assert then == in_the_end
 
 
 async def test_control_without_its_terms_in_the_slots_a_rush_goes_on_after_it_was_hidden(
-    scene: Deployment,
+    deployment: Deployment,
 ) -> None:
-    then, in_the_end = await hidden_in_a_rush(scene, [scene.app("terms")])
+    then, in_the_end = await hidden_in_a_rush(deployment, [deployment.app("terms")])
     assert then < in_the_end
 
 
 async def test_a_rush_for_one_place_in_a_campaign_gives_it_to_one(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
     campaign_id = await create_campaign(
-        scene.organizer(two_apps[0]), maxBookings=1, forbidOverlap=True
+        deployment.organizer(two_apps[0]), maxBookings=1, forbidOverlap=True
     )
-    slot_id = await scene.add_slot(two_apps[0], campaignId=campaign_id)
+    slot_id = await deployment.add_slot(two_apps[0], campaignId=campaign_id)
     told = await book_simultaneously(
-        [app.url for app in two_apps], scene.user_tokens.members, slot_id
+        [app.url for app in two_apps], deployment.user_tokens.members, slot_id
     )
     names = Counter(outcome["__typename"] for outcome in told)
     assert names["Booked"] == 1
     assert set(names) <= {"Booked", "Locked", "SlotFull"}
-    assert len(scene.consistent_booking_ids(slot_id)) == 1
+    assert len(deployment.consistent_booking_ids(slot_id)) == 1

@@ -14,152 +14,156 @@ SOMEBODY = f"{'0' * 48}:1"
 
 
 @pytest.fixture
-async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
     """A scene beside two processes that lack nothing."""
-    async with open_deployment(two_apps[0].environment, logs) as scene:
-        yield scene
+    async with open_deployment(two_apps[0].environment, log_dir) as deployment:
+        yield deployment
 
 
-def run_out(scene: Deployment, slot_id: str) -> None:
+def run_out(deployment: Deployment, slot_id: str) -> None:
     """Let the lock of a slot run out now."""
-    assert scene.redis.pexpire(lock_key(slot_id), 1)
-    wait_until(lambda: not scene.redis.exists(lock_key(slot_id)), "the lock ran out")
+    assert deployment.redis.pexpire(lock_key(slot_id), 1)
+    wait_until(lambda: not deployment.redis.exists(lock_key(slot_id)), "the lock ran out")
 
 
 async def release_after_the_lock_ran_out(
-    scene: Deployment, point: str, off: str = "", *, her_own: bool = False
+    deployment: Deployment, point: str, off: str = "", *, her_own: bool = False
 ) -> tuple[object, object]:
     """Ada is about to release a lock that ran out; the next one's lock before and after she does.
 
     It is Ben's, who books too, or her own, since she gives her place back from another device.
     """
     (slow, releasing), (other, committing) = (
-        scene.paused_app(point, off),
-        scene.paused_app("commit", off),
+        deployment.paused_app(point, off),
+        deployment.paused_app("commit", off),
     )
-    slot_id = await scene.add_slot(other, capacity=2)
-    adas = asyncio.create_task(scene.client(slow, 0).book_slot(slot_id))
-    also_ada = scene.client(other, 0)
+    slot_id = await deployment.add_slot(other, capacity=2)
+    adas = asyncio.create_task(deployment.client(slow, 0).book_slot(slot_id))
+    also_ada = deployment.client(other, 0)
     await asyncio.to_thread(releasing.wait_until_reached)
-    run_out(scene, slot_id)
+    run_out(deployment, slot_id)
     if her_own:
         booking_id = (await also_ada.fetch_slot(slot_id))["myBooking"]["id"]
         nexts = asyncio.create_task(also_ada.cancel_booking(booking_id, wait=0))
     else:
-        nexts = asyncio.create_task(scene.client(other, 1).book_slot(slot_id))
+        nexts = asyncio.create_task(deployment.client(other, 1).book_slot(slot_id))
     await asyncio.to_thread(committing.wait_until_reached)
-    held = scene.redis.get(lock_key(slot_id))
+    held = deployment.redis.get(lock_key(slot_id))
     releasing.resume()
     await adas
-    left = scene.redis.get(lock_key(slot_id))
+    left = deployment.redis.get(lock_key(slot_id))
     committing.resume()
     await nexts
     return held, left
 
 
-async def test_a_release_compares_and_deletes_in_one_step(scene: Deployment) -> None:
-    held, left = await release_after_the_lock_ran_out(scene, "release")
+async def test_a_release_compares_and_deletes_in_one_step(deployment: Deployment) -> None:
+    held, left = await release_after_the_lock_ran_out(deployment, "release")
     assert held is not None
     assert left == held
 
 
 async def test_control_without_one_step_a_release_deletes_what_it_did_not_compare(
-    scene: Deployment,
+    deployment: Deployment,
 ) -> None:
-    held, left = await release_after_the_lock_ran_out(scene, "between", "one-step-release")
+    held, left = await release_after_the_lock_ran_out(deployment, "between", "one-step-release")
     assert held is not None
     assert left is None
 
 
 async def test_a_person_who_asks_twice_does_not_free_their_own_second_lock(
-    scene: Deployment,
+    deployment: Deployment,
 ) -> None:
-    held, left = await release_after_the_lock_ran_out(scene, "release", her_own=True)
+    held, left = await release_after_the_lock_ran_out(deployment, "release", her_own=True)
     assert held is not None
     assert left == held
 
 
 async def test_control_without_a_token_an_acquisition_a_person_frees_their_own_second_lock(
-    scene: Deployment,
+    deployment: Deployment,
 ) -> None:
-    held, left = await release_after_the_lock_ran_out(scene, "release", "acquisition", her_own=True)
+    held, left = await release_after_the_lock_ran_out(
+        deployment, "release", "acquisition", her_own=True
+    )
     assert held is not None
     assert left is None
 
 
-async def refused(scene: Deployment, app: AppProcess) -> bool:
+async def refused(deployment: Deployment, app: AppProcess) -> bool:
     """Whether a slot is still locked when somebody was told that it is full."""
-    slot_id = await scene.add_slot(app)
-    ada, ben = scene.clients(app, 2)
+    slot_id = await deployment.add_slot(app)
+    ada, ben = deployment.clients(app, 2)
     assert (await ada.book_slot(slot_id))["__typename"] == "Booked"
     assert (await ben.book_slot(slot_id))["__typename"] == "SlotFull"
-    return bool(scene.redis.exists(lock_key(slot_id)))
+    return bool(deployment.redis.exists(lock_key(slot_id)))
 
 
-async def test_a_refusal_leaves_no_lock(scene: Deployment, two_apps: Pair) -> None:
-    assert not await refused(scene, two_apps[0])
+async def test_a_refusal_leaves_no_lock(deployment: Deployment, two_apps: Pair) -> None:
+    assert not await refused(deployment, two_apps[0])
 
 
-async def test_control_without_finally_a_refusal_leaves_the_lock(scene: Deployment) -> None:
-    assert await refused(scene, scene.app("finally"))
+async def test_control_without_finally_a_refusal_leaves_the_lock(deployment: Deployment) -> None:
+    assert await refused(deployment, deployment.app("finally"))
 
 
-async def failed(scene: Deployment, off: str) -> tuple[bool, str]:
+async def failed(deployment: Deployment, off: str) -> tuple[bool, str]:
     """Whether a slot is still locked after an error, and what the next person is told."""
-    app = scene.app(f"first-write {off}")
-    slot_id = await scene.add_slot(app)
-    ada, ben = scene.clients(app, 2)
+    app = deployment.app(f"first-write {off}")
+    slot_id = await deployment.add_slot(app)
+    ada, ben = deployment.clients(app, 2)
     assert "errors" in await ada.send(
         "mutation($id: ID!) { bookSlot(input: {slotId: $id}) { __typename } }", id=slot_id
     )
-    locked = bool(scene.redis.exists(lock_key(slot_id)))
+    locked = bool(deployment.redis.exists(lock_key(slot_id)))
     return locked, (await ben.book_slot(slot_id))["__typename"]
 
 
-async def test_an_error_leaves_no_lock(scene: Deployment) -> None:
-    assert await failed(scene, "") == (False, "Booked")
+async def test_an_error_leaves_no_lock(deployment: Deployment) -> None:
+    assert await failed(deployment, "") == (False, "Booked")
 
 
-async def test_control_without_finally_an_error_leaves_the_lock(scene: Deployment) -> None:
-    assert await failed(scene, "finally") == (True, "Locked")
+async def test_control_without_finally_an_error_leaves_the_lock(deployment: Deployment) -> None:
+    assert await failed(deployment, "finally") == (True, "Locked")
 
 
-async def locked_besides(scene: Deployment, app: AppProcess) -> list[bool]:
+async def locked_besides(deployment: Deployment, app: AppProcess) -> list[bool]:
     """Which of two slots are locked after somebody wanted both, of which the second was locked."""
-    slot_ids = sorted([await scene.add_slot(app), await scene.add_slot(app)])
-    scene.redis.set(lock_key(slot_ids[1]), SOMEBODY, px=10_000)
+    slot_ids = sorted([await deployment.add_slot(app), await deployment.add_slot(app)])
+    deployment.redis.set(lock_key(slot_ids[1]), SOMEBODY, px=10_000)
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
-    assert (await scene.client(app, 0).book_all(*claims))["__typename"] == "Locked"
-    locked = [bool(scene.redis.exists(lock_key(slot_id))) for slot_id in slot_ids]
-    scene.redis.delete(*map(lock_key, slot_ids))
+    assert (await deployment.client(app, 0).book_all(*claims))["__typename"] == "Locked"
+    locked = [bool(deployment.redis.exists(lock_key(slot_id))) for slot_id in slot_ids]
+    deployment.redis.delete(*map(lock_key, slot_ids))
     return locked
 
 
-async def test_who_does_not_get_all_the_locks_keeps_none(scene: Deployment, two_apps: Pair) -> None:
-    assert await locked_besides(scene, two_apps[0]) == [False, True]
+async def test_who_does_not_get_all_the_locks_keeps_none(
+    deployment: Deployment, two_apps: Pair
+) -> None:
+    assert await locked_besides(deployment, two_apps[0]) == [False, True]
 
 
-async def test_control_without_all_locks_or_none_a_loser_keeps_some(scene: Deployment) -> None:
-    assert await locked_besides(scene, scene.app("all-locks")) == [True, True]
+async def test_control_without_all_locks_or_none_a_loser_keeps_some(deployment: Deployment) -> None:
+    assert await locked_besides(deployment, deployment.app("all-locks")) == [True, True]
 
 
-async def life_left(scene: Deployment, app: AppProcess) -> int:
+async def life_left(deployment: Deployment, app: AppProcess) -> int:
     """How many ms a dead holder's lock, that had 5,000, has when somebody was refused by it."""
-    slot_id = await scene.add_slot(app)
-    scene.redis.set(lock_key(slot_id), SOMEBODY, px=5_000)
-    assert (await scene.client(app, 0).book_slot(slot_id))["__typename"] == "Locked"
-    life: int = scene.redis.pttl(lock_key(slot_id))
-    scene.redis.delete(lock_key(slot_id))
+    slot_id = await deployment.add_slot(app)
+    deployment.redis.set(lock_key(slot_id), SOMEBODY, px=5_000)
+    assert (await deployment.client(app, 0).book_slot(slot_id))["__typename"] == "Locked"
+    life: int = deployment.redis.pttl(lock_key(slot_id))
+    deployment.redis.delete(lock_key(slot_id))
     return life
 
 
 async def test_who_is_refused_does_not_lengthen_a_dead_holders_lock(
-    scene: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair
 ) -> None:
-    assert await life_left(scene, two_apps[0]) <= 5_000
+    assert await life_left(deployment, two_apps[0]) <= 5_000
 
 
 async def test_control_without_that_losers_keep_a_dead_holders_lock_alive(
-    scene: Deployment,
+    deployment: Deployment,
 ) -> None:
-    assert await life_left(scene, scene.app("losers-leave")) > 5_000
+    assert await life_left(deployment, deployment.app("losers-leave")) > 5_000

@@ -21,10 +21,10 @@ KILL_EVERY_S = 4.0
 
 
 @pytest.fixture
-async def scene(two_apps: Pair, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
     """A scene beside two processes that lack nothing."""
-    async with open_deployment(two_apps[0].environment, logs) as scene:
-        yield scene
+    async with open_deployment(two_apps[0].environment, log_dir) as deployment:
+        yield deployment
 
 
 def claims(slot_ids: Sequence[str], user_ids: Sequence[str] = ()) -> list[Json]:
@@ -35,59 +35,63 @@ def claims(slot_ids: Sequence[str], user_ids: Sequence[str] = ()) -> list[Json]:
     return [{"slotId": slot_id, "userId": user_id} for slot_id, user_id in pairs]
 
 
-async def killed_while_booking_two(scene: Deployment, point: str, off: str) -> list[int]:
+async def killed_while_booking_two(deployment: Deployment, point: str, off: str) -> list[int]:
     """Ada's process dies while she books two places: how many bookings each slot has."""
-    doomed, stage = scene.paused_app(point, off)
-    slot_ids = [await scene.add_slot(doomed) for _ in range(2)]
-    booking = scene.client(doomed, 0).book_all(*claims(slot_ids))
+    doomed, stage = deployment.paused_app(point, off)
+    slot_ids = [await deployment.add_slot(doomed) for _ in range(2)]
+    booking = deployment.client(doomed, 0).book_all(*claims(slot_ids))
     await kill_at_pause(stage, doomed, booking)
-    return [len(scene.booking_ids(slot_id)) for slot_id in slot_ids]
+    return [len(deployment.booking_ids(slot_id)) for slot_id in slot_ids]
 
 
-async def test_killed_before_two_places_are_booked_none_is(scene: Deployment) -> None:
-    assert await killed_while_booking_two(scene, "transaction", "") == [0, 0]
+async def test_killed_before_two_places_are_booked_none_is(deployment: Deployment) -> None:
+    assert await killed_while_booking_two(deployment, "transaction", "") == [0, 0]
 
 
-async def test_killed_after_two_places_were_booked_both_are(scene: Deployment) -> None:
-    assert await killed_while_booking_two(scene, "release", "") == [1, 1]
+async def test_killed_after_two_places_were_booked_both_are(deployment: Deployment) -> None:
+    assert await killed_while_booking_two(deployment, "release", "") == [1, 1]
 
 
-async def test_control_without_all_or_none_one_of_two_places_is_booked(scene: Deployment) -> None:
-    assert await killed_while_booking_two(scene, "between", "all-or-none") == [1, 0]
+async def test_control_without_all_or_none_one_of_two_places_is_booked(
+    deployment: Deployment,
+) -> None:
+    assert await killed_while_booking_two(deployment, "between", "all-or-none") == [1, 0]
 
 
-async def one_is_full(scene: Deployment, point: str, off: str) -> tuple[str, list[int]]:
+async def one_is_full(deployment: Deployment, point: str, off: str) -> tuple[str, list[int]]:
     """Ada is about to book two places when Ben gets the second: what she is told, and bookings."""
-    slow, stage = scene.paused_app(point, off)
-    slot_ids = sorted([await scene.add_slot(slow) for _ in range(2)])
-    adas = asyncio.create_task(scene.client(slow, 0).book_all(*claims(slot_ids)))
+    slow, stage = deployment.paused_app(point, off)
+    slot_ids = sorted([await deployment.add_slot(slow) for _ in range(2)])
+    adas = asyncio.create_task(deployment.client(slow, 0).book_all(*claims(slot_ids)))
     await asyncio.to_thread(stage.wait_until_reached)
-    scene.redis.delete(*map(lock_key, slot_ids))
-    assert (await scene.client(slow, 1).book_slot(slot_ids[1]))["__typename"] == "Booked"
+    deployment.redis.delete(*map(lock_key, slot_ids))
+    assert (await deployment.client(slow, 1).book_slot(slot_ids[1]))["__typename"] == "Booked"
     stage.resume()
     told = (await adas)["__typename"]
-    return told, [len(scene.booking_ids(slot_id)) for slot_id in slot_ids]
+    return told, [len(deployment.booking_ids(slot_id)) for slot_id in slot_ids]
 
 
-async def test_when_one_of_two_places_is_gone_the_other_is_not_booked(scene: Deployment) -> None:
-    assert await one_is_full(scene, "commit", "") == ("ClaimsRefused", [0, 1])
+async def test_when_one_of_two_places_is_gone_the_other_is_not_booked(
+    deployment: Deployment,
+) -> None:
+    assert await one_is_full(deployment, "commit", "") == ("ClaimsRefused", [0, 1])
 
 
 async def test_control_without_all_or_none_the_other_place_is_booked_all_the_same(
-    scene: Deployment,
+    deployment: Deployment,
 ) -> None:
-    told, bookings = await one_is_full(scene, "commit", "all-or-none")
+    told, bookings = await one_is_full(deployment, "commit", "all-or-none")
     assert told != "AllBooked"
     assert bookings == [1, 1]
 
 
-async def two_members_choose(scene: Deployment, off: str) -> tuple[set[str], int]:
+async def two_members_choose(deployment: Deployment, off: str) -> tuple[set[str], int]:
     """Two members choose two beds each for their team of two at once: the answers, and beds."""
-    slow, stage = scene.paused_app("commit", off)
-    app = scene.app(off) if off else slow
+    slow, stage = deployment.paused_app("commit", off)
+    app = deployment.app(off) if off else slow
     choice = f"beds of {stage.key}"
-    beds = [await scene.add_slot(app, choiceGroup=choice) for _ in range(4)]
-    ada, ben = scene.clients(app, 2)
+    beds = [await deployment.add_slot(app, choiceGroup=choice) for _ in range(4)]
+    ada, ben = deployment.clients(app, 2)
     ids = [await ada.fetch_user_id(), await ben.fetch_user_id()]
     emails = [await each.execute("{ me { email } }") for each in (ada, ben)]
     one, other = (
@@ -95,49 +99,51 @@ async def two_members_choose(scene: Deployment, off: str) -> tuple[set[str], int
         for person, id_, me in zip((ada, ben), ids, emails, strict=True)
     )
     await one.add_members(await one.create_team(), other)
-    adas = asyncio.create_task(scene.client(slow, 0).book_all(*claims(beds[:2], ids)))
+    adas = asyncio.create_task(deployment.client(slow, 0).book_all(*claims(beds[:2], ids)))
     await asyncio.to_thread(stage.wait_until_reached)
     bens = await ben.book_all(*claims(beds[2:], ids))
     stage.resume()
     told = {(await adas)["__typename"], bens["__typename"]}
-    return told, sum(len(scene.booking_ids(bed)) for bed in beds)
+    return told, sum(len(deployment.booking_ids(bed)) for bed in beds)
 
 
-async def test_two_members_who_choose_at_once_get_two_beds_for_two(scene: Deployment) -> None:
-    assert await two_members_choose(scene, "") == ({"AllBooked", "ClaimsRefused"}, 2)
+async def test_two_members_who_choose_at_once_get_two_beds_for_two(deployment: Deployment) -> None:
+    assert await two_members_choose(deployment, "") == ({"AllBooked", "ClaimsRefused"}, 2)
 
 
-async def test_control_without_pages_two_people_end_up_with_four_beds(scene: Deployment) -> None:
-    assert await two_members_choose(scene, "pages") == ({"AllBooked"}, 4)
+async def test_control_without_pages_two_people_end_up_with_four_beds(
+    deployment: Deployment,
+) -> None:
+    assert await two_members_choose(deployment, "pages") == ({"AllBooked"}, 4)
 
 
 async def test_two_teams_who_grab_overlapping_beds_100_times_never_have_some_of_them(
-    two_apps: Pair, logs: Path
+    two_apps: Pair, log_dir: Path
 ) -> None:
     async with open_deployment(
-        two_apps[0].environment, logs, member_count=5 * USERS_PER_DORM
-    ) as scene:
-        await run_rounds(await create_bed_races(scene, list(two_apps), 5), rounds=100)
+        two_apps[0].environment, log_dir, member_count=5 * USERS_PER_DORM
+    ) as deployment:
+        await run_rounds(await create_bed_races(deployment, list(two_apps), 5), rounds=100)
 
 
 @pytest.mark.skipif(not CAMPAIGN, reason="SLOTLOCK_CAMPAIGN says how many rounds")
 @pytest.mark.timeout(7200)
 async def test_two_teams_whose_processes_are_killed_meanwhile_never_have_some_of_the_beds(
-    servers: EmbeddedServers, logs: Path
+    servers: EmbeddedServers, log_dir: Path
 ) -> None:
     async with open_deployment(
-        app_environment(servers, "campaign"), logs, member_count=5 * USERS_PER_DORM
-    ) as scene:
-        apps = [scene.app(), scene.app()]
-        killing = asyncio.create_task(kill_and_restart(scene, apps))
-        await run_rounds(await create_bed_races(scene, apps, 5), CAMPAIGN)
+        app_environment(servers, "campaign"), log_dir, member_count=5 * USERS_PER_DORM
+    ) as deployment:
+        apps = [deployment.app(), deployment.app()]
+        killing = asyncio.create_task(kill_and_restart(deployment, apps))
+        await run_rounds(await create_bed_races(deployment, apps, 5), CAMPAIGN)
         killing.cancel()
 
 
-async def kill_and_restart(scene: Deployment, apps: list[AppProcess]) -> None:
+async def kill_and_restart(deployment: Deployment, apps: list[AppProcess]) -> None:
     """Kill one process or the other, again and again, and start another in its place."""
     while True:
         await asyncio.sleep(random.uniform(0.5, KILL_EVERY_S))
         number = random.randrange(len(apps))
         apps[number].kill()
-        apps[number] = await asyncio.to_thread(scene.app)
+        apps[number] = await asyncio.to_thread(deployment.app)

@@ -69,12 +69,12 @@ shapes = st.builds(
 class Desks(RuleBasedStateMachine):
     """What can happen at the desks."""
 
-    house: ServicePair
+    pair: ServicePair
     counts: Counter[str]
 
     def __init__(self) -> None:
         super().__init__()
-        self.play = ModelChecker(self.house, self.counts)
+        self.play = ModelChecker(self.pair, self.counts)
         self.counts["examples"] += 1
 
     def _do(self, verb: str, n: DrawnNumbers) -> None:
@@ -91,7 +91,7 @@ class Desks(RuleBasedStateMachine):
         """Two slots and a team to begin with."""
         self.play.add_slot(first)
         self.play.add_slot(second)
-        one, other = (caller.user_id for caller in self.house.callers[:2])
+        one, other = (caller.user_id for caller in self.pair.callers[:2])
         self.play.run(PlannedOperation("team_create", "team", one))
         self.play.run(PlannedOperation("team_invite", "", one, booking="team", user_id=other))
         self.play.run(PlannedOperation("team_accept", "", other, booking="team"))
@@ -112,7 +112,7 @@ class Desks(RuleBasedStateMachine):
         """One member after the other books or joins the line."""
         for by in range(1, 4):
             for verb in ("book", "join"):
-                someone = pick(self.house.callers[:-1], n.caller + by).user_id
+                someone = pick(self.pair.callers[:-1], n.caller + by).user_id
                 act = replace(
                     plan_operation(self.play, verb, n),
                     caller_id=someone,
@@ -145,7 +145,7 @@ class Desks(RuleBasedStateMachine):
                 held, kind=verb, token=self.play.new_token(), caller_id=held.user_id, user_id=""
             )
             to = pick(list(self.play.model.slots), n.target_slot) if verb == "move" else ""
-            organises = held.user_id == self.house.organizer.user_id
+            organises = held.user_id == self.pair.organizer.user_id
             act = replace(
                 owner, booking=held.token, hold=False, target_slot_id=to, as_organizer=organises
             )
@@ -221,16 +221,16 @@ class Desks(RuleBasedStateMachine):
 
 
 @pytest.fixture(scope="module")
-def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
+def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
     """Two desks on a database of their own."""
     with open_service_pair(servers, "stateful") as opened:
         yield opened
 
 
 @pytest.mark.timeout(0 if CAMPAIGN else 120)
-def test_whatever_happens_at_two_desks_the_promises_hold(house: ServicePair) -> None:
+def test_whatever_happens_at_two_desks_the_promises_hold(pair: ServicePair) -> None:
     counts: Counter[str] = Counter()
-    machine = type("Machine", (Desks,), {"house": house, "counts": counts})
+    machine = type("Machine", (Desks,), {"pair": pair, "counts": counts})
     try:
         run_state_machine_as_test(
             seed(SEED)(machine) if CAMPAIGN else machine,

@@ -149,10 +149,10 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing(
     simulate: SimulationRunner,
     servers: EmbeddedServers,
     monkeypatch: pytest.MonkeyPatch,
-    logs: Path,
+    log_dir: Path,
 ) -> None:
     command = (*SERVE_COMMAND, "--workers", "2")
-    with app_process(app_environment(servers, "one_app"), logs, command) as app:
+    with app_process(app_environment(servers, "one_app"), log_dir, command) as app:
         note_told, told = AttemptLog.record_response, 0
 
         def kill_at_the_third(self: AttemptLog, *arguments: object) -> int | None:

@@ -39,7 +39,7 @@ COURSE = {"timeZone": "Europe/Berlin", "timetable": TIMETABLE}
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
@@ -52,9 +52,9 @@ def at_other(person: BookingClient, two_apps: Pair) -> BookingClient:
 
 
 async def test_a_calendar_lists_ones_bookings_and_nobody_elses(
-    two_apps: Pair, three: Three
+    two_apps: Pair, clients: Three
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     title = "Yoga, with mats; \U0001f9d8 \\ " + "x" * 150
     mine = await organiser.add_slot(title=title, location="Hall; left, 2", capacity=2)
     others = await organiser.add_slot()
@@ -79,8 +79,8 @@ async def test_a_calendar_lists_ones_bookings_and_nobody_elses(
         assert secret not in body
 
 
-async def test_a_course_is_an_event_a_meeting_at_the_same_time_by_the_clock(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_course_is_an_event_a_meeting_at_the_same_time_by_the_clock(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.execute(
         "mutation($input: CreateSlotInput!) { createSlot(input: $input) { ... on Slot { id } } }",
         input={"title": "Judo", **COURSE},
@@ -104,8 +104,8 @@ async def test_a_course_is_an_event_a_meeting_at_the_same_time_by_the_clock(thre
     assert all(after[uid]["LAST-MODIFIED"].dt >= before[uid]["LAST-MODIFIED"].dt for uid in after)
 
 
-async def test_an_edit_is_a_newer_event_and_a_call_off_a_cancelled_one(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_an_edit_is_a_newer_event_and_a_call_off_a_cancelled_one(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=2)
     await ada.book_slot(slot_id)
     path = await create_calendar(ada)
@@ -125,8 +125,8 @@ async def test_an_edit_is_a_newer_event_and_a_call_off_a_cancelled_one(three: Th
     assert off["DTSTART"].dt == changed["DTSTART"].dt
 
 
-async def test_holds_moves_and_cancellations_show(two_apps: Pair, three: Three) -> None:
-    ada, _, organiser = three
+async def test_holds_moves_and_cancellations_show(two_apps: Pair, clients: Three) -> None:
+    ada, _, organiser = clients
     first, second, third = [await organiser.add_slot(title=title) for title in "abc"]
     path = await create_calendar(ada)
 
@@ -146,9 +146,9 @@ async def test_holds_moves_and_cancellations_show(two_apps: Pair, three: Three) 
 
 
 async def test_a_new_address_ends_the_old_and_revoking_ends_it_everywhere_at_once(
-    two_apps: Pair, three: Three
+    two_apps: Pair, clients: Three
 ) -> None:
-    ada, ben, _ = three
+    ada, ben, _ = clients
     other = at_other(ada, two_apps)
     assert await ada.execute(MY_CALENDAR) is None
     first, second = await create_calendar(ada), await create_calendar(ada)
@@ -166,23 +166,23 @@ async def test_a_new_address_ends_the_old_and_revoking_ends_it_everywhere_at_onc
         assert await other.error_code(query) == "UNAUTHENTICATED"
 
 
-async def test_the_address_is_not_kept_and_not_logged(two_apps: Pair, three: Three) -> None:
-    path = await create_calendar(three[0])
-    await read_calendar(three[0], path)
+async def test_the_address_is_not_kept_and_not_logged(two_apps: Pair, clients: Three) -> None:
+    path = await create_calendar(clients[0])
+    await read_calendar(clients[0], path)
     token = path.removeprefix("/calendars/private/").removesuffix(".ics")
     assert len(token) == 43
     assert all(token not in app.log for app in two_apps)
 
 
-async def test_who_is_banned_has_no_calendar(three: Three) -> None:
-    ada, _, organiser = three
+async def test_who_is_banned_has_no_calendar(clients: Three) -> None:
+    ada, _, organiser = clients
     path = await create_calendar(ada)
     await organiser.execute(BAN, user=await ada.fetch_user_id())
     assert (await get_path(BookingClient(ada.http, ada.url), path)).status_code == 404
 
 
-async def test_what_did_not_change_is_not_sent_again(two_apps: Pair, three: Three) -> None:
-    ada, ben, organiser = three
+async def test_what_did_not_change_is_not_sent_again(two_apps: Pair, clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=2)
     await ada.book_slot(slot_id)
     path = await create_calendar(ada)
@@ -204,9 +204,9 @@ async def test_what_did_not_change_is_not_sent_again(two_apps: Pair, three: Thre
 
 
 async def test_published_calendars_show_what_everybody_sees_and_no_names(
-    two_apps: Pair, three: Three
+    two_apps: Pair, clients: Three
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     mark = secrets.token_hex(6)
     shown = await create_open_campaign(organiser, f"Camp, {mark}")
     hidden = await create_open_campaign(organiser, published=False)
@@ -274,17 +274,17 @@ async def test_where_reading_is_not_public_calendars_are_for_those_signed_in(
      "private/" + "x" * 3000 + ".ics", "campaigns/campaign_" + "0" * 24 + ".ics",
      "campaigns/slot_" + "0" * 24 + ".ics", "published.ics/", "private/%FF.ics"],
 )  # fmt: skip
-async def test_what_is_not_there_is_not_found(three: Three, path: str) -> None:
-    response = await get_path(BookingClient(three[0].http, three[0].url), f"/calendars/{path}")
+async def test_what_is_not_there_is_not_found(clients: Three, path: str) -> None:
+    response = await get_path(BookingClient(clients[0].http, clients[0].url), f"/calendars/{path}")
     assert (response.status_code, response.headers["content-type"]) == (404, "application/json")
 
 
-async def test_calendars_are_only_read(three: Three) -> None:
-    path = await create_calendar(three[0])
+async def test_calendars_are_only_read(clients: Three) -> None:
+    path = await create_calendar(clients[0])
     for method in ("POST", "PUT", "DELETE"):
-        response = await three[0].http.request(method, three[0].url + path)
+        response = await clients[0].http.request(method, clients[0].url + path)
         assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD")
-    stranger = BookingClient(three[0].http, three[0].url, "no.such.token")
+    stranger = BookingClient(clients[0].http, clients[0].url, "no.such.token")
     assert (await get_path(stranger, "/calendars/published.ics")).status_code == 401
 
 

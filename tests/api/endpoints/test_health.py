@@ -27,7 +27,7 @@ ME = "{ me { id } }"
 
 
 @pytest.fixture
-async def organiser(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
+async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
     async with (
         auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth,
         http_client() as http,
@@ -64,11 +64,11 @@ def test_what_is_not_there_is_a_404_in_json(app: AppProcess) -> None:
 
 
 async def test_the_metrics_have_the_names_of_the_contract(
-    app: AppProcess, organiser: GraphQLTestClient
+    app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
-    slot = await organiser.create_slot()
+    slot = await organizer.create_slot()
     for _ in range(2):
-        await organiser.book(slot["id"])
+        await organizer.book(slot["id"])
     response = get(app, "/metrics")
     assert response.headers["content-type"].startswith("text/plain")
     names = {line.split("{")[0].split()[0] for line in response.text.splitlines() if line[0] != "#"}
@@ -84,17 +84,17 @@ async def test_the_metrics_have_the_names_of_the_contract(
 
 
 async def test_requests_are_counted_by_field_and_outcome(
-    app: AppProcess, organiser: GraphQLTestClient
+    app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
     counted = {
         "ok": 'slotlock_requests_total{operation="me",outcome="ok"}',
         "bad": 'slotlock_requests_total{operation="me",outcome="UNAUTHENTICATED"}',
     }
     before = {key: metric(app, name) for key, name in counted.items()}
-    await organiser.execute(ME)
-    await organiser.execute("{ other: me { id } }")
-    organiser.token = "no token"
-    await organiser.send(ME)
+    await organizer.execute(ME)
+    await organizer.execute("{ other: me { id } }")
+    organizer.token = "no token"
+    await organizer.send(ME)
     after = {key: metric(app, name) for key, name in counted.items()}
     assert (after["ok"] - before["ok"], after["bad"] - before["bad"]) == (2, 1)
 
@@ -114,13 +114,13 @@ def _command_line(pid: int) -> bytes:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")
 async def test_the_metrics_of_all_workers_are_summed_and_outlive_them(
-    servers: EmbeddedServers, logs: Path
+    servers: EmbeddedServers, log_dir: Path
 ) -> None:
     settings = app_environment(servers, "workers")
     async with auth_for_database(settings["SLOTLOCK_MONGO_URL"]) as auth:
         token = await sign_in_new_user(auth, Role.ORGANIZER)
     requests = 'slotlock_requests_total{operation="me",outcome="ok"}'
-    with app_process(settings, logs, WORKERS) as app:
+    with app_process(settings, log_dir, WORKERS) as app:
         async with http_client() as http:
             client = GraphQLTestClient(http, app.url, token)
             await asyncio.gather(*(client.execute(ME) for _ in range(40)))

@@ -28,7 +28,9 @@ LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
 
 
 @pytest.fixture
-async def staff(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
+async def organizer_and_members(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> tuple[BookingClient, BookingClient]:
     """A member and an organiser."""
     (member,), organiser = await create_booking_clients(http, 1, *two_apps)
     return member, organiser
@@ -41,9 +43,12 @@ def school() -> str:
 
 
 async def test_who_was_imported_is_invited_and_sets_a_password(
-    two_apps: Pair, staff: tuple[BookingClient, BookingClient], http: httpx.AsyncClient, school: str
+    two_apps: Pair,
+    organizer_and_members: tuple[BookingClient, BookingClient],
+    http: httpx.AsyncClient,
+    school: str,
 ) -> None:
-    organiser = staff[1]
+    organiser = organizer_and_members[1]
     people = user_csv(school, {"ada": "Ada", "ben": "Ben"}, school)
     await import_users(organiser, people)
     rows = await create_invitations(organiser, group=school)
@@ -69,10 +74,13 @@ async def test_who_was_imported_is_invited_and_sets_a_password(
 
 
 async def test_a_token_sent_to_two_processes_at_once_works_once(
-    two_apps: Pair, staff: tuple[BookingClient, BookingClient], http: httpx.AsyncClient, school: str
+    two_apps: Pair,
+    organizer_and_members: tuple[BookingClient, BookingClient],
+    http: httpx.AsyncClient,
+    school: str,
 ) -> None:
-    await import_users(staff[1], generated_user_csv(school, 5, school))
-    for row in await create_invitations(staff[1], group=school):
+    await import_users(organizer_and_members[1], generated_user_csv(school, 5, school))
+    for row in await create_invitations(organizer_and_members[1], group=school):
         outcomes = await asyncio.gather(
             *(
                 GraphQLTestClient(http, app.url).execute(
@@ -86,35 +94,43 @@ async def test_a_token_sent_to_two_processes_at_once_works_once(
 
 
 async def test_a_password_or_a_token_that_cannot_be_is_data(
-    staff: tuple[BookingClient, BookingClient], school: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str
 ) -> None:
-    await import_users(staff[1], generated_user_csv(school, 1, school))
-    (row,) = await create_invitations(staff[1], group=school)
-    short = await staff[0].execute(SET_PASSWORD, token=row["token"], password="short")
+    await import_users(organizer_and_members[1], generated_user_csv(school, 1, school))
+    (row,) = await create_invitations(organizer_and_members[1], group=school)
+    short = await organizer_and_members[0].execute(
+        SET_PASSWORD, token=row["token"], password="short"
+    )
     assert short["code"] == "INVALID_INPUT"
     for token in ("", "\0", row["token"].upper(), "x" * 10_000):
-        outcome = await staff[0].execute(SET_PASSWORD, token=token, password=PASSWORD)
+        outcome = await organizer_and_members[0].execute(
+            SET_PASSWORD, token=token, password=PASSWORD
+        )
         assert outcome["code"] == "INVALID_INVITATION"
-    outcome = await staff[0].execute(SET_PASSWORD, token=row["token"], password=PASSWORD)
+    outcome = await organizer_and_members[0].execute(
+        SET_PASSWORD, token=row["token"], password=PASSWORD
+    )
     assert outcome["__typename"] == "Session"
 
 
 async def test_nothing_in_a_list_of_invitations_is_a_formula(
-    staff: tuple[BookingClient, BookingClient], school: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str
 ) -> None:
     names = ["=1+1", "+1", "-1", "@sum", '"=""x"""', "Ada"]
     people = {f"person{number}": name for number, name in enumerate(names)}
-    await import_users(staff[1], user_csv(school, {**people, "+ada": "A"}, school))
-    rows = await create_invitations(staff[1], group=school)
+    await import_users(organizer_and_members[1], user_csv(school, {**people, "+ada": "A"}, school))
+    rows = await create_invitations(organizer_and_members[1], group=school)
     assert [row["name"] for row in rows] == ["A", "'=1+1", "'+1", "'-1", "'@sum", '\'="x"', "Ada"]
     assert rows[0]["email"] == f"'+ada@{school}"
 
 
 async def test_invitations_are_for_nobody_where_nobody_waits(
-    staff: tuple[BookingClient, BookingClient], school: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str
 ) -> None:
-    assert await create_invitations(staff[1], group=school) == []
+    assert await create_invitations(organizer_and_members[1], group=school) == []
     for query in ("?group=", "?group=a,b", "?group=%00", "?groups=5a", "?group=a&group=b"):
-        url = f"{staff[1].url}/users/invitations{query}"
-        response = await staff[1].http.post(url, headers=staff[1].headers)
+        url = f"{organizer_and_members[1].url}/users/invitations{query}"
+        response = await organizer_and_members[1].http.post(
+            url, headers=organizer_and_members[1].headers
+        )
         assert (response.status_code, response.json()["code"]) == (400, "BAD_USER_INPUT")

@@ -55,39 +55,39 @@ def damage(mongo_url: str, slot_id: str) -> None:
         slots.update_one({"_id": ObjectId(slot_id[-24:])}, {"$unset": {"capacity": 1}})
 
 
-async def sign_in_and_fail(nobody: GraphQLTestClient) -> list[str]:
+async def sign_in_and_fail(anonymous: GraphQLTestClient) -> list[str]:
     """Register, sign in and stay signed in, rightly and wrongly; what nobody else may know."""
     password, wrong = secrets.token_hex(8), secrets.token_hex(8)
     email = f"{secrets.token_hex(8)}@slotlock.test"
-    session = await nobody.execute(
+    session = await anonymous.execute(
         REGISTER, input={"name": "A", "email": email, "password": password}
     )
     for given in (password, wrong, wrong * 1_000):
-        await nobody.execute(LOGIN, input={"email": email, "password": given})
-    renewed = await nobody.execute(REFRESH, token=session["refreshToken"])
+        await anonymous.execute(LOGIN, input={"email": email, "password": given})
+    renewed = await anonymous.execute(REFRESH, token=session["refreshToken"])
     for token in (session["refreshToken"], session["accessToken"], renewed["refreshToken"] + "x"):
-        await nobody.execute(REFRESH, token=token)
-    known = GraphQLTestClient(nobody.http, nobody.url, renewed["accessToken"])
+        await anonymous.execute(REFRESH, token=token)
+    known = GraphQLTestClient(anonymous.http, anonymous.url, renewed["accessToken"])
     await known.send("{ me { id } }")
     tokens = [each[name] for each in (session, renewed) for name in ("accessToken", "refreshToken")]
     return [password, wrong, email, *(token.rpartition(".")[2] for token in tokens)]
 
 
-async def invite_and_set(organiser: BookingClient) -> list[str]:
+async def invite_and_set(organizer: BookingClient) -> list[str]:
     """Import somebody, who sets a first password by a token."""
     school, password = f"{secrets.token_hex(8)}.test", secrets.token_hex(8)
     name = secrets.token_hex(8)
-    await import_users(organiser, user_csv(school, {"ada": name}, school))
-    (row,) = await create_invitations(organiser, group=school)
+    await import_users(organizer, user_csv(school, {"ada": name}, school))
+    (row,) = await create_invitations(organizer, group=school)
     for token in (row["token"][::-1], row["token"], row["token"]):
-        await organiser.execute(SET_PASSWORD, token=token, password=password)
+        await organizer.execute(SET_PASSWORD, token=token, password=password)
     return [school, password, name, row["token"], row["token"][::-1]]
 
 
-async def send_what_breaks(organiser: BookingClient) -> list[str]:
+async def send_what_breaks(organizer: BookingClient) -> list[str]:
     """Requests that are refused before anybody knows what they want."""
     sent = [secrets.token_hex(8) for _ in range(6)]
-    url, http = organiser.url, organiser.http
+    url, http = organizer.url, organizer.http
     bearer = {"Authorization": f"Bearer {sent[0]}", "Content-Type": "application/json"}
     for body in (f'{{"query": "{{ {sent[1]}', f'{{"query": "{{ {sent[1]} }}"}}', sent[1]):
         await http.post(url + "/graphql", content=body, headers=bearer)
@@ -110,10 +110,10 @@ async def send_what_breaks(organiser: BookingClient) -> list[str]:
     return sent
 
 
-async def fail_inside(app: AppProcess, ada: BookingClient, organiser: BookingClient) -> list[str]:
+async def fail_inside(app: AppProcess, ada: BookingClient, organizer: BookingClient) -> list[str]:
     """Failures of ours, whose tracebacks are logged: of a query, a socket, a file, a calendar."""
     key, location = secrets.token_hex(8), secrets.token_hex(8)
-    slot = await organiser.add_slot(location=location)
+    slot = await organizer.add_slot(location=location)
     path = await create_calendar(ada)
     await ada.book_slot(slot)
     damage(app.environment["SLOTLOCK_MONGO_URL"], slot)
@@ -124,7 +124,7 @@ async def fail_inside(app: AppProcess, ada: BookingClient, organiser: BookingCli
     assert await ada.error_code(booking, input=wish) == "INTERNAL"
     assert (await ada.http.get(ada.url + path)).status_code == 500
     export = f"{ada.url}/exports/slots/{slot}.csv"
-    assert (await ada.http.get(export, headers=organiser.headers)).status_code == 500
+    assert (await ada.http.get(export, headers=organizer.headers)).status_code == 500
     wait_until(lambda: app.log.count(" ERROR ") >= before + 4, "the failures are in the log")
     return [key, location, path.rpartition("/")[2].removesuffix(".ics")]
 
@@ -132,13 +132,13 @@ async def fail_inside(app: AppProcess, ada: BookingClient, organiser: BookingCli
 async def test_the_log_tells_no_secret_of_anybody_whatever_fails(
     own_app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    (ada,), organiser = await create_booking_clients(http, 1, own_app)
+    (ada,), organizer = await create_booking_clients(http, 1, own_app)
     told = [
         *await sign_in_and_fail(GraphQLTestClient(http, own_app.url)),
-        *await invite_and_set(organiser),
-        *await send_what_breaks(organiser),
-        *await fail_inside(own_app, ada, organiser),
-        *(str(each.token).rpartition(".")[2] for each in (ada, organiser)),
+        *await invite_and_set(organizer),
+        *await send_what_breaks(organizer),
+        *await fail_inside(own_app, ada, organizer),
+        *(str(each.token).rpartition(".")[2] for each in (ada, organizer)),
     ]
     assert own_app.stop() == 0
     assert "Traceback" in own_app.log

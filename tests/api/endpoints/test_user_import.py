@@ -23,7 +23,9 @@ CSV = "text/csv"
 
 
 @pytest.fixture
-async def staff(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
+async def organizer_and_members(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> tuple[BookingClient, BookingClient]:
     """A member and an organiser."""
     (member,), organiser = await create_booking_clients(http, 1, *two_apps)
     return member, organiser
@@ -40,9 +42,9 @@ def counts(created: int, updated: int, unchanged: int, *, dry_run: bool = False)
 
 
 async def test_a_dry_run_and_then_the_import_and_then_the_same_again(
-    staff: tuple[BookingClient, BookingClient], school: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str
 ) -> None:
-    organiser, body = staff[1], generated_user_csv(school, 30)
+    organiser, body = organizer_and_members[1], generated_user_csv(school, 30)
     for _ in range(2):
         foretold = await import_users(organiser, body, "?dryRun=true")
         assert foretold == counts(30, 0, 0, dry_run=True)
@@ -52,9 +54,9 @@ async def test_a_dry_run_and_then_the_import_and_then_the_same_again(
 
 
 async def test_every_wrong_line_is_answered_and_nothing_is_imported(
-    staff: tuple[BookingClient, BookingClient], school: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str
 ) -> None:
-    organiser = staff[1]
+    organiser = organizer_and_members[1]
     body = user_csv(school, {"ada": "Ada"}) + b"\nnobody,Ben,5a" * 150
     for query in ("", "?dryRun=true"):
         response = await post_user_file(organiser, body, query)
@@ -75,18 +77,18 @@ async def test_every_wrong_line_is_answered_and_nothing_is_imported(
      b"a" * 1_000_000, b"\n" * 100_000, b"email,role\na@x.org,admin", b"{}"],
 )  # fmt: skip
 async def test_a_body_that_is_no_file_of_people_never_breaks_anything(
-    two_apps: Pair, staff: tuple[BookingClient, BookingClient], body: bytes
+    two_apps: Pair, organizer_and_members: tuple[BookingClient, BookingClient], body: bytes
 ) -> None:
     before = [app.log.count(" ERROR ") for app in two_apps]
-    response = await post_user_file(staff[1], body)
+    response = await post_user_file(organizer_and_members[1], body)
     assert (response.status_code, response.json()["code"]) == (422, "INVALID_FILE")
     assert [app.log.count(" ERROR ") for app in two_apps] == before
 
 
 async def test_only_organisers_import_and_invite(
-    staff: tuple[BookingClient, BookingClient], http: httpx.AsyncClient
+    organizer_and_members: tuple[BookingClient, BookingClient], http: httpx.AsyncClient
 ) -> None:
-    member, _ = staff
+    member, _ = organizer_and_members
     nobody, expired = (
         GraphQLTestClient(http, member.url),
         GraphQLTestClient(http, member.url, "no.such.token"),
@@ -112,9 +114,9 @@ async def test_only_organisers_import_and_invite(
      "?dryRun=TRUE", "?dryRun=%FF", "?group=5a"],
 )  # fmt: skip
 async def test_what_may_have_been_meant_as_a_dry_run_is_not_imported(
-    staff: tuple[BookingClient, BookingClient], school: str, query: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str, query: str
 ) -> None:
-    organiser, body = staff[1], generated_user_csv(school, 1)
+    organiser, body = organizer_and_members[1], generated_user_csv(school, 1)
     response = await post_user_file(organiser, body, query)
     assert (response.status_code, response.json()["code"]) == (400, "BAD_USER_INPUT")
     assert await import_users(organiser, body, "?dryRun=true") == counts(1, 0, 0, dry_run=True)
@@ -125,29 +127,29 @@ async def test_what_may_have_been_meant_as_a_dry_run_is_not_imported(
     ["application/json", "text/plain", "text/csv; charset=latin-1", "", "text/csv;charset=utf-16"],
 )  # fmt: skip
 async def test_what_is_not_csv_in_utf_8_is_refused_by_its_media_type(
-    staff: tuple[BookingClient, BookingClient], school: str, media_type: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str, media_type: str
 ) -> None:
     response = await post_user_file(
-        staff[1], generated_user_csv(school, 1), "?dryRun=true", media_type
+        organizer_and_members[1], generated_user_csv(school, 1), "?dryRun=true", media_type
     )
     assert (response.status_code, response.headers["accept"]) == (415, CSV)
 
 
 @pytest.mark.parametrize("media_type", ["text/csv; charset=UTF-8", 'TEXT/CSV;charset="utf-8"'])
 async def test_a_media_type_may_say_that_it_is_utf_8(
-    staff: tuple[BookingClient, BookingClient], school: str, media_type: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str, media_type: str
 ) -> None:
     response = await post_user_file(
-        staff[1], generated_user_csv(school, 1), "?dryRun=true", media_type
+        organizer_and_members[1], generated_user_csv(school, 1), "?dryRun=true", media_type
     )
     assert response.status_code == 200
 
 
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_file_that_is_too_large_is_refused(
-    staff: tuple[BookingClient, BookingClient], chunked: bool
+    organizer_and_members: tuple[BookingClient, BookingClient], chunked: bool
 ) -> None:
-    organiser = staff[1]
+    organiser = organizer_and_members[1]
     body = (b"email\n" + (b" " * 999 + b"\n") * 5_000)[: MAX_FILE_BYTES + 1]
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -164,9 +166,9 @@ async def test_a_file_that_is_too_large_is_refused(
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
 async def test_other_methods_are_told_which_there_is(
-    staff: tuple[BookingClient, BookingClient], method: str
+    organizer_and_members: tuple[BookingClient, BookingClient], method: str
 ) -> None:
-    organiser = staff[1]
+    organiser = organizer_and_members[1]
     for path in ("/users/import", "/users/invitations"):
         url = organiser.url + path
         response = await organiser.http.request(method, url, headers=organiser.headers)
@@ -175,9 +177,12 @@ async def test_other_methods_are_told_which_there_is(
 
 
 async def test_two_files_at_once_at_two_processes_are_both_answered_and_one_comes_last(
-    two_apps: Pair, staff: tuple[BookingClient, BookingClient], http: httpx.AsyncClient, school: str
+    two_apps: Pair,
+    organizer_and_members: tuple[BookingClient, BookingClient],
+    http: httpx.AsyncClient,
+    school: str,
 ) -> None:
-    organiser = staff[1]
+    organiser = organizer_and_members[1]
     await import_users(organiser, generated_user_csv(school, 300, "old"))
     answers = await asyncio.gather(
         *(

@@ -48,38 +48,38 @@ def builders_of(app: AppProcess) -> list[int]:
 
 
 async def full_campaign(
-    app: AppProcess, organiser: BookingClient, slots: int, bookings: int
+    app: AppProcess, organizer: BookingClient, slots: int, bookings: int
 ) -> str:
     """The id of a campaign with so many slots."""
-    campaign_id = await create_open_campaign(organiser)
-    await organiser.add_slot(campaignId=campaign_id, capacity=1000)
+    campaign_id = await create_open_campaign(organizer)
+    await organizer.add_slot(campaignId=campaign_id, capacity=1000)
     url = app.environment["SLOTLOCK_MONGO_URL"]
     insert_many_slots(url, campaign_id, slots - 1, bookings)
     return campaign_id
 
 
-def asked(organiser: BookingClient, campaign_id: str, form: str) -> asyncio.Task[httpx.Response]:
+def asked(organizer: BookingClient, campaign_id: str, form: str) -> asyncio.Task[httpx.Response]:
     """What an organiser is answered who asks for the roster of a campaign."""
-    url = f"{organiser.url}/exports/campaigns/{campaign_id}.{form}"
-    return asyncio.create_task(organiser.http.get(url, headers=organiser.headers))
+    url = f"{organizer.url}/exports/campaigns/{campaign_id}.{form}"
+    return asyncio.create_task(organizer.http.get(url, headers=organizer.headers))
 
 
 async def test_a_file_leaves_nothing_behind_and_who_leaves_stops_it(
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
-    _, organiser = await create_booking_clients(http, 0, app)
-    campaign_id = await full_campaign(app, organiser, 300, 300)
+    _, organizer = await create_booking_clients(http, 0, app)
+    campaign_id = await full_campaign(app, organizer, 300, 300)
     for form in ("csv", "xlsx"):
-        asking = asked(organiser, campaign_id, form)
+        asking = asked(organizer, campaign_id, form)
         await asyncio.to_thread(wait_until, lambda: child_pids(app) != [], "it is being built")
         asking.cancel()
         await asyncio.to_thread(wait_until, lambda: not child_pids(app), "nobody builds it")
         assert leftover_files(folder) == []
     # Nobody waits for what was given up; and what is carried through leaves nothing either.
-    small = await full_campaign(app, organiser, 2, 5)
+    small = await full_campaign(app, organizer, 2, 5)
     for form in ("csv", "xlsx"):
-        await download_export(organiser, f"campaigns/{small}.{form}")
+        await download_export(organizer, f"campaigns/{small}.{form}")
     assert (leftover_files(folder), child_pids(app)) == ([], [])
     assert " ERROR " not in app.log
 
@@ -88,13 +88,13 @@ async def test_a_file_that_took_long_is_for_who_is_still_signed_in_when_it_is_wh
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
-    _, organiser = await create_booking_clients(http, 0, app)
-    campaign_id = await full_campaign(app, organiser, 2, 5)
-    asking = asked(organiser, campaign_id, "csv")
+    _, organizer = await create_booking_clients(http, 0, app)
+    campaign_id = await full_campaign(app, organizer, 2, 5)
+    asking = asked(organizer, campaign_id, "csv")
     await asyncio.to_thread(wait_until, lambda: builders_of(app) != [], "it is being built")
     (builder,) = builders_of(app)
     os.kill(builder, signal.SIGSTOP)
-    assert await organiser.execute("mutation { logout }") is True
+    assert await organizer.execute("mutation { logout }") is True
     os.kill(builder, signal.SIGCONT)
     response = await asking
     assert (response.status_code, response.json()["code"]) == (401, "UNAUTHENTICATED")
@@ -105,9 +105,9 @@ async def test_a_server_that_is_killed_takes_what_it_builds_with_it(
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
-    _, organiser = await create_booking_clients(http, 0, app)
-    campaign_id = await full_campaign(app, organiser, 300, 300)
-    asking = asked(organiser, campaign_id, "xlsx")
+    _, organizer = await create_booking_clients(http, 0, app)
+    campaign_id = await full_campaign(app, organizer, 300, 300)
+    asking = asked(organizer, campaign_id, "xlsx")
     await asyncio.to_thread(wait_until, lambda: leftover_files(folder) != [], "sheets are written")
     (builder,) = child_pids(app)
     app.kill()
@@ -147,8 +147,8 @@ async def test_a_thousand_slots_have_a_sheet_each_and_more_share_one(
     limited = limited.format(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     run = f"{limited} runpy.run_module('slotlock.api.exports.child', run_name='__main__')"
     monkeypatch.setattr(building, "COMMAND", (sys.executable, "-c", run))
-    _, organiser = await create_booking_clients(http, 0, app)
-    campaign_id = await full_campaign(app, organiser, slots, 1)
+    _, organizer = await create_booking_clients(http, 0, app)
+    campaign_id = await full_campaign(app, organizer, slots, 1)
     exports = ExportBuilder(app.environment["SLOTLOCK_MONGO_URL"], utc_now)
     built = await exports.build("campaign", campaign_id[-24:], "xlsx")
     assert isinstance(built, ExportFile)
@@ -165,7 +165,7 @@ async def test_a_thousand_slots_have_a_sheet_each_and_more_share_one(
         assert names == ["Summary", "Bookings"]
         assert book["Bookings"].max_row == slots  # a header, and one slot that nobody booked
     assert (
-        len(csv_rows(await download_export(organiser, f"campaigns/{campaign_id}.csv"))) == slots - 1
+        len(csv_rows(await download_export(organizer, f"campaigns/{campaign_id}.csv"))) == slots - 1
     )
 
 

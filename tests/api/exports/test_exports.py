@@ -37,7 +37,7 @@ TITLES = ["Slot", "Start (local)", "End (local)", "Time zone", "Location", "Name
 
 
 @pytest.fixture
-async def staff(two_apps: Pair, http: httpx.AsyncClient) -> Staff:
+async def organizer_and_members(two_apps: Pair, http: httpx.AsyncClient) -> Staff:
     """Ada, Ben and Cleo with names and groups, and an organiser."""
     (ada, ben, cleo), organiser = await create_booking_clients(http, 3, *two_apps)
     url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
@@ -57,8 +57,10 @@ def local(time: str) -> str:
     return datetime.fromisoformat(time).astimezone(BERLIN).isoformat(timespec="seconds")
 
 
-async def test_a_slot_is_told_booking_by_booking_in_their_order(staff: Staff) -> None:
-    ada, ben, cleo, organiser = staff
+async def test_a_slot_is_told_booking_by_booking_in_their_order(
+    organizer_and_members: Staff,
+) -> None:
+    ada, ben, cleo, organiser = organizer_and_members
     slot_id = await organiser.add_slot(**COURSE, capacity=2)
     first = (await ada.book_slot(slot_id))["booking"]
     held = (await organiser.hold(slot_id, userId=await ben.fetch_user_id()))["heldUntil"]
@@ -82,9 +84,9 @@ async def test_a_slot_is_told_booking_by_booking_in_their_order(staff: Staff) ->
 
 
 async def test_groups_are_those_of_the_booking_where_they_count(
-    two_apps: Pair, staff: Staff
+    two_apps: Pair, organizer_and_members: Staff
 ) -> None:
-    ada, _, _, organiser = staff
+    ada, _, _, organiser = organizer_and_members
     limited = await organiser.add_slot(groupLimits=[{"group": "5a", "limit": 1}])
     plain = await organiser.add_slot()
     await ada.book_slot(limited)
@@ -96,8 +98,8 @@ async def test_groups_are_those_of_the_booking_where_they_count(
         assert sorted(row["groups"].split(";")) == groups.split(";")
 
 
-async def test_what_was_overridden_is_told(staff: Staff) -> None:
-    ada, _, _, organiser = staff
+async def test_what_was_overridden_is_told(organizer_and_members: Staff) -> None:
+    ada, _, _, organiser = organizer_and_members
     slot_id = await organiser.add_slot()
     await organiser.update_slot(slot_id, startTime="2020-01-01T00:00:00Z")
     await organiser.book_slot(slot_id, userId=await ada.fetch_user_id())
@@ -105,8 +107,10 @@ async def test_what_was_overridden_is_told(staff: Staff) -> None:
     assert (row["overridden_limits"], row["created_by"]) == ("SLOT_STARTED", "Olga")
 
 
-async def test_a_hold_that_ran_out_is_not_on_the_roster(two_apps: Pair, staff: Staff) -> None:
-    ada, ben, _, organiser = staff
+async def test_a_hold_that_ran_out_is_not_on_the_roster(
+    two_apps: Pair, organizer_and_members: Staff
+) -> None:
+    ada, ben, _, organiser = organizer_and_members
     slot_id = await organiser.add_slot(capacity=3)
     await ada.hold(slot_id)
     await ben.book_slot(slot_id)
@@ -117,8 +121,10 @@ async def test_a_hold_that_ran_out_is_not_on_the_roster(two_apps: Pair, staff: S
     assert [cell.value for cell in book["Summary"][2]][6:12] == [3, 1, 0, 0, 0, 2]
 
 
-async def test_the_bookings_of_a_called_off_slot_are_cancelled(staff: Staff) -> None:
-    ada, ben, _, organiser = staff
+async def test_the_bookings_of_a_called_off_slot_are_cancelled(
+    organizer_and_members: Staff,
+) -> None:
+    ada, ben, _, organiser = organizer_and_members
     slot_id = await organiser.add_slot(capacity=3)
     await ada.book_slot(slot_id)
     await ben.hold(slot_id)
@@ -132,9 +138,9 @@ async def test_the_bookings_of_a_called_off_slot_are_cancelled(staff: Staff) -> 
 
 
 async def test_the_total_counts_the_places_that_the_figures_of_the_campaign_count(
-    staff: Staff,
+    organizer_and_members: Staff,
 ) -> None:
-    ada, ben, _, organiser = staff
+    ada, ben, _, organiser = organizer_and_members
     campaign_id = await create_open_campaign(organiser)
     await ada.book_slot(await organiser.add_slot(campaignId=campaign_id, capacity=4))
     off = await organiser.add_slot(campaignId=campaign_id, capacity=3)
@@ -147,8 +153,10 @@ async def test_the_total_counts_the_places_that_the_figures_of_the_campaign_coun
     assert [cell.value for cell in summary[5]][6:12] == [4, 1, 0, 1, 0, 3]
 
 
-async def test_a_workbook_has_a_summary_and_a_sheet_a_slot_with_typed_cells(staff: Staff) -> None:
-    ada, ben, cleo, organiser = staff
+async def test_a_workbook_has_a_summary_and_a_sheet_a_slot_with_typed_cells(
+    organizer_and_members: Staff,
+) -> None:
+    ada, ben, cleo, organiser = organizer_and_members
     campaign_id = await create_open_campaign(organiser)
     later = {**COURSE, "startTime": "2035-07-02T08:00:00Z", "endTime": "2035-07-02T09:00:00Z"}
     second = await organiser.add_slot(**later, campaignId=campaign_id, capacity=1)
@@ -180,8 +188,8 @@ async def test_a_workbook_has_a_summary_and_a_sheet_a_slot_with_typed_cells(staf
     assert [cell.data_type for cell in book["Summary"][2]][6:12] == ["n"] * 6
 
 
-async def test_both_forms_tell_the_same(staff: Staff) -> None:
-    ada, ben, _, organiser = staff
+async def test_both_forms_tell_the_same(organizer_and_members: Staff) -> None:
+    ada, ben, _, organiser = organizer_and_members
     slot_id = await organiser.add_slot(**COURSE, capacity=5)
     await ada.hold(slot_id)
     await organiser.book_slot(slot_id, userId=await ben.fetch_user_id())
@@ -197,8 +205,10 @@ async def test_both_forms_tell_the_same(staff: Staff) -> None:
             assert text == (value or "")
 
 
-async def test_the_same_again_is_the_same_to_the_byte(two_apps: Pair, staff: Staff) -> None:
-    ada, ben, cleo, organiser = staff
+async def test_the_same_again_is_the_same_to_the_byte(
+    two_apps: Pair, organizer_and_members: Staff
+) -> None:
+    ada, ben, cleo, organiser = organizer_and_members
     campaign_id = await create_open_campaign(organiser)
     for number in range(3):
         same_start = COURSE if number < 2 else {}
@@ -242,8 +252,8 @@ async def test_nothing_that_people_write_becomes_a_formula(
         assert row[5].value == escaped.get(name, name)
 
 
-async def test_times_outside_of_excels_calendar_are_text(staff: Staff) -> None:
-    ada, _, _, organiser = staff
+async def test_times_outside_of_excels_calendar_are_text(organizer_and_members: Staff) -> None:
+    ada, _, _, organiser = organizer_and_members
     for start, end in (
         ("0001-01-01T00:00:00Z", "0001-01-02T00:00:00Z"),
         ("9999-12-30T00:00:00Z", "9999-12-31T23:59:59Z"),
@@ -260,8 +270,8 @@ async def test_times_outside_of_excels_calendar_are_text(staff: Staff) -> None:
     assert ada.token
 
 
-async def test_only_organisers_get_rosters(staff: Staff) -> None:
-    ada, _, _, organiser = staff
+async def test_only_organisers_get_rosters(organizer_and_members: Staff) -> None:
+    ada, _, _, organiser = organizer_and_members
     slot_id = await organiser.add_slot()
     path = f"exports/slots/{slot_id}.csv"
     nobody = BookingClient(ada.http, ada.url)
@@ -285,14 +295,14 @@ async def test_only_organisers_get_rosters(staff: Staff) -> None:
      "slots/slot_" + "0" * 24 + ".csv/", "slots/..%2f..%2fetc.csv", "slots/" + "x" * 2000 + ".csv",
      "slots/%FF.csv", "slots/slot_" + "0" * 24 + "%0A.csv"],
 )  # fmt: skip
-async def test_what_is_not_there_is_not_found(staff: Staff, path: str) -> None:
-    response = await get_checked(staff[3], f"exports/{path}")
+async def test_what_is_not_there_is_not_found(organizer_and_members: Staff, path: str) -> None:
+    response = await get_checked(organizer_and_members[3], f"exports/{path}")
     assert response.status_code == 404
     assert response.json()["error"]
 
 
-async def test_an_empty_campaign_is_a_file_without_rows(staff: Staff) -> None:
-    organiser = staff[3]
+async def test_an_empty_campaign_is_a_file_without_rows(organizer_and_members: Staff) -> None:
+    organiser = organizer_and_members[3]
     campaign_id = await create_open_campaign(organiser, published=False)
     assert csv_rows(await download_export(organiser, f"campaigns/{campaign_id}.csv")) == []
     book = load_workbook_bytes(await download_export(organiser, f"campaigns/{campaign_id}.xlsx"))

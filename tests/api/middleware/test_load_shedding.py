@@ -32,7 +32,7 @@ NAME = {"query": "{ __typename }"}
 
 
 @pytest.fixture
-def small(servers: EmbeddedServers, logs: Path) -> Iterator[AppProcess]:
+def small(servers: EmbeddedServers, log_dir: Path) -> Iterator[AppProcess]:
     """An app with little room, all of it free: a test's own, since what ended leaves it later."""
     settings = {
         **app_environment(servers, "small"),
@@ -44,7 +44,7 @@ def small(servers: EmbeddedServers, logs: Path) -> Iterator[AppProcess]:
         "SLOTLOCK_TRUSTED_PROXIES": "127.0.0.1",
         "SLOTLOCK_ALLOWED_ORIGINS": "https://app.example.org",
     }
-    with app_variant(settings, logs) as app:
+    with app_variant(settings, log_dir) as app:
         yield app
 
 

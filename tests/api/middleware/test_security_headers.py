@@ -31,9 +31,7 @@ PATHS = (
 
 
 @pytest.fixture(scope="module")
-def office(
-    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[AppProcess]:
+def app(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
     """An app that lets the pages of one other site in."""
     settings = {**app_environment(servers, "headers"), "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
     with forked_app(settings, tmp_path_factory.mktemp("headers")) as running:
@@ -41,8 +39,8 @@ def office(
 
 
 @pytest.fixture
-async def organiser(office: AppProcess, http: httpx.AsyncClient) -> BookingClient:
-    return (await create_booking_clients(http, 0, office))[1]
+async def organizer(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
+    return (await create_booking_clients(http, 0, app))[1]
 
 
 def missing(response: httpx.Response) -> dict[str, str | None]:
@@ -53,10 +51,10 @@ def missing(response: httpx.Response) -> dict[str, str | None]:
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_every_answer_carries_them_whatever_is_asked_how(
-    office: AppProcess, http: httpx.AsyncClient, path: str
+    app: AppProcess, http: httpx.AsyncClient, path: str
 ) -> None:
     for method in METHODS:
-        response = await http.request(method, office.url + path, headers={"Origin": ORIGIN})
+        response = await http.request(method, app.url + path, headers={"Origin": ORIGIN})
         assert response.status_code < 500
         own = {"cache-control"} if path == "/calendars/published.ics" else set()
         assert missing(response).keys() <= own, (method, response.status_code, response.headers)
@@ -66,13 +64,13 @@ async def test_every_answer_carries_them_whatever_is_asked_how(
 
 
 async def test_answers_of_graphql_carry_them_whatever_comes_of_it(
-    organiser: BookingClient, http: httpx.AsyncClient
+    organizer: BookingClient, http: httpx.AsyncClient
 ) -> None:
-    url, query = organiser.url + "/graphql", b'{"query": "{ me { email } }"}'
+    url, query = organizer.url + "/graphql", b'{"query": "{ me { email } }"}'
     found = {}
     for headers, body in (
         (JSON, query),
-        ({**JSON, **organiser.headers}, query),
+        ({**JSON, **organizer.headers}, query),
         ({**JSON, "Accept": "text/event-stream"}, query),
         ({**JSON, "Accept": "image/png"}, query),
         ({"Content-Type": "text/plain"}, query),
@@ -86,38 +84,38 @@ async def test_answers_of_graphql_carry_them_whatever_comes_of_it(
 
 
 async def test_files_are_kept_nowhere_and_calendars_for_minutes_by_their_readers(
-    organiser: BookingClient,
+    organizer: BookingClient,
 ) -> None:
-    slot = await organiser.add_slot()
+    slot = await organizer.add_slot()
     for method, path in (
         ("GET", f"/exports/slots/{slot}.csv"),
         ("GET", f"/exports/slots/{slot}.xlsx"),
-        ("GET", f"/exports/campaigns/{await create_open_campaign(organiser)}.csv"),
+        ("GET", f"/exports/campaigns/{await create_open_campaign(organizer)}.csv"),
         ("POST", "/users/invitations"),
     ):
-        url = organiser.url + path
-        response = await organiser.http.request(method, url, headers=organiser.headers)
+        url = organizer.url + path
+        response = await organizer.http.request(method, url, headers=organizer.headers)
         assert (response.status_code, missing(response)) == (200, {}), path
         assert response.headers["content-disposition"].startswith("attachment; ")
-    private = await create_calendar(organiser)
+    private = await create_calendar(organizer)
     for path, kept in ((private, "private"), ("/calendars/published.ics", "public")):
-        response = await organiser.http.get(organiser.url + path)
+        response = await organizer.http.get(organizer.url + path)
         assert missing(response) == {"cache-control": f"{kept}, max-age=300"}
 
 
 async def test_pages_of_an_allowed_site_may_read_when_to_try_again(
-    office: AppProcess, http: httpx.AsyncClient
+    app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    response = await http.get(office.url + "/healthz", headers={"Origin": ORIGIN})
+    response = await http.get(app.url + "/healthz", headers={"Origin": ORIGIN})
     assert response.headers["access-control-allow-origin"] == ORIGIN
     assert "Retry-After" in response.headers["access-control-expose-headers"].split(", ")
 
 
 @pytest.mark.parametrize("path", ["/graphql/", "/users/import/", "/exports", "/healthz/"])
 async def test_no_token_is_sent_on_to_an_address_that_the_host_header_names(
-    office: AppProcess, http: httpx.AsyncClient, path: str
+    app: AppProcess, http: httpx.AsyncClient, path: str
 ) -> None:
-    response = await http.post(office.url + path, headers={"Host": "evil.example.org"})
+    response = await http.post(app.url + path, headers={"Host": "evil.example.org"})
     assert (response.status_code, response.headers.get("location")) == (404, None)
 
 

@@ -58,11 +58,11 @@ def redis(servers: EmbeddedServers) -> Iterator[Redis]:
 
 
 async def test_a_stop_closes_sockets_with_1001_and_ends_with_success(
-    two_apps: Pair, crowd: UserTokens, logs: Path
+    two_apps: Pair, user_tokens: UserTokens, log_dir: Path
 ) -> None:
-    with app_process(two_apps[0].environment, logs) as app:
+    with app_process(two_apps[0].environment, log_dir) as app:
         async with http_client() as http, open_websocket(app) as watcher:
-            slot = await GraphQLTestClient(http, app.url, crowd.organizer).create_slot()
+            slot = await GraphQLTestClient(http, app.url, user_tokens.organizer).create_slot()
             await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
             await watcher.next_result()
             stopping = asyncio.create_task(asyncio.to_thread(app.stop))
@@ -76,16 +76,16 @@ async def test_a_stop_closes_sockets_with_1001_and_ends_with_success(
 
 @pytest.mark.parametrize("transport", ["http", "websocket"])
 async def test_a_booking_under_way_finishes_when_the_app_is_stopped(
-    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path, transport: str
+    two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, transport: str
 ) -> None:
     stage = PausePoint(redis)
     async with http_client() as http:
-        organiser = GraphQLTestClient(http, two_apps[0].url, crowd.organizer)
+        organiser = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
         slot_id = (await organiser.create_slot(capacity=1))["id"]
-    with app_variant(two_apps[0].environment, logs, pause_at="commit", pause_point=stage) as app:
-        async with http_client() as http, open_websocket(app, crowd.members[0]) as opened:
+    with app_variant(two_apps[0].environment, log_dir, pause_at="commit", pause_point=stage) as app:
+        async with http_client() as http, open_websocket(app, user_tokens.members[0]) as opened:
             if transport == "http":
-                person = GraphQLTestClient(http, app.url, crowd.members[0])
+                person = GraphQLTestClient(http, app.url, user_tokens.members[0])
                 booking = asyncio.create_task(person.book(slot_id))
             else:
                 await opened.subscribe("1", BOOK_SLOT, slot=slot_id)
@@ -103,18 +103,18 @@ async def test_a_booking_under_way_finishes_when_the_app_is_stopped(
 
 
 async def test_while_a_stop_finishes_what_is_under_way_nobody_new_is_let_in(
-    two_apps: Pair, crowd: UserTokens, redis: Redis, logs: Path
+    two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path
 ) -> None:
     stage = PausePoint(redis)
     async with http_client() as http:
-        organiser = GraphQLTestClient(http, two_apps[0].url, crowd.organizer)
+        organiser = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
         slot_id = (await organiser.create_slot(capacity=1))["id"]
     with (
-        app_variant(two_apps[0].environment, logs, pause_at="commit", pause_point=stage) as app,
+        app_variant(two_apps[0].environment, log_dir, pause_at="commit", pause_point=stage) as app,
         open_tcp_connection(app) as begun,
         open_tcp_connection(app) as idle,
     ):
-        async with open_websocket(app, crowd.members[0]) as opened:
+        async with open_websocket(app, user_tokens.members[0]) as opened:
             begin(begun)
             idle.sendall(IDLE)
             read_until(idle, b"}")
@@ -129,9 +129,9 @@ async def test_while_a_stop_finishes_what_is_under_way_nobody_new_is_let_in(
         assert await stopping == 0
 
 
-async def test_workers_that_stop_let_nobody_in_either(two_apps: Pair, logs: Path) -> None:
+async def test_workers_that_stop_let_nobody_in_either(two_apps: Pair, log_dir: Path) -> None:
     with (
-        app_process(two_apps[0].environment, logs, WORKERS) as app,
+        app_process(two_apps[0].environment, log_dir, WORKERS) as app,
         open_tcp_connection(app) as begun,
     ):
         begin(begun)
@@ -141,11 +141,11 @@ async def test_workers_that_stop_let_nobody_in_either(two_apps: Pair, logs: Path
         assert await stopping == 0
 
 
-async def test_a_socket_that_reads_nothing_holds_up_no_stop(two_apps: Pair, logs: Path) -> None:
+async def test_a_socket_that_reads_nothing_holds_up_no_stop(two_apps: Pair, log_dir: Path) -> None:
     # Without a bound of its own a stop would last for minutes.
     settings = {**two_apps[0].environment, "SLOTLOCK_GRACEFUL_STOP_S": "600"}
     with (
-        app_variant(settings, logs, without_guards="unhurried") as app,
+        app_variant(settings, log_dir, without_guards="unhurried") as app,
         open_tcp_connection(app, receive_buffer=4096) as deaf,
     ):
         await asyncio.to_thread(leave_all_unread, deaf)
@@ -153,11 +153,11 @@ async def test_a_socket_that_reads_nothing_holds_up_no_stop(two_apps: Pair, logs
 
 
 async def test_an_event_stream_ends_with_the_app(
-    two_apps: Pair, crowd: UserTokens, logs: Path
+    two_apps: Pair, user_tokens: UserTokens, log_dir: Path
 ) -> None:
-    with app_process(two_apps[0].environment, logs) as app:
+    with app_process(two_apps[0].environment, log_dir) as app:
         async with http_client() as http:
-            slot = await GraphQLTestClient(http, app.url, crowd.organizer).create_slot()
+            slot = await GraphQLTestClient(http, app.url, user_tokens.organizer).create_slot()
             body = {"query": WATCH_AVAILABILITY, "variables": {"slots": [slot["id"]]}}
             headers = {"Accept": "text/event-stream"}
             async with http.stream("POST", app.url + "/graphql", json=body, headers=headers) as got:
@@ -169,16 +169,16 @@ async def test_an_event_stream_ends_with_the_app(
             assert await stopping == 0
 
 
-async def test_workers_stop_together(two_apps: Pair, logs: Path) -> None:
-    with app_process(two_apps[0].environment, logs, WORKERS) as app:
+async def test_workers_stop_together(two_apps: Pair, log_dir: Path) -> None:
+    with app_process(two_apps[0].environment, log_dir, WORKERS) as app:
         assert await asyncio.to_thread(app.stop) == 0
         wait_until(lambda: not _answers(app), "no worker answers any more")
 
 
 async def test_workers_end_when_the_process_that_started_them_is_killed(
-    two_apps: Pair, logs: Path
+    two_apps: Pair, log_dir: Path
 ) -> None:
-    with app_process(two_apps[0].environment, logs, WORKERS) as app:
+    with app_process(two_apps[0].environment, log_dir, WORKERS) as app:
         assert "with 2 workers" in app.log
         app.kill()
         wait_until(lambda: not _answers(app), "no worker answers any more")

@@ -52,7 +52,7 @@ async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
 
 
 @pytest.fixture
-def school() -> str:
+def email_domain() -> str:
     """The domain of addresses that no other test has."""
     return f"{secrets.token_hex(8)}.test"
 
@@ -94,29 +94,31 @@ def groups(count: int) -> str:
     return ";".join(f"group {number}" for number in range(count))
 
 
-async def test_a_file_that_changes_as_much_as_it_may_is_imported(auth: Auth, school: str) -> None:
+async def test_a_file_that_changes_as_much_as_it_may_is_imported(
+    auth: Auth, email_domain: str
+) -> None:
     size = (
         MAX_INDEX_CHANGES // 24
     )  # 20 groups; and each person's words, of which a school's are three
-    body = generated_user_csv(school, size, groups(20))
+    body = generated_user_csv(email_domain, size, groups(20))
     assert await import_users(auth, body, dry_run=False) == ImportResult(size, 0, 0, dry_run=False)
-    none = generated_user_csv(school, size, "")
+    none = generated_user_csv(email_domain, size, "")
     assert await import_users(auth, none, dry_run=False) == ImportResult(0, size, 0, dry_run=False)
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
 async def test_a_file_that_changes_more_than_it_may_is_refused_whole(
-    auth: Auth, school: str, dry_run: bool
+    auth: Auth, email_domain: str, dry_run: bool
 ) -> None:
     outcome = await import_users(
-        auth, generated_user_csv(school, MAX_IMPORTED_USERS, groups(20)), dry_run=dry_run
+        auth, generated_user_csv(email_domain, MAX_IMPORTED_USERS, groups(20)), dry_run=dry_run
     )
     assert isinstance(outcome, InvalidUserFile)
-    assert not await users_by_local_part(auth, school)
+    assert not await users_by_local_part(auth, email_domain)
 
 
 async def test_what_does_not_fit_into_the_cache_is_too_much_and_nobody_is_blamed(
-    tmp_path: Path, school: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with restartable_server(tmp_path / "mongod", "mongod") as server:
         async with auth_for_database(server.url) as auth:
@@ -125,36 +127,36 @@ async def test_what_does_not_fit_into_the_cache_is_too_much_and_nobody_is_blamed
             await admin.command("setParameter", 1, wiredTigerEngineRuntimeConfig="cache_size=8MB")
             with monkeypatch.context() as impatient:
                 impatient.setattr(user_import, "RETRY_FOR_S", 0.0)
-                body = generated_user_csv(school, MAX_IMPORTED_USERS, "5a;b")
+                body = generated_user_csv(email_domain, MAX_IMPORTED_USERS, "5a;b")
                 assert await import_users(auth, body, dry_run=False) == ImportTooLarge()
-            assert not await users_by_local_part(auth, school)
-            part = await import_users(auth, generated_user_csv(school, 100), dry_run=False)
+            assert not await users_by_local_part(auth, email_domain)
+            part = await import_users(auth, generated_user_csv(email_domain, 100), dry_run=False)
             assert part == ImportResult(100, 0, 0, dry_run=False)
 
 
 async def test_what_runs_out_of_time_is_too_much_and_keeps_nobody_out(
-    auth: Auth, school: str, monkeypatch: pytest.MonkeyPatch
+    auth: Auth, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as short:
         short.setattr(imports, "OPERATION_TIMEOUT_MS", 100)
         short.setattr(user_import, "RETRY_FOR_S", 0.0)
         outcome = await import_users(
-            auth, generated_user_csv(school, MAX_IMPORTED_USERS), dry_run=False
+            auth, generated_user_csv(email_domain, MAX_IMPORTED_USERS), dry_run=False
         )
     assert outcome == ImportTooLarge()
-    assert not await users_by_local_part(auth, school)
-    part = await import_users(auth, generated_user_csv(school, 100), dry_run=False)
+    assert not await users_by_local_part(auth, email_domain)
+    part = await import_users(auth, generated_user_csv(email_domain, 100), dry_run=False)
     assert part == ImportResult(100, 0, 0, dry_run=False)
 
 
 @pytest.mark.parametrize("error", [transient(388), OperationFailure("no", 388), in_bulk(388)])
 async def test_what_will_never_fit_is_too_much_at_once(
-    auth: Auth, school: str, fail: Fail, error: PyMongoError
+    auth: Auth, email_domain: str, fail: Fail, error: PyMongoError
 ) -> None:
     fail(error)
-    outcome = await import_users(auth, user_csv(school, {"ada": "Ada"}), dry_run=False)
+    outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
     assert outcome == ImportTooLarge()
-    assert not await users_by_local_part(auth, school)
+    assert not await users_by_local_part(auth, email_domain)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -162,16 +164,16 @@ async def test_what_will_never_fit_is_too_much_at_once(
     "error", [transient(112), in_bulk(112), transient(251), OperationFailure("no", 50)]
 )
 async def test_a_conflict_with_nobody_and_no_time_are_too_much_however_mongodb_says_it(
-    auth: Auth, school: str, fail: Fail, error: PyMongoError
+    auth: Auth, email_domain: str, fail: Fail, error: PyMongoError
 ) -> None:
     fail(error)
-    outcome = await import_users(auth, user_csv(school, {"ada": "Ada"}), dry_run=False)
+    outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
     assert outcome == ImportTooLarge()
-    assert not await users_by_local_part(auth, school)
+    assert not await users_by_local_part(auth, email_domain)
 
 
 async def test_what_ran_out_of_time_while_others_were_busy_is_tried_again(
-    auth: Auth, school: str, monkeypatch: pytest.MonkeyPatch
+    auth: Auth, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[ImportAttempt] = []
 
@@ -189,7 +191,7 @@ async def test_what_ran_out_of_time_while_others_were_busy_is_tried_again(
         return tries[-1]
 
     monkeypatch.setattr(UserImportWriter, "commit", late)
-    outcome = await import_users(auth, generated_user_csv(school, 3_000), dry_run=False)
+    outcome = await import_users(auth, generated_user_csv(email_domain, 3_000), dry_run=False)
     assert outcome == ImportResult(3_000, 0, 0, dry_run=False)
     first, *others, last = tries
     assert (first, last) == (ImportAttempt.FAILED, ImportAttempt.WRITTEN)
@@ -199,7 +201,7 @@ async def test_what_ran_out_of_time_while_others_were_busy_is_tried_again(
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("error", [transient(112), transient(388)])
 async def test_control_an_import_that_somebody_did_overtake_is_busy(
-    auth: Auth, school: str, fail: Fail, error: PyMongoError, monkeypatch: pytest.MonkeyPatch
+    auth: Auth, email_domain: str, fail: Fail, error: PyMongoError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail(error)
 
@@ -211,45 +213,45 @@ async def test_control_an_import_that_somebody_did_overtake_is_busy(
         by: UserId | None = None,
     ) -> ImportAttempt:
         attempt = await COMMIT(self, plan, seen, now, by)
-        await accounts.register(auth, "Eve", f"ada@{school}", "correct horse battery")
+        await accounts.register(auth, "Eve", f"ada@{email_domain}", "correct horse battery")
         return attempt
 
     monkeypatch.setattr(UserImportWriter, "commit", overtaken)
-    outcome = await import_users(auth, user_csv(school, {"ada": "Ada"}), dry_run=False)
+    outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
     assert isinstance(outcome, ImportBusy)
 
 
-async def told_of_somebody_refused(servers: EmbeddedServers, school: str) -> str:
+async def told_of_somebody_refused(servers: EmbeddedServers, email_domain: str) -> str:
     """What is logged when MongoDB refuses one of those who are imported, who is called as said."""
-    name = f"Ada {school}"
+    name = f"Ada {email_domain}"
     async with auth_for_database(database_url(servers, f"refused_{secrets.token_hex(4)}")) as auth:
         await auth.users.create_indexes()
         database = auth.users._database
         await database.command("collMod", "users", validator={"name": {"$ne": name}})
         with pytest.raises(PyMongoError) as caught:
-            await import_users(auth, user_csv(school, {"ada": name}), dry_run=False)
+            await import_users(auth, user_csv(email_domain, {"ada": name}), dry_run=False)
         await database.client.drop_database(database)
     return "".join(traceback.format_exception(caught.value))
 
 
 async def test_nobodys_name_or_address_is_in_an_error_of_an_import(
-    servers: EmbeddedServers, school: str
+    servers: EmbeddedServers, email_domain: str
 ) -> None:
-    told = await told_of_somebody_refused(servers, school)
+    told = await told_of_somebody_refused(servers, email_domain)
     assert "121" in told  # DocumentValidationFailure
-    assert school not in told
+    assert email_domain not in told
 
 
 async def test_control_pymongo_tells_them(
-    servers: EmbeddedServers, school: str, monkeypatch: pytest.MonkeyPatch
+    servers: EmbeddedServers, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imports, "_redacted", lambda error: error)
-    told = await told_of_somebody_refused(servers, school)
-    assert f"'name': 'Ada {school}', 'email': 'ada@{school}'" in told
+    told = await told_of_somebody_refused(servers, email_domain)
+    assert f"'name': 'Ada {email_domain}', 'email': 'ada@{email_domain}'" in told
 
 
 async def test_too_much_is_answered_with_413_and_what_to_do(
-    auth: Auth, school: str, fail: Fail
+    auth: Auth, email_domain: str, fail: Fail
 ) -> None:
     fail(transient(388))
     headers = {
@@ -260,7 +262,7 @@ async def test_too_much_is_answered_with_413_and_what_to_do(
     app = Starlette(routes=[Route("/users/import", endpoint)])
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://slotlock.test") as http:
-        body = user_csv(school, {"ada": "Ada"})
+        body = user_csv(email_domain, {"ada": "Ada"})
         response = await http.post("/users/import", content=body, headers=headers)
     assert response.status_code == 413
     assert response.json() == {
@@ -271,7 +273,7 @@ async def test_too_much_is_answered_with_413_and_what_to_do(
 
 def test_operators_are_told_of_too_much_in_a_line(
     servers: EmbeddedServers,
-    school: str,
+    email_domain: str,
     fail: Fail,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -281,7 +283,7 @@ def test_operators_are_told_of_too_much_in_a_line(
         monkeypatch.setenv(name, value)
     fail(transient(388))
     file = tmp_path / "people.csv"
-    file.write_bytes(user_csv(school, {"ada": "Ada"}))
+    file.write_bytes(user_csv(email_domain, {"ada": "Ada"}))
     assert main(["people", "import", str(file)]) == 1
     said = capsys.readouterr().err
     assert said == "slotlock: too much for one import; nothing was imported, split the file\n"

@@ -35,102 +35,108 @@ async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
 
 
 @pytest.fixture
-def school() -> str:
+def email_domain() -> str:
     """The domain of addresses that no other test has."""
     return f"{secrets.token_hex(8)}.test"
 
 
 async def test_people_are_created_without_a_password_and_as_members(
-    auth: Auth, school: str
+    auth: Auth, email_domain: str
 ) -> None:
     outcome = await import_users(
-        auth, user_csv(school, {"Ada": "Ada L."}, "5a;choir"), dry_run=False
+        auth, user_csv(email_domain, {"Ada": "Ada L."}, "5a;choir"), dry_run=False
     )
     assert outcome == ImportResult(1, 0, 0, dry_run=False)
-    ada = (await users_by_local_part(auth, school))["ada"]
+    ada = (await users_by_local_part(auth, email_domain))["ada"]
     assert (ada.name, ada.groups, ada.role) == ("Ada L.", ("5a", "choir"), Role.MEMBER)
     assert not ada.has_password
 
 
-async def test_the_same_file_again_changes_nothing(auth: Auth, school: str) -> None:
-    body = generated_user_csv(school, 20)
+async def test_the_same_file_again_changes_nothing(auth: Auth, email_domain: str) -> None:
+    body = generated_user_csv(email_domain, 20)
     await import_users(auth, body, dry_run=False)
-    before = await users_by_local_part(auth, school)
+    before = await users_by_local_part(auth, email_domain)
     assert await import_users(auth, body, dry_run=False) == ImportResult(0, 0, 20, dry_run=False)
-    assert await users_by_local_part(auth, school) == before
+    assert await users_by_local_part(auth, email_domain) == before
 
 
-async def test_a_dry_run_tells_what_will_happen_and_does_nothing(auth: Auth, school: str) -> None:
-    await import_users(auth, user_csv(school, {"ada": "Ada", "ben": "Ben"}), dry_run=False)
-    body = user_csv(school, {"ada": "Ada", "ben": "Benjamin", "cleo": "Cleo"})
-    before = await users_by_local_part(auth, school)
+async def test_a_dry_run_tells_what_will_happen_and_does_nothing(
+    auth: Auth, email_domain: str
+) -> None:
+    await import_users(auth, user_csv(email_domain, {"ada": "Ada", "ben": "Ben"}), dry_run=False)
+    body = user_csv(email_domain, {"ada": "Ada", "ben": "Benjamin", "cleo": "Cleo"})
+    before = await users_by_local_part(auth, email_domain)
     foretold = await import_users(auth, body, dry_run=True)
     assert foretold == ImportResult(1, 1, 1, dry_run=True)
-    assert await users_by_local_part(auth, school) == before
+    assert await users_by_local_part(auth, email_domain) == before
     assert await import_users(auth, body, dry_run=False) == replace(foretold, dry_run=False)
-    names = {user.name for user in (await users_by_local_part(auth, school)).values()}
+    names = {user.name for user in (await users_by_local_part(auth, email_domain)).values()}
     assert names == {"Ada", "Benjamin", "Cleo"}
 
 
-async def test_who_has_an_account_keeps_password_role_and_session(auth: Auth, school: str) -> None:
-    email = f"ada@{school}"
+async def test_who_has_an_account_keeps_password_role_and_session(
+    auth: Auth, email_domain: str
+) -> None:
+    email = f"ada@{email_domain}"
     created = await accounts.create_user(auth, "Ada", email, PASSWORD, Role.ORGANIZER)
     assert isinstance(created, User)
-    await import_users(auth, user_csv(school, {"ADA": "Ada L."}, "staff"), dry_run=False)
+    await import_users(auth, user_csv(email_domain, {"ADA": "Ada L."}, "staff"), dry_run=False)
     session = await accounts.login(auth, email, PASSWORD)
     assert isinstance(session, SignedInSession)
     assert session.user == replace(created, name="Ada L.", groups=("staff",))
 
 
 async def test_people_are_found_by_the_name_they_were_imported_with(
-    auth: Auth, school: str
+    auth: Auth, email_domain: str
 ) -> None:
-    await import_users(auth, user_csv(school, {"ada": "Lovelace"}), dry_run=False)
-    await import_users(auth, user_csv(school, {"ada": "Byron"}), dry_run=False)
-    assert (await auth.users.page(UserFilter(f"byr {school}"), 10, None)).items
-    assert not (await auth.users.page(UserFilter(f"lovel {school}"), 10, None)).items
+    await import_users(auth, user_csv(email_domain, {"ada": "Lovelace"}), dry_run=False)
+    await import_users(auth, user_csv(email_domain, {"ada": "Byron"}), dry_run=False)
+    assert (await auth.users.page(UserFilter(f"byr {email_domain}"), 10, None)).items
+    assert not (await auth.users.page(UserFilter(f"lovel {email_domain}"), 10, None)).items
 
 
-async def test_of_a_file_with_one_bad_line_nothing_is_imported(auth: Auth, school: str) -> None:
-    body = generated_user_csv(school, 20) + b"\nnobody,Eve,5a"
+async def test_of_a_file_with_one_bad_line_nothing_is_imported(
+    auth: Auth, email_domain: str
+) -> None:
+    body = generated_user_csv(email_domain, 20) + b"\nnobody,Eve,5a"
     outcome = await import_users(auth, body, dry_run=False)
     assert isinstance(outcome, InvalidUserFile)
-    assert not await users_by_local_part(auth, school)
+    assert not await users_by_local_part(auth, email_domain)
 
 
-async def test_ten_thousand_people_fit_into_one_transaction(auth: Auth, school: str) -> None:
+async def test_ten_thousand_people_fit_into_one_transaction(auth: Auth, email_domain: str) -> None:
     """On servers that end a transaction after 5 s, as the tests' and all others of slotlock do."""
     created = await import_users(
-        auth, generated_user_csv(school, MAX_IMPORTED_USERS), dry_run=False
+        auth, generated_user_csv(email_domain, MAX_IMPORTED_USERS), dry_run=False
     )
     assert created == ImportResult(MAX_IMPORTED_USERS, 0, 0, dry_run=False)
-    updated = await import_users(auth, generated_user_csv(school, 2_000, "6a"), dry_run=False)
+    updated = await import_users(auth, generated_user_csv(email_domain, 2_000, "6a"), dry_run=False)
     assert updated == ImportResult(0, 2_000, 0, dry_run=False)
 
 
 async def test_a_transaction_that_never_ends_is_told_as_busy_and_nothing_is_imported(
-    auth: Auth, servers: EmbeddedServers, school: str, monkeypatch: pytest.MonkeyPatch
+    auth: Auth, servers: EmbeddedServers, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one of a process that was killed in it, until MongoDB gives it up."""
-    await import_users(auth, user_csv(school, {"ada": "Ada"}), dry_run=False)
+    await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
     monkeypatch.setattr(user_import, "RETRY_FOR_S", 0.0)
     client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "importing"))
     async with client, client.start_session() as session:
         await session.start_transaction()
         imports = client.get_default_database()["imports"]
         await imports.update_one({"_id": "people"}, {"$inc": {"version": 1}}, session=session)
-        outcome = await import_users(auth, user_csv(school, {"ben": "Ben"}), dry_run=False)
+        outcome = await import_users(auth, user_csv(email_domain, {"ben": "Ben"}), dry_run=False)
         await session.abort_transaction()
     assert isinstance(outcome, ImportBusy)
-    assert list(await users_by_local_part(auth, school)) == ["ada"]
-    again = await import_users(auth, user_csv(school, {"ben": "Ben"}), dry_run=False)
+    assert list(await users_by_local_part(auth, email_domain)) == ["ada"]
+    again = await import_users(auth, user_csv(email_domain, {"ben": "Ben"}), dry_run=False)
     assert again == ImportResult(1, 0, 0, dry_run=False)
 
 
-async def test_an_error_in_the_middle_leaves_nothing(auth: Auth, school: str) -> None:
+async def test_an_error_in_the_middle_leaves_nothing(auth: Auth, email_domain: str) -> None:
     """One that is nobody's write: it is raised, and what was written before it is gone."""
-    new = [NewUser(f"{number}@{school}", "Ada", ()) for number in range(1_000)]
-    new.append(NewUser(f"last@{school}", "x" * 17_000_000, ()))  # no document is as large
+    new = [NewUser(f"{number}@{email_domain}", "Ada", ()) for number in range(1_000)]
+    new.append(NewUser(f"last@{email_domain}", "x" * 17_000_000, ()))  # no document is as large
     plan = ImportPlan(tuple(new), (), 0)
 
     async def commit() -> None:
@@ -141,7 +147,7 @@ async def test_an_error_in_the_middle_leaves_nothing(auth: Auth, school: str) ->
 
     with pytest.raises(PyMongoError):
         await commit()
-    assert not await users_by_local_part(auth, school)
+    assert not await users_by_local_part(auth, email_domain)
 
 
 async def test_the_first_import_of_all_is_first_only_once(servers: EmbeddedServers) -> None:
@@ -162,13 +168,13 @@ async def test_the_first_import_of_all_is_first_only_once(servers: EmbeddedServe
 
 
 async def test_people_from_before_there_was_a_search_are_found(
-    auth: Auth, servers: EmbeddedServers, school: str
+    auth: Auth, servers: EmbeddedServers, email_domain: str
 ) -> None:
-    await import_users(auth, user_csv(school, {"ada": "Ada"}), dry_run=False)
+    await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
     client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "importing"))
     async with client:
         users = client.get_default_database()["users"]
-        await users.update_one({"email": f"ada@{school}"}, {"$unset": {"words": ""}})
-    assert not await users_by_local_part(auth, school)
+        await users.update_one({"email": f"ada@{email_domain}"}, {"$unset": {"words": ""}})
+    assert not await users_by_local_part(auth, email_domain)
     await auth.users.create_indexes()
-    assert list(await users_by_local_part(auth, school)) == ["ada"]
+    assert list(await users_by_local_part(auth, email_domain)) == ["ada"]

@@ -12,12 +12,12 @@ from slotlock.domain.booking.waitlist import join
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.users.user import UserId
 from tests.domain.booking.test_book import NOW, booked, caller, party
-from tests.domain.campaigns.test_campaign_rules import in_line, limited, of, refusal
+from tests.domain.campaigns.test_campaign_rules import in_line, of, rate_limited, refusal
 
 
 def test_only_so_many_of_a_class_get_into_a_course() -> None:
     people = tuple(of(name, "class:5a") for name in ("ada", "ben", "cleo"))
-    before = limited(GroupLimit("class:5a", 2), people=(*people, of("dan", "class:5b")))
+    before = rate_limited(GroupLimit("class:5a", 2), people=(*people, of("dan", "class:5b")))
     two, _ = booked(before, "ada", "ben")
     assert refusal(two, "cleo") == GroupFull("class:5a", 2, two)
     assert isinstance(book(two, party("dan"), NOW)[1], Booked)
@@ -25,7 +25,7 @@ def test_only_so_many_of_a_class_get_into_a_course() -> None:
 
 def test_a_limit_with_a_star_counts_each_group_by_itself() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
-    before = limited(GroupLimit("class:*", 1), people=people)
+    before = rate_limited(GroupLimit("class:*", 1), people=people)
     one, _ = booked(before, "ada")
     assert refusal(one, "ben") == GroupFull("class:5a", 1, one)
     assert isinstance(book(one, party("cleo"), NOW)[1], Booked)
@@ -34,14 +34,14 @@ def test_a_limit_with_a_star_counts_each_group_by_itself() -> None:
 def test_a_slots_own_limit_comes_before_that_of_its_campaign() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"))
     theirs = (GroupLimit("class:*", 1),)
-    before = limited(GroupLimit("class:5a", 2), people=people, group_limits=theirs)
+    before = rate_limited(GroupLimit("class:5a", 2), people=people, group_limits=theirs)
     one, _ = booked(before, "ada")
     assert isinstance(book(one, party("ben"), NOW)[1], Booked)
 
 
 def test_a_place_given_back_is_one_for_the_same_class_again() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"))
-    one, (adas,) = booked(limited(GroupLimit("class:5a", 1), people=people), "ada")
+    one, (adas,) = booked(rate_limited(GroupLimit("class:5a", 1), people=people), "ada")
     free, outcome = cancel(one, BookingCommand(adas.id, caller("ada")), NOW)
     assert isinstance(outcome, BookingCancelled)
     assert isinstance(book(free, party("ben"), NOW)[1], Booked)
@@ -49,7 +49,7 @@ def test_a_place_given_back_is_one_for_the_same_class_again() -> None:
 
 def test_who_has_to_wait_for_their_class_keeps_nobody_else_waiting() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
-    one, (adas,) = booked(limited(GroupLimit("class:5a", 1), people=people), "ada")
+    one, (adas,) = booked(rate_limited(GroupLimit("class:5a", 1), people=people), "ada")
     line = expire_and_promote(in_line(one, "ben", "cleo"), NOW)
     assert [b.user_id for b in line.bookings] == ["ada", "cleo"]
     assert [w.user_id for w in line.waitlist] == ["ben"]
@@ -59,14 +59,14 @@ def test_who_has_to_wait_for_their_class_keeps_nobody_else_waiting() -> None:
 
 def test_a_walk_in_takes_what_nobody_in_line_may_have() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
-    one, _ = booked(limited(GroupLimit("class:5a", 1), people=people), "ada")
+    one, _ = booked(rate_limited(GroupLimit("class:5a", 1), people=people), "ada")
     line = in_line(one, "ben")
     assert isinstance(book(line, party("cleo"), NOW)[1], Booked)
 
 
 def test_people_wait_for_their_class_though_places_are_left() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
-    one, _ = booked(limited(GroupLimit("class:5a", 1), people=people), "ada")
+    one, _ = booked(rate_limited(GroupLimit("class:5a", 1), people=people), "ada")
     turn = WaitlistEntry(WaitlistEntryId("w"), one.id, UserId("ben"), NOW)
     assert isinstance(join(one, turn, NOW)[1], WaitlistJoined)
     others = replace(turn, user_id=UserId("cleo"))

@@ -176,7 +176,7 @@ def test_where_only_one_campaign_forbids_overlaps_they_are_allowed() -> None:
     assert isinstance(book(before, party("ada"), NOW)[1], Booked)
 
 
-def limited(*limits: GroupLimit, people: tuple[UserContext, ...], **fields: object) -> Slot:
+def rate_limited(*limits: GroupLimit, people: tuple[UserContext, ...], **fields: object) -> Slot:
     """A slot in which so many of each group may have a place."""
     return replace(
         slot(10, terms=terms(**fields), user_contexts=by_id(people)), group_limits=limits
@@ -277,7 +277,7 @@ def test_an_organiser_passes_over_every_limit_and_names_each() -> None:
     )
     ben = of("ben", "class:5a")
     ada = with_place("ada", other, theirs, "class:5a")
-    before = limited(
+    before = rate_limited(
         GroupLimit("class:5a", 1),
         people=(ada, ben),
         max_bookings=1,

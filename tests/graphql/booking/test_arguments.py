@@ -28,7 +28,7 @@ Two = tuple[BookingClient, BookingClient]
 
 
 @pytest.fixture
-async def two(app: AppProcess, http: httpx.AsyncClient) -> Two:
+async def clients(app: AppProcess, http: httpx.AsyncClient) -> Two:
     """Ada and an organiser."""
     (ada,), organiser = await create_booking_clients(http, 1, app)
     return ada, organiser
@@ -65,8 +65,8 @@ def patient(slot_id: str, booking_id: str, wait: int) -> list[tuple[str, dict[st
     ]
 
 
-async def test_a_key_is_a_line_of_1_to_255_characters(two: Two) -> None:
-    ada, organiser = two
+async def test_a_key_is_a_line_of_1_to_255_characters(clients: Two) -> None:
+    ada, organiser = clients
     slot_id = await organiser.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     for bad in BAD_KEYS:
@@ -76,8 +76,8 @@ async def test_a_key_is_a_line_of_1_to_255_characters(two: Two) -> None:
     assert (await ada.confirm(hold["id"], key="ключ ☕" * 42))["__typename"] == "BookingConfirmed"
 
 
-async def test_one_waits_for_0_to_20000_ms(two: Two) -> None:
-    ada, organiser = two
+async def test_one_waits_for_0_to_20000_ms(clients: Two) -> None:
+    ada, organiser = clients
     slot_id = await organiser.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     for bad in BAD_WAITS:
@@ -88,8 +88,8 @@ async def test_one_waits_for_0_to_20000_ms(two: Two) -> None:
         assert (await ada.confirm(hold["id"], wait=good))["__typename"] == "BookingConfirmed"
 
 
-async def test_nobody_acts_without_identity(two: Two) -> None:
-    ada, organiser = two
+async def test_nobody_acts_without_identity(clients: Two) -> None:
+    ada, organiser = clients
     slot_id = await organiser.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     nobody = BookingClient(ada.http, ada.url)

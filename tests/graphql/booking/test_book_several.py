@@ -23,7 +23,7 @@ OTHERS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
 
 
 @pytest.fixture
-async def four(two_apps: Pair, http: httpx.AsyncClient) -> Four:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
     """Ada and Ben, who are a team, Cleo, who is a stranger, and an organiser."""
     (ada, ben, cleo), organiser = await create_booking_clients(http, 3, *two_apps)
     await ada.create_team_with(ben)
@@ -49,8 +49,8 @@ def refused(outcome: Json) -> dict[int, str]:
     return {each["claim"]: each["refusal"]["code"] for each in outcome["refusals"]}
 
 
-async def test_all_places_are_booked_in_the_order_of_the_claims(four: Four) -> None:
-    ada, *_, organiser = four
+async def test_all_places_are_booked_in_the_order_of_the_claims(clients: Four) -> None:
+    ada, *_, organiser = clients
     slot_ids = [await organiser.add_slot(capacity=2) for _ in range(5)]
     outcome = await ada.book_all(*claims(slot_ids))
     assert outcome["__typename"] == "AllBooked"
@@ -61,8 +61,8 @@ async def test_all_places_are_booked_in_the_order_of_the_claims(four: Four) -> N
         assert await ada.fetch_booking(booking["id"]) == booking
 
 
-async def test_one_refused_claim_refuses_all_and_says_which_and_why(four: Four) -> None:
-    ada, ben, cleo, organiser = four
+async def test_one_refused_claim_refuses_all_and_says_which_and_why(clients: Four) -> None:
+    ada, ben, cleo, organiser = clients
     free, full, off, mine = [await organiser.add_slot() for _ in range(4)]
     begun = await organiser.add_slot(startTime=hours_from_now(-1))
     await cleo.book_slot(full)
@@ -82,8 +82,8 @@ async def test_one_refused_claim_refuses_all_and_says_which_and_why(four: Four) 
     assert (await ben.fetch_slot(free))["remaining"] == 1
 
 
-async def test_holds_are_made_all_or_none_too_and_confirmed_one_by_one(four: Four) -> None:
-    ada, ben, _, organiser = four
+async def test_holds_are_made_all_or_none_too_and_confirmed_one_by_one(clients: Four) -> None:
+    ada, ben, _, organiser = clients
     slot_ids = [await organiser.add_slot() for _ in range(2)]
     outcome = await ada.book_all(
         *claims(slot_ids, await ada.fetch_user_id(), await ben.fetch_user_id()), hold=True
@@ -95,8 +95,8 @@ async def test_holds_are_made_all_or_none_too_and_confirmed_one_by_one(four: Fou
     assert (await ben.confirm(bens))["booking"]["status"] == "CONFIRMED"
 
 
-async def test_a_member_books_for_members_of_their_team_and_is_recorded(four: Four) -> None:
-    ada, ben, _, organiser = four
+async def test_a_member_books_for_members_of_their_team_and_is_recorded(clients: Four) -> None:
+    ada, ben, _, organiser = clients
     slot_id = await organiser.add_slot(capacity=2)
     adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
     outcome = await ada.book_all(*claims([slot_id, slot_id], adas, bens))
@@ -108,8 +108,8 @@ async def test_a_member_books_for_members_of_their_team_and_is_recorded(four: Fo
     assert (await ben.cancel_booking(other["id"]))["__typename"] == "BookingCancelled"
 
 
-async def test_one_place_is_booked_for_a_team_mate_as_well(four: Four) -> None:
-    ada, ben, cleo, organiser = four
+async def test_one_place_is_booked_for_a_team_mate_as_well(clients: Four) -> None:
+    ada, ben, cleo, organiser = clients
     slot_id = await organiser.add_slot(capacity=2)
     booked = await ada.book_slot(slot_id, userId=await ben.fetch_user_id())
     assert (booked["__typename"], booked["booking"]["onBehalf"]) == ("Booked", True)
@@ -121,8 +121,8 @@ async def test_one_place_is_booked_for_a_team_mate_as_well(four: Four) -> None:
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_nobody_books_for_a_stranger_nor_for_who_left_the_team(four: Four) -> None:
-    ada, ben, cleo, organiser = four
+async def test_nobody_books_for_a_stranger_nor_for_who_left_the_team(clients: Four) -> None:
+    ada, ben, cleo, organiser = clients
     slot_ids = [await organiser.add_slot() for _ in range(3)]
     people = [await person.fetch_user_id() for person in (ada, ben, cleo)]
     assert refused(await ada.book_all(*claims(slot_ids, *people))) == {2: "NOT_TEAMMATE"}
@@ -136,8 +136,8 @@ async def test_nobody_books_for_a_stranger_nor_for_who_left_the_team(four: Four)
     assert await left(ada, slot_ids) == [1, 1, 1]
 
 
-async def test_who_is_only_invited_is_not_booked_for(four: Four) -> None:
-    ada, _, cleo, organiser = four
+async def test_who_is_only_invited_is_not_booked_for(clients: Four) -> None:
+    ada, _, cleo, organiser = clients
     slot_id = await organiser.add_slot()
     (team,) = await ada.execute("{ myTeams { id } }")
     email = (await cleo.execute("{ me { email } }"))["email"]
@@ -148,8 +148,8 @@ async def test_who_is_only_invited_is_not_booked_for(four: Four) -> None:
     ] == "NOT_TEAMMATE"
 
 
-async def test_the_same_place_claimed_twice_is_refused_whole(four: Four) -> None:
-    ada, *_, organiser = four
+async def test_the_same_place_claimed_twice_is_refused_whole(clients: Four) -> None:
+    ada, *_, organiser = clients
     slot_id = await organiser.add_slot(capacity=5)
     twice = claims([slot_id, slot_id])
     named = [twice[0], {**twice[1], "userId": await ada.fetch_user_id()}]
@@ -159,9 +159,9 @@ async def test_the_same_place_claimed_twice_is_refused_whole(four: Four) -> None
 
 
 async def test_a_reached_limit_names_the_other_booking_unless_it_is_another_claims(
-    four: Four,
+    clients: Four,
 ) -> None:
-    ada, *_, organiser = four
+    ada, *_, organiser = clients
     room = secrets.token_hex(8)
     bed, other_bed = [await organiser.add_slot(choiceGroup=room, capacity=2) for _ in range(2)]
     answer = await ada.send(OTHERS, input={"claims": claims([bed, other_bed])})
@@ -172,16 +172,16 @@ async def test_a_reached_limit_names_the_other_booking_unless_it_is_another_clai
     assert answer["data"]["bookSlots"]["refusals"][0]["refusal"]["otherBookingId"] == mine
 
 
-async def test_more_claims_for_a_slot_than_it_has_places_take_none(four: Four) -> None:
-    ada, ben, _, organiser = four
+async def test_more_claims_for_a_slot_than_it_has_places_take_none(clients: Four) -> None:
+    ada, ben, _, organiser = clients
     slot_id = await organiser.add_slot()
     asked = claims([slot_id, slot_id], await ada.fetch_user_id(), await ben.fetch_user_id())
     assert refused(await ada.book_all(*asked)) == {1: "SLOT_FULL"}
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_1_to_50_places_are_claimed_at_once(four: Four) -> None:
-    ada, *_, organiser = four
+async def test_1_to_50_places_are_claimed_at_once(clients: Four) -> None:
+    ada, *_, organiser = clients
     slot_ids = await asyncio.gather(*(organiser.add_slot() for _ in range(51)))
     for asked in ([], claims(list(slot_ids))):
         assert await ada.error_code(BOOK_SEVERAL, input={"claims": asked}) == "BAD_USER_INPUT"
@@ -189,8 +189,8 @@ async def test_1_to_50_places_are_claimed_at_once(four: Four) -> None:
     assert len(outcome["bookings"]) == 50
 
 
-async def test_a_claim_for_an_id_of_nobody_is_refused(four: Four) -> None:
-    ada, *_, organiser = four
+async def test_a_claim_for_an_id_of_nobody_is_refused(clients: Four) -> None:
+    ada, *_, organiser = clients
     slot_id = await organiser.add_slot()
     for user_id in ("", "nobody", "slot_" + "0" * 24, "user_" + "0" * 24):
         claim = {"slotId": slot_id, "userId": user_id}
@@ -199,16 +199,18 @@ async def test_a_claim_for_an_id_of_nobody_is_refused(four: Four) -> None:
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_an_id_that_names_nobody_is_refused_alike_alone_and_among_others(four: Four) -> None:
-    ada, *_, organiser = four
+async def test_an_id_that_names_nobody_is_refused_alike_alone_and_among_others(
+    clients: Four,
+) -> None:
+    ada, *_, organiser = clients
     slot_id = await organiser.add_slot()
     alone = await ada.book_slot(slot_id, userId="nobody")
     several = await ada.book_all({"slotId": slot_id, "userId": "nobody"})
     assert refused(several) == {0: alone["code"]}
 
 
-async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(four: Four) -> None:
-    ada, ben, _, organiser = four
+async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(clients: Four) -> None:
+    ada, ben, _, organiser = clients
     room = secrets.token_hex(8)
     beds = [await organiser.add_slot(choiceGroup=room) for _ in range(3)]
     adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
@@ -221,8 +223,8 @@ async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(four: Four) 
 
 
 @pytest.mark.parametrize("patience", [0, 20_000])
-async def test_two_people_never_end_up_with_four_beds(four: Four, patience: int) -> None:
-    ada, ben, _, organiser = four
+async def test_two_people_never_end_up_with_four_beds(clients: Four, patience: int) -> None:
+    ada, ben, _, organiser = clients
     adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
     for _ in range(10):
         room = secrets.token_hex(8)

@@ -47,9 +47,9 @@ class Office:
     """Ada acts at one process and watches at the other; Ben the other way round."""
 
     def __init__(
-        self, apps: Pair, ada: BookingClient, ben: BookingClient, organiser: BookingClient
+        self, apps: Pair, ada: BookingClient, ben: BookingClient, organizer: BookingClient
     ) -> None:
-        self.ada, self.ben, self.organiser = ada, ben, organiser
+        self.ada, self.ben, self.organiser = ada, ben, organizer
         self._apps = apps
 
     @asynccontextmanager
@@ -74,8 +74,8 @@ class Office:
 @pytest.fixture
 async def office(two_apps: Pair, http: httpx.AsyncClient) -> Office:
     """Ada at one process, Ben at the other, and an organiser."""
-    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
-    return Office(two_apps, ada, ben, organiser)
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    return Office(two_apps, ada, ben, organizer)
 
 
 @pytest.fixture
@@ -127,20 +127,20 @@ async def test_a_hold_that_ran_out_is_told(office: Office, mongo_url: str) -> No
 
 
 async def test_what_an_organiser_does_to_a_booking_is_told(office: Office) -> None:
-    organiser, adas = office.organiser, await office.ada.fetch_user_id()
-    by = await organiser.fetch_user_id()
-    one, two, three = [await organiser.add_slot() for _ in range(3)]
+    organizer, adas = office.organiser, await office.ada.fetch_user_id()
+    by = await organizer.fetch_user_id()
+    one, two, three = [await organizer.add_slot() for _ in range(3)]
     hold = await office.ada.hold(one)
     async with office.watching(office.ada) as watcher:
-        await organiser.confirm(hold["id"])
+        await organizer.confirm(hold["id"])
         assert await watcher.told_in_short() == ("CONFIRMED", by, one, "CONFIRMED")
-        moved = (await organiser.move(hold["id"], two))["booking"]
+        moved = (await organizer.move(hold["id"], two))["booking"]
         event = await watcher.told()
         assert (event["action"], event["by"]["id"], event["booking"]) == ("MOVED", by, moved)
         assert event["booking"]["movedFrom"] == hold["id"]
-        await organiser.cancel_booking(moved["id"])
+        await organizer.cancel_booking(moved["id"])
         assert await watcher.told_in_short() == ("CANCELLED", by, two, "CANCELLED")
-        await organiser.book_slot(three, userId=adas)
+        await organizer.book_slot(three, userId=adas)
         assert await watcher.told_in_short() == ("BOOKED", by, three, "CONFIRMED")
 
 

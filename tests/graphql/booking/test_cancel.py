@@ -23,7 +23,7 @@ NOTHING = "0" * 24
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
@@ -34,8 +34,8 @@ async def booked(person: BookingClient, slot_id: str) -> str:
     return str((await person.book_slot(slot_id))["booking"]["id"])
 
 
-async def test_the_place_is_back_at_once_at_the_other_process_too(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_the_place_is_back_at_once_at_the_other_process_too(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot()
     cancelled = await ada.cancel_booking(await booked(ada, slot_id))
     assert cancelled["slot"]["remaining"] == 1
@@ -46,8 +46,8 @@ async def test_the_place_is_back_at_once_at_the_other_process_too(three: Three) 
     assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
 
 
-async def test_cancelling_again_gives_the_same_booking_however_often(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_cancelling_again_gives_the_same_booking_however_often(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
     first = await ada.cancel_booking(booking_id)
@@ -58,9 +58,9 @@ async def test_cancelling_again_gives_the_same_booking_however_often(three: Thre
 
 
 async def test_of_20_cancellations_at_once_one_has_an_effect_and_all_give_the_same_booking(
-    two_apps: Pair, three: Three
+    two_apps: Pair, clients: Three
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=2)
     await ben.book_slot(slot_id)
     booking_id = await booked(ada, slot_id)
@@ -77,8 +77,8 @@ async def test_of_20_cancellations_at_once_one_has_an_effect_and_all_give_the_sa
     assert len(await organiser.fetch_slot_history(slot_id)) == 1
 
 
-async def test_the_booking_of_another_is_not_there_to_be_cancelled(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_the_booking_of_another_is_not_there_to_be_cancelled(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
     assert (await ben.cancel_booking(booking_id))["code"] == "BOOKING_NOT_FOUND"
@@ -93,9 +93,9 @@ async def test_the_booking_of_another_is_not_there_to_be_cancelled(three: Three)
     "booking_id", ["", "x", "booking_", f"booking_{NOTHING}{NOTHING}", f"slot_{NOTHING}", "$where"]
 )
 async def test_an_id_of_no_booking_is_booking_not_found_to_every_act(
-    three: Three, booking_id: str
+    clients: Three, booking_id: str
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     for asked in (
         ada.cancel_booking(booking_id),
         ada.confirm(booking_id),
@@ -106,8 +106,8 @@ async def test_an_id_of_no_booking_is_booking_not_found_to_every_act(
         assert (await asked)["code"] == "BOOKING_NOT_FOUND"
 
 
-async def test_a_booking_is_found_in_its_own_slot_only(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_booking_is_found_in_its_own_slot_only(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
     forged = f"booking_{other_id[-24:]}{booking_id[-24:]}"
@@ -118,9 +118,9 @@ async def test_a_booking_is_found_in_its_own_slot_only(three: Three) -> None:
 
 
 async def test_after_the_cut_off_its_owner_keeps_the_place_and_an_organiser_is_recorded(
-    three: Three,
+    clients: Three,
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot = await organiser.create_slot(cancelCutoffMinutes=THREE_DAYS)
     booking_id = await booked(ada, slot["id"])
     refused = await ada.cancel_booking(booking_id)
@@ -146,22 +146,22 @@ async def test_after_the_cut_off_its_owner_keeps_the_place_and_an_organiser_is_r
     )
 
 
-async def test_an_organiser_who_overrides_nothing_names_nothing(three: Three) -> None:
-    ada, _, organiser = three
+async def test_an_organiser_who_overrides_nothing_names_nothing(clients: Three) -> None:
+    ada, _, organiser = clients
     cancelled = await organiser.cancel_booking(await booked(ada, await organiser.add_slot()))
     assert cancelled["booking"]["overriddenLimits"] == []
 
 
-async def test_a_hold_is_given_up_after_the_cut_off_too(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_hold_is_given_up_after_the_cut_off_too(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot(cancelCutoffMinutes=THREE_DAYS)
     hold = await ada.hold(slot_id)
     assert (await ada.cancel_booking(hold["id"]))["__typename"] == "BookingCancelled"
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_once_the_slot_began_only_an_organiser_cancels(three: Three) -> None:
-    ada, _, organiser = three
+async def test_once_the_slot_began_only_an_organiser_cancels(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
     await organiser.update_slot(slot_id, startTime=hours_from_now(-0.5))
@@ -175,9 +175,9 @@ async def test_once_the_slot_began_only_an_organiser_cancels(three: Three) -> No
 
 
 async def test_a_booking_that_was_cancelled_is_past_confirming_extending_and_moving(
-    three: Three,
+    clients: Three,
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
     hold = await ada.hold(slot_id)
     await ada.cancel_booking(hold["id"])
@@ -187,8 +187,8 @@ async def test_a_booking_that_was_cancelled_is_past_confirming_extending_and_mov
     assert (await ada.fetch_slot(other_id))["remaining"] == 1
 
 
-async def test_confirming_and_cancelling_at_once_end_in_one_truth(three: Three) -> None:
-    ada, _, organiser = three
+async def test_confirming_and_cancelling_at_once_end_in_one_truth(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot()
     elsewhere = BookingClient(ada.http, organiser.url, ada.token)
     for _ in range(10):
@@ -202,8 +202,8 @@ async def test_confirming_and_cancelling_at_once_end_in_one_truth(three: Three) 
         assert (await elsewhere.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_a_booking_of_a_slot_that_was_called_off_shows_as_cancelled(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_booking_of_a_slot_that_was_called_off_shows_as_cancelled(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
     await organiser.cancel_slot(slot_id)
@@ -212,9 +212,9 @@ async def test_a_booking_of_a_slot_that_was_called_off_shows_as_cancelled(three:
 
 
 async def test_what_ended_is_listed_in_the_order_it_did_for_organisers_only(
-    three: Three,
+    clients: Three,
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=2)
     ended = []
     for person in (ada, ben, ada, ben, ada):

@@ -26,7 +26,7 @@ ENDED = """query($first: Int! = 20, $after: String) {
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
@@ -46,9 +46,9 @@ async def given_back(person: BookingClient, slot_id: str) -> str:
 
 
 async def test_bookings_that_were_cancelled_moved_or_ran_out_are_listed_the_latest_first(
-    two_apps: Pair, three: Three
+    two_apps: Pair, clients: Three
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     slot_id, other_id, held_id = [await organiser.add_slot(capacity=2) for _ in range(3)]
     cancelled = await given_back(ada, slot_id)
     moved = (await ada.book_slot(slot_id))["booking"]["id"]
@@ -72,8 +72,8 @@ async def test_bookings_that_were_cancelled_moved_or_ran_out_are_listed_the_late
     assert now not in [booking["id"] for booking in seen["nodes"]]
 
 
-async def test_what_others_did_to_ones_bookings_is_listed_too(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_what_others_did_to_ones_bookings_is_listed_too(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id, adas = await organiser.add_slot(), await ada.fetch_user_id()
     await ben.create_team_with(ada)
     booking_id = (await ben.book_slot(slot_id, userId=adas))["booking"]["id"]
@@ -84,9 +84,9 @@ async def test_what_others_did_to_ones_bookings_is_listed_too(three: Three) -> N
 
 
 async def test_nobody_is_told_what_became_of_the_bookings_of_others(
-    three: Three, two_apps: Pair
+    clients: Three, two_apps: Pair
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=2)
     adas, bens = await given_back(ada, slot_id), await given_back(ben, slot_id)
     assert [booking["id"] for booking in await ended(ada)] == [adas]
@@ -116,8 +116,8 @@ async def walk(person: BookingClient, first: int) -> list[str]:
     return walked
 
 
-async def test_pages_follow_each_other_without_gap_or_repeat(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_pages_follow_each_other_without_gap_or_repeat(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_ids = [await organiser.add_slot(capacity=2) for _ in range(2)]
     made = []
     for number in range(5):
@@ -127,8 +127,8 @@ async def test_pages_follow_each_other_without_gap_or_repeat(three: Three) -> No
         assert await walk(ada, first) == made[::-1]
 
 
-async def test_what_ends_meanwhile_shifts_no_page(three: Three) -> None:
-    ada, _, organiser = three
+async def test_what_ends_meanwhile_shifts_no_page(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot()
     made = [await given_back(ada, slot_id) for _ in range(4)]
     page = await ada.execute(ENDED, first=2)
@@ -138,5 +138,5 @@ async def test_what_ends_meanwhile_shifts_no_page(three: Three) -> None:
 
 
 @pytest.mark.parametrize("first", [0, -1, 101])
-async def test_a_page_has_1_to_100_items(three: Three, first: int) -> None:
-    assert await three[0].error_code(ENDED, first=first) == "BAD_USER_INPUT"
+async def test_a_page_has_1_to_100_items(clients: Three, first: int) -> None:
+    assert await clients[0].error_code(ENDED, first=first) == "BAD_USER_INPUT"

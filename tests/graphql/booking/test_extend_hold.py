@@ -19,7 +19,7 @@ Two = tuple[BookingClient, BookingClient]
 
 
 @pytest.fixture
-async def two(two_apps: Pair, http: httpx.AsyncClient) -> Two:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Two:
     """Ada and an organiser."""
     (_, ada), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, organiser
@@ -36,8 +36,8 @@ def lasts(hold: Json) -> timedelta:
     return datetime.fromisoformat(hold["heldUntil"]) - datetime.fromisoformat(hold["createdAt"])
 
 
-async def test_an_extended_hold_lasts_as_long_as_one_that_begins_now(two: Two) -> None:
-    ada, organiser = two
+async def test_an_extended_hold_lasts_as_long_as_one_that_begins_now(clients: Two) -> None:
+    ada, organiser = clients
     slot_id = await organiser.add_slot(holdMinutes=1)
     hold = await ada.hold(slot_id)
     await organiser.update_slot(slot_id, holdMinutes=10)
@@ -50,9 +50,9 @@ async def test_an_extended_hold_lasts_as_long_as_one_that_begins_now(two: Two) -
 
 
 async def test_no_extension_passes_the_hour_that_is_the_most_a_hold_may_last(
-    two: Two, mongo_url: str
+    clients: Two, mongo_url: str
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     slot_id = await organiser.add_slot(holdMinutes=5)
     hold = await ada.hold(slot_id)
     backdate_bookings(mongo_url, slot_id, minutes=54)
@@ -63,15 +63,15 @@ async def test_no_extension_passes_the_hour_that_is_the_most_a_hold_may_last(
     assert (await ada.extend(hold["id"]))["code"] == "HOLD_LIMIT_REACHED"
 
 
-async def test_a_hold_that_lasts_an_hour_cannot_be_extended(two: Two) -> None:
-    ada, organiser = two
+async def test_a_hold_that_lasts_an_hour_cannot_be_extended(clients: Two) -> None:
+    ada, organiser = clients
     hold = await ada.hold(await organiser.add_slot(holdMinutes=60))
     assert (await ada.extend(hold["id"]))["code"] == "HOLD_LIMIT_REACHED"
     assert await ada.fetch_booking(hold["id"]) == hold
 
 
-async def test_a_hold_that_moved_is_as_old_as_it_was(two: Two, mongo_url: str) -> None:
-    ada, organiser = two
+async def test_a_hold_that_moved_is_as_old_as_it_was(clients: Two, mongo_url: str) -> None:
+    ada, organiser = clients
     slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
     hold = await ada.hold(slot_id)
     backdate_bookings(mongo_url, slot_id, minutes=55)
@@ -79,14 +79,14 @@ async def test_a_hold_that_moved_is_as_old_as_it_was(two: Two, mongo_url: str) -
     assert (await ada.extend(moved["id"]))["code"] == "HOLD_LIMIT_REACHED"
 
 
-async def test_a_booking_for_good_needs_no_more_time(two: Two) -> None:
-    ada, organiser = two
+async def test_a_booking_for_good_needs_no_more_time(clients: Two) -> None:
+    ada, organiser = clients
     booked = (await ada.book_slot(await organiser.add_slot()))["booking"]
     assert (await ada.extend(booked["id"]))["code"] == "NOT_HELD"
 
 
-async def test_no_hold_is_extended_in_a_slot_that_was_called_off(two: Two) -> None:
-    ada, organiser = two
+async def test_no_hold_is_extended_in_a_slot_that_was_called_off(clients: Two) -> None:
+    ada, organiser = clients
     slot_id = await organiser.add_slot()
     hold = await ada.hold(slot_id)
     await organiser.cancel_slot(slot_id)
@@ -95,9 +95,9 @@ async def test_no_hold_is_extended_in_a_slot_that_was_called_off(two: Two) -> No
 
 
 async def test_asking_again_and_again_for_a_moment_more_adds_nothing_to_the_record(
-    two: Two,
+    clients: Two,
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     slot_id = await organiser.add_slot(holdMinutes=5)
     hold = await ada.hold(slot_id)
     version = (await ada.fetch_slot(slot_id))["version"]

@@ -30,7 +30,7 @@ Three = tuple[BookingClient, BookingClient, BookingClient]
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
@@ -47,8 +47,8 @@ def lasts(hold: Json) -> timedelta:
     return datetime.fromisoformat(hold["heldUntil"]) - datetime.fromisoformat(hold["createdAt"])
 
 
-async def test_a_hold_really_takes_a_place(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_a_hold_really_takes_a_place(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot()
     hold = await ada.hold(slot_id)
     assert (hold["status"], [entry["action"] for entry in hold["history"]]) == ("HELD", ["HELD"])
@@ -58,8 +58,8 @@ async def test_a_hold_really_takes_a_place(three: Three) -> None:
     assert (await ada.fetch_slot(slot_id))["myBooking"] == hold
 
 
-async def test_each_hold_leaves_one_place_less(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_each_hold_leaves_one_place_less(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=3)
     await ada.hold(slot_id)
     assert (await ben.fetch_slot(slot_id))["remaining"] == 2
@@ -69,22 +69,22 @@ async def test_each_hold_leaves_one_place_less(three: Three) -> None:
 
 @pytest.mark.parametrize(("fields", "minutes"), [({}, 5), ({"holdMinutes": 1}, 1)])
 async def test_a_hold_lasts_five_minutes_or_as_long_as_its_slot_says(
-    three: Three, fields: Json, minutes: int
+    clients: Three, fields: Json, minutes: int
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot(**fields)
     assert lasts(await ada.hold(slot_id)) == timedelta(minutes=minutes)
 
 
-async def test_a_hold_lasts_no_longer_than_until_the_slot_begins(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_hold_lasts_no_longer_than_until_the_slot_begins(clients: Three) -> None:
+    ada, _, organiser = clients
     slot = await organiser.create_slot(startTime=hours_from_now(0.5), holdMinutes=60)
     assert (await ada.hold(slot["id"]))["heldUntil"] == slot["startTime"]
 
 
 @pytest.mark.parametrize("minutes", [0, 61, -1])
-async def test_a_slot_holds_for_1_to_60_minutes(three: Three, minutes: int) -> None:
-    *_, organiser = three
+async def test_a_slot_holds_for_1_to_60_minutes(clients: Three, minutes: int) -> None:
+    *_, organiser = clients
     refused = await organiser.execute(CREATE_SLOT, input={**slot_input(), "holdMinutes": minutes})
     assert refused["code"] == "INVALID_INPUT"
     assert [problem["field"] for problem in refused["fields"]] == ["holdMinutes"]
@@ -93,9 +93,9 @@ async def test_a_slot_holds_for_1_to_60_minutes(three: Three, minutes: int) -> N
 
 
 async def test_its_owner_makes_a_hold_a_booking_for_good_and_again_with_the_same_answer(
-    three: Three, mongo_url: str
+    clients: Three, mongo_url: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot()
     hold = await ada.hold(slot_id)
     confirmed = await ada.confirm(hold["id"])
@@ -113,8 +113,8 @@ async def test_its_owner_makes_a_hold_a_booking_for_good_and_again_with_the_same
     assert (await ben.book_slot(slot_id))["__typename"] == "SlotFull"
 
 
-async def test_a_hold_is_not_there_for_a_stranger_whatever_they_ask(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_a_hold_is_not_there_for_a_stranger_whatever_they_ask(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
     hold = await ada.hold(slot_id)
     for asked in (
@@ -128,24 +128,26 @@ async def test_a_hold_is_not_there_for_a_stranger_whatever_they_ask(three: Three
     assert await ada.fetch_booking(hold["id"]) == hold
 
 
-async def test_an_organiser_confirms_for_somebody_and_is_recorded(three: Three) -> None:
-    ada, _, organiser = three
+async def test_an_organiser_confirms_for_somebody_and_is_recorded(clients: Three) -> None:
+    ada, _, organiser = clients
     hold = await ada.hold(await organiser.add_slot())
     booking = (await organiser.confirm(hold["id"]))["booking"]
     assert (booking["status"], booking["user"]["id"]) == ("CONFIRMED", await ada.fetch_user_id())
     assert booking["history"][-1]["by"]["id"] == await organiser.fetch_user_id()
 
 
-async def test_no_hold_is_confirmed_in_a_slot_that_was_called_off(three: Three) -> None:
-    ada, _, organiser = three
+async def test_no_hold_is_confirmed_in_a_slot_that_was_called_off(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot()
     hold = await ada.hold(slot_id)
     await organiser.cancel_slot(slot_id)
     assert (await ada.confirm(hold["id"]))["code"] == "SLOT_CANCELLED"
 
 
-async def test_nobody_is_told_confirmed_of_a_booking_that_shows_as_cancelled(three: Three) -> None:
-    ada, _, organiser = three
+async def test_nobody_is_told_confirmed_of_a_booking_that_shows_as_cancelled(
+    clients: Three,
+) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot()
     booking = (await ada.book_slot(slot_id))["booking"]
     await organiser.cancel_slot(slot_id)
@@ -153,9 +155,9 @@ async def test_nobody_is_told_confirmed_of_a_booking_that_shows_as_cancelled(thr
 
 
 async def test_it_is_too_late_for_everything_once_a_hold_ran_out(
-    three: Three, mongo_url: str
+    clients: Three, mongo_url: str
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
     hold = await ada.hold(slot_id)
     expire_holds(mongo_url, slot_id)
@@ -180,9 +182,9 @@ async def test_it_is_too_late_for_everything_once_a_hold_ran_out(
 
 
 async def test_the_place_of_a_hold_that_ran_out_is_free_at_that_instant(
-    three: Three, mongo_url: str
+    clients: Three, mongo_url: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot()
     hold = await ada.hold(slot_id)
     expire_holds(mongo_url, slot_id)
@@ -193,8 +195,8 @@ async def test_the_place_of_a_hold_that_ran_out_is_free_at_that_instant(
     assert (await ada.book_slot(slot_id))["__typename"] == "SlotFull"
 
 
-async def test_who_holds_a_place_has_a_place_and_cannot_have_another(three: Three) -> None:
-    ada, _, organiser = three
+async def test_who_holds_a_place_has_a_place_and_cannot_have_another(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     for again in (await ada.book_slot(slot_id), await ada.book_slot(slot_id, hold=True)):
@@ -203,9 +205,9 @@ async def test_who_holds_a_place_has_a_place_and_cannot_have_another(three: Thre
 
 
 async def test_a_hold_that_ran_out_does_not_stand_against_another_place_of_its_choice(
-    three: Three, mongo_url: str
+    clients: Three, mongo_url: str
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     room = f"Room {await ada.fetch_user_id()}"
     bed, other_bed = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
     await ada.hold(bed)
@@ -215,9 +217,9 @@ async def test_a_hold_that_ran_out_does_not_stand_against_another_place_of_its_c
 
 
 async def test_watchers_at_the_other_process_see_the_place_of_a_hold_that_ran_out(
-    two_apps: Pair, three: Three, mongo_url: str
+    two_apps: Pair, clients: Three, mongo_url: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot()
     await ada.hold(slot_id)
     async with open_websocket(two_apps[1], ben.token) as watcher:

@@ -16,7 +16,7 @@ Three = tuple[BookingClient, BookingClient, BookingClient]
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
@@ -35,8 +35,8 @@ async def assert_still_there(person: BookingClient, booking_id: str) -> None:
     assert (mine["myBooking"]["id"], mine["remaining"]) == (booking_id, mine["capacity"] - 1)
 
 
-async def test_a_move_gives_one_place_back_and_takes_one(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_a_move_gives_one_place_back_and_takes_one(clients: Three) -> None:
+    ada, ben, organiser = clients
     old_id, new_id = await organiser.add_slot(capacity=3), await organiser.add_slot(capacity=5)
     booking_id = await booked(ada, old_id)
     moved = await ada.move(booking_id, new_id)
@@ -58,8 +58,8 @@ async def test_a_move_gives_one_place_back_and_takes_one(three: Three) -> None:
     assert await organiser.fetch_slot_history(old_id) == [old]
 
 
-async def test_a_booking_moves_as_often_as_its_owner_likes(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_booking_moves_as_often_as_its_owner_likes(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_ids = [await organiser.add_slot() for _ in range(4)]
     booking_id = await booked(ada, slot_ids[0])
     for slot_id in (*slot_ids[1:], slot_ids[0]):
@@ -67,8 +67,8 @@ async def test_a_booking_moves_as_often_as_its_owner_likes(three: Three) -> None
     assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [0, 1, 1, 1]
 
 
-async def test_who_cannot_have_the_other_place_keeps_the_one_they_have(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_who_cannot_have_the_other_place_keeps_the_one_they_have(clients: Three) -> None:
+    ada, ben, organiser = clients
     full, mine, begun, off, draft = [
         await organiser.add_slot(capacity=2),
         await organiser.add_slot(capacity=2),
@@ -97,8 +97,8 @@ async def test_who_cannot_have_the_other_place_keeps_the_one_they_have(three: Th
         await assert_still_there(ada, booking_id)
 
 
-async def test_a_booking_moves_until_its_cut_off_and_until_its_slot_begins(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_booking_moves_until_its_cut_off_and_until_its_slot_begins(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
     await organiser.update_slot(slot_id, cancelCutoffMinutes=2 * 24 * 60)
@@ -109,8 +109,8 @@ async def test_a_booking_moves_until_its_cut_off_and_until_its_slot_begins(three
     assert (await ada.fetch_slot(other_id))["remaining"] == 1
 
 
-async def test_a_booking_that_moved_or_was_cancelled_does_not_move(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_booking_that_moved_or_was_cancelled_does_not_move(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_ids = [await organiser.add_slot() for _ in range(3)]
     first = await booked(ada, slot_ids[0])
     second = (await ada.move(first, slot_ids[1]))["booking"]["id"]
@@ -120,8 +120,8 @@ async def test_a_booking_that_moved_or_was_cancelled_does_not_move(three: Three)
     assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [1, 1, 1]
 
 
-async def test_a_hold_that_moves_stays_a_hold_and_lasts_as_long_as_it_did(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_hold_that_moves_stays_a_hold_and_lasts_as_long_as_it_did(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id, other_id = await organiser.add_slot(), await organiser.add_slot(holdMinutes=60)
     hold = await ada.hold(slot_id)
     moved = (await ada.move(hold["id"], other_id))["booking"]
@@ -129,8 +129,8 @@ async def test_a_hold_that_moves_stays_a_hold_and_lasts_as_long_as_it_did(three:
     assert (await ada.confirm(moved["id"]))["booking"]["status"] == "CONFIRMED"
 
 
-async def test_the_place_that_was_left_is_the_next_persons_at_once(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_the_place_that_was_left_is_the_next_persons_at_once(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
     await ben.join(slot_id)
@@ -143,9 +143,9 @@ async def test_the_place_that_was_left_is_the_next_persons_at_once(three: Three)
 
 
 async def test_the_place_that_is_left_does_not_stand_against_another_of_the_same_choice(
-    three: Three,
+    clients: Three,
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     room = f"Room {await ada.fetch_user_id()}"
     bed, better, other = [await organiser.add_slot(choiceGroup=room) for _ in range(3)]
     booking_id = await booked(ada, bed)
@@ -154,8 +154,8 @@ async def test_the_place_that_is_left_does_not_stand_against_another_of_the_same
     assert (await ada.book_slot(other))["code"] == "LIMIT_REACHED"
 
 
-async def test_of_ten_moves_of_one_booking_at_once_one_happens(three: Three) -> None:
-    ada, _, organiser = three
+async def test_of_ten_moves_of_one_booking_at_once_one_happens(clients: Three) -> None:
+    ada, _, organiser = clients
     there = BookingClient(ada.http, organiser.url, ada.token)
     slot_id = await organiser.add_slot()
     targets = [await organiser.add_slot() for _ in range(10)]

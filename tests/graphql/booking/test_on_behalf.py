@@ -15,14 +15,14 @@ NOBODY = "user_" + "0" * 24
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada and Ben, who are no team, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
 
 
-async def test_an_organiser_books_for_anyone_and_is_recorded(three: Three) -> None:
-    ada, _, organiser = three
+async def test_an_organiser_books_for_anyone_and_is_recorded(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot()
     adas, organisers = await ada.fetch_user_id(), await organiser.fetch_user_id()
     booking = (await organiser.book_slot(slot_id, userId=adas))["booking"]
@@ -33,8 +33,8 @@ async def test_an_organiser_books_for_anyone_and_is_recorded(three: Three) -> No
     assert (await ada.fetch_slot(slot_id))["myBooking"] == booking
 
 
-async def test_ones_own_booking_is_not_on_behalf(three: Three) -> None:
-    ada, _, organiser = three
+async def test_ones_own_booking_is_not_on_behalf(clients: Three) -> None:
+    ada, _, organiser = clients
     for person in (ada, organiser):
         own = await person.fetch_user_id()
         slot_id = await organiser.add_slot(capacity=2)
@@ -42,8 +42,8 @@ async def test_ones_own_booking_is_not_on_behalf(three: Three) -> None:
         assert (booking["onBehalf"], booking["madeBy"]["id"]) == (False, own)
 
 
-async def test_an_organiser_holds_a_place_for_somebody_who_confirms_it(three: Three) -> None:
-    ada, _, organiser = three
+async def test_an_organiser_holds_a_place_for_somebody_who_confirms_it(clients: Three) -> None:
+    ada, _, organiser = clients
     hold = await organiser.hold(await organiser.add_slot(), userId=await ada.fetch_user_id())
     assert (hold["status"], hold["onBehalf"]) == ("HELD", True)
     confirmed = (await ada.confirm(hold["id"]))["booking"]
@@ -53,8 +53,8 @@ async def test_an_organiser_holds_a_place_for_somebody_who_confirms_it(three: Th
     ]
 
 
-async def test_not_even_an_organiser_exceeds_the_capacity(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_not_even_an_organiser_exceeds_the_capacity(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
     await ada.book_slot(slot_id)
     assert (await organiser.book_slot(slot_id, userId=await ben.fetch_user_id()))[
@@ -69,8 +69,8 @@ async def test_not_even_an_organiser_exceeds_the_capacity(three: Three) -> None:
     assert (await ben.fetch_slot(slot_id))["remaining"] == 0
 
 
-async def test_an_organiser_gets_nobody_past_those_who_wait(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_an_organiser_gets_nobody_past_those_who_wait(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(waitlistOfferMinutes=30)
     booking = (await ada.book_slot(slot_id))["booking"]
     await ben.join(slot_id)
@@ -81,23 +81,23 @@ async def test_an_organiser_gets_nobody_past_those_who_wait(three: Three) -> Non
 
 
 @pytest.mark.parametrize("user_id", [NOBODY, "", "nobody", "slot_" + "0" * 24])
-async def test_nobody_is_booked_who_is_not_there(three: Three, user_id: str) -> None:
-    ada, _, organiser = three
+async def test_nobody_is_booked_who_is_not_there(clients: Three, user_id: str) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot()
     assert (await organiser.book_slot(slot_id, userId=user_id))["code"] == "USER_NOT_FOUND"
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_a_person_has_one_place_in_a_slot_whoever_books_it(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_person_has_one_place_in_a_slot_whoever_books_it(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot(capacity=5)
     booking = (await ada.book_slot(slot_id))["booking"]
     again = await organiser.book_slot(slot_id, userId=await ada.fetch_user_id())
     assert (again["code"], again["booking"]["id"]) == ("ALREADY_BOOKED", booking["id"])
 
 
-async def test_an_organiser_books_late_comers_into_a_slot_that_began(three: Three) -> None:
-    ada, _, organiser = three
+async def test_an_organiser_books_late_comers_into_a_slot_that_began(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot(startTime=hours_from_now(-1))
     assert (await ada.book_slot(slot_id))["code"] == "SLOT_STARTED"
     assert (await organiser.book_slot(slot_id))["code"] == "SLOT_STARTED"
@@ -108,8 +108,8 @@ async def test_an_organiser_books_late_comers_into_a_slot_that_began(three: Thre
     assert (await ada.fetch_booking(booking["id"]))["overriddenLimits"] == ["SLOT_STARTED"]
 
 
-async def test_an_organiser_gives_somebody_a_second_place_of_a_choice(three: Three) -> None:
-    ada, _, organiser = three
+async def test_an_organiser_gives_somebody_a_second_place_of_a_choice(clients: Three) -> None:
+    ada, _, organiser = clients
     room = secrets.token_hex(8)
     bed, other_bed = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
     await ada.book_slot(bed)
@@ -119,9 +119,9 @@ async def test_an_organiser_gives_somebody_a_second_place_of_a_choice(three: Thr
 
 
 async def test_an_organiser_moves_a_booking_for_somebody_and_names_what_that_overrode(
-    three: Three,
+    clients: Three,
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot(cancelCutoffMinutes=3 * 24 * 60)
     other_id = await organiser.add_slot(startTime=hours_from_now(-1))
     adas, organisers = await ada.fetch_user_id(), await organiser.fetch_user_id()
@@ -139,8 +139,8 @@ async def test_an_organiser_moves_a_booking_for_somebody_and_names_what_that_ove
     assert await organiser.fetch_slot_history(slot_id) == [old]
 
 
-async def test_an_organiser_cancels_for_somebody_and_is_recorded(three: Three) -> None:
-    ada, _, organiser = three
+async def test_an_organiser_cancels_for_somebody_and_is_recorded(clients: Three) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot()
     booking = (await ada.book_slot(slot_id))["booking"]
     cancelled = (await organiser.cancel_booking(booking["id"]))["booking"]
@@ -152,8 +152,10 @@ async def test_an_organiser_cancels_for_somebody_and_is_recorded(three: Three) -
     assert await organiser.fetch_slot_history(slot_id) == [cancelled]
 
 
-async def test_a_hold_given_in_a_slot_that_began_is_confirmed_while_it_lasts(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_hold_given_in_a_slot_that_began_is_confirmed_while_it_lasts(
+    clients: Three,
+) -> None:
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot(startTime=hours_from_now(-1), holdMinutes=5)
     hold = await organiser.hold(slot_id, userId=await ada.fetch_user_id())
     assert hold["overriddenLimits"] == ["SLOT_STARTED"]
@@ -162,9 +164,9 @@ async def test_a_hold_given_in_a_slot_that_began_is_confirmed_while_it_lasts(thr
 
 
 async def test_an_organiser_books_several_for_several_with_every_override_named(
-    three: Three,
+    clients: Three,
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     begun, coming = (
         await organiser.add_slot(startTime=hours_from_now(-1)),
         await organiser.add_slot(),
@@ -183,8 +185,8 @@ async def test_an_organiser_books_several_for_several_with_every_override_named(
     }
 
 
-async def test_the_record_tells_its_owner_who_did_what(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_the_record_tells_its_owner_who_did_what(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_ids = [await organiser.add_slot() for _ in range(2)]
     hold = await ada.hold(slot_ids[0])
     await organiser.confirm(hold["id"])

@@ -22,7 +22,7 @@ FIVE_A = [{"group": "class:5a", "limit": 1}]
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
@@ -36,9 +36,9 @@ async def confirmed(person: BookingClient, hold: Json) -> Json:
 
 @pytest.mark.parametrize("end", ["closed", "hidden", "not for them", "full"])
 async def test_a_hold_that_was_given_is_confirmed_whatever_becomes_of_the_campaign(
-    three: Three, end: str
+    clients: Three, end: str
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     await set_groups(organiser, ada, "class:5a")
     campaign_id = await create_campaign(organiser, opensAt=hours_from_now(-3))
     slot_id = await organiser.add_slot(campaignId=campaign_id)
@@ -58,8 +58,8 @@ async def test_a_hold_that_was_given_is_confirmed_whatever_becomes_of_the_campai
     }
 
 
-async def test_a_hold_is_not_confirmed_beside_what_its_person_has_besides(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_hold_is_not_confirmed_beside_what_its_person_has_besides(clients: Three) -> None:
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser)
     one, other = [await organiser.add_slot(campaignId=campaign_id) for _ in range(2)]
     booking_id = (await book_with_refusal(ada, one))["booking"]["id"]
@@ -73,8 +73,8 @@ async def test_a_hold_is_not_confirmed_beside_what_its_person_has_besides(three:
     assert (await confirmed(ada, hold))["__typename"] == "BookingConfirmed"
 
 
-async def test_an_organiser_passes_over_every_limit_and_each_is_named(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_an_organiser_passes_over_every_limit_and_each_is_named(clients: Three) -> None:
+    ada, ben, organiser = clients
     for person in (ada, ben):
         await set_groups(organiser, person, "class:5a")
     campaign_id = await create_campaign(organiser, opensAt=hours_from_now(-3))
@@ -97,8 +97,8 @@ async def test_an_organiser_passes_over_every_limit_and_each_is_named(three: Thr
 
 
 @pytest.mark.parametrize("way", ["book", "move"])
-async def test_an_organiser_gives_places_before_the_opening(three: Three, way: str) -> None:
-    ada, _, organiser = three
+async def test_an_organiser_gives_places_before_the_opening(clients: Three, way: str) -> None:
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser, opensAt=OPENS, closesAt=CLOSES)
     slot_id = await organiser.add_slot(campaignId=campaign_id)
     if way == "book":
@@ -110,8 +110,8 @@ async def test_an_organiser_gives_places_before_the_opening(three: Three, way: s
     assert (await ada.fetch_slot(slot_id))["myBooking"]["id"] == told["booking"]["id"]
 
 
-async def test_places_are_given_back_until_the_campaign_says_so(three: Three) -> None:
-    ada, _, organiser = three
+async def test_places_are_given_back_until_the_campaign_says_so(clients: Three) -> None:
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser, cancelUntil=hours_from_now(2))
     slot_id, free = await organiser.add_slot(campaignId=campaign_id), await organiser.add_slot()
     booking_id = (await book_with_refusal(ada, slot_id))["booking"]["id"]
@@ -125,8 +125,8 @@ async def test_places_are_given_back_until_the_campaign_says_so(three: Three) ->
     assert told["booking"]["overriddenLimits"] == ["CANCEL_CUTOFF"]
 
 
-async def test_a_hold_can_be_given_up_after_the_campaigns_cut_off(three: Three) -> None:
-    ada, _, organiser = three
+async def test_a_hold_can_be_given_up_after_the_campaigns_cut_off(clients: Three) -> None:
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser, cancelUntil=hours_from_now(-1))
     slot_id = await organiser.add_slot(campaignId=campaign_id)
     hold_id = (await book_with_refusal(ada, slot_id, hold=True))["booking"]["id"]
@@ -134,9 +134,9 @@ async def test_a_hold_can_be_given_up_after_the_campaigns_cut_off(three: Three) 
 
 
 async def test_the_same_key_gets_the_same_answer_in_a_campaign_with_all_its_rules(
-    three: Three,
+    clients: Three,
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     await set_groups(organiser, ada, "class:5a")
     rules = {"maxBookings": 1, "forbidOverlap": True, "groupLimits": FIVE_A}
     campaign_id = await create_campaign(organiser, **rules, cancelUntil=hours_from_now(9))

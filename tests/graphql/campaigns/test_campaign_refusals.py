@@ -32,15 +32,15 @@ GIVEN = {"Booked", "AllBooked", "BookingMoved", "WaitlistJoined"}
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
 
 
 @pytest.mark.parametrize("way", BOOKING_AND_WAITLIST_METHODS)
-async def test_before_the_opening_everybody_is_told_when_it_is(three: Three, way: str) -> None:
-    ada, _, organiser = three
+async def test_before_the_opening_everybody_is_told_when_it_is(clients: Three, way: str) -> None:
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser, opensAt=OPENS, closesAt=CLOSES)
     slot_id = await organiser.add_slot(campaignId=campaign_id)
     told = await BOOKING_AND_WAITLIST_METHODS[way](ada, organiser, slot_id)
@@ -50,8 +50,8 @@ async def test_before_the_opening_everybody_is_told_when_it_is(three: Three, way
 
 @pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("way", BOOKING_AND_WAITLIST_METHODS)
-async def test_what_is_closed_gives_no_places(three: Three, way: str, hidden: bool) -> None:
-    ada, _, organiser = three
+async def test_what_is_closed_gives_no_places(clients: Three, way: str, hidden: bool) -> None:
+    ada, _, organiser = clients
     closes = CLOSES if hidden else "2026-01-01T00:00:00.000Z"
     campaign_id = await create_campaign(organiser, opensAt="2020-01-01T00:00:00Z", closesAt=closes)
     slot_id = await organiser.add_slot(campaignId=campaign_id)
@@ -65,9 +65,9 @@ async def test_what_is_closed_gives_no_places(three: Three, way: str, hidden: bo
 @pytest.mark.parametrize("groups", [(), ("grade:5",), ("class:5a",), ("grade:6", "class:5a")])
 @pytest.mark.parametrize("way", BOOKING_AND_WAITLIST_METHODS)
 async def test_who_lacks_a_group_of_a_set_is_not_eligible(
-    three: Three, way: str, groups: Sequence[str]
+    clients: Three, way: str, groups: Sequence[str]
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     await set_groups(organiser, ada, *groups)
     sets = [["grade:5"], ["class:5a", "class:5b"]]
     slot_id = await organiser.add_slot(
@@ -81,8 +81,8 @@ async def test_who_lacks_a_group_of_a_set_is_not_eligible(
     assert told["__typename"] == "Booked"
 
 
-async def test_a_group_is_the_same_however_its_letters_are_composed(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_a_group_is_the_same_however_its_letters_are_composed(clients: Three) -> None:
+    ada, ben, organiser = clients
     composed, decomposed = "Caf\u00e9", "Cafe\u0301"
     sets, limits = [[decomposed]], [{"group": decomposed, "limit": 1}]
     campaign_id = await create_campaign(organiser, eligibleGroups=sets, groupLimits=limits)
@@ -94,8 +94,8 @@ async def test_a_group_is_the_same_however_its_letters_are_composed(three: Three
 
 
 @pytest.mark.parametrize("way", BOOKING_AND_WAITLIST_METHODS)
-async def test_who_has_as_many_bookings_as_may_be_gets_no_more(three: Three, way: str) -> None:
-    ada, _, organiser = three
+async def test_who_has_as_many_bookings_as_may_be_gets_no_more(clients: Three, way: str) -> None:
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser, maxBookings=2)
     slot_ids = [await organiser.add_slot(campaignId=campaign_id) for _ in range(3)]
     assert (await book_with_refusal(ada, slot_ids[0]))["__typename"] == "Booked"
@@ -107,9 +107,9 @@ async def test_who_has_as_many_bookings_as_may_be_gets_no_more(three: Three, way
 
 @pytest.mark.parametrize("way", BOOKING_AND_WAITLIST_METHODS)
 async def test_what_overlaps_another_booking_is_refused_with_which_one(
-    three: Three, way: str
+    clients: Three, way: str
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     here, there = [await create_campaign(organiser, forbidOverlap=True) for _ in range(2)]
     early = await organiser.add_slot(campaignId=here, startTime=NINE, endTime=ELEVEN)
     late = await organiser.add_slot(campaignId=there, startTime=TEN, endTime="2040-05-07T12:00:00Z")
@@ -126,8 +126,8 @@ async def test_what_overlaps_another_booking_is_refused_with_which_one(
 
 
 @pytest.mark.parametrize("way", BOOKING_METHODS)
-async def test_what_begins_when_another_booking_ends_is_given(three: Three, way: str) -> None:
-    ada, _, organiser = three
+async def test_what_begins_when_another_booking_ends_is_given(clients: Three, way: str) -> None:
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser, forbidOverlap=True)
     times = [(NINE, TEN), (TEN, ELEVEN)]
     early, late = [
@@ -140,9 +140,9 @@ async def test_what_begins_when_another_booking_ends_is_given(three: Three, way:
 
 @pytest.mark.parametrize("way", BOOKING_METHODS)
 async def test_when_a_group_is_full_its_people_get_no_place_though_some_are_left(
-    three: Three, way: str
+    clients: Three, way: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     for person in (ada, ben):
         await set_groups(organiser, person, "class:5a", "grade:5")
     campaign_id = await create_campaign(organiser, groupLimits=FIVE_A)
@@ -156,8 +156,8 @@ async def test_when_a_group_is_full_its_people_get_no_place_though_some_are_left
     ] == 1
 
 
-async def test_a_slots_own_limit_holds_without_any_campaign(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_a_slots_own_limit_holds_without_any_campaign(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=5, groupLimits=[{"group": "class:*", "limit": 1}])
     await set_groups(organiser, ada, "class:5a")
     await set_groups(organiser, ben, "class:5a")
@@ -167,8 +167,10 @@ async def test_a_slots_own_limit_holds_without_any_campaign(three: Three) -> Non
     assert (await book_with_refusal(ben, slot_id))["__typename"] == "Booked"
 
 
-async def test_two_claims_that_overlap_refuse_each_other_and_name_no_booking(three: Three) -> None:
-    ada, _, organiser = three
+async def test_two_claims_that_overlap_refuse_each_other_and_name_no_booking(
+    clients: Three,
+) -> None:
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser, forbidOverlap=True)
     slot_ids = [await organiser.add_slot(campaignId=campaign_id) for _ in range(2)]
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
@@ -180,9 +182,9 @@ async def test_two_claims_that_overlap_refuse_each_other_and_name_no_booking(thr
 
 
 async def test_who_moves_from_one_slot_to_another_that_overlaps_it_does_not_meet_themselves(
-    three: Three,
+    clients: Three,
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser, forbidOverlap=True, maxBookings=1)
     one, other = [await organiser.add_slot(campaignId=campaign_id) for _ in range(2)]
     booking_id = (await book_with_refusal(ada, one))["booking"]["id"]
@@ -191,9 +193,9 @@ async def test_who_moves_from_one_slot_to_another_that_overlaps_it_does_not_meet
 
 
 async def test_a_team_mate_is_refused_without_being_told_of_the_others_bookings(
-    three: Three,
+    clients: Three,
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     await ada.create_team_with(ben)
     campaign_id = await create_campaign(organiser, forbidOverlap=True)
     bens, wanted = [await organiser.add_slot(campaignId=campaign_id) for _ in range(2)]
@@ -204,8 +206,8 @@ async def test_a_team_mate_is_refused_without_being_told_of_the_others_bookings(
     assert theirs["booking"]["overriddenLimits"] == ["TIME_CONFLICT"]
 
 
-async def test_moves_are_asked_about_the_slot_they_go_to(three: Three) -> None:
-    ada, _, organiser = three
+async def test_moves_are_asked_about_the_slot_they_go_to(clients: Three) -> None:
+    ada, _, organiser = clients
     full = await create_campaign(organiser, maxBookings=1)
     one, other = [await organiser.add_slot(campaignId=full) for _ in range(2)]
     assert (await book_with_refusal(ada, one))["__typename"] == "Booked"

@@ -33,7 +33,7 @@ ENDED = """{ myEndedBookings(first: 100) { nodes { id } } }"""
 
 
 @pytest.fixture
-async def three(
+async def clients(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[BookingClient, GraphQLTestClient, BookingClient]:
     """A member at one process, a visitor at the other, and an organiser."""
@@ -92,9 +92,9 @@ def is_told(message: Json) -> bool:
 
 
 async def test_what_is_not_published_is_seen_by_organisers_only(
-    three: tuple[BookingClient, GraphQLTestClient, BookingClient], two_apps: Pair
+    clients: tuple[BookingClient, GraphQLTestClient, BookingClient], two_apps: Pair
 ) -> None:
-    ada, visitor, organiser = three
+    ada, visitor, organiser = clients
     campaign_id = await create_campaign(organiser, published=False)
     starts = f"{random.randrange(2100, 9000)}-05-07T09:00:00.000Z"
     ends = starts.replace("T09", "T10")
@@ -112,9 +112,9 @@ async def test_what_is_not_published_is_seen_by_organisers_only(
 
 
 async def test_a_draft_in_a_published_campaign_stays_a_draft(
-    three: tuple[BookingClient, GraphQLTestClient, BookingClient],
+    clients: tuple[BookingClient, GraphQLTestClient, BookingClient],
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser)
     slot_id = await organiser.add_slot(campaignId=campaign_id, draft=True)
     assert await ada.execute(SLOT, id=slot_id) is None
@@ -123,9 +123,9 @@ async def test_a_draft_in_a_published_campaign_stays_a_draft(
 
 
 async def test_nothing_but_its_end_is_told_of_a_slot_that_is_hidden(
-    three: tuple[BookingClient, GraphQLTestClient, BookingClient],
+    clients: tuple[BookingClient, GraphQLTestClient, BookingClient],
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     closes = "2099-01-01T00:00:00.000Z"
     campaign_id = await create_campaign(organiser, published=False, closesAt=closes)
     slot_id = await organiser.add_slot(campaignId=campaign_id)
@@ -135,9 +135,9 @@ async def test_nothing_but_its_end_is_told_of_a_slot_that_is_hidden(
 
 
 async def test_a_booking_stays_its_owners_to_see_and_to_give_back_when_its_campaign_is_hidden(
-    three: tuple[BookingClient, GraphQLTestClient, BookingClient],
+    clients: tuple[BookingClient, GraphQLTestClient, BookingClient],
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser)
     slot_id = await organiser.add_slot(campaignId=campaign_id)
     booking_id = (await book_with_refusal(ada, slot_id))["booking"]["id"]
@@ -150,9 +150,9 @@ async def test_a_booking_stays_its_owners_to_see_and_to_give_back_when_its_campa
 
 
 async def test_what_somebody_had_in_a_campaign_that_is_hidden_now_stays_in_their_list(
-    three: tuple[BookingClient, GraphQLTestClient, BookingClient],
+    clients: tuple[BookingClient, GraphQLTestClient, BookingClient],
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     campaign_id = await create_campaign(organiser)
     slot_id = await organiser.add_slot(campaignId=campaign_id)
     booking_id = (await book_with_refusal(ada, slot_id))["booking"]["id"]

@@ -25,7 +25,7 @@ LONG = "x" * 51
 
 
 @pytest.fixture
-async def organiser(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+async def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
     """Somebody who keeps campaigns."""
     return GraphQLTestClient(
         http, app.url, (await create_user_tokens(app.environment, 0)).organizer
@@ -41,15 +41,15 @@ async def member(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
 
 
 @pytest.fixture
-def nobody(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+def anonymous(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
     """A visitor."""
     return GraphQLTestClient(http, app.url)
 
 
 async def test_a_campaign_is_answered_as_it_was_filled_in_with_times_in_utc(
-    organiser: GraphQLTestClient,
+    organizer: GraphQLTestClient,
 ) -> None:
-    made = await organiser.execute(
+    made = await organizer.execute(
         CREATE_CAMPAIGN,
         input={
             "name": "  Wahlkurse ",
@@ -79,36 +79,36 @@ async def test_a_campaign_is_answered_as_it_was_filled_in_with_times_in_utc(
         "version": 1,
     }
     del made["__typename"]
-    assert await organiser.execute(CAMPAIGN_BY_ID, id=campaign_id) == {"id": campaign_id, **made}
+    assert await organizer.execute(CAMPAIGN_BY_ID, id=campaign_id) == {"id": campaign_id, **made}
 
 
-async def test_what_is_left_out_asks_for_nothing(organiser: GraphQLTestClient) -> None:
+async def test_what_is_left_out_asks_for_nothing(organizer: GraphQLTestClient) -> None:
     times = {"opensAt": hours_from_now(-1), "closesAt": hours_from_now(1)}
-    made = await organiser.execute(CREATE_CAMPAIGN, input={"name": "Courses", **times})
+    made = await organizer.execute(CREATE_CAMPAIGN, input={"name": "Courses", **times})
     names = ("published", "eligibleGroups", "maxBookings", "forbidOverlap", "groupLimits")
     assert [made[name] for name in names] == [False, [], None, False, []]
     assert made["cancelUntil"] is None
 
 
 async def test_where_a_campaign_is_in_time_comes_from_the_clock(
-    organiser: GraphQLTestClient,
+    organizer: GraphQLTestClient,
 ) -> None:
     campaign_id = await create_campaign(
-        organiser, opensAt=hours_from_now(1), closesAt=hours_from_now(2)
+        organizer, opensAt=hours_from_now(1), closesAt=hours_from_now(2)
     )
-    assert (await organiser.execute(CAMPAIGN_BY_ID, id=campaign_id))["state"] == "UPCOMING"
-    assert (await update_campaign(organiser, campaign_id, opensAt=hours_from_now(-3)))[
+    assert (await organizer.execute(CAMPAIGN_BY_ID, id=campaign_id))["state"] == "UPCOMING"
+    assert (await update_campaign(organizer, campaign_id, opensAt=hours_from_now(-3)))[
         "state"
     ] == "OPEN"
-    assert (await update_campaign(organiser, campaign_id, closesAt=hours_from_now(-2)))[
+    assert (await update_campaign(organizer, campaign_id, closesAt=hours_from_now(-2)))[
         "state"
     ] == "CLOSED"
 
 
 async def test_only_organisers_keep_campaigns(
-    organiser: GraphQLTestClient, member: GraphQLTestClient, nobody: GraphQLTestClient
+    organizer: GraphQLTestClient, member: GraphQLTestClient, anonymous: GraphQLTestClient
 ) -> None:
-    campaign_id = await create_campaign(organiser)
+    campaign_id = await create_campaign(organizer)
     changes: list[tuple[str, Json]] = [
         (CREATE_CAMPAIGN, {"input": campaign_fields()}),
         (UPDATE_CAMPAIGN, {"input": {"campaignId": campaign_id, "name": "Mine"}}),
@@ -117,8 +117,8 @@ async def test_only_organisers_keep_campaigns(
     ]
     for query, variables in changes:
         assert await member.error_code(query, **variables) == "FORBIDDEN"
-        assert await nobody.error_code(query, **variables) == "UNAUTHENTICATED"
-    assert (await organiser.execute(CAMPAIGN_BY_ID, id=campaign_id))["version"] == 1
+        assert await anonymous.error_code(query, **variables) == "UNAUTHENTICATED"
+    assert (await organizer.execute(CAMPAIGN_BY_ID, id=campaign_id))["version"] == 1
 
 
 CHANGES: list[tuple[str, Any]] = [
@@ -139,10 +139,10 @@ CHANGES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("field", "value"), CHANGES)
 async def test_what_is_changed_is_changed_and_nothing_else(
-    organiser: GraphQLTestClient, field: str, value: Any
+    organizer: GraphQLTestClient, field: str, value: Any
 ) -> None:
     campaign_id = await create_campaign(
-        organiser,
+        organizer,
         opensAt="2030-01-01T00:00:00.000Z",
         closesAt="2032-01-01T00:00:00.000Z",
         eligibleGroups=[["grade:5"]],
@@ -151,21 +151,21 @@ async def test_what_is_changed_is_changed_and_nothing_else(
         groupLimits=[{"group": "class:5a", "limit": 2}],
         cancelUntil="2031-01-01T00:00:00.000Z",
     )
-    before = await organiser.execute(CAMPAIGN_BY_ID, id=campaign_id)
-    after = await update_campaign(organiser, campaign_id, **{field: value})
+    before = await organizer.execute(CAMPAIGN_BY_ID, id=campaign_id)
+    after = await update_campaign(organizer, campaign_id, **{field: value})
     assert after == {"__typename": "Campaign", **before, field: value, "version": 2}
-    assert await organiser.execute(CAMPAIGN_BY_ID, id=campaign_id) == {
+    assert await organizer.execute(CAMPAIGN_BY_ID, id=campaign_id) == {
         **before,
         field: value,
         "version": 2,
     }
-    assert (await update_campaign(organiser, campaign_id, **{field: value}))["version"] == 2
+    assert (await update_campaign(organizer, campaign_id, **{field: value}))["version"] == 2
 
 
-async def test_publishing_what_is_published_changes_nothing(organiser: GraphQLTestClient) -> None:
-    campaign_id = await create_campaign(organiser, published=False)
+async def test_publishing_what_is_published_changes_nothing(organizer: GraphQLTestClient) -> None:
+    campaign_id = await create_campaign(organizer, published=False)
     for published, version in ((True, 2), (True, 2), (False, 3), (False, 3)):
-        told = await organiser.execute(
+        told = await organizer.execute(
             PUBLISH_CAMPAIGN if published else UNPUBLISH_CAMPAIGN, id=campaign_id
         )
         assert (told["published"], told["version"]) == (published, version)
@@ -205,23 +205,23 @@ MISTAKES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("field", "value"), MISTAKES)
 async def test_what_cannot_be_is_named_and_nothing_changes(
-    organiser: GraphQLTestClient, field: str, value: Any
+    organizer: GraphQLTestClient, field: str, value: Any
 ) -> None:
     fields = campaign_fields(opensAt="2025-01-01T00:00:00Z", closesAt="2099-01-01T00:00:00Z")
-    told = await organiser.execute(CREATE_CAMPAIGN, input={**fields, field: value})
+    told = await organizer.execute(CREATE_CAMPAIGN, input={**fields, field: value})
     assert told["__typename"] == "InvalidInput"
     assert [problem["field"] for problem in told["fields"]] == [field]
-    campaign_id = await create_campaign(organiser, **fields)
-    before = await organiser.execute(CAMPAIGN_BY_ID, id=campaign_id)
-    told = await organiser.execute(UPDATE_CAMPAIGN, input={"campaignId": campaign_id, field: value})
+    campaign_id = await create_campaign(organizer, **fields)
+    before = await organizer.execute(CAMPAIGN_BY_ID, id=campaign_id)
+    told = await organizer.execute(UPDATE_CAMPAIGN, input={"campaignId": campaign_id, field: value})
     assert [problem["field"] for problem in told["fields"]] == [field]
-    assert await organiser.execute(CAMPAIGN_BY_ID, id=campaign_id) == before
+    assert await organizer.execute(CAMPAIGN_BY_ID, id=campaign_id) == before
 
 
-async def test_all_that_is_wrong_is_named_at_once(organiser: GraphQLTestClient) -> None:
+async def test_all_that_is_wrong_is_named_at_once(organizer: GraphQLTestClient) -> None:
     wrong = {"name": "", "closesAt": hours_from_now(-2), "maxBookings": 0, "eligibleGroups": [[]]}
     limits = [{"group": "a", "limit": 0}]
-    told = await organiser.execute(
+    told = await organizer.execute(
         CREATE_CAMPAIGN, input=campaign_fields(**wrong, groupLimits=limits)
     )
     named = [problem["field"] for problem in told["fields"]]
@@ -231,23 +231,23 @@ async def test_all_that_is_wrong_is_named_at_once(organiser: GraphQLTestClient) 
 @pytest.mark.parametrize(
     "field", ["name", "opensAt", "closesAt", "eligibleGroups", "forbidOverlap", "groupLimits"]
 )
-async def test_what_cannot_be_removed_is_an_error(organiser: GraphQLTestClient, field: str) -> None:
-    campaign_id = await create_campaign(organiser)
+async def test_what_cannot_be_removed_is_an_error(organizer: GraphQLTestClient, field: str) -> None:
+    campaign_id = await create_campaign(organizer)
     changes = {"campaignId": campaign_id, field: None}
-    assert await organiser.error_code(UPDATE_CAMPAIGN, input=changes) == "BAD_USER_INPUT"
+    assert await organizer.error_code(UPDATE_CAMPAIGN, input=changes) == "BAD_USER_INPUT"
 
 
 @pytest.mark.parametrize("id_", [NO_CAMPAIGN, "", "campaign_x", "slot_" + "0" * 24, "0" * 24])
-async def test_what_is_no_campaign_is_not_found(organiser: GraphQLTestClient, id_: str) -> None:
+async def test_what_is_no_campaign_is_not_found(organizer: GraphQLTestClient, id_: str) -> None:
     not_found = {"__typename": "CampaignNotFound", "code": "CAMPAIGN_NOT_FOUND", "campaignId": id_}
     assert (
-        await organiser.execute(UPDATE_CAMPAIGN, input={"campaignId": id_, "name": "A"})
+        await organizer.execute(UPDATE_CAMPAIGN, input={"campaignId": id_, "name": "A"})
         == not_found
     )
-    assert await organiser.execute(PUBLISH_CAMPAIGN, id=id_) == not_found
-    assert await organiser.execute(UNPUBLISH_CAMPAIGN, id=id_) == not_found
-    assert await organiser.execute(CAMPAIGN_BY_ID, id=id_) is None
-    created = await organiser.execute(
+    assert await organizer.execute(PUBLISH_CAMPAIGN, id=id_) == not_found
+    assert await organizer.execute(UNPUBLISH_CAMPAIGN, id=id_) == not_found
+    assert await organizer.execute(CAMPAIGN_BY_ID, id=id_) is None
+    created = await organizer.execute(
         """mutation($input: CreateSlotInput!) { createSlot(input: $input) {
           __typename ... on CampaignNotFound { code campaignId }
         } }""",
@@ -262,14 +262,14 @@ async def test_what_is_no_campaign_is_not_found(organiser: GraphQLTestClient, id
 
 
 async def test_campaigns_are_listed_by_their_opening_page_by_page(
-    organiser: GraphQLTestClient,
+    organizer: GraphQLTestClient,
 ) -> None:
     openings = ["2090-01-03", "2090-01-01", "2090-01-02", "2090-01-01", "2090-01-02"]
     made = [
         (
             f"{day}T00:00:00.000Z",
             await create_campaign(
-                organiser, opensAt=f"{day}T00:00:00Z", closesAt="2091-01-01T00:00:00Z"
+                organizer, opensAt=f"{day}T00:00:00Z", closesAt="2091-01-01T00:00:00Z"
             ),
         )
         for day in openings
@@ -277,12 +277,12 @@ async def test_campaigns_are_listed_by_their_opening_page_by_page(
     listed: list[tuple[str, str]] = []
     page: Json = {"pageInfo": {"hasNextPage": True, "endCursor": None}}
     while page["pageInfo"]["hasNextPage"]:
-        page = await organiser.execute(CAMPAIGN_LIST, first=2, after=page["pageInfo"]["endCursor"])
+        page = await organizer.execute(CAMPAIGN_LIST, first=2, after=page["pageInfo"]["endCursor"])
         listed += [(node["opensAt"], node["id"]) for node in page["nodes"]]
     assert [each for each in listed if each in made] == sorted(made)
     assert len(set(listed)) == len(listed)
 
 
-async def test_a_page_of_campaigns_has_bounds(organiser: GraphQLTestClient) -> None:
+async def test_a_page_of_campaigns_has_bounds(organizer: GraphQLTestClient) -> None:
     for wrong in ({"first": 0}, {"first": 101}, {"after": "nonsense"}):
-        assert await organiser.error_code(CAMPAIGN_LIST, **wrong) == "BAD_USER_INPUT"
+        assert await organizer.error_code(CAMPAIGN_LIST, **wrong) == "BAD_USER_INPUT"

@@ -31,9 +31,9 @@ def settings(servers: EmbeddedServers) -> dict[str, str]:
 
 
 @pytest.fixture
-def survivor(settings: dict[str, str], logs: Path) -> Iterator[AppProcess]:
+def survivor(settings: dict[str, str], log_dir: Path) -> Iterator[AppProcess]:
     """The process that goes on."""
-    with app_process(settings, logs / "survivor") as app:
+    with app_process(settings, log_dir / "survivor") as app:
         yield app
 
 
@@ -44,15 +44,15 @@ def forget_the_dead(redis: Redis) -> None:
 
 
 async def test_after_a_crash_and_a_restart_a_key_is_answered_as_before(
-    settings: dict[str, str], survivor: AppProcess, logs: Path, http: httpx.AsyncClient
+    settings: dict[str, str], survivor: AppProcess, log_dir: Path, http: httpx.AsyncClient
 ) -> None:
     (ada,), organiser = await create_booking_clients(http, 1, survivor)
     slot_id, key = await organiser.add_slot(capacity=5), secrets.token_hex(8)
-    with app_process(settings, logs / "first") as first:
+    with app_process(settings, log_dir / "first") as first:
         there = BookingClient(http, first.url, ada.token)
         answer = json.dumps(await there.book_slot(slot_id, idempotencyKey=key))
         first.kill()
-    with app_process(settings, logs / "second") as second:
+    with app_process(settings, log_dir / "second") as second:
         people = [ada, BookingClient(http, second.url, ada.token)] * 10
         sends = [person.book_slot(slot_id, idempotencyKey=key) for person in people]
         assert {json.dumps(again) for again in await asyncio.gather(*sends)} == {answer}
@@ -64,7 +64,7 @@ async def test_whoever_is_killed_before_or_after_the_write_books_once_all_the_sa
     settings: dict[str, str],
     servers: EmbeddedServers,
     survivor: AppProcess,
-    logs: Path,
+    log_dir: Path,
     http: httpx.AsyncClient,
     moment: str,
 ) -> None:
@@ -73,7 +73,7 @@ async def test_whoever_is_killed_before_or_after_the_write_books_once_all_the_sa
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
     with Redis.from_url(servers.redis_url) as redis:
         stage = PausePoint(redis)
-        with app_variant(settings, logs / "dying", pause_at=moment, pause_point=stage) as dying:
+        with app_variant(settings, log_dir / "dying", pause_at=moment, pause_point=stage) as dying:
             there = BookingClient(http, dying.url, ada.token)
             lost = asyncio.create_task(there.book_all(*claims, idempotencyKey=key))
             await asyncio.to_thread(stage.wait_until_reached)

@@ -31,7 +31,7 @@ BOOKED_BY = """mutation($booking: ID!, $key: String) {
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
@@ -50,9 +50,9 @@ def there(person: BookingClient, apps: Pair) -> BookingClient:
 
 
 async def test_20_sends_at_once_over_both_processes_are_one_booking_and_one_answer(
-    two_apps: Pair, three: Three, key: str
+    two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot(capacity=30)
     asked = {"input": {"slotId": slot_id, "idempotencyKey": key}}
     shots = [(two_apps[i % 2].url, ada.token or "", BOOK_WITH_OPTIONS, asked) for i in range(20)]
@@ -63,9 +63,9 @@ async def test_20_sends_at_once_over_both_processes_are_one_booking_and_one_answ
 
 
 async def test_20_sends_of_several_places_at_once_are_one_booking_each(
-    two_apps: Pair, three: Three, key: str
+    two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     slot_ids = [await organiser.add_slot(capacity=30) for _ in range(3)]
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
     asked = {"input": {"claims": claims, "idempotencyKey": key, "hold": True, "waitMs": 20_000}}
@@ -77,9 +77,9 @@ async def test_20_sends_of_several_places_at_once_are_one_booking_each(
 
 
 async def test_two_questions_under_one_key_at_once_have_one_effect(
-    two_apps: Pair, three: Three
+    two_apps: Pair, clients: Three
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     for _ in range(5):
         key, slot_ids = secrets.token_hex(8), [await organiser.add_slot() for _ in range(2)]
         shots = [
@@ -97,9 +97,9 @@ async def test_two_questions_under_one_key_at_once_have_one_effect(
 
 
 async def test_the_answer_stays_as_it_was_whatever_became_of_the_booking(
-    two_apps: Pair, three: Three, key: str
+    two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=5)
     first = await ada.book_slot(slot_id, idempotencyKey=key)
     await ben.book_slot(slot_id)
@@ -121,9 +121,9 @@ ON_A_BOOKING: dict[str, Act] = {
 
 @pytest.mark.parametrize("name", ON_A_BOOKING)
 async def test_what_is_done_to_a_booking_under_a_key_is_done_once_and_answered_the_same(
-    two_apps: Pair, three: Three, key: str, name: str
+    two_apps: Pair, clients: Three, key: str, name: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=3, holdMinutes=1)
     hold, other = await ada.hold(slot_id), await ada.hold(await organiser.add_slot())
     await organiser.update_slot(slot_id, holdMinutes=10)
@@ -140,9 +140,9 @@ async def test_what_is_done_to_a_booking_under_a_key_is_done_once_and_answered_t
 
 
 async def test_a_move_under_a_key_happens_once_and_is_answered_the_same(
-    two_apps: Pair, three: Three, key: str
+    two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     here, to, elsewhere = [await organiser.add_slot(capacity=3) for _ in range(3)]
     booking = (await ada.book_slot(here))["booking"]
     shots = [
@@ -166,9 +166,9 @@ async def test_a_move_under_a_key_happens_once_and_is_answered_the_same(
 
 
 async def test_a_key_that_booked_is_good_for_nothing_else(
-    two_apps: Pair, three: Three, key: str
+    two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     await ada.create_team_with(ben)
     slot_id, other_id = await organiser.add_slot(capacity=3), await organiser.add_slot(capacity=3)
     booking = (await ada.book_slot(slot_id, idempotencyKey=key))["booking"]
@@ -189,9 +189,9 @@ async def test_a_key_that_booked_is_good_for_nothing_else(
 
 
 async def test_other_claims_under_the_key_of_several_places_are_reuse(
-    three: Three, key: str
+    clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     await ada.create_team_with(ben)
     one, two = [{"slotId": await organiser.add_slot(capacity=3)} for _ in range(2)]
     first = await ada.book_all(one, two, idempotencyKey=key)
@@ -202,9 +202,9 @@ async def test_other_claims_under_the_key_of_several_places_are_reuse(
 
 
 async def test_how_long_one_waits_and_whether_one_names_oneself_are_no_part_of_the_question(
-    three: Three, key: str
+    clients: Three, key: str
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     slot_id = await organiser.add_slot(capacity=3)
     first = await ada.book_slot(slot_id, idempotencyKey=key)
     assert await ada.book_slot(slot_id, idempotencyKey=key, waitMs=20_000) == first
@@ -215,8 +215,8 @@ async def test_how_long_one_waits_and_whether_one_names_oneself_are_no_part_of_t
     assert await ada.cancel_booking(first["booking"]["id"], key=f"{key}!", wait=9) == kept
 
 
-async def test_the_key_of_another_person_is_another_key(three: Three, key: str) -> None:
-    ada, ben, organiser = three
+async def test_the_key_of_another_person_is_another_key(clients: Three, key: str) -> None:
+    ada, ben, organiser = clients
     slot_id, other_id = await organiser.add_slot(capacity=3), await organiser.add_slot(capacity=3)
     adas = await ada.book_slot(slot_id, idempotencyKey=key)
     bens = await ben.book_slot(other_id, idempotencyKey=key)
@@ -228,9 +228,9 @@ async def test_the_key_of_another_person_is_another_key(three: Three, key: str) 
 
 
 async def test_a_refusal_changed_nothing_and_is_not_kept(
-    two_apps: Pair, three: Three, key: str
+    two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot()
     hold = await ben.hold(slot_id)
     assert (await ada.book_slot(slot_id, idempotencyKey=key))["code"] == "SLOT_FULL"
@@ -243,9 +243,9 @@ async def test_a_refusal_changed_nothing_and_is_not_kept(
 
 
 async def test_an_organiser_is_answered_the_same_about_whoever_came_next(
-    three: Three, key: str
+    clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot()
     booking = (await ada.book_slot(slot_id))["booking"]
     await ben.join(slot_id)
@@ -254,8 +254,8 @@ async def test_an_organiser_is_answered_the_same_about_whoever_came_next(
     assert await organiser.execute(BOOKED_BY, booking=booking["id"], key=key) == first
 
 
-async def test_an_answer_that_had_nothing_left_to_do_is_kept_too(three: Three, key: str) -> None:
-    ada, _, organiser = three
+async def test_an_answer_that_had_nothing_left_to_do_is_kept_too(clients: Three, key: str) -> None:
+    ada, _, organiser = clients
     gone, other = [await ada.hold(await organiser.add_slot()) for _ in range(2)]
     await ada.cancel_booking(gone["id"])
     assert (await ada.cancel_booking(gone["id"], key=key))["__typename"] == "BookingCancelled"

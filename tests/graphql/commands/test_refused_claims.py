@@ -23,7 +23,7 @@ PATIENT = {"waitMs": 20_000}
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
@@ -42,8 +42,8 @@ def refused(outcome: Json) -> dict[int, str]:
     return {each["claim"]: each["refusal"]["code"] for each in outcome["refusals"]}
 
 
-async def test_claims_that_are_refused_anyway_wait_for_nobody(three: Three, redis: Redis) -> None:
-    ada, ben, organiser = three
+async def test_claims_that_are_refused_anyway_wait_for_nobody(clients: Three, redis: Redis) -> None:
+    ada, ben, organiser = clients
     full, free, mine = [await organiser.add_slot() for _ in range(3)]
     off = await organiser.add_slot()
     await ada.book_slot(full)
@@ -71,9 +71,11 @@ async def test_claims_that_are_refused_anyway_wait_for_nobody(three: Three, redi
     assert (await ben.fetch_slot(free))["remaining"] == 1
 
 
-async def test_claims_that_could_be_granted_wait_for_their_turn(three: Three, redis: Redis) -> None:
+async def test_claims_that_could_be_granted_wait_for_their_turn(
+    clients: Three, redis: Redis
+) -> None:
     """The control: what is at hand is told at once only because it is a refusal."""
-    _, ben, organiser = three
+    _, ben, organiser = clients
     slot_ids = [await organiser.add_slot() for _ in range(2)]
     assert redis.set(lock_key(slot_ids[1]), "somebody-else:1")
     try:

@@ -29,7 +29,7 @@ SOON = "mutation($id: ID!) { %s(slotId: $id, waitMs: 0) { __typename ...on Refus
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
@@ -52,10 +52,10 @@ def let_go(redis: Redis, slot_id: str) -> None:
     redis.delete(lock_key(slot_id))
 
 
-async def rush(apps: Pair, crowd: UserTokens, slot_id: str, wait_ms: int) -> list[Json]:
+async def rush(apps: Pair, user_tokens: UserTokens, slot_id: str, wait_ms: int) -> list[Json]:
     """The whole crowd books at the same instant, each willing to wait for so long."""
     asked = {"input": {"slotId": slot_id, "waitMs": wait_ms}}
-    tokens = enumerate(crowd.members)
+    tokens = enumerate(user_tokens.members)
     return await send_simultaneously(
         [(apps[i % 2].url, token, BOOK_WITH_OPTIONS, asked) for i, token in tokens]
     )
@@ -66,14 +66,14 @@ async def rush(apps: Pair, crowd: UserTokens, slot_id: str, wait_ms: int) -> lis
 )
 async def test_200_callers_who_wait_get_every_place_and_none_is_told_locked(
     two_apps: Pair,
-    crowd: UserTokens,
+    user_tokens: UserTokens,
     http: httpx.AsyncClient,
     places: int,
     expected: dict[str, int],
 ) -> None:
-    organiser = BookingClient(http, two_apps[0].url, crowd.organizer)
+    organiser = BookingClient(http, two_apps[0].url, user_tokens.organizer)
     slot_id = await organiser.add_slot(capacity=places)
-    outcomes = await rush(two_apps, crowd, slot_id, LONGEST_MS)
+    outcomes = await rush(two_apps, user_tokens, slot_id, LONGEST_MS)
     assert Counter(outcome["__typename"] for outcome in outcomes) == expected
     document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
     assert_slot_consistent(document, places)
@@ -82,14 +82,14 @@ async def test_200_callers_who_wait_get_every_place_and_none_is_told_locked(
 
 
 async def test_200_callers_with_keys_who_wait_get_every_place_too(
-    two_apps: Pair, crowd: UserTokens, http: httpx.AsyncClient
+    two_apps: Pair, user_tokens: UserTokens, http: httpx.AsyncClient
 ) -> None:
-    organiser = BookingClient(http, two_apps[0].url, crowd.organizer)
+    organiser = BookingClient(http, two_apps[0].url, user_tokens.organizer)
     slot_id = await organiser.add_slot(capacity=200)
     wish = {"slotId": slot_id, "waitMs": LONGEST_MS, "idempotencyKey": "mine", "hold": True}
     shots = [
         (two_apps[i % 2].url, token, BOOK_WITH_OPTIONS, {"input": wish})
-        for i, token in enumerate(crowd.members)
+        for i, token in enumerate(user_tokens.members)
     ]
     first = await send_simultaneously(shots)
     assert Counter(outcome["__typename"] for outcome in first) == {"Booked": 200}
@@ -100,13 +100,13 @@ async def test_200_callers_with_keys_who_wait_get_every_place_too(
 
 
 async def test_places_given_back_and_taken_by_many_who_wait_add_up(
-    two_apps: Pair, crowd: UserTokens, http: httpx.AsyncClient
+    two_apps: Pair, user_tokens: UserTokens, http: httpx.AsyncClient
 ) -> None:
-    organiser = BookingClient(http, two_apps[0].url, crowd.organizer)
+    organiser = BookingClient(http, two_apps[0].url, user_tokens.organizer)
     slot_id = await organiser.add_slot(capacity=40)
     first = [
         BookingClient(http, two_apps[i % 2].url, token)
-        for i, token in enumerate(crowd.members[:40])
+        for i, token in enumerate(user_tokens.members[:40])
     ]
     booked = await asyncio.gather(
         *(person.book_slot(slot_id, waitMs=LONGEST_MS) for person in first)
@@ -123,7 +123,7 @@ async def test_places_given_back_and_taken_by_many_who_wait_add_up(
     asked = {"input": {"slotId": slot_id, "waitMs": LONGEST_MS}}
     come = [
         (two_apps[i % 2].url, token, BOOK_WITH_OPTIONS, asked)
-        for i, token in enumerate(crowd.members[40:140])
+        for i, token in enumerate(user_tokens.members[40:140])
     ]
     shots = [shot for pair in zip(come, back, strict=False) for shot in pair] + come[40:]
     counts = Counter(answer["__typename"] for answer in await send_simultaneously(shots))
@@ -134,9 +134,9 @@ async def test_places_given_back_and_taken_by_many_who_wait_add_up(
 
 
 async def test_who_does_not_wait_is_told_locked_and_when_to_ask_again(
-    three: Three, redis: Redis
+    clients: Three, redis: Redis
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id, other_id = await organiser.add_slot(capacity=5), await organiser.add_slot(capacity=5)
     full_id = await organiser.add_slot()
     hold = await ada.hold(slot_id)
@@ -171,8 +171,8 @@ async def test_who_does_not_wait_is_told_locked_and_when_to_ask_again(
     assert (await ben.fetch_slot(other_id))["remaining"] == 5
 
 
-async def test_who_waits_in_vain_is_told_locked_in_the_end(three: Three, redis: Redis) -> None:
-    ada, ben, organiser = three
+async def test_who_waits_in_vain_is_told_locked_in_the_end(clients: Three, redis: Redis) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=5)
     take(redis, slot_id)
     try:
@@ -187,9 +187,9 @@ async def test_who_waits_in_vain_is_told_locked_in_the_end(three: Three, redis: 
 
 
 async def test_who_waits_is_served_once_the_one_before_them_is_gone(
-    three: Three, redis: Redis
+    clients: Three, redis: Redis
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=5)
     take(redis, slot_id, px=1_000)  # a holder who died: nobody lets go
     answers = await asyncio.gather(
@@ -199,9 +199,9 @@ async def test_who_waits_is_served_once_the_one_before_them_is_gone(
 
 
 async def test_who_is_more_patient_than_those_in_front_goes_on_waiting(
-    three: Three, redis: Redis
+    clients: Three, redis: Redis
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     here = BookingClient(ben.http, ada.url, ben.token)
     slot_id = await organiser.add_slot(capacity=5)
     take(redis, slot_id, px=2_000)

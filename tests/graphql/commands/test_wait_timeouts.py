@@ -32,7 +32,7 @@ def redis(servers: EmbeddedServers) -> Iterator[Redis]:
 
 
 @pytest.fixture
-async def three(
+async def clients(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[BookingClient, BookingClient, BookingClient]:
     """Ada and Ben, who are a team, and an organiser."""
@@ -43,10 +43,10 @@ async def three(
 
 @pytest.fixture
 async def busy(
-    three: tuple[BookingClient, BookingClient, BookingClient], redis: Redis
+    clients: tuple[BookingClient, BookingClient, BookingClient], redis: Redis
 ) -> AsyncIterator[list[str]]:
     """Slots whose locks somebody has for as long as the test lasts."""
-    slot_ids = [await three[2].add_slot(capacity=5) for _ in range(6)]
+    slot_ids = [await clients[2].add_slot(capacity=5) for _ in range(6)]
     for slot_id in slot_ids:
         assert redis.set(lock_key(slot_id), "somebody-else:1")
     yield slot_ids
@@ -61,9 +61,9 @@ async def timed(asked: Awaitable[Json]) -> tuple[str, float]:
 
 
 async def test_a_lock_that_others_keep_is_waited_for_no_longer_than_was_said(
-    three: tuple[BookingClient, BookingClient, BookingClient], busy: list[str]
+    clients: tuple[BookingClient, BookingClient, BookingClient], busy: list[str]
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     bens, patient = await ben.fetch_user_id(), {"waitMs": int(1000 * PATIENCE_S)}
     await ada.fetch_user_id()  # so that nobody's session is looked up while the time runs
     answers = await asyncio.gather(
@@ -80,9 +80,9 @@ async def test_a_lock_that_others_keep_is_waited_for_no_longer_than_was_said(
 
 
 async def test_who_sends_a_key_again_waits_no_longer_in_all_than_was_said(
-    three: tuple[BookingClient, BookingClient, BookingClient], busy: list[str], redis: Redis
+    clients: tuple[BookingClient, BookingClient, BookingClient], busy: list[str], redis: Redis
 ) -> None:
-    ada, *_ = three
+    ada, *_ = clients
 
     async def resent(slot_id: str, first_s: float, again_s: float) -> tuple[str, float]:
         """What comes of a wish that is sent again while its first send is under way."""

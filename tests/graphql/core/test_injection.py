@@ -36,7 +36,7 @@ ROOTS = [
 
 
 @pytest.fixture
-async def organiser(app: AppProcess, http: httpx.AsyncClient) -> AsyncIterator[GraphQLTestClient]:
+async def organizer(app: AppProcess, http: httpx.AsyncClient) -> AsyncIterator[GraphQLTestClient]:
     before = app.log.count(" ERROR ")
     async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
         yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
@@ -70,33 +70,33 @@ def variables(field: GraphQLField, value: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize(("keyword", "name", "field"), ROOTS, ids=lambda part: str(part)[:30])
 async def test_an_operator_of_mongodb_is_no_value_of_any_argument(
-    organiser: GraphQLTestClient, keyword: str, name: str, field: GraphQLField
+    organizer: GraphQLTestClient, keyword: str, name: str, field: GraphQLField
 ) -> None:
     if query := operation(keyword, name, field):
         for operator in OPERATORS:
             for sent in variables(field, operator):
-                assert await organiser.error_code(query, **sent) == "BAD_USER_INPUT"
+                assert await organizer.error_code(query, **sent) == "BAD_USER_INPUT"
 
 
 @pytest.mark.parametrize("text", TEXTS)
 async def test_text_that_looks_like_code_is_text_in_every_query(
-    organiser: GraphQLTestClient, text: str
+    organizer: GraphQLTestClient, text: str
 ) -> None:
     for keyword, name, field in ROOTS:
         if keyword == "query" and (query := operation(keyword, name, field)):
             for sent in variables(field, text):
-                answer = await organiser.send(query, **sent)
+                answer = await organizer.send(query, **sent)
                 codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
                 assert codes <= OK_TOO, (name, answer)
 
 
 @pytest.mark.parametrize("header", ['Bearer {"$gt": ""}', "Bearer [$ne]=1", '{"$gt": ""}'])
 async def test_an_operator_in_the_header_is_no_identity(
-    organiser: GraphQLTestClient, header: str
+    organizer: GraphQLTestClient, header: str
 ) -> None:
     for query in ("{ me { id } }", "{ mySessions { id } }"):
-        response = await organiser.http.post(
-            organiser.url + "/graphql", json={"query": query}, headers={"Authorization": header}
+        response = await organizer.http.post(
+            organizer.url + "/graphql", json={"query": query}, headers={"Authorization": header}
         )
         assert response.json()["errors"][0]["extensions"]["code"] == "UNAUTHENTICATED"
 
@@ -117,24 +117,24 @@ CHANGE = {"currentPassword": "correct horse battery", "newPassword": "another ho
     "more", ["role", "id", "_id", "userId", "banned", "groups", "passwordHash", "__proto__", "$set"]
 )
 async def test_a_field_that_nobody_may_send_is_bad_input(
-    organiser: GraphQLTestClient, name: str, type_: str, given: dict[str, str], more: str
+    organizer: GraphQLTestClient, name: str, type_: str, given: dict[str, str], more: str
 ) -> None:
     query = f"mutation($input: {type_}!) {{ {name}(input: $input) {{ __typename }} }}"
     sent = {**given, more: "ADMIN"}
-    assert await organiser.error_code(query, input=sent) == "BAD_USER_INPUT"
+    assert await organizer.error_code(query, input=sent) == "BAD_USER_INPUT"
 
 
 async def test_ids_of_others_are_as_ids_of_nothing(
-    app: AppProcess, http: httpx.AsyncClient, organiser: GraphQLTestClient
+    app: AppProcess, http: httpx.AsyncClient, organizer: GraphQLTestClient
 ) -> None:
     async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
         eve = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.MEMBER))
-    slot = await organiser.create_slot()
-    booking = (await organiser.book(slot["id"]))["booking"]["id"]
-    session = (await organiser.execute("{ mySessions { id } }"))[0]["id"]
-    person = (await organiser.execute("{ me { id } }"))["id"]
+    slot = await organizer.create_slot()
+    booking = (await organizer.book(slot["id"]))["booking"]["id"]
+    session = (await organizer.execute("{ mySessions { id } }"))[0]["id"]
+    person = (await organizer.execute("{ me { id } }"))["id"]
     for gid in (booking, session, person):
-        assert (await organiser.execute("query($id: ID!) { node(id: $id) { id } }", id=gid))[
+        assert (await organizer.execute("query($id: ID!) { node(id: $id) { id } }", id=gid))[
             "id"
         ] == gid
         assert await eve.execute("query($id: ID!) { node(id: $id) { id } }", id=gid) is None

@@ -96,7 +96,7 @@ def failing(
 
 
 @pytest.fixture
-async def organiser(failing: AppProcess) -> AsyncIterator[GraphQLTestClient]:
+async def organizer(failing: AppProcess) -> AsyncIterator[GraphQLTestClient]:
     async with (
         auth_for_database(failing.environment["SLOTLOCK_MONGO_URL"]) as auth,
         http_client() as http,
@@ -106,13 +106,13 @@ async def organiser(failing: AppProcess) -> AsyncIterator[GraphQLTestClient]:
 
 @pytest.fixture(params=["http", "websocket"])
 async def asking(
-    request: pytest.FixtureRequest, failing: AppProcess, organiser: GraphQLTestClient
+    request: pytest.FixtureRequest, failing: AppProcess, organizer: GraphQLTestClient
 ) -> AsyncIterator[GraphQLTestClient | WebSocketTestClient]:
     """The organiser, by either transport."""
     if request.param == "http":
-        yield organiser
+        yield organizer
     else:
-        async with open_websocket(failing, organiser.token) as opened:
+        async with open_websocket(failing, organizer.token) as opened:
             yield opened
 
 
@@ -139,10 +139,10 @@ async def error_told(
 
 async def test_a_field_that_fails_is_told_by_an_id_that_the_log_knows(
     failing: AppProcess,
-    organiser: GraphQLTestClient,
+    organizer: GraphQLTestClient,
     asking: GraphQLTestClient | WebSocketTestClient,
 ) -> None:
-    slot_id = (await organiser.create_slot())["id"]
+    slot_id = (await organizer.create_slot())["id"]
     spoil(failing, "slots", {"_id": ObjectId(slot_id[-24:])}, {"$unset": {"capacity": 1}})
     error = await error_told(asking, SLOT, id=slot_id)
     assert error["path"] == ["slot"]

@@ -86,7 +86,7 @@ EDGES = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z")
 
 
 @pytest.fixture
-def nobody(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+def anonymous(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
     return GraphQLTestClient(http, app.url)
 
 
@@ -107,27 +107,30 @@ def as_variable(name: str) -> str:
 
 @pytest.mark.parametrize(("name", "value"), [(n, v) for n in GOOD for v in GOOD[n]])
 async def test_what_is_one_is_taken_as_a_literal_and_as_a_variable(
-    nobody: GraphQLTestClient, name: str, value: str
+    anonymous: GraphQLTestClient, name: str, value: str
 ) -> None:
     literal = as_literal(name, json.dumps(value, ensure_ascii=False))
-    for told in (await codes(nobody, literal), await codes(nobody, as_variable(name), x=value)):
+    for told in (
+        await codes(anonymous, literal),
+        await codes(anonymous, as_variable(name), x=value),
+    ):
         assert told <= {"UNAUTHENTICATED"}
 
 
 @pytest.mark.parametrize("name", BAD)
-async def test_a_text_that_is_none_is_refused(nobody: GraphQLTestClient, name: str) -> None:
+async def test_a_text_that_is_none_is_refused(anonymous: GraphQLTestClient, name: str) -> None:
     for value in BAD[name]:
-        assert await codes(nobody, as_variable(name), x=value) == {"BAD_USER_INPUT"}, value
+        assert await codes(anonymous, as_variable(name), x=value) == {"BAD_USER_INPUT"}, value
         literal = as_literal(name, json.dumps(value))
-        assert await codes(nobody, literal) == {"GRAPHQL_VALIDATION_FAILED"}, value
+        assert await codes(anonymous, literal) == {"GRAPHQL_VALIDATION_FAILED"}, value
 
 
 @pytest.mark.parametrize("name", USES)
-async def test_what_is_no_text_is_refused(nobody: GraphQLTestClient, name: str) -> None:
+async def test_what_is_no_text_is_refused(anonymous: GraphQLTestClient, name: str) -> None:
     for value in (7, -7, 1.5, 10**30, True, None, [], {}, {"$gt": ""}, ["2030-01-31"]):
-        assert await codes(nobody, as_variable(name), x=value) == {"BAD_USER_INPUT"}, value
+        assert await codes(anonymous, as_variable(name), x=value) == {"BAD_USER_INPUT"}, value
     for literal in NO_TEXTS:
-        told = await codes(nobody, as_literal(name, literal))
+        told = await codes(anonymous, as_literal(name, literal))
         assert told == {"GRAPHQL_VALIDATION_FAILED"}, literal
 
 

@@ -42,18 +42,20 @@ NO_HASH = {
     ),
 }
 
-pytestmark = pytest.mark.usefixtures("early")
+pytestmark = pytest.mark.usefixtures("early_in_minute")
 
 
 @pytest.fixture
 async def pair(
-    limited: AppProcess, http: httpx.AsyncClient
+    rate_limited: AppProcess, http: httpx.AsyncClient
 ) -> tuple[AddressedClient, AddressedClient]:
     """Two open sessions of one person, at two addresses."""
-    async with auth_for_database(limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
+    async with auth_for_database(rate_limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
         user = await insert_user(auth)
         one, other = [(await open_session(auth, user)).access_token for _ in range(2)]
-    return client_at_new_address(http, limited, one), client_at_new_address(http, limited, other)
+    return client_at_new_address(http, rate_limited, one), client_at_new_address(
+        http, rate_limited, other
+    )
 
 
 def fifteen(act: str) -> str:
@@ -71,38 +73,38 @@ async def failures(servers: EmbeddedServers, address: str) -> int:
 
 @pytest.mark.parametrize("act", GUESSES)
 async def test_who_brings_tokens_that_are_no_good_keeps_no_neighbour_from_signing_in(
-    nobody: AddressedClient, servers: EmbeddedServers, act: str
+    anonymous: AddressedClient, servers: EmbeddedServers, act: str
 ) -> None:
     most = USERS_PER_ADDRESS * MAX_SIGN_IN_ATTEMPTS_PER_MINUTE // 15
-    assert await nobody.count_accepted(most + 1, fifteen(GUESSES[act])) == most
-    assert await nobody.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 1
-    assert await failures(servers, nobody.address) == 1  # that of signing in
+    assert await anonymous.count_accepted(most + 1, fifteen(GUESSES[act])) == most
+    assert await anonymous.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 1
+    assert await failures(servers, anonymous.address) == 1  # that of signing in
 
 
 @pytest.mark.parametrize("act", NO_HASH)
 async def test_who_is_refused_before_a_password_is_hashed_keeps_no_neighbour_from_signing_in(
-    nobody: AddressedClient, servers: EmbeddedServers, act: str
+    anonymous: AddressedClient, servers: EmbeddedServers, act: str
 ) -> None:
     field, guesses = NO_HASH[act]
     often = 2 * USERS_PER_ADDRESS * MAX_SIGN_INS_PER_MINUTE // 15
-    assert await nobody.count_accepted(often, fifteen(field)) == often
-    assert await nobody.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 1
-    assert await failures(servers, nobody.address) == guesses + 1
+    assert await anonymous.count_accepted(often, fifteen(field)) == often
+    assert await anonymous.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 1
+    assert await failures(servers, anonymous.address) == guesses + 1
 
 
 async def test_control_who_has_passwords_hashed_uses_up_what_an_address_signs_in_with(
-    nobody: AddressedClient,
+    anonymous: AddressedClient,
 ) -> None:
     most = USERS_PER_ADDRESS * MAX_SIGN_INS_PER_MINUTE // 15
-    assert await nobody.count_accepted(most + 1, fifteen(LOGIN_WITH_BAD_EMAIL[11:-2])) == most
-    assert await nobody.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 0
+    assert await anonymous.count_accepted(most + 1, fifteen(LOGIN_WITH_BAD_EMAIL[11:-2])) == most
+    assert await anonymous.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 0
 
 
 async def test_an_address_has_so_many_attempts_even_if_no_password_is_hashed(
-    nobody: AddressedClient,
+    anonymous: AddressedClient,
 ) -> None:
     most = USERS_PER_ADDRESS * MAX_SIGN_IN_ATTEMPTS_PER_MINUTE // 15
-    assert await nobody.count_accepted(most + 1, fifteen(NO_HASH["a short one"][0])) == most
+    assert await anonymous.count_accepted(most + 1, fifteen(NO_HASH["a short one"][0])) == most
 
 
 async def test_who_has_a_token_of_an_ended_session_uses_up_nothing_of_its_person(

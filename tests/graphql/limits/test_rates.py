@@ -34,7 +34,7 @@ fragment Four on Query { ...Two ...Two }
 fragment Two on Query { a: __typename b: __typename }"""
 EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}
 
-pytestmark = pytest.mark.usefixtures("early")
+pytestmark = pytest.mark.usefixtures("early_in_minute")
 
 
 def assert_limited(error: Json) -> None:
@@ -75,9 +75,9 @@ async def test_an_event_stream_is_refused_before_it_begins(member: AddressedClie
 
 
 async def test_on_a_socket_the_operation_is_refused_and_the_socket_stays(
-    limited: AppProcess, member: AddressedClient
+    rate_limited: AppProcess, member: AddressedClient
 ) -> None:
-    async with open_websocket(limited, member.token) as opened:
+    async with open_websocket(rate_limited, member.token) as opened:
         await member.count_accepted(READS_PER_MINUTE)
         await opened.subscribe("1", ONE)
         refused = await opened.receive()
@@ -103,48 +103,51 @@ async def test_kinds_are_counted_apart(member: AddressedClient) -> None:
 
 
 async def test_an_address_has_the_rates_of_so_many_people_whoever_they_are(
-    nobody: AddressedClient,
+    anonymous: AddressedClient,
 ) -> None:
     assert (
-        await nobody.count_accepted(USERS_PER_ADDRESS * READS_PER_MINUTE + 5)
+        await anonymous.count_accepted(USERS_PER_ADDRESS * READS_PER_MINUTE + 5)
         == USERS_PER_ADDRESS * READS_PER_MINUTE
     )
-    nobody.token = "not a token"
-    assert (await nobody.post(ONE)).status_code == 429
+    anonymous.token = "not a token"
+    assert (await anonymous.post(ONE)).status_code == 429
 
 
-def test_control_a_trusted_proxy_is_believed(limited: AppProcess) -> None:
-    assert set(exceed_address_rate(limited.url, {"X-Forwarded-For": "10.1.1.7, 203.0.113.*"})) == {
-        200
-    }
+def test_control_a_trusted_proxy_is_believed(rate_limited: AppProcess) -> None:
+    assert set(
+        exceed_address_rate(rate_limited.url, {"X-Forwarded-For": "10.1.1.7, 203.0.113.*"})
+    ) == {200}
     # What stands in front of the address that the proxy saw was sent by its client.
     assert (
-        exceed_address_rate(limited.url, {"X-Forwarded-For": "192.0.2.*, 203.0.113.250"})[-1] == 429
+        exceed_address_rate(rate_limited.url, {"X-Forwarded-For": "192.0.2.*, 203.0.113.250"})[-1]
+        == 429
     )
 
 
 async def test_one_who_asks_too_much_leaves_their_neighbours_room(
-    limited: AppProcess, member: AddressedClient, http: httpx.AsyncClient
+    rate_limited: AppProcess, member: AddressedClient, http: httpx.AsyncClient
 ) -> None:
     await member.count_accepted(READS_PER_MINUTE * USERS_PER_ADDRESS)
-    neighbour = AddressedClient(http, limited.url)
+    neighbour = AddressedClient(http, rate_limited.url)
     neighbour.address = member.address
     assert await neighbour.count_accepted(1) == 1
 
 
 async def test_a_refusal_is_counted_by_its_code(
-    limited: AppProcess, member: AddressedClient
+    rate_limited: AppProcess, member: AddressedClient
 ) -> None:
     await member.count_accepted(READS_PER_MINUTE, "{ me { id } }")
     assert (await member.post("{ me { id } }")).status_code == 429
-    text = (await member.http.get(limited.url + "/metrics")).text
+    text = (await member.http.get(rate_limited.url + "/metrics")).text
     assert 'slotlock_requests_total{operation="me",outcome="RATE_LIMITED"}' in text
 
 
-async def test_aliases_are_no_way_round_the_throttle(nobody: AddressedClient) -> None:
+async def test_aliases_are_no_way_round_the_throttle(anonymous: AddressedClient) -> None:
     email = f"{secrets.token_hex(8)}@slotlock.test"
     guess = f'login(input: {{email: "{email}", password: "wrong"}}) {{ __typename }}'
-    answer = await nobody.post("mutation {" + " ".join(f"a{n}: {guess}" for n in range(15)) + "}")
+    answer = await anonymous.post(
+        "mutation {" + " ".join(f"a{n}: {guess}" for n in range(15)) + "}"
+    )
     outcomes = [each["__typename"] for each in answer.json()["data"].values()]
     assert outcomes == ["InvalidCredentials"] * 10 + ["TooManyAttempts"] * 5
 
@@ -199,22 +202,22 @@ async def test_without_redis_all_may_read_and_sign_ins_are_counted_by_the_proces
 
 
 async def test_documents_that_were_not_seen_lately_are_counted_by_their_length(
-    limited: AppProcess,
+    rate_limited: AppProcess,
 ) -> None:
     wait_for_early_minute(20)  # it takes longer than others
     async with http_client() as http:
-        nobody = AddressedClient(http, limited.url)
-        nobody.address = next_address()
+        anonymous = AddressedClient(http, rate_limited.url)
+        anonymous.address = next_address()
         large = [
             f"{{ nothing{n} }} #".ljust(19_999) for n in range(MAX_DOCUMENT_KB_PER_ADDRESS // 20)
         ]
         for text in large:
-            assert (await nobody.post(text)).json()["errors"][0]["extensions"]["code"] in (
+            assert (await anonymous.post(text)).json()["errors"][0]["extensions"]["code"] in (
                 "GRAPHQL_VALIDATION_FAILED"
             )
-        refused = await nobody.post("{ nothing }")
+        refused = await anonymous.post("{ nothing }")
         assert refused.status_code == 429
         assert refused.json()["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
         # Both are remembered: what is known costs nothing, whether it is good or not.
-        assert (await nobody.post(large[-1])).status_code == 200
-        assert (await nobody.post(ONE)).status_code == 200
+        assert (await anonymous.post(large[-1])).status_code == 200
+        assert (await anonymous.post(ONE)).status_code == 200

@@ -28,7 +28,7 @@ LOOK = "query($ids: [ID!]!) { nodes(ids: $ids) { ... on Slot { meetings { %s } }
 
 
 @pytest.fixture
-async def organiser(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+async def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
     """Somebody who creates courses."""
     return GraphQLTestClient(
         http, app.url, (await create_user_tokens(app.environment, 0)).organizer
@@ -36,22 +36,22 @@ async def organiser(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClie
 
 
 async def test_an_answer_of_more_values_than_may_be_asked_for_is_refused(
-    organiser: GraphQLTestClient,
+    organizer: GraphQLTestClient,
 ) -> None:
-    course = await organiser.execute(CREATE % CREATED % "made", input=COURSE)
+    course = await organizer.execute(CREATE % CREATED % "made", input=COURSE)
     times = LOOK % " ".join(f"a{n}: startTime" for n in range(10))
     # A meeting is one and has ten.
     few = DOCUMENT_LIMITS.values // (MEETINGS * 11)
-    shown = await organiser.execute(times, ids=[course["id"]] * few)
+    shown = await organizer.execute(times, ids=[course["id"]] * few)
     assert [len(slot["meetings"]) for slot in shown] == [MEETINGS] * few
     more = [course["id"]] * (few + 1)
-    assert await organiser.error_code(times, ids=more) == "LIMIT_EXCEEDED"
-    assert len(await organiser.execute(LOOK % "startTime", ids=more)) == few + 1
+    assert await organizer.error_code(times, ids=more) == "LIMIT_EXCEEDED"
+    assert len(await organizer.execute(LOOK % "startTime", ids=more)) == few + 1
 
 
-async def test_what_a_mutation_did_is_told_however_much_it_is(organiser: GraphQLTestClient) -> None:
+async def test_what_a_mutation_did_is_told_however_much_it_is(organizer: GraphQLTestClient) -> None:
     names = [f"m{n}" for n in range(14)]
     assert len(names) * MEETINGS * 4 > DOCUMENT_LIMITS.values
-    answer = await organiser.send(CREATE % " ".join(CREATED % n for n in names), input=COURSE)
+    answer = await organizer.send(CREATE % " ".join(CREATED % n for n in names), input=COURSE)
     assert "errors" not in answer
     assert [len(answer["data"][name]["meetings"]) for name in names] == [MEETINGS] * len(names)

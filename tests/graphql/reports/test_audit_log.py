@@ -39,13 +39,13 @@ def name() -> str:
     return secrets.token_hex(4)
 
 
-async def entries(organiser: BookingClient, filter_: Json, first: int = 100) -> list[Json]:
+async def entries(organizer: BookingClient, filter_: Json, first: int = 100) -> list[Json]:
     """All entries, page by page."""
     nodes: list[Json] = []
     after, more = None, True
     while more:
         asked = {"actions": ROSTERS, **filter_}
-        page = await organiser.execute(AUDIT, filter=asked, first=first, after=after)
+        page = await organizer.execute(AUDIT, filter=asked, first=first, after=after)
         nodes += page["nodes"]
         assert len(page["nodes"]) <= first
         after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
@@ -139,9 +139,9 @@ async def test_the_log_of_a_campaign_is_all_that_its_documents_tell(story: Campa
 
 
 async def test_each_filter_keeps_what_it_names_and_nothing_else(story: CampaignFixture) -> None:
-    organiser, campaign = story.organizer, story.campaign_id
-    everything = [told(entry) for entry in await entries(organiser, {"campaignId": campaign})]
-    ada, boss = await story.members[0].fetch_user_id(), await organiser.fetch_user_id()
+    organizer, campaign = story.organizer, story.campaign_id
+    everything = [told(entry) for entry in await entries(organizer, {"campaignId": campaign})]
+    ada, boss = await story.members[0].fetch_user_id(), await organizer.fetch_user_id()
     middle = everything[len(everything) // 2][0]
     time = middle.isoformat()
     asked: list[tuple[Json, Callable[[Told], bool]]] = [
@@ -161,12 +161,12 @@ async def test_each_filter_keeps_what_it_names_and_nothing_else(story: CampaignF
         ),
     ]
     for filter_, kept in asked:
-        found = await entries(organiser, {"campaignId": campaign, **filter_})
+        found = await entries(organizer, {"campaignId": campaign, **filter_})
         expected = [entry for entry in everything if kept(entry)]
         assert ordered([told(entry) for entry in found]) == ordered(expected), filter_
     # Alone, too: of these people nothing is known elsewhere.
     for alone, place in (({"userId": ada}, 3), ({"by": ada}, 2), ({"by": boss}, 2)):
-        found = await entries(organiser, alone)
+        found = await entries(organizer, alone)
         (whom,) = alone.values()
         assert ordered([told(entry) for entry in found]) == ordered(
             [entry for entry in everything if entry[place] == whom[-24:]]
@@ -174,15 +174,15 @@ async def test_each_filter_keeps_what_it_names_and_nothing_else(story: CampaignF
 
 
 async def test_what_was_overridden_is_told(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    (ada,), organiser = await create_booking_clients(http, 1, *two_apps)
+    (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
     campaign = await create_report_campaign(
-        organiser, opensAt=hours_from_now(1), eligibleGroups=[["5a"]]
+        organizer, opensAt=hours_from_now(1), eligibleGroups=[["5a"]]
     )
-    slot = await organiser.add_slot(campaignId=campaign)
-    await organiser.book_slot(slot, userId=await ada.fetch_user_id())
-    (entry,) = await entries(organiser, {"slotId": slot})
+    slot = await organizer.add_slot(campaignId=campaign)
+    await organizer.book_slot(slot, userId=await ada.fetch_user_id())
+    (entry,) = await entries(organizer, {"slotId": slot})
     assert set(entry["overriddenLimits"]) == {"NOT_YET_OPEN", "NOT_ELIGIBLE"}
-    assert (entry["action"], entry["by"]["id"]) == ("BOOKED", await organiser.fetch_user_id())
+    assert (entry["action"], entry["by"]["id"]) == ("BOOKED", await organizer.fetch_user_id())
     assert entry["user"]["id"] == await ada.fetch_user_id()
 
 
@@ -230,12 +230,12 @@ async def test_pages_neither_skip_nor_repeat_while_more_happens(
 
 
 async def test_the_log_is_for_organisers(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    (ada,), organiser = await create_booking_clients(http, 1, *two_apps)
+    (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
     filter_ = {"userId": await ada.fetch_user_id()}
     assert await ada.error_code(AUDIT, filter=filter_) == "FORBIDDEN"
     nobody = BookingClient(http, two_apps[0].url)
     assert await nobody.error_code(AUDIT, filter=filter_) == "UNAUTHENTICATED"
-    assert await entries(organiser, filter_) == []
+    assert await entries(organizer, filter_) == []
 
 
 @pytest.mark.parametrize(
@@ -258,17 +258,17 @@ async def test_the_log_is_for_organisers(two_apps: Pair, http: httpx.AsyncClient
 async def test_what_cannot_be_is_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, wrong: Json
 ) -> None:
-    _, organiser = await create_booking_clients(http, 0, *two_apps)
-    asked = {"filter": {"userId": await organiser.fetch_user_id()}, **wrong}
-    assert await organiser.error_code(AUDIT, **asked) == "BAD_USER_INPUT"
+    _, organizer = await create_booking_clients(http, 0, *two_apps)
+    asked = {"filter": {"userId": await organizer.fetch_user_id()}, **wrong}
+    assert await organizer.error_code(AUDIT, **asked) == "BAD_USER_INPUT"
 
 
 @pytest.mark.parametrize("kind", ["campaign", "slot", "user", "by"])
 async def test_nothing_happened_to_what_there_is_not(
     two_apps: Pair, http: httpx.AsyncClient, kind: str
 ) -> None:
-    _, organiser = await create_booking_clients(http, 0, *two_apps)
+    _, organizer = await create_booking_clients(http, 0, *two_apps)
     known = "user" if kind == "by" else kind
     field = kind if kind == "by" else f"{kind}Id"
     far = {"from": "0001-01-01T00:00:00Z", "until": "9999-12-31T23:59:59Z"}
-    assert await entries(organiser, {field: f"{known}_{'0' * 24}", **far}) == []
+    assert await entries(organizer, {field: f"{known}_{'0' * 24}", **far}) == []

@@ -36,18 +36,18 @@ UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
 
 
 @pytest.fixture
-async def two(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
     """A member and an organiser."""
-    (member,), organiser = await create_booking_clients(http, 1, *two_apps)
-    return member, organiser
+    (member,), organizer = await create_booking_clients(http, 1, *two_apps)
+    return member, organizer
 
 
-async def log(organiser: BookingClient, first: int = 100, **filter_: Any) -> list[Json]:
+async def log(organizer: BookingClient, first: int = 100, **filter_: Any) -> list[Json]:
     """The entries, the oldest first."""
     nodes: list[Json] = []
     after, more = None, True
     while more:
-        page = await organiser.execute(LOG, filter=filter_, first=first, after=after)
+        page = await organizer.execute(LOG, filter=filter_, first=first, after=after)
         nodes += page["nodes"]
         after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
     return nodes[::-1]
@@ -58,22 +58,22 @@ def edits(entry: Json) -> dict[str, tuple[str | None, str | None]]:
     return {edit["field"]: (edit["before"], edit["after"]) for edit in entry["edits"]}
 
 
-async def test_acts_on_slots_are_noted(two: tuple[BookingClient, BookingClient]) -> None:
-    _, organiser = two
-    slot = await organiser.add_slot(title="Yoga", capacity=2, draft=True)
-    await organiser.update_slot(slot, capacity=3, location="Gym")
-    await organiser.update_slot(slot, capacity=3)  # which changes nothing
-    await organiser.execute(PUBLISH, slot=slot)
-    await organiser.execute(PUBLISH, slot=slot)
-    await organiser.cancel_slot(slot)
-    found = await log(organiser, slotId=slot)
+async def test_acts_on_slots_are_noted(clients: tuple[BookingClient, BookingClient]) -> None:
+    _, organizer = clients
+    slot = await organizer.add_slot(title="Yoga", capacity=2, draft=True)
+    await organizer.update_slot(slot, capacity=3, location="Gym")
+    await organizer.update_slot(slot, capacity=3)  # which changes nothing
+    await organizer.execute(PUBLISH, slot=slot)
+    await organizer.execute(PUBLISH, slot=slot)
+    await organizer.cancel_slot(slot)
+    found = await log(organizer, slotId=slot)
     assert [entry["action"] for entry in found] == [
         "SLOT_CREATED",
         "SLOT_EDITED",
         "SLOT_PUBLISHED",
         "SLOT_CANCELLED",
     ]
-    boss = await organiser.fetch_user_id()
+    boss = await organizer.fetch_user_id()
     assert {(entry["by"]["id"], entry["slot"]["id"]) for entry in found} == {(boss, slot)}
     assert edits(found[0])["title"] == (None, "Yoga")
     assert edits(found[1]) == {"capacity": ("2", "3"), "location": (None, "Gym")}
@@ -81,41 +81,41 @@ async def test_acts_on_slots_are_noted(two: tuple[BookingClient, BookingClient])
     assert edits(found[3]) == {"status": ("PUBLISHED", "CANCELLED")}
 
 
-async def test_a_refused_act_leaves_no_note(two: tuple[BookingClient, BookingClient]) -> None:
-    member, organiser = two
-    slot = await organiser.add_slot(capacity=2)
+async def test_a_refused_act_leaves_no_note(clients: tuple[BookingClient, BookingClient]) -> None:
+    member, organizer = clients
+    slot = await organizer.add_slot(capacity=2)
     await member.book_slot(slot)
-    assert (await organiser.update_slot(slot, capacity=0))["__typename"] == "InvalidInput"
-    assert [entry["action"] for entry in await log(organiser, slotId=slot)] == [
+    assert (await organizer.update_slot(slot, capacity=0))["__typename"] == "InvalidInput"
+    assert [entry["action"] for entry in await log(organizer, slotId=slot)] == [
         "SLOT_CREATED",
         "BOOKED",
     ]
 
 
 async def test_each_slot_of_a_series_is_noted_and_in_the_log_of_its_campaign(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
-    campaign = await create_report_campaign(organiser)
+    _, organizer = clients
+    campaign = await create_report_campaign(organizer)
     times = {"startTime": hours_from_now(24), "endTime": hours_from_now(25), "campaignId": campaign}
     asked = {"slot": {"title": "Yoga", **times}, "rrule": "FREQ=DAILY;COUNT=3"}
-    slots = [slot["id"] for slot in (await organiser.execute(SERIES, input=asked))["slots"]]
-    found = await log(organiser, campaignId=campaign, first=2)
+    slots = [slot["id"] for slot in (await organizer.execute(SERIES, input=asked))["slots"]]
+    found = await log(organizer, campaignId=campaign, first=2)
     assert [entry["action"] for entry in found] == ["CAMPAIGN_CREATED", *["SLOT_CREATED"] * 3]
     assert {entry["slot"]["id"] for entry in found[1:]} == set(slots)
 
 
-async def test_acts_on_campaigns_are_noted(two: tuple[BookingClient, BookingClient]) -> None:
-    _, organiser = two
+async def test_acts_on_campaigns_are_noted(clients: tuple[BookingClient, BookingClient]) -> None:
+    _, organizer = clients
     campaign = await create_report_campaign(
-        organiser, published=False, eligibleGroups=[["5b", "5a"]]
+        organizer, published=False, eligibleGroups=[["5b", "5a"]]
     )
     changes = {"maxBookings": 2, "eligibleGroups": [["5a"], ["choir"]]}
     for _ in range(2):  # the second time changes nothing
-        await organiser.execute(UPDATE_CAMPAIGN, input={"campaignId": campaign, **changes})
-    await organiser.execute(SHOW, id=campaign)
-    await organiser.execute(HIDE, id=campaign)
-    created, edited, shown, hidden = await log(organiser, campaignId=campaign)
+        await organizer.execute(UPDATE_CAMPAIGN, input={"campaignId": campaign, **changes})
+    await organizer.execute(SHOW, id=campaign)
+    await organizer.execute(HIDE, id=campaign)
+    created, edited, shown, hidden = await log(organizer, campaignId=campaign)
     assert created["action"] == "CAMPAIGN_CREATED"
     assert edits(created)["eligibleGroups"] == (None, "5a, 5b")
     assert edits(edited) == {
@@ -128,22 +128,22 @@ async def test_acts_on_campaigns_are_noted(two: tuple[BookingClient, BookingClie
     )
     assert hidden["action"] == "CAMPAIGN_UNPUBLISHED"
     assert hidden["campaign"]["id"] == campaign
-    assert hidden["by"]["id"] == await organiser.fetch_user_id()
+    assert hidden["by"]["id"] == await organizer.fetch_user_id()
 
 
 async def test_acts_on_people_are_noted(
-    two: tuple[BookingClient, BookingClient], two_apps: Pair
+    clients: tuple[BookingClient, BookingClient], two_apps: Pair
 ) -> None:
-    member, organiser = two
+    member, organizer = clients
     ada = await member.fetch_user_id()
     email = (await member.execute("{ me { email } }"))["email"]
-    await add_to_groups(organiser, member, "5a", "choir")
-    await add_to_groups(organiser, member, "5a", "choir")
-    await organiser.execute(BAN, user=ada, reason="Loud")
-    await organiser.execute(UNBAN, user=ada)
+    await add_to_groups(organizer, member, "5a", "choir")
+    await add_to_groups(organizer, member, "5a", "choir")
+    await organizer.execute(BAN, user=ada, reason="Loud")
+    await organizer.execute(UNBAN, user=ada)
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
         await accounts.set_role(auth, email, Role.ORGANIZER)
-    grouped, banned, unbanned, promoted = await log(organiser, userId=ada)
+    grouped, banned, unbanned, promoted = await log(organizer, userId=ada)
     assert (grouped["action"], edits(grouped)) == ("GROUPS_SET", {"groups": (None, "5a, choir")})
     assert (banned["action"], edits(banned)) == (
         "BANNED",
@@ -156,23 +156,23 @@ async def test_acts_on_people_are_noted(
 
 
 async def test_imports_and_invitations_are_noted_for_each_of_their_people(
-    two: tuple[BookingClient, BookingClient], two_apps: Pair
+    clients: tuple[BookingClient, BookingClient], two_apps: Pair
 ) -> None:
-    _, organiser = two
+    _, organizer = clients
     school = f"{secrets.token_hex(6)}.test"
-    headers = {"Authorization": f"Bearer {organiser.token}", "Content-Type": "text/csv"}
+    headers = {"Authorization": f"Bearer {organizer.token}", "Content-Type": "text/csv"}
     for groups in ("5a", "5b"):
         rows = f"email,name,groups\nada@{school},Ada,{groups}\nben@{school},Ben,{school}\n"
-        sent = await organiser.http.post(
-            f"{organiser.url}/users/import", content=rows, headers=headers
+        sent = await organizer.http.post(
+            f"{organizer.url}/users/import", content=rows, headers=headers
         )
         assert sent.status_code == 200, sent.text
-    invited = await organiser.http.post(
-        f"{organiser.url}/users/invitations?group={school}", headers=headers
+    invited = await organizer.http.post(
+        f"{organizer.url}/users/invitations?group={school}", headers=headers
     )
     assert invited.status_code == 200
-    boss = await organiser.fetch_user_id()
-    created, changed, invitation = await log(organiser, by=boss)
+    boss = await organizer.fetch_user_id()
+    created, changed, invitation = await log(organizer, by=boss)
     assert [entry["action"] for entry in (created, changed, invitation)] == [
         "USERS_IMPORTED",
         "USERS_IMPORTED",
@@ -185,11 +185,11 @@ async def test_imports_and_invitations_are_noted_for_each_of_their_people(
 
 
 async def test_what_organisers_did_can_be_read_without_naming_anything(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
-    campaign = await create_report_campaign(organiser)
-    page = await organiser.execute(LOG, filter={"actions": ["CAMPAIGN_CREATED", "BANNED"]}, first=1)
+    _, organizer = clients
+    campaign = await create_report_campaign(organizer)
+    page = await organizer.execute(LOG, filter={"actions": ["CAMPAIGN_CREATED", "BANNED"]}, first=1)
     assert [node["campaign"]["id"] for node in page["nodes"]] == [campaign]
     mixed = {"actions": ["CAMPAIGN_CREATED", "BOOKED"]}
-    assert await organiser.error_code(LOG, filter=mixed) == "BAD_USER_INPUT"
+    assert await organizer.error_code(LOG, filter=mixed) == "BAD_USER_INPUT"

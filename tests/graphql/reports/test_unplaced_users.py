@@ -28,13 +28,13 @@ UNPLACED = """query($campaign: ID!, $group: String, $first: Int! = 100, $after: 
 
 
 async def unplaced(
-    organiser: BookingClient, campaign: str, first: int = 100, **more: Any
+    organizer: BookingClient, campaign: str, first: int = 100, **more: Any
 ) -> list[Json]:
     """All of them, page by page."""
     nodes: list[Json] = []
     after, follow = None, True
     while follow:
-        page = await organiser.execute(
+        page = await organizer.execute(
             UNPLACED, campaign=campaign, first=first, after=after, **more
         )
         assert len(page["nodes"]) == len(page["edges"]) <= first
@@ -43,9 +43,9 @@ async def unplaced(
     return nodes
 
 
-async def who(organiser: BookingClient, campaign: str, **more: Any) -> set[str]:
+async def who(organizer: BookingClient, campaign: str, **more: Any) -> set[str]:
     """The ids of those who have no place."""
-    return {node["user"]["id"] for node in await unplaced(organiser, campaign, **more)}
+    return {node["user"]["id"] for node in await unplaced(organizer, campaign, **more)}
 
 
 def expected(at: CampaignFixture) -> dict[str, set[str]]:
@@ -111,13 +111,13 @@ async def test_a_group_narrows_the_list(two_apps: Pair, http: httpx.AsyncClient)
 async def test_a_person_needs_one_group_of_every_set(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    members, organiser = await create_booking_clients(http, 3, *two_apps)
+    members, organizer = await create_booking_clients(http, 3, *two_apps)
     class_, choir = secrets.token_hex(4), secrets.token_hex(4)
-    await add_to_groups(organiser, members[0], class_)
-    await add_to_groups(organiser, members[1], class_, choir)
-    await add_to_groups(organiser, members[2], choir)
-    campaign = await create_report_campaign(organiser, eligibleGroups=[[class_, "5z"], [choir]])
-    assert await who(organiser, campaign) == {await members[1].fetch_user_id()}
+    await add_to_groups(organizer, members[0], class_)
+    await add_to_groups(organizer, members[1], class_, choir)
+    await add_to_groups(organizer, members[2], choir)
+    campaign = await create_report_campaign(organizer, eligibleGroups=[[class_, "5z"], [choir]])
+    assert await who(organizer, campaign) == {await members[1].fetch_user_id()}
 
 
 async def test_of_a_campaign_for_everybody_those_who_tried_are_listed(
@@ -125,11 +125,11 @@ async def test_of_a_campaign_for_everybody_those_who_tried_are_listed(
 ) -> None:
     (
         (waits, left, gave_back, called_off, placed, again, _),
-        organiser,
+        organizer,
     ) = await create_booking_clients(http, 7, *two_apps)
-    await add_to_groups(organiser, waits, "5a")
-    campaign = await create_report_campaign(organiser)
-    full, other, off = [await organiser.add_slot(campaignId=campaign) for _ in range(3)]
+    await add_to_groups(organizer, waits, "5a")
+    campaign = await create_report_campaign(organizer)
+    full, other, off = [await organizer.add_slot(campaignId=campaign) for _ in range(3)]
     await placed.book_slot(full)
     await waits.join(full)
     await left.join(full)
@@ -139,10 +139,10 @@ async def test_of_a_campaign_for_everybody_those_who_tried_are_listed(
         await person.cancel_booking(booked["booking"]["id"])
     await again.book_slot(other)
     await called_off.book_slot(off)
-    await organiser.cancel_slot(off)
+    await organizer.cancel_slot(off)
     tried = {await person.fetch_user_id() for person in (waits, left, gave_back, called_off)}
-    assert await who(organiser, campaign, first=2) == tried
-    assert await who(organiser, campaign, group="5a") == {await waits.fetch_user_id()}
+    assert await who(organizer, campaign, first=2) == tried
+    assert await who(organizer, campaign, group="5a") == {await waits.fetch_user_id()}
 
 
 async def test_pages_stay_small_and_end_where_nearly_everybody_has_a_place(
@@ -164,13 +164,13 @@ async def test_pages_stay_small_and_end_where_nearly_everybody_has_a_place(
 
 
 async def test_the_list_is_for_organisers(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    (ada,), organiser = await create_booking_clients(http, 1, *two_apps)
-    campaign = await create_report_campaign(organiser, opensAt=hours_from_now(1))
+    (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
+    campaign = await create_report_campaign(organizer, opensAt=hours_from_now(1))
     assert await ada.error_code(UNPLACED, campaign=campaign) == "FORBIDDEN"
     nobody = BookingClient(http, two_apps[0].url)
     assert await nobody.error_code(UNPLACED, campaign=campaign) == "UNAUTHENTICATED"
-    assert await unplaced(organiser, campaign) == []
-    assert await organiser.execute(UNPLACED, campaign="campaign_" + "0" * 24) is None
+    assert await unplaced(organizer, campaign) == []
+    assert await organizer.execute(UNPLACED, campaign="campaign_" + "0" * 24) is None
 
 
 @pytest.mark.parametrize(
@@ -188,6 +188,6 @@ async def test_the_list_is_for_organisers(two_apps: Pair, http: httpx.AsyncClien
 async def test_what_cannot_be_is_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, wrong: Json
 ) -> None:
-    _, organiser = await create_booking_clients(http, 0, *two_apps)
-    asked = {"campaign": await create_report_campaign(organiser), **wrong}
-    assert await organiser.error_code(UNPLACED, **asked) == "BAD_USER_INPUT"
+    _, organizer = await create_booking_clients(http, 0, *two_apps)
+    asked = {"campaign": await create_report_campaign(organizer), **wrong}
+    assert await organizer.error_code(UNPLACED, **asked) == "BAD_USER_INPUT"

@@ -25,7 +25,7 @@ LINE = "query($slot: ID!) { slot(id: $slot) { waitlistLength myWaitlistEntry { i
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada at one process, Ben at the other, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organiser
@@ -52,8 +52,8 @@ def assert_called_off(booking: Json, organiser_id: str, before: Json) -> None:
     assert datetime.fromisoformat(booking["endedAt"]) >= datetime.fromisoformat(before["createdAt"])
 
 
-async def test_its_bookings_ended_with_it_and_say_who_called_it_off(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_its_bookings_ended_with_it_and_say_who_called_it_off(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=2)
     booked, hold = (await ada.book_slot(slot_id))["booking"], await ben.hold(slot_id)
     await organiser.cancel_slot(slot_id)
@@ -75,9 +75,9 @@ async def test_its_bookings_ended_with_it_and_say_who_called_it_off(three: Three
 
 
 async def test_the_first_who_called_it_off_and_when_stay_on_record(
-    three: Three, two_apps: Pair, http: httpx.AsyncClient
+    clients: Three, two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    ada, _, organiser = three
+    ada, _, organiser = clients
     _, other = await create_booking_clients(http, 0, *two_apps)
     slot_id = await organiser.add_slot()
     booking = (await ada.book_slot(slot_id))["booking"]
@@ -93,9 +93,9 @@ async def test_the_first_who_called_it_off_and_when_stay_on_record(
 
 
 async def test_cancelling_there_answers_what_became_of_the_booking_and_writes_nothing(
-    three: Three, mongo_url: str
+    clients: Three, mongo_url: str
 ) -> None:
-    ada, ben, organiser = three
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(capacity=2, cancelCutoffMinutes=3 * 24 * 60)
     booked, hold = (await ada.book_slot(slot_id))["booking"], await ben.hold(slot_id)
     await organiser.cancel_slot(slot_id)
@@ -111,8 +111,8 @@ async def test_cancelling_there_answers_what_became_of_the_booking_and_writes_no
     assert await organiser.fetch_slot_history(slot_id) == []
 
 
-async def test_nobody_moves_out_of_it_not_even_organisers(three: Three, mongo_url: str) -> None:
-    ada, ben, organiser = three
+async def test_nobody_moves_out_of_it_not_even_organisers(clients: Three, mongo_url: str) -> None:
+    ada, ben, organiser = clients
     slot_id, other_id = await organiser.add_slot(capacity=2), await organiser.add_slot(capacity=2)
     booked, hold = (await ada.book_slot(slot_id))["booking"], await ben.hold(slot_id)
     await organiser.cancel_slot(slot_id)
@@ -124,8 +124,8 @@ async def test_nobody_moves_out_of_it_not_even_organisers(three: Three, mongo_ur
     assert (await ada.fetch_slot(other_id))["remaining"] == 2
 
 
-async def test_who_waited_for_it_waits_no_longer(three: Three, mongo_url: str) -> None:
-    ada, ben, organiser = three
+async def test_who_waited_for_it_waits_no_longer(clients: Three, mongo_url: str) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot(waitlistOfferMinutes=30)
     await ada.book_slot(slot_id)
     assert (await ben.join(slot_id))["__typename"] == "WaitlistJoined"
@@ -137,8 +137,8 @@ async def test_who_waited_for_it_waits_no_longer(three: Three, mongo_url: str) -
     assert (await ben.fetch_slot(slot_id))["myBooking"] is None
 
 
-async def test_no_hold_runs_out_there_any_more(three: Three, mongo_url: str) -> None:
-    ada, ben, organiser = three
+async def test_no_hold_runs_out_there_any_more(clients: Three, mongo_url: str) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot()
     hold = await ada.hold(slot_id)
     await ben.join(slot_id)

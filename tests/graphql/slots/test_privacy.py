@@ -25,7 +25,7 @@ SEVERAL = f"""mutation($input: BookSlotsInput!) {{ bookSlots(input: $input) {{
 
 
 @pytest.fixture
-async def four(two_apps: Pair, http: httpx.AsyncClient) -> Four:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
     """Ada, Ben and Cleo, who are a team, and an organiser."""
     (ada, ben, cleo), organiser = await create_booking_clients(http, 3, *two_apps)
     await ada.create_team_with(ben, cleo)
@@ -41,8 +41,10 @@ async def told(who: BookingClient, slot_id: str, user_id: str) -> Json:
     return alone
 
 
-async def test_a_team_mate_sees_no_record_of_a_booking_that_they_did_not_make(four: Four) -> None:
-    ada, ben, cleo, organiser = four
+async def test_a_team_mate_sees_no_record_of_a_booking_that_they_did_not_make(
+    clients: Four,
+) -> None:
+    ada, ben, cleo, organiser = clients
     slot_id, bens = await organiser.add_slot(), await ben.fetch_user_id()
     booking = (await ben.book_slot(slot_id))["booking"]
     hidden = await told(ada, slot_id, bens)
@@ -57,9 +59,9 @@ async def test_a_team_mate_sees_no_record_of_a_booking_that_they_did_not_make(fo
 
 @pytest.mark.parametrize("maker", ["a team-mate", "an organiser"])
 async def test_who_made_a_booking_for_somebody_is_not_told_to_their_team_mates(
-    four: Four, maker: str
+    clients: Four, maker: str
 ) -> None:
-    ada, ben, cleo, organiser = four
+    ada, ben, cleo, organiser = clients
     made_by = cleo if maker == "a team-mate" else organiser
     slot_id, bens = await organiser.add_slot(), await ben.fetch_user_id()
     await made_by.book_slot(slot_id, userId=bens)
@@ -67,8 +69,8 @@ async def test_who_made_a_booking_for_somebody_is_not_told_to_their_team_mates(
     assert (hidden["booking"]["history"], hidden["booking"]["madeBy"]) == ([], None)
 
 
-async def test_its_owner_who_made_it_and_organisers_are_told_who_did_what(four: Four) -> None:
-    ada, ben, _, organiser = four
+async def test_its_owner_who_made_it_and_organisers_are_told_who_did_what(clients: Four) -> None:
+    ada, ben, _, organiser = clients
     slot_id, bens, adas = (
         await organiser.add_slot(),
         await ben.fetch_user_id(),
@@ -81,8 +83,8 @@ async def test_its_owner_who_made_it_and_organisers_are_told_who_did_what(four: 
         assert booking["history"] == [{"action": "BOOKED", "by": {"id": adas}}]
 
 
-async def test_a_team_mate_is_not_told_which_other_of_a_choice_a_person_has(four: Four) -> None:
-    ada, ben, cleo, organiser = four
+async def test_a_team_mate_is_not_told_which_other_of_a_choice_a_person_has(clients: Four) -> None:
+    ada, ben, cleo, organiser = clients
     room, bens = secrets.token_hex(8), await ben.fetch_user_id()
     bed, other = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
     # Not even who booked the other for them: that could be another team's by now.
@@ -97,8 +99,8 @@ async def test_a_team_mate_is_not_told_which_other_of_a_choice_a_person_has(four
     assert (await told(ben, other, bens))["otherBookingId"] == booking["id"]
 
 
-async def test_the_record_is_hidden_however_often_it_was_added_to(four: Four) -> None:
-    ada, ben, _, organiser = four
+async def test_the_record_is_hidden_however_often_it_was_added_to(clients: Four) -> None:
+    ada, ben, _, organiser = clients
     slot_id, other_id, bens = (
         await organiser.add_slot(),
         await organiser.add_slot(),

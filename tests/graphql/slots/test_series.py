@@ -27,7 +27,7 @@ STARTS = ["03-17T08:00", "03-24T08:00", "03-31T07:00", "04-07T07:00"]
 
 
 @pytest.fixture
-async def two(app: AppProcess, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
+async def clients(app: AppProcess, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
     """A member and an organiser."""
     (ada,), organiser = await create_booking_clients(http, 1, app)
     return ada, organiser
@@ -39,9 +39,9 @@ def room() -> str:
 
 
 async def test_a_weekly_nine_stays_nine_when_the_clocks_go_forward_and_back(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     made = await create_series(organiser, capacity=3)
     assert made["__typename"] == "SlotSeriesCreated"
     assert start_times(made["slots"]) == STARTS
@@ -54,8 +54,8 @@ async def test_a_weekly_nine_stays_nine_when_the_clocks_go_forward_and_back(
     assert start_times(back["slots"]) == ["10-20T07:00", "10-27T08:00"]
 
 
-async def test_holidays_leave_out_their_dates(two: tuple[BookingClient, BookingClient]) -> None:
-    _, organiser = two
+async def test_holidays_leave_out_their_dates(clients: tuple[BookingClient, BookingClient]) -> None:
+    _, organiser = clients
     wanted = {"slot": {"title": "Yoga", "timeZone": "Europe/Berlin", **MONDAY_TIMES}}
     rule = {"rrule": "FREQ=WEEKLY;COUNT=4", "holidays": ["2031-03-24", "2031-12-24"]}
     made = await organiser.execute(CREATE_SERIES, input={**wanted, **rule})
@@ -63,9 +63,9 @@ async def test_holidays_leave_out_their_dates(two: tuple[BookingClient, BookingC
 
 
 async def test_each_slot_of_a_series_is_booked_by_itself(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     made = await create_series(organiser)
     assert (await book_with_refusal(ada, made["slots"][1]["id"]))["__typename"] == "Booked"
     assert [slot["remaining"] for slot in await fetch_series_slots(ada, made)] == [1, 0, 1, 1]
@@ -92,18 +92,18 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("wrong", "fields"), WRONG)
 async def test_what_cannot_be_a_series_is_named(
-    two: tuple[BookingClient, BookingClient], wrong: dict[str, Any], fields: list[str]
+    clients: tuple[BookingClient, BookingClient], wrong: dict[str, Any], fields: list[str]
 ) -> None:
-    told = await create_series(two[1], **wrong)
+    told = await create_series(clients[1], **wrong)
     assert told["__typename"] == "InvalidInput", told
     assert [problem["field"] for problem in told["fields"]] == fields
 
 
 async def test_only_organisers_create_series(
-    two: tuple[BookingClient, BookingClient], app: AppProcess, http: httpx.AsyncClient
+    clients: tuple[BookingClient, BookingClient], app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     wanted = {"slot": {"title": "Yoga", **MONDAY_TIMES}, "rrule": "FREQ=WEEKLY;COUNT=2"}
-    assert await two[0].error_code(CREATE_SERIES, input=wanted) == "FORBIDDEN"
+    assert await clients[0].error_code(CREATE_SERIES, input=wanted) == "FORBIDDEN"
     assert (
         await GraphQLTestClient(http, app.url).error_code(CREATE_SERIES, input=wanted)
         == "UNAUTHENTICATED"
@@ -111,9 +111,9 @@ async def test_only_organisers_create_series(
 
 
 async def test_a_strict_series_is_created_with_all_its_dates_or_not_at_all(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
+    _, organiser = clients
     hall = room()
     taken = {"startTime": "2031-03-24T09:30:00+01:00", "endTime": "2031-03-24T11:00:00+01:00"}
     other_id = await organiser.add_slot(title="Ballet", resource=hall, **taken)
@@ -141,9 +141,9 @@ async def test_a_strict_series_is_created_with_all_its_dates_or_not_at_all(
 
 
 async def test_a_series_that_skips_leaves_out_what_is_taken_and_says_why(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
+    _, organiser = clients
     hall = room()
     first = await create_series(organiser, "FREQ=WEEKLY;INTERVAL=2;COUNT=2", resource=hall)
     made = await create_series(organiser, on_conflict="SKIP_CONFLICTS", resource=hall)
@@ -156,9 +156,9 @@ async def test_a_series_that_skips_leaves_out_what_is_taken_and_says_why(
 
 
 async def test_a_series_whose_own_slots_overlap_takes_its_resource_once_at_a_time(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
+    _, organiser = clients
     long = {"endTime": "2031-03-18T10:00:00+01:00"}
     daily = "FREQ=DAILY;COUNT=4"
     assert len((await create_series(organiser, daily, **long))["slots"]) == 4
@@ -171,9 +171,9 @@ async def test_a_series_whose_own_slots_overlap_takes_its_resource_once_at_a_tim
 
 
 async def test_drafts_and_what_was_called_off_keep_nobody_from_a_resource(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
+    _, organiser = clients
     hall = room()
     await create_series(organiser, resource=hall, draft=True)
     await organiser.cancel_slot(await organiser.add_slot(resource=hall, **MONDAY_TIMES))
@@ -184,9 +184,9 @@ async def test_drafts_and_what_was_called_off_keep_nobody_from_a_resource(
 
 
 async def test_what_ends_when_the_next_begins_does_not_overlap(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
+    _, organiser = clients
     hall = room()
     await create_series(organiser, resource=hall)
     next_hour = {
@@ -200,9 +200,9 @@ async def test_what_ends_when_the_next_begins_does_not_overlap(
 
 
 async def test_a_series_in_a_campaign_is_under_its_terms(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     campaign_id = await create_campaign(organiser, maxBookings=1, published=False)
     made = await create_series(organiser, campaignId=campaign_id)
     assert {slot["campaign"]["id"] for slot in made["slots"]} == {campaign_id}
@@ -215,8 +215,8 @@ async def test_a_series_in_a_campaign_is_under_its_terms(
     assert missing["__typename"] == "CampaignNotFound"
 
 
-async def test_a_series_has_up_to_500_slots(two: tuple[BookingClient, BookingClient]) -> None:
-    _, organiser = two
+async def test_a_series_has_up_to_500_slots(clients: tuple[BookingClient, BookingClient]) -> None:
+    _, organiser = clients
     made = await create_series(organiser, "FREQ=DAILY;COUNT=500", resource=room())
     assert len(made["slots"]) == 500
     assert len({slot["id"] for slot in made["slots"]}) == 500
@@ -224,9 +224,9 @@ async def test_a_series_has_up_to_500_slots(two: tuple[BookingClient, BookingCli
 
 @pytest.mark.parametrize("start", ["0001-01-01T00:00:00Z", "2031-01-01T00:00:00Z"])
 async def test_what_a_slot_of_thousands_of_years_holds_is_taken_as_from_any_other(
-    two: tuple[BookingClient, BookingClient], start: str
+    clients: tuple[BookingClient, BookingClient], start: str
 ) -> None:
-    _, organiser = two
+    _, organiser = clients
     hall = room()
     ages = await organiser.add_slot(resource=hall, startTime=start, endTime="4100-12-31T00:00:00Z")
     told = await organiser.execute(
@@ -239,9 +239,9 @@ async def test_what_a_slot_of_thousands_of_years_holds_is_taken_as_from_any_othe
 
 
 async def test_a_resource_is_the_same_however_its_letters_are_composed(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
+    _, organiser = clients
     name = room()
     composed, decomposed = f"Caf\u00e9 {name}", f"Cafe\u0301 {name} "
     first = await organiser.add_slot(resource=composed, **MONDAY_TIMES)

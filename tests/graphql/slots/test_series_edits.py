@@ -31,7 +31,7 @@ SCOPES = {"THIS": [1], "THIS_AND_FOLLOWING": [1, 2, 3], "ALL": [0, 1, 2, 3]}
 
 
 @pytest.fixture
-async def two(
+async def clients(
     two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient
 ) -> tuple[BookingClient, BookingClient]:
     """A member at the one process and an organiser at the other."""
@@ -51,9 +51,9 @@ def unlike(before: list[Json], after: list[Json]) -> list[int]:
 
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_a_change_is_for_the_slots_in_its_scope(
-    two: tuple[BookingClient, BookingClient], scope: str
+    clients: tuple[BookingClient, BookingClient], scope: str
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     made = await create_series(organiser)
     told = await update_series(organiser, made["slots"][1], scope, title="Pilates", capacity=4)
     assert (told["id"], told["title"]) == (made["slots"][1]["id"], "Pilates")
@@ -65,9 +65,9 @@ async def test_a_change_is_for_the_slots_in_its_scope(
 
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_times_move_by_the_clock_on_the_wall_on_both_sides_of_a_clock_change(
-    two: tuple[BookingClient, BookingClient], scope: str
+    clients: tuple[BookingClient, BookingClient], scope: str
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     made = await create_series(organiser)
     await update_series(organiser, made["slots"][1], scope, **SECOND_AT_TEN)
     later = ["03-17T09:00", "03-24T09:00", "03-31T08:00", "04-07T08:00"]
@@ -79,9 +79,9 @@ async def test_times_move_by_the_clock_on_the_wall_on_both_sides_of_a_clock_chan
 
 
 async def test_a_series_moves_to_another_day_as_far_as_one_of_its_slots_does(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     hall = room()
     made = await create_series(organiser, "FREQ=DAILY;COUNT=4", resource=hall)
     next_day = {"startTime": "2031-03-19T09:00:00+01:00", "endTime": "2031-03-19T10:00:00+01:00"}
@@ -96,9 +96,9 @@ async def test_a_series_moves_to_another_day_as_far_as_one_of_its_slots_does(
 
 
 async def test_bookings_survive_a_change_of_their_series(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     made = await create_series(organiser)
     booking_id = (await book_with_refusal(ada, made["slots"][2]["id"]))["booking"]["id"]
     await update_series(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
@@ -108,9 +108,9 @@ async def test_bookings_survive_a_change_of_their_series(
 
 @pytest.mark.parametrize("scope", ["THIS_AND_FOLLOWING", "ALL"])
 async def test_if_one_has_more_bookings_than_places_are_left_none_changes(
-    two: tuple[BookingClient, BookingClient], scope: str
+    clients: tuple[BookingClient, BookingClient], scope: str
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     made = await create_series(organiser, capacity=3)
     last = made["slots"][3]["id"]
     for person in (ada, organiser):
@@ -124,9 +124,9 @@ async def test_if_one_has_more_bookings_than_places_are_left_none_changes(
 
 @pytest.mark.parametrize("scope", ["THIS_AND_FOLLOWING", "ALL"])
 async def test_if_the_resource_of_one_is_taken_none_moves(
-    two: tuple[BookingClient, BookingClient], scope: str
+    clients: tuple[BookingClient, BookingClient], scope: str
 ) -> None:
-    _, organiser = two
+    _, organiser = clients
     hall = room()
     made = await create_series(organiser, resource=hall)
     taken = {"startTime": "2031-04-07T10:15:00+02:00", "endTime": "2031-04-07T10:45:00+02:00"}
@@ -140,8 +140,8 @@ async def test_if_the_resource_of_one_is_taken_none_moves(
     ] == hall
 
 
-async def test_what_is_wrong_changes_none(two: tuple[BookingClient, BookingClient]) -> None:
-    _, organiser = two
+async def test_what_is_wrong_changes_none(clients: tuple[BookingClient, BookingClient]) -> None:
+    _, organiser = clients
     made = await create_series(organiser)
     this = made["slots"][1]
     for wrong in ({"title": ""}, {"endTime": MONDAY_TIMES["startTime"]}, {"capacity": 0}):
@@ -155,9 +155,9 @@ async def test_what_is_wrong_changes_none(two: tuple[BookingClient, BookingClien
 
 
 async def test_times_of_a_series_with_a_course_in_it_change_one_by_one(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
+    _, organiser = clients
     made = await create_series(organiser)
     told = await update_series(organiser, made["slots"][3], "THIS", timetable=COURSE)
     assert told["__typename"] == "Slot", told
@@ -170,9 +170,9 @@ async def test_times_of_a_series_with_a_course_in_it_change_one_by_one(
 
 
 async def test_a_slot_that_was_made_longer_stays_so_when_its_series_moves(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     made = await create_series(organiser)
     await update_series(organiser, made["slots"][0], "THIS", endTime="2031-03-17T11:00:00+01:00")
     await update_series(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
@@ -183,9 +183,9 @@ async def test_a_slot_that_was_made_longer_stays_so_when_its_series_moves(
 
 @pytest.mark.parametrize("act", ["update", "call_off"])
 async def test_what_is_over_stays_as_it_was(
-    two: tuple[BookingClient, BookingClient], act: str
+    clients: tuple[BookingClient, BookingClient], act: str
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     past = datetime.now(UTC).replace(microsecond=0) - timedelta(days=10)
     times = {"startTime": past.isoformat(), "endTime": (past + timedelta(hours=1)).isoformat()}
     made = await create_series(organiser, "FREQ=WEEKLY;COUNT=4", timeZone="UTC", **times)
@@ -199,9 +199,9 @@ async def test_what_is_over_stays_as_it_was(
 
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_a_series_is_called_off_in_its_scope_and_all_are_told(
-    two: tuple[BookingClient, BookingClient], scope: str
+    clients: tuple[BookingClient, BookingClient], scope: str
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     made = await create_series(organiser)
     for slot in made["slots"]:
         await book_with_refusal(ada, slot["id"])
@@ -213,9 +213,9 @@ async def test_a_series_is_called_off_in_its_scope_and_all_are_told(
 
 
 async def test_what_was_called_off_stays_so_when_the_rest_changes(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
+    _, organiser = clients
     made = await create_series(organiser)
     off = await cancel_series(organiser, made["slots"][2], "THIS")
     told = await update_series(organiser, made["slots"][0], "ALL", title="Pilates")
@@ -231,9 +231,9 @@ async def test_what_was_called_off_stays_so_when_the_rest_changes(
 
 
 async def test_drafts_of_a_series_are_published_together_if_their_resource_is_free(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    ada, organiser = two
+    ada, organiser = clients
     hall = room()
     made = await create_series(organiser, resource=hall, draft=True)
     taken = {"startTime": "2031-04-07T09:00:00+02:00", "endTime": "2031-04-07T10:00:00+02:00"}
@@ -250,9 +250,9 @@ async def test_drafts_of_a_series_are_published_together_if_their_resource_is_fr
 
 
 async def test_a_slot_that_is_no_part_of_a_series_is_changed_by_itself_in_any_scope(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
+    _, organiser = clients
     slot = {"id": await organiser.add_slot()}
     for scope in SCOPES:
         assert (await update_series(organiser, slot, scope, title=scope))["title"] == scope

@@ -39,7 +39,7 @@ SLOTS = """query(
 
 
 @pytest.fixture
-async def organiser(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+async def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
     """Somebody who keeps slots."""
     return GraphQLTestClient(
         http, app.url, (await create_user_tokens(app.environment, 0)).organizer
@@ -55,15 +55,15 @@ async def member(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
 
 
 @pytest.fixture
-def nobody(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+def anonymous(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
     """A visitor."""
     return GraphQLTestClient(http, app.url)
 
 
 async def test_only_organisers_create_and_change_slots(
-    organiser: GraphQLTestClient, member: GraphQLTestClient, nobody: GraphQLTestClient
+    organizer: GraphQLTestClient, member: GraphQLTestClient, anonymous: GraphQLTestClient
 ) -> None:
-    slot_id = (await organiser.create_slot())["id"]
+    slot_id = (await organizer.create_slot())["id"]
     changes: list[tuple[str, Json]] = [
         (CREATE_SLOT, {"input": slot_input()}),
         (UPDATE, {"input": {"slotId": slot_id, "title": "Mine"}}),
@@ -73,13 +73,13 @@ async def test_only_organisers_create_and_change_slots(
     ]
     for query, variables in changes:
         assert await member.error_code(query, **variables) == "FORBIDDEN"
-        assert await nobody.error_code(query, **variables) == "UNAUTHENTICATED"
+        assert await anonymous.error_code(query, **variables) == "UNAUTHENTICATED"
 
 
 async def test_a_slot_is_answered_as_it_was_filled_in_with_times_in_utc(
-    organiser: GraphQLTestClient,
+    organizer: GraphQLTestClient,
 ) -> None:
-    slot = await organiser.create_slot(
+    slot = await organizer.create_slot(
         title="  Йога ",
         startTime="2031-03-30T10:00:00+02:00",
         endTime="2031-03-30T11:30:00.500+02:00",
@@ -116,9 +116,9 @@ async def test_a_slot_is_answered_as_it_was_filled_in_with_times_in_utc(
     ],
 )
 async def test_what_is_wrong_with_a_new_slot_is_data_field_by_field(
-    organiser: GraphQLTestClient, wrong: dict[str, Any], fields: set[str]
+    organizer: GraphQLTestClient, wrong: dict[str, Any], fields: set[str]
 ) -> None:
-    outcome = await organiser.execute(CREATE_SLOT, input={**slot_input(), **wrong})
+    outcome = await organizer.execute(CREATE_SLOT, input={**slot_input(), **wrong})
     assert (outcome["__typename"], outcome["code"]) == ("InvalidInput", "INVALID_INPUT")
     assert {problem["field"] for problem in outcome["fields"]} == fields
 
@@ -140,58 +140,58 @@ async def test_what_is_wrong_with_a_new_slot_is_data_field_by_field(
     ],
 )
 async def test_what_cannot_be_a_slot_at_all_is_bad_user_input(
-    organiser: GraphQLTestClient, wrong: dict[str, Any]
+    organizer: GraphQLTestClient, wrong: dict[str, Any]
 ) -> None:
-    code = await organiser.error_code(CREATE_SLOT, input={**slot_input(), **wrong})
+    code = await organizer.error_code(CREATE_SLOT, input={**slot_input(), **wrong})
     assert code == "BAD_USER_INPUT"
 
 
-async def test_an_edit_changes_the_named_fields_only(organiser: GraphQLTestClient) -> None:
-    slot = await organiser.create_slot(location="Hall 1", capacity=3)
-    edited = await organiser.execute(UPDATE, input={"slotId": slot["id"], "title": "New"})
+async def test_an_edit_changes_the_named_fields_only(organizer: GraphQLTestClient) -> None:
+    slot = await organizer.create_slot(location="Hall 1", capacity=3)
+    edited = await organizer.execute(UPDATE, input={"slotId": slot["id"], "title": "New"})
     assert (edited["title"], edited["location"], edited["capacity"]) == ("New", "Hall 1", 3)
-    edited = await organiser.execute(UPDATE, input={"slotId": slot["id"], "location": None})
+    edited = await organizer.execute(UPDATE, input={"slotId": slot["id"], "location": None})
     assert (edited["title"], edited["location"], edited["version"]) == ("New", None, 3)
     nulled = {"slotId": slot["id"], "capacity": None}
-    assert await organiser.error_code(UPDATE, input=nulled) == "BAD_USER_INPUT"
+    assert await organizer.error_code(UPDATE, input=nulled) == "BAD_USER_INPUT"
 
 
 async def test_the_capacity_never_falls_below_what_is_taken(
-    app: AppProcess, organiser: GraphQLTestClient
+    app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
-    slot = await organiser.create_slot(capacity=3)
+    slot = await organizer.create_slot(capacity=3)
     crowd = await create_user_tokens(app.environment, 2)
     for token in crowd.members:
-        await GraphQLTestClient(organiser.http, app.url, token).book(slot["id"])
-    refused = await organiser.execute(UPDATE, input={"slotId": slot["id"], "capacity": 1})
+        await GraphQLTestClient(organizer.http, app.url, token).book(slot["id"])
+    refused = await organizer.execute(UPDATE, input={"slotId": slot["id"], "capacity": 1})
     assert (refused["__typename"], refused["taken"]) == ("CapacityBelowTaken", 2)
-    kept = await organiser.execute(UPDATE, input={"slotId": slot["id"], "capacity": 2})
+    kept = await organizer.execute(UPDATE, input={"slotId": slot["id"], "capacity": 2})
     assert (kept["capacity"], kept["remaining"]) == (2, 0)
 
 
 async def test_a_draft_is_there_for_organisers_only_until_it_is_published(
-    organiser: GraphQLTestClient, member: GraphQLTestClient, nobody: GraphQLTestClient
+    organizer: GraphQLTestClient, member: GraphQLTestClient, anonymous: GraphQLTestClient
 ) -> None:
-    slot_id = (await organiser.create_slot(draft=True))["id"]
-    assert (await organiser.execute(SLOT, id=slot_id))["status"] == "DRAFT"
-    for reader in (member, nobody):
+    slot_id = (await organizer.create_slot(draft=True))["id"]
+    assert (await organizer.execute(SLOT, id=slot_id))["status"] == "DRAFT"
+    for reader in (member, anonymous):
         assert await reader.execute(SLOT, id=slot_id) is None
         listed = await reader.send(SLOTS, filter={"status": "DRAFT"})
         assert listed["errors"][0]["extensions"]["code"] in ("FORBIDDEN", "UNAUTHENTICATED")
     assert (await member.book(slot_id))["__typename"] == "SlotNotFound"
-    assert (await organiser.execute(PUBLISH, id=slot_id))["status"] == "PUBLISHED"
-    assert await nobody.execute(SLOT, id=slot_id)
+    assert (await organizer.execute(PUBLISH, id=slot_id))["status"] == "PUBLISHED"
+    assert await anonymous.execute(SLOT, id=slot_id)
 
 
 async def test_a_slot_called_off_cannot_be_booked_or_changed_and_its_bookings_are_cancelled(
-    organiser: GraphQLTestClient, member: GraphQLTestClient
+    organizer: GraphQLTestClient, member: GraphQLTestClient
 ) -> None:
-    slot_id = (await organiser.create_slot(capacity=2))["id"]
+    slot_id = (await organizer.create_slot(capacity=2))["id"]
     booking_id = (await member.book(slot_id))["booking"]["id"]
-    assert (await organiser.execute(CALL_OFF, id=slot_id))["status"] == "CANCELLED"
-    assert (await organiser.book(slot_id))["__typename"] == "SlotCancelled"
+    assert (await organizer.execute(CALL_OFF, id=slot_id))["status"] == "CANCELLED"
+    assert (await organizer.book(slot_id))["__typename"] == "SlotCancelled"
     edit = {"slotId": slot_id, "title": "On again"}
-    assert (await organiser.execute(UPDATE, input=edit))["code"] == "SLOT_CANCELLED"
+    assert (await organizer.execute(UPDATE, input=edit))["code"] == "SLOT_CANCELLED"
     shown = await member.execute(
         "query($id: ID!) { node(id: $id) { ... on Booking { status } } }", id=booking_id
     )
@@ -212,7 +212,7 @@ async def walk(client: GraphQLTestClient, first: int, **variables: Any) -> list[
 
 
 async def test_pages_follow_each_other_without_gap_or_repeat_even_when_slots_start_together(
-    organiser: GraphQLTestClient, nobody: GraphQLTestClient
+    organizer: GraphQLTestClient, anonymous: GraphQLTestClient
 ) -> None:
     start, end = hours_from_now(1000), hours_from_now(1001)
     for number in range(7):
@@ -220,25 +220,25 @@ async def test_pages_follow_each_other_without_gap_or_repeat_even_when_slots_sta
             "startTime": start if number < 5 else hours_from_now(1002),
             "endTime": hours_from_now(1003),
         }
-        await organiser.create_slot(title=f"walk {number}", **hour)
+        await organizer.create_slot(title=f"walk {number}", **hour)
     wanted = {"startsFrom": start, "startsBefore": hours_from_now(1003), "text": "walk"}
     every = [f"walk {number}" for number in range(7)]
     for first in (1, 2, 3, 100):
-        assert await walk(nobody, first, filter=wanted) == every
-        assert await walk(nobody, first, filter=wanted, order="START_DESC") == every[::-1]
+        assert await walk(anonymous, first, filter=wanted) == every
+        assert await walk(anonymous, first, filter=wanted, order="START_DESC") == every[::-1]
     earlier = {**wanted, "startsBefore": end}
-    assert await walk(nobody, 2, filter=earlier) == every[:5]
+    assert await walk(anonymous, 2, filter=earlier) == every[:5]
 
 
 async def test_slots_are_found_by_kind_by_words_and_by_places_left(
-    organiser: GraphQLTestClient, member: GraphQLTestClient, nobody: GraphQLTestClient
+    organizer: GraphQLTestClient, member: GraphQLTestClient, anonymous: GraphQLTestClient
 ) -> None:
-    full = await organiser.create_slot(title="Zebra riding", kind="COURSE", location="Stable 9")
-    await organiser.create_slot(title="Zebra watching", kind="MEETING", capacity=2)
+    full = await organizer.create_slot(title="Zebra riding", kind="COURSE", location="Stable 9")
+    await organizer.create_slot(title="Zebra watching", kind="MEETING", capacity=2)
     await member.book(full["id"])
 
     async def found(**wanted: Any) -> list[str]:
-        return await walk(nobody, 50, filter=wanted)
+        return await walk(anonymous, 50, filter=wanted)
 
     assert await found(text="zebra") == ["Zebra riding", "Zebra watching"]
     assert await found(text="ZEB wat") == ["Zebra watching"]
@@ -264,6 +264,6 @@ async def test_slots_are_found_by_kind_by_words_and_by_places_left(
     ],
 )
 async def test_a_page_that_cannot_be_is_bad_user_input(
-    nobody: GraphQLTestClient, arguments: dict[str, Any]
+    anonymous: GraphQLTestClient, arguments: dict[str, Any]
 ) -> None:
-    assert await nobody.error_code(SLOTS, **arguments) == "BAD_USER_INPUT"
+    assert await anonymous.error_code(SLOTS, **arguments) == "BAD_USER_INPUT"

@@ -28,22 +28,22 @@ NINE, TEN = "2031-05-05T09:00:00.000Z", "2031-05-05T10:00:00.000Z"
 
 
 @pytest.fixture
-async def two(app: AppProcess, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
+async def clients(app: AppProcess, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
     """A member and an organiser."""
-    (ada,), organiser = await create_booking_clients(http, 1, app)
-    return ada, organiser
+    (ada,), organizer = await create_booking_clients(http, 1, app)
+    return ada, organizer
 
 
-async def course(organiser: GraphQLTestClient, timetable: Json = MARCH, **fields: Any) -> Json:
+async def course(organizer: GraphQLTestClient, timetable: Json = MARCH, **fields: Any) -> Json:
     """What came of creating a course in Berlin."""
     given = {"title": "Choir", "kind": "COURSE", "timeZone": "Europe/Berlin", **fields}
-    made: Json = await organiser.execute(CREATE, input={**given, "timetable": timetable})
+    made: Json = await organizer.execute(CREATE, input={**given, "timetable": timetable})
     return made
 
 
-async def edited(organiser: GraphQLTestClient, slot_id: str, **changes: Any) -> Json:
+async def edited(organizer: GraphQLTestClient, slot_id: str, **changes: Any) -> Json:
     """What came of changing a course."""
-    made: Json = await organiser.execute(UPDATE, input={"slotId": slot_id, **changes})
+    made: Json = await organizer.execute(UPDATE, input={"slotId": slot_id, **changes})
     return made
 
 
@@ -60,10 +60,10 @@ def named(told: Json) -> list[str]:
 
 
 async def test_a_course_meets_by_the_clock_on_the_wall_over_a_clock_change(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    ada, organiser = two
-    made = await course(organiser)
+    ada, organizer = clients
+    made = await course(organizer)
     assert starts(made) == STARTS
     assert made["startTime"] == made["meetings"][0]["startTime"] == "2031-03-17T08:00:00.000Z"
     assert made["endTime"] == made["meetings"][-1]["endTime"] == "2031-04-07T08:30:00.000Z"
@@ -72,21 +72,23 @@ async def test_a_course_meets_by_the_clock_on_the_wall_over_a_clock_change(
 
 
 async def test_a_course_leaves_holidays_out_and_meets_besides(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
+    _, organizer = clients
     extra = [{"startTime": "2031-03-24T18:00:00+01:00", "endTime": "2031-03-24T20:00:00+01:00"}]
     extra += [{"startTime": "2031-06-01T10:00:00+02:00", "endTime": "2031-06-01T16:00:00+02:00"}]
-    made = await course(organiser, {**MARCH, "holidays": ["2031-03-24"], "extra": extra})
+    made = await course(organizer, {**MARCH, "holidays": ["2031-03-24"], "extra": extra})
     expected = ["03-17T08:00", "03-24T17:00", "03-31T07:00", "04-07T07:00", "06-01T08:00"]
     assert starts(made) == expected
     assert made["endTime"] == "2031-06-01T14:00:00.000Z"
 
 
-async def test_a_night_class_ends_on_the_next_day(two: tuple[BookingClient, BookingClient]) -> None:
-    _, organiser = two
+async def test_a_night_class_ends_on_the_next_day(
+    clients: tuple[BookingClient, BookingClient],
+) -> None:
+    _, organizer = clients
     night = {"weekday": "SATURDAY", "startTime": "22:00", "endTime": "06:00:30"}
-    made = await course(organiser, {**MARCH, "weekly": [night], "last": "2031-03-31"})
+    made = await course(organizer, {**MARCH, "weekly": [night], "last": "2031-03-31"})
     times = [(meeting["startTime"], meeting["endTime"]) for meeting in made["meetings"]]
     assert times == [
         ("2031-03-22T21:00:00.000Z", "2031-03-23T05:00:30.000Z"),
@@ -95,11 +97,11 @@ async def test_a_night_class_ends_on_the_next_day(two: tuple[BookingClient, Book
 
 
 async def test_a_slot_that_is_no_course_meets_once(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
-    slot_id = await organiser.add_slot(startTime=NINE, endTime=TEN)
-    meetings = (await organiser.execute(READ, id=slot_id))["meetings"]
+    _, organizer = clients
+    slot_id = await organizer.add_slot(startTime=NINE, endTime=TEN)
+    meetings = (await organizer.execute(READ, id=slot_id))["meetings"]
     assert meetings == [{"startTime": NINE, "endTime": TEN}]
 
 
@@ -154,13 +156,13 @@ WRONG: list[tuple[str, Json, list[str]]] = [
 
 @pytest.mark.parametrize(("timetable", "fields"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG])
 async def test_what_cannot_be_a_timetable_is_named_and_nothing_changes(
-    two: tuple[BookingClient, BookingClient], timetable: Json, fields: list[str]
+    clients: tuple[BookingClient, BookingClient], timetable: Json, fields: list[str]
 ) -> None:
-    _, organiser = two
-    assert named(await course(organiser, timetable)) == fields
-    before = await course(organiser)
-    assert named(await edited(organiser, before["id"], timetable=timetable)) == fields
-    after = await organiser.execute(READ, id=before["id"])
+    _, organizer = clients
+    assert named(await course(organizer, timetable)) == fields
+    before = await course(organizer)
+    assert named(await edited(organizer, before["id"], timetable=timetable)) == fields
+    after = await organizer.execute(READ, id=before["id"])
     assert after == {name: value for name, value in before.items() if name != "__typename"}
 
 
@@ -178,10 +180,10 @@ async def test_what_cannot_be_a_timetable_is_named_and_nothing_changes(
     ],
 )
 async def test_what_is_no_date_or_time_is_an_error(
-    two: tuple[BookingClient, BookingClient], wrong: Json
+    clients: tuple[BookingClient, BookingClient], wrong: Json
 ) -> None:
     given = {"title": "Choir", "timetable": wrong}
-    assert await two[1].error_code(CREATE, input=given) == "BAD_USER_INPUT"
+    assert await clients[1].error_code(CREATE, input=given) == "BAD_USER_INPUT"
 
 
 COMBINATIONS: list[tuple[Json, str | None]] = [
@@ -199,9 +201,9 @@ COMBINATIONS: list[tuple[Json, str | None]] = [
 
 @pytest.mark.parametrize(("times", "wrong"), COMBINATIONS)
 async def test_a_slot_has_a_start_and_an_end_or_a_timetable(
-    two: tuple[BookingClient, BookingClient], times: Json, wrong: str | None
+    clients: tuple[BookingClient, BookingClient], times: Json, wrong: str | None
 ) -> None:
-    told = await two[1].execute(CREATE, input={"title": "Choir", **times})
+    told = await clients[1].execute(CREATE, input={"title": "Choir", **times})
     if wrong is None:
         assert told["__typename"] == "Slot"
     else:
@@ -209,63 +211,63 @@ async def test_a_slot_has_a_start_and_an_end_or_a_timetable(
 
 
 async def test_a_course_gets_another_timetable_and_keeps_its_bookings(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    ada, organiser = two
-    made = await course(organiser)
+    ada, organizer = clients
+    made = await course(organizer)
     booking_id = (await book_with_refusal(ada, made["id"]))["booking"]["id"]
     tuesday = weekly(weekday="TUESDAY")
-    after = await edited(organiser, made["id"], timetable=tuesday)
+    after = await edited(organizer, made["id"], timetable=tuesday)
     assert starts(after) == ["03-18T08:00", "03-25T08:00", "04-01T07:00"]
     assert (after["startTime"], after["version"]) == ("2031-03-18T08:00:00.000Z", 3)
     assert (await ada.fetch_booking(booking_id))["status"] == "CONFIRMED"
-    in_tokyo = await edited(organiser, made["id"], timetable=tuesday, timeZone="Asia/Tokyo")
+    in_tokyo = await edited(organizer, made["id"], timetable=tuesday, timeZone="Asia/Tokyo")
     assert starts(in_tokyo) == ["03-18T00:00", "03-25T00:00", "04-01T00:00"]
 
 
 async def test_a_course_becomes_a_slot_that_meets_once_and_a_course_again(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
-    slot_id = (await course(organiser))["id"]
-    assert named(await edited(organiser, slot_id, startTime=NINE)) == ["startTime"]
-    both = await edited(organiser, slot_id, timetable=MARCH, startTime=NINE, endTime=TEN)
+    _, organizer = clients
+    slot_id = (await course(organizer))["id"]
+    assert named(await edited(organizer, slot_id, startTime=NINE)) == ["startTime"]
+    both = await edited(organizer, slot_id, timetable=MARCH, startTime=NINE, endTime=TEN)
     assert named(both) == ["timetable"]
-    once = await edited(organiser, slot_id, timetable=None, startTime=NINE, endTime=TEN)
+    once = await edited(organizer, slot_id, timetable=None, startTime=NINE, endTime=TEN)
     assert once["meetings"] == [{"startTime": NINE, "endTime": TEN}]
-    assert starts(await edited(organiser, slot_id, timetable=MARCH)) == STARTS
+    assert starts(await edited(organizer, slot_id, timetable=MARCH)) == STARTS
 
 
 async def test_other_changes_of_a_course_leave_its_meetings_alone(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    _, organiser = two
-    slot_id = (await course(organiser))["id"]
-    changed = await edited(organiser, slot_id, title="Band", capacity=9, timeZone="UTC")
+    _, organizer = clients
+    slot_id = (await course(organizer))["id"]
+    changed = await edited(organizer, slot_id, title="Band", capacity=9, timeZone="UTC")
     assert (changed["title"], starts(changed)) == ("Band", STARTS)
 
 
 async def test_courses_overlap_if_one_of_their_meetings_does(
-    two: tuple[BookingClient, BookingClient],
+    clients: tuple[BookingClient, BookingClient],
 ) -> None:
-    ada, organiser = two
-    campaign_id = await create_campaign(organiser, forbidOverlap=True)
+    ada, organizer = clients
+    campaign_id = await create_campaign(organizer, forbidOverlap=True)
     here: Json = {"campaignId": campaign_id}
-    choir = (await course(organiser, **here))["id"]
+    choir = (await course(organizer, **here))["id"]
     assert (await book_with_refusal(ada, choir))["__typename"] == "Booked"
     late = weekly(startTime="10:30", endTime="12:00")
-    beside = (await course(organiser, late, **here))["id"]
+    beside = (await course(organizer, late, **here))["id"]
     utc = (
-        await course(organiser, weekly(startTime="07:00", endTime="08:00"), timeZone="UTC", **here)
+        await course(organizer, weekly(startTime="07:00", endTime="08:00"), timeZone="UTC", **here)
     )["id"]
     told = await book_with_refusal(ada, utc)  # nine in Berlin, once the clocks went forward
     assert (told["__typename"], told["meeting"]["startTime"][5:16]) == ("TimeConflict", STARTS[2])
     assert told["otherMeeting"]["startTime"][5:16] == STARTS[2]
     once = {"startTime": "2031-03-24T08:00:00Z", "endTime": "2031-03-24T08:01:00Z"}
-    one_day = await organiser.add_slot(**once, **here)
+    one_day = await organizer.add_slot(**once, **here)
     assert (await book_with_refusal(ada, one_day))["otherMeeting"]["startTime"][5:16] == STARTS[1]
     between = {"startTime": "2031-03-25T08:00:00Z", "endTime": "2031-03-30T08:00:00Z"}
-    assert (await book_with_refusal(ada, await organiser.add_slot(**between, **here)))[
+    assert (await book_with_refusal(ada, await organizer.add_slot(**between, **here)))[
         "__typename"
     ] == "Booked"
     assert (await book_with_refusal(ada, beside))["__typename"] == "Booked"

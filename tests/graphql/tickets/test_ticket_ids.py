@@ -23,13 +23,13 @@ from tests.support.queue.tickets import (
     WATCH_FULL_TICKET,
     QueueClient,
     QueueDeployment,
-    line,
+    queue_deployment,
     queue_partition,
     serve_queued_requests,
     with_own_redis_database,
 )
 
-__all__ = ["line"]
+__all__ = ["queue_deployment"]
 
 MALFORMED = [
     "", "ticket_", "ticket", "\x00", "ticket_" + "0" * 106, "ticket_" + "0" * 108,
@@ -39,22 +39,27 @@ MALFORMED = [
 
 
 @pytest.fixture
-def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
+def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
     """Desks with a clock that can be moved, and nobody who serves the queue."""
     with open_service_pair(with_own_redis_database(servers), "tickets") as opened:
         yield opened
 
 
 @pytest.mark.parametrize("answered", [False, True])
-async def test_a_ticket_of_somebody_else_is_none(line: QueueDeployment, answered: bool) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app)
-    ada, ben = line.queue_clients(app, 2)
+async def test_a_ticket_of_somebody_else_is_none(
+    queue_deployment: QueueDeployment, answered: bool
+) -> None:
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app)
+    ada, ben = queue_deployment.queue_clients(app, 2)
     ticket_id = (await ada.enqueue(slot_id))["id"]
     if answered:
-        line.worker()
+        queue_deployment.worker()
         assert await ada.wait_for_outcome_code(ticket_id) == "Booked"
-    for other in (ben, QueueClient(line.http, app.url, line.user_tokens.organizer)):
+    for other in (
+        ben,
+        QueueClient(queue_deployment.http, app.url, queue_deployment.user_tokens.organizer),
+    ):
         assert await other.fetch_ticket(ticket_id) is None
         assert await other.execute(FULL_TICKETS_BY_ID, ids=[ticket_id]) == [None]
         async with open_websocket(app, other.token) as opened:
@@ -63,9 +68,11 @@ async def test_a_ticket_of_somebody_else_is_none(line: QueueDeployment, answered
             assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
 
 
-async def test_an_id_that_names_no_ticket_is_none_and_breaks_nothing(line: QueueDeployment) -> None:
-    app = line.app()
-    ada = line.queue_client(app, 0)
+async def test_an_id_that_names_no_ticket_is_none_and_breaks_nothing(
+    queue_deployment: QueueDeployment,
+) -> None:
+    app = queue_deployment.app()
+    ada = queue_deployment.queue_client(app, 0)
     async with open_websocket(app, ada.token) as opened:
         for number, malformed in enumerate(MALFORMED):
             assert await ada.fetch_ticket(malformed) is None
@@ -73,38 +80,40 @@ async def test_an_id_that_names_no_ticket_is_none_and_breaks_nothing(line: Queue
             await opened.subscribe(str(number), WATCH_FULL_TICKET, id=malformed)
             message = await opened.receive()
             assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
-    for other in (await line.add_slot(app), await ada.fetch_user_id()):
+    for other in (await queue_deployment.add_slot(app), await ada.fetch_user_id()):
         assert await ada.fetch_ticket(other) is None
     assert " ERROR " not in app.log
 
 
-async def test_nobody_elses_request_can_be_named_by_a_forged_id(line: QueueDeployment) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app)
-    ada, ben = line.queue_clients(app, 2)
+async def test_nobody_elses_request_can_be_named_by_a_forged_id(
+    queue_deployment: QueueDeployment,
+) -> None:
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app)
+    ada, ben = queue_deployment.queue_clients(app, 2)
     ticket_id = (await ada.enqueue(slot_id))["id"]
     forged = ticket_id.replace((await ada.fetch_user_id())[-24:], (await ben.fetch_user_id())[-24:])
     seen = await ben.fetch_ticket(forged)
     assert (seen["status"], seen["position"], seen["outcome"]) == ("LOST", None, None)
-    line.worker()
+    queue_deployment.worker()
     assert await ada.wait_for_outcome_code(ticket_id) == "Booked"
     # Nor does it tell anything of the request that it names the key of.
     assert await ben.fetch_ticket(forged) == seen
 
 
 async def test_a_ticket_told_with_another_time_or_slot_tells_nothing_false(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    app = line.app()
-    slot_id, other_id = await line.add_slot(app), await line.add_slot(app)
-    ada = line.queue_client(app, 0)
+    app = queue_deployment.app()
+    slot_id, other_id = await queue_deployment.add_slot(app), await queue_deployment.add_slot(app)
+    ada = queue_deployment.queue_client(app, 0)
     ticket = await ada.enqueue(slot_id)
     at = int(ticket["id"][-11:], 16)
     later, never = (f"{ticket['id'][:-11]}{ms:011x}" for ms in (at + 1000, at + 3_600_000))
     asked = await ada.fetch_ticket(later)
     assert (asked["id"], asked["status"], asked["position"]) == (later, "QUEUED", 1)
     assert await ada.fetch_ticket(never) is None
-    line.worker()
+    queue_deployment.worker()
     assert await ada.wait_for_outcome_code(ticket["id"]) == "Booked"
     moved = ticket["id"].replace(slot_id[-24:], other_id[-24:])
     assert (await ada.fetch_ticket(moved))["outcome"]["booking"]["slot"]["id"] == slot_id
@@ -112,12 +121,12 @@ async def test_a_ticket_told_with_another_time_or_slot_tells_nothing_false(
 
 @pytest.mark.parametrize("token", [None, "not a token"])
 async def test_without_identity_there_are_no_tickets(
-    line: QueueDeployment, token: str | None
+    queue_deployment: QueueDeployment, token: str | None
 ) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app)
-    ticket_id = (await line.queue_client(app, 0).enqueue(slot_id))["id"]
-    nobody = QueueClient(line.http, app.url, token)
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app)
+    ticket_id = (await queue_deployment.queue_client(app, 0).enqueue(slot_id))["id"]
+    nobody = QueueClient(queue_deployment.http, app.url, token)
     assert (
         await nobody.error_code(REQUEST_FULL_TICKET, input={"slotId": slot_id}) == "UNAUTHENTICATED"
     )
@@ -134,30 +143,34 @@ async def test_without_identity_there_are_no_tickets(
     "wish", [{"waitMs": -1}, {"waitMs": 20_001}, {"idempotencyKey": ""},
              {"idempotencyKey": "k" * 256}, {"idempotencyKey": "a\nb"}]
 )  # fmt: skip
-async def test_malformed_wishes_are_told_so(line: QueueDeployment, wish: dict[str, object]) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app)
+async def test_malformed_wishes_are_told_so(
+    queue_deployment: QueueDeployment, wish: dict[str, object]
+) -> None:
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app)
     asked = {"slotId": slot_id, **wish}
     assert (
-        await line.queue_client(app, 0).error_code(REQUEST_FULL_TICKET, input=asked)
+        await queue_deployment.queue_client(app, 0).error_code(REQUEST_FULL_TICKET, input=asked)
         == "BAD_USER_INPUT"
     )
-    ada = line.queue_client(app, 0)
+    ada = queue_deployment.queue_client(app, 0)
     assert (await ada.request_booking("no slot"))["code"] == "SLOT_NOT_FOUND"
     assert (await ada.request_booking(slot_id, userId="nobody"))["code"] == "USER_NOT_FOUND"
-    assert line.queue_length() == 0
+    assert queue_deployment.queue_length() == 0
 
 
-async def test_a_team_mate_and_an_organiser_stand_in_line_for_others(line: QueueDeployment) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app, capacity=5)
-    ada, ben, cleo = line.queue_clients(app, 3)
-    organiser = QueueClient(line.http, app.url, line.user_tokens.organizer)
+async def test_a_team_mate_and_an_organiser_stand_in_line_for_others(
+    queue_deployment: QueueDeployment,
+) -> None:
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app, capacity=5)
+    ada, ben, cleo = queue_deployment.queue_clients(app, 3)
+    organiser = QueueClient(queue_deployment.http, app.url, queue_deployment.user_tokens.organizer)
     await ada.create_team_with(ben)
     asked = [(ada, await ben.fetch_user_id()), (organiser, await cleo.fetch_user_id()), (ada, None)]
     tickets = [await who.enqueue(slot_id, userId=user) for who, user in asked]
     assert [ticket["position"] for ticket in tickets] == [1, 2, 3]
-    line.worker()
+    queue_deployment.worker()
     for (who, user), ticket in zip(asked, tickets, strict=True):
         booking = (await who.wait_for_outcome(ticket["id"]))["booking"]
         assert booking["user"]["id"] == (user or await who.fetch_user_id())
@@ -168,37 +181,35 @@ async def test_a_team_mate_and_an_organiser_stand_in_line_for_others(line: Queue
 
 
 @pytest.mark.parametrize("answered", [False, True])
-def test_a_ticket_is_known_for_a_day_and_then_it_is_none(
-    house: ServicePair, answered: bool
-) -> None:
-    house.clock.now = utc_now()
-    desk, ada, slot_id = house.services[0], house.callers[0], new_slot_id()
+def test_a_ticket_is_known_for_a_day_and_then_it_is_none(pair: ServicePair, answered: bool) -> None:
+    pair.clock.now = utc_now()
+    desk, ada, slot_id = pair.services[0], pair.callers[0], new_slot_id()
     kept = ChangeSet((), new_slots=(slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL),))
-    assert check_written(house.runner.run(desk.slot_writer.commit(kept)))
-    ticket = house.runner.run(request_booking(desk, ada, slot_id, ada.user_id, BookingOptions()))
+    assert check_written(pair.runner.run(desk.slot_writer.commit(kept)))
+    ticket = pair.runner.run(request_booking(desk, ada, slot_id, ada.user_id, BookingOptions()))
     assert isinstance(ticket, Ticket)
     if answered:
-        house.runner.run(serve_queued_requests(desk, slot_id))
-        ticket = house.runner.run(load_ticket(desk, ticket.ref))
+        pair.runner.run(serve_queued_requests(desk, slot_id))
+        ticket = pair.runner.run(load_ticket(desk, ticket.ref))
     assert ticket.status is (TicketStatus.ANSWERED if answered else TicketStatus.QUEUED)
-    house.clock.now = ticket.ref.requested_at + TICKET_TTL * 0.999
-    assert house.runner.run(find_ticket(desk, ticket.ref, ada)) == ticket
-    house.clock.now = ticket.ref.requested_at + TICKET_TTL
-    assert house.runner.run(find_ticket(desk, ticket.ref, ada)) is None
+    pair.clock.now = ticket.ref.requested_at + TICKET_TTL * 0.999
+    assert pair.runner.run(find_ticket(desk, ticket.ref, ada)) == ticket
+    pair.clock.now = ticket.ref.requested_at + TICKET_TTL
+    assert pair.runner.run(find_ticket(desk, ticket.ref, ada)) is None
 
 
 async def test_a_ticket_is_known_though_the_clock_of_redis_was_ahead_before(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    app = line.app()
-    slot_id, ada = await line.add_slot(app), line.queue_client(app, 0)
+    app = queue_deployment.app()
+    slot_id, ada = await queue_deployment.add_slot(app), queue_deployment.queue_client(app, 0)
     stream, ahead = queue_keys(queue_partition(slot_id)).requests, utc_now() + TICKET_TTL
     # Somebody came, and was served, while it was: the ids of the stream go on from theirs.
-    entry = line.redis.xadd(stream, {"x": "y"}, id=f"{ahead.timestamp() * 1000:.0f}-0")
-    line.redis.xdel(stream, entry)
+    entry = queue_deployment.redis.xadd(stream, {"x": "y"}, id=f"{ahead.timestamp() * 1000:.0f}-0")
+    queue_deployment.redis.xdel(stream, entry)
     ticket = await ada.enqueue(slot_id)
     assert await ada.fetch_ticket(ticket["id"]) == {
         k: ticket[k] for k in ticket if k != "__typename"
     }
-    line.worker()
+    queue_deployment.worker()
     assert await ada.wait_for_outcome_code(ticket["id"]) == "Booked"

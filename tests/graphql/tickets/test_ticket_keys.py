@@ -11,11 +11,11 @@ from tests.support.queue.tickets import (
     REQUEST_FULL_TICKET,
     QueueClient,
     QueueDeployment,
-    line,
+    queue_deployment,
     queue_partition,
 )
 
-__all__ = ["line"]
+__all__ = ["queue_deployment"]
 
 KEY = {"idempotencyKey": "the key"}
 
@@ -28,63 +28,68 @@ def shots(
     return [(apps[n % 2].url, customer.token or "", query, asked) for n in range(20)]
 
 
-async def slots_of(scene: QueueDeployment, app: AppProcess, *, together: bool) -> tuple[str, str]:
+async def slots_of(
+    deployment: QueueDeployment, app: AppProcess, *, together: bool
+) -> tuple[str, str]:
     """Two slots in one partition, or in two."""
-    first = await scene.add_slot(app, capacity=5)
+    first = await deployment.add_slot(app, capacity=5)
     while True:
-        other = await scene.add_slot(app, capacity=5)
+        other = await deployment.add_slot(app, capacity=5)
         parts = {queue_partition(first), queue_partition(other)}
         if len(parts) == (1 if together else 2):
             return first, other
 
 
 async def test_20_sends_of_a_key_at_once_are_one_place_one_ticket_and_one_booking(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [line.app(), line.app()]
-    slot_id = await line.add_slot(apps[0], capacity=30)
-    ada = line.queue_client(apps[0], 0)
+    apps = [queue_deployment.app(), queue_deployment.app()]
+    slot_id = await queue_deployment.add_slot(apps[0], capacity=30)
+    ada = queue_deployment.queue_client(apps[0], 0)
     tickets = {
         json.dumps(answer) for answer in await send_simultaneously(shots(ada, apps, slot_id))
     }
-    assert (len(tickets), line.queue_length()) == (1, 1)
-    line.worker()
+    assert (len(tickets), queue_deployment.queue_length()) == (1, 1)
+    queue_deployment.worker()
     ticket = json.loads(tickets.pop())
     outcome = await ada.wait_for_outcome(ticket["id"])
     again = await send_simultaneously(shots(ada, apps, slot_id))
     assert {answer["id"] for answer in again} == {ticket["id"]}
     assert {json.dumps(answer["outcome"]) for answer in again} == {json.dumps(outcome)}
-    assert (len(line.consistent_booking_ids(slot_id)), line.queue_length()) == (1, 0)
+    assert (
+        len(queue_deployment.consistent_booking_ids(slot_id)),
+        queue_deployment.queue_length(),
+    ) == (1, 0)
 
 
 async def test_20_sends_while_the_queue_is_served_are_one_booking_and_one_ticket(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [line.worker(), line.worker()]
+    apps = [queue_deployment.worker(), queue_deployment.worker()]
     for number in range(5):
-        slot_id = await line.add_slot(apps[0], capacity=30)
-        ada = line.queue_client(apps[0], number)
+        slot_id = await queue_deployment.add_slot(apps[0], capacity=30)
+        ada = queue_deployment.queue_client(apps[0], number)
         answers = await send_simultaneously(shots(ada, apps, slot_id))
         assert len({answer["id"] for answer in answers}) == 1
         outcome = await ada.wait_for_outcome(answers[0]["id"])
         told = {json.dumps(answer["outcome"]) for answer in answers if answer["outcome"]}
         assert told <= {json.dumps(outcome)}
-        assert len(line.consistent_booking_ids(slot_id)) == 1
+        assert len(queue_deployment.consistent_booking_ids(slot_id)) == 1
 
 
 async def test_a_refusal_by_the_ticket_is_the_answer_of_the_key_for_good(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [line.app(), line.app()]
-    slot_id = await line.add_slot(apps[0])
-    ada, ben = line.queue_client(apps[0], 0), line.queue_client(apps[1], 1)
+    apps = [queue_deployment.app(), queue_deployment.app()]
+    slot_id = await queue_deployment.add_slot(apps[0])
+    ada, ben = queue_deployment.queue_client(apps[0], 0), queue_deployment.queue_client(apps[1], 1)
     first, second = await ada.enqueue(slot_id), await ben.enqueue(slot_id, **KEY)
-    line.worker()
+    queue_deployment.worker()
     booking = (await ada.wait_for_outcome(first["id"]))["booking"]
     assert await ben.wait_for_outcome_code(second["id"]) == "SLOT_FULL"
     await ada.cancel_booking(booking["id"])
     for app in apps:
-        again = await line.queue_client(app, 1).request_booking(slot_id, **KEY)
+        again = await queue_deployment.queue_client(app, 1).request_booking(slot_id, **KEY)
         assert (again["id"], again["status"]) == (second["id"], "ANSWERED")
         assert again["outcome"]["code"] == "SLOT_FULL"
     # Another key is another request.
@@ -92,13 +97,13 @@ async def test_a_refusal_by_the_ticket_is_the_answer_of_the_key_for_good(
 
 
 async def test_a_refusal_by_the_ticket_is_told_to_who_books_under_its_key(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [line.app(), line.app()]
-    slot_id = await line.add_slot(apps[0])
-    ada, ben = line.queue_client(apps[0], 0), line.queue_client(apps[1], 1)
+    apps = [queue_deployment.app(), queue_deployment.app()]
+    slot_id = await queue_deployment.add_slot(apps[0])
+    ada, ben = queue_deployment.queue_client(apps[0], 0), queue_deployment.queue_client(apps[1], 1)
     first, second = await ada.enqueue(slot_id), await ben.enqueue(slot_id, **KEY)
-    line.worker()
+    queue_deployment.worker()
     booking = (await ada.wait_for_outcome(first["id"]))["booking"]
     assert await ben.wait_for_outcome_code(second["id"]) == "SLOT_FULL"
     assert (await ben.book_slot(slot_id, **KEY))["code"] == "SLOT_FULL"
@@ -106,10 +111,10 @@ async def test_a_refusal_by_the_ticket_is_told_to_who_books_under_its_key(
     assert (await ben.book_slot(slot_id, **KEY))["code"] == "SLOT_FULL"
 
 
-async def test_a_refusal_at_once_uses_up_no_key(line: QueueDeployment) -> None:
-    app = line.worker()
-    slot_id = await line.add_slot(app)
-    ada, ben = line.queue_clients(app, 2)
+async def test_a_refusal_at_once_uses_up_no_key(queue_deployment: QueueDeployment) -> None:
+    app = queue_deployment.worker()
+    slot_id = await queue_deployment.add_slot(app)
+    ada, ben = queue_deployment.queue_clients(app, 2)
     booking = (await ada.book_slot(slot_id))["booking"]
     assert (await ben.request_booking(slot_id, **KEY))["code"] == "SLOT_FULL"
     await ada.cancel_booking(booking["id"])
@@ -120,11 +125,11 @@ async def test_a_refusal_at_once_uses_up_no_key(line: QueueDeployment) -> None:
 
 
 async def test_the_outcome_of_a_key_stays_whatever_became_of_the_booking(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    app = line.worker()
-    slot_id = await line.add_slot(app, capacity=3)
-    ada, ben = line.queue_clients(app, 2)
+    app = queue_deployment.worker()
+    slot_id = await queue_deployment.add_slot(app, capacity=3)
+    ada, ben = queue_deployment.queue_clients(app, 2)
     ticket = await ada.request_booking(slot_id, **KEY)
     first = await ada.wait_for_outcome(ticket["id"])
     await ben.book_slot(slot_id)
@@ -135,11 +140,11 @@ async def test_the_outcome_of_a_key_stays_whatever_became_of_the_booking(
 
 
 async def test_a_key_with_other_arguments_is_reuse_in_line_and_answered(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    app = line.app()
-    slot_id, other_id = await slots_of(line, app, together=True)
-    ada, ben = line.queue_clients(app, 2)
+    app = queue_deployment.app()
+    slot_id, other_id = await slots_of(queue_deployment, app, together=True)
+    ada, ben = queue_deployment.queue_clients(app, 2)
     await ada.create_team_with(ben)
     ticket = await ada.enqueue(slot_id, **KEY)
     others: list[tuple[str, Json]] = [
@@ -150,7 +155,7 @@ async def test_a_key_with_other_arguments_is_reuse_in_line_and_answered(
     for other, wish in others:
         assert (await ada.request_booking(other, **KEY, **wish))["code"] == "KEY_REUSED"
     assert (await ben.enqueue(other_id, **KEY))["position"] == 1
-    line.worker()
+    queue_deployment.worker()
     assert await ada.wait_for_outcome_code(ticket["id"]) == "Booked"
     for other, wish in others:
         reused = await ada.request_booking(other, **KEY, **wish)
@@ -158,54 +163,61 @@ async def test_a_key_with_other_arguments_is_reuse_in_line_and_answered(
 
 
 async def test_of_a_key_for_two_slots_one_is_booked_and_the_ticket_of_the_other_says_so(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    app = line.app()
-    slot_ids = await slots_of(line, app, together=False)
-    ada = line.queue_client(app, 0)
+    app = queue_deployment.app()
+    slot_ids = await slots_of(queue_deployment, app, together=False)
+    ada = queue_deployment.queue_client(app, 0)
     tickets = [await ada.request_booking(slot_id, **KEY) for slot_id in slot_ids]
-    line.worker()
+    queue_deployment.worker()
     codes = Counter([await ada.wait_for_outcome_code(ticket["id"]) for ticket in tickets])
     assert codes == {"Booked": 1, "KEY_REUSED": 1}
-    assert sum(len(line.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == 1
-    await line.wait_until_empty()
-    assert line.stored_tickets() == {}
+    assert sum(len(queue_deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == 1
+    await queue_deployment.wait_until_empty()
+    assert queue_deployment.stored_tickets() == {}
 
 
-async def test_a_key_that_booked_at_once_gives_an_answered_ticket(line: QueueDeployment) -> None:
-    apps = [line.app(), line.app()]
-    slot_id = await line.add_slot(apps[0], capacity=3)
-    ada = line.queue_client(apps[0], 0)
+async def test_a_key_that_booked_at_once_gives_an_answered_ticket(
+    queue_deployment: QueueDeployment,
+) -> None:
+    apps = [queue_deployment.app(), queue_deployment.app()]
+    slot_id = await queue_deployment.add_slot(apps[0], capacity=3)
+    ada = queue_deployment.queue_client(apps[0], 0)
     booked = await ada.book_slot(slot_id, **KEY)
-    tickets = [await line.queue_client(app, 0).request_booking(slot_id, **KEY) for app in apps]
+    tickets = [
+        await queue_deployment.queue_client(app, 0).request_booking(slot_id, **KEY) for app in apps
+    ]
     assert tickets[0] == tickets[1]
     assert (tickets[0]["status"], tickets[0]["outcome"]) == ("ANSWERED", booked)
     assert (await ada.fetch_ticket(tickets[0]["id"]))["outcome"] == booked
-    assert (len(line.consistent_booking_ids(slot_id)), line.queue_length()) == (1, 0)
+    assert (
+        len(queue_deployment.consistent_booking_ids(slot_id)),
+        queue_deployment.queue_length(),
+    ) == (1, 0)
 
 
 async def test_booking_with_the_key_of_a_ticket_in_line_is_one_booking_and_one_answer(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app, capacity=3)
-    ada = line.queue_client(app, 0)
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app, capacity=3)
+    ada = queue_deployment.queue_client(app, 0)
     ticket = await ada.enqueue(slot_id, **KEY)
     booked = await ada.book_slot(slot_id, **KEY)
     assert booked["__typename"] == "Booked"
-    line.worker()
+    queue_deployment.worker()
     assert await ada.wait_for_outcome(ticket["id"]) == booked
     assert await ada.book_slot(slot_id, **KEY) == booked
-    assert line.consistent_booking_ids(slot_id) == {booked["booking"]["id"][-24:]}
+    assert queue_deployment.consistent_booking_ids(slot_id) == {booked["booking"]["id"][-24:]}
 
 
 async def test_a_key_sent_to_book_and_to_stand_in_line_at_once_has_one_effect(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [line.worker(), line.worker()]
+    apps = [queue_deployment.worker(), queue_deployment.worker()]
     for number in range(5):
-        slot_id = await line.add_slot(apps[0], capacity=30)
-        ada = line.queue_client(apps[0], number)
+        slot_id = await queue_deployment.add_slot(apps[0], capacity=30)
+        ada = queue_deployment.queue_client(apps[0], number)
         mixed = [*shots(ada, apps, slot_id), *shots(ada, apps, slot_id, BOOK_WITH_OPTIONS)]
         answers = await send_simultaneously(mixed)
         tickets = {answer["id"] for answer in answers if answer["__typename"] == "Ticket"}
@@ -213,4 +225,4 @@ async def test_a_key_sent_to_book_and_to_stand_in_line_at_once_has_one_effect(
         # Of those that came while it was served, each found what the others did.
         outcomes = [await ada.wait_for_outcome(ticket) for ticket in tickets]
         assert len(booked | {json.dumps(outcome) for outcome in outcomes}) == 1
-        assert len(line.consistent_booking_ids(slot_id)) == 1
+        assert len(queue_deployment.consistent_booking_ids(slot_id)) == 1

@@ -13,10 +13,10 @@ from tests.support.queue.tickets import (
     WATCH_FULL_TICKET,
     QueueClient,
     QueueDeployment,
-    line,
+    queue_deployment,
 )
 
-__all__ = ["line"]
+__all__ = ["queue_deployment"]
 
 
 async def told(app: AppProcess, customer: QueueClient, ticket_id: str) -> list[Json]:
@@ -30,24 +30,28 @@ async def told(app: AppProcess, customer: QueueClient, ticket_id: str) -> list[J
     return states
 
 
-async def test_a_ticket_is_given_at_once_and_tells_the_place_in_line(line: QueueDeployment) -> None:
-    apps = [line.app(), line.app()]
-    slot_id = await line.add_slot(apps[0], capacity=2)
-    other_id = await line.add_slot(apps[0])
+async def test_a_ticket_is_given_at_once_and_tells_the_place_in_line(
+    queue_deployment: QueueDeployment,
+) -> None:
+    apps = [queue_deployment.app(), queue_deployment.app()]
+    slot_id = await queue_deployment.add_slot(apps[0], capacity=2)
+    other_id = await queue_deployment.add_slot(apps[0])
     for place in range(1, 6):
-        customer = line.queue_client(apps[place % 2], place)
+        customer = queue_deployment.queue_client(apps[place % 2], place)
         ticket = await customer.enqueue(slot_id)
         assert (ticket["position"], ticket["slotId"], ticket["outcome"]) == (place, slot_id, None)
     # Who stands in front of another slot is in nobody's way.
-    assert (await line.queue_client(apps[0], 1).enqueue(other_id))["position"] == 1
-    assert line.consistent_booking_ids(slot_id) == set()
+    assert (await queue_deployment.queue_client(apps[0], 1).enqueue(other_id))["position"] == 1
+    assert queue_deployment.consistent_booking_ids(slot_id) == set()
 
 
 @pytest.mark.parametrize("hold", [False, True])
-async def test_a_ticket_is_answered_with_a_booking(line: QueueDeployment, hold: bool) -> None:
-    apps = [line.worker(), line.app()]
-    slot_id = await line.add_slot(apps[0], capacity=2)
-    ada = line.queue_client(apps[1], 0)
+async def test_a_ticket_is_answered_with_a_booking(
+    queue_deployment: QueueDeployment, hold: bool
+) -> None:
+    apps = [queue_deployment.worker(), queue_deployment.app()]
+    slot_id = await queue_deployment.add_slot(apps[0], capacity=2)
+    ada = queue_deployment.queue_client(apps[1], 0)
     ticket = await ada.request_booking(slot_id, hold=hold)
     outcome = await ada.wait_for_outcome(ticket["id"])
     assert outcome["__typename"] == "Booked"
@@ -57,35 +61,35 @@ async def test_a_ticket_is_answered_with_a_booking(line: QueueDeployment, hold: 
 
 
 async def test_who_comes_too_late_is_told_so_by_the_ticket_or_at_once(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app)
-    ada, ben, cleo = line.queue_clients(app, 3)
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app)
+    ada, ben, cleo = queue_deployment.queue_clients(app, 3)
     tickets = [(await each.enqueue(slot_id))["id"] for each in (ada, ben)]
-    line.worker()
+    queue_deployment.worker()
     assert await ada.wait_for_outcome_code(tickets[0]) == "Booked"
     assert await ben.wait_for_outcome_code(tickets[1]) == "SLOT_FULL"
     for customer, code in ((cleo, "SLOT_FULL"), (ben, "SLOT_FULL"), (ada, "ALREADY_BOOKED")):
         assert (await customer.request_booking(slot_id))["code"] == code
-    assert line.queue_length() == 0
+    assert queue_deployment.queue_length() == 0
 
 
-async def _refusing(organiser: BookingClient, why: str) -> str:
+async def _refusing(organizer: BookingClient, why: str) -> str:
     fields: Json = {}
     match why:
         case "NOT_YET_OPEN":
-            fields = {"campaignId": await create_campaign(organiser, opensAt=hours_from_now(1))}
+            fields = {"campaignId": await create_campaign(organizer, opensAt=hours_from_now(1))}
         case "CLOSED":
             over = {"opensAt": hours_from_now(-2), "closesAt": hours_from_now(-1)}
-            fields = {"campaignId": await create_campaign(organiser, **over)}
+            fields = {"campaignId": await create_campaign(organizer, **over)}
         case "NOT_ELIGIBLE":
-            fields = {"campaignId": await create_campaign(organiser, eligibleGroups=[["5a"]])}
+            fields = {"campaignId": await create_campaign(organizer, eligibleGroups=[["5a"]])}
         case "SLOT_NOT_FOUND":
             fields = {"draft": True}
-    slot_id = await organiser.add_slot(**fields)
+    slot_id = await organizer.add_slot(**fields)
     if why == "SLOT_CANCELLED":
-        await organiser.cancel_slot(slot_id)
+        await organizer.cancel_slot(slot_id)
     return slot_id
 
 
@@ -93,41 +97,47 @@ async def _refusing(organiser: BookingClient, why: str) -> str:
     "why", ["NOT_YET_OPEN", "CLOSED", "NOT_ELIGIBLE", "SLOT_NOT_FOUND", "SLOT_CANCELLED"]
 )
 async def test_what_would_be_refused_now_is_refused_at_once(
-    line: QueueDeployment, why: str
+    queue_deployment: QueueDeployment, why: str
 ) -> None:
-    app = line.app()
-    slot_id = await _refusing(line.organizer(app), why)
-    ada = line.queue_client(app, 0)
+    app = queue_deployment.app()
+    slot_id = await _refusing(queue_deployment.organizer(app), why)
+    ada = queue_deployment.queue_client(app, 0)
     first = await ada.request_booking(slot_id, idempotencyKey="once")
-    assert (first["code"], line.queue_length(), line.stored_tickets()) == (why, 0, {})
+    assert (first["code"], queue_deployment.queue_length(), queue_deployment.stored_tickets()) == (
+        why,
+        0,
+        {},
+    )
     assert await ada.book_slot(slot_id) == first
 
 
-async def test_who_may_not_be_booked_for_is_refused_at_once(line: QueueDeployment) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app)
-    ada, ben = line.queue_clients(app, 2)
+async def test_who_may_not_be_booked_for_is_refused_at_once(
+    queue_deployment: QueueDeployment,
+) -> None:
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app)
+    ada, ben = queue_deployment.queue_clients(app, 2)
     nobody = f"user_{'0' * 24}"
     assert (await ada.request_booking(slot_id, userId=await ben.fetch_user_id()))[
         "code"
     ] == "NOT_TEAMMATE"
-    organiser = QueueClient(line.http, app.url, line.user_tokens.organizer)
-    assert (await organiser.request_booking(slot_id, userId=nobody))["code"] == "USER_NOT_FOUND"
+    organizer = QueueClient(queue_deployment.http, app.url, queue_deployment.user_tokens.organizer)
+    assert (await organizer.request_booking(slot_id, userId=nobody))["code"] == "USER_NOT_FOUND"
     assert (await ada.request_booking(f"slot_{'0' * 24}"))["code"] == "SLOT_NOT_FOUND"
-    assert line.queue_length() == 0
+    assert queue_deployment.queue_length() == 0
 
 
 async def test_the_outcome_is_told_once_by_the_subscription_which_then_completes(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app)
-    ada, ben = line.queue_clients(app, 2)
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app)
+    ada, ben = queue_deployment.queue_clients(app, 2)
     first, second = await ada.enqueue(slot_id), await ben.enqueue(slot_id)
     async with open_websocket(app, ada.token) as opened:
         await opened.subscribe("1", WATCH_FULL_TICKET, id=first["id"])
         assert await opened.next_result() == {**_plain(first), "position": 1}
-        line.worker()
+        queue_deployment.worker()
         answered = await opened.next_result()
         assert (answered["status"], answered["outcome"]["__typename"]) == ("ANSWERED", "Booked")
         assert await opened.receive() == {"id": "1", "type": "complete"}
@@ -138,13 +148,15 @@ async def test_the_outcome_is_told_once_by_the_subscription_which_then_completes
     assert await told(app, ben, second["id"]) == [refused]
 
 
-async def test_the_query_and_the_nodes_tell_the_same_however_often(line: QueueDeployment) -> None:
-    apps = [line.app(), line.app()]
-    slot_id = await line.add_slot(apps[0])
-    ada, ben = line.queue_clients(apps[0], 2)
+async def test_the_query_and_the_nodes_tell_the_same_however_often(
+    queue_deployment: QueueDeployment,
+) -> None:
+    apps = [queue_deployment.app(), queue_deployment.app()]
+    slot_id = await queue_deployment.add_slot(apps[0])
+    ada, ben = queue_deployment.queue_clients(apps[0], 2)
     tickets = [_plain(await each.enqueue(slot_id)) for each in (ada, ben)]
     assert await ada.fetch_ticket(tickets[0]["id"]) == tickets[0]
-    line.worker()
+    queue_deployment.worker()
     assert [
         await ada.wait_for_outcome_code(tickets[0]["id"]),
         await ben.wait_for_outcome_code(tickets[1]["id"]),
@@ -155,17 +167,19 @@ async def test_the_query_and_the_nodes_tell_the_same_however_often(line: QueueDe
     for person, ticket in ((0, tickets[0]), (1, tickets[1])):
         seen = set()
         for app in apps * 2:
-            customer = line.queue_client(app, person)
+            customer = queue_deployment.queue_client(app, person)
             seen.add(json.dumps(await customer.fetch_ticket(ticket["id"])))
             (node,) = await customer.execute(FULL_TICKETS_BY_ID, ids=[ticket["id"]])
             seen.add(json.dumps(node))
         assert len(seen) == 1
 
 
-async def test_for_how_long_somebody_would_wait_plays_no_part(line: QueueDeployment) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app)
-    ada = line.queue_client(app, 0)
+async def test_for_how_long_somebody_would_wait_plays_no_part(
+    queue_deployment: QueueDeployment,
+) -> None:
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app)
+    ada = queue_deployment.queue_client(app, 0)
     ticket = await ada.enqueue(slot_id, idempotencyKey="patient", waitMs=20_000)
     assert await ada.enqueue(slot_id, idempotencyKey="patient", waitMs=0) == ticket
     assert await ada.enqueue(slot_id, waitMs=1) == ticket
@@ -176,22 +190,22 @@ def _plain(ticket: Json) -> Json:
 
 
 async def test_a_ticket_tells_nothing_of_a_slot_that_was_hidden_since_but_to_who_may_see_it(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    app = line.app()
-    organiser = QueueClient(line.http, app.url, line.user_tokens.organizer)
-    chosen = await create_campaign(organiser)
-    slot_id = await line.add_slot(app, campaignId=chosen)
-    people = [*line.queue_clients(app, 2), organiser]
+    app = queue_deployment.app()
+    organizer = QueueClient(queue_deployment.http, app.url, queue_deployment.user_tokens.organizer)
+    chosen = await create_campaign(organizer)
+    slot_id = await queue_deployment.add_slot(app, campaignId=chosen)
+    people = [*queue_deployment.queue_clients(app, 2), organizer]
     key = {"idempotencyKey": "the key"}
     tickets = [(await each.enqueue(slot_id, **key))["id"] for each in people]
-    line.worker()
+    queue_deployment.worker()
     asked = list(zip(people, tickets, strict=True))
     assert [await each.wait_for_outcome_code(ticket) for each, ticket in asked] == [
         "Booked",
         *["SLOT_FULL"] * 2,
     ]
-    await unpublish_campaign(organiser, chosen)
+    await unpublish_campaign(organizer, chosen)
     assert [await each.wait_for_outcome_code(ticket) for each, ticket in asked] == [
         "Booked", "SLOT_NOT_FOUND", "SLOT_FULL"
     ]  # fmt: skip

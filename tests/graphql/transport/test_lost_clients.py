@@ -34,7 +34,7 @@ MUCH = f"query($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on Slot {LONG} }} }}"
 
 
 @pytest.fixture
-async def organiser(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
+async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
     async with (
         auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth,
         http_client() as http,
@@ -86,18 +86,18 @@ def kill(peer: socket.socket) -> None:
 @pytest.mark.parametrize(("begin", "watches"), [(over_websocket, 2), (over_events, 1)])
 async def test_nothing_is_left_of_a_client_that_ends_abruptly(
     app: AppProcess,
-    organiser: GraphQLTestClient,
+    organizer: GraphQLTestClient,
     begin: Callable[[socket.socket, str, str], None],
     watches: int,
     end: Callable[[socket.socket], None],
 ) -> None:
-    slot = (await organiser.create_slot())["id"]
-    me = (await organiser.execute("{ me { id } }"))["id"]
-    assert organiser.token
+    slot = (await organizer.create_slot())["id"]
+    me = (await organizer.execute("{ me { id } }"))["id"]
+    assert organizer.token
     with ExitStack() as opened:
         peers = [opened.enter_context(open_tcp_connection(app)) for _ in range(5)]
         for peer in peers:
-            begin(peer, organiser.token, slot)
+            begin(peer, organizer.token, slot)
         wait_until(lambda: subscriptions_open(app) == 5 * watches, "all watch")
         assert listened_to(app, slot) == 1
         for peer in peers:
@@ -107,49 +107,49 @@ async def test_nothing_is_left_of_a_client_that_ends_abruptly(
 
 
 async def test_nothing_is_left_of_one_that_had_asked_for_more_once_there_is_news(
-    app: AppProcess, organiser: GraphQLTestClient
+    app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
-    slot = (await organiser.create_slot())["id"]
-    assert organiser.token
+    slot = (await organizer.create_slot())["id"]
+    assert organizer.token
     with open_tcp_connection(app) as peer:
-        over_events(peer, organiser.token, slot)
+        over_events(peer, organizer.token, slot)
         peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: slotlock\r\n\r\n")
         wait_until(lambda: subscriptions_open(app) == 1, "it watches")
         reset_connection(peer)
     for capacity in range(50, 100):
         change = {"slotId": slot, "capacity": capacity}
-        await organiser.execute(CHANGE, input=change)
+        await organizer.execute(CHANGE, input=change)
         if subscriptions_open(app) == 0:
             return
     pytest.fail("it is watched for on and on")
 
 
 async def test_a_client_that_answers_no_ping_is_cut(
-    app: AppProcess, organiser: GraphQLTestClient, logs: Path
+    app: AppProcess, organizer: GraphQLTestClient, log_dir: Path
 ) -> None:
-    slot = (await organiser.create_slot())["id"]
+    slot = (await organizer.create_slot())["id"]
     with (
-        app_variant(app.environment, logs, without_guards="pings") as pinging,
+        app_variant(app.environment, log_dir, without_guards="pings") as pinging,
         open_tcp_connection(pinging) as silent,
     ):
-        assert organiser.token
-        over_websocket(silent, organiser.token, slot)
+        assert organizer.token
+        over_websocket(silent, organizer.token, slot)
         assert b"keepalive" in read_until_closed(silent)
         wait_until(lambda: subscriptions_open(pinging) == 0, "the subscriptions ended")
 
 
 @pytest.mark.parametrize("guard", ["", " deaf"])
 async def test_a_client_that_reads_nothing_is_cut_too(
-    app: AppProcess, organiser: GraphQLTestClient, logs: Path, guard: str
+    app: AppProcess, organizer: GraphQLTestClient, log_dir: Path, guard: str
 ) -> None:
-    slot = (await organiser.create_slot(title="\N{SLOT MACHINE}" * 200))["id"]
+    slot = (await organizer.create_slot(title="\N{SLOT MACHINE}" * 200))["id"]
     off = "pings" + guard
     with (
-        app_variant(app.environment, logs, without_guards=off) as pinging,
+        app_variant(app.environment, log_dir, without_guards=off) as pinging,
         open_tcp_connection(pinging, 4096) as deaf,
     ):
-        assert organiser.token
-        over_websocket(deaf, organiser.token, slot)
+        assert organizer.token
+        over_websocket(deaf, organizer.token, slot)
         for number in range(8):  # a megabyte each: more than the kernel keeps for us
             deaf.sendall(subscribe_frame(str(number), MUCH, ids=[slot] * 100))
         if guard:

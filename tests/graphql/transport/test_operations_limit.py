@@ -20,17 +20,17 @@ Pair = tuple[AppProcess, AppProcess]
 
 
 async def test_completing_a_mutation_early_makes_no_room_for_another_while_it_runs(
-    servers: EmbeddedServers, two_apps: Pair, crowd: UserTokens, logs: Path
+    servers: EmbeddedServers, two_apps: Pair, user_tokens: UserTokens, log_dir: Path
 ) -> None:
     async with http_client() as http:
-        organiser = GraphQLTestClient(http, two_apps[0].url, crowd.organizer)
+        organiser = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
         slot_id = (await organiser.create_slot(capacity=20))["id"]
     with Redis.from_url(servers.redis_url) as redis:
         stage = PausePoint(redis)
         with app_variant(
-            two_apps[0].environment, logs, pause_at="commit", pause_point=stage
+            two_apps[0].environment, log_dir, pause_at="commit", pause_point=stage
         ) as app:
-            async with open_websocket(app, crowd.members[0]) as opened:
+            async with open_websocket(app, user_tokens.members[0]) as opened:
                 await opened.subscribe("paused", BOOK_SLOT, slot=slot_id)
                 stage.wait_until_reached()
                 await opened.send({"id": "paused", "type": "complete"})

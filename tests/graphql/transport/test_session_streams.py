@@ -123,11 +123,11 @@ async def test_who_got_another_role_opens_their_socket_anew(two_apps: Pair, auth
 
 
 async def test_the_announcement_alone_ends_a_socket_elsewhere_also_after_a_flush(
-    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, logs: Path
+    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, log_dir: Path
 ) -> None:
     with Redis.from_url(two_apps[0].environment["SLOTLOCK_REDIS_URL"]) as redis:
         before = listeners(redis)
-        with app_variant(two_apps[0].environment, logs, without_guards="stream-healing") as app:
+        with app_variant(two_apps[0].environment, log_dir, without_guards="stream-healing") as app:
             # It serves before it listens, and heals nothing that it missed.
             wait_until(lambda: listeners(redis) > before, "the app hears who is signed out")
             redis.flushall()

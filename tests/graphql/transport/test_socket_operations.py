@@ -25,7 +25,7 @@ PONG = {"type": "pong"}
 
 
 @pytest.fixture
-async def organiser(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
+async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
     async with (
         auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth,
         http_client() as http,
@@ -74,10 +74,10 @@ async def test_a_failing_field_is_an_answer(app: AppProcess) -> None:
 
 
 async def test_queries_and_mutations_go_over_the_socket_and_end(
-    app: AppProcess, organiser: GraphQLTestClient
+    app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
-    slot = await organiser.create_slot()
-    async with open_websocket(app, organiser.token) as opened:
+    slot = await organizer.create_slot()
+    async with open_websocket(app, organizer.token) as opened:
         for operation_id in ("1", "1", "2"):
             await opened.subscribe(operation_id, "{ me { role } }")
             assert await opened.next_result() == {"role": "ORGANIZER"}
@@ -88,22 +88,22 @@ async def test_queries_and_mutations_go_over_the_socket_and_end(
 
 
 async def test_each_operation_on_a_socket_sees_what_changed_since_the_one_before(
-    app: AppProcess, organiser: GraphQLTestClient
+    app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
-    slot_id = (await organiser.create_slot())["id"]
-    async with open_websocket(app, organiser.token) as opened:
+    slot_id = (await organizer.create_slot())["id"]
+    async with open_websocket(app, organizer.token) as opened:
         for title in ("Before", "After"):
             renamed = {"slotId": slot_id, "title": title}
-            assert (await organiser.execute(UPDATE_SLOT, input=renamed))["__typename"] == "Slot"
+            assert (await organizer.execute(UPDATE_SLOT, input=renamed))["__typename"] == "Slot"
             await opened.subscribe("1", LOADED, id=slot_id)
             assert await opened.next_result() == {"title": title}
             assert await opened.receive() == {"id": "1", "type": "complete"}
 
 
 async def test_an_id_is_free_again_once_its_subscription_is_completed(
-    app: AppProcess, organiser: GraphQLTestClient
+    app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
-    slot = await organiser.create_slot(capacity=5)
+    slot = await organizer.create_slot(capacity=5)
     async with open_websocket(app) as opened:
         for _ in range(3):
             await opened.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
@@ -115,9 +115,9 @@ async def test_an_id_is_free_again_once_its_subscription_is_completed(
 
 
 async def test_a_socket_carries_at_most_ten_operations(
-    app: AppProcess, organiser: GraphQLTestClient
+    app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
-    slot = await organiser.create_slot()
+    slot = await organizer.create_slot()
     async with open_websocket(app) as opened:
         for number in range(10):
             await opened.subscribe(str(number), WATCH_AVAILABILITY, slots=[slot["id"]])
@@ -133,9 +133,9 @@ async def test_a_socket_carries_at_most_ten_operations(
 
 @pytest.mark.parametrize("operation_id", ["1", "\N{SLOT MACHINE}" * 100])
 async def test_an_id_in_use_closes_with_4409(
-    app: AppProcess, organiser: GraphQLTestClient, operation_id: str
+    app: AppProcess, organizer: GraphQLTestClient, operation_id: str
 ) -> None:
-    slot = await organiser.create_slot()
+    slot = await organizer.create_slot()
     async with open_websocket(app) as opened:
         await opened.subscribe(operation_id, WATCH_AVAILABILITY, slots=[slot["id"]])
         await opened.next_result()

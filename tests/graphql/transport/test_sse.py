@@ -26,7 +26,7 @@ EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}
 
 
 @pytest.fixture
-async def organiser(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
+async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
     async with (
         auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth,
         http_client() as http,
@@ -51,22 +51,22 @@ async def event(lines: AsyncIterator[str]) -> tuple[str, Json]:
 
 
 async def test_a_document_past_a_limit_is_refused_as_it_is_without_events(
-    organiser: GraphQLTestClient,
+    organizer: GraphQLTestClient,
 ) -> None:
     deep = {
         "query": "{ slots { nodes {" + " myBooking { slot {" * 5 + " id " + "} }" * 5 + " } } }"
     }
-    url = organiser.url + "/graphql"
-    refused = await organiser.http.post(url, json=deep, headers=EVENTS)
-    plain = await organiser.http.post(url, json=deep)
+    url = organizer.url + "/graphql"
+    refused = await organizer.http.post(url, json=deep, headers=EVENTS)
+    plain = await organizer.http.post(url, json=deep)
     assert (refused.status_code, refused.headers["content-type"]) == (400, "application/json")
     assert refused.json()["errors"][0]["extensions"]["code"] == "LIMIT_EXCEEDED"
     assert (refused.status_code, refused.content) == (plain.status_code, plain.content)
 
 
-async def test_a_query_is_one_event_and_the_end(organiser: GraphQLTestClient) -> None:
-    response = await organiser.http.post(
-        organiser.url + "/graphql", json={"query": "{ __typename }"}, headers=EVENTS
+async def test_a_query_is_one_event_and_the_end(organizer: GraphQLTestClient) -> None:
+    response = await organizer.http.post(
+        organizer.url + "/graphql", json={"query": "{ __typename }"}, headers=EVENTS
     )
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -76,34 +76,34 @@ async def test_a_query_is_one_event_and_the_end(organiser: GraphQLTestClient) ->
 
 
 async def test_a_subscription_gives_the_present_state_and_then_every_newer_one(
-    organiser: GraphQLTestClient,
+    organizer: GraphQLTestClient,
 ) -> None:
-    slot = await organiser.create_slot(capacity=2)
-    url, parameters = organiser.url + "/graphql", {"query": WATCH_AVAILABILITY}
+    slot = await organizer.create_slot(capacity=2)
+    url, parameters = organizer.url + "/graphql", {"query": WATCH_AVAILABILITY}
     parameters["variables"] = orjson.dumps({"slots": [slot["id"]]}).decode()
-    async with organiser.http.stream("GET", url, params=parameters, headers=EVENTS) as response:
+    async with organizer.http.stream("GET", url, params=parameters, headers=EVENTS) as response:
         lines = response.aiter_lines()
         name, first = await event(lines)
         assert name == "next"
         assert first["data"]["slotAvailability"]["version"] == slot["version"]
         assert first["data"]["slotAvailability"]["remaining"] == 2
-        await organiser.book(slot["id"])
+        await organizer.book(slot["id"])
         name, second = await event(lines)
         assert name == "next"
         assert second["data"]["slotAvailability"]["remaining"] == 1
 
 
 async def test_a_client_that_hangs_up_is_watched_for_no_longer(
-    organiser: GraphQLTestClient,
+    organizer: GraphQLTestClient,
 ) -> None:
-    slot = await organiser.create_slot()
-    url = organiser.url + "/graphql"
+    slot = await organizer.create_slot()
+    url = organizer.url + "/graphql"
 
     def open_now() -> float:
-        text = httpx.get(organiser.url + "/metrics", trust_env=False, timeout=30).text
+        text = httpx.get(organizer.url + "/metrics", trust_env=False, timeout=30).text
         return float(text.partition("\nslotlock_subscriptions_active ")[2].split()[0])
 
-    async with organiser.http.stream(
+    async with organizer.http.stream(
         "POST", url, json=watching(slot["id"]), headers=EVENTS
     ) as response:
         await event(response.aiter_lines())
@@ -112,10 +112,10 @@ async def test_a_client_that_hangs_up_is_watched_for_no_longer(
 
 
 async def test_a_subscription_that_is_refused_says_why_and_ends(
-    organiser: GraphQLTestClient,
+    organizer: GraphQLTestClient,
 ) -> None:
-    response = await organiser.http.post(
-        organiser.url + "/graphql", json=watching("slot_" + "0" * 24), headers=EVENTS
+    response = await organizer.http.post(
+        organizer.url + "/graphql", json=watching("slot_" + "0" * 24), headers=EVENTS
     )
     lines = response.aiter_lines()
     name, refused = await event(lines)
@@ -126,12 +126,12 @@ async def test_a_subscription_that_is_refused_says_why_and_ends(
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_a_subscription_without_a_stream_is_told_what_it_needs(
-    organiser: GraphQLTestClient, method: str
+    organizer: GraphQLTestClient, method: str
 ) -> None:
     sent = {"query": 'subscription { slotAvailability(slotIds: ["x"]) { version } }'}
     how = {"params": sent} if method == "GET" else {"json": sent}
     how["headers"] = {"Accept": "application/json"}
-    response = await organiser.http.request(method, organiser.url + "/graphql", **how)  # type: ignore[arg-type]
+    response = await organizer.http.request(method, organizer.url + "/graphql", **how)  # type: ignore[arg-type]
     assert response.status_code == 406
     (error,) = response.json()["errors"]
     assert error["extensions"]["code"] == "BAD_USER_INPUT"
@@ -139,10 +139,10 @@ async def test_a_subscription_without_a_stream_is_told_what_it_needs(
     assert "text/event-stream" in error["message"]
 
 
-async def test_a_mutation_is_answered_by_events_too(organiser: GraphQLTestClient) -> None:
+async def test_a_mutation_is_answered_by_events_too(organizer: GraphQLTestClient) -> None:
     sent = {"query": CREATE_SLOT, "variables": {"input": slot_input()}}
-    response = await organiser.http.post(
-        organiser.url + "/graphql", json=sent, headers=EVENTS | organiser.headers
+    response = await organizer.http.post(
+        organizer.url + "/graphql", json=sent, headers=EVENTS | organizer.headers
     )
     lines = response.aiter_lines()
     name, created = await event(lines)
@@ -151,22 +151,22 @@ async def test_a_mutation_is_answered_by_events_too(organiser: GraphQLTestClient
 
 
 async def test_an_act_that_was_begun_is_answered_though_its_session_ends_meanwhile(
-    organiser: GraphQLTestClient, servers: EmbeddedServers
+    organizer: GraphQLTestClient, servers: EmbeddedServers
 ) -> None:
-    slot = await organiser.create_slot()
+    slot = await organizer.create_slot()
     lock = lock_key(slot["id"])
     book = "mutation($id: ID!) { bookSlot(input: {slotId: $id, waitMs: 20000}) { __typename } }"
     sent = {"query": book, "variables": {"id": slot["id"]}}
-    url, headers = organiser.url + "/graphql", {**organiser.headers, **EVENTS}
+    url, headers = organizer.url + "/graphql", {**organizer.headers, **EVENTS}
     with Redis.from_url(servers.redis_url) as redis:
         redis.set(lock, "somebody-else:1", px=60_000)
-        async with organiser.http.stream("POST", url, json=sent, headers=headers) as response:
+        async with organizer.http.stream("POST", url, json=sent, headers=headers) as response:
 
             async def waits() -> bool:
                 return bool(redis.exists(lock.replace(":lock", ":queue")))
 
             await eventually(waits, "it waits")
-            assert await organiser.execute("mutation { logout }") is True
+            assert await organizer.execute("mutation { logout }") is True
             redis.delete(lock)
             name, answer = await event(response.aiter_lines())
     assert name == "next"

@@ -37,10 +37,12 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
-async def staff(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
+async def organizer_and_members(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> tuple[BookingClient, BookingClient]:
     """A member and an organiser, at two processes."""
-    (_, member), organiser = await create_booking_clients(http, 2, *two_apps)
-    return member, organiser
+    (_, member), organizer = await create_booking_clients(http, 2, *two_apps)
+    return member, organizer
 
 
 @pytest.fixture
@@ -56,27 +58,27 @@ async def school(two_apps: Pair) -> str:
     return name
 
 
-async def found(organiser: GraphQLTestClient, **filter_: Any) -> list[Json]:
+async def found(organizer: GraphQLTestClient, **filter_: Any) -> list[Json]:
     """All that a search finds, page by page."""
     nodes: list[Json] = []
     after = None
     while True:
-        page = await organiser.execute(PEOPLE, filter=filter_, first=10, after=after)
+        page = await organizer.execute(PEOPLE, filter=filter_, first=10, after=after)
         nodes += page["nodes"]
         if not page["pageInfo"]["hasNextPage"]:
             return nodes
         after = page["pageInfo"]["endCursor"]
 
 
-async def names(organiser: GraphQLTestClient, **filter_: Any) -> list[str]:
+async def names(organizer: GraphQLTestClient, **filter_: Any) -> list[str]:
     """Whom a search finds."""
-    return [node["name"] for node in await found(organiser, **filter_)]
+    return [node["name"] for node in await found(organizer, **filter_)]
 
 
 async def test_pages_of_people_hold_everybody_once_by_address(
-    staff: tuple[BookingClient, BookingClient], school: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str
 ) -> None:
-    emails = [node["email"] for node in await found(staff[1], group=school)]
+    emails = [node["email"] for node in await found(organizer_and_members[1], group=school)]
     assert emails == sorted(f"person{number}@{school}" for number in range(25))
 
 
@@ -84,58 +86,60 @@ async def test_pages_of_people_hold_everybody_once_by_address(
     "text", ["Ada", "love", "byron", "ada.byr", "LOVELACE ada", "ada.byron@{school}", "  ad "]
 )
 async def test_people_are_found_by_beginnings_of_words_of_name_and_address(
-    staff: tuple[BookingClient, BookingClient], school: str, text: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str, text: str
 ) -> None:
-    organiser = staff[1]
-    assert await names(organiser, text=f"{text.format(school=school)} {school}") == ["Ada Lovelace"]
-    assert await names(organiser, text=f"ovelace {school}") == []
+    organizer = organizer_and_members[1]
+    assert await names(organizer, text=f"{text.format(school=school)} {school}") == ["Ada Lovelace"]
+    assert await names(organizer, text=f"ovelace {school}") == []
 
 
 async def test_a_name_is_found_however_its_letters_are_written(
-    staff: tuple[BookingClient, BookingClient], school: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str
 ) -> None:
     for text in ("ren\u00e9", "rene\u0301", "M\u00dcLL", "mu\u0308ller"):
-        assert await names(staff[1], text=f"{text} {school}") == ["Ren\u00e9 M\u00fcller"]
+        assert await names(organizer_and_members[1], text=f"{text} {school}") == [
+            "Ren\u00e9 M\u00fcller"
+        ]
 
 
 async def test_a_search_for_no_words_finds_nobody(
-    staff: tuple[BookingClient, BookingClient],
+    organizer_and_members: tuple[BookingClient, BookingClient],
 ) -> None:
-    assert await names(staff[1], text="!?.") == []
+    assert await names(organizer_and_members[1], text="!?.") == []
 
 
 async def test_filters_narrow_a_search_together(
-    staff: tuple[BookingClient, BookingClient], school: str
+    organizer_and_members: tuple[BookingClient, BookingClient], school: str
 ) -> None:
-    organiser = staff[1]
-    (ada,) = await found(organiser, text=f"ada {school}", group="choir")
+    organizer = organizer_and_members[1]
+    (ada,) = await found(organizer, text=f"ada {school}", group="choir")
     assert ada["groups"] == ["choir"]
     assert ada["hasPassword"] is False
-    await organiser.execute(BAN, user=ada["id"])
-    assert await names(organiser, text=school, banned=True) == ["Ada Lovelace"]
-    assert "Ada Lovelace" not in await names(organiser, text=school, banned=False)
-    assert len(await found(organiser, text=school, withoutPassword=True)) == 27
-    assert await names(organiser, text=school, withoutPassword=False) == []
+    await organizer.execute(BAN, user=ada["id"])
+    assert await names(organizer, text=school, banned=True) == ["Ada Lovelace"]
+    assert "Ada Lovelace" not in await names(organizer, text=school, banned=False)
+    assert len(await found(organizer, text=school, withoutPassword=True)) == 27
+    assert await names(organizer, text=school, withoutPassword=False) == []
 
 
 @pytest.mark.parametrize("filter_", [{"text": "x" * 201}, {"group": "a,b"}, {"group": "x" * 51}])
 async def test_a_filter_that_cannot_be_is_bad_user_input(
-    staff: tuple[BookingClient, BookingClient], filter_: Json
+    organizer_and_members: tuple[BookingClient, BookingClient], filter_: Json
 ) -> None:
-    assert await staff[1].error_code(PEOPLE, filter=filter_) == "BAD_USER_INPUT"
+    assert await organizer_and_members[1].error_code(PEOPLE, filter=filter_) == "BAD_USER_INPUT"
     for first in (0, 101, -1):
-        assert await staff[1].error_code(PEOPLE, first=first) == "BAD_USER_INPUT"
+        assert await organizer_and_members[1].error_code(PEOPLE, first=first) == "BAD_USER_INPUT"
 
 
 async def test_people_are_for_organisers_only(
-    staff: tuple[BookingClient, BookingClient], http: httpx.AsyncClient
+    organizer_and_members: tuple[BookingClient, BookingClient], http: httpx.AsyncClient
 ) -> None:
-    member, organiser = staff
+    member, organizer = organizer_and_members
     mine, nobody = await member.fetch_user_id(), GraphQLTestClient(http, member.url)
     asked: list[tuple[str, Json]] = [
         (PEOPLE, {}),
         (SET_GROUPS, {"input": {"userId": mine, "groups": []}}),
-        (BAN, {"user": await organiser.fetch_user_id()}),
+        (BAN, {"user": await organizer.fetch_user_id()}),
         (UNBAN, {"user": mine}),
     ]
     for query, variables in asked:
@@ -144,16 +148,16 @@ async def test_people_are_for_organisers_only(
 
 
 async def test_groups_are_what_an_organiser_gives(
-    staff: tuple[BookingClient, BookingClient],
+    organizer_and_members: tuple[BookingClient, BookingClient],
 ) -> None:
-    member, organiser = staff
+    member, organizer = organizer_and_members
     user_id = await member.fetch_user_id()
     given = {"userId": user_id, "groups": [" 5a ", "choir", "5a", ""]}
     for _ in range(2):
-        outcome = await organiser.execute(SET_GROUPS, input=given)
+        outcome = await organizer.execute(SET_GROUPS, input=given)
         assert (outcome["__typename"], outcome["groups"]) == ("User", ["5a", "choir"])
     assert (await member.execute(ME))["groups"] == ["5a", "choir"]
-    outcome = await organiser.execute(SET_GROUPS, input={"userId": user_id, "groups": []})
+    outcome = await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": []})
     assert outcome["groups"] == []
 
 
@@ -161,12 +165,12 @@ async def test_groups_are_what_an_organiser_gives(
     "groups", [["a;b"], ["a,b"], ["*"], ["x" * 51], ["a\nb"], [str(n) for n in range(21)]]
 )
 async def test_groups_that_cannot_be_change_nothing(
-    staff: tuple[BookingClient, BookingClient], groups: list[str]
+    organizer_and_members: tuple[BookingClient, BookingClient], groups: list[str]
 ) -> None:
-    member, organiser = staff
+    member, organizer = organizer_and_members
     user_id = await member.fetch_user_id()
-    await organiser.execute(SET_GROUPS, input={"userId": user_id, "groups": ["5a"]})
-    outcome = await organiser.execute(SET_GROUPS, input={"userId": user_id, "groups": groups})
+    await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": ["5a"]})
+    outcome = await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": groups})
     assert outcome["code"] == "INVALID_INPUT"
     assert [problem["field"] for problem in outcome["fields"]] == ["groups"]
     assert (await member.execute(ME))["groups"] == ["5a"]
@@ -174,43 +178,45 @@ async def test_groups_that_cannot_be_change_nothing(
 
 @pytest.mark.parametrize("user_id", ["", "x", "user_" + "f" * 24, "slot_" + "0" * 24, "\0"])
 async def test_nobody_has_an_id_that_was_never_given(
-    staff: tuple[BookingClient, BookingClient], user_id: str
+    organizer_and_members: tuple[BookingClient, BookingClient], user_id: str
 ) -> None:
-    organiser = staff[1]
+    organizer = organizer_and_members[1]
     outcomes = [
-        await organiser.execute(SET_GROUPS, input={"userId": user_id, "groups": []}),
-        await organiser.execute(BAN, user=user_id),
-        await organiser.execute(UNBAN, user=user_id),
+        await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": []}),
+        await organizer.execute(BAN, user=user_id),
+        await organizer.execute(UNBAN, user=user_id),
     ]
     assert [outcome["code"] for outcome in outcomes] == ["USER_NOT_FOUND"] * 3
 
 
 async def test_groups_and_bans_are_seen_by_those_whom_they_concern(
-    staff: tuple[BookingClient, BookingClient],
+    organizer_and_members: tuple[BookingClient, BookingClient],
 ) -> None:
-    member, organiser = staff
+    member, organizer = organizer_and_members
     user_id = await member.fetch_user_id()
-    await organiser.execute(SET_GROUPS, input={"userId": user_id, "groups": ["5a"]})
+    await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": ["5a"]})
     own = await member.execute(ME)
     assert (own["groups"], own["hasPassword"], own["banned"]) == (["5a"], True, None)
     assert (await member.execute(NODE, id=user_id)) == own
-    seen = await organiser.execute(NODE, id=user_id)
+    seen = await organizer.execute(NODE, id=user_id)
     assert (seen["groups"], seen["banned"], seen["bannedAt"]) == (["5a"], False, None)
-    assert await member.execute(NODE, id=await organiser.fetch_user_id()) is None
+    assert await member.execute(NODE, id=await organizer.fetch_user_id()) is None
 
 
 async def test_who_is_banned_is_out_at_both_processes_and_their_bookings_stay(
-    two_apps: Pair, staff: tuple[BookingClient, BookingClient], http: httpx.AsyncClient
+    two_apps: Pair,
+    organizer_and_members: tuple[BookingClient, BookingClient],
+    http: httpx.AsyncClient,
 ) -> None:
-    organiser = staff[1]
+    organizer = organizer_and_members[1]
     email = f"{secrets.token_hex(8)}@slotlock.test"
     fields = {"name": "Eve", "email": email, "password": PASSWORD}
     session = await GraphQLTestClient(http, two_apps[1].url).execute(REGISTER, input=fields)
     eve = GraphQLTestClient(http, two_apps[0].url, session["accessToken"])
-    user_id, slot_id = (await eve.execute(ME))["id"], await organiser.add_slot(capacity=2)
+    user_id, slot_id = (await eve.execute(ME))["id"], await organizer.add_slot(capacity=2)
     assert (await eve.book(slot_id))["__typename"] == "Booked"
 
-    banned = await organiser.execute(BAN, user=user_id, reason="Loud")
+    banned = await organizer.execute(BAN, user=user_id, reason="Loud")
     assert (banned["banned"], banned["banReason"]) == (True, "Loud")
     assert banned["bannedAt"]
     assert await eve.error_code(ME) == "UNAUTHENTICATED"  # at once where the ban was made
@@ -221,20 +227,22 @@ async def test_who_is_banned_is_out_at_both_processes_and_their_bookings_stay(
         given = {"email": email, "password": password}
         assert (await elsewhere.execute(LOGIN, input=given))["code"] == code
     roster = "query($slot: ID!) { slotRoster(slotId: $slot) { nodes { user { id } } } }"
-    assert (await organiser.execute(roster, slot=slot_id))["nodes"] == [{"user": {"id": user_id}}]
+    assert (await organizer.execute(roster, slot=slot_id))["nodes"] == [{"user": {"id": user_id}}]
 
-    unbanned = await organiser.execute(UNBAN, user=user_id)
+    unbanned = await organizer.execute(UNBAN, user=user_id)
     assert (unbanned["banned"], unbanned["banReason"]) == (False, None)
     again = await elsewhere.execute(LOGIN, input={"email": email, "password": PASSWORD})
     assert again["__typename"] == "Session"
 
 
 async def test_bans_have_their_limits(
-    two_apps: Pair, staff: tuple[BookingClient, BookingClient], http: httpx.AsyncClient
+    two_apps: Pair,
+    organizer_and_members: tuple[BookingClient, BookingClient],
+    http: httpx.AsyncClient,
 ) -> None:
-    member, organiser = staff
-    own = await organiser.fetch_user_id()
-    assert (await organiser.execute(BAN, user=own))["code"] == "CANNOT_BAN_SELF"
+    member, organizer = organizer_and_members
+    own = await organizer.fetch_user_id()
+    assert (await organizer.execute(BAN, user=own))["code"] == "CANNOT_BAN_SELF"
     given = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
     token = (await GraphQLTestClient(http, two_apps[0].url).execute(LOGIN, input=given))[
         "accessToken"
@@ -242,7 +250,7 @@ async def test_bans_have_their_limits(
     admin = GraphQLTestClient(http, two_apps[0].url, token)
     admins = (await admin.execute(ME))["id"]
     for act in (BAN, UNBAN):
-        assert (await organiser.execute(act, user=admins))["code"] == "ADMIN_REQUIRED"
+        assert (await organizer.execute(act, user=admins))["code"] == "ADMIN_REQUIRED"
     assert (await admin.execute(BAN, user=own))["banned"] is True
     assert (await admin.execute(UNBAN, user=own))["banned"] is False
     long = await admin.execute(BAN, user=await member.fetch_user_id(), reason="x" * 201)

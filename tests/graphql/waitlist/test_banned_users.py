@@ -14,15 +14,15 @@ UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
 
 
 @pytest.fixture
-async def three(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Ada and Ben, who are a team, and an organiser."""
     (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
     await ada.create_team_with(ben)
     return ada, ben, organiser
 
 
-async def test_nobody_books_for_who_was_banned_until_they_are_let_in_again(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_nobody_books_for_who_was_banned_until_they_are_let_in_again(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id, bens = await organiser.add_slot(), await ben.fetch_user_id()
     await organiser.execute(BAN, user=bens)
     for person in (ada, organiser):
@@ -33,8 +33,8 @@ async def test_nobody_books_for_who_was_banned_until_they_are_let_in_again(three
     assert (await ada.book_slot(slot_id, userId=bens))["__typename"] == "Booked"
 
 
-async def test_who_is_banned_leaves_every_line_and_costs_nobody_else_a_turn(three: Three) -> None:
-    ada, ben, organiser = three
+async def test_who_is_banned_leaves_every_line_and_costs_nobody_else_a_turn(clients: Three) -> None:
+    ada, ben, organiser = clients
     slot_id = await organiser.add_slot()
     taken = (await organiser.book_slot(slot_id))["booking"]
     await ben.join(slot_id)
@@ -45,8 +45,8 @@ async def test_who_is_banned_leaves_every_line_and_costs_nobody_else_a_turn(thre
     assert (await ada.fetch_slot(slot_id))["myBooking"]["status"] == "CONFIRMED"
 
 
-async def test_bookings_of_who_is_banned_stay(three: Three) -> None:
-    _, ben, organiser = three
+async def test_bookings_of_who_is_banned_stay(clients: Three) -> None:
+    _, ben, organiser = clients
     slot_id = await organiser.add_slot()
     booking = (await ben.book_slot(slot_id))["booking"]
     await organiser.execute(BAN, user=await ben.fetch_user_id())

@@ -26,22 +26,22 @@ NINE, TEN, ELEVEN = (f"2040-05-07T{hour}:00:00.000Z" for hour in ("09", "10", "1
 
 
 @pytest.fixture
-async def five(
+async def clients(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[list[BookingClient], BookingClient]:
     """Five people by turns at both processes, of whom 0 and 1 are of 5a, 2 of 5b; an organiser."""
-    people, organiser = await create_booking_clients(http, 5, *two_apps)
+    people, organizer = await create_booking_clients(http, 5, *two_apps)
     classes = ("class:5a", "class:5a", "class:5b", "class:5c", "class:5d")
     for person, group in zip(people, classes, strict=True):
-        await set_groups(organiser, person, group)
-    return people, organiser
+        await set_groups(organizer, person, group)
+    return people, organizer
 
 
 async def full(
-    organiser: BookingClient, ada: BookingClient, campaign_id: str, **fields: Any
+    organizer: BookingClient, ada: BookingClient, campaign_id: str, **fields: Any
 ) -> tuple[str, str]:
     """A slot of one place, unless the fields say otherwise, that is Ada's, and her booking."""
-    slot_id = await organiser.add_slot(campaignId=campaign_id, **fields)
+    slot_id = await organizer.add_slot(campaignId=campaign_id, **fields)
     return slot_id, (await book_with_refusal(ada, slot_id))["booking"]["id"]
 
 
@@ -61,11 +61,11 @@ async def served(person: BookingClient, slot_id: str) -> Json:
 
 
 async def test_who_must_wait_for_their_class_is_passed_over_and_keeps_their_turn(
-    five: tuple[list[BookingClient], BookingClient],
+    clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
-    (ada, ben, cleo, dan, _), organiser = five
-    campaign_id = await create_campaign(organiser, groupLimits=ONE_OF_A_CLASS)
-    slot_id, adas = await full(organiser, ada, campaign_id, capacity=2)
+    (ada, ben, cleo, dan, _), organizer = clients
+    campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
+    slot_id, adas = await full(organizer, ada, campaign_id, capacity=2)
     dans = (await book_with_refusal(dan, slot_id))["booking"]["id"]
     for person, position in ((ben, 1), (cleo, 2)):
         assert (await person.join(slot_id))["position"] == position
@@ -78,43 +78,43 @@ async def test_who_must_wait_for_their_class_is_passed_over_and_keeps_their_turn
 
 @pytest.mark.parametrize("how", ["by hand", "by a file"])
 async def test_who_changes_class_while_they_wait_for_their_old_one_is_served_as_of_the_new_one(
-    five: tuple[list[BookingClient], BookingClient], how: str
+    clients: tuple[list[BookingClient], BookingClient], how: str
 ) -> None:
-    (ada, ben, *_), organiser = five
-    campaign_id = await create_campaign(organiser, groupLimits=ONE_OF_A_CLASS)
-    slot_id, _ = await full(organiser, ada, campaign_id, capacity=2)
+    (ada, ben, *_), organizer = clients
+    campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
+    slot_id, _ = await full(organizer, ada, campaign_id, capacity=2)
     assert (await ben.join(slot_id))["position"] == 1
     if how == "by hand":
-        await set_groups(organiser, ben, "class:5e")
+        await set_groups(organizer, ben, "class:5e")
     else:
         email = (await ben.execute("{ me { email } }"))["email"]
-        told = await import_users(organiser, f"email,groups\n{email},class:5e\n".encode())
+        told = await import_users(organizer, f"email,groups\n{email},class:5e\n".encode())
         assert told["updated"] == 1
     assert (await served(ben, slot_id))["status"] == "CONFIRMED"
 
 
 async def test_who_comes_into_a_class_that_is_full_is_passed_over(
-    five: tuple[list[BookingClient], BookingClient],
+    clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
-    (ada, ben, cleo, dan, _), organiser = five
-    campaign_id = await create_campaign(organiser, groupLimits=ONE_OF_A_CLASS)
-    slot_id, _ = await full(organiser, ada, campaign_id, capacity=2)
+    (ada, ben, cleo, dan, _), organizer = clients
+    campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
+    slot_id, _ = await full(organizer, ada, campaign_id, capacity=2)
     dans = (await book_with_refusal(dan, slot_id))["booking"]["id"]
-    await set_groups(organiser, ben, "class:5f")
+    await set_groups(organizer, ben, "class:5f")
     for person in (ben, cleo):
         await person.join(slot_id)
-    await set_groups(organiser, ben, "class:5a")
+    await set_groups(organizer, ben, "class:5a")
     await dan.cancel_booking(dans)
     assert (await place(cleo, slot_id) or {})["status"] == "CONFIRMED"
     assert await place(ben, slot_id) is None
 
 
 async def test_a_walk_in_of_another_class_takes_what_nobody_in_line_may_have(
-    five: tuple[list[BookingClient], BookingClient],
+    clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
-    (ada, ben, cleo, _, _), organiser = five
-    campaign_id = await create_campaign(organiser, groupLimits=ONE_OF_A_CLASS)
-    slot_id, _ = await full(organiser, ada, campaign_id, capacity=3)
+    (ada, ben, cleo, _, _), organizer = clients
+    campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
+    slot_id, _ = await full(organizer, ada, campaign_id, capacity=3)
     assert (await ben.join(slot_id))["position"] == 1
     assert (await ben.fetch_slot(slot_id))["remaining"] == 2
     assert (await cleo.join(slot_id))["code"] == "SLOT_NOT_FULL"
@@ -124,19 +124,19 @@ async def test_a_walk_in_of_another_class_takes_what_nobody_in_line_may_have(
 
 @pytest.mark.parametrize("rule", ["most", "overlap", "not for them"])
 async def test_who_may_not_have_the_place_any_more_leaves_the_line_to_the_next(
-    five: tuple[list[BookingClient], BookingClient], rule: str
+    clients: tuple[list[BookingClient], BookingClient], rule: str
 ) -> None:
-    (ada, ben, cleo, _, _), organiser = five
+    (ada, ben, cleo, _, _), organizer = clients
     rules: Json = {"most": {"maxBookings": 1}, "overlap": {"forbidOverlap": True}}
-    campaign_id = await create_campaign(organiser, **rules.get(rule, {}))
-    slot_id, adas = await full(organiser, ada, campaign_id)
+    campaign_id = await create_campaign(organizer, **rules.get(rule, {}))
+    slot_id, adas = await full(organizer, ada, campaign_id)
     for person in (ben, cleo):
         await person.join(slot_id)
     if rule == "not for them":
-        await update_campaign(organiser, campaign_id, eligibleGroups=[["class:5a", "class:5b"]])
-        await set_groups(organiser, ben, "class:7a")
+        await update_campaign(organizer, campaign_id, eligibleGroups=[["class:5a", "class:5b"]])
+        await set_groups(organizer, ben, "class:7a")
     else:
-        other = await organiser.add_slot(campaignId=campaign_id)
+        other = await organizer.add_slot(campaignId=campaign_id)
         assert (await book_with_refusal(ben, other))["__typename"] == "Booked"
     await ada.cancel_booking(adas)
     assert (await place(cleo, slot_id) or {})["status"] == "CONFIRMED"
@@ -145,16 +145,16 @@ async def test_who_may_not_have_the_place_any_more_leaves_the_line_to_the_next(
 
 
 async def test_an_overlap_of_one_meeting_is_enough_to_lose_a_turn_and_touching_is_not(
-    five: tuple[list[BookingClient], BookingClient],
+    clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
-    (ada, ben, cleo, _, _), organiser = five
-    campaign_id = await create_campaign(organiser, forbidOverlap=True)
+    (ada, ben, cleo, _, _), organizer = clients
+    campaign_id = await create_campaign(organizer, forbidOverlap=True)
     times = {"startTime": NINE, "endTime": TEN}
-    slot_id, adas = await full(organiser, ada, campaign_id, **times)
+    slot_id, adas = await full(organizer, ada, campaign_id, **times)
     for person in (ben, cleo):
         await person.join(slot_id)
     over, beside = [
-        await organiser.add_slot(campaignId=campaign_id, startTime=start, endTime=ELEVEN)
+        await organizer.add_slot(campaignId=campaign_id, startTime=start, endTime=ELEVEN)
         for start in ("2040-05-07T09:59:59Z", TEN)
     ]
     assert (await book_with_refusal(ben, over))["__typename"] == "Booked"
@@ -166,38 +166,38 @@ async def test_an_overlap_of_one_meeting_is_enough_to_lose_a_turn_and_touching_i
 
 @pytest.mark.parametrize("how", ["hidden", "closed"])
 async def test_what_is_closed_gives_freed_places_to_nobody_until_it_opens_again(
-    five: tuple[list[BookingClient], BookingClient], how: str
+    clients: tuple[list[BookingClient], BookingClient], how: str
 ) -> None:
-    (ada, ben, cleo, _, _), organiser = five
-    campaign_id = await create_campaign(organiser, opensAt=hours_from_now(-3))
-    slot_id, adas = await full(organiser, ada, campaign_id)
+    (ada, ben, cleo, _, _), organizer = clients
+    campaign_id = await create_campaign(organizer, opensAt=hours_from_now(-3))
+    slot_id, adas = await full(organizer, ada, campaign_id)
     for person in (ben, cleo):
         await person.join(slot_id)
     if how == "hidden":
-        await unpublish_campaign(organiser, campaign_id)
+        await unpublish_campaign(organizer, campaign_id)
     else:
-        await update_campaign(organiser, campaign_id, closesAt=hours_from_now(-1))
+        await update_campaign(organizer, campaign_id, closesAt=hours_from_now(-1))
     assert (await ada.cancel_booking(adas))["slot"]["remaining"] == 1
-    assert (await organiser.fetch_slot(slot_id))["waitlistLength"] == 2
-    assert (await book_with_refusal(organiser, slot_id))["code"] == "CLOSED"
+    assert (await organizer.fetch_slot(slot_id))["waitlistLength"] == 2
+    assert (await book_with_refusal(organizer, slot_id))["code"] == "CLOSED"
     if how == "hidden":
-        await publish_campaign(organiser, campaign_id)
+        await publish_campaign(organizer, campaign_id)
     else:
-        await update_campaign(organiser, campaign_id, closesAt=hours_from_now(1))
+        await update_campaign(organizer, campaign_id, closesAt=hours_from_now(1))
     assert (await served(ben, slot_id))["waitedSince"]
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
 async def test_a_line_is_served_when_the_clock_opens_its_campaign_again(
-    five: tuple[list[BookingClient], BookingClient],
+    clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
-    (ada, ben, cleo, dan, _), organiser = five
-    campaign_id = await create_campaign(organiser)
-    slot_id, adas = await full(organiser, ada, campaign_id)
+    (ada, ben, cleo, dan, _), organizer = clients
+    campaign_id = await create_campaign(organizer)
+    slot_id, adas = await full(organizer, ada, campaign_id)
     for person in (ben, cleo, dan):
         await person.join(slot_id)
     soon = datetime.now(UTC) + timedelta(seconds=4)
-    opens = (await update_campaign(organiser, campaign_id, opensAt=soon.isoformat()))["opensAt"]
+    opens = (await update_campaign(organizer, campaign_id, opensAt=soon.isoformat()))["opensAt"]
     # Both are written between the change and the opening, and neither may forget it.
     assert (await ada.cancel_booking(adas))["slot"]["remaining"] == 1
     assert (await dan.leave(slot_id))["__typename"] == "WaitlistLeft"
@@ -207,30 +207,30 @@ async def test_a_line_is_served_when_the_clock_opens_its_campaign_again(
 
 
 async def test_an_organiser_seats_somebody_in_line_once_it_is_closed(
-    five: tuple[list[BookingClient], BookingClient],
+    clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
-    (ada, ben, cleo, _, _), organiser = five
-    campaign_id = await create_campaign(organiser, opensAt=hours_from_now(-3))
-    slot_id, adas = await full(organiser, ada, campaign_id)
+    (ada, ben, cleo, _, _), organizer = clients
+    campaign_id = await create_campaign(organizer, opensAt=hours_from_now(-3))
+    slot_id, adas = await full(organizer, ada, campaign_id)
     for person in (ben, cleo):
         await person.join(slot_id)
-    await update_campaign(organiser, campaign_id, closesAt=hours_from_now(-1))
+    await update_campaign(organizer, campaign_id, closesAt=hours_from_now(-1))
     await ada.cancel_booking(adas)
-    told = await book_with_refusal(organiser, slot_id, userId=await cleo.fetch_user_id())
+    told = await book_with_refusal(organizer, slot_id, userId=await cleo.fetch_user_id())
     assert told["booking"]["overriddenLimits"] == ["CLOSED"]
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"] is None
     assert (await ben.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
 async def test_more_places_go_down_the_line_past_all_who_must_wait(
-    five: tuple[list[BookingClient], BookingClient],
+    clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
-    (ada, ben, cleo, dan, eve), organiser = five
-    campaign_id = await create_campaign(organiser, groupLimits=ONE_OF_A_CLASS)
-    slot_id, _ = await full(organiser, ada, campaign_id)
+    (ada, ben, cleo, dan, eve), organizer = clients
+    campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
+    slot_id, _ = await full(organizer, ada, campaign_id)
     for person in (ben, cleo, dan, eve):
         await person.join(slot_id)
-    await organiser.update_slot(slot_id, capacity=3)
+    await organizer.update_slot(slot_id, capacity=3)
     assert [bool(await place(each, slot_id)) for each in (ben, cleo, dan, eve)] == [
         False,
         True,
@@ -238,20 +238,20 @@ async def test_more_places_go_down_the_line_past_all_who_must_wait(
         False,
     ]
     assert (await ben.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
-    await update_campaign(organiser, campaign_id, groupLimits=[])
+    await update_campaign(organizer, campaign_id, groupLimits=[])
     assert (await eve.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 2
-    await organiser.update_slot(slot_id, capacity=5)
+    await organizer.update_slot(slot_id, capacity=5)
     assert all(await asyncio.gather(place(ben, slot_id), place(eve, slot_id)))
 
 
 async def test_limits_that_come_with_more_places_hold_for_those_in_line(
-    five: tuple[list[BookingClient], BookingClient],
+    clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
-    (ada, ben, cleo, _, _), organiser = five
-    slot_id, _ = await full(organiser, ada, await create_campaign(organiser))
+    (ada, ben, cleo, _, _), organizer = clients
+    slot_id, _ = await full(organizer, ada, await create_campaign(organizer))
     for person in (ben, cleo):
         await person.join(slot_id)
-    told = await organiser.update_slot(slot_id, capacity=3, groupLimits=ONE_OF_A_CLASS)
+    told = await organizer.update_slot(slot_id, capacity=3, groupLimits=ONE_OF_A_CLASS)
     assert told["__typename"] == "Slot"
     assert (await served(cleo, slot_id))["status"] == "CONFIRMED"
     assert await place(ben, slot_id) is None

@@ -20,7 +20,7 @@ Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, Booking
 
 
 @pytest.fixture
-async def five(two_apps: Pair, http: httpx.AsyncClient) -> Five:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Five:
     """Ada, Ben, Cleo and Dan, by turns at the processes, and an organiser."""
     (ada, ben, cleo, dan), organiser = await create_booking_clients(http, 4, *two_apps)
     return ada, ben, cleo, dan, organiser
@@ -32,9 +32,9 @@ def mongo_url(two_apps: Pair) -> str:
     return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
-async def offering(five: Five, **fields: int | str) -> str:
+async def offering(clients: Five, **fields: int | str) -> str:
     """A slot of one place that Ada gave back, so that it is offered to Ben, Cleo and Dan."""
-    ada, *line, organiser = five
+    ada, *line, organiser = clients
     slot_id = await organiser.add_slot(**{"waitlistOfferMinutes": 30, **fields})
     booked = (await ada.book_slot(slot_id))["booking"]
     for person in line:
@@ -54,9 +54,9 @@ async def offered_to(person: BookingClient, slot_id: str) -> Json:
     return offer
 
 
-async def test_an_offer_is_a_hold_with_the_time_limit_of_its_slot(five: Five) -> None:
-    _, ben, cleo, *_ = five
-    slot_id = await offering(five)
+async def test_an_offer_is_a_hold_with_the_time_limit_of_its_slot(clients: Five) -> None:
+    _, ben, cleo, *_ = clients
+    slot_id = await offering(clients)
     offer = await offered_to(ben, slot_id)
     lasts = datetime.fromisoformat(offer["heldUntil"]) - datetime.fromisoformat(offer["createdAt"])
     assert lasts == timedelta(minutes=30)
@@ -65,17 +65,17 @@ async def test_an_offer_is_a_hold_with_the_time_limit_of_its_slot(five: Five) ->
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_an_offer_lasts_no_longer_than_until_the_slot_begins(five: Five) -> None:
-    _, ben, *_ = five
+async def test_an_offer_lasts_no_longer_than_until_the_slot_begins(clients: Five) -> None:
+    _, ben, *_ = clients
     start = hours_from_now(0.25)
-    slot_id = await offering(five, startTime=start)
+    slot_id = await offering(clients, startTime=start)
     offer = await offered_to(ben, slot_id)
     assert datetime.fromisoformat(offer["heldUntil"]) == datetime.fromisoformat(start)
 
 
-async def test_who_takes_an_offer_has_the_place(five: Five, mongo_url: str) -> None:
-    _, ben, cleo, *_ = five
-    slot_id = await offering(five)
+async def test_who_takes_an_offer_has_the_place(clients: Five, mongo_url: str) -> None:
+    _, ben, cleo, *_ = clients
+    slot_id = await offering(clients)
     offer = await offered_to(ben, slot_id)
     confirmed = (await ben.confirm(offer["id"]))["booking"]
     assert [entry["action"] for entry in confirmed["history"]] == ["OFFERED", "CONFIRMED"]
@@ -83,26 +83,26 @@ async def test_who_takes_an_offer_has_the_place(five: Five, mongo_url: str) -> N
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_an_offer_cannot_be_extended_because_others_wait_for_it(five: Five) -> None:
-    _, ben, *_ = five
-    offer = await offered_to(ben, await offering(five, waitlistOfferMinutes=1, holdMinutes=60))
+async def test_an_offer_cannot_be_extended_because_others_wait_for_it(clients: Five) -> None:
+    _, ben, *_ = clients
+    offer = await offered_to(ben, await offering(clients, waitlistOfferMinutes=1, holdMinutes=60))
     assert (await ben.extend(offer["id"]))["code"] == "HOLD_LIMIT_REACHED"
     assert await ben.fetch_booking(offer["id"]) == offer
 
 
-async def test_nobody_takes_the_offer_of_another(five: Five) -> None:
-    _, ben, cleo, *_ = five
-    offer = await offered_to(ben, await offering(five))
+async def test_nobody_takes_the_offer_of_another(clients: Five) -> None:
+    _, ben, cleo, *_ = clients
+    offer = await offered_to(ben, await offering(clients))
     assert (await cleo.confirm(offer["id"]))["code"] == "BOOKING_NOT_FOUND"
     assert (await ben.fetch_booking(offer["id"]))["status"] == "HELD"
 
 
 async def test_a_walk_in_cannot_have_a_place_that_is_offered(
-    five: Five, mongo_url: str, two_apps: Pair, http: httpx.AsyncClient
+    clients: Five, mongo_url: str, two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    _, ben, cleo, *_ = five
+    _, ben, cleo, *_ = clients
     walk_ins, _ = await create_booking_clients(http, 10, *two_apps)
-    slot_id = await offering(five)
+    slot_id = await offering(clients)
     await offered_to(ben, slot_id)
     wishes = [each.book_slot(slot_id, waitMs=20_000) for each in walk_ins]
     lapsing = asyncio.to_thread(expire_holds, mongo_url, slot_id)
@@ -112,10 +112,10 @@ async def test_a_walk_in_cannot_have_a_place_that_is_offered(
 
 
 async def test_an_offer_that_lapses_passes_on_to_the_next_and_the_next(
-    five: Five, mongo_url: str
+    clients: Five, mongo_url: str
 ) -> None:
-    _, ben, cleo, dan, organiser = five
-    slot_id = await offering(five)
+    _, ben, cleo, dan, organiser = clients
+    slot_id = await offering(clients)
     offers = []
     for person in (ben, cleo, dan):
         offers.append(await offered_to(person, slot_id))
@@ -127,9 +127,9 @@ async def test_an_offer_that_lapses_passes_on_to_the_next_and_the_next(
     assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
 
 
-async def test_an_offer_that_is_declined_passes_on_at_once(five: Five) -> None:
-    _, ben, cleo, dan, _ = five
-    slot_id = await offering(five)
+async def test_an_offer_that_is_declined_passes_on_at_once(clients: Five) -> None:
+    _, ben, cleo, dan, _ = clients
+    slot_id = await offering(clients)
     declined = await ben.cancel_booking((await offered_to(ben, slot_id))["id"])
     assert declined["booking"]["status"] == "CANCELLED"
     assert declined["slot"]["remaining"] == 0
@@ -138,8 +138,8 @@ async def test_an_offer_that_is_declined_passes_on_at_once(five: Five) -> None:
     assert (await dan.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_an_offer_is_declined_after_the_cut_off_too(five: Five) -> None:
-    ada, ben, cleo, _, organiser = five
+async def test_an_offer_is_declined_after_the_cut_off_too(clients: Five) -> None:
+    ada, ben, cleo, _, organiser = clients
     slot_id = await organiser.add_slot(waitlistOfferMinutes=30)
     booking = (await ada.book_slot(slot_id))["booking"]
     await ben.join(slot_id)
@@ -151,8 +151,8 @@ async def test_an_offer_is_declined_after_the_cut_off_too(five: Five) -> None:
     await offered_to(cleo, slot_id)
 
 
-async def test_several_places_are_offered_at_once_to_as_many(five: Five) -> None:
-    ada, ben, cleo, dan, organiser = five
+async def test_several_places_are_offered_at_once_to_as_many(clients: Five) -> None:
+    ada, ben, cleo, dan, organiser = clients
     slot_id = await organiser.add_slot(waitlistOfferMinutes=30)
     await ada.book_slot(slot_id)
     for person in (ben, cleo, dan):
@@ -166,12 +166,12 @@ async def test_several_places_are_offered_at_once_to_as_many(five: Five) -> None
 
 
 async def test_an_offer_taken_elsewhere_is_held_no_longer_than_a_hold_may_last(
-    five: Five,
+    clients: Five,
 ) -> None:
-    _, ben, *_, organiser = five
+    _, ben, *_, organiser = clients
     week = 7 * 24 * 60
     month = {"startTime": hours_from_now(720), "endTime": hours_from_now(721)}
-    slot_id = await offering(five, waitlistOfferMinutes=week, **month)
+    slot_id = await offering(clients, waitlistOfferMinutes=week, **month)
     other_id = await organiser.add_slot(**month)
     moved = await ben.move((await offered_to(ben, slot_id))["id"], other_id)
     booking = moved["booking"]
@@ -182,8 +182,8 @@ async def test_an_offer_taken_elsewhere_is_held_no_longer_than_a_hold_may_last(
 
 
 @pytest.mark.parametrize("minutes", [0, 10081])
-async def test_an_offer_lasts_1_minute_to_7_days(five: Five, minutes: int) -> None:
-    *_, organiser = five
+async def test_an_offer_lasts_1_minute_to_7_days(clients: Five, minutes: int) -> None:
+    *_, organiser = clients
     slot_id = await organiser.add_slot()
     assert (await organiser.update_slot(slot_id, waitlistOfferMinutes=minutes))["code"] == (
         "INVALID_INPUT"

@@ -21,7 +21,7 @@ Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, Booking
 
 
 @pytest.fixture
-async def five(two_apps: Pair, http: httpx.AsyncClient) -> Five:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Five:
     """Ada, Ben, Cleo and Dan, by turns at the processes, and an organiser."""
     (ada, ben, cleo, dan), organiser = await create_booking_clients(http, 4, *two_apps)
     return ada, ben, cleo, dan, organiser
@@ -51,8 +51,8 @@ async def theirs(person: BookingClient, slot_id: str) -> Json:
     return booking
 
 
-async def test_there_is_a_line_only_while_the_slot_is_full(five: Five) -> None:
-    ada, ben, *_, organiser = five
+async def test_there_is_a_line_only_while_the_slot_is_full(clients: Five) -> None:
+    ada, ben, *_, organiser = clients
     slot_id = await organiser.add_slot()
     assert (await ben.join(slot_id))["code"] == "SLOT_NOT_FULL"
     booking_id = await booked(ada, slot_id)
@@ -64,8 +64,8 @@ async def test_there_is_a_line_only_while_the_slot_is_full(five: Five) -> None:
     assert (await ben.join(slot_id))["code"] == "SLOT_NOT_FULL"
 
 
-async def test_who_has_a_place_or_a_turn_already_is_told_which(five: Five) -> None:
-    ada, ben, *_, organiser = five
+async def test_who_has_a_place_or_a_turn_already_is_told_which(clients: Five) -> None:
+    ada, ben, *_, organiser = clients
     slot_id = await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
     assert (await ada.join(slot_id))["code"] == "ALREADY_BOOKED"
@@ -76,8 +76,8 @@ async def test_who_has_a_place_or_a_turn_already_is_told_which(five: Five) -> No
     assert (await ada.fetch_slot(slot_id))["myBooking"]["id"] == booking_id
 
 
-async def test_nobody_waits_for_a_slot_that_is_not_to_be_had(five: Five) -> None:
-    ada, *_, organiser = five
+async def test_nobody_waits_for_a_slot_that_is_not_to_be_had(clients: Five) -> None:
+    ada, *_, organiser = clients
     off = await organiser.add_slot()
     await organiser.cancel_slot(off)
     expected = {
@@ -115,8 +115,8 @@ async def test_ten_people_are_served_in_the_order_they_came(
         leaver, booking_id = person, booking["id"]
 
 
-async def test_leaving_costs_nobody_else_a_turn(five: Five) -> None:
-    ada, ben, cleo, dan, organiser = five
+async def test_leaving_costs_nobody_else_a_turn(clients: Five) -> None:
+    ada, ben, cleo, dan, organiser = clients
     slot_id = await organiser.add_slot()
     booking_id = await booked(ada, slot_id)
     for person in (ben, cleo, dan):
@@ -133,8 +133,8 @@ async def test_leaving_costs_nobody_else_a_turn(five: Five) -> None:
     assert (await dan.leave(slot_id))["code"] == "NOT_WAITING"
 
 
-async def test_a_place_in_line_is_shown_to_nobody_else(five: Five) -> None:
-    ada, ben, cleo, _, organiser = five
+async def test_a_place_in_line_is_shown_to_nobody_else(clients: Five) -> None:
+    ada, ben, cleo, _, organiser = clients
     slot_id = await organiser.add_slot()
     await ada.book_slot(slot_id)
     await ben.join(slot_id)
@@ -143,8 +143,8 @@ async def test_a_place_in_line_is_shown_to_nobody_else(five: Five) -> None:
         assert (seen["myWaitlistEntry"], seen["waitlistLength"]) == (None, 1)
 
 
-async def test_no_more_wait_than_the_slot_lets(five: Five) -> None:
-    ada, ben, cleo, dan, organiser = five
+async def test_no_more_wait_than_the_slot_lets(clients: Five) -> None:
+    ada, ben, cleo, dan, organiser = clients
     slot_id = await organiser.add_slot(waitlistCapacity=1)
     await ada.book_slot(slot_id)
     await ben.join(slot_id)
@@ -180,9 +180,9 @@ async def test_of_fifty_who_join_at_once_thirty_wait_and_each_place_is_given_onc
 
 
 async def test_places_that_are_added_go_to_the_line_in_its_order_and_in_one_write(
-    five: Five,
+    clients: Five,
 ) -> None:
-    ada, ben, cleo, dan, organiser = five
+    ada, ben, cleo, dan, organiser = clients
     slot_id = await organiser.add_slot()
     await ada.book_slot(slot_id)
     for person in (cleo, ben, dan):
@@ -198,9 +198,9 @@ async def test_places_that_are_added_go_to_the_line_in_its_order_and_in_one_writ
 
 
 async def test_the_place_of_a_hold_that_ran_out_is_the_next_persons(
-    five: Five, mongo_url: str
+    clients: Five, mongo_url: str
 ) -> None:
-    ada, ben, cleo, _, organiser = five
+    ada, ben, cleo, _, organiser = clients
     slot_id = await organiser.add_slot()
     await ada.hold(slot_id)
     await ben.join(slot_id)
@@ -229,8 +229,8 @@ async def test_walk_ins_do_not_get_past_the_line_however_many_try(
         leaver, booking_id = person, (await theirs(person, slot_id))["id"]
 
 
-async def test_who_chose_another_of_a_choice_meanwhile_is_passed_over(five: Five) -> None:
-    ada, ben, cleo, _, organiser = five
+async def test_who_chose_another_of_a_choice_meanwhile_is_passed_over(clients: Five) -> None:
+    ada, ben, cleo, _, organiser = clients
     room = f"Room {await ada.fetch_user_id()}"
     bed, other_bed = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
     booking_id = await booked(ada, bed)

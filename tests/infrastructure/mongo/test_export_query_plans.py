@@ -18,10 +18,10 @@ from slotlock.services.container import utc_now
 from tests.domain.booking.test_book import slot
 from tests.domain.campaigns.test_campaign_rules import terms
 from tests.support.stores.all_queries import ADA, insert_slots
-from tests.support.stores.query_plans import CommandRecorder, overheard, plan_stages
+from tests.support.stores.query_plans import CommandRecorder, plan_stages, recorded_commands
 from tests.support.stores.slots import insert_new_slots
 
-__all__ = ["overheard"]
+__all__ = ["recorded_commands"]
 
 
 async def campaign_slots(database: Database) -> list[Slot]:
@@ -69,9 +69,9 @@ async def use_calendars(database: Database, made: Slot) -> None:
 
 
 async def test_nothing_that_goes_out_is_found_by_a_scan(
-    overheard: tuple[Database, CommandRecorder],
+    recorded_commands: tuple[Database, CommandRecorder],
 ) -> None:
-    database, heard = overheard
+    database, heard = recorded_commands
     made = (await campaign_slots(database))[0]
     heard.commands.clear()
     await use_rosters(database, made)

@@ -5,15 +5,20 @@ from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.services.container import utc_now
 from tests.support.stores.all_queries import ADA, insert_slots, load_for_update, run_all_queries
-from tests.support.stores.query_plans import CommandRecorder, overheard, plan_indexes, plan_stages
+from tests.support.stores.query_plans import (
+    CommandRecorder,
+    plan_indexes,
+    plan_stages,
+    recorded_commands,
+)
 
-__all__ = ["overheard"]
+__all__ = ["recorded_commands"]
 
 
 async def test_no_query_of_the_stores_scans_a_collection(
-    overheard: tuple[Database, CommandRecorder],
+    recorded_commands: tuple[Database, CommandRecorder],
 ) -> None:
-    database, heard = overheard
+    database, heard = recorded_commands
     await run_all_queries(database)
     commands = list(heard.commands)
     asked = {next(iter(command.values())) for command in commands}
@@ -29,9 +34,9 @@ async def test_no_query_of_the_stores_scans_a_collection(
 
 
 async def test_what_is_asked_most_has_an_index_of_its_own(
-    overheard: tuple[Database, CommandRecorder],
+    recorded_commands: tuple[Database, CommandRecorder],
 ) -> None:
-    database, heard = overheard
+    database, heard = recorded_commands
     slots = SlotRepository(database)
     ids = await insert_slots(database)
     now = utc_now()
@@ -47,9 +52,9 @@ async def test_what_is_asked_most_has_an_index_of_its_own(
 
 
 async def test_control_a_query_without_an_index_is_seen_to_scan(
-    overheard: tuple[Database, CommandRecorder],
+    recorded_commands: tuple[Database, CommandRecorder],
 ) -> None:
-    database, heard = overheard
+    database, heard = recorded_commands
     await SlotRepository(database).create_indexes()
     await database["slots"].find_one({"title": "Yoga"})
     assert "COLLSCAN" in await plan_stages(database, heard.commands[-1])

@@ -28,7 +28,9 @@ ELIGIBLE: tuple[tuple[tuple[str, ...], ...], ...] = ((), (("5a", "5b"),), (("5a"
 
 
 @pytest.fixture
-async def overheard(servers: EmbeddedServers) -> AsyncIterator[tuple[Database, CommandRecorder]]:
+async def recorded_commands(
+    servers: EmbeddedServers,
+) -> AsyncIterator[tuple[Database, CommandRecorder]]:
     """A database with slots in it, whose commands are heard."""
     heard = CommandRecorder()
     client: AsyncMongoClient[Document] = AsyncMongoClient(
@@ -71,9 +73,9 @@ async def assert_none_scans(database: Database, heard: CommandRecorder) -> None:
 
 @pytest.mark.parametrize("eligible", ELIGIBLE)
 async def test_figures_are_read_by_indexes(
-    overheard: tuple[Database, CommandRecorder], eligible: tuple[tuple[str, ...], ...]
+    recorded_commands: tuple[Database, CommandRecorder], eligible: tuple[tuple[str, ...], ...]
 ) -> None:
-    database, heard = overheard
+    database, heard = recorded_commands
     campaign, now = await campaign_for(database, eligible), utc_now()
     asked = to_time_window(Interval.HOUR, None, None, campaign.terms.opens_at, now)
     assert isinstance(asked, TimeWindow)
@@ -100,8 +102,10 @@ def filters(campaign: Campaign, now: datetime) -> list[AuditFilter]:
     ]
 
 
-async def test_the_log_is_read_by_indexes(overheard: tuple[Database, CommandRecorder]) -> None:
-    database, heard = overheard
+async def test_the_log_is_read_by_indexes(
+    recorded_commands: tuple[Database, CommandRecorder],
+) -> None:
+    database, heard = recorded_commands
     campaign, now = await campaign_for(database, ()), utc_now()
     for wanted in filters(campaign, now):
         for after in (None, AuditPosition(now, ADA, 1)):
@@ -112,11 +116,11 @@ async def test_the_log_is_read_by_indexes(overheard: tuple[Database, CommandReco
 @pytest.mark.parametrize("eligible", ELIGIBLE)
 @pytest.mark.parametrize("group", [None, "5a"])
 async def test_those_without_a_place_are_found_by_indexes(
-    overheard: tuple[Database, CommandRecorder],
+    recorded_commands: tuple[Database, CommandRecorder],
     eligible: tuple[tuple[str, ...], ...],
     group: str | None,
 ) -> None:
-    database, heard = overheard
+    database, heard = recorded_commands
     campaign, now = await campaign_for(database, eligible), utc_now()
     for after in (None, "a@slotlock.test"):
         await CampaignRepository(database).unplaced_users.page(campaign, group, 10, after, now)

@@ -77,7 +77,7 @@ class Rooms:
 
 
 @pytest.fixture
-async def rooms(servers: EmbeddedServers) -> AsyncIterator[Rooms]:
+async def repositories(servers: EmbeddedServers) -> AsyncIterator[Rooms]:
     """A store that nobody has written to."""
     client, database = connect(database_url(servers, f"writes{ObjectId()}"))
     try:
@@ -112,14 +112,14 @@ def as_kept(after: Slot) -> Slot:
     )
 
 
-async def check_kept(rooms: Rooms, after: Slot) -> None:
+async def check_kept(repositories: Rooms, after: Slot) -> None:
     """That what was decided is what is read."""
-    roster = await rooms.slots.find_with_roster(after.id)
+    roster = await repositories.slots.find_with_roster(after.id)
     assert roster is not None
     assert replace(roster, next_deadline=None) == as_kept(after)
     for ended in after.ended_bookings:
-        assert await rooms.slots.ended_bookings.find(ended.id) == ended
-    turns = {str(d["_id"]): d for d in await rooms.documents("endedWaits")}
+        assert await repositories.slots.ended_bookings.find(ended.id) == ended
+    turns = {str(d["_id"]): d for d in await repositories.documents("endedWaits")}
     for left in after.ended_waitlist_entries:
         kept = turns[left.entry.id]
         assert (kept["since"], kept["at"]) == (left.entry.since, left.at)
@@ -129,7 +129,7 @@ async def check_kept(rooms: Rooms, after: Slot) -> None:
     if ends and after.cancellation is None:
         assert roster.next_deadline is not None
         assert roster.next_deadline <= min(ends)
-        assert after.id in await rooms.slots.find_due(min(ends), 1000)
+        assert after.id in await repositories.slots.find_due(min(ends), 1000)
 
 
 @settings(
@@ -139,44 +139,46 @@ async def check_kept(rooms: Rooms, after: Slot) -> None:
 )
 @given(first=any_slot, story=step_sequences(12))
 async def test_what_is_read_is_what_was_decided_whatever_was_decided(
-    rooms: Rooms, first: Slot, story: list[Step]
+    repositories: Rooms, first: Slot, story: list[Step]
 ) -> None:
     new = replace(first, id=new_slot_id())
-    await insert_new_slots(rooms.database, new)
+    await insert_new_slots(repositories.database, new)
     now = NOW
     for step in story:
         now += timedelta(minutes=step.minutes)
-        before = await rooms.look(new.id, *USER_IDS, now=now)
+        before = await repositories.look(new.id, *USER_IDS, now=now)
         after = apply_step(before, step, now)
         if after != before:
-            assert await rooms.commit(SlotChange(before, after))
-            await check_kept(rooms, after)
+            assert await repositories.commit(SlotChange(before, after))
+            await check_kept(repositories, after)
             if not only_adds_bookings(
                 before, after
             ):  # which is known to be written by its booking's id
-                assert not await rooms.commit(SlotChange(before, after))
+                assert not await repositories.commit(SlotChange(before, after))
 
 
 async def test_a_plain_booking_is_added_and_sent_alone_and_anything_else_is_a_pipeline(
-    rooms: Rooms,
+    repositories: Rooms,
 ) -> None:
-    new = await rooms.kept(9)
+    new = await repositories.kept(9)
     for hold in (False, True):
-        change = booking(await rooms.look(new.id), ADA if hold else BEN, hold=hold)
+        change = booking(await repositories.look(new.id), ADA if hold else BEN, hold=hold)
         assert only_adds_bookings(change.before, change.after)
         assert ChangeSet((change,)).only_adds_to_one_slot
-        assert await rooms.commit(change)
-    before = await rooms.look(new.id, ADA)
+        assert await repositories.commit(change)
+    before = await repositories.look(new.id, ADA)
     after, _ = cancel(before, ask(before), NOW)
     change = SlotChange(before, next_version(before, after, NOW))
     assert not only_adds_bookings(change.before, change.after)
-    assert await rooms.commit(change)
-    await check_kept(rooms, replace(change.after, bookings=(await roster(rooms, new)).bookings))
+    assert await repositories.commit(change)
+    await check_kept(
+        repositories, replace(change.after, bookings=(await roster(repositories, new)).bookings)
+    )
 
 
-async def roster(rooms: Rooms, of: Slot) -> Slot:
+async def roster(repositories: Rooms, of: Slot) -> Slot:
     """The slot with all its bookings."""
-    found = await rooms.slots.find_with_roster(of.id)
+    found = await repositories.slots.find_with_roster(of.id)
     assert found is not None
     return found
 
@@ -187,88 +189,100 @@ def ask(before: Slot) -> BookingCommand:
     return BookingCommand(first.id, Caller(first.user_id, Role.MEMBER, "session", NOW))
 
 
-async def test_what_is_booked_and_given_back_in_one_write_is_kept_as_ended(rooms: Rooms) -> None:
-    before = await rooms.kept(9)
+async def test_what_is_booked_and_given_back_in_one_write_is_kept_as_ended(
+    repositories: Rooms,
+) -> None:
+    before = await repositories.kept(9)
     made = booking(before, ADA).after
     (ended,) = cancel(made, ask(made), NOW)[0].ended_bookings
     after = replace(booking(before, BEN).after, ended_bookings=(ended,))
-    assert await rooms.commit(SlotChange(before, after))
-    await check_kept(rooms, after)
+    assert await repositories.commit(SlotChange(before, after))
+    await check_kept(repositories, after)
 
 
-async def test_of_three_slots_with_a_stale_one_nothing_is_written(rooms: Rooms) -> None:
-    ids = [(await rooms.kept()).id for _ in range(3)]
+async def test_of_three_slots_with_a_stale_one_nothing_is_written(repositories: Rooms) -> None:
+    ids = [(await repositories.kept()).id for _ in range(3)]
     for slot_id in ids:
-        assert await rooms.commit(booking(await rooms.look(slot_id), ADA))
-    looks = [await rooms.look(slot_id, ADA) for slot_id in ids]
+        assert await repositories.commit(booking(await repositories.look(slot_id), ADA))
+    looks = [await repositories.look(slot_id, ADA) for slot_id in ids]
     changes = []
     for before in looks:
         after, _ = cancel(before, ask(before), NOW)
         changes.append(SlotChange(before, next_version(before, after, NOW)))
-    await rooms.database["slots"].update_one({"_id": ObjectId(ids[2])}, {"$inc": {"version": 1}})
+    await repositories.database["slots"].update_one(
+        {"_id": ObjectId(ids[2])}, {"$inc": {"version": 1}}
+    )
     answer = IdempotencyRecord("key", "print", None, NOW)
-    assert not await rooms.commit(*changes, answers=(answer,))
-    assert [(await roster(rooms, each)).booked_count for each in looks] == [1, 1, 1]
-    assert [(await roster(rooms, each)).version for each in looks] == [2, 2, 3]
-    assert await rooms.documents("endedBookings") == []
-    assert await rooms.documents("answers") == []
+    assert not await repositories.commit(*changes, answers=(answer,))
+    assert [(await roster(repositories, each)).booked_count for each in looks] == [1, 1, 1]
+    assert [(await roster(repositories, each)).version for each in looks] == [2, 2, 3]
+    assert await repositories.documents("endedBookings") == []
+    assert await repositories.documents("answers") == []
 
 
-async def test_a_move_is_written_in_both_slots_or_in_none(rooms: Rooms) -> None:
-    one, other = await rooms.kept(), await rooms.kept()
-    assert await rooms.commit(booking(one, ADA))
-    old, new = await rooms.look(one.id, ADA), await rooms.look(other.id, ADA)
+async def test_a_move_is_written_in_both_slots_or_in_none(repositories: Rooms) -> None:
+    one, other = await repositories.kept(), await repositories.kept()
+    assert await repositories.commit(booking(one, ADA))
+    old, new = await repositories.look(one.id, ADA), await repositories.look(other.id, ADA)
     party = BookingRequest(ADA, new_booking_id(), ADA)
     left, taken, _ = move(old, new, ask(old), party, NOW)
     changes = (
         SlotChange(old, next_version(old, left, NOW)),
         SlotChange(new, next_version(new, taken, NOW)),
     )
-    assert await rooms.commit(booking(other, BEN))
-    assert not await rooms.commit(*changes)
-    assert [(await roster(rooms, each)).bookings[0].user_id for each in (one, other)] == [ADA, BEN]
+    assert await repositories.commit(booking(other, BEN))
+    assert not await repositories.commit(*changes)
+    assert [(await roster(repositories, each)).bookings[0].user_id for each in (one, other)] == [
+        ADA,
+        BEN,
+    ]
 
 
 async def test_of_two_bookings_of_one_person_in_a_choice_at_once_one_is_written(
-    rooms: Rooms,
+    repositories: Rooms,
 ) -> None:
     for _ in range(3):  # on a new page, and on one that was turned before
-        two = [await rooms.kept(choice="week"), await rooms.kept(choice="week")]
-        looks = [await rooms.look(each.id, ADA) for each in two]
-        made = await asyncio.gather(*(rooms.commit(booking(each, ADA)) for each in looks))
+        two = [await repositories.kept(choice="week"), await repositories.kept(choice="week")]
+        looks = [await repositories.look(each.id, ADA) for each in two]
+        made = await asyncio.gather(*(repositories.commit(booking(each, ADA)) for each in looks))
         assert sorted(made) == [False, True]
-        taken = [(await roster(rooms, each)).booked_count for each in two]
+        taken = [(await roster(repositories, each)).booked_count for each in two]
         assert taken == [int(each) for each in made]
-        await rooms.database["slots"].delete_many({"choiceGroup": "week"})
+        await repositories.database["slots"].delete_many({"choiceGroup": "week"})
 
 
 async def test_what_was_decided_on_two_versions_of_a_page_is_not_written_together(
-    rooms: Rooms,
+    repositories: Rooms,
 ) -> None:
-    one, other, third = [await rooms.kept(choice=choice) for choice in ("week", "day", "week")]
-    early = booking(await rooms.look(one.id, ADA), ADA)
-    assert await rooms.commit(booking(await rooms.look(third.id, ADA), ADA))
-    late = booking(await rooms.look(other.id, ADA), ADA)
-    assert not await rooms.commit(early, late)
-    assert (await roster(rooms, one)).booked_count == 0
-    assert await rooms.commit(late)
+    one, other, third = [
+        await repositories.kept(choice=choice) for choice in ("week", "day", "week")
+    ]
+    early = booking(await repositories.look(one.id, ADA), ADA)
+    assert await repositories.commit(booking(await repositories.look(third.id, ADA), ADA))
+    late = booking(await repositories.look(other.id, ADA), ADA)
+    assert not await repositories.commit(early, late)
+    assert (await roster(repositories, one)).booked_count == 0
+    assert await repositories.commit(late)
 
 
-async def test_bookings_of_different_people_in_a_choice_do_not_meet(rooms: Rooms) -> None:
-    two = [await rooms.kept(choice="week"), await rooms.kept(choice="week")]
-    looks = [await rooms.look(each.id, ADA, BEN) for each in two]
+async def test_bookings_of_different_people_in_a_choice_do_not_meet(repositories: Rooms) -> None:
+    two = [await repositories.kept(choice="week"), await repositories.kept(choice="week")]
+    looks = [await repositories.look(each.id, ADA, BEN) for each in two]
     changes = [booking(looks[0], ADA), booking(looks[1], BEN)]
-    assert await asyncio.gather(*map(rooms.commit, changes)) == [True, True]
-    assert (await rooms.look(two[0].id, BEN)).other_bookings_of(BEN, NOW) != ()
+    assert await asyncio.gather(*map(repositories.commit, changes)) == [True, True]
+    assert (await repositories.look(two[0].id, BEN)).other_bookings_of(BEN, NOW) != ()
 
 
 async def test_of_a_hold_confirmed_and_a_booking_that_counted_on_its_end_one_is_written(
-    rooms: Rooms,
+    repositories: Rooms,
 ) -> None:
-    here, there = await rooms.kept(choice="week"), await rooms.kept(choice="week")
-    assert await rooms.commit(booking(await rooms.look(here.id, ADA), ADA, hold=True))
+    here, there = await repositories.kept(choice="week"), await repositories.kept(choice="week")
+    assert await repositories.commit(booking(await repositories.look(here.id, ADA), ADA, hold=True))
     over = NOW + timedelta(minutes=here.hold_minutes)
-    mine, other = await rooms.look(here.id, ADA), await rooms.look(there.id, ADA, now=over)
+    mine, other = (
+        await repositories.look(here.id, ADA),
+        await repositories.look(there.id, ADA, now=over),
+    )
     confirmed, _ = confirm(mine, ask(mine), NOW)
     booked, outcome = book(other, BookingRequest(ADA, new_booking_id(), ADA), over)
     assert isinstance(outcome, Booked)
@@ -276,60 +290,75 @@ async def test_of_a_hold_confirmed_and_a_booking_that_counted_on_its_end_one_is_
         SlotChange(mine, next_version(mine, confirmed, NOW)),
         SlotChange(other, next_version(other, booked, over)),
     )
-    assert sorted(await asyncio.gather(*map(rooms.commit, both))) == [False, True]
+    assert sorted(await asyncio.gather(*map(repositories.commit, both))) == [False, True]
 
 
-async def test_an_organiser_books_two_of_a_choice_for_somebody_in_one_write(rooms: Rooms) -> None:
-    ids = [(await rooms.kept(choice="week")).id for _ in range(2)]
-    looks = {slot_id: await rooms.look(slot_id, ADA) for slot_id in ids}
+async def test_an_organiser_books_two_of_a_choice_for_somebody_in_one_write(
+    repositories: Rooms,
+) -> None:
+    ids = [(await repositories.kept(choice="week")).id for _ in range(2)]
+    looks = {slot_id: await repositories.look(slot_id, ADA) for slot_id in ids}
     parties = [BookingRequest(ADA, new_booking_id(), EVE, as_organizer=True) for _ in ids]
     claims = [SlotClaim(slot_id, party) for slot_id, party in zip(ids, parties, strict=True)]
     after, _ = book_all(looks, claims, NOW)
     changes = [SlotChange(looks[id_], next_version(looks[id_], after[id_], NOW)) for id_ in ids]
-    assert await rooms.commit(*changes)
-    assert [(await roster(rooms, look)).booked_count for look in looks.values()] == [1, 1]
+    assert await repositories.commit(*changes)
+    assert [(await roster(repositories, look)).booked_count for look in looks.values()] == [1, 1]
 
 
-async def test_who_waits_in_two_of_a_choice_is_given_one_when_both_come_free(rooms: Rooms) -> None:
-    ids = [(await rooms.kept(choice="week")).id for _ in range(2)]
+async def test_who_waits_in_two_of_a_choice_is_given_one_when_both_come_free(
+    repositories: Rooms,
+) -> None:
+    ids = [(await repositories.kept(choice="week")).id for _ in range(2)]
     for slot_id in ids:
-        assert await rooms.commit(booking(await rooms.look(slot_id), BEN, by=EVE, hold=True))
-        before = await rooms.look(slot_id, ADA)
+        assert await repositories.commit(
+            booking(await repositories.look(slot_id), BEN, by=EVE, hold=True)
+        )
+        before = await repositories.look(slot_id, ADA)
         after, _ = join(before, WaitlistEntry(new_waitlist_entry_id(), slot_id, ADA, NOW), NOW)
-        assert await rooms.commit(SlotChange(before, next_version(before, after, NOW)))
+        assert await repositories.commit(SlotChange(before, next_version(before, after, NOW)))
     later = NOW + timedelta(hours=1)
-    looks = {slot_id: await rooms.look(slot_id, now=later) for slot_id in ids}
-    assert await rooms.commit(*decide_batch(looks, [], later).changes)
-    assert sorted([(await rooms.look(slot_id, ADA)).booked_count for slot_id in ids]) == [0, 1]
+    looks = {slot_id: await repositories.look(slot_id, now=later) for slot_id in ids}
+    assert await repositories.commit(*decide_batch(looks, [], later).changes)
+    assert sorted([(await repositories.look(slot_id, ADA)).booked_count for slot_id in ids]) == [
+        0,
+        1,
+    ]
 
 
-async def test_a_booking_that_leans_on_a_team_is_off_when_the_team_changed(rooms: Rooms) -> None:
-    teams = TeamRepository(rooms.database)
+async def test_a_booking_that_leans_on_a_team_is_off_when_the_team_changed(
+    repositories: Rooms,
+) -> None:
+    teams = TeamRepository(repositories.database)
     team = Team(new_team_id(), "Relay", (Member(ADA, NOW, 0), Member(BEN, NOW, 0)), (), 1, NOW)
     assert await teams.insert(team)
-    new = await rooms.kept()
+    new = await repositories.kept()
     change = booking(new, BEN, by=ADA)
     assert await teams.update(team, replace(team, name="Sprint", version=2))
     assert not check_written(
-        await rooms.writes.commit(ChangeSet((change,), team_versions=(team.snapshot_version,)))
+        await repositories.writes.commit(
+            ChangeSet((change,), team_versions=(team.snapshot_version,))
+        )
     )
-    assert await roster(rooms, new) == new
+    assert await roster(repositories, new) == new
     now = replace(team, version=2).snapshot_version
-    assert check_written(await rooms.writes.commit(ChangeSet((change,), team_versions=(now,))))
+    assert check_written(
+        await repositories.writes.commit(ChangeSet((change,), team_versions=(now,)))
+    )
 
 
-async def test_when_the_next_hold_runs_out_is_kept_right(rooms: Rooms) -> None:
-    new = await rooms.kept(3)
-    assert await rooms.slots.find_due(NOW + timedelta(days=9), 9) == []
-    assert await rooms.commit(booking(new, ADA, hold=True))
+async def test_when_the_next_hold_runs_out_is_kept_right(repositories: Rooms) -> None:
+    new = await repositories.kept(3)
+    assert await repositories.slots.find_due(NOW + timedelta(days=9), 9) == []
+    assert await repositories.commit(booking(new, ADA, hold=True))
     due = NOW + timedelta(minutes=new.hold_minutes)
-    assert await rooms.slots.find_due(due - timedelta(milliseconds=1), 9) == []
-    assert await rooms.slots.find_due(due, 9) == [new.id]
-    before = await rooms.look(new.id, ADA)
+    assert await repositories.slots.find_due(due - timedelta(milliseconds=1), 9) == []
+    assert await repositories.slots.find_due(due, 9) == [new.id]
+    before = await repositories.look(new.id, ADA)
     after, _ = confirm(before, ask(before), NOW)
-    assert await rooms.commit(SlotChange(before, next_version(before, after, NOW)))
+    assert await repositories.commit(SlotChange(before, next_version(before, after, NOW)))
     # Earlier than need be, until whoever sweeps finds nothing there and says so.
-    await rooms.writes.set_next_deadline(before)
-    assert await rooms.slots.find_due(due, 9) == [new.id]
-    await rooms.writes.set_next_deadline(await rooms.look(new.id, now=due))
-    assert await rooms.slots.find_due(due, 9) == []
+    await repositories.writes.set_next_deadline(before)
+    assert await repositories.slots.find_due(due, 9) == [new.id]
+    await repositories.writes.set_next_deadline(await repositories.look(new.id, now=due))
+    assert await repositories.slots.find_due(due, 9) == []

@@ -52,7 +52,7 @@ async def kept(
     return team
 
 
-def without(team: Team, user_id: UserId) -> Team:
+def run_without_guards(team: Team, user_id: UserId) -> Team:
     """The team after this person left."""
     after = leave(team, user_id).team
     assert after is not None
@@ -72,7 +72,7 @@ async def test_who_shares_a_team_is_told_with_the_version_that_was_seen(
         {first.snapshot_version, second.snapshot_version},
     )
     assert await teams.find_teammates(ada, []) == (frozenset(), ())
-    assert await teams.update(second, without(second, cleo))
+    assert await teams.update(second, run_without_guards(second, cleo))
     assert await teams.find_teammates(ada, [ben, cleo]) == (
         frozenset({ben}),
         (first.snapshot_version,),
@@ -88,7 +88,7 @@ async def test_what_leans_on_a_team_finds_it_changed_when_somebody_left_before(
     assert (
         await database["teams"].update_one(version_filter(seen), touch_update())
     ).matched_count == 1
-    assert await teams.update(team, without(team, ben))
+    assert await teams.update(team, run_without_guards(team, ben))
     assert (
         await database["teams"].update_one(version_filter(seen), touch_update())
     ).matched_count == 0
@@ -105,7 +105,7 @@ async def test_what_leans_on_a_team_cannot_commit_when_somebody_left_after_it_be
             assert await database["teams"].find_one(
                 version_filter(team.snapshot_version), session=session
             )
-            assert await teams.update(team, without(team, ben))
+            assert await teams.update(team, run_without_guards(team, ben))
             # Its snapshot still shows the team as it was, which is why looking is not enough.
             assert await database["teams"].find_one(
                 version_filter(team.snapshot_version), session=session
@@ -136,7 +136,7 @@ async def test_who_leaves_a_team_that_is_held_waits_and_is_out_afterwards(
         await database["teams"].update_one(
             version_filter(team.snapshot_version), touch_update(), session=session
         )
-        leaving = asyncio.create_task(teams.update(team, without(team, ben)))
+        leaving = asyncio.create_task(teams.update(team, run_without_guards(team, ben)))
         async with asyncio.timeout(20):
             while not await waits_for_a_transaction(database):
                 await asyncio.sleep(0.01)

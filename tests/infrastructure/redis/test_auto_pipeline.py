@@ -15,22 +15,24 @@ Offices = tuple[Locks, Locks]
 AT = datetime(2027, 1, 1, tzinfo=UTC)
 
 
-async def test_commands_of_concurrent_callers_each_get_their_own_answer(offices: Offices) -> None:
-    line, slot_ids = offices[0].pipeline, [new_slot_id() for _ in range(1_000)]
+async def test_commands_of_concurrent_callers_each_get_their_own_answer(
+    lock_nodes: Offices,
+) -> None:
+    line, slot_ids = lock_nodes[0].pipeline, [new_slot_id() for _ in range(1_000)]
     script = "return redis.call('publish', KEYS[1], ARGV[1]) + ARGV[1]"
     answers = [line.send("EVAL", script, 1, slot_id, n) for n, slot_id in enumerate(slot_ids)]
     assert await asyncio.gather(*answers) == list(range(1_000))
 
 
 async def test_redis_is_back_only_when_each_of_its_nodes_takes_writes(
-    offices: Offices, fleet: RedisTopology
+    lock_nodes: Offices, redis_topology: RedisTopology
 ) -> None:
-    assert await offices[0].pipeline.is_writable()
-    for node in fleet.nodes:
+    assert await lock_nodes[0].pipeline.is_writable()
+    for node in redis_topology.nodes:
         assert "slotlock:probe" in node.run_command("KEYS slotlock:probe*")
 
 
-async def test_an_announcement_is_heard_by_other_processes(offices: Offices) -> None:
+async def test_an_announcement_is_heard_by_other_processes(lock_nodes: Offices) -> None:
     slot_ids, heard = [new_slot_id() for _ in range(10)], dict[str, Availability]()
     teller, hearer = (
         SlotEventBus(
@@ -40,7 +42,7 @@ async def test_an_announcement_is_heard_by_other_processes(offices: Offices) -> 
             on_booking_changed=lambda *_: None,
             on_queue_advanced=lambda *_: None,
         )
-        for office in offices
+        for office in lock_nodes
     )
     hearer.start()
     await hearer.subscribe_slots(set(slot_ids))

@@ -21,7 +21,7 @@ SHORT_MS = 300
 Offices = tuple[Locks, Locks]
 
 
-only_one = pytest.mark.parametrize("fleet", ["one server"], indirect=True)
+only_one = pytest.mark.parametrize("redis_topology", ["one server"], indirect=True)
 
 
 async def ttl(locks: Locks, slot_id: SlotId) -> int:
@@ -29,41 +29,41 @@ async def ttl(locks: Locks, slot_id: SlotId) -> int:
     return int(await locks.pipeline.send("PTTL", lock_keys(slot_id).lock))
 
 
-async def test_of_many_who_ask_at_once_one_gets_the_lease(offices: Offices) -> None:
+async def test_of_many_who_ask_at_once_one_gets_the_lease(lock_nodes: Offices) -> None:
     slot_id = new_slot_id()
-    leases = await asyncio.gather(*(offices[n % 2].acquire(slot_id) for n in range(200)))
+    leases = await asyncio.gather(*(lock_nodes[n % 2].acquire(slot_id) for n in range(200)))
     assert len([lease for lease in leases if lease]) == 1
 
 
-async def test_a_lease_lasts_ten_seconds_and_ends_with_its_release(offices: Offices) -> None:
-    slot_id, office = new_slot_id(), offices[0]
-    lease = await acquire_lease(office, slot_id)
-    assert LOCK_TTL_MS - 2_000 < await ttl(office, slot_id) <= LOCK_TTL_MS
-    await office.release(lease)
-    assert await ttl(office, slot_id) == -2
+async def test_a_lease_lasts_ten_seconds_and_ends_with_its_release(lock_nodes: Offices) -> None:
+    slot_id, lock_node = new_slot_id(), lock_nodes[0]
+    lease = await acquire_lease(lock_node, slot_id)
+    assert LOCK_TTL_MS - 2_000 < await ttl(lock_node, slot_id) <= LOCK_TTL_MS
+    await lock_node.release(lease)
+    assert await ttl(lock_node, slot_id) == -2
     assert not lease.lost.is_set()
 
 
-async def test_slots_do_not_wait_for_each_other(offices: Offices) -> None:
-    leases = await asyncio.gather(*(offices[0].acquire(new_slot_id()) for _ in range(50)))
+async def test_slots_do_not_wait_for_each_other(lock_nodes: Offices) -> None:
+    leases = await asyncio.gather(*(lock_nodes[0].acquire(new_slot_id()) for _ in range(50)))
     assert all(leases)
 
 
-async def cancelled_at_random(offices: Offices, slot_ids: list[SlotId], count: int) -> None:
+async def cancelled_at_random(lock_nodes: Offices, slot_ids: list[SlotId], count: int) -> None:
     """Acquisitions of one slot or two, that wait or do not, each cancelled at some moment."""
     chance = random.Random(20_301)
 
-    async def hold(office: Locks) -> None:
+    async def hold(lock_node: Locks) -> None:
         wanted = chance.sample(slot_ids, chance.choice([1, 1, 2]))
-        lease = await office.acquire(*wanted, wait_s=chance.choice([0, 0.001, 5]))
+        lease = await lock_node.acquire(*wanted, wait_s=chance.choice([0, 0.001, 5]))
         if lease is not None:
             try:
                 await asyncio.sleep(chance.random() / 1000)
             finally:
-                await office.release(lease)
+                await lock_node.release(lease)
 
     for _ in range(count // 100):
-        tasks = [asyncio.create_task(hold(offices[n % 2])) for n in range(100)]
+        tasks = [asyncio.create_task(hold(lock_nodes[n % 2])) for n in range(100)]
         for task in chance.sample(tasks, len(tasks)):
             if chance.random() < 0.2:
                 await asyncio.sleep(chance.random() / 2000)
@@ -72,15 +72,15 @@ async def cancelled_at_random(offices: Offices, slot_ids: list[SlotId], count: i
 
 
 async def test_acquisitions_cancelled_at_any_moment_leave_no_key(
-    offices: Offices, fleet: RedisTopology
+    lock_nodes: Offices, redis_topology: RedisTopology
 ) -> None:
     slot_ids = [new_slot_id() for _ in range(20)]
-    await cancelled_at_random(offices, slot_ids, CANCELLATIONS)
+    await cancelled_at_random(lock_nodes, slot_ids, CANCELLATIONS)
 
     async def nothing_is_left() -> bool:
-        for locks in offices:  # whatever was in line before this has been sent
+        for locks in lock_nodes:  # whatever was in line before this has been sent
             await locks.pipeline.send("GET", lock_keys(slot_ids[0]).lock)
-        return not any(slot_id in key for slot_id in slot_ids for key in fleet.all_keys())
+        return not any(slot_id in key for slot_id in slot_ids for key in redis_topology.all_keys())
 
     # Long before anything would run out.
     async with asyncio.timeout(1):
@@ -89,21 +89,21 @@ async def test_acquisitions_cancelled_at_any_moment_leave_no_key(
 
 @only_one
 async def test_control_if_the_cancelled_give_nothing_back_keys_are_left(
-    offices: Offices, fleet: RedisTopology, monkeypatch: pytest.MonkeyPatch
+    lock_nodes: Offices, redis_topology: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks_module, "RELEASE", "return false")
     slot_ids = [new_slot_id() for _ in range(20)]
-    await cancelled_at_random(offices, slot_ids, 100)
-    assert any(slot_id in key for slot_id in slot_ids for key in fleet.all_keys())
+    await cancelled_at_random(lock_nodes, slot_ids, 100)
+    assert any(slot_id in key for slot_id in slot_ids for key in redis_topology.all_keys())
 
 
-async def renewals(office: Locks, slot_id: SlotId, count: int) -> None:
+async def renewals(lock_node: Locks, slot_id: SlotId, count: int) -> None:
     """Wait until a lock was renewed so often."""
-    seen, last = 0, await ttl(office, slot_id)
+    seen, last = 0, await ttl(lock_node, slot_id)
 
     async def renewed() -> bool:
         nonlocal seen, last
-        now = await ttl(office, slot_id)
+        now = await ttl(lock_node, slot_id)
         assert now > 0, "the lock ran out"
         seen, last = seen + (now > last), now
         return seen == count
@@ -111,9 +111,12 @@ async def renewals(office: Locks, slot_id: SlotId, count: int) -> None:
     await eventually(renewed, "renewals")
 
 
-async def test_a_lease_is_renewed_for_as_long_as_it_is_held(fleet: RedisTopology) -> None:
+async def test_a_lease_is_renewed_for_as_long_as_it_is_held(redis_topology: RedisTopology) -> None:
     slot_id = new_slot_id()
-    async with open_lock_node(fleet.url, SHORT_MS) as ours, open_lock_node(fleet.url) as other:
+    async with (
+        open_lock_node(redis_topology.url, SHORT_MS) as ours,
+        open_lock_node(redis_topology.url) as other,
+    ):
         lease = await acquire_lease(ours, slot_id)
         await renewals(ours, slot_id, 6)  # twice its time to live
         assert await other.acquire(slot_id) is None
@@ -124,11 +127,11 @@ async def test_a_lease_is_renewed_for_as_long_as_it_is_held(fleet: RedisTopology
 
 @only_one
 async def test_control_without_renewal_a_lease_runs_out_under_its_holder(
-    fleet: RedisTopology, monkeypatch: pytest.MonkeyPatch
+    redis_topology: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leases_module, "RENEW", RENEW_NOTHING)
     slot_id = new_slot_id()
-    async with open_lock_node(fleet.url, SHORT_MS) as ours:
+    async with open_lock_node(redis_topology.url, SHORT_MS) as ours:
         await acquire_lease(ours, slot_id)
         with pytest.raises(AssertionError, match="ran out"):
             await renewals(ours, slot_id, 6)
@@ -141,8 +144,11 @@ async def lost_to_another(ours: Locks, other: Locks, slot_id: SlotId) -> tuple[L
     return lease, await acquire_lease(other, slot_id)
 
 
-async def test_the_holder_of_a_lost_lease_is_told(fleet: RedisTopology) -> None:
-    async with open_lock_node(fleet.url, SHORT_MS) as ours, open_lock_node(fleet.url) as other:
+async def test_the_holder_of_a_lost_lease_is_told(redis_topology: RedisTopology) -> None:
+    async with (
+        open_lock_node(redis_topology.url, SHORT_MS) as ours,
+        open_lock_node(redis_topology.url) as other,
+    ):
         lease = await acquire_lease(ours, new_slot_id())
         await ours.pipeline.send("DEL", lock_keys(lease.slot_ids[0]).lock)
         await asyncio.wait_for(lease.lost.wait(), 10)
@@ -152,10 +158,13 @@ async def test_the_holder_of_a_lost_lease_is_told(fleet: RedisTopology) -> None:
 
 
 async def test_neither_renewal_nor_release_touches_the_lock_of_another(
-    fleet: RedisTopology,
+    redis_topology: RedisTopology,
 ) -> None:
     slot_id = new_slot_id()
-    async with open_lock_node(fleet.url, SHORT_MS) as ours, open_lock_node(fleet.url) as other:
+    async with (
+        open_lock_node(redis_topology.url, SHORT_MS) as ours,
+        open_lock_node(redis_topology.url) as other,
+    ):
         lease, theirs = await lost_to_another(ours, other, slot_id)
         await asyncio.wait_for(lease.lost.wait(), 10)
         assert await ttl(other, slot_id) > SHORT_MS
@@ -166,35 +175,35 @@ async def test_neither_renewal_nor_release_touches_the_lock_of_another(
 
 @only_one
 async def test_control_without_the_owner_check_a_release_frees_the_lock_of_another(
-    offices: Offices, monkeypatch: pytest.MonkeyPatch
+    lock_nodes: Offices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slot_id = new_slot_id()
-    lease, _ = await lost_to_another(*offices, slot_id)
+    lease, _ = await lost_to_another(*lock_nodes, slot_id)
     monkeypatch.setattr(locks_module, "RELEASE", RELEASE_WITHOUT_OWNER)
-    await offices[0].release(lease)
-    assert await stored_lock(offices[1], slot_id) is None
+    await lock_nodes[0].release(lease)
+    assert await stored_lock(lock_nodes[1], slot_id) is None
 
 
-async def test_a_release_is_sent_though_its_caller_is_cancelled(offices: Offices) -> None:
+async def test_a_release_is_sent_though_its_caller_is_cancelled(lock_nodes: Offices) -> None:
     slot_id = new_slot_id()
-    lease = await acquire_lease(offices[0], slot_id)
-    releasing = asyncio.create_task(offices[0].release(lease))
+    lease = await acquire_lease(lock_nodes[0], slot_id)
+    releasing = asyncio.create_task(lock_nodes[0].release(lease))
     await asyncio.sleep(0)
     releasing.cancel()
     await asyncio.gather(releasing, return_exceptions=True)
-    assert await acquire_lease(offices[0], slot_id)
+    assert await acquire_lease(lock_nodes[0], slot_id)
 
 
 async def test_each_lease_has_a_token_of_its_own_and_a_higher_fence(
-    offices: Offices, fleet: RedisTopology
+    lock_nodes: Offices, redis_topology: RedisTopology
 ) -> None:
     slot_id, before = new_slot_id(), []
     for turn in range(20):
-        lease = await acquire_lease(offices[turn % 2], slot_id)
+        lease = await acquire_lease(lock_nodes[turn % 2], slot_id)
         before.append(lease)
         if turn % 5 == 4:
-            fleet.flush_all()
-        await offices[turn % 2].release(lease)
+            redis_topology.flush_all()
+        await lock_nodes[turn % 2].release(lease)
     fences = [lease.fencing_token for lease in before]
     assert fences == sorted(set(fences))
     assert len({lease.owner_token for lease in before}) == 20

@@ -24,9 +24,13 @@ Ask = Callable[..., Awaitable[int]]
 
 
 @pytest.fixture(params=["Redis", "process"])
-def counts(request: pytest.FixtureRequest, offices: Offices) -> RateLimiter | InProcessRateLimiter:
+def counts(
+    request: pytest.FixtureRequest, lock_nodes: Offices
+) -> RateLimiter | InProcessRateLimiter:
     """Counts of either kind."""
-    return RateLimiter(offices[0].pipeline) if request.param == "Redis" else InProcessRateLimiter()
+    return (
+        RateLimiter(lock_nodes[0].pipeline) if request.param == "Redis" else InProcessRateLimiter()
+    )
 
 
 @pytest.fixture
@@ -131,23 +135,23 @@ async def test_what_is_forgotten_is_counted_anew(
     assert await ask_once() == 0
 
 
-async def let_in(offices: Offices, subject: str) -> int:
+async def let_in(lock_nodes: Offices, subject: str) -> int:
     """How many of 200 who ask two processes at once are let in."""
-    both = [RateLimiter(office.pipeline) for office in offices]
+    both = [RateLimiter(office.pipeline) for office in lock_nodes]
     answers = [both[n % 2].charge([(subject, WIDE, 1)]) for n in range(200)]
     return (await asyncio.gather(*answers)).count(0)
 
 
 async def test_of_many_at_once_at_two_processes_exactly_as_many_are_let_in(
-    offices: Offices,
+    lock_nodes: Offices,
 ) -> None:
-    assert await let_in(offices, "person:rush") == 50
+    assert await let_in(lock_nodes, "person:rush") == 50
 
 
 async def test_control_a_count_that_is_looked_at_first_and_raised_then_lets_more_in(
-    offices: Offices,
+    lock_nodes: Offices,
 ) -> None:
-    both = [RateLimiter(office.pipeline) for office in offices]
+    both = [RateLimiter(office.pipeline) for office in lock_nodes]
 
     async def check_then_count(n: int) -> int:
         wait = await both[n % 2].charge([("person:control", WIDE, 1)], ChargeMode.PEEK)
@@ -159,24 +163,24 @@ async def test_control_a_count_that_is_looked_at_first_and_raised_then_lets_more
 
 
 async def test_every_count_ends_by_itself_and_redis_may_lose_it(
-    offices: Offices, fleet: RedisTopology
+    lock_nodes: Offices, redis_topology: RedisTopology
 ) -> None:
-    counts = RateLimiter(offices[0].pipeline)
-    fleet.flush_all()
+    counts = RateLimiter(lock_nodes[0].pipeline)
+    redis_topology.flush_all()
     assert await counts.charge([(HERE, HOURLY, 5), (HERE, WIDE, 1)]) == 0
-    keys = {key for key in fleet.all_keys() if "{rate}" in key}
+    keys = {key for key in redis_topology.all_keys() if "{rate}" in key}
     assert keys == {rate_limit_key(HERE, limit.name) for limit in (HOURLY, WIDE)}
     for key in keys:
-        assert 0 < await offices[0].pipeline.send("PTTL", key) <= 2 * 3600 * 1000
-    fleet.flush_all()
+        assert 0 < await lock_nodes[0].pipeline.send("PTTL", key) <= 2 * 3600 * 1000
+    redis_topology.flush_all()
     assert await counts.charge([(HERE, HOURLY, 5)]) == 0
 
 
 async def test_what_is_given_back_wholly_leaves_nothing_in_redis(
-    offices: Offices, fleet: RedisTopology
+    lock_nodes: Offices, redis_topology: RedisTopology
 ) -> None:
-    counts, kept = RateLimiter(offices[0].pipeline), rate_limit_key(HERE, WIDE.name)
-    fleet.flush_all()
+    counts, kept = RateLimiter(lock_nodes[0].pipeline), rate_limit_key(HERE, WIDE.name)
+    redis_topology.flush_all()
     assert await counts.charge([(HERE, HOURLY, 2), (HERE, WIDE, 2)]) == 0
     assert await counts.charge([(HERE, HOURLY, 2), (HERE, WIDE, 1)], ChargeMode.REFUND) == 0
-    assert {key for key in fleet.all_keys() if "{rate}" in key} == {kept}
+    assert {key for key in redis_topology.all_keys() if "{rate}" in key} == {kept}

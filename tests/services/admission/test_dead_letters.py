@@ -40,44 +40,46 @@ NO_REQUESTS: list[dict[Any, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def hall(
+def isolated_queue(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IsolatedQueue]:
     """Where they stand in line."""
-    with open_isolated_queue(servers, tmp_path_factory.mktemp("hall"), "queue_poison") as hall:
-        yield hall
+    with open_isolated_queue(
+        servers, tmp_path_factory.mktemp("queue"), "queue_poison"
+    ) as isolated_queue:
+        yield isolated_queue
 
 
 @pytest.fixture
-async def scene(hall: IsolatedQueue, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(isolated_queue: IsolatedQueue, log_dir: Path) -> AsyncIterator[Deployment]:
     """People, and an empty Redis."""
-    async with open_deployment(hall.environment, logs, member_count=4) as scene:
-        scene.redis.flushall()
-        yield scene
+    async with open_deployment(isolated_queue.environment, log_dir, member_count=4) as deployment:
+        deployment.redis.flushall()
+        yield deployment
 
 
 async def test_what_is_no_request_is_set_aside_and_those_in_line_are_served(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=2, capacity=3)
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=2, capacity=3)
     line.redeliver(NO_REQUESTS)
-    await line.enqueue(scene.client(hall.frontend, 2))
-    scene.worker()
+    await line.enqueue(deployment.client(isolated_queue.frontend, 2))
+    deployment.worker()
     await line.assert_results("Booked", "Booked", "Booked")
     await line.wait_until_empty()
-    await wait_for_dead_letter_metric(hall, line.partition, len(NO_REQUESTS))
+    await wait_for_dead_letter_metric(isolated_queue, line.partition, len(NO_REQUESTS))
 
 
 async def test_a_request_that_always_fails_is_set_aside_and_its_neighbours_are_served(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_with_poison(scene, hall.frontend)
+    line = await enqueue_with_poison(deployment, isolated_queue.frontend)
     async with watch_ticket(line, POISON_INDEX) as watcher:
-        scene.worker("holds-raise")
+        deployment.worker("holds-raise")
         await wait_until_only_poison_failed(line)
         await expect_status(watcher, "FAILED")
     assert (await line.resend(POISON_INDEX, hold=True))["status"] == "FAILED"
-    await wait_for_dead_letter_metric(hall, line.partition, 1)
+    await wait_for_dead_letter_metric(isolated_queue, line.partition, 1)
 
 
 async def replaced_whenever_they_die(line: QueuedUsers, off: str) -> int:
@@ -98,48 +100,48 @@ async def replaced_whenever_they_die(line: QueuedUsers, off: str) -> int:
 
 
 async def test_a_request_that_kills_who_serves_it_is_set_aside_and_its_neighbours_are_served(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_with_poison(scene, hall.frontend)
+    line = await enqueue_with_poison(deployment, isolated_queue.frontend)
     async with watch_ticket(line, POISON_INDEX) as watcher:
         assert await replaced_whenever_they_die(line, "holds-kill") == 6
         await wait_until_only_poison_failed(line)
         await expect_status(watcher, "FAILED")
-    await wait_for_dead_letter_metric(hall, line.partition, 1)
+    await wait_for_dead_letter_metric(isolated_queue, line.partition, 1)
 
 
 async def test_control_served_together_for_ever_a_killer_takes_its_neighbours_with_it(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_with_poison(scene, hall.frontend)
+    line = await enqueue_with_poison(deployment, isolated_queue.frontend)
     assert await replaced_whenever_they_die(line, "holds-kill suspects") == 6
     await line.wait_for_status("FAILED", *without_poison(line))
-    assert scene.consistent_booking_ids(line.slot_id) == set()
+    assert deployment.consistent_booking_ids(line.slot_id) == set()
 
 
-async def with_a_page_that_is_turned(scene: Deployment, front: AppProcess) -> QueuedUsers:
+async def with_a_page_that_is_turned(deployment: Deployment, front: AppProcess) -> QueuedUsers:
     """People in line in a campaign that looks at their pages, with places for all."""
-    chosen = await create_campaign(scene.organizer(front), maxBookings=2)
-    slot_id = await scene.add_slot(front, capacity=4, campaignId=chosen)
-    line = QueuedUsers(scene, front, slot_id, [], [], [])
-    for person in scene.clients(front, 4):
+    chosen = await create_campaign(deployment.organizer(front), maxBookings=2)
+    slot_id = await deployment.add_slot(front, capacity=4, campaignId=chosen)
+    line = QueuedUsers(deployment, front, slot_id, [], [], [])
+    for person in deployment.clients(front, 4):
         await line.enqueue(person)
     return line
 
 
 async def test_one_whose_page_others_turn_holds_up_nobody_behind_them(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await with_a_page_that_is_turned(scene, hall.frontend)
-    scene.worker("page-turned")
+    line = await with_a_page_that_is_turned(deployment, isolated_queue.frontend)
+    deployment.worker("page-turned")
     await line.assert_results(*["Booked"] * 4)
     await line.assert_arrival_order()
 
 
 async def test_control_served_as_one_batch_for_ever_all_wait_for_the_one_page(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await with_a_page_that_is_turned(scene, hall.frontend)
-    _, tried = scene.paused_worker("retried", "page-turned smaller-batches")
+    line = await with_a_page_that_is_turned(deployment, isolated_queue.frontend)
+    _, tried = deployment.paused_worker("retried", "page-turned smaller-batches")
     await asyncio.to_thread(tried.wait_until_reached)
     assert await line.result_names() == ["QUEUED"] * 4

@@ -14,65 +14,67 @@ from tests.support.queue.tickets import (
     REQUEST_FULL_TICKET,
     QueueClient,
     QueueDeployment,
-    crowded,
-    line,
+    crowded_queue_deployment,
+    queue_deployment,
     queue_partition,
 )
 from tests.support.stores.lock_nodes import eventually
 
-__all__ = ["crowded", "line"]
+__all__ = ["crowded_queue_deployment", "queue_deployment"]
 
 PLACES, GREED = 20, 100
 
 
 async def stand_one_by_one(
-    scene: QueueDeployment, apps: Sequence[AppProcess], slot_id: str
+    deployment: QueueDeployment, apps: Sequence[AppProcess], slot_id: str
 ) -> list[Json]:
     """The tickets of everybody, by turns at the processes, one after the other."""
     return [
-        await scene.queue_client(apps[n % len(apps)], n).enqueue(slot_id)
-        for n in range(len(scene.user_tokens.members))
+        await deployment.queue_client(apps[n % len(apps)], n).enqueue(slot_id)
+        for n in range(len(deployment.user_tokens.members))
     ]
 
 
 async def test_places_go_to_those_who_came_first_whoever_serves_them(
-    crowded: QueueDeployment,
+    crowded_queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [crowded.app(), crowded.app()]
-    slot_id = await crowded.add_slot(apps[0], capacity=PLACES)
-    tickets = await stand_one_by_one(crowded, apps, slot_id)
+    apps = [crowded_queue_deployment.app(), crowded_queue_deployment.app()]
+    slot_id = await crowded_queue_deployment.add_slot(apps[0], capacity=PLACES)
+    tickets = await stand_one_by_one(crowded_queue_deployment, apps, slot_id)
     assert [ticket["position"] for ticket in tickets] == list(range(1, 201))
     for _ in range(2):
-        crowded.worker()
+        crowded_queue_deployment.worker()
     codes = [
-        await crowded.queue_client(apps[0], n).wait_for_outcome_code(ticket["id"])
+        await crowded_queue_deployment.queue_client(apps[0], n).wait_for_outcome_code(ticket["id"])
         for n, ticket in enumerate(tickets)
     ]
     assert codes == ["Booked"] * PLACES + ["SLOT_FULL"] * (200 - PLACES)
-    assert len(crowded.consistent_booking_ids(slot_id)) == PLACES
+    assert len(crowded_queue_deployment.consistent_booking_ids(slot_id)) == PLACES
 
 
 async def test_those_who_come_while_others_are_served_are_served_after_them(
-    crowded: QueueDeployment,
+    crowded_queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [crowded.worker(), crowded.worker()]
-    slot_id = await crowded.add_slot(apps[0], capacity=PLACES)
+    apps = [crowded_queue_deployment.worker(), crowded_queue_deployment.worker()]
+    slot_id = await crowded_queue_deployment.add_slot(apps[0], capacity=PLACES)
     codes = list[str]()
     for number in range(200):
-        customer = crowded.queue_client(apps[number % 2], number)
+        customer = crowded_queue_deployment.queue_client(apps[number % 2], number)
         asked = await customer.request_booking(slot_id)
         codes.append(asked["id"] if asked["__typename"] == "Ticket" else asked["code"])
     for number, told in enumerate(codes):
         if told.startswith("ticket_"):
-            codes[number] = await crowded.queue_client(apps[0], number).wait_for_outcome_code(told)
+            codes[number] = await crowded_queue_deployment.queue_client(
+                apps[0], number
+            ).wait_for_outcome_code(told)
     assert codes == ["Booked"] * PLACES + ["SLOT_FULL"] * (200 - PLACES)
 
 
 async def greed(
-    scene: QueueDeployment, apps: Sequence[AppProcess], slot_id: str, *, keys: bool
+    deployment: QueueDeployment, apps: Sequence[AppProcess], slot_id: str, *, keys: bool
 ) -> list[Json]:
     """What one person is told who asks a hundred times at once, at each of the processes."""
-    token = scene.user_tokens.members[0]
+    token = deployment.user_tokens.members[0]
     wishes: list[Json] = [{"slotId": slot_id} for _ in range(GREED)]
     for wish in wishes if keys else ():
         wish["idempotencyKey"] = secrets.token_hex(8)
@@ -85,50 +87,53 @@ async def greed(
 
 @pytest.mark.parametrize("keys", [False, True])
 async def test_who_asks_a_hundred_times_stands_in_line_once_and_pushes_nobody_back(
-    line: QueueDeployment, keys: bool
+    queue_deployment: QueueDeployment, keys: bool
 ) -> None:
-    apps = [line.frontend(max_queue_length=50), line.frontend(max_queue_length=50)]
-    slot_id = await line.add_slot(apps[0], capacity=3)
-    ada, ben, cleo = line.queue_clients(apps[0], 3)
+    apps = [
+        queue_deployment.frontend(max_queue_length=50),
+        queue_deployment.frontend(max_queue_length=50),
+    ]
+    slot_id = await queue_deployment.add_slot(apps[0], capacity=3)
+    ada, ben, cleo = queue_deployment.queue_clients(apps[0], 3)
     before = await ben.enqueue(slot_id)
-    told = await greed(line, apps, slot_id, keys=keys)
+    told = await greed(queue_deployment, apps, slot_id, keys=keys)
     assert {(ticket["id"], ticket["position"]) for ticket in told} == {(told[0]["id"], 2)}
     after = await cleo.enqueue(slot_id)
-    assert (after["position"], line.queue_length()) == (3, 3)
-    line.worker()
+    assert (after["position"], queue_deployment.queue_length()) == (3, 3)
+    queue_deployment.worker()
     for customer, ticket in ((ben, before), (ada, told[0]), (cleo, after)):
         assert await customer.wait_for_outcome_code(ticket["id"]) == "Booked"
-    assert len(line.consistent_booking_ids(slot_id)) == 3
-    await line.wait_until_empty()
-    assert line.stored_tickets() == {}
+    assert len(queue_deployment.consistent_booking_ids(slot_id)) == 3
+    await queue_deployment.wait_until_empty()
+    assert queue_deployment.stored_tickets() == {}
 
 
 async def test_control_where_nobody_knows_who_stands_there_one_person_takes_the_line(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [line.frontend("claim", 50), line.frontend("claim", 50)]
+    apps = [queue_deployment.frontend("claim", 50), queue_deployment.frontend("claim", 50)]
     roomy, slot_id = (
-        await line.add_slot(apps[0], capacity=3),
-        await line.add_slot(apps[0], capacity=3),
+        await queue_deployment.add_slot(apps[0], capacity=3),
+        await queue_deployment.add_slot(apps[0], capacity=3),
     )
-    told = await greed(line, apps[:1], slot_id, keys=True)
+    told = await greed(queue_deployment, apps[:1], slot_id, keys=True)
     tickets = [each for each in told if each["__typename"] == "Ticket"]
-    assert len({ticket["id"] for ticket in tickets}) == line.queue_length() == 50
-    assert (await line.queue_client(apps[1], 1).request_booking(slot_id))[
+    assert len({ticket["id"] for ticket in tickets}) == queue_deployment.queue_length() == 50
+    assert (await queue_deployment.queue_client(apps[1], 1).request_booking(slot_id))[
         "__typename"
     ] == "QueueFull"
-    line.redis.flushdb()
-    apps = [line.frontend("claim")]
-    await greed(line, apps, roomy, keys=True)
-    assert (await line.queue_client(apps[0], 1).enqueue(roomy))["position"] == GREED + 1
+    queue_deployment.redis.flushdb()
+    apps = [queue_deployment.frontend("claim")]
+    await greed(queue_deployment, apps, roomy, keys=True)
+    assert (await queue_deployment.queue_client(apps[0], 1).enqueue(roomy))["position"] == GREED + 1
 
 
 async def test_who_asked_before_others_and_asks_again_keeps_their_place(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app)
-    ada, ben = line.queue_clients(app, 2)
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app)
+    ada, ben = queue_deployment.queue_clients(app, 2)
     first = await ada.enqueue(slot_id)
     await ben.enqueue(slot_id)
     for _ in range(3):
@@ -136,27 +141,29 @@ async def test_who_asked_before_others_and_asks_again_keeps_their_place(
         assert await ada.enqueue(slot_id, idempotencyKey=secrets.token_hex(8)) == first
 
 
-async def stands_for_the_lease(line: QueueDeployment, slot_id: str) -> None:
+async def stands_for_the_lease(queue_deployment: QueueDeployment, slot_id: str) -> None:
     """Wait until another process waits to serve the part of the line that one serves."""
     waiting = lock_keys(admission_lock(queue_partition(slot_id))).queue
 
     async def waits() -> bool:
-        return bool(line.redis.zcard(waiting))
+        return bool(queue_deployment.redis.zcard(waiting))
 
     await eventually(waits, "somebody who waits for the lease")
 
 
 async def overtaking(
-    line: QueueDeployment, off: str, between: Callable[[QueueClient, str], Awaitable[None]]
+    queue_deployment: QueueDeployment,
+    off: str,
+    between: Callable[[QueueClient, str], Awaitable[None]],
 ) -> list[str]:
     """What Ada and then Ben are told who want one place, when whoever serves Ada is slow."""
-    app = line.app()
-    slot_id = await line.add_slot(app)
-    ada, ben = line.queue_clients(app, 2)
-    slow = line.stalled_worker(off)
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app)
+    ada, ben = queue_deployment.queue_clients(app, 2)
+    slow = queue_deployment.stalled_worker(off)
     first = await ada.enqueue(slot_id)
     await asyncio.to_thread(slow.wait_until_reached)
-    line.worker(off)
+    queue_deployment.worker(off)
     second = await ben.enqueue(slot_id)
     await between(ben, second["id"])
     slow.resume()
@@ -166,19 +173,21 @@ async def overtaking(
     ]
 
 
-async def test_nobody_is_overtaken_while_whoever_serves_them_is_slow(line: QueueDeployment) -> None:
+async def test_nobody_is_overtaken_while_whoever_serves_them_is_slow(
+    queue_deployment: QueueDeployment,
+) -> None:
     async def waits_for_its_turn(ben: QueueClient, ticket_id: str) -> None:
         seen = await ben.fetch_ticket(ticket_id)
-        await stands_for_the_lease(line, seen["slotId"])
+        await stands_for_the_lease(queue_deployment, seen["slotId"])
         assert await ben.fetch_ticket(ticket_id) == seen
 
-    assert await overtaking(line, "", waits_for_its_turn) == ["Booked", "SLOT_FULL"]
+    assert await overtaking(queue_deployment, "", waits_for_its_turn) == ["Booked", "SLOT_FULL"]
 
 
 async def test_control_with_consumers_side_by_side_who_came_later_overtakes(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
     async def is_served(ben: QueueClient, ticket_id: str) -> None:
         assert await ben.wait_for_outcome_code(ticket_id) == "Booked"
 
-    assert await overtaking(line, "lease", is_served) == ["SLOT_FULL", "Booked"]
+    assert await overtaking(queue_deployment, "lease", is_served) == ["SLOT_FULL", "Booked"]

@@ -22,92 +22,97 @@ from tests.support.queue.queued_users import (
 
 
 @pytest.fixture(scope="module")
-def hall(
+def isolated_queue(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IsolatedQueue]:
     """Where they stand in line."""
-    with open_isolated_queue(servers, tmp_path_factory.mktemp("hall"), "queue_final") as hall:
-        yield hall
+    with open_isolated_queue(
+        servers, tmp_path_factory.mktemp("queue"), "queue_final"
+    ) as isolated_queue:
+        yield isolated_queue
 
 
 @pytest.fixture
-async def scene(hall: IsolatedQueue, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(isolated_queue: IsolatedQueue, log_dir: Path) -> AsyncIterator[Deployment]:
     """People, and an empty Redis."""
-    async with open_deployment(hall.environment, logs, member_count=3) as scene:
-        scene.redis.flushall()
-        yield scene
+    async with open_deployment(isolated_queue.environment, log_dir, member_count=3) as deployment:
+        deployment.redis.flushall()
+        yield deployment
 
 
 async def lost_and_its_key_sent_for_something_else(
-    scene: Deployment, hall: IsolatedQueue, way: str, off: str = ""
+    deployment: Deployment, isolated_queue: IsolatedQueue, way: str, off: str = ""
 ) -> tuple[QueuedUsers, str]:
     """Somebody who was told that they are lost, whose request alone comes back after they sent its
     key for something else; and what they were answered to that.
     """
     line = await enqueue_users(
-        scene, scene.app(off) if off else hall.frontend, user_count=1, capacity=2
+        deployment,
+        deployment.app(off) if off else isolated_queue.frontend,
+        user_count=1,
+        capacity=2,
     )
     entries = line.entries
-    scene.redis.flushall()
+    deployment.redis.flushall()
     assert await line.result_names() == ["LOST"]
     ada, key = line.clients[0], {"idempotencyKey": line.idempotency_keys[0]}
-    other = line.slot_id if "hold" in way else await scene.add_slot(line.frontend, capacity=1)
+    other = line.slot_id if "hold" in way else await deployment.add_slot(line.frontend, capacity=1)
     wish = {**key, "hold": "hold" in way}
     if "bookSlot" in way:
         answer = await ada.book_slot(other, **wish)
     else:
         answer = await request_ticket(ada, other, **wish)
-    scene.redis.flushall()
+    deployment.redis.flushall()
     line.redeliver(entries)
-    scene.worker(off)
+    deployment.worker(off)
     await line.wait_until_empty()
     return line, str(answer["__typename"])
 
 
 @pytest.mark.parametrize("way", ["requestBooking", "requestBooking, hold", "bookSlot, hold"])
 async def test_who_was_told_lost_is_not_booked_when_its_key_is_sent_for_something_else(
-    scene: Deployment, hall: IsolatedQueue, way: str
+    deployment: Deployment, isolated_queue: IsolatedQueue, way: str
 ) -> None:
-    line, answer = await lost_and_its_key_sent_for_something_else(scene, hall, way)
+    line, answer = await lost_and_its_key_sent_for_something_else(deployment, isolated_queue, way)
     assert answer == "KeyReused"
     assert await line.result_names() == ["LOST"]
-    assert scene.consistent_booking_ids(line.slot_id) == set()
+    assert deployment.consistent_booking_ids(line.slot_id) == set()
     assert (await line.resend(0))["status"] == "QUEUED"
     await line.wait_for_status("ANSWERED")
     assert await line.result_names() == ["Booked"]
 
 
 async def test_control_with_marks_of_no_question_who_was_told_lost_is_booked(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     line, _ = await lost_and_its_key_sent_for_something_else(
-        scene, hall, "requestBooking", "lost-question"
+        deployment, isolated_queue, "requestBooking", "lost-question"
     )
-    assert len(scene.consistent_booking_ids(line.slot_id)) == 1
+    assert len(deployment.consistent_booking_ids(line.slot_id)) == 1
 
 
 async def test_who_is_told_lost_while_the_key_stands_for_something_else_is_granted_by_nobody(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=1, capacity=2)
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=2)
     entries = line.entries
-    scene.redis.flushall()
+    deployment.redis.flushall()
     other = await line.resend(0, hold=True)
     assert other["status"] == "QUEUED"
     assert await line.result_names() == ["LOST"]
     line.redeliver(entries)
-    scene.worker()
+    deployment.worker()
     await line.wait_until_empty()
     line.ticket_ids.append(other["id"])
     line.clients.append(line.clients[0])
     assert await line.result_names() == ["LOST", "KeyReused"]
-    assert scene.consistent_booking_ids(line.slot_id) == set()
+    assert deployment.consistent_booking_ids(line.slot_id) == set()
 
 
 async def test_who_books_under_the_key_of_their_ticket_is_told_so_at_once_and_for_good(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=3, capacity=3)
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=3, capacity=3)
     cid = line.clients[2]
     await cid.book_slot(line.slot_id, idempotencyKey=line.idempotency_keys[2])
     told: list[Any] = [await line.resend(2), await request_ticket(cid, line.slot_id)]
@@ -115,25 +120,25 @@ async def test_who_books_under_the_key_of_their_ticket_is_told_so_at_once_and_fo
     assert await line.result_names() == ["QUEUED", "QUEUED", "Booked"]
     async with watch_ticket(line, 2) as watcher:
         await expect_final_status(watcher, "ANSWERED")
-    scene.worker()
+    deployment.worker()
     await line.wait_for_status("ANSWERED")
     line.assert_roster(await line.fetch_tickets())
     assert await line.result_names() == ["Booked"] * 3
 
 
 async def test_who_was_told_lost_stays_lost_though_redis_comes_back_with_what_it_had(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=1, capacity=1)
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=1)
     stream, tickets, _ = queue_keys(line.partition)
-    kept: Any = scene.redis.xrange(stream)
-    known: Any = scene.redis.hgetall(tickets)
-    scene.redis.flushall()
+    kept: Any = deployment.redis.xrange(stream)
+    known: Any = deployment.redis.hgetall(tickets)
+    deployment.redis.flushall()
     assert await line.result_names() == ["LOST"]
     for entry, fields in kept:
-        scene.redis.xadd(stream, fields, id=entry)
-    scene.redis.hset(tickets, mapping=known)
+        deployment.redis.xadd(stream, fields, id=entry)
+    deployment.redis.hset(tickets, mapping=known)
     assert await line.result_names() == ["LOST"]
-    scene.worker()
+    deployment.worker()
     await line.wait_until_empty()
     assert await line.result_names() == ["LOST"]

@@ -25,23 +25,23 @@ from tests.support.queue.tickets import with_own_redis_database
 
 
 @pytest.fixture
-def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
+def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
     """Desks whose Redis can be taken away."""
     with open_service_pair(with_own_redis_database(servers), "ticket_keys") as opened:
         yield opened
 
 
 def test_served_at_once_for_want_of_a_line_the_same_key_gives_the_same_ticket(
-    house: ServicePair,
+    pair: ServicePair,
 ) -> None:
     def ticking() -> datetime:
-        house.clock.advance(timedelta(milliseconds=1))
-        return house.clock.now
+        pair.clock.advance(timedelta(milliseconds=1))
+        return pair.clock.now
 
     async def sent_twice() -> tuple[object, object]:
         nowhere = AutoPipeline(redis_client(f"redis://127.0.0.1:{free_port()}"))
-        desk = replace(house.services[0], admission_queue=AdmissionQueue(nowhere), now=ticking)
-        ada, slot_id = house.callers[0], new_slot_id()
+        desk = replace(pair.services[0], admission_queue=AdmissionQueue(nowhere), now=ticking)
+        ada, slot_id = pair.callers[0], new_slot_id()
         made = slot(3, id=slot_id, start=MORNING.replace(year=2041))
         assert check_written(await desk.slot_writer.commit(ChangeSet((), new_slots=(made,))))
         first = await request_booking(desk, ada, slot_id, ada.user_id, BookingOptions(key="k"))
@@ -49,16 +49,16 @@ def test_served_at_once_for_want_of_a_line_the_same_key_gives_the_same_ticket(
         await nowhere.close()
         return first, again
 
-    first, again = house.runner.run(sent_twice())
+    first, again = pair.runner.run(sent_twice())
     assert isinstance(first, Ticket)
     assert first == again
 
 
 def test_a_request_that_was_told_lost_is_granted_to_nobody_who_still_has_it(
-    house: ServicePair,
+    pair: ServicePair,
 ) -> None:
     async def served_late() -> list[Any]:
-        desk, organiser, ada = house.services[0], house.callers[-1], house.callers[0]
+        desk, organiser, ada = pair.services[0], pair.callers[-1], pair.callers[0]
         slot_id = new_slot_id()
         made = slot(3, id=slot_id, start=MORNING.replace(year=2041))
         assert check_written(await desk.slot_writer.commit(ChangeSet((), new_slots=(made,))))
@@ -71,6 +71,6 @@ def test_a_request_that_was_told_lost_is_granted_to_nobody_who_still_has_it(
         asked_again = await execute_booking(desk, replace(asking, idempotency_key=slip), 0.0)
         return [granted, asked_again]
 
-    granted, asked_again = house.runner.run(served_late())
+    granted, asked_again = pair.runner.run(served_late())
     assert isinstance(granted, RequestLost)
     assert isinstance(asked_again, Booked)

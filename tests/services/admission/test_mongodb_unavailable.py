@@ -35,28 +35,30 @@ def mongo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServe
 
 
 @pytest.fixture(scope="module")
-def hall(
+def isolated_queue(
     servers: EmbeddedServers, mongo: RestartableServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IsolatedQueue]:
     """Where they stand in line."""
-    with open_isolated_queue(servers, tmp_path_factory.mktemp("hall"), "own", mongo.url) as hall:
-        yield hall
+    with open_isolated_queue(
+        servers, tmp_path_factory.mktemp("queue"), "own", mongo.url
+    ) as isolated_queue:
+        yield isolated_queue
 
 
 @pytest.fixture
-async def scene(hall: IsolatedQueue, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(isolated_queue: IsolatedQueue, log_dir: Path) -> AsyncIterator[Deployment]:
     """People, and an empty Redis."""
-    async with open_deployment(hall.environment, logs, member_count=4) as scene:
-        scene.redis.flushall()
-        await takes_writes(scene, hall.frontend)
-        yield scene
+    async with open_deployment(isolated_queue.environment, log_dir, member_count=4) as deployment:
+        deployment.redis.flushall()
+        await takes_writes(deployment, isolated_queue.frontend)
+        yield deployment
 
 
-async def takes_writes(scene: Deployment, app: AppProcess) -> None:
+async def takes_writes(deployment: Deployment, app: AppProcess) -> None:
     """Wait until the app writes again, after what the test before did to MongoDB."""
 
     async def create() -> Json:
-        return await scene.organizer(app).send(CREATE_SLOT, input=slot_input())
+        return await deployment.organizer(app).send(CREATE_SLOT, input=slot_input())
 
     await poll_until(create, lambda answer: "errors" not in answer, "a slot can be created")
 
@@ -84,12 +86,12 @@ def away(mongo: RestartableServer, harm: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("harm", BACK)
 async def test_however_often_it_is_tried_while_mongodb_is_away_all_are_answered_when_it_is_back(
-    scene: Deployment, hall: IsolatedQueue, mongo: RestartableServer, harm: str
+    deployment: Deployment, isolated_queue: IsolatedQueue, mongo: RestartableServer, harm: str
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=4, capacity=2)
-    doomed, before = scene.paused_worker("taken")
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=4, capacity=2)
+    doomed, before = deployment.paused_worker("taken")
     await asyncio.to_thread(before.wait_until_reached)
-    _, tried = scene.paused_worker("retried", "impatient")
+    _, tried = deployment.paused_worker("retried", "impatient")
     async with watch_ticket(line, 0) as watcher:
         assert (await watcher.next_result())["status"] == "QUEUED"
         with away(mongo, harm):
@@ -99,15 +101,15 @@ async def test_however_often_it_is_tried_while_mongodb_is_away_all_are_answered_
             assert len(line.entries) == 4
         tried.resume()
         await expect_final_status(watcher, "ANSWERED")
-    await says_of_mongodb(hall.frontend, "up")
+    await says_of_mongodb(isolated_queue.frontend, "up")
     await line.assert_results(*TWO_OF_FOUR)
-    assert scene.redis.xlen(queue_keys(line.partition).dead_letters) == 0
+    assert deployment.redis.xlen(queue_keys(line.partition).dead_letters) == 0
 
 
 @contextmanager
-def closed_to_writes(scene: Deployment) -> Iterator[None]:
+def closed_to_writes(deployment: Deployment) -> Iterator[None]:
     """Let MongoDB refuse all writes for a while, as one that is full does."""
-    admin = scene.mongo.admin
+    admin = deployment.mongo.admin
     admin.command({"setUserWriteBlockMode": 1, "global": True})
     try:
         yield
@@ -116,26 +118,26 @@ def closed_to_writes(scene: Deployment) -> Iterator[None]:
 
 
 async def test_while_mongodb_refuses_all_writes_nobody_is_set_aside(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=4, capacity=2)
-    with closed_to_writes(scene):
-        _, tried = scene.paused_worker("retried", "impatient")
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=4, capacity=2)
+    with closed_to_writes(deployment):
+        _, tried = deployment.paused_worker("retried", "impatient")
         await asyncio.to_thread(tried.wait_until_reached)
         assert await line.result_names() == ["QUEUED"] * 4
     tried.resume()
     await line.assert_results(*TWO_OF_FOUR)
-    assert scene.redis.xlen(queue_keys(line.partition).dead_letters) == 0
+    assert deployment.redis.xlen(queue_keys(line.partition).dead_letters) == 0
 
 
 async def test_who_alone_cannot_be_written_is_set_aside_by_a_mongodb_that_takes_other_writes(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=1, capacity=2)
-    database = scene.mongo.get_default_database()
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=2)
+    database = deployment.mongo.get_default_database()
     database.command("collMod", "answers", validator={"never": True})
     try:
-        scene.worker("impatient")
+        deployment.worker("impatient")
         await line.wait_for_status("FAILED")
     finally:
         database.command("collMod", "answers", validator={})
@@ -143,14 +145,14 @@ async def test_who_alone_cannot_be_written_is_set_aside_by_a_mongodb_that_takes_
 
 @pytest.mark.parametrize("step", ["taken", "commit", "granted", "kept"])
 async def test_at_whatever_step_mongodb_goes_away_each_request_has_one_outcome(
-    scene: Deployment, hall: IsolatedQueue, mongo: RestartableServer, step: str
+    deployment: Deployment, isolated_queue: IsolatedQueue, mongo: RestartableServer, step: str
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=4, capacity=2)
-    _, stage = scene.paused_worker(step, "impatient")
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=4, capacity=2)
+    _, stage = deployment.paused_worker(step, "impatient")
     await asyncio.to_thread(stage.wait_until_reached)
     with away(mongo, "kill"):
-        await says_of_mongodb(hall.frontend, "unavailable")
+        await says_of_mongodb(isolated_queue.frontend, "unavailable")
         stage.resume()
-    await says_of_mongodb(hall.frontend, "up")
+    await says_of_mongodb(isolated_queue.frontend, "up")
     await line.assert_results(*TWO_OF_FOUR)
-    assert scene.redis.xlen(queue_keys(line.partition).dead_letters) == 0
+    assert deployment.redis.xlen(queue_keys(line.partition).dead_letters) == 0

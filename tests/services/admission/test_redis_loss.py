@@ -22,77 +22,79 @@ from tests.support.queue.queued_users import (
 
 
 @pytest.fixture(scope="module")
-def hall(
+def isolated_queue(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IsolatedQueue]:
     """Where they stand in line."""
-    with open_isolated_queue(servers, tmp_path_factory.mktemp("hall"), "queue_lost") as hall:
-        yield hall
+    with open_isolated_queue(
+        servers, tmp_path_factory.mktemp("queue"), "queue_lost"
+    ) as isolated_queue:
+        yield isolated_queue
 
 
 @pytest.fixture
-async def scene(hall: IsolatedQueue, logs: Path) -> AsyncIterator[Deployment]:
+async def deployment(isolated_queue: IsolatedQueue, log_dir: Path) -> AsyncIterator[Deployment]:
     """People, and an empty Redis."""
-    async with open_deployment(hall.environment, logs, member_count=6) as scene:
-        scene.redis.flushall()
-        yield scene
-        await restart(hall)
+    async with open_deployment(isolated_queue.environment, log_dir, member_count=6) as deployment:
+        deployment.redis.flushall()
+        yield deployment
+        await restart(isolated_queue)
 
 
-async def go_away(hall: IsolatedQueue, how: str) -> None:
+async def go_away(isolated_queue: IsolatedQueue, how: str) -> None:
     """Redis is killed or hangs, and the front has noticed."""
-    getattr(hall.valkey, how)()
+    getattr(isolated_queue.valkey, how)()
 
     async def look() -> Json:
-        readiness: Json = (await fetched(hall, "/readyz")).json()
+        readiness: Json = (await fetched(isolated_queue, "/readyz")).json()
         return readiness
 
     await poll_until(look, lambda seen: seen["redis"] == "unavailable", "Redis is away")
 
 
-async def come_back(hall: IsolatedQueue, how: str) -> None:
+async def come_back(isolated_queue: IsolatedQueue, how: str) -> None:
     """Redis is started or goes on, and the front uses it again."""
-    getattr(hall.valkey, how)()
+    getattr(isolated_queue.valkey, how)()
 
     async def look() -> Json:
-        return {"metrics": (await fetched(hall, "/metrics")).text}
+        return {"metrics": (await fetched(isolated_queue, "/metrics")).text}
 
     await poll_until(look, lambda seen: "slotlock_redis_degraded 0.0" in seen["metrics"], "used")
 
 
-async def fetched(hall: IsolatedQueue, path: str) -> httpx.Response:
+async def fetched(isolated_queue: IsolatedQueue, path: str) -> httpx.Response:
     """A plain page of the front."""
     async with httpx.AsyncClient(trust_env=False, timeout=10) as http:
-        return await http.get(hall.frontend.url + path)
+        return await http.get(isolated_queue.frontend.url + path)
 
 
-async def restart(hall: IsolatedQueue) -> None:
+async def restart(isolated_queue: IsolatedQueue) -> None:
     """Redis is another process, and has nothing."""
-    await go_away(hall, "kill")
-    await come_back(hall, "start")
+    await go_away(isolated_queue, "kill")
+    await come_back(isolated_queue, "start")
 
 
-async def lose_all(hall: IsolatedQueue, scene: Deployment, how: str) -> None:
+async def lose_all(isolated_queue: IsolatedQueue, deployment: Deployment, how: str) -> None:
     """Redis has nothing any more."""
     if how == "flushed":
-        scene.redis.flushall()
+        deployment.redis.flushall()
     else:
-        await restart(hall)
+        await restart(isolated_queue)
 
 
 @pytest.mark.parametrize("how", ["flushed", "restarted"])
 async def test_who_was_in_line_is_told_lost_and_may_ask_again_under_the_same_key(
-    scene: Deployment, hall: IsolatedQueue, how: str
+    deployment: Deployment, isolated_queue: IsolatedQueue, how: str
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=4, capacity=2)
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=4, capacity=2)
     async with watch_ticket(line, 3) as watcher:
         assert (await watcher.next_result())["status"] == "QUEUED"
-        await lose_all(hall, scene, how)
+        await lose_all(isolated_queue, deployment, how)
         assert await line.result_names() == ["LOST"] * 4
         await expect_final_status(watcher, "LOST")
-    worker = scene.worker()
+    worker = deployment.worker()
     assert await line.result_names() == ["LOST"] * 4
-    assert scene.consistent_booking_ids(line.slot_id) == set()
+    assert deployment.consistent_booking_ids(line.slot_id) == set()
     worker.kill()
     again = [await line.resend(number) for number in range(4)]
     assert [(ticket["status"], ticket["position"]) for ticket in again] == [
@@ -104,47 +106,49 @@ async def test_who_was_in_line_is_told_lost_and_may_ask_again_under_the_same_key
     assert [ticket["status"] for ticket in old] == ["QUEUED"] * 4
     line.ticket_ids = [ticket["id"] for ticket in again]
     line.expire_locks()
-    scene.worker()
+    deployment.worker()
     await line.assert_results("Booked", "Booked", "SlotFull", "SlotFull")
 
 
 async def test_who_serves_goes_on_with_those_who_come_after_the_loss(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    scene.worker()
-    line = await enqueue_users(scene, hall.frontend, user_count=1, capacity=3)
+    deployment.worker()
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=3)
     await line.assert_results("Booked")
     for how, person in (("flushed", 1), ("restarted", 2)):
-        await lose_all(hall, scene, how)
-        await line.enqueue(scene.client(hall.frontend, person))
+        await lose_all(isolated_queue, deployment, how)
+        await line.enqueue(deployment.client(isolated_queue.frontend, person))
     await line.assert_results("Booked", "Booked", "Booked")
 
 
-async def test_what_was_answered_stays_answered(scene: Deployment, hall: IsolatedQueue) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=2, capacity=1)
-    scene.worker()
+async def test_what_was_answered_stays_answered(
+    deployment: Deployment, isolated_queue: IsolatedQueue
+) -> None:
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=2, capacity=1)
+    deployment.worker()
     await line.assert_results("Booked", "SlotFull")
     before = await line.fetch_tickets()
-    await lose_all(hall, scene, "flushed")
+    await lose_all(isolated_queue, deployment, "flushed")
     assert await line.fetch_tickets() == before
-    await go_away(hall, "kill")
+    await go_away(isolated_queue, "kill")
     assert await line.fetch_tickets() == before
 
 
 async def test_who_asks_again_after_a_loss_is_booked_once_though_the_first_request_comes_back(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=2, capacity=2)
-    slow, stage = scene.paused_worker("commit")
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=2, capacity=2)
+    slow, stage = deployment.paused_worker("commit")
     await asyncio.to_thread(stage.wait_until_reached)
     copies = line.entries
-    await lose_all(hall, scene, "flushed")
+    await lose_all(isolated_queue, deployment, "flushed")
     assert await line.result_names() == ["LOST"] * 2
     again = await line.resend(0)
     line.redeliver(copies)
     stage.resume()
     assert slow.stop() == 0
-    scene.worker()
+    deployment.worker()
     await line.wait_for_status("ANSWERED", 0)
     line.ticket_ids[0] = again["id"]
     assert await line.result_names() == ["Booked", "LOST"]
@@ -152,57 +156,60 @@ async def test_who_asks_again_after_a_loss_is_booked_once_though_the_first_reque
 
 
 async def test_while_redis_is_away_a_request_is_served_at_once_and_tickets_are_told(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    worker = scene.worker()
-    line = await enqueue_users(scene, hall.frontend, user_count=1, capacity=3)
+    worker = deployment.worker()
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=3)
     await line.assert_results("Booked")
     worker.kill()
     line.expire_locks()
-    await line.enqueue(scene.client(hall.frontend, 1))
-    await go_away(hall, "pause")
-    served = await line.enqueue(scene.client(hall.frontend, 2))
+    await line.enqueue(deployment.client(isolated_queue.frontend, 1))
+    await go_away(isolated_queue, "pause")
+    served = await line.enqueue(deployment.client(isolated_queue.frontend, 2))
     assert (served["status"], result_name(served)) == ("ANSWERED", "Booked")
     first, waiting, at_once = await line.fetch_tickets()
     assert result_name(first) == result_name(at_once) == "Booked"
     assert (waiting["status"], waiting["position"]) == ("QUEUED", None)
-    await come_back(hall, "resume")
-    scene.worker()
+    await come_back(isolated_queue, "resume")
+    deployment.worker()
     await line.assert_results("Booked", "Booked", "Booked")
 
 
 async def test_who_is_served_at_once_while_their_request_is_in_line_is_booked_once(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=2, capacity=2)
-    await go_away(hall, "pause")
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=2, capacity=2)
+    await go_away(isolated_queue, "pause")
     assert result_name(await line.resend(0)) == "Booked"
     await line.cancel(0)
-    await come_back(hall, "resume")
-    scene.worker()
+    await come_back(isolated_queue, "resume")
+    deployment.worker()
     await line.wait_for_status("ANSWERED")
     assert await line.result_names() == ["Booked", "Booked"]
-    assert len(scene.consistent_booking_ids(line.slot_id)) == 1
+    assert len(deployment.consistent_booking_ids(line.slot_id)) == 1
 
 
 async def test_who_serves_finds_redis_again_by_itself(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    scene.worker()
-    await restart(hall)
-    line = await enqueue_users(scene, hall.frontend, user_count=3, capacity=3)
+    deployment.worker()
+    await restart(isolated_queue)
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=3, capacity=3)
     await line.assert_results(*["Booked"] * 3)
 
 
 @pytest.mark.parametrize("asked", ["requestBooking", "bookSlot"])
 async def test_who_was_told_lost_and_is_refused_when_they_ask_again_is_not_booked_later(
-    scene: Deployment, hall: IsolatedQueue, asked: str
+    deployment: Deployment, isolated_queue: IsolatedQueue, asked: str
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=2, capacity=1)
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=2, capacity=1)
     entries = line.entries
-    scene.redis.flushall()
+    deployment.redis.flushall()
     assert await line.result_names() == ["LOST", "LOST"]
-    ada, other = scene.clients(hall.frontend, 2)[0], scene.client(hall.frontend, 5)
+    ada, other = (
+        deployment.clients(isolated_queue.frontend, 2)[0],
+        deployment.client(isolated_queue.frontend, 5),
+    )
     taken = await other.book(line.slot_id)
     if asked == "bookSlot":
         refused = await ada.book_slot(line.slot_id, idempotencyKey=line.idempotency_keys[0])
@@ -211,23 +218,23 @@ async def test_who_was_told_lost_and_is_refused_when_they_ask_again_is_not_booke
     assert refused["__typename"] == "SlotFull"
     await other.cancel_booking(taken["booking"]["id"])
     line.redeliver(entries)
-    scene.worker()
+    deployment.worker()
     await line.wait_until_empty()
-    assert scene.consistent_booking_ids(line.slot_id) == set()
+    assert deployment.consistent_booking_ids(line.slot_id) == set()
     assert await line.result_names() == ["LOST", "LOST"]
 
 
 async def test_who_stands_in_line_and_is_refused_while_redis_is_away_is_not_booked_later(
-    scene: Deployment, hall: IsolatedQueue
+    deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(scene, hall.frontend, user_count=1, capacity=1)
-    other = scene.client(hall.frontend, 5)
+    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=1)
+    other = deployment.client(isolated_queue.frontend, 5)
     taken = await other.book(line.slot_id)
-    await go_away(hall, "pause")
+    await go_away(isolated_queue, "pause")
     assert (await line.resend(0))["__typename"] == "SlotFull"
-    await come_back(hall, "resume")
+    await come_back(isolated_queue, "resume")
     await other.cancel_booking(taken["booking"]["id"])
-    scene.worker()
+    deployment.worker()
     await line.wait_until_empty()
-    assert scene.consistent_booking_ids(line.slot_id) == set()
+    assert deployment.consistent_booking_ids(line.slot_id) == set()
     assert await line.result_names() == ["LOST"]

@@ -18,13 +18,13 @@ from tests.support.queue.queued_users import enqueue_users, expect_final_status,
 
 @asynccontextmanager
 async def served_on(
-    fleet: RedisTopology, servers: EmbeddedServers, home: Path
+    redis_topology: RedisTopology, servers: EmbeddedServers, home: Path
 ) -> AsyncIterator[tuple[Deployment, AppProcess]]:
     """A scene whose processes know this fleet, and the first of them."""
     settings = app_environment(servers, "queue_fleets") | {"SLOTLOCK_QUEUE_WORKER": "off"}
-    one_node = {"SLOTLOCK_REDIS_URL": f"redis://127.0.0.1:{fleet.nodes[0].port}/0"}
+    one_node = {"SLOTLOCK_REDIS_URL": f"redis://127.0.0.1:{redis_topology.nodes[0].port}/0"}
     async with open_deployment(settings | one_node, home / "logs", member_count=6) as scene:
-        settings["SLOTLOCK_REDIS_URL"] = fleet.url
+        settings["SLOTLOCK_REDIS_URL"] = redis_topology.url
         with forked_app(settings, home / "front") as front:
             yield replace(scene, environment=settings), front
 
@@ -33,8 +33,8 @@ async def served_on(
 async def test_tickets_are_given_watched_and_answered_in_order_on_any_shape_of_redis(
     servers: EmbeddedServers, tmp_path: Path, shape: str
 ) -> None:
-    with TOPOLOGIES[shape](tmp_path) as fleet:
-        async with served_on(fleet, servers, tmp_path) as (scene, front):
+    with TOPOLOGIES[shape](tmp_path) as redis_topology:
+        async with served_on(redis_topology, servers, tmp_path) as (scene, front):
             lines = [await enqueue_users(scene, front, user_count=4, capacity=2) for _ in range(4)]
             async with watch_ticket(lines[0], 3) as watcher:
                 assert (await watcher.next_result())["position"] == 4
@@ -48,11 +48,11 @@ async def test_tickets_are_given_watched_and_answered_in_order_on_any_shape_of_r
 async def test_when_another_master_is_named_each_ticket_has_one_outcome_all_the_same(
     servers: EmbeddedServers, tmp_path: Path
 ) -> None:
-    with sentinel_topology(tmp_path, replicas=1) as fleet:
-        async with served_on(fleet, servers, tmp_path) as (scene, front):
+    with sentinel_topology(tmp_path, replicas=1) as redis_topology:
+        async with served_on(redis_topology, servers, tmp_path) as (scene, front):
             line = await enqueue_users(scene, front, user_count=4, capacity=2)
             scene.worker()
-            fleet.nodes[0].process.kill()
+            redis_topology.nodes[0].process.kill()
 
             async def look() -> dict[str, list[str]]:
                 return {"told": await line.result_names()}

@@ -12,9 +12,9 @@ from tests.support.clients.campaigns import (
     update_campaign,
 )
 from tests.support.clients.client import hours_from_now
-from tests.support.queue.tickets import QueueDeployment, line
+from tests.support.queue.tickets import QueueDeployment, queue_deployment
 
-__all__ = ["line"]
+__all__ = ["queue_deployment"]
 
 NOON = {"startTime": "2040-05-07T12:00:00Z", "endTime": "2040-05-07T13:00:00Z"}
 HALF_PAST = {"startTime": "2040-05-07T12:30:00Z", "endTime": "2040-05-07T13:30:00Z"}
@@ -23,11 +23,11 @@ HALF_PAST = {"startTime": "2040-05-07T12:30:00Z", "endTime": "2040-05-07T13:30:0
 class Desk:
     """Ada, for whom or by whom a place is asked, and what an organiser knows."""
 
-    def __init__(self, scene: QueueDeployment) -> None:
-        app = scene.app()
-        self.scene = scene
-        self.organiser = scene.organizer(app)
-        self.ada, self.ben = scene.queue_clients(app, 2)
+    def __init__(self, deployment: QueueDeployment) -> None:
+        app = deployment.app()
+        self.scene = deployment
+        self.organiser = deployment.organizer(app)
+        self.ada, self.ben = deployment.queue_clients(app, 2)
         self.campaign = self.slot = ""
 
     async def open(self, **fields: Any) -> None:
@@ -102,29 +102,33 @@ CHANGES: dict[str, tuple[Callable[[Desk], Awaitable[None]], str]] = {
 }
 
 
-async def served_after(line: QueueDeployment, why: str, off: str = "") -> tuple[str, Desk]:
+async def served_after(
+    queue_deployment: QueueDeployment, why: str, off: str = ""
+) -> tuple[str, Desk]:
     """What comes of a ticket when this happens before a worker without this guard serves it."""
-    desk = Desk(line)
+    desk = Desk(queue_deployment)
     await desk.open(capacity=2)
     ticket = await desk.ada.enqueue(desk.slot)
     await CHANGES[why][0](desk)
-    line.worker(off)
+    queue_deployment.worker(off)
     return await desk.ada.wait_for_outcome_code(ticket["id"]), desk
 
 
 @pytest.mark.parametrize("why", CHANGES)
 async def test_what_changed_while_somebody_stood_in_line_is_why_they_are_refused(
-    line: QueueDeployment, why: str
+    queue_deployment: QueueDeployment, why: str
 ) -> None:
-    code, desk = await served_after(line, why)
+    code, desk = await served_after(queue_deployment, why)
     assert code == CHANGES[why][1]
     booked = {"filled_up": 2, "made_smaller": 1, "booked_by_themselves": 1}
-    assert len(line.consistent_booking_ids(desk.slot)) == booked.get(CHANGES[why][0].__name__, 0)
+    assert len(queue_deployment.consistent_booking_ids(desk.slot)) == booked.get(
+        CHANGES[why][0].__name__, 0
+    )
 
 
 @pytest.mark.parametrize("why", CHANGES)
 async def test_control_a_worker_that_trusts_what_was_found_before_books_them(
-    line: QueueDeployment, why: str
+    queue_deployment: QueueDeployment, why: str
 ) -> None:
-    code, _ = await served_after(line, why, off="validation")
+    code, _ = await served_after(queue_deployment, why, off="validation")
     assert code == "Booked"

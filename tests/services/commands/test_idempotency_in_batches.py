@@ -19,24 +19,24 @@ Question = tuple[int, bool]
 
 
 @pytest.fixture(scope="module")
-def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
+def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
     """Two desks on a database of their own."""
     with open_service_pair(servers, "key_in_a_batch") as opened:
         yield opened
 
 
 async def _served_together(
-    house: ServicePair, slot_id: SlotId, questions: list[Question]
+    pair: ServicePair, slot_id: SlotId, questions: list[Question]
 ) -> list[Any]:
     """What the organiser is told who sends one key with these questions, all in one batch."""
-    desk = house.services[0]
-    lease = await house.services[1].locks.acquire(slot_id)
+    desk = pair.services[0]
+    lease = await pair.services[1].locks.acquire(slot_id)
     assert lease is not None
     sends: list[asyncio.Task[Any]] = []
     for whom, hold in questions:
         wish = booking.BookingOptions(hold, wait_s=20, key=KEY)
-        person = house.callers[whom].user_id
-        book = booking.book(desk, house.organizer, slot_id, person, wish)
+        person = pair.callers[whom].user_id
+        book = booking.book(desk, pair.organizer, slot_id, person, wish)
         sends.append(asyncio.create_task(book))
 
         async def all_stand() -> bool:
@@ -45,9 +45,9 @@ async def _served_together(
 
         await eventually(all_stand, "a place in line for each send")
         # Redis loses the order of the key's sends, or the next would not get as far.
-        for key in house.redis.scan_iter("slotlock:{idempotency:*}:lock"):
-            house.redis.delete(key)
-    await house.services[1].locks.release(lease)
+        for key in pair.redis.scan_iter("slotlock:{idempotency:*}:lock"):
+            pair.redis.delete(key)
+    await pair.services[1].locks.release(lease)
     return list(await asyncio.gather(*sends))
 
 
@@ -57,26 +57,26 @@ async def _served_together(
     ids=["a booking, a hold", "a hold, a booking", "for one, for another"],
 )
 def test_two_questions_under_one_key_in_one_batch_have_one_effect(
-    house: ServicePair, one: Question, other: Question
+    pair: ServicePair, one: Question, other: Question
 ) -> None:
-    slot_id = SlotId(ModelChecker(house).add_slot(SlotShape(capacity=5)))
-    first, second = house.runner.run(_served_together(house, slot_id, [one, other]))
+    slot_id = SlotId(ModelChecker(pair).add_slot(SlotShape(capacity=5)))
+    first, second = pair.runner.run(_served_together(pair, slot_id, [one, other]))
     assert (type(first).__name__, type(second).__name__) == ("Booked", "KeyReused")
-    (slot,) = house.database["slots"].find()
+    (slot,) = pair.database["slots"].find()
     assert slot["remaining"] == 4
     (kept,) = slot["bookings"]
-    assert str(kept["user"]) == house.callers[one[0]].user_id
+    assert str(kept["user"]) == pair.callers[one[0]].user_id
     assert ("until" in kept) == one[1]
-    assert house.database["answers"].count_documents({}) == 1
+    assert pair.database["answers"].count_documents({}) == 1
 
 
 def test_many_sends_of_a_question_in_one_batch_have_one_answer_and_another_question_has_none(
-    house: ServicePair,
+    pair: ServicePair,
 ) -> None:
-    slot_id = SlotId(ModelChecker(house).add_slot(SlotShape(capacity=5)))
+    slot_id = SlotId(ModelChecker(pair).add_slot(SlotShape(capacity=5)))
     questions = [(0, True), (0, True), (1, True), (0, True), (0, False)]
-    told = house.runner.run(_served_together(house, slot_id, questions))
+    told = pair.runner.run(_served_together(pair, slot_id, questions))
     names = [type(outcome).__name__ for outcome in told]
     assert names == ["Booked", "Booked", "KeyReused", "Booked", "KeyReused"]
     assert len({told[place].booking.id for place in (0, 1, 3)}) == 1
-    assert house.database["slots"].count_documents({"remaining": 4}) == 1
+    assert pair.database["slots"].count_documents({"remaining": 4}) == 1

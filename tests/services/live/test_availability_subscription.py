@@ -35,15 +35,17 @@ async def states_until_full(watcher: WebSocketTestClient) -> list[Json]:
 
 
 async def test_a_watcher_is_told_the_present_and_then_every_newer_state_across_processes(
-    two_apps: Pair, crowd: UserTokens
+    two_apps: Pair, user_tokens: UserTokens
 ) -> None:
     here, there = two_apps
     async with http_client() as http, open_websocket(here) as watcher:
-        slot = await GraphQLTestClient(http, here.url, crowd.organizer).create_slot(capacity=3)
+        slot = await GraphQLTestClient(http, here.url, user_tokens.organizer).create_slot(
+            capacity=3
+        )
         await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
         first = await watcher.next_result()
         assert (first["slotId"], first["version"], first["remaining"]) == (slot["id"], 1, 3)
-        for booked, token in enumerate(crowd.members[:3], start=1):
+        for booked, token in enumerate(user_tokens.members[:3], start=1):
             await GraphQLTestClient(http, there.url, token).book(slot["id"])
             state = await watcher.next_result()
             assert (state["version"], state["remaining"]) == (1 + booked, 3 - booked)
@@ -51,10 +53,10 @@ async def test_a_watcher_is_told_the_present_and_then_every_newer_state_across_p
 
 
 async def test_versions_only_grow_while_many_book_at_both_processes(
-    two_apps: Pair, crowd: UserTokens
+    two_apps: Pair, user_tokens: UserTokens
 ) -> None:
     async with http_client() as http, open_websocket(two_apps[0]) as watcher:
-        slot = await GraphQLTestClient(http, two_apps[0].url, crowd.organizer).create_slot(
+        slot = await GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer).create_slot(
             capacity=40
         )
         await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
@@ -64,7 +66,7 @@ async def test_versions_only_grow_while_many_book_at_both_processes(
             while (await person.book(slot["id"]))["__typename"] == "Locked":
                 await asyncio.sleep(0)
 
-        people = [insist(number, token) for number, token in enumerate(crowd.members[:40])]
+        people = [insist(number, token) for number, token in enumerate(user_tokens.members[:40])]
         watching = asyncio.create_task(states_until_full(watcher))
         await asyncio.gather(*people)
         told = await watching
@@ -73,9 +75,11 @@ async def test_versions_only_grow_while_many_book_at_both_processes(
     assert all(state["remaining"] == 41 - state["version"] for state in told)
 
 
-async def test_edits_and_calling_off_reach_watchers_too(two_apps: Pair, crowd: UserTokens) -> None:
+async def test_edits_and_calling_off_reach_watchers_too(
+    two_apps: Pair, user_tokens: UserTokens
+) -> None:
     async with http_client() as http, open_websocket(two_apps[0]) as watcher:
-        organiser = GraphQLTestClient(http, two_apps[1].url, crowd.organizer)
+        organiser = GraphQLTestClient(http, two_apps[1].url, user_tokens.organizer)
         slot = await organiser.create_slot(capacity=1)
         await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
         await watcher.next_result()
@@ -88,10 +92,10 @@ async def test_edits_and_calling_off_reach_watchers_too(two_apps: Pair, crowd: U
 
 
 async def test_several_slots_on_one_subscription_each_start_with_their_present(
-    two_apps: Pair, crowd: UserTokens
+    two_apps: Pair, user_tokens: UserTokens
 ) -> None:
     async with http_client() as http, open_websocket(two_apps[0]) as watcher:
-        organiser = GraphQLTestClient(http, two_apps[0].url, crowd.organizer)
+        organiser = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
         ids = {(await organiser.create_slot(capacity=n))["id"]: n for n in (1, 2, 3)}
         await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[*ids, *ids])
         told = [await watcher.next_result() for _ in ids]
@@ -99,21 +103,23 @@ async def test_several_slots_on_one_subscription_each_start_with_their_present(
 
 
 @contextmanager
-def deaf(apps: Pair, logs: Path) -> Iterator[AppProcess]:
+def deaf(apps: Pair, log_dir: Path) -> Iterator[AppProcess]:
     """A process whose bookings nobody hears announced."""
-    with app_variant(apps[0].environment, logs / "deaf", without_guards="announcements") as app:
+    with app_variant(apps[0].environment, log_dir / "deaf", without_guards="announcements") as app:
         yield app
 
 
-async def test_a_lost_announcement_is_healed(two_apps: Pair, crowd: UserTokens, logs: Path) -> None:
-    with deaf(two_apps, logs) as silent:
+async def test_a_lost_announcement_is_healed(
+    two_apps: Pair, user_tokens: UserTokens, log_dir: Path
+) -> None:
+    with deaf(two_apps, log_dir) as silent:
         async with http_client() as http, open_websocket(two_apps[0]) as watcher:
-            slot = await GraphQLTestClient(http, two_apps[0].url, crowd.organizer).create_slot(
-                capacity=1
-            )
+            slot = await GraphQLTestClient(
+                http, two_apps[0].url, user_tokens.organizer
+            ).create_slot(capacity=1)
             await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
             await watcher.next_result()
-            await GraphQLTestClient(http, silent.url, crowd.members[0]).book(slot["id"])
+            await GraphQLTestClient(http, silent.url, user_tokens.members[0]).book(slot["id"])
             state = await watcher.next_result()
             assert (state["version"], state["remaining"]) == (2, 0)
             healed = await http.get(two_apps[0].url + "/metrics")
@@ -121,10 +127,10 @@ async def test_a_lost_announcement_is_healed(two_apps: Pair, crowd: UserTokens, 
 
 
 async def test_a_slot_that_is_not_there_or_not_yet_published_cannot_be_watched(
-    two_apps: Pair, crowd: UserTokens
+    two_apps: Pair, user_tokens: UserTokens
 ) -> None:
     async with http_client() as http, open_websocket(two_apps[0]) as watcher:
-        organiser = GraphQLTestClient(http, two_apps[0].url, crowd.organizer)
+        organiser = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
         draft = await organiser.create_slot(draft=True)
         for wanted in ([draft["id"]], ["slot_" + "0" * 24], ["nonsense"], [], ["x"] * 101):
             await watcher.subscribe("1", WATCH_AVAILABILITY, slots=wanted)
@@ -134,10 +140,10 @@ async def test_a_slot_that_is_not_there_or_not_yet_published_cannot_be_watched(
 
 
 @pytest.fixture
-async def short_lived(two_apps: Pair, crowd: UserTokens) -> str:
+async def short_lived(two_apps: Pair, user_tokens: UserTokens) -> str:
     """An access token that ends in a moment."""
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
-        token = auth.tokens.verify("access", crowd.members[0])
+        token = auth.tokens.verify("access", user_tokens.members[0])
         now = utc_now()
         ends = now + timedelta(seconds=1.5)
         short = TokenClaims(token.user_id, token.session_id, new_token_id(), ends)
@@ -145,10 +151,10 @@ async def short_lived(two_apps: Pair, crowd: UserTokens) -> str:
 
 
 async def test_a_socket_ends_when_its_token_does(
-    two_apps: Pair, crowd: UserTokens, short_lived: str
+    two_apps: Pair, user_tokens: UserTokens, short_lived: str
 ) -> None:
     async with http_client() as http, open_websocket(two_apps[0], short_lived) as watcher:
-        slot = await GraphQLTestClient(http, two_apps[0].url, crowd.organizer).create_slot()
+        slot = await GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer).create_slot()
         await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
         await watcher.next_result()
         with pytest.raises(ConnectionClosed) as closed:

@@ -21,31 +21,31 @@ TICKS = 6
 
 
 @pytest.fixture
-async def office(servers: EmbeddedServers) -> AsyncIterator[Backend]:
+async def backend(servers: EmbeddedServers) -> AsyncIterator[Backend]:
     url = database_url(servers, "stopping")
     async with open_backend(Settings(mongo_url=url, redis_url=servers.redis_url)) as opened:
         yield opened
 
 
-def begin(board: SessionStreams | BookingEventHub | TicketHub, office: Backend) -> None:
+def begin(board: SessionStreams | BookingEventHub | TicketHub, backend: Backend) -> None:
     """Let it look, as the lifespan does."""
     match board:
         case SessionStreams():
-            board.start(SessionRepository(office.database), lambda _: None)
+            board.start(SessionRepository(backend.database), lambda _: None)
         case BookingEventHub():
-            board.start(office.services.slot_events)
+            board.start(backend.services.slot_events)
         case TicketHub():
-            read = partial(load_tickets, office.services)
-            board.start(office.services.slot_events, office.services.admission_queue, read)
+            read = partial(load_tickets, backend.services)
+            board.start(backend.services.slot_events, backend.services.admission_queue, read)
 
 
 @pytest.mark.parametrize("which", ["streams", "booking_events", "ticket_updates"])
 @pytest.mark.parametrize("ticks", range(TICKS))
 async def test_who_is_stopped_while_a_word_comes_does_stop(
-    office: Backend, which: str, ticks: int
+    backend: Backend, which: str, ticks: int
 ) -> None:
-    board = SessionStreams() if which == "streams" else getattr(office.services, which)
-    begin(board, office)
+    board = SessionStreams() if which == "streams" else getattr(backend.services, which)
+    begin(board, backend)
     for _ in range(TICKS):
         await asyncio.sleep(0)
     board._refresh_timer.trigger()

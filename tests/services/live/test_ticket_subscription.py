@@ -8,21 +8,21 @@ from tests.support.queue.tickets import (
     WATCH_FULL_TICKET,
     QueueClient,
     QueueDeployment,
-    crowded,
-    line,
+    crowded_queue_deployment,
+    queue_deployment,
 )
 from tests.support.stores.lock_nodes import eventually
 
-__all__ = ["crowded", "line"]
+__all__ = ["crowded_queue_deployment", "queue_deployment"]
 
 
 async def test_who_watches_is_told_each_nearer_place_and_then_the_outcome(
-    line: QueueDeployment,
+    queue_deployment: QueueDeployment,
 ) -> None:
-    app = line.app()
-    slot_id = await line.add_slot(app, capacity=1)
-    first, second, third = line.queue_clients(app, 3)
-    stage = line.stalled_worker(pause_at="batches")
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app, capacity=1)
+    first, second, third = queue_deployment.queue_clients(app, 3)
+    stage = queue_deployment.stalled_worker(pause_at="batches")
     await first.enqueue(slot_id)
     await asyncio.to_thread(stage.wait_until_reached)
     await second.enqueue(slot_id)
@@ -56,11 +56,11 @@ async def watch(
 
 
 async def test_200_who_watch_are_each_told_their_outcome_once_by_both_processes(
-    crowded: QueueDeployment,
+    crowded_queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [crowded.app(), crowded.app()]
-    slot_id = await crowded.add_slot(apps[0], capacity=20)
-    customers = [crowded.queue_client(apps[n % 2], n) for n in range(200)]
+    apps = [crowded_queue_deployment.app(), crowded_queue_deployment.app()]
+    slot_id = await crowded_queue_deployment.add_slot(apps[0], capacity=20)
+    customers = [crowded_queue_deployment.queue_client(apps[n % 2], n) for n in range(200)]
     tickets = [(await customer.enqueue(slot_id))["id"] for customer in customers]
     begun = list[str]()
     watching = [
@@ -72,7 +72,7 @@ async def test_200_who_watch_are_each_told_their_outcome_once_by_both_processes(
         return len(begun) == len(tickets)
 
     await eventually(all_watch, "everybody watches")
-    crowded.worker()
+    crowded_queue_deployment.worker()
     told = await asyncio.gather(*watching)
     assert [states[0]["position"] for states in told] == list(range(1, 201))
     ends = [[state for state in states if state["status"] == "ANSWERED"] for states in told]
@@ -81,9 +81,9 @@ async def test_200_who_watch_are_each_told_their_outcome_once_by_both_processes(
     assert names == ["Booked"] * 20 + ["SlotFull"] * 180
 
 
-async def test_who_watches_twice_is_told_twice(line: QueueDeployment) -> None:
-    app = line.app()
-    slot_id, ada = await line.add_slot(app), line.queue_client(app, 0)
+async def test_who_watches_twice_is_told_twice(queue_deployment: QueueDeployment) -> None:
+    app = queue_deployment.app()
+    slot_id, ada = await queue_deployment.add_slot(app), queue_deployment.queue_client(app, 0)
     ticket = await ada.enqueue(slot_id)
     begun = list[str]()
     watching = [asyncio.create_task(watch(app, ada, ticket["id"], begun)) for _ in range(2)]
@@ -92,7 +92,7 @@ async def test_who_watches_twice_is_told_twice(line: QueueDeployment) -> None:
         return len(begun) == 2
 
     await eventually(both_watch, "both watch")
-    line.worker()
+    queue_deployment.worker()
     one, other = await asyncio.gather(*watching)
     assert one[-1] == other[-1]
     assert one[-1]["status"] == "ANSWERED"

@@ -19,27 +19,27 @@ from tests.support.model.service_pair import ServicePair, open_service_pair
 
 
 @pytest.fixture(scope="module")
-def house(servers: EmbeddedServers) -> Iterator[ServicePair]:
+def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
     """Two desks on a database of their own, where nobody sweeps unasked."""
     with open_service_pair(servers, "sweeping") as opened:
         yield opened
 
 
-def held_slots(house: ServicePair, size: int) -> list[SlotId]:
+def held_slots(pair: ServicePair, size: int) -> list[SlotId]:
     """So many slots, each with a hold; the first runs out first."""
-    play, ada = ModelChecker(house), house.callers[0]
+    play, ada = ModelChecker(pair), pair.callers[0]
     slot_ids = [SlotId(play.add_slot(SlotShape())) for _ in range(size)]
     for slot_id in slot_ids:
-        house.clock.advance(timedelta(seconds=1))
+        pair.clock.advance(timedelta(seconds=1))
         wish = book.BookingOptions(hold=True)
-        house.runner.run(book.book(house.services[0], ada, slot_id, ada.user_id, wish))
+        pair.runner.run(book.book(pair.services[0], ada, slot_id, ada.user_id, wish))
     return slot_ids
 
 
 def fill_with_holds(play: ModelChecker, size: int) -> ObjectId:
     """A slot in which so many people hold a place, written past the desk."""
     slot_id = ObjectId(play.add_slot(SlotShape(capacity=size)))
-    house = play.pair
+    pair = play.pair
     now, until = play.now, play.now + timedelta(minutes=5)
     held = []
     for _ in range(size):
@@ -48,19 +48,19 @@ def fill_with_holds(play: ModelChecker, size: int) -> ObjectId:
         id_ = ObjectId(new_booking_id())
         held.append({"id": id_, "user": user_id, "log": log, "until": until})
     changes = {"bookings": held, "remaining": 0, "due": until}
-    house.database["slots"].update_one({"_id": slot_id}, {"$set": changes})
+    pair.database["slots"].update_one({"_id": slot_id}, {"$set": changes})
     return slot_id
 
 
-def sweep(house: ServicePair) -> None:
+def sweep(pair: ServicePair) -> None:
     """Sweep once, when every hold has run out."""
-    house.clock.advance(timedelta(minutes=6))
-    house.runner.run(hold_sweeper.sweep(house.services[0]))
+    pair.clock.advance(timedelta(minutes=6))
+    pair.runner.run(hold_sweeper.sweep(pair.services[0]))
 
 
-def still_held(house: ServicePair) -> set[SlotId]:
+def still_held(pair: ServicePair) -> set[SlotId]:
     """The slots in which a hold takes a place."""
-    found = house.database["slots"].find({"remaining": 0}, {"_id": 1})
+    found = pair.database["slots"].find({"remaining": 0}, {"_id": 1})
     return {SlotId(str(document["_id"])) for document in found}
 
 
@@ -81,53 +81,53 @@ POISONS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("poison", POISONS)
 @pytest.mark.parametrize("place", [0, 2])
 def test_a_slot_that_cannot_be_read_keeps_no_hold_of_another_alive(
-    house: ServicePair, poison: str, place: int
+    pair: ServicePair, poison: str, place: int
 ) -> None:
-    slot_ids = held_slots(house, 5)
-    house.database["slots"].update_one({"_id": ObjectId(slot_ids[place])}, POISONS[poison])
-    sweep(house)
-    assert still_held(house) == {slot_ids[place]}
-    assert house.database["endedBookings"].count_documents({}) == 4
+    slot_ids = held_slots(pair, 5)
+    pair.database["slots"].update_one({"_id": ObjectId(slot_ids[place])}, POISONS[poison])
+    sweep(pair)
+    assert still_held(pair) == {slot_ids[place]}
+    assert pair.database["endedBookings"].count_documents({}) == 4
 
 
-def test_a_slot_that_cannot_be_written_keeps_no_hold_of_another_alive(house: ServicePair) -> None:
-    slot_ids = held_slots(house, 5)
+def test_a_slot_that_cannot_be_written_keeps_no_hold_of_another_alive(pair: ServicePair) -> None:
+    slot_ids = held_slots(pair, 5)
     refused = {"_id": {"$ne": ObjectId(slot_ids[1])}}
-    house.database.command("collMod", "slots", validator=refused)
+    pair.database.command("collMod", "slots", validator=refused)
     try:
-        sweep(house)
-        assert still_held(house) == {slot_ids[1]}
+        sweep(pair)
+        assert still_held(pair) == {slot_ids[1]}
     finally:
-        house.database.command("collMod", "slots", validator={})
+        pair.database.command("collMod", "slots", validator={})
 
 
-def test_a_slot_that_cannot_be_read_is_not_tried_again_at_once(house: ServicePair) -> None:
-    slot_ids = held_slots(house, 2)
-    house.database["slots"].update_one({"_id": ObjectId(slot_ids[0])}, {"$set": {"bookings": 5}})
-    sweep(house)
-    assert house.runner.run(house.services[0].slots.find_due(house.clock.now, 10)) == []
+def test_a_slot_that_cannot_be_read_is_not_tried_again_at_once(pair: ServicePair) -> None:
+    slot_ids = held_slots(pair, 2)
+    pair.database["slots"].update_one({"_id": ObjectId(slot_ids[0])}, {"$set": {"bookings": 5}})
+    sweep(pair)
+    assert pair.runner.run(pair.services[0].slots.find_due(pair.clock.now, 10)) == []
 
 
-def test_a_slot_that_cannot_be_read_fails_for_its_own_readers_alone(house: ServicePair) -> None:
-    poisoned, healthy = held_slots(house, 2)
-    house.database["slots"].update_one({"_id": ObjectId(poisoned)}, {"$set": {"bookings": 5}})
+def test_a_slot_that_cannot_be_read_fails_for_its_own_readers_alone(pair: ServicePair) -> None:
+    poisoned, healthy = held_slots(pair, 2)
+    pair.database["slots"].update_one({"_id": ObjectId(poisoned)}, {"$set": {"bookings": 5}})
 
     async def read_both() -> list[Any]:
-        now, slots = house.clock.now, house.services[0].slots
+        now, slots = pair.clock.now, pair.services[0].slots
         looks = (slots.find(SlotQuery(slot_id, now)) for slot_id in (poisoned, healthy))
         return await asyncio.gather(*looks, return_exceptions=True)
 
-    failed, found = house.runner.run(read_both())
+    failed, found = pair.runner.run(read_both())
     assert isinstance(failed, Exception)
     assert found.id == healthy
 
 
-def test_more_than_1000_bookings_that_end_in_one_sweep_all_end(house: ServicePair) -> None:
-    play, sizes = ModelChecker(house), (600, 600, 1000, 5)
+def test_more_than_1000_bookings_that_end_in_one_sweep_all_end(pair: ServicePair) -> None:
+    play, sizes = ModelChecker(pair), (600, 600, 1000, 5)
     slot_ids = [fill_with_holds(play, size) for size in sizes]
-    sweep(house)
+    sweep(pair)
     for slot_id, size in zip(slot_ids, sizes, strict=True):
-        (slot,) = house.database["slots"].find({"_id": slot_id})
+        (slot,) = pair.database["slots"].find({"_id": slot_id})
         assert (slot["remaining"], slot["bookings"], "due" in slot) == (size, [], False)
-        ended = house.database["endedBookings"]
+        ended = pair.database["endedBookings"]
         assert ended.count_documents({"slot": slot_id, "log.1.do": "expired"}) == size

@@ -72,7 +72,7 @@ class Deployment:
     """What a scene is played with: people, and processes of the app with and without guards."""
 
     environment: Mapping[str, str]
-    logs: Path
+    log_dir: Path
     redis: Redis
     mongo: MongoClient[dict[str, Any]]
     http: httpx.AsyncClient
@@ -97,7 +97,7 @@ class Deployment:
         start: StartApp = forked_app,
     ) -> AppProcess:
         """A process without these guards, that stops at this point."""
-        where = self.logs / secrets.token_hex(4)
+        where = self.log_dir / secrets.token_hex(4)
         return self.stack.enter_context(
             app_variant(
                 self.environment,
@@ -165,7 +165,7 @@ class Deployment:
 
 @asynccontextmanager
 async def open_deployment(
-    environment: Mapping[str, str], logs: Path, member_count: int = 12
+    environment: Mapping[str, str], log_dir: Path, member_count: int = 12
 ) -> AsyncIterator[Deployment]:
     """A scene in the database of this environment; its processes end with it."""
     crowd = await create_user_tokens(environment, member_count)
@@ -176,7 +176,7 @@ async def open_deployment(
         mongo = MongoClient[dict[str, Any]](environment["SLOTLOCK_MONGO_URL"])
         stack.callback(mongo.close)
         async with http_client() as http:
-            yield Deployment(environment, logs, redis, mongo, http, crowd, stack)
+            yield Deployment(environment, log_dir, redis, mongo, http, crowd, stack)
 
 
 async def kill_at_pause(pause_point: PausePoint, app: AppProcess, request: Awaitable[Any]) -> None:

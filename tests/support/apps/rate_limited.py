@@ -100,28 +100,28 @@ def client_at_new_address(
 
 
 @pytest.fixture(scope="session")
-def limited(
+def rate_limited(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
     """One process that limits rates narrowly; every test comes as others from elsewhere."""
-    with rate_limited_app(servers, "limited", tmp_path_factory.mktemp("limited")) as app:
+    with rate_limited_app(servers, "limited", tmp_path_factory.mktemp("rate_limited")) as app:
         yield app
 
 
 @pytest.fixture
-def early(limited: AppProcess) -> None:
+def early_in_minute(rate_limited: AppProcess) -> None:
     """The test does not begin in one minute and end in the next."""
     wait_for_early_minute()
 
 
 @pytest.fixture
-async def nobody(limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
+async def anonymous(rate_limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
     """Nobody in particular, at an address of their own."""
-    return client_at_new_address(http, limited)
+    return client_at_new_address(http, rate_limited)
 
 
 @pytest.fixture
-async def member(limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
+async def member(rate_limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
     """A person at an address of their own."""
-    async with auth_for_database(limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        return client_at_new_address(http, limited, await sign_in_new_user(auth, Role.MEMBER))
+    async with auth_for_database(rate_limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        return client_at_new_address(http, rate_limited, await sign_in_new_user(auth, Role.MEMBER))

@@ -140,7 +140,7 @@ class QueueDeployment(Deployment):
         pause_at: str = "",
         pause_point: PausePoint | None = None,
     ) -> AppProcess:
-        settings, where = {**self.environment, **overrides}, self.logs / secrets.token_hex(4)
+        settings, where = {**self.environment, **overrides}, self.log_dir / secrets.token_hex(4)
         return self.stack.enter_context(
             app_variant(
                 settings,
@@ -188,27 +188,31 @@ class QueueDeployment(Deployment):
 
 @asynccontextmanager
 async def open_queue_deployment(
-    servers: EmbeddedServers, logs: Path, member_count: int
+    servers: EmbeddedServers, log_dir: Path, member_count: int
 ) -> AsyncIterator[QueueDeployment]:
     """A scene with so many people, an empty queue of its own, and nobody who serves it."""
     settings = {
         **app_environment(with_own_redis_database(servers), "queue"),
         "SLOTLOCK_QUEUE_WORKER": "off",
     }
-    async with open_deployment(settings, logs, member_count) as scene:
+    async with open_deployment(settings, log_dir, member_count) as scene:
         scene.redis.flushdb()
         yield QueueDeployment(**vars(scene))
 
 
 @pytest.fixture
-async def line(servers: EmbeddedServers, logs: Path) -> AsyncIterator[QueueDeployment]:
+async def queue_deployment(
+    servers: EmbeddedServers, log_dir: Path
+) -> AsyncIterator[QueueDeployment]:
     """A scene with a few people, and nobody who serves the queue."""
-    async with open_queue_deployment(servers, logs, 12) as scene:
+    async with open_queue_deployment(servers, log_dir, 12) as scene:
         yield scene
 
 
 @pytest.fixture
-async def crowded(servers: EmbeddedServers, logs: Path) -> AsyncIterator[QueueDeployment]:
+async def crowded_queue_deployment(
+    servers: EmbeddedServers, log_dir: Path
+) -> AsyncIterator[QueueDeployment]:
     """The same with 200 people."""
-    async with open_queue_deployment(servers, logs, 200) as scene:
+    async with open_queue_deployment(servers, log_dir, 200) as scene:
         yield scene

@@ -37,7 +37,9 @@ def split_updates(command: Document) -> list[Document]:
 
 
 @pytest.fixture
-async def overheard(servers: EmbeddedServers) -> AsyncIterator[tuple[Database, CommandRecorder]]:
+async def recorded_commands(
+    servers: EmbeddedServers,
+) -> AsyncIterator[tuple[Database, CommandRecorder]]:
     """A database whose commands are heard."""
     heard = CommandRecorder()
     url = database_url(servers, "plans")
