@@ -18,7 +18,7 @@ from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.admission.partitions import QueuePartition, StreamEntry
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.keys import admission_lock
-from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.admission.batch import MAX_BATCH_SIZE, serve_batch
 from slotlock.services.container import Services
@@ -77,8 +77,8 @@ async def _serve_while_leader(
     services: Services, worker_locks: Locks, partition: QueuePartition, lease: Lease
 ) -> None:
     try:
-        if lease.owner_token is None:
-            raise RedisUnavailableError("there is no queue")
+        if isinstance(lease, InProcessLease):
+            raise RedisUnavailableError("no admission queue")
         # Each look counts as a delivery, and who lost the turn serves nobody.
         while not lease.lost.is_set() and (entries := await partition.read_pending()):
             await _finish_despite_cancel(_serve_entries(services, partition, lease, entries))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.redis.locks.leases import RedisLease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.locks.scripts import GRANT_TTL_MS, INSTANCE_ID_CHARS
 from tests.support.apps.redis_topologies import RedisTopology
@@ -66,8 +67,9 @@ async def turns_of_the_dead(lock_nodes: Offices, redis_topology: RedisTopology) 
     slot_id = new_slot_id()
     lease = await acquire_lease(lock_nodes[0], slot_id)
     other = await acquire_lease(lock_nodes[1], new_slot_id())
+    assert isinstance(other, RedisLease)
     await lock_nodes[1].release(other)
-    theirs = (other.owner_token or "")[:INSTANCE_ID_CHARS].encode()
+    theirs = other.token[:INSTANCE_ID_CHARS].encode()
     with waiting_process(redis_topology.url, slot_id, DEAD) as doomed:
 
         async def they_stand() -> bool:

@@ -8,7 +8,8 @@ import pytest
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks import waiters
-from slotlock.infrastructure.redis.locks.locks import Lease, Locks
+from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.locks.scripts import HEARTBEAT_S
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.stores.lock_nodes import acquire_lease, eventually, open_lock_node, start_waiter

@@ -8,6 +8,7 @@ import pytest
 
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
+from slotlock.infrastructure.redis.locks.leases import InProcessLease, RedisLease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from tests.support.apps.redis_topologies import sentinel_topology
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
@@ -58,7 +59,7 @@ async def serve_all(locks: Locks, people: list[asyncio.Task[int]]) -> list[int]:
 async def serve(locks: Locks, slot_id: str, n: int) -> int:
     """Wait for a turn that only this process knows, and pass it on."""
     lease = await acquire_lease(locks, slot_id, wait_s=20)
-    assert lease.owner_token is None
+    assert isinstance(lease, InProcessLease)
     await locks.release(lease)
     return n
 
@@ -69,7 +70,7 @@ async def test_without_redis_a_lease_is_this_process_own_and_those_who_wait_are_
     slot_id = new_slot_id()
     await away(locks, valkey)
     lease = await acquire_lease(locks, slot_id)
-    assert lease.owner_token is None
+    assert isinstance(lease, InProcessLease)
     assert await locks.acquire(slot_id) is None
     assert await locks.acquire(slot_id, wait_s=0.01) is None
     people = [asyncio.create_task(serve(locks, slot_id, n)) for n in range(10)]
@@ -106,14 +107,14 @@ async def test_a_lease_on_several_slots_is_rolled_back_without_redis_too(
     assert await locks.acquire(first, second, wait_s=0.01) is None
     await locks.release(await acquire_lease(locks, first))
     await locks.release(lease)
-    assert (await acquire_lease(locks, first, second)).slot_ids == (first, second)
+    assert (await acquire_lease(locks, first, second)).names == (first, second)
 
 
 async def test_what_could_not_be_released_is_released_when_a_hung_redis_goes_on(
     locks: Locks, valkey: RestartableServer
 ) -> None:
     held_ones = [await acquire_lease(locks, new_slot_id()) for _ in range(5)]
-    waits_for = held_ones[-1].slot_ids[0]
+    waits_for = held_ones[-1].names[0]
     waiter = await start_waiter(locks, waits_for)
     valkey.pause()
     waiter.cancel()
@@ -123,7 +124,7 @@ async def test_what_could_not_be_released_is_released_when_a_hung_redis_goes_on(
     await back(locks)
     for lease in held_ones[:-1]:
 
-        async def free(slot_id: str = lease.slot_ids[0]) -> bool:
+        async def free(slot_id: str = lease.names[0]) -> bool:
             return await stored_lock(locks, slot_id) is None
 
         await eventually(free, "what was owed is released")
@@ -153,11 +154,11 @@ async def test_the_lock_goes_on_by_itself_when_sentinel_names_another_master(
             await back(one)
             await back(other)
             lease = await acquire_lease(one, slot_id)
-            assert lease.owner_token is not None
+            assert isinstance(lease, RedisLease)
             assert lease.fencing_token > first.fencing_token
             assert b"master" in fleet.nodes[1].run_command("ROLE").encode()
             stored = fleet.nodes[1].run_command(f"GET {lock_keys(slot_id).lock}")
-            assert stored.startswith(lease.owner_token)
+            assert stored.startswith(lease.token)
             turn = await start_waiter(other, slot_id)
             await one.release(lease)
             assert await asyncio.wait_for(turn, 10)

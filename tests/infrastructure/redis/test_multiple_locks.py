@@ -15,7 +15,7 @@ ROUNDS = 30
 async def test_several_slots_are_held_together_and_released_together(lock_nodes: Offices) -> None:
     first, second = new_slot_id(), new_slot_id()
     lease = await acquire_lease(lock_nodes[0], second, first, second)
-    assert lease.slot_ids == (first, second)
+    assert lease.names == (first, second)
     for slot_id in (first, second):
         assert await lock_nodes[1].acquire(slot_id) is None
     await lock_nodes[0].release(lease)

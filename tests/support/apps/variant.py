@@ -11,7 +11,6 @@ it to. Both are made here, from outside: the app itself knows nothing of it.
     VARIANT_COMMAND what it is started as: serve, unless it says worker
 """
 
-import asyncio
 import os
 import sys
 from collections.abc import Iterator
@@ -31,7 +30,8 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResu
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks import leases, locks, waiters
-from slotlock.infrastructure.redis.locks.locks import Lease, Locks
+from slotlock.infrastructure.redis.locks.leases import Lease, RedisLease
+from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.locks.scripts import ACQUIRE
 from tests.support.apps.variants import (
     admission_batches,
@@ -85,8 +85,8 @@ def _id_only_team_filter(team_version: TeamVersion) -> dict[str, Any]:
     return {"_id": ObjectId(team_version.team_id)}
 
 
-async def _acquire_always(self: Locks, *slot_ids: str, wait_s: float = 0.0) -> Lease:
-    return Lease(slot_ids, "nobody's", 0, asyncio.Event())
+async def _acquire_always(self: Locks, *names: str, wait_s: float = 0.0) -> Lease:
+    return RedisLease(names, "nobody's", 0)
 
 
 def _unheard_message(state: Availability) -> tuple[str, bytes]:
@@ -159,7 +159,7 @@ def install_pause(point: str, pause_key: str) -> None:
         return await commit(self, changes)
 
     async def release_after_pause(self: Locks, lease: Lease, *states: Availability) -> None:
-        if HOLD_SWEEPER_LOCK not in lease.slot_ids:  # the sweeper's turn is no act
+        if HOLD_SWEEPER_LOCK not in lease.names:  # the sweeper's turn is no act
             await wait()
         await release(self, lease, *states)
 

@@ -1,6 +1,7 @@
-"""The right to be served at slots: kept alive while its holder lives, who is told of its loss."""
+"""Leases on locks, which Redis forgets unless this process renews them."""
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -10,88 +11,117 @@ from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.scripts import GRANT_TTL_MS, RENEW
 
 
-@dataclass(slots=True, eq=False)
-class Lease:
-    """The right to be served at these slots until it is released or lost.
+@dataclass(frozen=True, slots=True, eq=False)
+class RedisLease:
+    """Locks that one token holds in Redis until they are released or lost.
 
-    `token` is None for a lease that only this process knows, given while Redis is away. `fence` is
-    more than that of any lease on one of these slots before. `lost` is set when the lease is known
-    to have run out, or to be another's.
+    `fencing_token` is greater than that of any earlier lease on one of these locks. `lost` is set
+    once a lock is known to have expired or to be held by another token.
     """
 
-    slot_ids: tuple[str, ...]
-    owner_token: str | None
+    names: tuple[str, ...]
+    token: str
     fencing_token: int
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class InProcessLease:
+    """Locks that only this process knows, held while Redis is unavailable. They never expire."""
+
+    names: tuple[str, ...]
+    fencing_token: int
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+Lease = RedisLease | InProcessLease
+
+
+class FencingTokens:
+    """The highest fencing token known to this process."""
+
+    def __init__(self) -> None:
+        self.highest = 0
+
+    def observe(self, fencing_token: int) -> None:
+        """Record a fencing token that Redis issued."""
+        self.highest = max(self.highest, fencing_token)
+
+    def issue(self) -> int:
+        """Return a new fencing token without Redis: the time in microseconds, as Redis does."""
+        self.highest = max(self.highest + 1, time.time_ns() // 1000)
+        return self.highest
+
+
 @dataclass(slots=True)
-class _RenewedLease:
+class _Renewal:
+    names: list[str]
+    lost: asyncio.Event
     timer: asyncio.TimerHandle
-    valid_until: float  # of the loop's time
+    valid_until: float  # time of the event loop
 
 
 class LeaseRenewer:
-    """The leases held by this process, by token."""
+    """Renews the locks of this process three times per time to live, by token."""
 
     def __init__(self, pipeline: AutoPipeline, ttl_ms: int) -> None:
         self._pipeline = pipeline
         self._ttl_ms = ttl_ms
-        self._leases: dict[str, _RenewedLease] = {}
+        self._renewals: dict[str, _Renewal] = {}
 
     def __contains__(self, token: str) -> bool:
-        return token in self._leases
+        return token in self._renewals
 
-    def start_renewing(self, lease: Lease, *, was_granted: bool) -> None:
-        """Renew the lease from now on, with whatever slots it has or will have.
+    def add(self, token: str, name: str, lost: asyncio.Event, *, was_waiting: bool) -> None:
+        """Renew a lock of this token from now on, and set `lost` if that fails.
 
-        What was handed to a waiter lasts but shortly, and is renewed at once, unawaited.
+        A lock that was granted to a waiter has a shorter time to live and is renewed at once.
         """
-        token, loop = lease.owner_token or "", asyncio.get_running_loop()
-        sure_until = loop.time() + (GRANT_TTL_MS if was_granted else self._ttl_ms) / 1000
-        if token not in self._leases:
-            timer = loop.call_later(self._ttl_ms / 3000, self.renew, lease)
-            self._leases[token] = _RenewedLease(timer, sure_until)
-        if was_granted:
-            self.renew(lease)
-
-    def renew(self, lease: Lease) -> None:
-        """Renew now, unawaited."""
-        kept = self._leases.get(lease.owner_token or "")
-        if kept is None:  # lost already
-            return
-        kept.timer.cancel()
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._ttl_ms / 1000
-        for slot_id in lease.slot_ids:
-            answer = self._pipeline.send(
-                "EVAL", RENEW, 1, lock_keys(slot_id)[0], lease.owner_token, self._ttl_ms
-            )
-            answer.add_done_callback(partial(self._on_renewed, lease, until))
-        kept.timer = loop.call_later(self._ttl_ms / 3000, self.renew, lease)
-
-    def _on_renewed(self, lease: Lease, valid_until: float, answer: asyncio.Future[Any]) -> None:
-        kept = self._leases.get(lease.owner_token or "")
-        if kept is None:  # released meanwhile
-            return
-        if answer.exception() is not None:
-            # Redis is away, and may keep the lock yet; but not for longer than it was told to.
-            lost = asyncio.get_running_loop().time() > kept.valid_until
+        renewal = self._renewals.get(token)
+        if renewal is None:
+            valid_until = loop.time() + (GRANT_TTL_MS if was_waiting else self._ttl_ms) / 1000
+            timer = loop.call_later(self._ttl_ms / 3000, self._renew, token)
+            self._renewals[token] = _Renewal([name], lost, timer, valid_until)
         else:
-            lost = not answer.result()
-            kept.valid_until = valid_until
-        if lost:
-            self.stop_renewing(lease)
-            lease.lost.set()
+            renewal.names.append(name)
+        if was_waiting:
+            self._renew(token)
 
-    def stop_renewing(self, lease: Lease) -> None:
-        """Renew it no more."""
-        kept = self._leases.pop(lease.owner_token or "", None)
-        if kept is not None:
-            kept.timer.cancel()
+    def _renew(self, token: str) -> None:
+        renewal = self._renewals.get(token)
+        if renewal is None:
+            return
+        renewal.timer.cancel()
+        loop = asyncio.get_running_loop()
+        valid_until = loop.time() + self._ttl_ms / 1000
+        for name in renewal.names:
+            reply = self._pipeline.send("EVAL", RENEW, 1, lock_keys(name).lock, token, self._ttl_ms)
+            reply.add_done_callback(partial(self._on_renewed, token, valid_until))
+        renewal.timer = loop.call_later(self._ttl_ms / 3000, self._renew, token)
+
+    def _on_renewed(self, token: str, valid_until: float, reply: asyncio.Future[Any]) -> None:
+        renewal = self._renewals.get(token)
+        if renewal is None:  # released meanwhile
+            return
+        if reply.exception() is not None:
+            # Redis may still hold the lock, but not beyond the last confirmed renewal.
+            is_lost = asyncio.get_running_loop().time() > renewal.valid_until
+        else:
+            is_lost = not reply.result()
+            renewal.valid_until = valid_until
+        if is_lost:
+            self.remove(token)
+            renewal.lost.set()
+
+    def remove(self, token: str) -> None:
+        """Stop renewing the locks of this token."""
+        renewal = self._renewals.pop(token, None)
+        if renewal is not None:
+            renewal.timer.cancel()
 
     def stop(self) -> None:
-        """Renew nothing any more: what is held runs out."""
-        for kept in self._leases.values():
-            kept.timer.cancel()
-        self._leases.clear()
+        """Stop renewing all locks. They expire unless they are released."""
+        for renewal in self._renewals.values():
+            renewal.timer.cancel()
+        self._renewals.clear()

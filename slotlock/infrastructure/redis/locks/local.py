@@ -1,4 +1,4 @@
-"""The locks that only this process knows: what is left of order while Redis is away."""
+"""Locks inside one process, used while Redis is unavailable."""
 
 import asyncio
 from collections import deque
@@ -7,56 +7,57 @@ LocalGrant = asyncio.Future[bool]
 
 
 class InProcessLocks:
-    """First come, first served, among the callers in one process."""
+    """Grants locks in order of arrival to the callers of one process."""
 
     def __init__(self) -> None:
-        # A slot is here while it is held, with those who wait for it.
+        # The waiters of each lock that is held, the first one first.
         self._waiters: dict[str, deque[LocalGrant]] = {}
 
-    async def acquire(self, slot_ids: tuple[str, ...], deadline: float) -> bool:
-        """Whether all of them were got, one after the other, by this time of the loop."""
-        got: list[str] = []
+    async def acquire(self, names: tuple[str, ...], deadline: float) -> bool:
+        """Acquire all locks one after the other, or none, by this time of the event loop."""
+        acquired: list[str] = []
         try:
-            for slot_id in slot_ids:
-                if not await self._acquire_one(slot_id, deadline):
+            for name in names:
+                if not await self._acquire_one(name, deadline):
                     break
-                got.append(slot_id)
+                acquired.append(name)
         finally:
-            if len(got) < len(slot_ids):
-                self.release(tuple(got))
-        return len(got) == len(slot_ids)
+            if len(acquired) < len(names):
+                self.release(tuple(acquired))
+        return len(acquired) == len(names)
 
-    async def _acquire_one(self, slot_id: str, deadline: float) -> bool:
-        if slot_id not in self._waiters:
-            self._waiters[slot_id] = deque()
+    async def _acquire_one(self, name: str, deadline: float) -> bool:
+        if name not in self._waiters:
+            self._waiters[name] = deque()
             return True
         loop = asyncio.get_running_loop()
         if deadline <= loop.time():
             return False
-        turn: LocalGrant = loop.create_future()
-        self._waiters[slot_id].append(turn)
-        timer = loop.call_at(deadline, _resolve_timeout, turn)
+        grant: LocalGrant = loop.create_future()
+        self._waiters[name].append(grant)
+        timer = loop.call_at(deadline, _time_out, grant)
         try:
-            return await turn
+            return await grant
         except asyncio.CancelledError:
-            if not turn.cancelled() and turn.result():  # it was given in the same moment
-                self.release((slot_id,))
+            # The lock may have been granted in the same round of the event loop.
+            if not grant.cancelled() and grant.result():
+                self.release((name,))
             raise
         finally:
             timer.cancel()
 
-    def release(self, slot_ids: tuple[str, ...]) -> None:
-        """Hand each on to the first who still waits."""
-        for slot_id in slot_ids:
-            line = self._waiters.get(slot_id, deque())
-            while line and line[0].done():
-                line.popleft()
-            if line:
-                line.popleft().set_result(True)
+    def release(self, names: tuple[str, ...]) -> None:
+        """Grant each lock to its first waiter that has not left."""
+        for name in names:
+            waiters = self._waiters.get(name, deque())
+            while waiters and waiters[0].done():
+                waiters.popleft()
+            if waiters:
+                waiters.popleft().set_result(True)
             else:
-                self._waiters.pop(slot_id, None)
+                self._waiters.pop(name, None)
 
 
-def _resolve_timeout(grant: LocalGrant) -> None:
+def _time_out(grant: LocalGrant) -> None:
     if not grant.done():
         grant.set_result(False)

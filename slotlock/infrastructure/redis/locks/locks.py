@@ -1,5 +1,7 @@
-"""The locks of slots, fair and first come first served; they order and shed, and are never what
-is safe: that is the version guard in MongoDB.
+"""Fair locks in Redis, granted in order of arrival.
+
+The locks only order callers and limit how many work at once. Correctness rests on the version
+check of each write to MongoDB, so a lock may be lost at any time.
 """
 
 import asyncio
@@ -7,15 +9,22 @@ import contextlib
 import logging
 import secrets
 import time
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from prometheus_client import Histogram
 
 from slotlock.domain.booking.availability import Availability
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
 from slotlock.infrastructure.redis.keys import lock_keys, wakeup_channel
-from slotlock.infrastructure.redis.locks.leases import Lease, LeaseRenewer
+from slotlock.infrastructure.redis.locks.leases import (
+    FencingTokens,
+    InProcessLease,
+    Lease,
+    LeaseRenewer,
+    RedisLease,
+)
 from slotlock.infrastructure.redis.locks.local import InProcessLocks
 from slotlock.infrastructure.redis.locks.scripts import (
     ACQUIRE,
@@ -28,12 +37,10 @@ from slotlock.infrastructure.redis.locks.waiters import Grant, LockWaiters
 from slotlock.infrastructure.redis.slot_events import availability_message
 from slotlock.infrastructure.redis.subscriber import RedisSubscriber
 
-__all__ = ["LOCK_TTL_MS", "Lease", "Locks"]
-
 log = logging.getLogger("slotlock.redis")
 
 LOCK_TTL_MS = 10_000
-# How long a start waits for the wake-up channel: without it, waiting is only slower.
+# How long `start` waits for the wake-up channel. Without it, grants are only noticed later.
 START_TIMEOUT_S = 1.0
 
 LOCK_WAIT = Histogram(
@@ -46,173 +53,196 @@ LOCK_WAIT = Histogram(
 )
 
 
+class _AcquiredLock(NamedTuple):
+    fencing_token: int
+    was_waiting: bool
+
+
 class Locks:
-    """The locks of all slots, as one office knows them: a process with its waiting room."""
+    """All locks, as one instance sees them: a process with its waiters.
+
+    The name of a lock is the id of a slot, or one that `keys` makes.
+    """
 
     def __init__(
         self, pipeline: AutoPipeline, ttl_ms: int = LOCK_TTL_MS, *, record_metrics: bool = True
     ) -> None:
         self.pipeline = pipeline
         self.ttl_ms = ttl_ms
-        self._record_metrics = record_metrics  # turns of upkeep are nobody's wait
+        self._record_metrics = record_metrics
         self._instance_id = secrets.token_hex(INSTANCE_ID_CHARS // 2)
-        self._highest_fencing_token = 0  # the highest seen
+        self._fencing_tokens = FencingTokens()
         self._renewer = LeaseRenewer(pipeline, ttl_ms)
         self._local_locks = InProcessLocks()
         self._waiters = LockWaiters(
-            pipeline, self._instance_id, lambda: self._highest_fencing_token, self._on_granted
+            pipeline, self._instance_id, self._fencing_tokens, self._on_granted
         )
         self._wakeup_subscriber = RedisSubscriber(
             pipeline.client, self._on_wakeup, wakeup_channel(self._instance_id)
         )
 
     async def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Listen for locks that other processes hand to this one; ready by the time it returns.
-
-        If that takes longer than so many seconds, it goes on by itself.
-        """
+        """Subscribe to wake-ups and wait until that is done, at most this many seconds."""
         self._wakeup_subscriber.start()
         await self._wakeup_subscriber.wait_until_subscribed(
             0.0 if self.pipeline.is_unavailable else timeout_s
         )
 
     async def stop(self) -> None:
-        """Stop listening, and renew nothing any more."""
+        """Unsubscribe and stop renewing leases."""
         await self._wakeup_subscriber.stop()
         self._waiters.stop()
         self._renewer.stop()
 
-    async def acquire(self, *slot_ids: str, wait_s: float = 0.0) -> Lease | None:
-        """A lease on all the slots, or None when it was not to be had within the seconds.
+    async def acquire(self, *names: str, wait_s: float = 0.0) -> Lease | None:
+        """Acquire all locks or none. Returns None if that takes longer than `wait_s` seconds.
 
-        Who waits is served first come, first served; nobody who does not wait passes them by.
-        Several slots are locked one after the other in sorted order, so that no two callers wait
-        for each other; all or none.
+        Waiters are granted a lock in order of arrival, before any caller that does not wait. Locks
+        are acquired in sorted order, so that no two callers wait for each other. While Redis is
+        unavailable, the lease holds inside this process only.
         """
-        asked_at = time.perf_counter()
-        wanted = tuple(sorted(set(slot_ids)))
-        until = asyncio.get_running_loop().time() + wait_s
+        requested_at = time.perf_counter()
+        sorted_names = tuple(sorted(set(names)))
+        deadline = asyncio.get_running_loop().time() + wait_s
         try:
-            return await self._acquire_all(wanted, until)
+            return await self._acquire_in_redis(sorted_names, deadline)
         except RedisUnavailableError:
-            if not await self._local_locks.acquire(wanted, until):
-                return None
-            self._highest_fencing_token = max(
-                self._highest_fencing_token + 1, time.time_ns() // 1000
-            )
-            return Lease(wanted, None, self._highest_fencing_token)
+            return await self._acquire_in_process(sorted_names, deadline)
         finally:
             if self._record_metrics:
-                LOCK_WAIT.observe(time.perf_counter() - asked_at)
+                LOCK_WAIT.observe(time.perf_counter() - requested_at)
 
-    async def _acquire_all(self, slot_ids: tuple[str, ...], deadline: float) -> Lease | None:
-        lease = Lease((), self._instance_id + secrets.token_hex(16), 0)
+    async def _acquire_in_process(
+        self, names: tuple[str, ...], deadline: float
+    ) -> InProcessLease | None:
+        if not await self._local_locks.acquire(names, deadline):
+            return None
+        return InProcessLease(names, self._fencing_tokens.issue())
+
+    async def _acquire_in_redis(self, names: tuple[str, ...], deadline: float) -> RedisLease | None:
+        token = self._instance_id + secrets.token_hex(16)
+        lost = asyncio.Event()
+        acquired: list[str] = []
+        fencing_token = 0
         try:
-            for slot_id in slot_ids:
-                if not await self._acquire_one(lease, slot_id, deadline):
+            for name in names:
+                lock = await self._acquire_one(name, token, deadline)
+                if lock is None:
                     break
-        finally:
-            if lease.slot_ids != slot_ids or lease.lost.is_set():
-                self._release_all(lease)
-        return lease if lease.slot_ids == slot_ids and not lease.lost.is_set() else None
-
-    async def _acquire_one(self, lease: Lease, slot_id: str, deadline: float) -> bool:
-        """Whether the lease now has this slot too; if not, nothing of it is left there."""
-        token, waits = lease.owner_token or "", deadline > asyncio.get_running_loop().time()
-        turn = self._waiters.enqueue(slot_id, token) if waits else None
-        may_be_ours = True
-        try:
-            fence, handed = await self._request(slot_id, token, turn, deadline)
-            may_be_ours = waits and fence is None
-        except RedisUnavailableError as error:
-            may_be_ours = error.sent
+                acquired.append(name)
+                fencing_token = max(fencing_token, lock.fencing_token)
+                self._renewer.add(token, name, lost, was_waiting=lock.was_waiting)
+        except BaseException:
+            self._release_all(token, acquired)
             raise
-        finally:
-            if turn is not None:
-                self._waiters.dequeue(slot_id, token)
-            if may_be_ours:
-                self._release_one(slot_id, token)
-        if fence is not None:
-            self._highest_fencing_token = max(self._highest_fencing_token, fence)
-            lease.slot_ids += (slot_id,)
-            lease.fencing_token = max(lease.fencing_token, fence)
-            self._renewer.start_renewing(lease, was_granted=handed)
-        return fence is not None
+        if len(acquired) < len(names) or lost.is_set():
+            self._release_all(token, acquired)
+            return None
+        return RedisLease(names, token, fencing_token, lost)
 
-    async def _request(
-        self, slot_id: str, token: str, grant: Grant | None, deadline: float
-    ) -> tuple[int | None, bool]:
-        """The fence of the lock, if it is ours, and whether it was handed to us in line."""
-        arguments = (token, self.ttl_ms, self._highest_fencing_token, int(grant is not None))
-        lock = await self.pipeline.send("EVAL", ACQUIRE, 3, *lock_keys(slot_id), *arguments)
-        holder, fence = parse_lock(lock)
-        if holder == token:
-            return fence, False
-        self._waiters.on_lock(slot_id, lock)
-        if grant is None:
-            return None, False
-        timer = asyncio.get_running_loop().call_at(deadline, _resolve_timeout, grant)
+    async def _acquire_one(self, name: str, token: str, deadline: float) -> _AcquiredLock | None:
+        """Acquire one lock. On any failure, Redis is told to forget the token."""
         try:
-            return await grant, True
-        finally:
-            timer.cancel()
+            if deadline > asyncio.get_running_loop().time():
+                lock = await self._acquire_or_wait(name, token, deadline)
+            else:
+                lock = await self._try_acquire(name, token, wait=False)
+        except RedisUnavailableError as error:
+            if error.sent:
+                self._release_one(name, token)
+            raise
+        except BaseException:  # cancelled, perhaps after Redis granted the lock
+            self._release_one(name, token)
+            raise
+        if lock is not None:
+            self._fencing_tokens.observe(lock.fencing_token)
+        return lock
+
+    async def _acquire_or_wait(
+        self, name: str, token: str, deadline: float
+    ) -> _AcquiredLock | None:
+        with self._waiters.pending_grant(name, token) as grant:
+            lock = await self._try_acquire(name, token, wait=True)
+            if lock is not None:
+                return lock
+            timer = asyncio.get_running_loop().call_at(deadline, _time_out, grant)
+            try:
+                fencing_token = await grant
+            finally:
+                timer.cancel()
+        if fencing_token is None:
+            self._release_one(name, token)
+            return None
+        return _AcquiredLock(fencing_token, was_waiting=True)
+
+    async def _try_acquire(self, name: str, token: str, *, wait: bool) -> _AcquiredLock | None:
+        """Acquire a free lock, or join its queue if `wait` is set."""
+        arguments = (token, self.ttl_ms, self._fencing_tokens.highest, int(wait))
+        lock = await self.pipeline.send("EVAL", ACQUIRE, 3, *lock_keys(name), *arguments)
+        holder, fencing_token = parse_lock(lock)
+        if holder == token:
+            return _AcquiredLock(fencing_token, was_waiting=False)
+        self._waiters.on_lock(name, lock)
+        return None
 
     async def release(self, lease: Lease, *changed_slots: Availability) -> None:
-        """Give the lease back if it is still ours, and announce the news in the same round trip.
+        """Release what is still held and publish these states in the same round trip.
 
-        All is in line before this first waits, so cancelling the caller takes nothing back.
+        All commands are queued before the first await, so cancelling the caller has no effect.
         """
-        for answer in self._release_all(lease, *changed_slots):
+        messages = [part for state in changed_slots for part in availability_message(state)]
+        if isinstance(lease, RedisLease):
+            replies = self._release_all(lease.token, lease.names, messages)
+        else:
+            self._local_locks.release(lease.names)
+            pairs = zip(messages[::2], messages[1::2], strict=True)
+            replies = [self.pipeline.send("PUBLISH", *pair) for pair in pairs]
+        for reply in replies:
             with contextlib.suppress(RedisUnavailableError):
-                await asyncio.shield(answer)
+                await asyncio.shield(reply)
 
-    def _release_all(self, lease: Lease, *changed_slots: Availability) -> list[asyncio.Future[Any]]:
-        told = [part for state in changed_slots for part in availability_message(state)]
-        if lease.owner_token is None:
-            self._local_locks.release(lease.slot_ids)
-            pairs = zip(told[::2], told[1::2], strict=True)
-            return [self.pipeline.send("PUBLISH", channel, text) for channel, text in pairs]
-        self._renewer.stop_renewing(lease)
-        answers = []
-        for slot_id in lease.slot_ids:
-            answers.append(self._release_one(slot_id, lease.owner_token, told))
-            told = []
-        return answers
+    def _release_all(
+        self, token: str, names: Sequence[str], messages: Sequence[str | bytes] = ()
+    ) -> list[asyncio.Future[Any]]:
+        self._renewer.remove(token)
+        replies = []
+        for name in names:
+            replies.append(self._release_one(name, token, messages))
+            messages = ()  # the first release publishes them
+        return replies
 
     def _release_one(
-        self, slot_id: str, token: str, messages: list[str | bytes] | None = None
+        self, name: str, token: str, messages: Sequence[str | bytes] = ()
     ) -> asyncio.Future[Any]:
-        """Free the lock or leave the line, whichever it is by now."""
-        command = ("EVAL", RELEASE, 3, *lock_keys(slot_id), token, self._highest_fencing_token)
-        answer = self.pipeline.send(*command, *(messages or ()))
-        answer.add_done_callback(partial(self._on_released, slot_id, command))
-        return answer
+        """Release a lock or leave its queue, whichever applies when Redis runs the script."""
+        command = ("EVAL", RELEASE, 3, *lock_keys(name), token, self._fencing_tokens.highest)
+        reply = self.pipeline.send(*command, *messages)
+        reply.add_done_callback(partial(self._on_released, name, command))
+        return reply
 
-    def _on_released(
-        self, slot_id: str, command: tuple[Any, ...], answer: asyncio.Future[Any]
-    ) -> None:
-        if answer.exception() is None:
-            self._on_granted(slot_id, answer.result())
+    def _on_released(self, name: str, command: tuple[Any, ...], reply: asyncio.Future[Any]) -> None:
+        if reply.exception() is None:
+            self._on_granted(name, reply.result())
         else:
             self.pipeline.send_after_recovery(*command)
 
     def _on_wakeup(self, _channel: str, message: bytes) -> None:
         try:
-            slot_id, lock = parse_wakeup(message)
+            name, lock = parse_wakeup(message)
         except ValueError:
             log.warning("ignored an unknown wake-up message: %.200r", message)
             return
-        self._on_granted(slot_id, lock)
+        self._on_granted(name, lock)
 
-    def _on_granted(self, slot_id: str, lock: bytes | None) -> None:
-        if lock is None or self._waiters.on_lock(slot_id, lock):
+    def _on_granted(self, name: str, lock: bytes | None) -> None:
+        if lock is None or self._waiters.on_lock(name, lock):
             return
-        token, fence = parse_lock(lock)
-        self._highest_fencing_token = max(self._highest_fencing_token, fence)
+        token, fencing_token = parse_lock(lock)
+        self._fencing_tokens.observe(fencing_token)
         if token.startswith(self._instance_id) and token not in self._renewer:
-            self._release_one(slot_id, token)  # it waits no more
+            self._release_one(name, token)  # its waiter has left
 
 
-def _resolve_timeout(grant: Grant) -> None:
+def _time_out(grant: Grant) -> None:
     if not grant.done():
         grant.set_result(None)

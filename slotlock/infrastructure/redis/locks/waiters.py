@@ -1,92 +1,97 @@
-"""Those of this process who stand in line for a lock, kept in their places until their turn."""
+"""The callers of this process that wait for locks, kept in the queues in Redis by heartbeats."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
 from slotlock.infrastructure.redis.keys import lock_keys
+from slotlock.infrastructure.redis.locks.leases import FencingTokens
 from slotlock.infrastructure.redis.locks.scripts import HEARTBEAT_S, KEEP_ALIVE, parse_lock
 
-# The fence of what was given; None when the time was up.
+# Resolves to the fencing token of the lock when it is granted, or to None at the deadline.
 Grant = asyncio.Future[int | None]
 
 
 class LockWaiters:
-    """The turns awaited here, by slot and token. One timer a slot tends all of them."""
+    """The pending grants by lock and token. One heartbeat per lock keeps all of them queued."""
 
     def __init__(
         self,
         pipeline: AutoPipeline,
         instance_id: str,
-        highest_fencing_token: Callable[[], int],
+        fencing_tokens: FencingTokens,
         on_granted: Callable[[str, bytes | None], object],
     ) -> None:
         self._pipeline = pipeline
         self._instance_id = instance_id
-        self._highest_fencing_token = highest_fencing_token
+        self._fencing_tokens = fencing_tokens
         self._on_granted = on_granted
         self._grants: dict[str, dict[str, Grant]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
-    def enqueue(self, slot_id: str, token: str) -> Grant:
-        """A turn to await. Called before Redis hears of it: its answer may come later than it."""
-        turn: Grant = asyncio.get_running_loop().create_future()
-        self._grants.setdefault(slot_id, {})[token] = turn
-        if slot_id not in self._timers:
-            self._schedule_keep_alive(slot_id, HEARTBEAT_S)
-        return turn
+    @contextmanager
+    def pending_grant(self, name: str, token: str) -> Iterator[Grant]:
+        """Register a waiter of this lock. Enter it first: a grant may overtake Redis's reply."""
+        grant: Grant = asyncio.get_running_loop().create_future()
+        self._grants.setdefault(name, {})[token] = grant
+        if name not in self._timers:
+            self._schedule_heartbeat(name, HEARTBEAT_S)
+        try:
+            yield grant
+        finally:
+            self._remove(name, token)
 
-    def dequeue(self, slot_id: str, token: str) -> None:
-        """Await no turn any more."""
-        turns = self._grants[slot_id]
-        turn = turns.pop(token)
-        if turn.done() and not turn.cancelled():
-            turn.exception()  # nobody has to await it
-        if not turns:
-            del self._grants[slot_id]
-            self._timers.pop(slot_id).cancel()
+    def _remove(self, name: str, token: str) -> None:
+        grants = self._grants[name]
+        grant = grants.pop(token)
+        if grant.done():
+            ignore_unretrieved(grant)
+        if not grants:
+            del self._grants[name]
+            self._timers.pop(name).cancel()
 
-    def on_lock(self, slot_id: str, lock: bytes | None) -> bool:
-        """Whether the lock was handed to somebody here, who now has the turn."""
-        token, fence = parse_lock(lock) if lock else ("", 0)
-        turn = self._grants.get(slot_id, {}).get(token)
-        if turn is not None and not turn.done():
-            turn.set_result(fence)
-        return turn is not None
+    def on_lock(self, name: str, lock: bytes | None) -> bool:
+        """Resolve the grant of the token that holds the lock. Returns whether it waits here."""
+        token, fencing_token = parse_lock(lock) if lock else ("", 0)
+        grant = self._grants.get(name, {}).get(token)
+        if grant is not None and not grant.done():
+            grant.set_result(fencing_token)
+        return grant is not None
 
     def stop(self) -> None:
-        """Tend no line any more."""
+        """Send no more heartbeats."""
         for timer in self._timers.values():
             timer.cancel()
 
-    def _schedule_keep_alive(self, slot_id: str, seconds: float) -> None:
+    def _schedule_heartbeat(self, name: str, delay_s: float) -> None:
         loop = asyncio.get_running_loop()
-        self._timers[slot_id] = loop.call_later(seconds, self._keep_alive, slot_id)
+        self._timers[name] = loop.call_later(delay_s, self._send_heartbeat, name)
 
-    def _keep_alive(self, slot_id: str) -> None:
-        # It also heals a wake-up that was lost, and hands on a lock that ran out.
-        tokens = [token for token, turn in self._grants[slot_id].items() if not turn.done()]
-        arguments = (*lock_keys(slot_id), self._instance_id, self._highest_fencing_token(), *tokens)
-        answer = self._pipeline.send("EVAL", KEEP_ALIVE, 3, *arguments)
-        answer.add_done_callback(partial(self._on_keep_alive_reply, slot_id, self._timers[slot_id]))
+    def _send_heartbeat(self, name: str) -> None:
+        # The script also grants a lock that expired, and replaces a lost wake-up message.
+        tokens = [token for token, grant in self._grants[name].items() if not grant.done()]
+        arguments = (*lock_keys(name), self._instance_id, self._fencing_tokens.highest, *tokens)
+        reply = self._pipeline.send("EVAL", KEEP_ALIVE, 3, *arguments)
+        reply.add_done_callback(partial(self._on_heartbeat_reply, name, self._timers[name]))
 
-    def _on_keep_alive_reply(
-        self, slot_id: str, timer: asyncio.TimerHandle, answer: asyncio.Future[Any]
+    def _on_heartbeat_reply(
+        self, name: str, timer: asyncio.TimerHandle, reply: asyncio.Future[Any]
     ) -> None:
-        if self._timers.get(slot_id) is not timer:  # they all left, and others may have come
+        if self._timers.get(name) is not timer:  # all waiters left; others may have come since
             return
-        error = answer.exception()
+        error = reply.exception()
         if error is not None:
-            for turn in self._grants[slot_id].values():
-                if not turn.done():
-                    turn.set_exception(RedisUnavailableError(str(error), sent=True))
-            self._schedule_keep_alive(slot_id, HEARTBEAT_S)
+            for grant in self._grants[name].values():
+                if not grant.done():
+                    grant.set_exception(RedisUnavailableError(str(error), sent=True))
+            self._schedule_heartbeat(name, HEARTBEAT_S)
             return
-        lock, lasts_ms = answer.result()
-        self._on_granted(slot_id, lock)
-        # It may be the lock of one who died before it heard: nobody else tells when it runs out.
-        self._schedule_keep_alive(
-            slot_id, min(HEARTBEAT_S, lasts_ms / 1000 + 0.002) if lasts_ms > 0 else HEARTBEAT_S
-        )
+        lock, ttl_ms = reply.result()
+        self._on_granted(name, lock)
+        # If the holder died, nobody reports that its lock expired.
+        delay_s = min(HEARTBEAT_S, ttl_ms / 1000 + 0.002) if ttl_ms > 0 else HEARTBEAT_S
+        self._schedule_heartbeat(name, delay_s)

@@ -11,7 +11,8 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.redis.admission import partitions
 from slotlock.infrastructure.redis.admission.scripts import ENQUEUE
 from slotlock.infrastructure.redis.keys import ADMISSION_LOCK_PREFIX
-from slotlock.infrastructure.redis.locks.locks import Lease, Locks
+from slotlock.infrastructure.redis.locks.leases import Lease, RedisLease
+from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.admission import batch
 from slotlock.services.booking import book
 from slotlock.services.booking.book import BookingPermissions
@@ -29,11 +30,11 @@ def skip_existing_ticket_check() -> None:
 
 
 async def _acquire_without_queue_lease(
-    self: Locks, *slot_ids: Any, wait_s: float = 0.0
+    self: Locks, *names: str, wait_s: float = 0.0
 ) -> Lease | None:
-    if slot_ids[0].startswith(ADMISSION_LOCK_PREFIX):
-        return Lease((), "nobody's", 0)
-    return await original_acquire(self, *slot_ids, wait_s=wait_s)
+    if names[0].startswith(ADMISSION_LOCK_PREFIX):
+        return RedisLease((), "nobody's", 0)
+    return await original_acquire(self, *names, wait_s=wait_s)
 
 
 def serve_partitions_concurrently() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 from slotlock.domain.booking.availability import Availability
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK, IDEMPOTENCY_LOCK_PREFIX, lock_keys
 from slotlock.infrastructure.redis.locks import locks
-from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Lease, Locks
+from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease, RedisLease
+from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from slotlock.infrastructure.redis.slot_events import availability_message
 from slotlock.services.commands import executor
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
@@ -27,12 +28,13 @@ def use_one_lock_token() -> None:
 
 
 async def _release_in_two_steps(self: Locks, lease: Lease, *states: Availability) -> None:
-    for slot_id in lease.slot_ids:
-        holder = await self.pipeline.send("GET", lock_keys(slot_id).lock)
-        if holder and holder.decode().startswith(str(lease.owner_token)):
-            if slot_id != HOLD_SWEEPER_LOCK:  # the sweeper's turn is no act
-                await pause_if_selected("between")
-            await self.pipeline.send("DEL", lock_keys(slot_id).lock)
+    if isinstance(lease, RedisLease):
+        for name in lease.names:
+            holder = await self.pipeline.send("GET", lock_keys(name).lock)
+            if holder and holder.decode().startswith(lease.token):
+                if name != HOLD_SWEEPER_LOCK:  # the sweeper's turn is no act
+                    await pause_if_selected("between")
+                await self.pipeline.send("DEL", lock_keys(name).lock)
     for state in states:
         await self.pipeline.send("PUBLISH", *availability_message(state))
 
@@ -42,11 +44,11 @@ def release_in_two_steps() -> None:
     Locks.release = _release_in_two_steps  # type: ignore[method-assign]
 
 
-async def _acquire_partially(self: Locks, *slot_ids: str, wait_s: float = 0.0) -> Lease | None:
-    lease = await original_acquire(self, *slot_ids, wait_s=wait_s)
-    if lease is None and len(slot_ids) > 1:
-        for slot_id in slot_ids:
-            await original_acquire(self, slot_id)
+async def _acquire_partially(self: Locks, *names: str, wait_s: float = 0.0) -> Lease | None:
+    lease = await original_acquire(self, *names, wait_s=wait_s)
+    if lease is None and len(names) > 1:
+        for name in names:
+            await original_acquire(self, name)
     return lease
 
 
@@ -55,11 +57,11 @@ def keep_partial_locks() -> None:
     Locks.acquire = _acquire_partially  # type: ignore[method-assign]
 
 
-async def _acquire_and_extend(self: Locks, *slot_ids: str, wait_s: float = 0.0) -> Lease | None:
-    lease = await original_acquire(self, *slot_ids, wait_s=wait_s)
+async def _acquire_and_extend(self: Locks, *names: str, wait_s: float = 0.0) -> Lease | None:
+    lease = await original_acquire(self, *names, wait_s=wait_s)
     if lease is None:
-        for slot_id in slot_ids:
-            await self.pipeline.send("PEXPIRE", lock_keys(slot_id).lock, LOCK_TTL_MS)
+        for name in names:
+            await self.pipeline.send("PEXPIRE", lock_keys(name).lock, LOCK_TTL_MS)
     return lease
 
 
@@ -68,10 +70,10 @@ def extend_lock_on_refusal() -> None:
     Locks.acquire = _acquire_and_extend  # type: ignore[method-assign]
 
 
-async def _acquire_except_keys(self: Locks, *slot_ids: str, wait_s: float = 0.0) -> Lease | None:
-    if slot_ids[0].startswith(IDEMPOTENCY_LOCK_PREFIX):
-        return Lease((), None, 0)
-    return await original_acquire(self, *slot_ids, wait_s=wait_s)
+async def _acquire_except_keys(self: Locks, *names: str, wait_s: float = 0.0) -> Lease | None:
+    if names[0].startswith(IDEMPOTENCY_LOCK_PREFIX):
+        return InProcessLease((), 0)
+    return await original_acquire(self, *names, wait_s=wait_s)
 
 
 def skip_key_locks() -> None:
