@@ -106,7 +106,7 @@ def _slotlock_document(number: int, first_day: datetime) -> Document:
         "_id": ObjectId(slot.id),
         **documents.to_fields(slot),
         "bookings": [],
-        "waiting": [],
+        "waitlist": [],
     }
 
 

@@ -97,7 +97,7 @@ def check_unpublished(world: World, slots: list[Json], records: list[BookingReco
             continue
         world.run_log.checks["places given in the campaign"] += 1
         at = first["at"].timestamp()
-        if first["do"] in CREATION_STATUSES and any(
+        if first["action"] in CREATION_STATUSES and any(
             begun <= at < ended for begun, ended in world.unpublished_periods
         ):
             world.run_log.record_violation(
@@ -106,9 +106,9 @@ def check_unpublished(world: World, slots: list[Json], records: list[BookingReco
 
 
 def _is_live_at(record: BookingRecord, now: datetime) -> bool:
-    until = record.history[-1].get("until")
+    until = record.history[-1].get("heldUntil")
     return record.is_live and (until is None or until > now)
 
 
 def _overridden_limits(record: BookingRecord) -> set[str]:
-    return {limit for entry in record.history for limit in entry.get("over", ())}
+    return {limit for entry in record.history for limit in entry.get("overriddenLimits", ())}

@@ -24,8 +24,8 @@ SLOT, ANNA, BEN = (str(ObjectId()) for _ in range(3))
 
 def booking(made: str = "booked", **more: Any) -> BookingRecord:
     """Anna's live booking of a second ago, unless it says otherwise."""
-    entry = {"at": NOW, "by": ObjectId(ANNA), "do": made, "to": "confirmed"}
-    kept = {"id": ObjectId(), "user": ObjectId(ANNA), "log": [entry], **more}
+    entry = {"at": NOW, "by": ObjectId(ANNA), "action": made, "status": "confirmed"}
+    kept = {"id": ObjectId(), "user": ObjectId(ANNA), "history": [entry], **more}
     (record,) = live_records({"_id": ObjectId(SLOT), "bookings": [kept]})
     return record
 
@@ -87,7 +87,7 @@ def test_whoever_is_served_before_their_turn_is_seen() -> None:
     early, late = (NOW - timedelta(minutes=minutes) for minutes in (9, 5))
     later = booking("promoted", waited=late)
     waiting = [{"id": ObjectId(), "user": ObjectId(BEN), "at": early}]
-    slot = {"_id": ObjectId(SLOT), "waiting": waiting}
+    slot = {"_id": ObjectId(SLOT), "waitlist": waiting}
     check_waitlist_order(ledger, [slot], [later], [])
     assert ledger.violations["order"] == 1
 
@@ -96,8 +96,8 @@ def test_a_log_that_is_not_whole_is_seen() -> None:
     assert history_problem(booking()) is None
     assert history_problem(booking("confirmed")) == "begins with confirmed to confirmed"
     gone = {"_id": ObjectId(), "slot": ObjectId(SLOT), "user": ObjectId(ANNA)}
-    entry = {"at": NOW, "by": ObjectId(ANNA), "do": "booked", "to": "confirmed"}
-    assert history_problem(ended_record({**gone, "log": [entry]})) == "ended and is confirmed"
+    entry = {"at": NOW, "by": ObjectId(ANNA), "action": "booked", "status": "confirmed"}
+    assert history_problem(ended_record({**gone, "history": [entry]})) == "ended and is confirmed"
 
 
 def request(*words: str) -> ClientOperation:

@@ -183,7 +183,7 @@ class Rush:
                 slot
                 for slot in slots
                 for one in slot["bookings"]
-                if str(one["user"]) == person.user_id and one.get("until", now + HOUR) > now
+                if str(one["user"]) == person.user_id and one.get("heldUntil", now + HOUR) > now
             ]
             assert_limits_on(theirs)
 
@@ -191,8 +191,8 @@ class Rush:
 def assert_limits_of(slot: Json, now: datetime) -> None:
     """Capacity, groups, who may, and when."""
     terms = slot["campaign"]
-    assert_valid_slot({**slot, "waiting": []}, now)
-    people = [one["user"] for one in (*slot["bookings"], *slot["waiting"])]
+    assert_valid_slot({**slot, "waitlist": []}, now)
+    people = [one["user"] for one in (*slot["bookings"], *slot["waitlist"])]
     assert len(set(people)) == len(people), f"twice: {slot}"
     counts = Counter(group for one in slot["bookings"] for group in one.get("groups", ()))
     for limit in terms["groupLimits"]:

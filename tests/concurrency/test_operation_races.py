@@ -136,7 +136,7 @@ async def test_a_hold_that_is_extended_while_it_runs_out_is_one_or_the_other(
             b for b in deployment.slot_document(slot_id)["bookings"] if str(b["id"]) == hold[-24:]
         ]
         (record,) = live or [deployment.ended_booking(hold) or {}]
-        deeds = [entry["do"] for entry in record["log"]]
+        deeds = [entry["action"] for entry in record["history"]]
         assert ("extended" in deeds) == (outcome["__typename"] == "HoldExtended"), outcome
 
 
@@ -190,7 +190,7 @@ async def test_of_50_who_join_at_once_exactly_as_many_as_may_wait_do_each_with_a
     outcomes = await at_once(deployment, two_apps, joins)
     assert Counter(names(outcomes)) == {"WaitlistJoined": 30, "WaitlistFull": 20}
     told = {o["position"]: o["entry"]["id"] for o in outcomes if "position" in o}
-    line = [str(turn["id"]) for turn in deployment.slot_document(slot_id)["waiting"]]
+    line = [str(turn["id"]) for turn in deployment.slot_document(slot_id)["waitlist"]]
     assert [told[place][-24:] for place in range(1, 31)] == line
 
 

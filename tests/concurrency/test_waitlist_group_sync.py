@@ -150,4 +150,4 @@ def test_the_last_of_two_changes_counts(
     monkeypatch.setattr(WaitlistGroupSync, "sync_now", late)
     imports(pair, ben, "5b")
     slot = pair.database["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
-    assert [turn["groups"] for turn in slot["waiting"]] == [["5c"]]
+    assert [turn["groups"] for turn in slot["waitlist"]] == [["5c"]]

@@ -161,7 +161,7 @@ async def held_in_many_slots(deployment: Deployment, app: AppProcess) -> list[st
 def swept(mongo_url: str) -> int:
     """How many holds that ran out were swept up."""
     with closing(MongoClient[dict[str, Any]](mongo_url)) as client:
-        return client.get_default_database()["endedBookings"].count_documents({})
+        return client.get_default_database()["ended_bookings"].count_documents({})
 
 
 async def test_all_holds_that_ran_out_are_swept_while_one_a_second_leaves_most(

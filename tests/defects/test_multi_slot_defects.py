@@ -114,7 +114,7 @@ async def test_two_members_who_choose_at_once_get_two_beds_for_two(deployment: D
 async def test_control_without_pages_two_people_end_up_with_four_beds(
     deployment: Deployment,
 ) -> None:
-    assert await two_members_choose(deployment, "pages") == ({"AllBooked"}, 4)
+    assert await two_members_choose(deployment, "user-versions") == ({"AllBooked"}, 4)
 
 
 async def test_two_teams_who_grab_overlapping_beds_100_times_never_have_some_of_them(

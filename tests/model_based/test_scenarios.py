@@ -219,7 +219,7 @@ def test_control_an_act_that_leaves_no_record_is_noticed(
 ) -> None:
     def without_its_end(booking: Booking) -> dict[str, Any]:
         document = complete(booking)
-        return {**document, "log": document["log"][:-1]}
+        return {**document, "history": document["history"][:-1]}
 
     complete = booking_documents.ended_booking_to_document
     monkeypatch.setattr(writer, "ended_booking_to_document", without_its_end)

@@ -56,7 +56,7 @@ def _acknowledgement_problems(
     ):
         wrong.append(f"is {there[0].status}")
     if request.outcome == "BookingConfirmed" and all(
-        entry["to"] != "confirmed" for r in there for entry in r.history
+        entry["status"] != "confirmed" for r in there for entry in r.history
     ):
         wrong.append(f"was never confirmed: {there and there[0].actions}")
     if request.outcome == "BookingMoved" and there:

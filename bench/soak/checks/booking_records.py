@@ -43,7 +43,7 @@ class BookingRecord:
     @property
     def status(self) -> str:
         """Where it is in its life."""
-        return str(self.history[-1]["to"])
+        return str(self.history[-1]["status"])
 
     @property
     def created_at(self) -> datetime:
@@ -60,16 +60,16 @@ class BookingRecord:
     @property
     def actions(self) -> list[str]:
         """What happened to it, the oldest first."""
-        return [str(entry["do"]) for entry in self.history]
+        return [str(entry["action"]) for entry in self.history]
 
 
 def live_records(slot: Json) -> Iterator[BookingRecord]:
     """The bookings in a slot's document: live, unless the slot was called off."""
-    off = slot.get("calledOff")
+    off = slot.get("cancellation")
     for entry in slot["bookings"]:
         record = _record(str(entry["id"]), str(slot["_id"]), entry, is_live=off is None)
         if off is not None:
-            end = {"at": off["at"], "by": off["by"], "do": "cancelled", "to": "cancelled"}
+            end = {"at": off["at"], "by": off["by"], "action": "cancelled", "status": "cancelled"}
             record = replace(record, history=[*record.history, end])
         yield record
 
@@ -80,15 +80,22 @@ def ended_record(document: Json) -> BookingRecord:
 
 
 def _record(booking_id: str, slot_id: str, document: Json, *, is_live: bool) -> BookingRecord:
-    plain = [{"at": document.get("at"), "by": document["user"], "do": "booked", "to": "confirmed"}]
-    origin, target = (_ref(document.get(name)) for name in ("from", "to"))
+    plain = [
+        {
+            "at": document.get("at"),
+            "by": document["user"],
+            "action": "booked",
+            "status": "confirmed",
+        }
+    ]
+    origin, target = (_ref(document.get(name)) for name in ("movedFrom", "movedTo"))
     return BookingRecord(
         booking_id,
         slot_id,
         str(document["user"]),
         is_live,
-        document.get("log", plain),
-        document.get("waited"),
+        document.get("history", plain),
+        document.get("waitedSince"),
         origin,
         target,
     )
@@ -100,20 +107,20 @@ def _ref(reference: Any) -> str | None:
 
 def history_problem(record: BookingRecord) -> str | None:
     """What is wrong with a log, if anything is."""
-    first, status = record.history[0], str(record.history[0]["to"])
-    if status not in CREATION_STATUSES.get(first["do"], ()):
+    first, status = record.history[0], str(record.history[0]["status"])
+    if status not in CREATION_STATUSES.get(first["action"], ()):
         return f"begins with {first['do']} to {status}"
     for entry in record.history[1:]:
-        if TRANSITIONS.get((entry["do"], status)) != entry["to"]:
+        if TRANSITIONS.get((entry["action"], status)) != entry["status"]:
             return f"{entry['do']} makes {status} {entry['to']}"
-        status = entry["to"]
+        status = entry["status"]
     if record.is_live != (status in LIVE_STATUSES):
         return f"{'lives' if record.is_live else 'ended'} and is {status}"
-    if (status in ("held", "expired")) != ("until" in record.history[-1]):
+    if (status in ("held", "expired")) != ("heldUntil" in record.history[-1]):
         return f"is {status} and {'has' if 'until' in record.history[-1] else 'has no'} end"
-    if (first["do"] in ("promoted", "offered")) != (record.waiting_since is not None):
+    if (first["action"] in ("promoted", "offered")) != (record.waiting_since is not None):
         return f"begins with {first['do']} and waited since {record.waiting_since}"
-    if ((first["do"] == "moved") != bool(record.moved_from)) or (
+    if ((first["action"] == "moved") != bool(record.moved_from)) or (
         (not record.is_live and record.actions[-1] == "moved") != bool(record.moved_to)
     ):
         return f"does not say where it moved: {record.actions}"

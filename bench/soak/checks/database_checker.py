@@ -66,24 +66,24 @@ class DatabaseChecker:
             tell("remaining", f"{where}: {taken} taken by count, {len(slot['bookings'])} bookings")
         if len(slot["bookings"]) > slot["capacity"]:
             tell("capacity", f"{where}: {len(slot['bookings'])} of {slot['capacity']} places")
-        for what in ("bookings", "waiting"):
+        for what in ("bookings", "waitlist"):
             for field in ("user", "id"):
                 counted = Counter(str(entry[field]) for entry in slot[what])
                 if twice := [who for who, count in counted.items() if count > 1]:
                     tell("twice in a slot", f"{where}: {field} {twice} among {what}")
-        both = {e["user"] for e in slot["bookings"]} & {e["user"] for e in slot["waiting"]}
+        both = {e["user"] for e in slot["bookings"]} & {e["user"] for e in slot["waitlist"]}
         if both and now < slot["start"]:
             tell("books and waits", f"{where}: {both}")
         for record in live_records(slot):
             if wrong := history_problem(record):
-                tell("log", f"{where}: booking {record.id} {wrong}")
+                tell("history", f"{where}: booking {record.id} {wrong}")
         self._check_waitlist_times(slot, where)
         if before := self._previous.get(name):
             self._compare(before, slot, where)
 
     def _check_waitlist_times(self, slot: Json, where: str) -> None:
-        for one, other in combinations(slot["waiting"], 2):
-            if one["at"] > other["at"]:
+        for one, other in combinations(slot["waitlist"], 2):
+            if one["since"] > other["since"]:
                 pair = str(one["id"]), str(other["id"])
                 self.misordered_pairs.add(pair)
                 what = f"slot {where.split()[1]}: {pair[0]} is in front of {pair[1]}"
@@ -98,8 +98,8 @@ class DatabaseChecker:
             previous
         ):
             tell("version", f"{where}: two states under one version")
-        had = [str(entry["id"]) for entry in previous["waiting"]]
-        waits = [str(entry["id"]) for entry in slot["waiting"]]
+        had = [str(entry["id"]) for entry in previous["waitlist"]]
+        waits = [str(entry["id"]) for entry in slot["waitlist"]]
         served = {str(entry["id"]) for entry in slot["bookings"]}
         stayed = [place for place, one in enumerate(had) if one in waits]
         passed = (
@@ -117,11 +117,15 @@ class DatabaseChecker:
         for slot in slots:
             if slot.get("choiceGroup") and slot["status"] != "cancelled":
                 for record in live_records(slot):
-                    until = record.history[-1].get("until")
+                    until = record.history[-1].get("heldUntil")
                     if until is None or until > now:
                         places[slot["choiceGroup"], record.user_id].append(record)
         for (choice, user), records in places.items():
-            plain = [r.id for r in records if "one_of_choice" not in r.history[0].get("over", ())]
+            plain = [
+                r.id
+                for r in records
+                if "one_of_choice" not in r.history[0].get("overriddenLimits", ())
+            ]
             if len(plain) > 1:
                 what = f"{user} in {choice}: {plain}"
                 self._world.run_log.record_violation("twice in a choice", what)
@@ -137,5 +141,5 @@ class DatabaseChecker:
 
 
 def _versioned_fields(slot: Json) -> Any:
-    # `due` alone is corrected without a version: nobody is told of it.
-    return {name: value for name, value in slot.items() if name != "due"}
+    # `nextDeadline` alone is corrected without a version: nobody is told of it.
+    return {name: value for name, value in slot.items() if name != "nextDeadline"}

@@ -34,8 +34,8 @@ async def check_records(
 ) -> list[BookingRecord]:
     """All records, once nobody writes any more."""
     ledger, read = world.run_log, asyncio.to_thread
-    ended = await read(lambda: list(world.database["endedBookings"].find()))
-    left = await read(lambda: list(world.database["endedWaits"].find()))
+    ended = await read(lambda: list(world.database["ended_bookings"].find()))
+    left = await read(lambda: list(world.database["ended_waitlist_entries"].find()))
     kept = await read(_load_recorded_outcomes, world)
     records = [record for slot in slots for record in live_records(slot)]
     records += map(ended_record, ended)
@@ -47,9 +47,9 @@ async def check_records(
     for record in records:
         ledger.checks["logs"] += 1
         if wrong := history_problem(record):
-            ledger.record_violation("log", f"booking {record.id} in {record.slot_id} {wrong}")
+            ledger.record_violation("history", f"booking {record.id} in {record.slot_id} {wrong}")
     turns = {str(turn["_id"]) for turn in left}
-    turns |= {str(turn["id"]) for slot in slots for turn in slot["waiting"]}
+    turns |= {str(turn["id"]) for slot in slots for turn in slot["waitlist"]}
     check_acknowledged(ledger, found, turns)
     check_origins(ledger, found)
     check_keys(ledger, set(kept))
@@ -62,11 +62,11 @@ async def check_records(
 
 
 def _load_recorded_outcomes(world: World) -> dict[str, tuple[str, str | None]]:
-    wanted = {"outcome._is": 1, "outcome.booking.id": 1}
+    wanted = {"outcome._type": 1, "outcome.booking.id": 1}
     kept = {}
-    for document in world.database["answers"].find({}, wanted):
+    for document in world.database["idempotency_records"].find({}, wanted):
         outcome = document["outcome"]
-        kept[str(document["_id"])] = outcome["_is"], outcome.get("booking", {}).get("id")
+        kept[str(document["_id"])] = outcome["_type"], outcome.get("booking", {}).get("id")
     return kept
 
 
@@ -75,11 +75,11 @@ def _check_settled(world: World, slots: list[Json]) -> None:
     for slot in slots:
         open_ = slot["status"] == "published" and now < slot["start"]
         # In the campaign some may wait for others of their class.
-        if open_ and slot["remaining"] > 0 and slot["waiting"] and "campaign" not in slot:
+        if open_ and slot["remaining"] > 0 and slot["waitlist"] and "campaign" not in slot:
             what = f"slot {slot['_id']}: {slot['remaining']} free, {len(slot['waiting'])} wait"
             world.run_log.record_violation("free and waiting", f"{what}, due {slot.get('due')}")
         for entry in slot["bookings"] if slot["status"] != "cancelled" else ():
-            if entry.get("until") and entry["until"] < now - SWEEP_TOLERANCE:
+            if entry.get("heldUntil") and entry["heldUntil"] < now - SWEEP_TOLERANCE:
                 what = f"slot {slot['_id']} ({slot['status']}): {entry['id']} {entry['until']}"
                 world.run_log.record_violation("not swept up", f"{what}, due {slot.get('due')}")
 
@@ -142,7 +142,7 @@ def _check_last_event(world: World, watcher: Watcher, record: BookingRecord) -> 
     ):
         return
     world.run_log.checks["last news of bookings"] += 1
-    if last["do"] not in watcher.seen_actions[record.id]:
+    if last["action"] not in watcher.seen_actions[record.id]:
         what = f"{watcher.name}: {record.id} {record.actions} at {last['at']}"
         world.run_log.record_violation(
             "not told", f"{what}, was told {sorted(watcher.seen_actions[record.id])}"

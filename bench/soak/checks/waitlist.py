@@ -49,7 +49,7 @@ def check_waitlist_order(
                 run_log.record_violation(
                     "order", f"{what} {earlier.id} since {earlier.waiting_since}"
                 )
-        _check_passed_over(run_log, name, in_turn, slot["waiting"], stayed[name])
+        _check_passed_over(run_log, name, in_turn, slot["waitlist"], stayed[name])
 
 
 def _check_passed_over(
@@ -64,7 +64,7 @@ def _check_passed_over(
         if since is None:
             continue
         for turn in waiting:
-            if turn["at"] < since - CLOCK_SKEW:
+            if turn["since"] < since - CLOCK_SKEW:
                 what = f"slot {slot}: {record.id} since {since} was served, {turn} still waits"
                 run_log.record_violation("order", what)
         for turn in ended_entries:
@@ -86,7 +86,9 @@ def check_duplicates(run_log: RunLog, slots: list[Json], records: list[BookingRe
     by_choice: defaultdict[tuple[str, str], list[BookingRecord]] = defaultdict(list)
     for record in records:
         by_slot[record.slot_id, record.user_id].append(record)
-        if record.slot_id in choice_of and "one_of_choice" not in record.history[0].get("over", ()):
+        if record.slot_id in choice_of and "one_of_choice" not in record.history[0].get(
+            "overriddenLimits", ()
+        ):
             by_choice[choice_of[record.slot_id], record.user_id].append(record)
     for where, those in ((by_slot, "slot"), (by_choice, "choice")):
         for (name, user), made in where.items():

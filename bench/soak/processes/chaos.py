@@ -152,18 +152,18 @@ async def expire_holds(world: World, rng: random.Random) -> None:
 def end_holds_now(world: World, rng: random.Random, share: float) -> int:
     """Let this share of the slots' holds end now; returns how many."""
     slots, shifted = world.database["slots"], 0
-    for slot in slots.find({"bookings.until": {"$gt": datetime.now(UTC)}}):
+    for slot in slots.find({"bookings.heldUntil": {"$gt": datetime.now(UTC)}}):
         if rng.random() > share:
             continue
         until, times = datetime.now(UTC), dict[str, Any]()
         for place, booking in enumerate(slot["bookings"]):
-            if "until" in booking and booking["until"] > until:
-                last = len(booking["log"]) - 1
-                times[f"bookings.{place}.until"] = until
-                times[f"bookings.{place}.log.{last}.until"] = until
+            if "heldUntil" in booking and booking["heldUntil"] > until:
+                last = len(booking["history"]) - 1
+                times[f"bookings.{place}.heldUntil"] = until
+                times[f"bookings.{place}.history.{last}.heldUntil"] = until
         # A new version: what was decided on the old times must not be written on the new ones.
         guard = {"_id": slot["_id"], "version": slot["version"]}
-        change = {"$set": {**times, "due": until}, "$inc": {"version": 1}}
+        change = {"$set": {**times, "nextDeadline": until}, "$inc": {"version": 1}}
         shifted += len(times) // 2 * slots.update_one(guard, change).modified_count
     return shifted
 

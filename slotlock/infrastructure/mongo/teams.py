@@ -41,7 +41,7 @@ def version_filter(team_version: TeamVersion) -> Document:
 
 def touch_update() -> Document:
     """The update that changes nothing about a team, and collides with whoever changes it."""
-    return {"$set": {"heldBy": ObjectId()}}
+    return {"$set": {"touchedBy": ObjectId()}}
 
 
 class TeamRepository:

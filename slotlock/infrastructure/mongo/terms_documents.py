@@ -1,6 +1,6 @@
 """The shape of a campaign's terms, in its own document and copied into each of its slots.
 
-{id, version, published, opensAt, closesAt, eligible: [[str]], most, forbidOverlap,
+{id, version, published, opensAt, closesAt, eligibleGroups: [[str]], maxBookings, forbidOverlap,
  groupLimits: [{group, limit}], cancelUntil}
 """
 

@@ -18,7 +18,7 @@ class WriteProbe:
 
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(WRITE_PROBE_CONCURRENCY)
-        self._probes = database["trials"]
+        self._probes = database["write_probes"]
 
     async def is_writable(self) -> bool:
         """Whether one is written now: not by a MongoDB that is away, full or closed to writes."""

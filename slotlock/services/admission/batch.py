@@ -20,6 +20,7 @@ from slotlock.services.booking.book import BOOKINGS_TOTAL, BookSlotCommand, exec
 from slotlock.services.commands.decisions import to_record
 from slotlock.services.commands.executor import locked_refusal, run_with_lock
 from slotlock.services.commands.idempotency import IdempotencyKey, find_replay
+from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.commands.outcome_snapshots import strip_slots
 from slotlock.services.container import Services
 
@@ -172,4 +173,4 @@ async def _record_refusals(
         await services.idempotency_records.save_all(refusals)
     for visitor, outcome in zip(queued, outcomes, strict=True):
         if not visitor.is_on_behalf:
-            BOOKINGS_TOTAL.labels(type(outcome).__name__).inc()
+            BOOKINGS_TOTAL.labels(outcome_label(outcome)).inc()

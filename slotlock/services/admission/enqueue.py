@@ -32,6 +32,7 @@ from slotlock.services.booking.book import (
 )
 from slotlock.services.commands.executor import preview
 from slotlock.services.commands.idempotency import IdempotencyKey
+from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 
 # The spread keeps those refused together from returning so.
@@ -66,7 +67,7 @@ async def request_booking(
         # Sent before or twice at once, it may have been answered since that look.
         kept = await services.idempotency_records.find(slip.record_id)
         outcome = await _existing_ticket(services, slip, slot_id, kept) or outcome
-    BOOKING_REQUESTS_TOTAL.labels(type(outcome).__name__).inc()
+    BOOKING_REQUESTS_TOTAL.labels(outcome_label(outcome)).inc()
     return outcome
 
 

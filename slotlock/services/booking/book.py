@@ -26,6 +26,7 @@ from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
 from slotlock.services.commands.decisions import SlotCommand, on_slot
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency import IdempotencyKey, run_once
+from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 
 BOOKINGS_TOTAL = Counter(
@@ -112,7 +113,7 @@ async def execute_booking(
     kept = await run_once(services, command.idempotency_key, command.slot_id, wait_s, run)
     # The key may be a ticket's, which was refused.
     outcome: BookOutcome = await replay_outcome(services, kept, command.caller.user_id)
-    BOOKINGS_TOTAL.labels(type(outcome).__name__).inc()
+    BOOKINGS_TOTAL.labels(outcome_label(outcome)).inc()
     return outcome
 
 
@@ -145,7 +146,7 @@ async def book_all(
     slip = options.to_idempotency_key(caller, "bookAll", *claims)
     run = _retry_on_team_change(services, caller, people, attempt)
     outcome: BookAllOutcome = await run_once(services, slip, slot_ids[0], options.wait_s, run)
-    BOOKING_ACTIONS_TOTAL.labels("bookAll", type(outcome).__name__).inc()
+    BOOKING_ACTIONS_TOTAL.labels("bookAll", outcome_label(outcome)).inc()
     return outcome
 
 

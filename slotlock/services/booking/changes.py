@@ -26,6 +26,7 @@ from slotlock.infrastructure.mongo.slots.repository import SlotQuery
 from slotlock.services.commands.decisions import SlotCommand, SlotStates, on_slot
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency import IdempotencyKey, run_once
+from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 
 BOOKING_ACTIONS_TOTAL = Counter(
@@ -97,7 +98,7 @@ async def _execute(
         return outcome
 
     outcome = await run_once(services, slip, command.slot_id, command.wait_s, run)
-    BOOKING_ACTIONS_TOTAL.labels(action, type(outcome).__name__).inc()
+    BOOKING_ACTIONS_TOTAL.labels(action, outcome_label(outcome)).inc()
     return outcome
 
 
@@ -140,7 +141,7 @@ async def move(
         )
 
     outcome: MoveOutcome = await run_once(services, slip, command.slot_id, command.wait_s, run)
-    BOOKING_ACTIONS_TOTAL.labels("move", type(outcome).__name__).inc()
+    BOOKING_ACTIONS_TOTAL.labels("move", outcome_label(outcome)).inc()
     return outcome
 
 

@@ -13,6 +13,7 @@ from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
 from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
 from slotlock.services.commands.decisions import SlotCommand, on_slot
 from slotlock.services.commands.executor import execute
+from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 
 log = logging.getLogger("slotlock")
@@ -35,7 +36,7 @@ async def join(
         user_ids=(user_id,),
     )
     outcome: JoinWaitlistOutcome = await execute(services, [slot_id], request, wait_s)  # type: ignore[assignment]
-    BOOKING_ACTIONS_TOTAL.labels("join", type(outcome).__name__).inc()
+    BOOKING_ACTIONS_TOTAL.labels("join", outcome_label(outcome)).inc()
     return outcome
 
 
@@ -79,7 +80,7 @@ async def _leave(
         user_ids=(user_id,),
     )
     outcome: LeaveWaitlistOutcome = await execute(services, [slot_id], request, wait_s)  # type: ignore[assignment]
-    BOOKING_ACTIONS_TOTAL.labels("leave", type(outcome).__name__).inc()
+    BOOKING_ACTIONS_TOTAL.labels("leave", outcome_label(outcome)).inc()
     return outcome
 
 

@@ -174,7 +174,7 @@ async def test_people_from_before_there_was_a_search_are_found(
     client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "importing"))
     async with client:
         users = client.get_default_database()["users"]
-        await users.update_one({"email": f"ada@{email_domain}"}, {"$unset": {"words": ""}})
+        await users.update_one({"email": f"ada@{email_domain}"}, {"$unset": {"searchWords": ""}})
     assert not await users_by_local_part(auth, email_domain)
     await auth.users.create_indexes()
     assert list(await users_by_local_part(auth, email_domain)) == ["ada"]

@@ -244,9 +244,9 @@ async def test_1000_holds_over_200_slots_run_out_in_the_same_instant_and_all_are
     here = {"$in": [ObjectId(slot_id[-24:]) for slot_id in slot_ids]}
     with closing(MongoClient[Json](mongo_url)) as client:
         database = client.get_default_database()
-        free = {"_id": here, "remaining": 5, "bookings": [], "due": {"$exists": False}}
+        free = {"_id": here, "remaining": 5, "bookings": [], "nextDeadline": {"$exists": False}}
         wait_until(lambda: database["slots"].count_documents(free) == 200, "all are swept up", 60)
-        assert database["endedBookings"].count_documents({"slot": here}) == 1000
+        assert database["ended_bookings"].count_documents({"slot": here}) == 1000
 
 
 async def test_whoever_confirms_as_the_hold_runs_out_is_told_what_it_became(

@@ -66,9 +66,9 @@ def logged(booking: Json, slot: Any, booking_id: Any) -> list[Told]:
     """The entries of a booking's document."""
     user, before = str(booking["user"]), ""
     found: list[Told] = []
-    if booking.get("waited"):
+    if booking.get("waitedSince"):
         found.append(
-            (booking["waited"], "waitlist_joined", user, user, str(slot), None, None, None)
+            (booking["waitedSince"], "waitlist_joined", user, user, str(slot), None, None, None)
         )
     for entry in booking_history(booking):
         states = (before or None, entry.status)
@@ -86,15 +86,15 @@ def documented(at: CampaignFixture) -> list[Told]:
     for slot_id, slot in slots.items():
         for booking in slot["bookings"]:
             log = logged(booking, slot_id, booking["id"])
-            if off := slot["calledOff"]:
+            if off := slot["cancellation"]:
                 ends = ("cancelled", str(off["by"]), *log[-1][3:6], log[-1][-1], "cancelled")
                 log.append((off["at"], *ends))
             found += log
-        for turn in slot["waiting"]:
-            found.append(joined(turn, turn["at"], slot_id))
-    for booking in at.documents("endedBookings", **among):
+        for turn in slot["waitlist"]:
+            found.append(joined(turn, turn["since"], slot_id))
+    for booking in at.documents("ended_bookings", **among):
         found += logged(booking, booking["slot"], booking["_id"])
-    for turn in at.documents("endedWaits", **among):
+    for turn in at.documents("ended_waitlist_entries", **among):
         found.append(joined(turn, turn["since"], turn["slot"]))
         by = turn["by"] and str(turn["by"])
         whose = (by, str(turn["user"]), str(turn["slot"]), None)

@@ -51,20 +51,20 @@ def instant(text: str) -> datetime:
 
 def live_in(slot: Json, now: datetime) -> list[Json]:
     """The bookings of a slot that count."""
-    return [b for b in slot["bookings"] if "until" not in b or b["until"] > now]
+    return [b for b in slot["bookings"] if "heldUntil" not in b or b["heldUntil"] > now]
 
 
 def counted(at: CampaignFixture, now: datetime) -> Json:
     """The figures, counted by hand."""
     slots = [slot for slot in at.slot_documents() if slot["status"] == "published"]
     live = [booking for slot in slots for booking in live_in(slot, now)]
-    turns = [turn for slot in slots for turn in slot["waiting"]]
+    turns = [turn for slot in slots for turn in slot["waitlist"]]
     places = sum(slot["capacity"] for slot in slots)
     return {
         "slotCount": len(slots),
         "places": places,
         "taken": len(live),
-        "held": sum("until" in booking for booking in live),
+        "held": sum("heldUntil" in booking for booking in live),
         "free": places - len(live),
         "waiting": len(turns),
         "people": len({booking["user"] for booking in live}),
@@ -77,9 +77,9 @@ def groups_counted(at: CampaignFixture, now: datetime) -> list[Json]:
     live = [booking for slot in slots for booking in live_in(slot, now)]
     carrying = Counter(g for b in live for g in b.get("groups", ()))
     booked = Counter(g for g, _ in {(g, b["user"]) for b in live for g in b.get("groups", ())})
-    waiting = Counter(g for s in slots for turn in s["waiting"] for g in turn.get("groups", ()))
+    waiting = Counter(g for s in slots for turn in s["waitlist"] for g in turn.get("groups", ()))
     campaign = at.documents("campaigns", _id=object_id(at.campaign_id))[0]
-    (eligible,) = campaign["terms"]["eligible"]
+    (eligible,) = campaign["terms"]["eligibleGroups"]
     people = Counter(
         g
         for user in at.documents("users")
@@ -105,11 +105,11 @@ def happened(at: CampaignFixture, now: datetime) -> list[tuple[datetime, int]]:
     for slot in slots.values():
         for booking in slot["bookings"]:
             found.append((booking_history(booking)[0].at, 1))
-            if slot["calledOff"]:
-                found.append((slot["calledOff"]["at"], -1))
+            if slot["cancellation"]:
+                found.append((slot["cancellation"]["at"], -1))
             elif booking not in live_in(slot, now):
-                found.append((booking["until"], -1))
-    for booking in at.documents("endedBookings", slot={"$in": list(slots)}):
+                found.append((booking["heldUntil"], -1))
+    for booking in at.documents("ended_bookings", slot={"$in": list(slots)}):
         found += [(booking_history(booking)[0].at, 1), (booking["endedAt"], -1)]
     return sorted(found)
 

@@ -58,7 +58,7 @@ def expected(at: CampaignFixture) -> dict[str, set[str]]:
         f"user_{user['_id']}": {
             f"slot_{slot['_id']}"
             for slot in slots
-            if user["_id"] in [turn["user"] for turn in slot["waiting"]]
+            if user["_id"] in [turn["user"] for turn in slot["waitlist"]]
         }
         for user in at.documents("users", groups={"$in": eligible})
         if user["_id"] not in placed

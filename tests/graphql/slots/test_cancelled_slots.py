@@ -133,7 +133,7 @@ async def test_who_waited_for_it_waits_no_longer(clients: Three, mongo_url: str)
     assert await ben.execute(LINE, slot=slot_id) == {"waitlistLength": 0, "myWaitlistEntry": None}
     assert (await ben.leave(slot_id))["code"] == "NOT_WAITING"
     assert (await ben.join(slot_id))["code"] == "SLOT_CANCELLED"
-    assert slot_document(mongo_url, slot_id)["waiting"] == []
+    assert slot_document(mongo_url, slot_id)["waitlist"] == []
     assert (await ben.fetch_slot(slot_id))["myBooking"] is None
 
 
@@ -149,7 +149,7 @@ async def test_no_hold_runs_out_there_any_more(clients: Three, mongo_url: str) -
     async def look() -> Json:
         return slot_document(mongo_url, slot_id)
 
-    swept = await poll_until(look, lambda slot: "due" not in slot, "the sweeper was there")
+    swept = await poll_until(look, lambda slot: "nextDeadline" not in slot, "the sweeper was there")
     assert (swept["version"], len(swept["bookings"])) == (version, 1)
     seen = await ada.fetch_booking(hold["id"])
     assert [entry["action"] for entry in seen["history"]] == ["HELD", "CANCELLED"]

@@ -39,7 +39,7 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
         for store in (SlotRepository(empty), CampaignRepository(empty), UserRepository(empty)):
             await store.create_indexes()
         refusal = {"never": {"$exists": True}}
-        await empty.command("collMod", "notes", validator=refusal)
+        await empty.command("collMod", "audit_notes", validator=refusal)
         yield empty
         await client.drop_database(name)
     finally:
@@ -88,7 +88,7 @@ async def test_nobody_is_invited_without_the_note(database: Database) -> None:
     users, now = UserRepository(database), utc_now()
     await database["users"].insert_one(
         {"name": "Ada", "email": "ada@slotlock.test", "role": "member", "createdAt": now}
-        | {"words": [], "withoutPassword": True}
+        | {"searchWords": [], "withoutPassword": True}
     )
     (ada,) = await users.invitations.find_invitable(None, list(Role), 10, None)
     note = AuditNote(now, BOSS, AuditAction.USERS_INVITED, ())

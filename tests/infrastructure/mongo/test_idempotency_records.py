@@ -15,7 +15,7 @@ from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
 from slotlock.domain.booking.changes import BookingCommand, cancel, confirm, extend, move
 from slotlock.domain.booking.promotion import expire_and_promote, next_version
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.booking.waitlist import join, leave
+from slotlock.domain.booking.waitlist import join
 from slotlock.domain.slots.editing import edit
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import Database, Document, connect
@@ -85,11 +85,8 @@ def _granted() -> Iterator[Any]:
     both, all_booked = book_all({for_good.id: for_good, other.id: other}, claims, NOW)
     yield all_booked
     full = both[for_good.id]
-    line, joined = join(full, WaitlistEntry(new_waitlist_entry_id(), full.id, EVE, NOW), NOW)
-    yield joined
-    yield leave(line, EVE, LATER)[1]
-    raised, kept = edit(replace(line, loaded_waitlist=1), {"capacity": 3})
-    yield kept
+    line, _ = join(full, WaitlistEntry(new_waitlist_entry_id(), full.id, EVE, NOW), NOW)
+    raised, _ = edit(replace(line, loaded_waitlist=1), {"capacity": 3})
     offered = expire_and_promote(raised, LATER)  # a booking that waited, made by nobody
     yield confirm(offered, ask(offered.bookings[-1].id), LATER)[1]
 
@@ -97,7 +94,7 @@ def _granted() -> Iterator[Any]:
 @pytest.mark.parametrize("outcome", granted(), ids=lambda outcome: type(outcome).__name__)
 async def test_what_was_granted_is_told_again_exactly(database: Database, outcome: Any) -> None:
     answer = IdempotencyRecord("key", "print", outcome, NOW)
-    await database["answers"].insert_one(record_to_document(answer))
+    await database["idempotency_records"].insert_one(record_to_document(answer))
     assert await IdempotencyRecords(database).find("key") == answer
 
 
@@ -110,9 +107,9 @@ def grown(value: Any) -> Any:
     """A kept value as a later version may keep it, with more in every part."""
     if isinstance(value, list):
         return [grown(each) for each in value]
-    if not isinstance(value, dict) or "_is" not in value:
+    if not isinstance(value, dict) or "_type" not in value:
         return value
-    more = {} if "_value" in value else {"ofLater": {"_is": "Unheard", "of": [1]}}
+    more = {} if "_value" in value else {"ofLater": {"_type": "Unheard", "of": [1]}}
     return {name: grown(each) for name, each in value.items()} | more
 
 
@@ -122,7 +119,7 @@ async def test_what_a_later_version_keeps_besides_is_left_out(database: Database
     for answer in answers:
         document = record_to_document(answer)
         documents.append({**document, "outcome": grown(document["outcome"]), "more": 1})
-    await database["answers"].insert_many(documents)
+    await database["idempotency_records"].insert_many(documents)
     found = IdempotencyRecords(database)
     assert await asyncio.gather(*(found.find(each.record_id) for each in answers)) == answers
 
@@ -131,21 +128,21 @@ async def test_what_an_earlier_version_did_not_keep_has_its_default(database: Da
     outcome = granted()[0]
     document = record_to_document(IdempotencyRecord("key", "print", outcome, NOW))
     del document["outcome"]["slot"]["waitlist_offer_minutes"]
-    await database["answers"].insert_one(document)
+    await database["idempotency_records"].insert_one(document)
     found = await IdempotencyRecords(database).find("key")
     assert found is not None
     assert found.outcome.slot == replace(outcome.slot, waitlist_offer_minutes=None)
 
 
 async def test_an_answer_is_kept_for_a_day_at_least_and_not_for_ever(database: Database) -> None:
-    indexes = [index async for index in await database["answers"].list_indexes()]
+    indexes = [index async for index in await database["idempotency_records"].list_indexes()]
     (forgets,) = [index for index in indexes if "expireAfterSeconds" in index]
     assert list(forgets["key"]) == ["at"]
     assert 24 * 3600 <= forgets["expireAfterSeconds"] <= 7 * 24 * 3600
-    await database["answers"].insert_one(
+    await database["idempotency_records"].insert_one(
         record_to_document(IdempotencyRecord("key", "print", None, NOW))
     )
-    kept = await database["answers"].find_one()
+    kept = await database["idempotency_records"].find_one()
     assert kept is not None
     assert kept["at"] == NOW  # a date, which alone the index forgets by
 

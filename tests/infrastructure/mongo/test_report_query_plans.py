@@ -66,7 +66,7 @@ async def assert_none_scans(database: Database, heard: CommandRecorder) -> None:
     for command in commands:
         plan = await plan_stages(database, command)
         # Notes come in order from their indexes, however many there are.
-        assert command.get("find") != "notes" or "SORT" not in plan, (command, plan)
+        assert command.get("find") != "audit_notes" or "SORT" not in plan, (command, plan)
         assert "IXSCAN" in plan or "IDHACK" in plan or "EOF" in plan, (command, plan)
         assert "COLLSCAN" not in plan, (command, plan)
 

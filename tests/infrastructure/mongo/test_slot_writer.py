@@ -119,7 +119,7 @@ async def check_kept(repositories: Rooms, after: Slot) -> None:
     assert replace(roster, next_deadline=None) == as_kept(after)
     for ended in after.ended_bookings:
         assert await repositories.slots.ended_bookings.find(ended.id) == ended
-    turns = {str(d["_id"]): d for d in await repositories.documents("endedWaits")}
+    turns = {str(d["_id"]): d for d in await repositories.documents("ended_waitlist_entries")}
     for left in after.ended_waitlist_entries:
         kept = turns[left.entry.id]
         assert (kept["since"], kept["at"]) == (left.entry.since, left.at)
@@ -216,8 +216,8 @@ async def test_of_three_slots_with_a_stale_one_nothing_is_written(repositories: 
     assert not await repositories.commit(*changes, answers=(answer,))
     assert [(await roster(repositories, each)).booked_count for each in looks] == [1, 1, 1]
     assert [(await roster(repositories, each)).version for each in looks] == [2, 2, 3]
-    assert await repositories.documents("endedBookings") == []
-    assert await repositories.documents("answers") == []
+    assert await repositories.documents("ended_bookings") == []
+    assert await repositories.documents("idempotency_records") == []
 
 
 async def test_a_move_is_written_in_both_slots_or_in_none(repositories: Rooms) -> None:

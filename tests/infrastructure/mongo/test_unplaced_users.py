@@ -72,7 +72,7 @@ async def crowded(servers: EmbeddedServers) -> AsyncIterator[tuple[Database, Rea
 def person(number: int) -> Document:
     """Somebody of class 5a."""
     email = f"{number:03}@slotlock.test"
-    known = {"name": email, "email": email, "role": "member", "words": [email]}
+    known = {"name": email, "email": email, "role": "member", "searchWords": [email]}
     return {"_id": ObjectId(), **known, "createdAt": utc_now(), "groups": ["5a"]}
 
 

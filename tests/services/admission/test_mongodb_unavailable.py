@@ -135,12 +135,12 @@ async def test_who_alone_cannot_be_written_is_set_aside_by_a_mongodb_that_takes_
 ) -> None:
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=2)
     database = deployment.mongo.get_default_database()
-    database.command("collMod", "answers", validator={"never": True})
+    database.command("collMod", "idempotency_records", validator={"never": True})
     try:
         deployment.worker("impatient")
         await line.wait_for_status("FAILED")
     finally:
-        database.command("collMod", "answers", validator={})
+        database.command("collMod", "idempotency_records", validator={})
 
 
 @pytest.mark.parametrize("step", ["taken", "commit", "granted", "kept"])

@@ -66,8 +66,8 @@ def test_two_questions_under_one_key_in_one_batch_have_one_effect(
     assert slot["remaining"] == 4
     (kept,) = slot["bookings"]
     assert str(kept["user"]) == pair.callers[one[0]].user_id
-    assert ("until" in kept) == one[1]
-    assert pair.database["answers"].count_documents({}) == 1
+    assert ("heldUntil" in kept) == one[1]
+    assert pair.database["idempotency_records"].count_documents({}) == 1
 
 
 def test_many_sends_of_a_question_in_one_batch_have_one_answer_and_another_question_has_none(

@@ -29,7 +29,7 @@ def ban(pair: ServicePair, person: Caller) -> None:
 
 def waiting(pair: ServicePair) -> int:
     """How many wait anywhere."""
-    return sum(len(slot["waiting"]) for slot in pair.database["slots"].find())
+    return sum(len(slot["waitlist"]) for slot in pair.database["slots"].find())
 
 
 def test_a_turn_that_came_after_the_ban_ends_with_the_next_sweep(pair: ServicePair) -> None:

@@ -44,10 +44,10 @@ def fill_with_holds(play: ModelChecker, size: int) -> ObjectId:
     held = []
     for _ in range(size):
         user_id = ObjectId()
-        log = [{"at": now, "by": user_id, "do": "held", "to": "held", "until": until}]
+        log = [{"at": now, "by": user_id, "action": "held", "status": "held", "heldUntil": until}]
         id_ = ObjectId(new_booking_id())
-        held.append({"id": id_, "user": user_id, "log": log, "until": until})
-    changes = {"bookings": held, "remaining": 0, "due": until}
+        held.append({"id": id_, "user": user_id, "history": log, "heldUntil": until})
+    changes = {"bookings": held, "remaining": 0, "nextDeadline": until}
     pair.database["slots"].update_one({"_id": slot_id}, {"$set": changes})
     return slot_id
 
@@ -66,13 +66,13 @@ def still_held(pair: ServicePair) -> set[SlotId]:
 
 POISONS: dict[str, dict[str, Any]] = {
     "a booking of nobody": {"$unset": {"bookings.0.user": ""}},
-    "an unknown deed": {"$set": {"bookings.0.log.0.do": "danced"}},
-    "a booking without its times": {"$unset": {"bookings.0.log": ""}},
+    "an unknown deed": {"$set": {"bookings.0.history.0.action": "danced"}},
+    "a booking without its times": {"$unset": {"bookings.0.history": ""}},
     "an unknown status": {"$set": {"status": "lost"}},
     "bookings are a number": {"$set": {"bookings": 5}},
     "no bookings at all": {"$unset": {"bookings": ""}},
-    "the record is a number": {"$set": {"bookings.0.log": 5}},
-    "no waiting list": {"$unset": {"waiting": ""}},
+    "the record is a number": {"$set": {"bookings.0.history": 5}},
+    "no waiting list": {"$unset": {"waitlist": ""}},
     "no title": {"$unset": {"title": ""}},
     "a version that is none": {"$set": {"version": "x"}},
 }
@@ -87,7 +87,7 @@ def test_a_slot_that_cannot_be_read_keeps_no_hold_of_another_alive(
     pair.database["slots"].update_one({"_id": ObjectId(slot_ids[place])}, POISONS[poison])
     sweep(pair)
     assert still_held(pair) == {slot_ids[place]}
-    assert pair.database["endedBookings"].count_documents({}) == 4
+    assert pair.database["ended_bookings"].count_documents({}) == 4
 
 
 def test_a_slot_that_cannot_be_written_keeps_no_hold_of_another_alive(pair: ServicePair) -> None:
@@ -128,6 +128,6 @@ def test_more_than_1000_bookings_that_end_in_one_sweep_all_end(pair: ServicePair
     sweep(pair)
     for slot_id, size in zip(slot_ids, sizes, strict=True):
         (slot,) = pair.database["slots"].find({"_id": slot_id})
-        assert (slot["remaining"], slot["bookings"], "due" in slot) == (size, [], False)
-        ended = pair.database["endedBookings"]
-        assert ended.count_documents({"slot": slot_id, "log.1.do": "expired"}) == size
+        assert (slot["remaining"], slot["bookings"], "nextDeadline" in slot) == (size, [], False)
+        ended = pair.database["ended_bookings"]
+        assert ended.count_documents({"slot": slot_id, "history.1.action": "expired"}) == size

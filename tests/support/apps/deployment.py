@@ -160,7 +160,7 @@ class Deployment:
 
     def ended_booking(self, booking_id: str) -> dict[str, Any] | None:
         """What MongoDB keeps of a booking that ended."""
-        return self._find_document("endedBookings", booking_id)
+        return self._find_document("ended_bookings", booking_id)
 
 
 @asynccontextmanager

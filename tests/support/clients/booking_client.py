@@ -209,13 +209,17 @@ def expire_holds(mongo_url: str, *slot_ids: str, expired_for_s: float = 0.0) -> 
             slot = slots.find_one(query)
             assert slot is not None
             for place, booking in enumerate(slot["bookings"]):
-                if "until" in booking:
+                if "heldUntil" in booking:
                     here = f"bookings.{place}"
-                    last = len(booking["log"]) - 1
+                    last = len(booking["history"]) - 1
                     # Guarded: the booking may have been confirmed since it was read.
-                    mine = {**query, f"{here}.id": booking["id"], f"{here}.until": booking["until"]}
-                    times = {f"{here}.until": until, f"{here}.log.{last}.until": until}
-                    slots.update_one(mine, {"$set": {**times, "due": until}})
+                    mine = {
+                        **query,
+                        f"{here}.id": booking["id"],
+                        f"{here}.heldUntil": booking["heldUntil"],
+                    }
+                    times = {f"{here}.heldUntil": until, f"{here}.history.{last}.heldUntil": until}
+                    slots.update_one(mine, {"$set": {**times, "nextDeadline": until}})
 
 
 def expire_all_holds(mongo_url: str, slot_ids: list[str]) -> None:
@@ -226,12 +230,12 @@ def expire_all_holds(mongo_url: str, slot_ids: list[str]) -> None:
             {"_id": {"$in": [ObjectId(slot_id[-24:]) for slot_id in slot_ids]}},
             {
                 "$set": {
-                    "bookings.$[held].until": until,
-                    "bookings.$[held].log.$[].until": until,
-                    "due": until,
+                    "bookings.$[held].heldUntil": until,
+                    "bookings.$[held].history.$[].heldUntil": until,
+                    "nextDeadline": until,
                 }
             },
-            array_filters=[{"held.until": {"$exists": True}}],
+            array_filters=[{"held.heldUntil": {"$exists": True}}],
         )
 
 
@@ -242,5 +246,7 @@ def backdate_bookings(mongo_url: str, slot_id: str, minutes: int) -> None:
         slot = slots.find_one({"_id": ObjectId(slot_id[-24:])})
         assert slot is not None
         for place, booking in enumerate(slot["bookings"]):
-            made = booking["log"][0]["at"] - timedelta(minutes=minutes)
-            slots.update_one({"_id": slot["_id"]}, {"$set": {f"bookings.{place}.log.0.at": made}})
+            made = booking["history"][0]["at"] - timedelta(minutes=minutes)
+            slots.update_one(
+                {"_id": slot["_id"]}, {"$set": {f"bookings.{place}.history.0.at": made}}
+            )

@@ -39,12 +39,12 @@ from tests.support.model.operations import MORNING
 MEMBER_COUNT = 5
 CLEARED_COLLECTIONS = (
     "slots",
-    "endedBookings",
-    "endedWaits",
-    "pages",
+    "ended_bookings",
+    "ended_waitlist_entries",
+    "user_versions",
     "campaigns",
     "resources",
-    "answers",
+    "idempotency_records",
     "teams",
 )
 

@@ -29,9 +29,12 @@ class StoredState:
 
         self._tokens = tokens
         self._user_ids_by_email = {email: user_id for user_id, email in pair.emails.items()}
-        self.slots, self.ended_bookings = load_all("slots"), load_all("endedBookings")
-        self.ended_waitlist_entries, self.teams = load_all("endedWaits"), load_all("teams")
-        self.idempotency_records = load_all("answers")
+        self.slots, self.ended_bookings = load_all("slots"), load_all("ended_bookings")
+        self.ended_waitlist_entries, self.teams = (
+            load_all("ended_waitlist_entries"),
+            load_all("teams"),
+        )
+        self.idempotency_records = load_all("idempotency_records")
 
     def token_for(self, id_: ObjectId) -> str:
         """The token of what was answered; what nobody was told of must not be there."""
@@ -47,7 +50,9 @@ class StoredState:
                 for id_, slot in slots.items()
             },
             "lines": {
-                id_: [(self.token_for(t["id"]), str(t["user"]), t["at"]) for t in slot["waiting"]]
+                id_: [
+                    (self.token_for(t["id"]), str(t["user"]), t["since"]) for t in slot["waitlist"]
+                ]
                 for id_, slot in slots.items()
             },
             "capacity": {id_: slot["capacity"] for id_, slot in slots.items()},
@@ -105,40 +110,40 @@ class StoredState:
 
 def booking_history(booking: Json) -> tuple[NormalizedEntry, ...]:
     """The record of a booking; a plain one needs none."""
-    if "log" not in booking:
+    if "history" not in booking:
         return (NormalizedEntry(booking["at"], str(booking["user"]), "booked", "confirmed"),)
     return tuple(
         NormalizedEntry(
             entry["at"],
             entry["by"] and str(entry["by"]),
-            entry["do"],
-            entry["to"],
-            entry.get("until"),
-            tuple(entry.get("over", ())),
+            entry["action"],
+            entry["status"],
+            entry.get("heldUntil"),
+            tuple(entry.get("overriddenLimits", ())),
         )
-        for entry in booking["log"]
+        for entry in booking["history"]
     )
 
 
 def assert_valid_slot(slot: Json, now: datetime) -> None:
     """Never above capacity, nobody twice, no free place beside somebody who waits for it."""
     bookings = slot["bookings"]
-    live = [b for b in bookings if "until" not in b or b["until"] > now]
+    live = [b for b in bookings if "heldUntil" not in b or b["heldUntil"] > now]
     assert len(live) <= len(bookings) <= slot["capacity"], f"above capacity: {slot}"
     assert slot["remaining"] == slot["capacity"] - len(bookings), f"miscounted: {slot}"
     people = Counter(str(b["user"]) for b in bookings)
-    line = Counter(str(turn["user"]) for turn in slot["waiting"])
+    line = Counter(str(turn["user"]) for turn in slot["waitlist"])
     assert not (people + line) or max([*people.values(), *line.values()]) == 1, f"twice: {slot}"
     if slot["status"] == "published" and slot["changedAt"] < slot["start"]:
-        assert not (slot["remaining"] and slot["waiting"]), f"free beside waiting: {slot}"
+        assert not (slot["remaining"] and slot["waitlist"]), f"free beside waiting: {slot}"
     for booking in bookings:
         log = booking_history(booking)
         assert_valid_history(log)
         assert log[-1].status in ("held", "confirmed"), slot
-        assert log[-1].held_until == booking.get("until"), slot
+        assert log[-1].held_until == booking.get("heldUntil"), slot
     if slot["status"] != "cancelled":  # whose bookings ended with it
-        times = [until for b in bookings if (until := b.get("until"))]
-        assert not times or slot["due"] <= min(times), f"nobody will sweep this: {slot}"
+        times = [until for b in bookings if (until := b.get("heldUntil"))]
+        assert not times or slot["nextDeadline"] <= min(times), f"nobody will sweep this: {slot}"
 
 
 def assert_valid_history(history: tuple[NormalizedEntry, ...]) -> None:
@@ -160,7 +165,7 @@ def assert_one_per_choice_group(slots: list[Json], now: datetime) -> None:
         for slot in slots
         if slot["choiceGroup"] and slot["status"] != "cancelled"
         for booking in slot["bookings"]
-        if "until" not in booking or booking["until"] > now
+        if "heldUntil" not in booking or booking["heldUntil"] > now
         if not any("one_of_choice" in entry.overridden for entry in booking_history(booking))
     )
     assert max(chosen.values(), default=1) == 1, f"two of a choice: {chosen}"

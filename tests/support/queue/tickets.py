@@ -172,10 +172,10 @@ class QueueDeployment(Deployment):
         """The outcome that is kept of a ticket, read past the app."""
         ref = parse_ticket_id(ticket_id)
         assert ref is not None
-        answers = self.mongo.get_default_database()["answers"]
+        answers = self.mongo.get_default_database()["idempotency_records"]
         answer = answers.find_one({"_id": record_id(ref.requested_by, ref.key_hash)})
         assert answer is not None
-        return str(answer["outcome"]["_is"])
+        return str(answer["outcome"]["_type"])
 
     async def wait_until_empty(self) -> None:
         """Wait until nobody is in line."""

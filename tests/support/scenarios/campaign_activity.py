@@ -51,15 +51,18 @@ class CampaignFixture:
             until = datetime.now(UTC)
             for number, (slot, booking) in enumerate(self.held_bookings()):
                 if number % 2 == 0:
-                    last = len(booking["log"]) - 1
-                    times = {"bookings.$.until": until, f"bookings.$.log.{last}.until": until}
+                    last = len(booking["history"]) - 1
+                    times = {
+                        "bookings.$.heldUntil": until,
+                        f"bookings.$.history.{last}.heldUntil": until,
+                    }
                     slots.update_one(
                         {"_id": slot["_id"], "bookings.id": booking["id"]}, {"$set": times}
                     )
 
     def held_bookings(self) -> list[tuple[Json, Json]]:
         """The holds in the campaign, each with its slot."""
-        return [(s, b) for s in self.slot_documents() for b in s["bookings"] if "until" in b]
+        return [(s, b) for s in self.slot_documents() for b in s["bookings"] if "heldUntil" in b]
 
 
 def object_id(global_id: str) -> ObjectId:

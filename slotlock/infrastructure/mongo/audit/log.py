@@ -34,13 +34,13 @@ class AuditLogQueries:
         self.list_limiter = list_limiter
         self._client = database.client
         self._slots = database["slots"]
-        self._ended_bookings = database["endedBookings"]
-        self._ended_waitlist_entries = database["endedWaits"]
+        self._ended_bookings = database["ended_bookings"]
+        self._ended_waitlist_entries = database["ended_waitlist_entries"]
         self._notes = AuditNoteRepository(database)
 
     async def create_indexes(self) -> None:
         """Create the indexes that are missing."""
-        await self._ended_bookings.create_index([("log.by", 1), ("endedAt", 1)], name="by")
+        await self._ended_bookings.create_index([("history.by", 1), ("endedAt", 1)], name="by")
         for name in ("slot", "user", "by"):
             await self._ended_waitlist_entries.create_index([(name, 1), ("at", 1)], name=name)
         await self._notes.create_indexes()
@@ -97,17 +97,17 @@ class AuditLogQueries:
 
 
 def _to_entry(document: Document) -> AuditEntry:
-    entry, thing = document["log"], str(document["id"])
-    what, before = AuditAction(entry["do"]), document["before"]
+    entry, thing = document["history"], str(document["id"])
+    what, before = AuditAction(entry["action"]), document["before"]
     return AuditEntry(
-        AuditPosition(entry["at"], thing, document["n"]),
+        AuditPosition(entry["at"], thing, document["entryIndex"]),
         what,
         UserId(str(entry["by"])) if entry["by"] else None,
         UserId(str(document["user"])),
         SlotId(str(document["slot"])),
         None if what in WAITLIST_ACTIONS else BookingId(thing),
         BookingStatus(before) if before else None,
-        BookingStatus(entry["to"]) if entry["to"] else None,
-        entry.get("until"),
-        tuple(BookingLimit(limit) for limit in entry.get("over", ())),
+        BookingStatus(entry["status"]) if entry["status"] else None,
+        entry.get("heldUntil"),
+        tuple(BookingLimit(limit) for limit in entry.get("overriddenLimits", ())),
     )

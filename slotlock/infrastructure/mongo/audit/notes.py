@@ -1,6 +1,6 @@
 """Notes of organisers' acts in MongoDB, written in the transaction of the act itself.
 
-{_id, at, by, do, edits: [{field, before, after, user?}], slot?, campaign?, users?: [id]}
+{_id, at, by, action, edits: [{field, before, after, user?}], slot?, campaign?, users?: [id]}
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -37,7 +37,7 @@ async def insert_notes(
 ) -> None:
     """Keep notes of what the transaction of this session does."""
     if documents := [note_to_document(note) for note in notes if note is not None]:
-        await database["notes"].insert_many(documents, session=session)
+        await database["audit_notes"].insert_many(documents, session=session)
 
 
 def note_to_document(note: AuditNote) -> Document:
@@ -46,7 +46,7 @@ def note_to_document(note: AuditNote) -> Document:
         "_id": ObjectId(),
         "at": note.at,
         "by": note.by and ObjectId(note.by),
-        "do": note.action.value,
+        "action": note.action.value,
         "edits": [_edit_to_subdocument(edit) for edit in note.edits],
     }
     if note.slot_id:
@@ -67,11 +67,11 @@ class AuditNoteRepository:
     """What organisers did. Read for the log, in its turn and its session."""
 
     def __init__(self, database: Database) -> None:
-        self._notes = database["notes"]
+        self._notes = database["audit_notes"]
 
     async def create_indexes(self) -> None:
         """Create the indexes that are missing."""
-        for name in ("do", "by", "slot", "campaign", "users"):
+        for name in ("action", "by", "slot", "campaign", "users"):
             await self._notes.create_index([(name, 1), *NEWEST_FIRST], name=name)
 
     async def find_newest(
@@ -98,7 +98,7 @@ def _note_conditions(audit_filter: AuditFilter, after: AuditPosition | None) -> 
     if audit_filter.system_only:
         conditions.append({"by": None})
     asked = AuditAction if audit_filter.actions is None else audit_filter.actions
-    conditions.append({"do": {"$in": sorted(each.value for each in asked if each.is_note)}})
+    conditions.append({"action": {"$in": sorted(each.value for each in asked if each.is_note)}})
     if audit_filter.since is not None:
         conditions.append({"at": {"$gte": audit_filter.since}})
     if audit_filter.before is not None:
@@ -113,7 +113,7 @@ def _to_entry(document: Document) -> AuditEntry:
     users = [UserId(str(user)) for user in document.get("users", ())]
     return AuditEntry(
         AuditPosition(document["at"], str(document["_id"]), 0),
-        AuditAction(document["do"]),
+        AuditAction(document["action"]),
         UserId(str(document["by"])) if document["by"] else None,
         users[0] if len(users) == 1 else None,
         SlotId(str(document["slot"])) if "slot" in document else None,

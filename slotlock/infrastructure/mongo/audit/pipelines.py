@@ -1,8 +1,9 @@
-"""The pipelines that read the entries of bookings and of turns in waiting lists as one list.
+"""Pipelines that read the histories of bookings and of waitlist entries as one list.
 
-Each thing is unfolded into {id, user, slot, log: [{at, by, do, to, until?, over?}]}, in which a
-turn in a waiting list comes first. The place in that list, `n`, stays the same whatever becomes of
-the thing, so that a page never skips or repeats an entry whose booking ends meanwhile.
+Each is turned into {id, user, slot, history: [{at, by, action, status, heldUntil?,
+overriddenLimits?}]}, in which the entry for joining the waitlist comes first. `entryIndex`, the
+position in that list, never changes. A page therefore never skips or repeats an entry, even if the
+booking ends meanwhile.
 """
 
 from collections.abc import Sequence
@@ -20,14 +21,21 @@ from slotlock.infrastructure.mongo.client import Document
 def slot_entries(audit_filter: AuditFilter, now: datetime) -> Pipeline:
     """What happened to live bookings and to those who wait."""
     live = {"$map": {"input": "$bookings", "in": _live_booking(now)}}
-    joined = [_joined_entry("$$this.at", "$$this.user")]
-    turn = {"id": "$$this.id", "user": "$$this.user", "log": joined}
-    line = {"$map": {"input": "$waiting", "in": turn}}
+    joined = [_joined_entry("$$this.since", "$$this.user")]
+    turn = {"id": "$$this.id", "user": "$$this.user", "history": joined}
+    line = {"$map": {"input": "$waitlist", "in": turn}}
     return [
         {"$match": _slot_conditions(audit_filter, now)},
-        {"$project": {"it": {"$concatArrays": [live, line]}}},
-        {"$unwind": "$it"},
-        {"$project": {"id": "$it.id", "user": "$it.user", "slot": "$_id", "log": "$it.log"}},
+        {"$project": {"item": {"$concatArrays": [live, line]}}},
+        {"$unwind": "$item"},
+        {
+            "$project": {
+                "id": "$item.id",
+                "user": "$item.user",
+                "slot": "$_id",
+                "history": "$item.history",
+            }
+        },
     ]
 
 
@@ -39,40 +47,42 @@ def _slot_conditions(audit_filter: AuditFilter, now: datetime) -> Document:
         conditions.append({"campaign.id": ObjectId(audit_filter.campaign_id)})
     if audit_filter.user_id is not None:
         user = ObjectId(audit_filter.user_id)
-        conditions.append({"$or": [{"bookings.user": user}, {"waiting.user": user}]})
+        conditions.append({"$or": [{"bookings.user": user}, {"waitlist.user": user}]})
     if audit_filter.by is not None:
         by = ObjectId(audit_filter.by)
-        names = ("bookings.user", "waiting.user", "bookings.log.by", "calledOff.by")
+        names = ("bookings.user", "waitlist.user", "bookings.history.by", "cancellation.by")
         conditions.append({"$or": [{name: by} for name in names]})
     if audit_filter.since is not None:
         # What happens to a slot changes it, but for a hold that runs out.
         since = {"changedAt": {"$gte": audit_filter.since}}
-        conditions.append({"$or": [since, {"due": {"$lte": now}}]})
+        conditions.append({"$or": [since, {"nextDeadline": {"$lte": now}}]})
     return {"$and": conditions}
 
 
 def _live_booking(now: datetime) -> Document:
     plain = [_entry("$$this.at", "$$this.user", BookingAction.BOOKED, BookingStatus.CONFIRMED)]
-    off = _entry("$calledOff.at", "$calledOff.by", BookingAction.CANCELLED, BookingStatus.CANCELLED)
-    expired = _entry("$$this.until", None, BookingAction.EXPIRED, BookingStatus.EXPIRED)
-    end = {"$cond": [is_expired("$$this", now), [{**expired, "until": "$$this.until"}], []]}
-    ended = {"$cond": [{"$gt": ["$calledOff.at", None]}, [off], end]}
-    log = [_joined_entry_if_waited("$$this"), {"$ifNull": ["$$this.log", plain]}, ended]
-    return {"id": "$$this.id", "user": "$$this.user", "log": {"$concatArrays": log}}
+    off = _entry(
+        "$cancellation.at", "$cancellation.by", BookingAction.CANCELLED, BookingStatus.CANCELLED
+    )
+    expired = _entry("$$this.heldUntil", None, BookingAction.EXPIRED, BookingStatus.EXPIRED)
+    end = {"$cond": [is_expired("$$this", now), [{**expired, "heldUntil": "$$this.heldUntil"}], []]}
+    ended = {"$cond": [{"$gt": ["$cancellation.at", None]}, [off], end]}
+    log = [_joined_entry_if_waited("$$this"), {"$ifNull": ["$$this.history", plain]}, ended]
+    return {"id": "$$this.id", "user": "$$this.user", "history": {"$concatArrays": log}}
 
 
 def ended_booking_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId]) -> Pipeline:
     """What happened to bookings that ended; `slot_ids` are those of the campaign, if any."""
-    by = [{"log.by": ObjectId(audit_filter.by)}] if audit_filter.by else []
+    by = [{"history.by": ObjectId(audit_filter.by)}] if audit_filter.by else []
     # Who waited may be told of by their turn alone.
     by += [{"user": ObjectId(audit_filter.by)}] if audit_filter.by else []
     conditions = [*_ended_conditions(audit_filter, slot_ids), *([{"$or": by}] if by else [])]
     if audit_filter.since is not None:
         conditions.append({"endedAt": {"$gte": audit_filter.since}})
-    log = {"$concatArrays": [_joined_entry_if_waited("$$ROOT"), "$log"]}
+    log = {"$concatArrays": [_joined_entry_if_waited("$$ROOT"), "$history"]}
     return [
         {"$match": {"$and": conditions}},
-        {"$project": {"id": "$_id", "user": 1, "slot": 1, "log": log}},
+        {"$project": {"id": "$_id", "user": 1, "slot": 1, "history": log}},
     ]
 
 
@@ -88,7 +98,7 @@ def ended_waitlist_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectI
     log = [_joined_entry("$since", "$user"), left]
     return [
         {"$match": {"$and": conditions}},
-        {"$project": {"id": "$_id", "user": 1, "slot": 1, "log": log}},
+        {"$project": {"id": "$_id", "user": 1, "slot": 1, "history": log}},
     ]
 
 
@@ -106,7 +116,7 @@ def _ended_conditions(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId]) -
 def _entry(
     at: str, by: Any, action: BookingAction | AuditAction, status: BookingStatus | None
 ) -> Document:
-    return {"at": at, "by": by, "do": action.value, "to": status and status.value}
+    return {"at": at, "by": by, "action": action.value, "status": status and status.value}
 
 
 def _joined_entry(at: str, user: str) -> Document:
@@ -114,46 +124,46 @@ def _joined_entry(at: str, user: str) -> Document:
 
 
 def _joined_entry_if_waited(booking: str) -> Document:
-    joined = _joined_entry(f"{booking}.waited", f"{booking}.user")
-    return {"$cond": [{"$gt": [f"{booking}.waited", None]}, [joined], []]}
+    joined = _joined_entry(f"{booking}.waitedSince", f"{booking}.user")
+    return {"$cond": [{"$gt": [f"{booking}.waitedSince", None]}, [joined], []]}
 
 
 def newest_entries(audit_filter: AuditFilter, after: AuditPosition | None, limit: int) -> Pipeline:
     """The newest entries of what was unfolded, each with the status before it."""
-    before = {"$arrayElemAt": ["$tos", {"$subtract": ["$n", 1]}]}
+    before = {"$arrayElemAt": ["$statuses", {"$subtract": ["$entryIndex", 1]}]}
     return [
-        {"$set": {"tos": "$log.to"}},
-        {"$unwind": {"path": "$log", "includeArrayIndex": "n"}},
+        {"$set": {"statuses": "$history.status"}},
+        {"$unwind": {"path": "$history", "includeArrayIndex": "entryIndex"}},
         {"$match": {"$and": _entry_conditions(audit_filter, after)}},
-        {"$sort": {"log.at": -1, "id": -1, "n": -1}},
+        {"$sort": {"history.at": -1, "id": -1, "entryIndex": -1}},
         {"$limit": limit},
-        {"$set": {"before": {"$cond": [{"$gt": ["$n", 0]}, before, None]}}},
-        {"$unset": "tos"},
+        {"$set": {"before": {"$cond": [{"$gt": ["$entryIndex", 0]}, before, None]}}},
+        {"$unset": "statuses"},
     ]
 
 
 def _entry_conditions(audit_filter: AuditFilter, after: AuditPosition | None) -> list[Document]:
-    conditions: list[Document] = [{"log.at": {"$ne": None}}]
+    conditions: list[Document] = [{"history.at": {"$ne": None}}]
     if audit_filter.user_id is not None:
         conditions.append({"user": ObjectId(audit_filter.user_id)})
     if audit_filter.by is not None:
-        conditions.append({"log.by": ObjectId(audit_filter.by)})
+        conditions.append({"history.by": ObjectId(audit_filter.by)})
     if audit_filter.system_only:
-        conditions.append({"log.by": None})
+        conditions.append({"history.by": None})
     if audit_filter.actions is not None:
-        conditions.append({"log.do": {"$in": sorted(audit_filter.actions)}})
+        conditions.append({"history.action": {"$in": sorted(audit_filter.actions)}})
     if audit_filter.since is not None:
-        conditions.append({"log.at": {"$gte": audit_filter.since}})
+        conditions.append({"history.at": {"$gte": audit_filter.since}})
     if audit_filter.before is not None:
-        conditions.append({"log.at": {"$lt": audit_filter.before}})
+        conditions.append({"history.at": {"$lt": audit_filter.before}})
     if after is not None:
-        same = {"log.at": after.at, "id": ObjectId(after.id)}
+        same = {"history.at": after.at, "id": ObjectId(after.id)}
         conditions.append(
             {
                 "$or": [
-                    {"log.at": {"$lt": after.at}},
-                    {"log.at": after.at, "id": {"$lt": ObjectId(after.id)}},
-                    {**same, "n": {"$lt": after.entry_index}},
+                    {"history.at": {"$lt": after.at}},
+                    {"history.at": after.at, "id": {"$lt": ObjectId(after.id)}},
+                    {**same, "entryIndex": {"$lt": after.entry_index}},
                 ]
             }
         )

@@ -47,7 +47,7 @@ class CampaignRepository:
     async def create_indexes(self) -> None:
         """Create the indexes that are missing."""
         order = [("terms.opensAt", 1), ("_id", 1)]
-        await self._campaigns.create_index(order, name="opens")
+        await self._campaigns.create_index(order, name="opens_at")
         only: Document = {"partialFilterExpression": {"pending": True}}
         await self._campaigns.create_index("pending", name="pending", **only)
 
@@ -115,9 +115,11 @@ class CampaignRepository:
             "changedAt": {"$max": ["$changedAt", now]},
         }
         if campaign.terms.published:  # who waits may be next, now or at the opening
-            soon = {"$min": ["$due", max(now, campaign.terms.opens_at)]}
-            waits = {"$gt": [{"$size": "$waiting"}, 0]}
-            changes["due"] = {"$cond": [waits, soon, {"$ifNull": ["$due", "$$REMOVE"]}]}
+            soon = {"$min": ["$nextDeadline", max(now, campaign.terms.opens_at)]}
+            waits = {"$gt": [{"$size": "$waitlist"}, 0]}
+            changes["nextDeadline"] = {
+                "$cond": [waits, soon, {"$ifNull": ["$nextDeadline", "$$REMOVE"]}]
+            }
         await self._slots.update_many(older, [{"$set": changes}])
         done = {"_id": terms["id"], "terms.version": terms["version"]}
         await self._campaigns.update_one(done, {"$set": {"pending": False}})

@@ -38,7 +38,7 @@ class CampaignStatisticsQueries:
         self.list_limiter = list_limiter
         self._client = database.client
         self._slots = database["slots"]
-        self._ended_bookings = database["endedBookings"]
+        self._ended_bookings = database["ended_bookings"]
         self._users = database["users"]
 
     @limited
@@ -78,7 +78,7 @@ class CampaignStatisticsQueries:
         lines = await self._slots.aggregate(
             statistics_pipelines.waitlist_statistics(campaign_id), session=session
         )
-        waiting = {each["_id"]: each["turns"] async for each in lines}
+        waiting = {each["_id"]: each["entries"] async for each in lines}
         booked = {each["_id"]: each for each in found["groups"]}
         invited = {group for groups in campaign.terms.eligible_groups for group in groups}
         names = sorted(booked.keys() | waiting.keys() | invited)
@@ -93,14 +93,14 @@ class CampaignStatisticsQueries:
             )
             for name in names
         )
-        return sum(each["people"] for each in found["people"]), groups
+        return sum(each["users"] for each in found["users"]), groups
 
     async def _count_group_members(
         self, groups: list[str], terms: CampaignTerms, session: AsyncClientSession
     ) -> Mapping[str, int]:
         pipeline = statistics_pipelines.group_members(groups, terms.eligible_groups)
         found = await self._users.aggregate(pipeline, session=session)
-        return {each["_id"]: each["people"] async for each in found}
+        return {each["_id"]: each["users"] async for each in found}
 
     async def _load_time_series(
         self, campaign: Campaign, window: TimeWindow, now: datetime, session: AsyncClientSession
@@ -116,7 +116,7 @@ class CampaignStatisticsQueries:
         for collection, pipeline in ((self._slots, live), (self._ended_bookings, ended)):
             async for each in await collection.aggregate(pipeline, session=session):
                 booked, given_back = happened.get(each["_id"], (0, 0))
-                booked, given_back = booked + each["booked"], given_back + each["back"]
+                booked, given_back = booked + each["booked"], given_back + each["givenBack"]
                 happened[each["_id"]] = booked, given_back
         return to_time_series(window, happened)
 
@@ -128,5 +128,5 @@ def _to_slot_statistics(document: Document) -> SlotStatistics:
         document["capacity"],
         document["taken"],
         document["held"],
-        document["waiting"],
+        document["waitlist"],
     )

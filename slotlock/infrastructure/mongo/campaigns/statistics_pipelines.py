@@ -15,7 +15,10 @@ Pipeline = list[Document]
 def is_expired(booking_path: str, now: datetime) -> Document:
     """Whether a live booking is a hold whose time is over."""
     return {
-        "$and": [{"$gt": [f"{booking_path}.until", None]}, {"$lte": [f"{booking_path}.until", now]}]
+        "$and": [
+            {"$gt": [f"{booking_path}.heldUntil", None]},
+            {"$lte": [f"{booking_path}.heldUntil", now]},
+        ]
     }
 
 
@@ -30,13 +33,13 @@ def _match_published_slots(campaign_id: ObjectId) -> Document:
 
 def slot_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
     """Places, bookings, holds and turns of each published slot, by start."""
-    held = {"$filter": {"input": "$bookings.until", "cond": {"$gt": ["$$this", now]}}}
+    held = {"$filter": {"input": "$bookings.heldUntil", "cond": {"$gt": ["$$this", now]}}}
     counts = {
         "start": 1,
         "capacity": 1,
         "taken": {"$size": live_bookings(now)},
         "held": {"$size": held},
-        "waiting": {"$size": "$waiting"},
+        "waitlist": {"$size": "$waitlist"},
     }
     return [
         _match_published_slots(campaign_id),
@@ -55,13 +58,13 @@ def booking_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
         {"$group": {"_id": theirs, "bookings": {"$sum": "$bookings"}}},
         {"$group": {"_id": "$_id.group", "bookings": {"$sum": "$bookings"}, "booked": {"$sum": 1}}},
     ]
-    people = [{"$group": {"_id": "$_id.user"}}, {"$count": "people"}]
+    users = [{"$group": {"_id": "$_id.user"}}, {"$count": "users"}]
     return [
         _match_published_slots(campaign_id),
         {"$project": {"bookings": live_bookings(now)}},
         {"$unwind": "$bookings"},
         {"$group": {"_id": alike, "bookings": {"$sum": 1}}},
-        {"$facet": {"groups": groups, "people": people}},
+        {"$facet": {"groups": groups, "users": users}},
     ]
 
 
@@ -69,10 +72,10 @@ def waitlist_statistics(campaign_id: ObjectId) -> Pipeline:
     """How many turns in waiting lists are of people of each group."""
     return [
         _match_published_slots(campaign_id),
-        {"$project": {"groups": "$waiting.groups"}},
+        {"$project": {"groups": "$waitlist.groups"}},
         {"$unwind": "$groups"},
         {"$unwind": "$groups"},
-        {"$group": {"_id": "$groups", "turns": {"$sum": 1}}},
+        {"$group": {"_id": "$groups", "entries": {"$sum": 1}}},
     ]
 
 
@@ -83,21 +86,21 @@ def group_members(groups: Sequence[str], eligible_groups: Sequence[Sequence[str]
         {"$match": {"$and": sets}},
         {"$project": {"groups": 1}},
         {"$unwind": "$groups"},
-        {"$group": {"_id": "$groups", "people": {"$sum": 1}}},
+        {"$group": {"_id": "$groups", "users": {"$sum": 1}}},
         {"$match": {"_id": {"$in": list(groups)}}},
     ]
 
 
 def live_bookings_over_time(campaign_id: ObjectId, window: TimeWindow, now: datetime) -> Pipeline:
     """When the bookings that slots hold were made, and when those ended that count no more."""
-    over = {"$cond": [is_expired("$bookings", now), "$bookings.until", None]}
+    over = {"$cond": [is_expired("$bookings", now), "$bookings.heldUntil", None]}
     times = {
-        "made": {"$ifNull": [{"$first": "$bookings.log.at"}, "$bookings.at"]},
-        "over": {"$ifNull": ["$calledOff.at", over]},
+        "createdAt": {"$ifNull": [{"$first": "$bookings.history.at"}, "$bookings.at"]},
+        "endedAt": {"$ifNull": ["$cancellation.at", over]},
     }
     return [
         {"$match": {"campaign.id": campaign_id}},
-        {"$project": {"bookings": 1, "calledOff.at": 1}},
+        {"$project": {"bookings": 1, "cancellation.at": 1}},
         {"$unwind": "$bookings"},
         {"$project": times},
         *_changes_per_interval(window),
@@ -106,7 +109,7 @@ def live_bookings_over_time(campaign_id: ObjectId, window: TimeWindow, now: date
 
 def ended_bookings_over_time(slot_ids: Sequence[ObjectId], window: TimeWindow) -> Pipeline:
     """When the bookings that ended in these slots were made, and when they ended."""
-    times = {"made": {"$first": "$log.at"}, "over": "$endedAt"}
+    times = {"createdAt": {"$first": "$history.at"}, "endedAt": "$endedAt"}
     return [
         {"$match": {"slot": {"$in": slot_ids}}},
         {"$project": times},
@@ -122,10 +125,10 @@ def _changes_per_interval(window: TimeWindow) -> Pipeline:
     within = {"$max": [-1, {"$min": [window.point_count - 1, number]}]}
     before = {"$lt": window.end} if not window.ends_now else {"$ne": None}
     events = [
-        {"at": "$made", "booked": 1, "back": 0},
-        {"at": "$over", "booked": 0, "back": 1},
+        {"at": "$createdAt", "booked": 1, "givenBack": 0},
+        {"at": "$endedAt", "booked": 0, "givenBack": 1},
     ]
-    sums = {"booked": {"$sum": "$events.booked"}, "back": {"$sum": "$events.back"}}
+    sums = {"booked": {"$sum": "$events.booked"}, "givenBack": {"$sum": "$events.givenBack"}}
     return [
         {"$project": {"events": events}},
         {"$unwind": "$events"},

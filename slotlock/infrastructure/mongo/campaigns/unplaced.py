@@ -92,7 +92,7 @@ class _Search:
     ) -> None:
         self._slots = database["slots"]
         self._users = database["users"]
-        self._ended_collections = (database["endedBookings"], database["endedWaits"])
+        self._ended_collections = (database["ended_bookings"], database["ended_waitlist_entries"])
         self._session = session
         self._campaign_filter = {"campaign.id": campaign_id}
         self._now = now
@@ -114,7 +114,7 @@ class _Search:
         self, group_filters: list[Document], first: int, after: str | None
     ) -> _SearchPage:
         """Those without a place who wait, or had a place or a turn that ended."""
-        tried = await self._distinct_values(self._slots, self._campaign_filter, "waiting.user")
+        tried = await self._distinct_values(self._slots, self._campaign_filter, "waitlist.user")
         tried |= await self._distinct_values(self._slots, self._campaign_filter, "bookings.user")
         slots = self._slots.find(self._campaign_filter, {"_id": 1}, session=self._session)
         among = {"slot": {"$in": [document["_id"] async for document in slots]}}
@@ -170,13 +170,13 @@ class _Search:
     ) -> Mapping[UserId, tuple[WaitlistEntry, ...]]:
         """What these people wait for, by the start of the slots."""
         users = [ObjectId(user_id) for user_id in user_ids]
-        theirs = {"$filter": {"input": "$waiting", "cond": {"$in": ["$$this.user", users]}}}
-        query = {**self._campaign_filter, "waiting.user": {"$in": users}}
+        theirs = {"$filter": {"input": "$waitlist", "cond": {"$in": ["$$this.user", users]}}}
+        query = {**self._campaign_filter, "waitlist.user": {"$in": users}}
         order = [("start", 1), ("_id", 1)]
-        found = self._slots.find(query, {"waiting": theirs}, sort=order, session=self._session)
+        found = self._slots.find(query, {"waitlist": theirs}, sort=order, session=self._session)
         turns: dict[UserId, tuple[WaitlistEntry, ...]] = {}
         async for document in found:
-            for entry in document["waiting"]:
+            for entry in document["waitlist"]:
                 waiting = to_waitlist_entry(SlotId(str(document["_id"])), entry)
                 turns[waiting.user_id] = (*turns.get(waiting.user_id, ()), waiting)
         return turns

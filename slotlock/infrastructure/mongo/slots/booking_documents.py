@@ -1,10 +1,10 @@
 """The shape of a booking: an entry in its slot while it lives, a document of its own afterwards.
 
-live:   {id, user, at, groups?}                        somebody's plain booking
-        {id, user, log, until?, waited?, from?, groups?}   any other; `until` of a hold
-ended:  {_id, slot, user, log, endedAt, waited?, from?, to?, groups?}
-log:    [{at, by, do, to, until?, over?}]              the whole record, oldest first
-turns in the waiting list that ended without a place: {_id, slot, user, since, at, by}
+live:     {id, user, at, groups?}    a booking that its user made and nobody changed
+          {id, user, history, heldUntil?, waitedSince?, movedFrom?, groups?}    any other
+ended:    {_id, slot, user, history, endedAt, waitedSince?, movedFrom?, movedTo?, groups?}
+history:  [{at, by, action, status, heldUntil?, overriddenLimits?}], the oldest entry first
+ended waitlist entry: {_id, slot, user, since, at, by}
 """
 
 from typing import Any
@@ -34,14 +34,14 @@ def booking_to_subdocument(booking: Booking) -> Document:
     ):
         return {**entry, "at": first.at}
     if booking.status is BookingStatus.HELD:
-        entry["until"] = booking.held_until
+        entry["heldUntil"] = booking.held_until
     return {**entry, **_history_fields(booking)}
 
 
 def to_booking(slot_id: SlotId, subdocument: Document) -> Booking:
     """The live booking that an entry of this slot describes."""
     user_id = UserId(str(subdocument["user"]))
-    if "log" not in subdocument:
+    if "history" not in subdocument:
         log = (
             HistoryEntry(subdocument["at"], user_id, BookingAction.BOOKED, BookingStatus.CONFIRMED),
         )
@@ -84,19 +84,19 @@ def ended_waitlist_entry_to_document(ended_entry: EndedWaitlistEntry) -> Documen
 def _build_booking(
     booking_id: BookingId, slot_id: SlotId, user_id: UserId, document: Document
 ) -> Booking:
-    log = tuple(_to_history_entry(entry) for entry in document["log"])
-    moved_from, moved_to = (_to_ref(document.get(name)) for name in ("from", "to"))
-    waited = document.get("waited")
+    log = tuple(_to_history_entry(entry) for entry in document["history"])
+    moved_from, moved_to = (_to_ref(document.get(name)) for name in ("movedFrom", "movedTo"))
+    waited = document.get("waitedSince")
     groups = tuple(document.get("groups", ()))
     return Booking(booking_id, slot_id, user_id, log, waited, moved_from, moved_to, groups)
 
 
 def _history_fields(booking: Booking) -> Document:
     past: Document = {
-        "log": [_history_entry_to_subdocument(entry) for entry in booking.history],
-        "waited": booking.waited_since,
-        "from": _ref_to_subdocument(booking.moved_from),
-        "to": _ref_to_subdocument(booking.moved_to),
+        "history": [_history_entry_to_subdocument(entry) for entry in booking.history],
+        "waitedSince": booking.waited_since,
+        "movedFrom": _ref_to_subdocument(booking.moved_from),
+        "movedTo": _ref_to_subdocument(booking.moved_to),
     }
     return {name: value for name, value in past.items() if value is not None}
 
@@ -105,13 +105,13 @@ def _history_entry_to_subdocument(entry: HistoryEntry) -> Document:
     kept: Document = {
         "at": entry.at,
         "by": entry.by and ObjectId(entry.by),
-        "do": entry.action.value,
-        "to": entry.status.value,
+        "action": entry.action.value,
+        "status": entry.status.value,
     }
     if entry.held_until is not None:
-        kept["until"] = entry.held_until
+        kept["heldUntil"] = entry.held_until
     if entry.overridden_limits:
-        kept["over"] = [limit.value for limit in entry.overridden_limits]
+        kept["overriddenLimits"] = [limit.value for limit in entry.overridden_limits]
     return kept
 
 
@@ -119,10 +119,10 @@ def _to_history_entry(subdocument: Document) -> HistoryEntry:
     return HistoryEntry(
         subdocument["at"],
         UserId(str(subdocument["by"])) if subdocument["by"] else None,
-        BookingAction(subdocument["do"]),
-        BookingStatus(subdocument["to"]),
-        subdocument.get("until"),
-        tuple(BookingLimit(limit) for limit in subdocument.get("over", ())),
+        BookingAction(subdocument["action"]),
+        BookingStatus(subdocument["status"]),
+        subdocument.get("heldUntil"),
+        tuple(BookingLimit(limit) for limit in subdocument.get("overriddenLimits", ())),
     )
 
 

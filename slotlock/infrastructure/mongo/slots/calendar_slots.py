@@ -31,7 +31,7 @@ class CalendarSlotQueries:
     ) -> Sequence[Slot]:
         """The next slots with a live booking of a person that end after `since`, latest first."""
         query = {"bookings.user": ObjectId(user_id), "end": {"$gte": since}}
-        return await self._next_page(query, "person", BACKWARD, after, now, [user_id])
+        return await self._next_page(query, "booked_user", BACKWARD, after, now, [user_id])
 
     @limited_listing
     async def find_upcoming(

@@ -1,13 +1,14 @@
 """The shape of a slot's document and the change to it.
 
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
-     changedAt, holdMinutes, cutoffMinutes, waitlistCapacity, offerMinutes, choice, words: [str],
-     calledOff: {at, by}, campaign?: terms, groupLimits?, meetings?: [{start, end}], resource,
-     revision, revisedAt, series?, due?, bookings: [booking], waiting: [{id, user, at, groups?}]}
+     changedAt, holdMinutes, cancelCutoffMinutes, waitlistCapacity, waitlistOfferMinutes,
+     choiceGroup, searchWords: [str], cancellation: {at, by}, campaign?: terms, groupLimits?,
+     meetings?: [{start, end}], resource, revision, revisedAt, series?, nextDeadline?,
+     bookings: [booking], waitlist: [{id, user, since, groups?}]}
 
-`bookings` holds the live bookings only, in the order they were made, and `waiting` the line, the
-first in front. What ends moves to a document of its own in the same transaction (see
-booking_documents). `due` is no later than the next hold runs out.
+`bookings` contains the live bookings in the order they were made, and `waitlist` the entries in
+the order they are served. What ends moves to a document of its own in the same transaction (see
+booking_documents). `nextDeadline` is not later than the end of the next hold.
 """
 
 import re
@@ -48,39 +49,47 @@ FIELD_NAMES = {
     "revision": "revision",
     "revisedAt": "revised_at",
 }
-CONVERTED_FIELDS = ("kind", "status", "calledOff", "campaign", "groupLimits", "meetings", "series")
+CONVERTED_FIELDS = (
+    "kind",
+    "status",
+    "cancellation",
+    "campaign",
+    "groupLimits",
+    "meetings",
+    "series",
+)
 OPTIONAL_FIELDS = ("campaign", "groupLimits", "meetings", "series")
 LOADED_FIELDS = (*FIELD_NAMES, *CONVERTED_FIELDS, "remaining")
-PARTIAL_DUE = {"partialFilterExpression": {"due": {"$exists": True}}}
+PARTIAL_DUE = {"partialFilterExpression": {"nextDeadline": {"$exists": True}}}
 # Not `$type`: MongoDB would not see that a choice which is asked for is a string.
 PARTIAL_CHOICE = {"partialFilterExpression": {"choiceGroup": {"$gt": ""}}}
 PARTIAL_RESOURCE = {"partialFilterExpression": {"resource": {"$gt": ""}}}
 PARTIAL_CAMPAIGN = {"partialFilterExpression": {"campaign.id": {"$exists": True}}}
 PARTIAL_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
 # A plain booking has no log, so that it costs what it did without this index.
-PARTIAL_HISTORY = {"partialFilterExpression": {"bookings.log.by": {"$exists": True}}}
-PARTIAL_CANCELLATION = {"partialFilterExpression": {"calledOff.by": {"$exists": True}}}
+PARTIAL_HISTORY = {"partialFilterExpression": {"bookings.history.by": {"$exists": True}}}
+PARTIAL_CANCELLATION = {"partialFilterExpression": {"cancellation.by": {"$exists": True}}}
 INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
     "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
-    "words": ([("status", 1), ("words", 1)], {}),
-    "person": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
-    "waiting": ([("waiting.user", 1)], {"sparse": True}),
+    "search_words": ([("status", 1), ("searchWords", 1)], {}),
+    "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
+    "waitlist_user": ([("waitlist.user", 1)], {"sparse": True}),
     "end": ([("end", 1), ("_id", 1)], {}),
-    "due": ([("due", 1)], PARTIAL_DUE),
+    "next_deadline": ([("nextDeadline", 1)], PARTIAL_DUE),
     "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE),
     "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], PARTIAL_CAMPAIGN),
     "resource": ([("resource", 1), ("start", 1)], PARTIAL_RESOURCE),
     "series": ([("series", 1), ("start", 1), ("_id", 1)], PARTIAL_SERIES),
-    "doer": ([("bookings.log.by", 1)], PARTIAL_HISTORY),
-    "called_off": ([("calledOff.by", 1)], PARTIAL_CANCELLATION),
+    "history_by": ([("bookings.history.by", 1)], PARTIAL_HISTORY),
+    "cancelled_by": ([("cancellation.by", 1)], PARTIAL_CANCELLATION),
 }
 
 
 def to_slot(document: Document) -> Slot:
     """The slot that a document describes."""
     slot_id = SlotId(str(document["_id"]))
-    line, mine = document["waiting"], document.get("mine", ())
+    line, mine = document["waitlist"], document.get("ownWaitlistEntries", ())
     heads = [entry["id"] for entry in line]
     waiting = [*line, *(entry for entry in mine if entry["id"] not in heads)]
     return Slot(
@@ -89,7 +98,7 @@ def to_slot(document: Document) -> Slot:
         booked_count=document["capacity"] - document["remaining"],
         kind=SlotKind(document["kind"]),
         status=SlotStatus(document["status"]),
-        cancellation=_to_cancellation(document.get("calledOff")),
+        cancellation=_to_cancellation(document.get("cancellation")),
         terms=to_terms(document["campaign"]) if document.get("campaign") else None,
         group_limits=to_group_limits(document.get("groupLimits") or ()),
         meetings=tuple(Meeting(m["start"], m["end"]) for m in document.get("meetings") or ()),
@@ -97,9 +106,9 @@ def to_slot(document: Document) -> Slot:
         bookings=tuple(to_booking(slot_id, entry) for entry in document["bookings"]),
         waitlist=tuple(to_waitlist_entry(slot_id, entry) for entry in waiting),
         loaded_waitlist=len(heads),
-        waitlist_length=document.get("waitingCount", len(line)),
+        waitlist_length=document.get("waitlistLength", len(line)),
         group_counts={each["group"]: each["count"] for each in document.get("groupCounts", ())},
-        next_deadline=document.get("due"),
+        next_deadline=document.get("nextDeadline"),
     )
 
 
@@ -107,7 +116,7 @@ def to_waitlist_entry(slot_id: SlotId, subdocument: Document) -> WaitlistEntry:
     """The turn that an entry of this slot's line describes."""
     wait_id, user_id = WaitlistEntryId(str(subdocument["id"])), UserId(str(subdocument["user"]))
     return WaitlistEntry(
-        wait_id, slot_id, user_id, subdocument["at"], tuple(subdocument.get("groups", ()))
+        wait_id, slot_id, user_id, subdocument["since"], tuple(subdocument.get("groups", ()))
     )
 
 
@@ -117,9 +126,9 @@ def to_fields(slot: Slot) -> Document:
         **{field: getattr(slot, name) for field, name in FIELD_NAMES.items()},
         "kind": slot.kind.value,
         "status": slot.status.value,
-        "calledOff": _cancellation_to_subdocument(slot.cancellation),
+        "cancellation": _cancellation_to_subdocument(slot.cancellation),
         "remaining": slot.remaining,
-        "words": folded_words(f"{slot.title} {slot.location or ''}"),
+        "searchWords": folded_words(f"{slot.title} {slot.location or ''}"),
     }
     if slot.terms is not None:
         fields["campaign"] = terms_to_document(slot.terms)
@@ -134,7 +143,7 @@ def to_fields(slot: Slot) -> Document:
 
 def to_document(slot: Slot) -> Document:
     """The document of a new slot."""
-    return {"_id": ObjectId(slot.id), **to_fields(slot), "bookings": [], "waiting": []}
+    return {"_id": ObjectId(slot.id), **to_fields(slot), "bookings": [], "waitlist": []}
 
 
 def folded_words(text: str) -> list[str]:
@@ -173,7 +182,7 @@ def to_update(before: Slot, after: Slot) -> Document | list[Document]:
             "$push": {"bookings": {"$each": added}},
         }
         if after.next_deadline is not None:
-            update["$min"] = {"due": after.next_deadline}
+            update["$min"] = {"nextDeadline": after.next_deadline}
         return update
     # An array cannot be pulled from and pushed to in one plain update; a pipeline can do both.
     return [{"$set": _update_stage(before, after)}]
@@ -200,8 +209,8 @@ def _update_stage(before: Slot, after: Slot) -> Document:
     )
     waited = {waiting.id for waiting in before.waitlist}
     waits = {waiting.id for waiting in after.waitlist}
-    changes["waiting"] = _array_expression(
-        "$waiting",
+    changes["waitlist"] = _array_expression(
+        "$waitlist",
         removed_ids=waited - waits,
         changed=[],
         added=[
@@ -210,7 +219,7 @@ def _update_stage(before: Slot, after: Slot) -> Document:
             if waiting.id not in waited
         ],
     )
-    changes["due"] = "$$REMOVE" if after.next_deadline is None else after.next_deadline
+    changes["nextDeadline"] = "$$REMOVE" if after.next_deadline is None else after.next_deadline
     return changes
 
 
@@ -241,7 +250,7 @@ def _waitlist_entry_to_subdocument(waitlist_entry: WaitlistEntry) -> Document:
     entry: Document = {
         "id": ObjectId(waitlist_entry.id),
         "user": user_id,
-        "at": waitlist_entry.since,
+        "since": waitlist_entry.since,
     }
     return {**entry, "groups": list(waitlist_entry.groups)} if waitlist_entry.groups else entry
 

@@ -18,7 +18,7 @@ class EndedBookingRepository:
 
     def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
         self.list_limiter = list_limiter
-        self._ended_bookings = database["endedBookings"]
+        self._ended_bookings = database["ended_bookings"]
         self._find_batcher = Batcher(self._find_batch)
 
     async def create_indexes(self) -> None:
@@ -27,7 +27,7 @@ class EndedBookingRepository:
             [("slot", 1), ("endedAt", 1), ("_id", 1)], name="slot"
         )
         await self._ended_bookings.create_index(
-            [("user", 1), ("endedAt", 1), ("_id", 1)], name="person"
+            [("user", 1), ("endedAt", 1), ("_id", 1)], name="user"
         )
 
     async def find(self, booking_id: BookingId) -> Booking | None:

@@ -37,7 +37,7 @@ def version_check(precondition: Precondition) -> tuple[str, UpdateOne]:
     """
     if isinstance(precondition, CampaignVersion):
         seen = {"_id": ObjectId(precondition.campaign_id), "terms.version": precondition.version}
-        return "campaigns", UpdateOne(seen, {"$inc": {"touched": 1}})
+        return "campaigns", UpdateOne(seen, {"$inc": {"touchCount": 1}})
     if precondition.version:
         return "resources", UpdateOne(
             {"_id": precondition.name, "version": precondition.version}, {"$inc": {"version": 1}}

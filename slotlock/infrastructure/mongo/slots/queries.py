@@ -59,7 +59,7 @@ def slot_projection(
     far behind the first.
     """
     users = [ObjectId(user_id) for user_id in user_ids]
-    ran_out = {"$and": [{"$gt": ["$$this.until", None]}, {"$lte": ["$$this.until", now]}]}
+    ran_out = {"$and": [{"$gt": ["$$this.heldUntil", None]}, {"$lte": ["$$this.heldUntil", now]}]}
     asked = [
         {"$in": ["$$this.user", users]},
         {"$in": ["$$this.id", [ObjectId(booking_id) for booking_id in booking_ids]]},
@@ -67,7 +67,7 @@ def slot_projection(
         ran_out,
     ]
     free = {"$size": {"$filter": {"input": "$bookings", "cond": ran_out}}}
-    still = {"$filter": {"input": "$bookings.until", "cond": {"$gt": ["$$this", now]}}}
+    still = {"$filter": {"input": "$bookings.heldUntil", "cond": {"$gt": ["$$this", now]}}}
     given = True if for_update else {"$gt": [{"$add": ["$remaining", free]}, 0]}
     front = {
         "$cond": [
@@ -80,10 +80,12 @@ def slot_projection(
         **dict.fromkeys(LOADED_FIELDS, 1),
         "bookings": {"$filter": {"input": "$bookings", "cond": {"$or": asked}}},
         "groupCounts": {"$cond": [_HAS_GROUP_LIMITS, _GROUP_COUNTS, []]},
-        "waiting": {"$slice": ["$waiting", front]},
-        "mine": {"$filter": {"input": "$waiting", "cond": {"$in": ["$$this.user", users]}}},
-        "waitingCount": {"$size": "$waiting"},
-        "due": {"$min": still},
+        "waitlist": {"$slice": ["$waitlist", front]},
+        "ownWaitlistEntries": {
+            "$filter": {"input": "$waitlist", "cond": {"$in": ["$$this.user", users]}}
+        },
+        "waitlistLength": {"$size": "$waitlist"},
+        "nextDeadline": {"$min": still},
     }
 
 
@@ -112,12 +114,12 @@ def filter_query(slot_filter: SlotFilter, now: datetime) -> Document:
         query["start"] = bounds
     if slot_filter.only_with_places_left:
         # A hold that ran out leaves its place free, unless somebody waits for it.
-        freed = {"due": {"$lte": now}, "waiting.0": {"$exists": False}}
+        freed = {"nextDeadline": {"$lte": now}, "waitlist.0": {"$exists": False}}
         query["$or"] = [{"remaining": {"$gt": 0}}, freed]
     if slot_filter.text is not None:
         # Anchored prefixes of folded words: an index serves them, and "yog" finds "Yoga".
         begun = folded_words(slot_filter.text)[:MAX_SEARCH_WORDS]
-        query["words"] = {"$all": [re.compile(f"^{word}") for word in begun]}
+        query["searchWords"] = {"$all": [re.compile(f"^{word}") for word in begun]}
     return query
 
 

@@ -144,9 +144,9 @@ class SlotRepository:
 
     async def _read_waitlist_batch(self, slot_ids: list[SlotId]) -> list[Sequence[WaitlistEntryId]]:
         query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in set(slot_ids)]}}
-        found = self._slots.find(query, {"waiting.id": 1})
+        found = self._slots.find(query, {"waitlist.id": 1})
         lines = {
-            str(d["_id"]): [WaitlistEntryId(str(e["id"])) for e in d["waiting"]]
+            str(d["_id"]): [WaitlistEntryId(str(e["id"])) for e in d["waitlist"]]
             async for d in found
         }
         return [lines.get(slot_id, []) for slot_id in slot_ids]
@@ -211,11 +211,11 @@ class SlotRepository:
     async def find_waitlisted(self, user_ids: Sequence[UserId]) -> list[tuple[SlotId, UserId]]:
         """The turns that these people have in waiting lists."""
         users = {ObjectId(user_id) for user_id in user_ids}
-        found = self._slots.find({"waiting.user": {"$in": list(users)}}, {"waiting.user": 1})
+        found = self._slots.find({"waitlist.user": {"$in": list(users)}}, {"waitlist.user": 1})
         return [
             (SlotId(str(document["_id"])), UserId(str(turn["user"])))
             async for document in found
-            for turn in document["waiting"]
+            for turn in document["waitlist"]
             if turn["user"] in users
         ]
 
@@ -234,13 +234,15 @@ class SlotRepository:
         users = [ObjectId(user_id) for user_id in user_ids]
         among = {"$setIntersection": ["$bookings.user", users]}
         query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
-        found = self._slots.find(query, {"people": among})
-        return {UserId(str(user)) async for document in found for user in document["people"]}
+        found = self._slots.find(query, {"users": among})
+        return {UserId(str(user)) async for document in found for user in document["users"]}
 
     @limited
     async def find_due(self, now: datetime, limit: int) -> list[SlotId]:
         """Up to so many slots in which a hold may have run out, the longest ago first."""
-        found = self._slots.find({"due": {"$lte": now}}, {"_id": 1}, sort=[("due", 1)], limit=limit)
+        found = self._slots.find(
+            {"nextDeadline": {"$lte": now}}, {"_id": 1}, sort=[("nextDeadline", 1)], limit=limit
+        )
         return [SlotId(str(document["_id"])) async for document in found]
 
 

@@ -41,7 +41,7 @@ class UserContextLoader:
 
     def __init__(self, database: Database) -> None:
         self._slots = database["slots"]
-        self._user_versions = database["pages"]
+        self._user_versions = database["user_versions"]
         self._users = database["users"]
         self._load_batcher = Batcher(self._load_batch, CONTEXT_BATCH_SIZE)
 

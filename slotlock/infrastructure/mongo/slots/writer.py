@@ -91,7 +91,7 @@ class SlotWriter:
         self._client = database.client
         self._database = database
         self._slots = database["slots"]
-        self._ended_bookings = database["endedBookings"]
+        self._ended_bookings = database["ended_bookings"]
         self._bulk_adder = Batcher(self._bulk_add, MAX_BULK_SIZE)
 
     async def commit(self, changes: ChangeSet) -> CommitResult:
@@ -212,7 +212,9 @@ class SlotWriter:
     async def set_next_deadline(self, slot: Slot) -> None:
         """Keep when the next hold of this slot runs out, as it was looked at."""
         due = (
-            {"$set": {"due": slot.next_deadline}} if slot.next_deadline else {"$unset": {"due": ""}}
+            {"$set": {"nextDeadline": slot.next_deadline}}
+            if slot.next_deadline
+            else {"$unset": {"nextDeadline": ""}}
         )
         await self._slots.update_one(documents.version_filter(slot), due)
 
@@ -220,7 +222,9 @@ class SlotWriter:
     async def defer_sweep(self, slot_id: SlotId, until: datetime) -> None:
         """Let nobody try to sweep this slot up before then: it could not be done now."""
         with contextlib.suppress(WriteError):
-            await self._slots.update_one({"_id": ObjectId(slot_id)}, {"$set": {"due": until}})
+            await self._slots.update_one(
+                {"_id": ObjectId(slot_id)}, {"$set": {"nextDeadline": until}}
+            )
 
 
 _COMMIT_RESULTS = {
@@ -233,7 +237,7 @@ _COMMIT_RESULTS = {
 def _inserts(changes: ChangeSet) -> Iterator[tuple[str, list[Document]]]:
     """What is added to which collections."""
     yield (
-        "endedBookings",
+        "ended_bookings",
         [
             ended_booking_to_document(b)
             for c in changes.slot_changes
@@ -241,16 +245,19 @@ def _inserts(changes: ChangeSet) -> Iterator[tuple[str, list[Document]]]:
         ],
     )
     yield (
-        "endedWaits",
+        "ended_waitlist_entries",
         [
             ended_waitlist_entry_to_document(one)
             for c in changes.slot_changes
             for one in c.after.ended_waitlist_entries
         ],
     )
-    yield "answers", [record_to_document(answer) for answer in changes.idempotency_records]
+    yield (
+        "idempotency_records",
+        [record_to_document(answer) for answer in changes.idempotency_records],
+    )
     yield "slots", [documents.to_document(slot) for slot in changes.new_slots]
-    yield "notes", [note_to_document(note) for note in changes.audit_notes]
+    yield "audit_notes", [note_to_document(note) for note in changes.audit_notes]
 
 
 def _updates(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne]]]:
@@ -259,7 +266,7 @@ def _updates(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne]]]:
     The slots come last: a process that dies in between keeps them from others until MongoDB gives
     the transaction up.
     """
-    yield "pages", _merge_user_version_updates(changes.slot_changes)
+    yield "user_versions", _merge_user_version_updates(changes.slot_changes)
     yield (
         "teams",
         [

@@ -48,7 +48,9 @@ class PasswordWriter:
             await serialize_user_sessions(self._database, user_id, session)
             own: Document = {"_id": session_id, "user": ObjectId(user_id)}
             # Written, not only read: else an end of this session could come between.
-            kept = await self._sessions.update_one(own, {"$inc": {"changes": 1}}, session=session)
+            kept = await self._sessions.update_one(
+                own, {"$inc": {"passwordChanges": 1}}, session=session
+            )
             whose: Document = {"_id": ObjectId(user_id), "passwordHash": old_hash}
             update = {"$set": {"passwordHash": new_hash}}
             changed = await self._users.update_one(whose, update, session=session)

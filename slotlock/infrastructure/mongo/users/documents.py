@@ -26,7 +26,7 @@ PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
 PARTIAL_INVITATION = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
 INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "email": ([("email", 1)], {"unique": True}),
-    "words": ([("words", 1)], {}),
+    "search_words": ([("searchWords", 1)], {}),
     "group": ([("groups", 1), ("email", 1)], {}),
     "banned": ([("banned", 1), ("email", 1)], {}),
     "banned_at": ([("bannedAt", -1)], PARTIAL_BANNED),
@@ -62,7 +62,7 @@ def to_new_document(
         "email": email,
         "role": role.value,
         "createdAt": now,
-        "words": search_words_of(name, email),
+        "searchWords": search_words_of(name, email),
         **password,
     }
 

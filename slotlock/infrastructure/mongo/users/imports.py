@@ -1,6 +1,6 @@
 """Imports of people in MongoDB: all of a file in one transaction, or nothing of it.
 
-The collection `imports` holds one document, {_id: "people", version, at}. Every import turns its
+The collection `imports` holds one document, {_id: "users", version, at}. Every import turns its
 version, so that of two imports one is first and the other looks again.
 
 MongoDB rolls a transaction back with a write conflict also when its cache is full, of which nobody
@@ -44,7 +44,7 @@ IMPORT_BATCH_SIZE = 500
 DUPLICATE_KEY, WRITE_CONFLICT, TOO_LARGE_FOR_CACHE = 11000, 112, 388
 # Interrupted by its time limit, or given up by MongoDB, which is told in three ways.
 TIMEOUT_CODES = {50, 251, 262, 290}
-IMPORT_ID = "people"
+IMPORT_ID = "users"
 IMPORTED_FIELDS = ("email", "name", "groups")
 
 
@@ -183,7 +183,7 @@ def _user_update(user_update: UserUpdate) -> UpdateOne:
     if user_update.name != user_update.before.name:
         change |= {
             "name": user_update.name,
-            "words": search_words_of(user_update.name, user_update.before.email),
+            "searchWords": search_words_of(user_update.name, user_update.before.email),
         }
     # Else MongoDB weighs the index of groups against that of ids, for each person anew.
     return UpdateOne(guard, {"$set": change}, hint="_id_")

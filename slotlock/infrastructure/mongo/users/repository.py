@@ -67,12 +67,16 @@ class UserRepository:
 
     async def _backfill_search_words(self) -> bool:
         found = self._users.find(
-            {"words": None}, {"name": 1, "email": 1}, limit=BACKFILL_BATCH_SIZE
+            {"searchWords": None}, {"name": 1, "email": 1}, limit=BACKFILL_BATCH_SIZE
         )
         updates = [
             UpdateOne(
-                {"_id": person["_id"], "name": person["name"], "words": None},
-                {"$set": {"words": documents.search_words_of(person["name"], person["email"])}},
+                {"_id": person["_id"], "name": person["name"], "searchWords": None},
+                {
+                    "$set": {
+                        "searchWords": documents.search_words_of(person["name"], person["email"])
+                    }
+                },
             )
             async for person in found
         ]
@@ -191,7 +195,7 @@ def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
     if user_filter.text is not None:
         # Anchored prefixes of folded words, as in the list of slots.
         begun = documents.search_words(user_filter.text)[:MAX_SEARCH_WORDS]
-        query["words"] = {"$all": [re.compile(f"^{word}") for word in begun]}
+        query["searchWords"] = {"$all": [re.compile(f"^{word}") for word in begun]}
     if user_filter.group is not None:
         query["groups"] = user_filter.group
     for name, value in (

@@ -1,12 +1,13 @@
 """Signed-in sessions in MongoDB: the one file that knows the shape of a session's document.
 
-    sessions  {_id, user, role, refresh, createdAt, expiresAt, agent?, changes?}
-    signins   {_id: user, turns}
+    sessions          {_id, user, role, refreshTokenId, createdAt, expiresAt, userAgent?,
+                       passwordChanges?}
+    session_versions  {_id: user, version}
 
-A session is the family of all refresh tokens that descend from one sign-in. `refresh` names the
-only one that is still good; `expiresAt` moves on with each rotation, and a TTL index cleans up.
-`changes` counts the changes of password made in it. What a person's `turns` are for is told at
-`take_turn`.
+A session is the family of all refresh tokens that descend from one sign-in.
+`refreshTokenId` names the only token that is still valid. Each rotation moves `expiresAt`, and a
+TTL index deletes expired sessions. `passwordChanges` counts the password changes made in a session.
+`serialize_user_sessions` explains the versions.
 """
 
 import secrets
@@ -78,14 +79,14 @@ async def serialize_user_sessions(
     ends sessions that they must have seen: without turns each could miss the other. Returns how
     many turns there were, this one included.
     """
-    taken = await database["signins"].find_one_and_update(
+    taken = await database["session_versions"].find_one_and_update(
         {"_id": ObjectId(user_id)},
-        {"$inc": {"turns": 1}},
+        {"$inc": {"version": 1}},
         upsert=True,
         return_document=ReturnDocument.AFTER,
         session=session,
     )
-    return int(taken["turns"]) if taken else 0
+    return int(taken["version"]) if taken else 0
 
 
 async def set_session_roles(
@@ -110,8 +111,8 @@ class SessionRepository:
     async def create_indexes(self) -> None:
         """Create the collections and indexes that are missing."""
         await self._sessions.create_index("expiresAt", expireAfterSeconds=0, name="expiry")
-        await self._sessions.create_index(NEWEST_FIRST, name="person")
-        await self._database["signins"].create_index("_id")
+        await self._sessions.create_index(NEWEST_FIRST, name="user")
+        await self._database["session_versions"].create_index("_id")
 
     @limited
     async def open(self, new_session: NewSession) -> tuple[str, User] | None:
@@ -177,7 +178,7 @@ class SessionRepository:
         query = {**user_sessions_query(user_id), "expiresAt": {"$gt": now}}
         found = self._sessions.find(query, sort=NEWEST_FIRST, limit=MAX_SESSIONS)
         return [
-            SessionRecord(d["_id"], d.get("createdAt"), d["expiresAt"], d.get("agent"))
+            SessionRecord(d["_id"], d.get("createdAt"), d["expiresAt"], d.get("userAgent"))
             async for d in found
         ]
 
@@ -187,8 +188,8 @@ class SessionRepository:
     ) -> bool:
         """Replace the refresh token if `old` is the one that is good. Two at once: one succeeds."""
         rotated = await self._sessions.update_one(
-            {"_id": session_id, "refresh": old_token_id},
-            {"$set": {"refresh": new_token_id, "expiresAt": expires_at}},
+            {"_id": session_id, "refreshTokenId": old_token_id},
+            {"$set": {"refreshTokenId": new_token_id, "expiresAt": expires_at}},
         )
         return rotated.modified_count == 1
 
@@ -210,8 +211,8 @@ def _session_to_document(session_id: str, new_session: NewSession, role: Role) -
         "_id": session_id,
         "user": ObjectId(new_session.user_id),
         "role": role.value,
-        "refresh": new_session.refresh_token_id,
+        "refreshTokenId": new_session.refresh_token_id,
         "createdAt": new_session.at,
         "expiresAt": new_session.expires_at,
-        **({} if new_session.user_agent is None else {"agent": new_session.user_agent}),
+        **({} if new_session.user_agent is None else {"userAgent": new_session.user_agent}),
     }

@@ -1,8 +1,9 @@
-"""The groups of those who wait: a turn keeps them, so that the next in line is found by them.
+"""Keeps the copies of users' groups in waitlist entries up to date.
 
-Whoever changes groups leaves {_id, users: [id], at} in `regroupings`, in the same transaction, and
-carries it to the slots afterwards: within it, it would cost all who book there its seconds. What a
-process leaves undone, or what was decided on before, a sweeper does later.
+An entry has a copy, so that a slot can find the next user to promote. A change of groups inserts
+{_id, users: [id], at} into `waitlist_group_updates` in its own transaction, and updates the slots
+afterwards: inside the transaction, the update would block everybody who books there. The sweeper
+completes what a process leaves undone, and what was decided before the change.
 """
 
 import logging
@@ -39,7 +40,7 @@ class WaitlistGroupSync:
         self.limiter = ConcurrencyLimiter(1)
         self._slots = database["slots"]
         self._users = database["users"]
-        self._pending = database["regroupings"]
+        self._pending = database["waitlist_group_updates"]
 
     async def create_indexes(self) -> None:
         """Create the index that is missing."""
@@ -82,7 +83,7 @@ class WaitlistGroupSync:
     async def _sync_users(self, user_ids: Sequence[ObjectId], now: datetime) -> bool:
         done = True
         for batch in chunked(user_ids):
-            waited_in = {"waiting.user": {"$in": batch}, **_HAS_GROUP_RULES}
+            waited_in = {"waitlist.user": {"$in": batch}, **_HAS_GROUP_RULES}
             for slot_id in [slot["_id"] async for slot in self._slots.find(waited_in, {"_id": 1})]:
                 done = await self._sync_slot(slot_id, batch, now) and done
         return done
@@ -96,19 +97,19 @@ class WaitlistGroupSync:
         one who knows less looks again. False when others wrote first each time.
         """
         for _ in range(MAX_ATTEMPTS):
-            slot = await self._slots.find_one({"_id": slot_id}, {"waiting": 1, "version": 1})
+            slot = await self._slots.find_one({"_id": slot_id}, {"waitlist": 1, "version": 1})
             if slot is None:
                 return True
             theirs = {
                 user["_id"]: user.get("groups", []) async for user in self._find_users(user_ids)
             }
-            line = [_with_current_groups(turn, theirs) for turn in slot["waiting"]]
-            if line == slot["waiting"]:
+            line = [_with_current_groups(turn, theirs) for turn in slot["waitlist"]]
+            if line == slot["waitlist"]:
                 return True
             changes = {
-                "$set": {"waiting": line},
+                "$set": {"waitlist": line},
                 "$inc": {"version": 1},
-                "$min": {"due": now},
+                "$min": {"nextDeadline": now},
                 "$max": {"changedAt": now},
             }
             done = await self._slots.update_one(

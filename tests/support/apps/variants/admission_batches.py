@@ -7,6 +7,7 @@ from bson import ObjectId
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.tickets import RequestLost
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.idempotency_codec import REQUEST_LOST_TAG
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
@@ -42,7 +43,7 @@ async def _commit_with_version_bump(self: SlotWriter, changes: ChangeSet) -> Com
             contended_user_ids.append(people[0])
         if len(people) > 1 and contended_user_ids[0] in people:
             turned = {"$inc": {"version": 1}}
-            await self._database["pages"].update_one(
+            await self._database["user_versions"].update_one(
                 {"_id": ObjectId(contended_user_ids[0])}, turned, upsert=True
             )
     return await original_commit(self, changes)
@@ -62,7 +63,7 @@ def _matches_when_lost(self: IdempotencyKey, record: IdempotencyRecord) -> bool:
 async def _delete_any_lost(
     self: IdempotencyRecords, /, record_id: str, short_request_hash: str
 ) -> None:
-    await self._records.delete_one({"_id": record_id, "outcome._is": RequestLost.__name__})
+    await self._records.delete_one({"_id": record_id, "outcome._type": REQUEST_LOST_TAG})
 
 
 def ignore_lost_request_hash() -> None:

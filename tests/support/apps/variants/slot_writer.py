@@ -23,7 +23,7 @@ original_write_all, original_commit, original_commit_in_transaction = (
 original_insert_many = AsyncCollection.insert_many
 
 
-RECORD_COLLECTIONS = ("endedBookings", "endedWaits", "answers")
+RECORD_COLLECTIONS = ("ended_bookings", "ended_waitlist_entries", "idempotency_records")
 
 
 def _update_with_absolute_count(before: Slot, after: Slot) -> Any:
@@ -104,7 +104,7 @@ GUARDS = {
     "one-write": write_count_and_booking_separately,
     "transaction": skip_transaction,
     "all-or-none": write_slots_one_by_one,
-    "pages": skip_user_version_updates,
+    "user-versions": skip_user_version_updates,
 }
 
 

@@ -1,0 +1,111 @@
+"""Encode the outcomes that are stored under idempotency keys, and decode them.
+
+A value of the domain is stored as `{_type: tag, field: value, ...}` and a member of an enum as
+`{_type: tag, _value: value}`. The tags stand in one table, so that a class can be renamed or moved
+while records of it are stored.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from slotlock.domain.booking import outcomes, refusals
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingRef,
+    EndedWaitlistEntry,
+    OtherBooking,
+    UserContext,
+    WaitlistEntry,
+)
+from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
+from slotlock.domain.booking.slot import Slot, SlotCancellation, SlotKind, SlotStatus
+from slotlock.domain.booking.tickets import CurrentSlotPlaceholder, RequestLost
+from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
+from slotlock.domain.schedule.meetings import Meeting
+
+TYPE_FIELD = "_type"
+VALUE_FIELD = "_value"
+REQUEST_LOST_TAG = "RequestLost"
+
+TYPE_TAGS: Mapping[str, type] = {
+    # Outcomes
+    "Booked": outcomes.Booked,
+    "AllBooked": outcomes.AllBooked,
+    "BookingConfirmed": outcomes.BookingConfirmed,
+    "HoldExtended": outcomes.HoldExtended,
+    "BookingCancelled": outcomes.BookingCancelled,
+    "BookingMoved": outcomes.BookingMoved,
+    REQUEST_LOST_TAG: RequestLost,
+    # Refusals of the admission queue
+    "SlotNotFound": refusals.SlotNotFound,
+    "SlotFull": refusals.SlotFull,
+    "SlotCancelled": refusals.SlotCancelled,
+    "SlotStarted": refusals.SlotStarted,
+    "AlreadyBooked": refusals.AlreadyBooked,
+    "NotYetOpen": refusals.NotYetOpen,
+    "Closed": refusals.Closed,
+    "NotEligible": refusals.NotEligible,
+    "GroupFull": refusals.GroupFull,
+    "LimitReached": refusals.LimitReached,
+    "TimeConflict": refusals.TimeConflict,
+    "NotTeammate": refusals.NotTeammate,
+    "UserNotFound": refusals.UserNotFound,
+    "UserBanned": refusals.UserBanned,
+    # What they are made of
+    "Booking": Booking,
+    "BookingAction": BookingAction,
+    "BookingLimit": BookingLimit,
+    "BookingRef": BookingRef,
+    "BookingStatus": BookingStatus,
+    "CampaignTerms": CampaignTerms,
+    "CurrentSlotPlaceholder": CurrentSlotPlaceholder,
+    "EndedWaitlistEntry": EndedWaitlistEntry,
+    "GroupLimit": GroupLimit,
+    "HistoryEntry": HistoryEntry,
+    "Meeting": Meeting,
+    "OtherBooking": OtherBooking,
+    "Slot": Slot,
+    "SlotCancellation": SlotCancellation,
+    "SlotKind": SlotKind,
+    "SlotStatus": SlotStatus,
+    "UserContext": UserContext,
+    "WaitlistEntry": WaitlistEntry,
+}
+_TAG_OF_TYPE = {stored_type: tag for tag, stored_type in TYPE_TAGS.items()}
+
+
+def encode(value: Any) -> Any:
+    """Return a value of the domain as a document stores it.
+
+    Raises:
+        KeyError: the value contains a type without a tag.
+    """
+    if isinstance(value, Enum):
+        return {TYPE_FIELD: _TAG_OF_TYPE[type(value)], VALUE_FIELD: value.value}
+    if is_dataclass(value):
+        stored = {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+        return {TYPE_FIELD: _TAG_OF_TYPE[type(value)], **stored}
+    return [encode(each) for each in value] if isinstance(value, tuple) else value
+
+
+def decode(stored: Any) -> Any:
+    """Return the value of the domain that was stored.
+
+    A field that this version does not have is ignored, and a field that is missing has its default.
+
+    Raises:
+        KeyError: a tag is unknown.
+        TypeError: a field without a default is missing.
+        ValueError: an enum has no such value.
+    """
+    if isinstance(stored, list):
+        return tuple(decode(each) for each in stored)
+    if not isinstance(stored, dict) or TYPE_FIELD not in stored:
+        return stored
+    stored_type = TYPE_TAGS[stored[TYPE_FIELD]]
+    if VALUE_FIELD in stored:
+        return stored_type(stored[VALUE_FIELD])
+    known = {field.name for field in fields(stored_type)}
+    return stored_type(**{name: decode(each) for name, each in stored.items() if name in known})

@@ -1,0 +1,55 @@
+"""The values of the label `outcome` of the metrics: published, whatever the classes are called."""
+
+from collections.abc import Mapping
+
+from slotlock.domain.booking import outcomes, refusals
+from slotlock.domain.booking.tickets import RequestLost, Ticket
+
+OUTCOME_LABELS: Mapping[type, str] = {
+    outcomes.Booked: "Booked",
+    outcomes.AllBooked: "AllBooked",
+    outcomes.NoneBooked: "NoneBooked",
+    outcomes.BookingConfirmed: "BookingConfirmed",
+    outcomes.HoldExtended: "HoldExtended",
+    outcomes.BookingCancelled: "BookingCancelled",
+    outcomes.BookingMoved: "BookingMoved",
+    outcomes.WaitlistJoined: "WaitlistJoined",
+    outcomes.WaitlistLeft: "WaitlistLeft",
+    Ticket: "Ticket",
+    RequestLost: "RequestLost",
+    refusals.AlreadyBooked: "AlreadyBooked",
+    refusals.AlreadyWaiting: "AlreadyWaiting",
+    refusals.BookingNotFound: "BookingNotFound",
+    refusals.Closed: "Closed",
+    refusals.CutoffPassed: "CutoffPassed",
+    refusals.GroupFull: "GroupFull",
+    refusals.HoldExpired: "HoldExpired",
+    refusals.HoldLimitReached: "HoldLimitReached",
+    refusals.KeyReused: "KeyReused",
+    refusals.LimitReached: "LimitReached",
+    refusals.Locked: "Locked",
+    refusals.NotEligible: "NotEligible",
+    refusals.NotHeld: "NotHeld",
+    refusals.NotTeammate: "NotTeammate",
+    refusals.NotWaiting: "NotWaiting",
+    refusals.NotYetOpen: "NotYetOpen",
+    refusals.QueueFull: "QueueFull",
+    refusals.SlotCancelled: "SlotCancelled",
+    refusals.SlotFull: "SlotFull",
+    refusals.SlotNotFound: "SlotNotFound",
+    refusals.SlotNotFull: "SlotNotFull",
+    refusals.SlotStarted: "SlotStarted",
+    refusals.TimeConflict: "TimeConflict",
+    refusals.UserBanned: "UserBanned",
+    refusals.UserNotFound: "UserNotFound",
+    refusals.WaitlistFull: "WaitlistFull",
+}
+
+
+def outcome_label(outcome: object) -> str:
+    """Return the label of an outcome of a command.
+
+    Raises:
+        KeyError: the outcome is of a type without a label.
+    """
+    return OUTCOME_LABELS[type(outcome)]

@@ -1,0 +1,152 @@
+"""The stored form of outcomes: unchanged while the classes of the domain are renamed."""
+
+import dataclasses
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from bson import json_util
+
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingId,
+    BookingRef,
+    SlotId,
+    WaitlistEntry,
+    WaitlistEntryId,
+)
+from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
+from slotlock.domain.booking.outcomes import (
+    AllBooked,
+    Booked,
+    BookingAlreadyDone,
+    BookingMoved,
+    BookingWritten,
+    BookOutcome,
+)
+from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, SlotFull
+from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
+from slotlock.domain.booking.tickets import CurrentSlotPlaceholder, RequestLost
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.idempotency_codec import TYPE_TAGS, decode, encode
+
+# Written by the first version with explicit tags. Change it only with a change of the stored form.
+GOLDEN_FILE = Path(__file__).with_name("idempotency_records.golden.json")
+NOW = datetime(2030, 5, 6, 7, 8, 9, tzinfo=UTC)
+ADA, EVE = UserId("a" * 24), UserId("e" * 24)
+
+
+def slot(number: int) -> Slot:
+    """Return a slot in which every field has a value that is not its default."""
+    slot_id = SlotId(f"{number:024x}")
+    return Slot(
+        slot_id,
+        "Yoga 瑜伽",
+        NOW,
+        NOW + timedelta(hours=2),
+        "Europe/Berlin",
+        capacity=3,
+        booked_count=2,
+        location="Room 5",
+        kind=SlotKind.COURSE,
+        status=SlotStatus.CANCELLED,
+        version=7,
+        changed_at=NOW,
+        hold_minutes=9,
+        cancel_cutoff_minutes=30,
+        waitlist_capacity=12,
+        waitlist_offer_minutes=15,
+        choice_group="week",
+        cancellation=SlotCancellation(NOW, EVE),
+        terms=CampaignTerms(
+            CampaignId("c" * 24),
+            4,
+            published=True,
+            opens_at=NOW,
+            closes_at=NOW + timedelta(days=1),
+            eligible_groups=(("class:5a", "class:5b"), ("year:5",)),
+            max_bookings=2,
+            forbid_overlap=True,
+            group_limits=(GroupLimit("class:*", 5),),
+            cancel_until=NOW,
+        ),
+        group_limits=(GroupLimit("class:5a", 1),),
+        meetings=(Meeting(NOW, NOW + timedelta(hours=2)),),
+        resource="Room 5",
+        series_id=SeriesId("5" * 24),
+        revision=3,
+        revised_at=NOW,
+        bookings=(booking(slot_id),),
+        waitlist=(WaitlistEntry(WaitlistEntryId("8" * 24), slot_id, ADA, NOW, ("class:5a",)),),
+        loaded_waitlist=1,
+        waitlist_length=4,
+        next_deadline=NOW,
+    )
+
+
+def booking(slot_id: SlotId) -> Booking:
+    """Return a booking in which every field has a value that is not its default."""
+    limits = (BookingLimit.MAX_BOOKINGS, BookingLimit.TIME_CONFLICT)
+    history = (
+        HistoryEntry(NOW, EVE, BookingAction.HELD, BookingStatus.HELD, NOW, limits),
+        HistoryEntry(NOW, None, BookingAction.CONFIRMED, BookingStatus.CONFIRMED),
+    )
+    ref = BookingRef(slot_id, BookingId("2" * 24))
+    return Booking(BookingId("1" * 24), slot_id, ADA, history, NOW, ref, ref, ("class:5a",))
+
+
+def outcomes() -> dict[str, Any]:
+    """Return outcomes as records contain them."""
+    one, other = slot(1), slot(2)
+    placeholder: Any = CurrentSlotPlaceholder(one.id)
+    return {
+        "moved": BookingMoved(booking(one.id), one, booking(other.id), other),
+        "all booked": AllBooked((Booked(booking(one.id), one),)),
+        "refused by the queue": SlotFull(placeholder),
+        "refused with a time": NotYetOpen(NOW, placeholder),
+        "lost": RequestLost(),
+    }
+
+
+def golden() -> Any:
+    """Return the stored form of the outcomes, as the file has it."""
+    options = json_util.JSONOptions(tz_aware=True, tzinfo=UTC)
+    return json_util.loads(GOLDEN_FILE.read_text(), json_options=options)
+
+
+def test_outcomes_are_stored_as_the_golden_file_says() -> None:
+    assert {name: encode(outcome) for name, outcome in outcomes().items()} == golden()
+
+
+@pytest.mark.parametrize("name", outcomes())
+def test_stored_outcomes_are_read_back_as_they_were(name: str) -> None:
+    assert decode(golden()[name]) == outcomes()[name]
+
+
+def types_within(annotation: Any) -> set[type]:
+    """Return the dataclasses and enums of the project that values of this type can contain."""
+    found: set[type] = set()
+    waiting = [annotation]
+    while waiting:
+        each = waiting.pop()
+        waiting += get_args(each)
+        is_stored = dataclasses.is_dataclass(each) or (
+            isinstance(each, type) and issubclass(each, Enum)
+        )
+        if is_stored and each not in found:
+            found.add(each)
+            waiting += get_type_hints(each).values() if dataclasses.is_dataclass(each) else ()
+    return found
+
+
+def test_exactly_the_types_that_can_be_stored_have_tags() -> None:
+    never_stored = {Locked, KeyReused}
+    stored = types_within(
+        BookingWritten | BookingAlreadyDone | BookOutcome | RequestLost | CurrentSlotPlaceholder
+    )
+    assert set(TYPE_TAGS.values()) == stored - never_stored
+    assert len(set(TYPE_TAGS.values())) == len(TYPE_TAGS)

@@ -1,0 +1,36 @@
+"""The label `outcome` of the metrics has the same values whatever the classes are called."""
+
+from typing import get_args
+
+from slotlock.domain.booking import outcomes
+from slotlock.domain.booking.tickets import RequestBookingOutcome, RequestLost
+from slotlock.services.commands.outcome_labels import OUTCOME_LABELS, outcome_label
+
+PUBLISHED = """
+    AllBooked AlreadyBooked AlreadyWaiting Booked BookingCancelled BookingConfirmed BookingMoved
+    BookingNotFound Closed CutoffPassed GroupFull HoldExpired HoldExtended HoldLimitReached
+    KeyReused LimitReached Locked NoneBooked NotEligible NotHeld NotTeammate NotWaiting NotYetOpen
+    QueueFull RequestLost SlotCancelled SlotFull SlotNotFound SlotNotFull SlotStarted Ticket
+    TimeConflict UserBanned UserNotFound WaitlistFull WaitlistJoined WaitlistLeft
+"""
+COUNTED = (
+    outcomes.BookOutcome
+    | outcomes.BookAllOutcome
+    | outcomes.CancelOutcome
+    | outcomes.ConfirmOutcome
+    | outcomes.ExtendOutcome
+    | outcomes.MoveOutcome
+    | outcomes.JoinWaitlistOutcome
+    | outcomes.LeaveWaitlistOutcome
+    | RequestBookingOutcome
+    | RequestLost
+)
+
+
+def test_every_outcome_that_is_counted_has_a_label() -> None:
+    assert set(OUTCOME_LABELS) == set(get_args(COUNTED))
+
+
+def test_the_labels_are_the_published_ones() -> None:
+    assert sorted(OUTCOME_LABELS.values()) == sorted(PUBLISHED.split())
+    assert outcome_label(RequestLost()) == "RequestLost"
