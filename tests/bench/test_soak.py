@@ -85,8 +85,8 @@ def test_another_answer_under_one_key_is_seen() -> None:
 def test_whoever_is_served_before_their_turn_is_seen() -> None:
     ledger = RunLog()
     early, late = (NOW - timedelta(minutes=minutes) for minutes in (9, 5))
-    later = booking("promoted", waited=late)
-    waiting = [{"id": ObjectId(), "user": ObjectId(BEN), "at": early}]
+    later = booking("promoted", waitedSince=late)
+    waiting = [{"id": ObjectId(), "user": ObjectId(BEN), "since": early}]
     slot = {"_id": ObjectId(SLOT), "waitlist": waiting}
     check_waitlist_order(ledger, [slot], [later], [])
     assert ledger.violations["order"] == 1

@@ -109,17 +109,17 @@ def history_problem(record: BookingRecord) -> str | None:
     """What is wrong with a log, if anything is."""
     first, status = record.history[0], str(record.history[0]["status"])
     if status not in CREATION_STATUSES.get(first["action"], ()):
-        return f"begins with {first['do']} to {status}"
+        return f"begins with {first['action']} to {status}"
     for entry in record.history[1:]:
         if TRANSITIONS.get((entry["action"], status)) != entry["status"]:
-            return f"{entry['do']} makes {status} {entry['to']}"
+            return f"{entry['action']} makes {status} {entry['status']}"
         status = entry["status"]
     if record.is_live != (status in LIVE_STATUSES):
         return f"{'lives' if record.is_live else 'ended'} and is {status}"
     if (status in ("held", "expired")) != ("heldUntil" in record.history[-1]):
-        return f"is {status} and {'has' if 'until' in record.history[-1] else 'has no'} end"
+        return f"is {status} and {'has' if 'heldUntil' in record.history[-1] else 'has no'} end"
     if (first["action"] in ("promoted", "offered")) != (record.waiting_since is not None):
-        return f"begins with {first['do']} and waited since {record.waiting_since}"
+        return f"begins with {first['action']} and waited since {record.waiting_since}"
     if ((first["action"] == "moved") != bool(record.moved_from)) or (
         (not record.is_live and record.actions[-1] == "moved") != bool(record.moved_to)
     ):

@@ -87,7 +87,7 @@ class DatabaseChecker:
                 pair = str(one["id"]), str(other["id"])
                 self.misordered_pairs.add(pair)
                 what = f"slot {where.split()[1]}: {pair[0]} is in front of {pair[1]}"
-                what += f" and waits since {one['at']}, not {other['at']}"
+                what += f" and waits since {one['since']}, not {other['since']}"
                 self._world.run_log.record_violation("since", what)
 
     def _compare(self, previous: Json, slot: Json, where: str) -> None:

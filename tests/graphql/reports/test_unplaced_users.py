@@ -51,7 +51,7 @@ async def who(organizer: BookingClient, campaign: str, **more: Any) -> set[str]:
 def expected(at: CampaignFixture) -> dict[str, set[str]]:
     """Who has no place, and in which slots they wait, from the documents."""
     (campaign,) = at.documents("campaigns", _id=object_id(at.campaign_id))
-    (eligible,) = campaign["terms"]["eligible"]
+    (eligible,) = campaign["terms"]["eligibleGroups"]
     slots = at.slot_documents()
     placed = {b["user"] for s in slots if s["status"] == "published" for b in s["bookings"]}
     return {
