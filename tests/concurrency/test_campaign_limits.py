@@ -200,7 +200,9 @@ def assert_limits_of(slot: Json, now: datetime) -> None:
         over = [g for g, n in counts.items() if g.startswith(prefix) and n > limit["limit"]]
         assert not over, f"too many of {over}: {slot}"
     for one in slot["bookings"]:
-        assert all(set(groups) & set(one.get("groups", ())) for groups in terms["eligibleGroups"]), one
+        assert all(
+            set(groups) & set(one.get("groups", ())) for groups in terms["eligibleGroups"]
+        ), one
         assert terms["opensAt"] <= booking_history(one)[0].at < terms["closesAt"], one
 
 
@@ -208,7 +210,9 @@ def assert_limits_on(slots: list[Json]) -> None:
     """One person's bookings: not too many of a campaign, none that overlap."""
     counts = Counter(slot["campaign"]["id"] for slot in slots)
     for slot in slots:
-        assert counts[slot["campaign"]["id"]] <= slot["campaign"]["maxBookings"], f"too many: {slots}"
+        assert counts[slot["campaign"]["id"]] <= slot["campaign"]["maxBookings"], (
+            f"too many: {slots}"
+        )
     for one, other in combinations(slots, 2):
         assert first_overlap(times(one), times(other)) is None, f"overlap: {one} and {other}"
 

@@ -95,7 +95,9 @@ async def test_what_was_free_of_clashes_when_it_was_looked_at_is_asked_again_at_
 
 
 async def test_control_without_pages_two_bookings_clash(deployment: Deployment) -> None:
-    told = await two_that_clash(deployment, deployment.app("user-versions"), "user-versions", forbidOverlap=True)
+    told = await two_that_clash(
+        deployment, deployment.app("user-versions"), "user-versions", forbidOverlap=True
+    )
     assert told == (["Booked", "Booked"], 2)
 
 
@@ -109,7 +111,9 @@ async def test_how_many_a_person_has_is_counted_again_at_the_write(
 async def test_control_without_pages_a_person_has_more_than_they_may(
     deployment: Deployment,
 ) -> None:
-    told = await two_that_clash(deployment, deployment.app("user-versions"), "user-versions", maxBookings=1)
+    told = await two_that_clash(
+        deployment, deployment.app("user-versions"), "user-versions", maxBookings=1
+    )
     assert told == (["Booked", "Booked"], 2)
 
 

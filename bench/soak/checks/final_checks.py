@@ -77,11 +77,15 @@ def _check_settled(world: World, slots: list[Json]) -> None:
         # In the campaign some may wait for others of their class.
         if open_ and slot["remaining"] > 0 and slot["waitlist"] and "campaign" not in slot:
             what = f"slot {slot['_id']}: {slot['remaining']} free, {len(slot['waitlist'])} wait"
-            world.run_log.record_violation("free and waiting", f"{what}, next deadline {slot.get('nextDeadline')}")
+            world.run_log.record_violation(
+                "free and waiting", f"{what}, next deadline {slot.get('nextDeadline')}"
+            )
         for entry in slot["bookings"] if slot["status"] != "cancelled" else ():
             if entry.get("heldUntil") and entry["heldUntil"] < now - SWEEP_TOLERANCE:
                 what = f"slot {slot['_id']} ({slot['status']}): {entry['id']} {entry['heldUntil']}"
-                world.run_log.record_violation("not swept up", f"{what}, next deadline {slot.get('nextDeadline')}")
+                world.run_log.record_violation(
+                    "not swept up", f"{what}, next deadline {slot.get('nextDeadline')}"
+                )
 
 
 async def count_queue_keys(world: World) -> dict[str, int]:
