@@ -54,7 +54,7 @@ async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
         redis = redis_client(settings.redis_url or "")
         line = AutoPipeline(redis)
         closing.push_async_callback(line.close)
-        slots = SlotRepository(database)
+        slots, locks = SlotRepository(database), Locks(line)
         board, personal = AvailabilityHub(slots, utc_now), BookingEventHub(slots, utc_now)
         tickets = TicketHub()
         desk = Services(
@@ -66,8 +66,8 @@ async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
             campaigns=CampaignRepository(database),
             resources=ResourceRepository(database),
             write_probe=WriteProbe(database),
-            locks=Locks(line),
-            wait_queues=WaitQueues(),
+            locks=locks,
+            wait_queues=WaitQueues(locks),
             admission_queue=AdmissionQueue(line, settings.queue_partitions, settings.queue_length),
             availability=board,
             booking_events=personal,

@@ -1,4 +1,4 @@
-"""What every act works with, built once by the lifespan and handed on."""
+"""The repositories, locks and hubs that every use case works with, built once at startup."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from slotlock.infrastructure.mongo.write_probe import WriteProbe
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
+from slotlock.services.commands.command import SlotCommand
 from slotlock.services.live.availability import AvailabilityHub
 from slotlock.services.live.booking_events import BookingEventHub
 from slotlock.services.live.ticket_updates import TicketHub
@@ -22,15 +23,14 @@ from slotlock.services.wait_queue import WaitQueues
 
 
 def utc_now() -> datetime:
-    """The time, to the millisecond that MongoDB keeps: answered now as it is read later."""
+    """Return the current time in milliseconds, which is what MongoDB stores."""
     now = datetime.now(UTC)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The desk: the truth in its stores, who is served next in `locks`, `lines` and `queue`, and
-    the notice boards for everyone, for each person and for each ticket."""
+    """The source of truth in MongoDB, the coordination through Redis, and the live updates."""
 
     slots: SlotRepository
     slot_writer: SlotWriter
@@ -41,7 +41,7 @@ class Services:
     resources: ResourceRepository
     write_probe: WriteProbe
     locks: Locks
-    wait_queues: WaitQueues
+    wait_queues: WaitQueues[SlotCommand[object]]
     admission_queue: AdmissionQueue
     availability: AvailabilityHub
     booking_events: BookingEventHub

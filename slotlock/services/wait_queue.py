@@ -1,138 +1,143 @@
-"""Serving instead of refusing: callers who wait for one slot are served together, in order.
+"""Queues of this process for callers who wait for a slot: they are served together, in order.
 
-All who wait in this process stand in one line a slot. Whoever serves it takes the lock once, looks
-once, decides for each in order of arrival, writes once and answers each.
+A queue acquires the lock of its slot once for all callers who wait by then. They are decided as
+one batch in their order of arrival: one read, one write and one outcome each.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Generic, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.refusals import Locked
+from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.infrastructure.redis.locks.locks import Locks
 
 MAX_BATCH_SIZE = 200
-# The longest that anybody may wait, by the contract with clients.
+# The longest wait that the API allows.
 MAX_WAIT_S = 20.0
 
-# Waits for its turn for so many seconds, calls those who stand in front and serves them; the
-# outcome of each, or None when its turn did not come.
-ServeBatch = Callable[[float, Callable[[], list[Any]]], Coroutine[Any, Any, list[Any] | None]]
+Command = TypeVar("Command")
+
+# Executes commands under a lease, releases it, and returns one outcome per command.
+ServeBatch = Callable[[Lease, Sequence[Command]], Awaitable[Sequence[object]]]
 
 
 @dataclass(slots=True, eq=False)
-class _Waiter:
-    command: Any
+class _Waiter(Generic[Command]):
+    command: Command
     deadline: float
-    result: asyncio.Future[Any]
+    outcome: asyncio.Future[object]
+
+    def resolve(self, outcome: object) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(outcome)
+
+    def fail(self, error: Exception) -> None:
+        if not self.outcome.done():
+            self.outcome.set_exception(error)
 
 
 @dataclass(slots=True, eq=False)
-class _WaitQueue:
-    waiters: deque[_Waiter] = field(default_factory=deque)
-    # Waits for the line's turn, and is sent home when nobody stands there any more.
-    batch_task: asyncio.Task[list[Any] | None] | None = None
+class _WaitQueue(Generic[Command]):
+    waiters: deque[_Waiter[Command]] = field(default_factory=deque)
+    # Waits for the lock of the slot; cancelled once the queue is empty.
+    acquire_task: asyncio.Task[Lease | None] | None = None
 
-    def remove(self, waiter: _Waiter) -> bool:
-        """Whether the place was still in line, and is no longer."""
+    def remove(self, waiter: _Waiter[Command]) -> bool:
+        """Remove a waiter. Returns False if its batch has been taken out of the queue already."""
         if waiter not in self.waiters:
             return False
         self.waiters.remove(waiter)
-        if not self.waiters and self.batch_task is not None:
-            self.batch_task.cancel()
+        if not self.waiters and self.acquire_task is not None:
+            self.acquire_task.cancel()
         return True
 
+    def take(self, max_size: int) -> list[_Waiter[Command]]:
+        """Take the first waiters out of the queue."""
+        return [self.waiters.popleft() for _ in range(min(len(self.waiters), max_size))]
 
-class WaitQueues:
-    """The lines of this process, one for each slot that somebody waits for."""
 
-    def __init__(self) -> None:
-        self._queues: dict[SlotId, _WaitQueue] = {}
+class WaitQueues(Generic[Command]):
+    """The wait queues of this process, one per slot that somebody waits for."""
+
+    def __init__(self, locks: Locks) -> None:
+        self._locks = locks
+        self._queues: dict[SlotId, _WaitQueue[Command]] = {}
         self._serve_tasks: set[asyncio.Task[None]] = set()
 
-    async def wait_for_turn(
-        self, slot_id: SlotId, command: Any, wait_s: float, serve_batch: ServeBatch
-    ) -> Any:
-        """The outcome of a request in its turn; None when the turn does not come in time.
+    async def submit(
+        self, slot_id: SlotId, command: Command, wait_s: float, serve_batch: ServeBatch[Command]
+    ) -> object | None:
+        """Return the outcome of a command, or None if its batch does not begin in time.
 
-        A caller who leaves gives up their place, unless it was their turn already.
+        A caller that is cancelled leaves the queue, unless its batch has begun.
         """
         loop = asyncio.get_running_loop()
-        place = _Waiter(command, loop.time() + wait_s, loop.create_future())
-        line = self._queues.get(slot_id)
-        if line is None:
-            line = self._queues[slot_id] = _WaitQueue()
-            serving = asyncio.create_task(self._serve_queue(slot_id, line, serve_batch))
-            self._serve_tasks.add(serving)
-            serving.add_done_callback(self._serve_tasks.discard)
-        line.waiters.append(place)
+        waiter = _Waiter(command, loop.time() + wait_s, loop.create_future())
+        queue = self._queues.get(slot_id)
+        if queue is None:
+            queue = self._queues[slot_id] = _WaitQueue()
+            task = asyncio.create_task(self._serve_queue(slot_id, queue, serve_batch))
+            self._serve_tasks.add(task)
+            task.add_done_callback(self._serve_tasks.discard)
+        queue.waiters.append(waiter)
         try:
-            await asyncio.wait([place.result], timeout=wait_s)
+            await asyncio.wait([waiter.outcome], timeout=wait_s)
         except asyncio.CancelledError:
-            line.remove(place)
+            queue.remove(waiter)
             raise
-        if not place.result.done() and line.remove(place):
+        if not waiter.outcome.done() and queue.remove(waiter):
             return None
-        return await place.result
+        return await waiter.outcome
 
     async def _serve_queue(
-        self, slot_id: SlotId, queue: _WaitQueue, serve_batch: ServeBatch
+        self, slot_id: SlotId, queue: _WaitQueue[Command], serve_batch: ServeBatch[Command]
     ) -> None:
         try:
             while queue.waiters:
-                await self._serve_next_batch(queue, serve_batch)
+                try:
+                    lease = await self._acquire(slot_id, queue)
+                except Exception as error:  # every caller must be released, whatever it is
+                    for waiter in queue.take(len(queue.waiters)):
+                        waiter.fail(error)
+                    continue
+                if lease is not None:
+                    await _serve_next_batch(queue, lease, serve_batch)
         finally:
             del self._queues[slot_id]
 
-    async def _serve_next_batch(self, queue: _WaitQueue, serve_batch: ServeBatch) -> None:
-        called: list[_Waiter] = []
-
-        def take_commands() -> list[Any]:
-            queue.batch_task = None
-            called.extend(
-                queue.waiters.popleft() for _ in range(min(len(queue.waiters), MAX_BATCH_SIZE))
-            )
-            return [place.command for place in called]
-
-        # Whoever comes later may be more patient than all who stand here now.
-        queue.batch_task = asyncio.create_task(serve_batch(MAX_WAIT_S, take_commands))
+    async def _acquire(self, slot_id: SlotId, queue: _WaitQueue[Command]) -> Lease | None:
+        """Wait for the lock of the slot; None if it takes too long or the queue is empty."""
+        # Later callers may wait longer than all who are in the queue now.
+        acquire = self._locks.acquire(slot_id, wait_s=MAX_WAIT_S)
+        queue.acquire_task = asyncio.create_task(acquire)
         try:
-            outcomes = await queue.batch_task
+            return await queue.acquire_task
         except asyncio.CancelledError:
-            outcomes = None  # sent home; nobody was called
-        except Exception as error:  # whatever it is, nobody may be left waiting for an answer
-            for place in called or _take_all(queue.waiters):
-                _resolve(place, error)
-            return
+            return None
         finally:
-            queue.batch_task = None
-        self._resolve_all(queue, called, outcomes)
-
-    def _resolve_all(
-        self, queue: _WaitQueue, waiters: list[_Waiter], outcomes: list[Any] | None
-    ) -> None:
-        # Whose turn did not come is told so outside, when their own time is over.
-        again, now = [], asyncio.get_running_loop().time()
-        for place, outcome in zip(waiters, outcomes or (), strict=False):
-            if isinstance(outcome, Locked) and now < place.deadline:
-                again.append(place)
-            else:
-                _resolve(place, outcome)
-        queue.waiters.extendleft(reversed(again))
+            queue.acquire_task = None
 
 
-def _take_all(waiters: deque[_Waiter]) -> list[_Waiter]:
-    places = list(waiters)
-    waiters.clear()
-    return places
-
-
-def _resolve(waiter: _Waiter, outcome: Any) -> None:
-    if waiter.result.done():
+async def _serve_next_batch(
+    queue: _WaitQueue[Command], lease: Lease, serve_batch: ServeBatch[Command]
+) -> None:
+    batch = queue.take(MAX_BATCH_SIZE)
+    try:
+        outcomes = await serve_batch(lease, [waiter.command for waiter in batch])
+    except Exception as error:  # every caller must be released, whatever it is
+        for waiter in batch:
+            waiter.fail(error)
         return
-    if isinstance(outcome, Exception):
-        waiter.result.set_exception(outcome)
-    else:
-        waiter.result.set_result(outcome)
+    # A caller whose command is still locked returns to the beginning of the queue.
+    now = asyncio.get_running_loop().time()
+    locked = []
+    for waiter, outcome in zip(batch, outcomes, strict=True):
+        if isinstance(outcome, Locked) and now < waiter.deadline:
+            locked.append(waiter)
+        else:
+            waiter.resolve(outcome)
+    queue.waiters.extendleft(reversed(locked))

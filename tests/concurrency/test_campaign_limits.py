@@ -24,7 +24,7 @@ from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots import writer
 from slotlock.services.booking import book, waitlist
-from slotlock.services.booking.changes import BookingActionCommand, cancel, confirm, move
+from slotlock.services.booking.changes import BookingChangeRequest, cancel, confirm, move
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import editing
@@ -149,7 +149,7 @@ class Rush:
         verb = self.random.random()
         if live and verb < 0.35:
             here, booking_id = self.random.choice(live)
-            errand = BookingActionCommand(here, booking_id, person, wait_s)
+            errand = BookingChangeRequest(here, booking_id, person, wait_s)
             if verb < 0.15:
                 return cancel(desk, errand)
             return move(desk, errand, slot_id) if verb < 0.3 else confirm(desk, errand)

@@ -1,10 +1,11 @@
-"""Who gets a place: one person one slot, or several people and slots, all or none."""
+"""Rules for booking one slot, or several slots all or none."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from slotlock.domain.booking.booking import Booking, BookingId, EndedWaitlistEntry, SlotId
+from slotlock.domain.booking.booking import Booking, BookingId, SlotId
+from slotlock.domain.booking.decision import Decision, accept, refuse
 from slotlock.domain.booking.history import BookingAction, BookingStatus, HistoryEntry
 from slotlock.domain.booking.limits import (
     LimitViolation,
@@ -26,15 +27,16 @@ from slotlock.domain.booking.refusals import (
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.users.user import UserId
 
-# A hold's hard maximum: no setting and no extension passes it. Ticket shops give 5 to 30 minutes.
+# The maximum lifetime of a hold, extensions included. Ticket shops commonly allow 5 to 30 minutes.
 MAX_HOLD_MINUTES = 60
 
 
 @dataclass(frozen=True, slots=True)
 class BookingRequest:
-    """A person who is to have a place, who asks for it, and the id their booking will carry.
+    """A booking to create: for whom, requested by whom, and the id that it will have.
 
-    `organised` when an organiser asks for somebody: time limits then do not hold, but are named.
+    `as_organizer` is set when an organizer books for another user. Limits do not apply then, and
+    the history names those that were overridden.
     """
 
     user_id: UserId
@@ -46,61 +48,50 @@ class BookingRequest:
 
 @dataclass(frozen=True, slots=True)
 class SlotClaim:
-    """A place in one slot for one party."""
+    """One booking of a request for several."""
 
     slot_id: SlotId
     request: BookingRequest
 
 
-def book(
-    slot: Slot, request: BookingRequest, now: datetime
-) -> tuple[Slot, Booked | BookingRefusal]:
-    """Give the party a place, if there is one that they may have."""
-    if written := slot.booking_by_id(request.booking_id):  # by a try whose answer was lost
-        return slot, Booked(written, slot)
-    refusal = _refusal(slot, request, now)
-    if refusal is not None:
-        return slot, refusal
+def book(slot: Slot, request: BookingRequest, now: datetime) -> Decision[Booked | BookingRefusal]:
+    """Book or hold a place, if the slot has one that this user may have."""
+    # An earlier attempt may have written the booking although its reply was lost.
+    if existing := slot.booking_by_id(request.booking_id):
+        return accept(Booked(existing, slot))
+    if refusal := _refusal(slot, request, now):
+        return refuse(refusal)
     entry, groups = _created_entry(slot, request, now), slot.groups_of(request.user_id)
     booking = Booking(request.booking_id, slot.id, request.user_id, (entry,), groups=groups)
     after = slot.with_booking(booking)
-    if waiting := slot.waitlist_entry_of(
-        request.user_id
-    ):  # an organiser seats them once the line is over
-        after = after.without_waitlist_entry(waiting)
-        after = replace(
-            after,
-            ended_waitlist_entries=(
-                *after.ended_waitlist_entries,
-                EndedWaitlistEntry(waiting, now, request.requested_by),
-            ),
-        )
-    return after, Booked(booking, after)
+    # An organizer may book for a user who still waits.
+    if waiting := slot.waitlist_entry_of(request.user_id):
+        after = after.with_ended_waitlist_entry(waiting, now, request.requested_by)
+    return accept(Booked(booking, after), after)
 
 
 def book_all(
     slots: Mapping[SlotId, Slot], claims: Sequence[SlotClaim], now: datetime
-) -> tuple[dict[SlotId, Slot], AllBooked | NoneBooked]:
-    """Give every claim its place, or none of them any."""
-    after, answers = dict(slots), list[Booked | BookingRefusal]()
+) -> Decision[AllBooked | NoneBooked]:
+    """Book every claim, or none of them."""
+    after, outcomes = dict(slots), list[Booked | BookingRefusal]()
     for claim in claims:
         slot = after.get(claim.slot_id)
         if slot is None:
-            answers.append(SlotNotFound(claim.slot_id))
+            outcomes.append(SlotNotFound(claim.slot_id))
             continue
-        changed, answer = book(slot, claim.request, now)
-        after[slot.id] = changed
-        if isinstance(answer, Booked):
-            given = (
-                [slot.as_other_booking(answer.booking)] if slot.depends_on_other_bookings else []
-            )
-            after = propagate_bookings(after, slot.id, given)
-        answers.append(answer)
-    booked = tuple(answer for answer in answers if isinstance(answer, Booked))
-    if len(booked) == len(answers):
-        return after, AllBooked(booked)
-    unwritten = {claim.request.booking_id for claim in claims}
-    return dict(slots), NoneBooked(tuple(_public_refusal(answer, unwritten) for answer in answers))
+        decision = book(slot, claim.request, now)
+        after |= {changed.id: changed for changed in decision.changed_slots}
+        if isinstance(decision.outcome, Booked) and slot.depends_on_other_bookings:
+            booking = slot.as_other_booking(decision.outcome.booking)
+            after = propagate_bookings(after, slot.id, [booking])
+        outcomes.append(decision.outcome)
+    booked = tuple(outcome for outcome in outcomes if isinstance(outcome, Booked))
+    if len(booked) == len(outcomes):
+        changed = (slot for slot in after.values() if slot is not slots[slot.id])
+        return accept(AllBooked(booked), *changed)
+    discarded_ids = {claim.request.booking_id for claim in claims}
+    return refuse(NoneBooked(tuple(_public_refusal(each, discarded_ids) for each in outcomes)))
 
 
 def _public_refusal(
@@ -122,19 +113,20 @@ def _refusal(slot: Slot, request: BookingRequest, now: datetime) -> BookingRefus
         return SlotNotFound(slot.id)
     if slot.status is SlotStatus.CANCELLED:
         return SlotCancelled(slot)
-    late = next(time_violations(slot, now), None)
-    if late is not None and not request.as_organizer:
-        return late[1]
+    # Limits do not stop an organizer; an existing booking and a full slot do.
+    checks_limits = not request.as_organizer
+    if checks_limits and (too_early_or_late := next(time_violations(slot, now), None)):
+        return too_early_or_late[1]
     if booking := slot.booking_of(request.user_id):
         return AlreadyBooked(booking, slot)
-    theirs = next(user_violations(slot, request.user_id, now), None)
-    if theirs is not None and not request.as_organizer:
-        return theirs[1]
-    # Whoever still waits comes before everyone who walks in.
+    if checks_limits and (not_allowed := next(user_violations(slot, request.user_id, now), None)):
+        return not_allowed[1]
+    # Free places belong to the users on the waiting list first.
     if slot.remaining <= 0 or promotable_count(slot, now) > 0:
         return SlotFull(slot)
-    full = next(group_violations(slot, request.user_id), None)
-    return full[1] if full is not None and not request.as_organizer else None
+    if checks_limits and (group_full := next(group_violations(slot, request.user_id), None)):
+        return group_full[1]
+    return None
 
 
 def _violations(slot: Slot, user_id: UserId, now: datetime) -> Iterator[LimitViolation]:
@@ -144,7 +136,11 @@ def _violations(slot: Slot, user_id: UserId, now: datetime) -> Iterator[LimitVio
 
 
 def _created_entry(slot: Slot, request: BookingRequest, now: datetime) -> HistoryEntry:
-    overridden_limits = tuple(limit for limit, _ in _violations(slot, request.user_id, now))
+    overridden_limits = (
+        tuple(limit for limit, _ in _violations(slot, request.user_id, now))
+        if request.as_organizer
+        else ()
+    )
     if not request.hold:
         return HistoryEntry(
             now,
@@ -164,6 +160,6 @@ def _created_entry(slot: Slot, request: BookingRequest, now: datetime) -> Histor
 
 
 def hold_end(slot: Slot, now: datetime) -> datetime:
-    """When a hold that begins now runs out: never after the slot begins."""
+    """Return when a hold that starts now expires: at the latest when the slot starts."""
     until = now + timedelta(minutes=slot.hold_minutes)
     return min(until, slot.start) if now < slot.start else until

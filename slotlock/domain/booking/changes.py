@@ -1,10 +1,11 @@
-"""What becomes of a booking: confirmed, extended, cancelled, moved."""
+"""Rules for confirming, extending, cancelling and moving a booking."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from slotlock.domain.booking.book import MAX_HOLD_MINUTES, BookingRequest, book, hold_end
 from slotlock.domain.booking.booking import Booking, BookingId, BookingRef
+from slotlock.domain.booking.decision import Decision, accept, refuse
 from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
 from slotlock.domain.booking.limits import conflicting_booking_refusal, other_booking_violations
 from slotlock.domain.booking.outcomes import (
@@ -29,43 +30,46 @@ from slotlock.domain.booking.refusals import (
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.users.user import Caller
 
-# Less is granted as it is: a record does not grow by an entry for every moment.
+# A shorter extension is accepted without a change, which keeps the history short.
 MIN_EXTENSION = timedelta(seconds=30)
 
 MissingBooking = BookingNotFound | HoldExpired
 TooLateToCancel = SlotStarted | CutoffPassed
+ConfirmResult = BookingConfirmed | MissingBooking | OtherBookingRefusal | SlotCancelled
+ExtendResult = HoldExtended | HoldLimitReached | NotHeld | MissingBooking | SlotCancelled
+CancelResult = BookingCancelled | MissingBooking | TooLateToCancel
+MoveResult = BookingMoved | BookingRefusal | MissingBooking | CutoffPassed
 
 
 @dataclass(frozen=True, slots=True)
 class BookingCommand:
-    """Who wants something done with which booking."""
+    """An existing booking and the user who wants to change it."""
 
     booking_id: BookingId
     caller: Caller
 
     def may_change(self, booking: Booking) -> bool:
-        """Whether it is theirs, or they organise."""
+        """Return whether the caller owns the booking or is an organizer."""
         return self.caller.is_organizer or booking.user_id == self.caller.user_id
 
 
-def confirm(
-    slot: Slot, command: BookingCommand, now: datetime
-) -> tuple[Slot, BookingConfirmed | MissingBooking | OtherBookingRefusal | SlotCancelled]:
-    """Make a hold a booking for good: its owner while it lasts, organisers for them.
+def confirm(slot: Slot, command: BookingCommand, now: datetime) -> Decision[ConfirmResult]:
+    """Turn a hold into a confirmed booking.
 
-    It may last beyond the start, if that was brought forward or an organiser gave it late.
+    A hold may last beyond the start of its slot: an organizer may have moved the start, or have
+    created the hold late.
     """
     booking = _find(slot, command)
     if not isinstance(booking, Booking):
-        return slot, booking
+        return refuse(booking)
     if slot.status is SlotStatus.CANCELLED:
-        return slot, SlotCancelled(slot)
+        return refuse(SlotCancelled(slot))
     if booking.status is BookingStatus.CONFIRMED:
-        return slot, BookingConfirmed(booking, slot)
-    organised = command.caller.is_organizer
-    # Where clocks differ, they may have chosen another because this hold seemed to be over.
-    if (rival := conflicting_booking_refusal(slot, booking, now)) and not organised:
-        return slot, rival
+        return accept(BookingConfirmed(booking, slot))
+    # Where clocks differ, the user may have booked another slot because this hold seemed expired.
+    conflict = conflicting_booking_refusal(slot, booking, now)
+    if conflict is not None and not command.caller.is_organizer:
+        return refuse(conflict)
     places = slot.other_bookings_of(booking.user_id, now)
     overridden_limits = tuple(limit for limit, _ in other_booking_violations(slot, places))
     confirmed = booking.with_entry(
@@ -78,107 +82,108 @@ def confirm(
         )
     )
     after = slot.with_changed_booking(confirmed)
-    return after, BookingConfirmed(confirmed, after)
+    return accept(BookingConfirmed(confirmed, after), after)
 
 
-def extend(
-    slot: Slot, command: BookingCommand, now: datetime
-) -> tuple[Slot, HoldExtended | HoldLimitReached | NotHeld | MissingBooking | SlotCancelled]:
-    """Let a hold last as long as one that begins now, but never past the hard maximum.
+def extend(slot: Slot, command: BookingCommand, now: datetime) -> Decision[ExtendResult]:
+    """Extend a hold to the lifetime of one that starts now, within the maximum lifetime.
 
-    What would be less than half a minute longer stays as it is.
-
-    An offer from the waiting list is not extended: others wait for it. Nor is a hold that was
-    moved: it would begin its hour anew with every move.
+    Offers from the waiting list are not extended, because other users wait for them. Moved holds
+    are not extended either, because every move would restart the maximum lifetime.
     """
     booking = _find(slot, command)
     if not isinstance(booking, Booking):
-        return slot, booking
+        return refuse(booking)
     if slot.status is SlotStatus.CANCELLED:
-        return slot, SlotCancelled(slot)
+        return refuse(SlotCancelled(slot))
     if booking.status is BookingStatus.CONFIRMED or booking.held_until is None:
-        return slot, NotHeld(booking, slot)
-    longest = booking.created_at + timedelta(minutes=MAX_HOLD_MINUTES)
-    until = min(hold_end(slot, now), longest)
-    chosen = conflicting_booking_refusal(slot, booking, now) is not None
-    fixed = booking.made_by is None or booking.moved_from is not None or chosen
-    if until <= booking.held_until or fixed:
-        return slot, HoldLimitReached(booking, slot)
+        return refuse(NotHeld(booking, slot))
+    latest = booking.created_at + timedelta(minutes=MAX_HOLD_MINUTES)
+    until = min(hold_end(slot, now), latest)
+    has_conflict = conflicting_booking_refusal(slot, booking, now) is not None
+    is_fixed = booking.made_by is None or booking.moved_from is not None or has_conflict
+    if until <= booking.held_until or is_fixed:
+        return refuse(HoldLimitReached(booking, slot))
     if until - booking.held_until < MIN_EXTENSION:
-        return slot, HoldExtended(booking, slot)
+        return accept(HoldExtended(booking, slot))
     extended = booking.with_entry(
         HistoryEntry(now, command.caller.user_id, BookingAction.EXTENDED, BookingStatus.HELD, until)
     )
     after = slot.with_changed_booking(extended)
-    return after, HoldExtended(extended, after)
+    return accept(HoldExtended(extended, after), after)
 
 
-def cancel(
-    slot: Slot, command: BookingCommand, now: datetime
-) -> tuple[Slot, BookingCancelled | MissingBooking | TooLateToCancel]:
-    """Give a place back: its owner until the cut-off, organisers at any time."""
+def cancel(slot: Slot, command: BookingCommand, now: datetime) -> Decision[CancelResult]:
+    """Cancel a booking: its owner until the cutoff, an organizer at any time."""
     booking = _find(slot, command)
     if not isinstance(booking, Booking):
-        return slot, booking
-    if slot.status is SlotStatus.CANCELLED:
-        return slot, BookingCancelled(booking, slot)  # with its slot, by whoever called that off
-    late = _cancel_deadline_refusal(slot, booking, now)
-    if late is not None and not command.caller.is_organizer:
-        return slot, late
-    cancelled = _cancelled(booking, command, BookingAction.CANCELLED, now, late)
+        return refuse(booking)
+    if slot.status is SlotStatus.CANCELLED:  # which cancelled its bookings too
+        return accept(BookingCancelled(booking, slot))
+    too_late = _cancel_deadline_refusal(slot, booking, now)
+    if too_late is not None and not command.caller.is_organizer:
+        return refuse(too_late)
+    cancelled = _cancelled(booking, command, BookingAction.CANCELLED, now, too_late)
     after = slot.without_bookings(cancelled)
-    return after, BookingCancelled(cancelled, after)
+    return accept(BookingCancelled(cancelled, after), after)
 
 
 def move(
     old_slot: Slot, new_slot: Slot, command: BookingCommand, request: BookingRequest, now: datetime
-) -> tuple[Slot, Slot, BookingMoved | BookingRefusal | MissingBooking | CutoffPassed]:
-    """Give a place in one slot back and take one in the other, both or neither.
+) -> Decision[MoveResult]:
+    """Exchange a booking in one slot for a booking in the other, both changes or neither.
 
-    A hold stays a hold and lasts no longer for it.
+    A hold stays a hold, and the move does not extend it.
     """
     booking = _find(old_slot, command)
     if not isinstance(booking, Booking):
-        return old_slot, new_slot, booking
+        return refuse(booking)
     if old_slot.status is SlotStatus.CANCELLED:
-        return old_slot, new_slot, SlotCancelled(old_slot)
+        return refuse(SlotCancelled(old_slot))
     if old_slot.id == new_slot.id:
-        return old_slot, old_slot, AlreadyBooked(booking, old_slot)
-    late = _cancel_deadline_refusal(old_slot, booking, now)
-    if late is not None and not command.caller.is_organizer:
-        return old_slot, new_slot, late
-    taken, answer = book(_without_booking(new_slot, booking), request, now)
-    if not isinstance(answer, Booked):
-        return old_slot, new_slot, answer
-    first = answer.booking.history[0]
-    moved = Booking(
+        return refuse(AlreadyBooked(booking, old_slot))
+    too_late = _cancel_deadline_refusal(old_slot, booking, now)
+    if too_late is not None and not command.caller.is_organizer:
+        return refuse(too_late)
+    decision = book(_without_booking(new_slot, booking), request, now)
+    if not isinstance(decision.outcome, Booked):
+        return refuse(decision.outcome)
+    moved = _moved(decision.outcome.booking, booking, new_slot, request, now)
+    ended = _cancelled(booking, command, BookingAction.MOVED, now, too_late)
+    ended = replace(ended, moved_to=BookingRef(new_slot.id, moved.id))
+    old_after = old_slot.without_bookings(ended)
+    new_after = decision.outcome.slot.with_changed_booking(moved)
+    return accept(BookingMoved(moved, new_after, ended, old_after), old_after, new_after)
+
+
+def _moved(
+    booked: Booking, old: Booking, new_slot: Slot, request: BookingRequest, now: datetime
+) -> Booking:
+    """Return the booking made in the new slot with the history of a move."""
+    return Booking(
         request.booking_id,
         new_slot.id,
-        booking.user_id,
+        old.user_id,
         (
             HistoryEntry(
                 now,
                 request.requested_by,
                 BookingAction.MOVED,
-                booking.status,
-                _hold_end_after_move(booking, new_slot, now),
-                first.overridden_limits,
+                old.status,
+                _hold_end_after_move(old, new_slot, now),
+                booked.history[0].overridden_limits,
             ),
         ),
-        moved_from=BookingRef(old_slot.id, booking.id),
-        groups=answer.booking.groups,
+        moved_from=BookingRef(old.slot_id, old.id),
+        groups=booked.groups,
     )
-    ended = _cancelled(booking, command, BookingAction.MOVED, now, late)
-    left = old_slot.without_bookings(replace(ended, moved_to=BookingRef(new_slot.id, moved.id)))
-    taken = taken.with_changed_booking(moved)
-    return left, taken, BookingMoved(moved, taken, left.ended_bookings[-1], left)
 
 
 def _find(slot: Slot, command: BookingCommand) -> Booking | MissingBooking:
     booking = slot.booking_by_id(command.booking_id)
     if booking is not None and command.may_change(booking):
         return booking
-    # It may have run out a moment ago, in the settling that came before this.
+    # The hold may have expired in the same decision, just before this request.
     ended = next((b for b in slot.ended_bookings if b.id == command.booking_id), None)
     if ended and ended.status is BookingStatus.EXPIRED and command.may_change(ended):
         return HoldExpired(ended, slot)
@@ -186,7 +191,7 @@ def _find(slot: Slot, command: BookingCommand) -> Booking | MissingBooking:
 
 
 def _cancel_deadline_refusal(slot: Slot, booking: Booking, now: datetime) -> TooLateToCancel | None:
-    # A hold was never a promise, so that it can be given up while it lasts.
+    # A hold can be given up as long as it lasts.
     if booking.status is BookingStatus.HELD:
         return None
     if now >= slot.start:
@@ -220,21 +225,16 @@ def _cancelled(
 def _hold_end_after_move(booking: Booking, new_slot: Slot, now: datetime) -> datetime | None:
     if booking.held_until is None:
         return None
-    # An offer may last for days where it was made; anywhere else it is a hold like others.
+    # An offer may last for days in its own slot; in another slot it is a hold like others.
     until = min(booking.held_until, now + timedelta(minutes=MAX_HOLD_MINUTES))
     return until if now >= new_slot.start else min(until, new_slot.start)
 
 
 def _without_booking(new_slot: Slot, booking: Booking) -> Slot:
-    # The place that is given back does not stand against the one that is taken.
-    known = new_slot.user_context(booking.user_id)
-    if known is None:
+    """Return the new slot as if its user did not have the booking that moves."""
+    context = new_slot.user_context(booking.user_id)
+    if context is None:
         return new_slot
-    others = tuple(place for place in known.other_bookings if place.booking.id != booking.id)
-    return replace(
-        new_slot,
-        user_contexts={
-            **new_slot.user_contexts,
-            known.user_id: replace(known, other_bookings=others),
-        },
-    )
+    others = tuple(each for each in context.other_bookings if each.booking.id != booking.id)
+    contexts = {**new_slot.user_contexts, context.user_id: replace(context, other_bookings=others)}
+    return replace(new_slot, user_contexts=contexts)

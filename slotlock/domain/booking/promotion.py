@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from slotlock.domain.booking.booking import (
     Booking,
     BookingId,
-    EndedWaitlistEntry,
     OtherBooking,
     SlotId,
     WaitlistEntry,
@@ -123,17 +122,10 @@ def _current_groups(slot: Slot, waitlist_entry: WaitlistEntry) -> tuple[str, ...
 
 
 def _promote(slot: Slot, waitlist_entry: WaitlistEntry, now: datetime) -> Slot:
+    # The user may have booked another slot since, which rules this one out.
+    if any(user_violations(slot, waitlist_entry.user_id, now)):
+        return slot.with_ended_waitlist_entry(waitlist_entry, now, None)
     slot = slot.without_waitlist_entry(waitlist_entry)
-    if any(
-        user_violations(slot, waitlist_entry.user_id, now)
-    ):  # they chose something else meanwhile
-        return replace(
-            slot,
-            ended_waitlist_entries=(
-                *slot.ended_waitlist_entries,
-                EndedWaitlistEntry(waitlist_entry, now, None),
-            ),
-        )
     if slot.waitlist_offer_minutes is None:
         entry = HistoryEntry(now, None, BookingAction.PROMOTED, BookingStatus.CONFIRMED)
     else:

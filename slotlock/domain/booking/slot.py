@@ -246,6 +246,29 @@ class Slot:
             waitlist_length=self.waitlist_length - 1,
         )
 
+    def with_waitlist_entry(self, entry: WaitlistEntry) -> "Slot":
+        """Return the slot with one more entry at the end of its waiting list."""
+        is_completely_loaded = self.loaded_waitlist == self.waitlist_length
+        return replace(
+            self,
+            waitlist=(*self.waitlist, entry),
+            loaded_waitlist=self.loaded_waitlist + is_completely_loaded,
+            waitlist_length=self.waitlist_length + 1,
+        )
+
+    def with_ended_waitlist_entry(
+        self, entry: WaitlistEntry, now: datetime, by: UserId | None
+    ) -> "Slot":
+        """Return the slot without this entry, which ends without a booking.
+
+        `by` is the user who ended it; None for the waiting list itself.
+        """
+        ended = EndedWaitlistEntry(entry, now, by)
+        return replace(
+            self.without_waitlist_entry(entry),
+            ended_waitlist_entries=(*self.ended_waitlist_entries, ended),
+        )
+
 
 def cancellation_entry(slot: Slot) -> HistoryEntry:
     """The entry that ends the record of each booking of a slot that was called off."""

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.booking.booking import EndedWaitlistEntry, WaitlistEntry
+from slotlock.domain.booking.booking import WaitlistEntry
+from slotlock.domain.booking.decision import Decision, accept, refuse
 from slotlock.domain.booking.limits import time_violations, user_violations
 from slotlock.domain.booking.outcomes import WaitlistJoined, WaitlistLeft
 from slotlock.domain.booking.promotion import promotable_count
@@ -32,22 +33,15 @@ JoinWaitlistResult = (
 )
 
 
-def join(slot: Slot, entry: WaitlistEntry, now: datetime) -> tuple[Slot, JoinWaitlistResult]:
-    """Stand at the end of the line, which there is only while the slot is full."""
-    refusal = _refusal(slot, entry.user_id, now)
-    if refusal is not None:
-        return slot, refusal
-    # Never before whoever came first, though their process's clock may be ahead.
+def join(slot: Slot, entry: WaitlistEntry, now: datetime) -> Decision[JoinWaitlistResult]:
+    """Append a user to the waiting list. A slot with free places has none."""
+    if refusal := _refusal(slot, entry.user_id, now):
+        return refuse(refusal)
+    # Clocks of processes differ: an entry never starts before the last change of its slot.
     groups = slot.groups_of(entry.user_id)
     joined = replace(entry, since=max(now, slot.changed_at), groups=groups)
-    after = replace(
-        slot,
-        waitlist=(*slot.waitlist, joined),
-        loaded_waitlist=slot.loaded_waitlist
-        + (slot.loaded_waitlist == slot.waitlist_length),  # all before them are at hand
-        waitlist_length=slot.waitlist_length + 1,
-    )
-    return after, WaitlistJoined(joined, after.waitlist_length, after)
+    after = slot.with_waitlist_entry(joined)
+    return accept(WaitlistJoined(joined, after.waitlist_length, after), after)
 
 
 def _refusal(slot: Slot, user_id: UserId, now: datetime) -> JoinWaitlistResult | None:
@@ -55,15 +49,15 @@ def _refusal(slot: Slot, user_id: UserId, now: datetime) -> JoinWaitlistResult |
         return SlotNotFound(slot.id)
     if slot.status is SlotStatus.CANCELLED:
         return SlotCancelled(slot)
-    if late := next(time_violations(slot, now), None):
-        return late[1]
+    if too_early_or_late := next(time_violations(slot, now), None):
+        return too_early_or_late[1]
     if booking := slot.booking_of(user_id):
         return AlreadyBooked(booking, slot)
     if waiting := slot.waitlist_entry_of(user_id):
         return AlreadyWaiting(waiting, slot)
-    if theirs := next(user_violations(slot, user_id, now), None):
-        return theirs[1]
-    # Who has to wait for others of their group may wait though places are left.
+    if not_allowed := next(user_violations(slot, user_id, now), None):
+        return not_allowed[1]
+    # A user whose group is full may wait although the slot has free places.
     full = slot.exceeded_group_limit(slot.groups_of(user_id))
     if slot.remaining > 0 and not promotable_count(slot, now) and full is None:
         return SlotNotFull(slot)
@@ -72,17 +66,10 @@ def _refusal(slot: Slot, user_id: UserId, now: datetime) -> JoinWaitlistResult |
 
 def leave(
     slot: Slot, user_id: UserId, now: datetime, by: UserId | None = None
-) -> tuple[Slot, WaitlistLeft | NotWaiting]:
-    """Wait no longer, by oneself if nobody is named. Everybody else keeps their turn."""
+) -> Decision[WaitlistLeft | NotWaiting]:
+    """Remove a user from the waiting list; `by` is the user who does it, themselves by default."""
     waiting = slot.waitlist_entry_of(user_id)
     if waiting is None:
-        return slot, NotWaiting(slot)
-    after = slot.without_waitlist_entry(waiting)
-    after = replace(
-        after,
-        ended_waitlist_entries=(
-            *after.ended_waitlist_entries,
-            EndedWaitlistEntry(waiting, now, by or user_id),
-        ),
-    )
-    return after, WaitlistLeft(after)
+        return refuse(NotWaiting(slot))
+    after = slot.with_ended_waitlist_entry(waiting, now, by or user_id)
+    return accept(WaitlistLeft(after), after)

@@ -7,6 +7,7 @@ from typing import Any
 
 from slotlock.domain.booking.book import MAX_HOLD_MINUTES
 from slotlock.domain.booking.booking import EndedWaitlistEntry, SlotId
+from slotlock.domain.booking.decision import Decision, accept, refuse
 from slotlock.domain.booking.outcomes import EditSlotOutcome, SlotSaved
 from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
@@ -96,13 +97,13 @@ def _draft_meetings(draft: SlotDraft) -> tuple[Meeting, ...] | InvalidInput:
     return InvalidInput((FieldProblem(field, "Either a start and an end, or a timetable."),))
 
 
-def edit(slot: Slot, changes: Mapping[str, Any]) -> tuple[Slot, EditSlotOutcome]:
-    """The slot with the named fields replaced (names as in `SlotDraft`), if it may be so."""
+def edit(slot: Slot, changes: Mapping[str, Any]) -> Decision[EditSlotOutcome]:
+    """Replace the named fields of a slot (names as in `SlotDraft`), if the result is valid."""
     if slot.status is SlotStatus.CANCELLED:
-        return slot, SlotCancelled(slot)
+        return refuse(SlotCancelled(slot))
     planned = _with_timetable(slot, changes)
     if isinstance(planned, InvalidInput):
-        return slot, planned
+        return refuse(planned)
     after = replace(slot, **planned)
     after = replace(
         after,
@@ -112,23 +113,28 @@ def edit(slot: Slot, changes: Mapping[str, Any]) -> tuple[Slot, EditSlotOutcome]
         group_limits=clean_group_limits(after.group_limits),
     )
     if problems := _slot_problems(after):
-        return slot, InvalidInput(problems)
+        return refuse(InvalidInput(problems))
     if after.capacity < slot.booked_count:
-        return slot, CapacityBelowTaken(slot, after.capacity)
+        return refuse(CapacityBelowTaken(slot, after.capacity))
     if (
         after.needs_user_groups
         and not slot.needs_user_groups
         and (slot.booked_count or slot.waitlist_length)
     ):
         problem = "Nobody kept the groups of those who have a place here or wait for one."
-        return slot, InvalidInput((FieldProblem("groupLimits", problem),))
+        return refuse(InvalidInput((FieldProblem("groupLimits", problem),)))
     if after.limits_groups and not slot.limits_groups:
         # Nobody counted how many of each there are: the line is served by whoever looks next.
         after = replace(after, user_contexts={})
     after = replace(
         after, revision=slot.revision + (_calendar_fields(after) != _calendar_fields(slot))
     )
-    return after, SlotSaved(after)
+    return _saved(slot, after)
+
+
+def _saved(before: Slot, after: Slot) -> Decision[EditSlotOutcome]:
+    """Accept an edit; one that changes nothing writes nothing."""
+    return accept(SlotSaved(after)) if after == before else accept(SlotSaved(after), after)
 
 
 def _with_timetable(slot: Slot, changes: Mapping[str, Any]) -> Mapping[str, Any] | InvalidInput:
@@ -158,22 +164,21 @@ def _calendar_fields(slot: Slot) -> tuple[object, ...]:
     return slot.title, slot.location, slot.time_zone, slot.all_meetings
 
 
-def publish(slot: Slot) -> tuple[Slot, EditSlotOutcome]:
-    """The slot open to everyone. Publishing twice changes nothing."""
+def publish(slot: Slot) -> Decision[EditSlotOutcome]:
+    """Make a draft visible to everyone. Publishing a published slot changes nothing."""
     if slot.status is SlotStatus.CANCELLED:
-        return slot, SlotCancelled(slot)
-    after = replace(slot, status=SlotStatus.PUBLISHED)
-    return after, SlotSaved(after)
+        return refuse(SlotCancelled(slot))
+    return _saved(slot, replace(slot, status=SlotStatus.PUBLISHED))
 
 
-def cancel_slot(slot: Slot, by: UserId, now: datetime) -> tuple[Slot, EditSlotOutcome]:
-    """The slot cancelled for everyone, and with it its bookings and its line.
+def cancel_slot(slot: Slot, by: UserId, now: datetime) -> Decision[EditSlotOutcome]:
+    """Cancel a slot, and with it its bookings and its waiting list.
 
-    The bookings stay on its roster, so that all can be told; that it was called off, when and by
-    whom ends the record of each. Whoever waits, waits no longer.
+    The bookings stay on the roster, so that their users can be notified. The cancellation ends the
+    history of each booking. The waiting list is emptied.
     """
     if slot.status is SlotStatus.CANCELLED:
-        return slot, SlotSaved(slot)
+        return accept(SlotSaved(slot))
     after = replace(
         slot,
         status=SlotStatus.CANCELLED,
@@ -187,7 +192,7 @@ def cancel_slot(slot: Slot, by: UserId, now: datetime) -> tuple[Slot, EditSlotOu
             *(EndedWaitlistEntry(waiting, now, by) for waiting in slot.waitlist),
         ),
     )
-    return after, SlotSaved(after)
+    return accept(SlotSaved(after), after)
 
 
 def _clean_location(location: str | None) -> str | None:

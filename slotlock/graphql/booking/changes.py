@@ -29,7 +29,7 @@ from slotlock.graphql.core.arguments import (
 )
 from slotlock.graphql.core.refusals import BookingNotFound, SlotNotFound
 from slotlock.services.booking import changes
-from slotlock.services.booking.changes import BookingActionCommand
+from slotlock.services.booking.changes import BookingChangeRequest
 
 BookingIdArgument = Annotated[strawberry.ID, argument(description="The booking.")]
 
@@ -114,7 +114,7 @@ class BookingChangeMutations:
 
 def _command(
     booking_global_id: str, caller: Caller, wait_ms: int, key: str | None
-) -> BookingActionCommand | None:
+) -> BookingChangeRequest | None:
     found = ids.parse_booking_id(booking_global_id)
     wait_s, key = to_wait_seconds(wait_ms), require_valid_key(key)
-    return BookingActionCommand(*found, caller, wait_s, key) if found else None
+    return BookingChangeRequest(*found, caller, wait_s, key) if found else None

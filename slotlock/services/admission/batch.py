@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any
 
 from prometheus_client import Histogram
 
@@ -17,11 +16,11 @@ from slotlock.domain.users.user import Caller, User, UserId
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking
 from slotlock.services.booking.book import BOOKINGS_TOTAL, BookSlotCommand, execute_booking
-from slotlock.services.commands.decisions import to_record
 from slotlock.services.commands.executor import locked_refusal, run_with_lock
-from slotlock.services.commands.idempotency import IdempotencyKey, find_replay
-from slotlock.services.commands.outcome_labels import outcome_label
+from slotlock.services.commands.idempotency import find_replay, to_record
+from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_snapshots import strip_slots
+from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 
 MAX_BATCH_SIZE = 500
@@ -54,7 +53,7 @@ class _QueuedCommand:
     def command(self) -> BookSlotCommand:
         role, request = self.user.role, self.queued_booking  # type: ignore[union-attr]
         caller = Caller(request.requested_by, role, "", self.entry.requested_at)
-        return BookSlotCommand(
+        return BookSlotCommand.create(
             caller, request.slot_id, request.user_id, request.hold, self.idempotency_key
         )
 
@@ -109,31 +108,29 @@ def _to_queued_command(
 
 async def _serve_together(
     services: Services, slot_id: SlotId, queued: Sequence[_QueuedCommand]
-) -> list[Any]:
+) -> list[object]:
     """The outcomes of the first who ask for themselves, up to somebody who could not be served."""
     outcomes = await _settled_outcomes(services, queued)
     new = [place for place, outcome in enumerate(outcomes) if outcome is None]
-    requests = [queued[place].command.to_slot_command() for place in new]
-    served = (
-        await run_with_lock(services, [slot_id], lambda: requests, LOCK_TIMEOUT_S) if new else []
-    )
+    commands = [queued[place].command for place in new]
+    served = await run_with_lock(services, commands, LOCK_TIMEOUT_S) if new else ()
     for place, outcome in zip(new, served or [locked_refusal(slot_id)] * len(new), strict=True):
         outcomes[place] = outcome
     # What is refused behind a place that could not be written rests on that place.
     return outcomes[: _first_retry_index(outcomes, services.now())]
 
 
-def _first_retry_index(outcomes: Sequence[Any], now: datetime) -> int:
+def _first_retry_index(outcomes: Sequence[object], now: datetime) -> int:
     unserved = (place for place, outcome in enumerate(outcomes) if _must_retry(outcome, now))
     return next(unserved, len(outcomes))
 
 
-def _must_retry(outcome: Any, now: datetime) -> bool:
+def _must_retry(outcome: object, now: datetime) -> bool:
     opens_soon = isinstance(outcome, NotYetOpen) and outcome.opens_at < now + MAX_CLOCK_SKEW
     return opens_soon or isinstance(outcome, Locked)
 
 
-async def _serve_one_by_one(services: Services, queued: Sequence[_QueuedCommand]) -> list[Any]:
+async def _serve_one_by_one(services: Services, queued: Sequence[_QueuedCommand]) -> list[object]:
     outcomes = await _settled_outcomes(services, queued)
     for place, outcome in enumerate(outcomes):
         if outcome is None:
@@ -143,7 +140,7 @@ async def _serve_one_by_one(services: Services, queued: Sequence[_QueuedCommand]
     return outcomes
 
 
-async def _settled_outcomes(services: Services, queued: Sequence[_QueuedCommand]) -> list[Any]:
+async def _settled_outcomes(services: Services, queued: Sequence[_QueuedCommand]) -> list[object]:
     """Outcomes that there are before anything is decided: of keys that were answered, by whoever
     served them before, and of people who are gone or banned. None of the others.
     """
@@ -160,7 +157,7 @@ def _user_refusal(queued_command: _QueuedCommand) -> UserNotFound | UserBanned |
 
 
 async def _record_refusals(
-    services: Services, queued: Sequence[_QueuedCommand], outcomes: Sequence[Any]
+    services: Services, queued: Sequence[_QueuedCommand], outcomes: Sequence[object]
 ) -> None:
     """Keep the refusals: what was granted was kept with what it wrote."""
     now = services.now()

@@ -31,7 +31,7 @@ from slotlock.services.booking.book import (
     execute_booking,
 )
 from slotlock.services.commands.executor import preview
-from slotlock.services.commands.idempotency import IdempotencyKey
+from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 
@@ -56,7 +56,7 @@ async def request_booking(
     key = BookingOptions(options.hold, key=options.key or secrets.token_hex(16))
     slip = key.to_idempotency_key(caller, "book", slot_id, user_id)
     assert slip is not None  # noqa: S101 - there is a key
-    asking = BookSlotCommand(caller, slot_id, user_id, options.hold, slip)
+    asking = BookSlotCommand.create(caller, slot_id, user_id, options.hold, slip)
     kept = await services.idempotency_records.find(slip.record_id) if options.key else None
     outcome: RequestBookingOutcome | None = await _existing_ticket(services, slip, slot_id, kept)
     if outcome is None:
@@ -121,9 +121,9 @@ async def _enqueue(
 ) -> RequestBookingOutcome:
     request = QueuedBooking(
         command.slot_id,
-        command.user_id,
+        command.request.user_id,
         command.caller.user_id,
-        command.hold,
+        command.request.hold,
         idempotency_key.key_hash,
         idempotency_key.request_hash,
     )
@@ -153,12 +153,12 @@ async def _preview_refusal(
     services: Services, command: BookSlotCommand
 ) -> BookingRefusal | OnBehalfRefusal | None:
     """Why it would be refused now, for what will not be granted need not wait."""
-    allowed = await check_booking_permissions(services, command.caller, [command.user_id])
-    if refusal := allowed.refusals.get(command.user_id):
+    user_id = command.request.user_id
+    permissions = await check_booking_permissions(services, command.caller, [user_id])
+    if refusal := permissions.refusals.get(user_id):
         return refusal
-    decided = await preview(services, [command.slot_id], command.to_slot_command())
-    refused: BookingRefusal | None = None if decided.accepted[0] else decided.outcomes[0]
-    return refused
+    (decision,) = (await preview(services, command)).decisions
+    return decision.outcome if isinstance(decision.outcome, BookingRefusal) else None
 
 
 async def _ticket_for(
@@ -175,7 +175,8 @@ async def _ticket_for(
 async def _serve_immediately(
     services: Services, command: BookSlotCommand, idempotency_key: IdempotencyKey
 ) -> RequestBookingOutcome:
-    outcome = await execute_booking(services, command, IMMEDIATE_TIMEOUT_S)
+    executed = await execute_booking(services, command, IMMEDIATE_TIMEOUT_S)
+    outcome = command.check_outcome(executed)
     match outcome:
         case Booked():
             # As it was kept, for the same key gives the same ticket.

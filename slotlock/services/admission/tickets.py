@@ -16,7 +16,7 @@ from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery
 from slotlock.infrastructure.redis.admission.queue import QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
-from slotlock.services.commands.idempotency import lost_record, record_id
+from slotlock.services.commands.idempotency_key import lost_record, record_id
 from slotlock.services.commands.outcome_snapshots import restore_slots, stripped_slot_ids
 from slotlock.services.container import Services
 

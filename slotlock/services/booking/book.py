@@ -1,14 +1,15 @@
-"""Getting a place: for oneself, for a team-mate, for anybody as an organiser; one or several."""
+"""Booking one slot, or several slots all or none: for the caller, a teammate or any user."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import ClassVar, Self
 
 from prometheus_client import Counter
 
 from slotlock.domain.booking import book as rules
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import Decision, refuse
 from slotlock.domain.booking.outcomes import BookAllOutcome, BookOutcome, NoneBooked
 from slotlock.domain.booking.refusals import (
     Locked,
@@ -18,70 +19,127 @@ from slotlock.domain.booking.refusals import (
     UserBanned,
     UserNotFound,
 )
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.tickets import RequestLost
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.services.admission.tickets import replay_outcome
 from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
-from slotlock.services.commands.decisions import SlotCommand, on_slot
+from slotlock.services.commands import idempotency
+from slotlock.services.commands.command import SlotCommand, UnexpectedOutcomeError
 from slotlock.services.commands.executor import execute
-from slotlock.services.commands.idempotency import IdempotencyKey, run_once
+from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
+from slotlock.services.deadline import Deadline
 
 BOOKINGS_TOTAL = Counter(
-    "slotlock_bookings_total", "Answers to bookSlot, and of tickets, by outcome", ["outcome"]
+    "slotlock_bookings_total",
+    "Bookings by outcome, tickets included",
+    ["outcome"],
 )
-# Somebody joining or leaving a team meanwhile makes what was seen of it stale.
+# A team may change between the permission check and the write.
 MAX_TEAM_ATTEMPTS = 3
-
-Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, slots=True)
 class BookingOptions:
-    """How a place is wanted: as a hold, after waiting for so long, under this key."""
+    """How to book: as a hold or not, how long to wait in seconds, and the idempotency key."""
 
     hold: bool = False
     wait_s: float = 0.0
     key: str | None = None
 
-    def to_idempotency_key(self, caller: Caller, *request_parts: Any) -> IdempotencyKey | None:
-        """The slip of the key that came with the wish, if one did."""
-        return (
-            IdempotencyKey.for_request(caller.user_id, self.key, *request_parts, self.hold)
-            if self.key
-            else None
-        )
+    def to_idempotency_key(self, caller: Caller, *request_parts: object) -> IdempotencyKey | None:
+        """Return the caller's key for this request, if the caller sent one."""
+        if not self.key:
+            return None
+        return IdempotencyKey.for_request(caller.user_id, self.key, *request_parts, self.hold)
 
 
 @dataclass(frozen=True, slots=True)
-class BookSlotCommand:
-    """A place in one slot for one person, and who asks for it."""
+class BookSlotCommand(SlotCommand[BookOutcome]):
+    """Book or hold a place in one slot for one user."""
+
+    name: ClassVar[str] = "book"
 
     caller: Caller
     slot_id: SlotId
-    user_id: UserId
-    hold: bool
+    request: rules.BookingRequest
     idempotency_key: IdempotencyKey | None = None
+    team_versions: tuple[TeamVersion, ...] = ()
 
-    def to_slot_command(
-        self, team_versions: tuple[TeamVersion, ...] = ()
-    ) -> SlotCommand[BookOutcome]:
-        """What the desk shall do."""
-        party = _booking_request(self.caller, self.user_id, self.hold)
-        otherwise: BookOutcome = SlotNotFound(self.slot_id)
-        return SlotCommand(
-            on_slot(self.slot_id, lambda slot, now: rules.book(slot, party, now), otherwise),
-            user_ids=(self.user_id, self.caller.user_id),
-            idempotency_key=self.idempotency_key,
-            team_versions=team_versions,
-        )
+    @classmethod
+    def create(
+        cls,
+        caller: Caller,
+        slot_id: SlotId,
+        user_id: UserId,
+        hold: bool,
+        key: IdempotencyKey | None,
+    ) -> Self:
+        """Return a command with a new booking id."""
+        return cls(caller, slot_id, _booking_request(caller, user_id, hold), key)
+
+    @property
+    def slot_ids(self) -> tuple[SlotId, ...]:
+        return (self.slot_id,)
+
+    @property
+    def user_ids(self) -> tuple[UserId, ...]:
+        return (self.request.user_id, self.caller.user_id)
+
+    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[BookOutcome]:
+        slot = slots.get(self.slot_id)
+        if slot is None:
+            return refuse(SlotNotFound(self.slot_id))
+        return rules.book(slot, self.request, now)
+
+    @staticmethod
+    def check_outcome(outcome: object) -> BookOutcome:
+        if isinstance(outcome, BookOutcome):
+            return outcome
+        raise UnexpectedOutcomeError(outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class BookSlotsCommand(SlotCommand[BookAllOutcome]):
+    """Book or hold several places in one or more slots, all of them or none."""
+
+    name: ClassVar[str] = "bookAll"
+
+    caller: Caller
+    claims: tuple[rules.SlotClaim, ...]
+    idempotency_key: IdempotencyKey | None = None
+    team_versions: tuple[TeamVersion, ...] = ()
+
+    @property
+    def slot_ids(self) -> tuple[SlotId, ...]:
+        return tuple(sorted({claim.slot_id for claim in self.claims}))
+
+    @property
+    def user_ids(self) -> tuple[UserId, ...]:
+        booked = {claim.request.user_id for claim in self.claims}
+        return (*booked, self.caller.user_id)
+
+    @property
+    def waitlist_depth(self) -> int:
+        return len(self.claims)
+
+    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[BookAllOutcome]:
+        return rules.book_all(slots, self.claims, now)
+
+    @staticmethod
+    def check_outcome(outcome: object) -> BookAllOutcome:
+        if isinstance(outcome, BookAllOutcome):
+            return outcome
+        raise UnexpectedOutcomeError(outcome)
 
 
 @dataclass(frozen=True, slots=True)
 class BookingPermissions:
-    """Whom the caller may book for, and the teams that say so."""
+    """For which users the caller may not book, and the teams that permit the others."""
 
     refusals: dict[UserId, OnBehalfRefusal]
     team_versions: tuple[TeamVersion, ...] = ()
@@ -90,30 +148,45 @@ class BookingPermissions:
 async def book(
     services: Services, caller: Caller, slot_id: SlotId, user_id: UserId, options: BookingOptions
 ) -> BookOutcome:
-    """Book or hold a place for one person."""
-    slip = options.to_idempotency_key(caller, "book", slot_id, user_id)
-    return await execute_booking(
-        services, BookSlotCommand(caller, slot_id, user_id, options.hold, slip), options.wait_s
-    )
+    """Book or hold a place for one user."""
+    key = options.to_idempotency_key(caller, BookSlotCommand.name, slot_id, user_id)
+    command = BookSlotCommand.create(caller, slot_id, user_id, options.hold, key)
+    return command.check_outcome(await execute_booking(services, command, options.wait_s))
 
 
 async def execute_booking(
     services: Services, command: BookSlotCommand, wait_s: float
+) -> BookOutcome | RequestLost:
+    """Execute a booking once per idempotency key.
+
+    RequestLost is returned for queued requests only: the ticket has reported the loss already.
+    """
+    deadline = Deadline.after(wait_s)
+    async with idempotency.guard(
+        services, command.idempotency_key, command.slot_id, deadline
+    ) as guard:
+        outcome = guard.replay
+        if outcome is None:
+            outcome = await guard.finish(await _book_if_permitted(services, command, deadline))
+    # The queue records refusals without their slots.
+    final = await replay_outcome(services, outcome, command.caller.user_id)
+    BOOKINGS_TOTAL.labels(outcome_label(final)).inc()
+    return final if isinstance(final, RequestLost) else command.check_outcome(final)
+
+
+async def _book_if_permitted(
+    services: Services, command: BookSlotCommand, deadline: Deadline
 ) -> BookOutcome:
-    """Book or hold a place as somebody asks for it."""
-
-    async def attempt(permissions: BookingPermissions, wait_s: float) -> BookOutcome:
-        if refusal := permissions.refusals.get(command.user_id):
+    user_id = command.request.user_id
+    outcome: BookOutcome
+    for _ in range(MAX_TEAM_ATTEMPTS):
+        permissions = await check_booking_permissions(services, command.caller, [user_id])
+        if refusal := permissions.refusals.get(user_id):
             return refusal
-        return await execute(
-            services, [command.slot_id], command.to_slot_command(permissions.team_versions), wait_s
-        )
-
-    run = _retry_on_team_change(services, command.caller, [command.user_id], attempt)
-    kept = await run_once(services, command.idempotency_key, command.slot_id, wait_s, run)
-    # The key may be a ticket's, which was refused.
-    outcome: BookOutcome = await replay_outcome(services, kept, command.caller.user_id)
-    BOOKINGS_TOTAL.labels(outcome_label(outcome)).inc()
+        attempt = replace(command, team_versions=permissions.team_versions)
+        outcome = await execute(services, attempt, deadline.remaining_s)
+        if not (permissions.team_versions and isinstance(outcome, Locked)):
+            break
     return outcome
 
 
@@ -124,70 +197,58 @@ async def book_all(
     options: BookingOptions,
 ) -> BookAllOutcome:
     """Book or hold a place for every claim, or none at all."""
+    key = options.to_idempotency_key(caller, BookSlotsCommand.name, *claims)
+    requests = (
+        rules.SlotClaim(slot_id, _booking_request(caller, user_id, options.hold))
+        for slot_id, user_id in claims
+    )
+    command = BookSlotsCommand(caller, tuple(requests), key)
+    deadline = Deadline.after(options.wait_s)
+    async with idempotency.guard(services, key, command.slot_ids[0], deadline) as guard:
+        outcome = guard.replay
+        if outcome is None:
+            outcome = await guard.finish(await _book_all_if_permitted(services, command, deadline))
+    final = command.check_outcome(outcome)
+    BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(final)).inc()
+    return final
 
-    async def attempt(permissions: BookingPermissions, wait_s: float) -> BookAllOutcome:
+
+async def _book_all_if_permitted(
+    services: Services, command: BookSlotsCommand, deadline: Deadline
+) -> BookAllOutcome:
+    user_ids = [claim.request.user_id for claim in command.claims]
+    outcome: BookAllOutcome
+    for _ in range(MAX_TEAM_ATTEMPTS):
+        permissions = await check_booking_permissions(services, command.caller, user_ids)
         if permissions.refusals:
-            return NoneBooked(tuple(permissions.refusals.get(user_id) for _, user_id in claims))
-        wanted = [
-            rules.SlotClaim(slot, _booking_request(caller, user_id, options.hold))
-            for slot, user_id in claims
-        ]
-        request = SlotCommand(
-            lambda slots, now: rules.book_all(slots, wanted, now),
-            user_ids=(*people, caller.user_id),
-            idempotency_key=slip,
-            team_versions=permissions.team_versions,
-            waitlist_depth=len(claims),
-        )
-        return await execute(services, slot_ids, request, wait_s)
-
-    people = tuple({user_id for _, user_id in claims})
-    slot_ids = sorted({slot_id for slot_id, _ in claims})
-    slip = options.to_idempotency_key(caller, "bookAll", *claims)
-    run = _retry_on_team_change(services, caller, people, attempt)
-    outcome: BookAllOutcome = await run_once(services, slip, slot_ids[0], options.wait_s, run)
-    BOOKING_ACTIONS_TOTAL.labels("bookAll", outcome_label(outcome)).inc()
+            return NoneBooked(tuple(map(permissions.refusals.get, user_ids)))
+        attempt = replace(command, team_versions=permissions.team_versions)
+        outcome = await execute(services, attempt, deadline.remaining_s)
+        if not (permissions.team_versions and isinstance(outcome, Locked)):
+            break
     return outcome
 
 
 def _booking_request(caller: Caller, user_id: UserId, hold: bool) -> rules.BookingRequest:
-    organised = caller.is_organizer and user_id != caller.user_id
-    return rules.BookingRequest(user_id, new_booking_id(), caller.user_id, hold, organised)
-
-
-def _retry_on_team_change(
-    services: Services,
-    caller: Caller,
-    user_ids: Sequence[UserId],
-    attempt: Callable[[BookingPermissions, float], Awaitable[Outcome]],
-) -> Callable[[float], Awaitable[Outcome | Locked]]:
-    # Who left a team before the booking was written was not booked for.
-    async def run(wait_s: float) -> Outcome | Locked:
-        until = asyncio.get_running_loop().time() + wait_s
-        for _ in range(MAX_TEAM_ATTEMPTS):
-            allowed = await check_booking_permissions(services, caller, user_ids)
-            left = max(until - asyncio.get_running_loop().time(), 0.0)
-            outcome = await attempt(allowed, left)
-            if not (allowed.team_versions and isinstance(outcome, Locked)):
-                break
-        return outcome
-
-    return run
+    as_organizer = caller.is_organizer and user_id != caller.user_id
+    return rules.BookingRequest(user_id, new_booking_id(), caller.user_id, hold, as_organizer)
 
 
 async def check_booking_permissions(
     services: Services, caller: Caller, user_ids: Sequence[UserId]
 ) -> BookingPermissions:
-    """Whom of these people the caller may book for now."""
+    """Check for which of these users the caller may book now."""
     others = {user_id for user_id in user_ids if user_id != caller.user_id}
     if not others:
         return BookingPermissions({})
-    mates: Collection[UserId] = others
-    teams: tuple[TeamVersion, ...] = ()
+    permitted: Collection[UserId] = others
+    versions: tuple[TeamVersion, ...] = ()
     if not caller.is_organizer:
-        mates, teams = await services.teams.find_teammates(caller.user_id, others)
-    refusals: dict[UserId, OnBehalfRefusal] = {i: NotTeammate(i) for i in others if i not in mates}
-    known = await services.users.find_many(mates)
-    refusals |= {user_id: UserNotFound(user_id) for user_id in mates if user_id not in known}
-    refusals |= {user.id: UserBanned(user.id) for user in known.values() if user.banned}
-    return BookingPermissions(refusals, teams)
+        permitted, versions = await services.teams.find_teammates(caller.user_id, others)
+    refusals: dict[UserId, OnBehalfRefusal] = {
+        user_id: NotTeammate(user_id) for user_id in others if user_id not in permitted
+    }
+    users = await services.users.find_many(permitted)
+    refusals |= {user_id: UserNotFound(user_id) for user_id in permitted if user_id not in users}
+    refusals |= {user.id: UserBanned(user.id) for user in users.values() if user.banned}
+    return BookingPermissions(refusals, versions)

@@ -1,15 +1,17 @@
-"""What becomes of a booking: confirm, extend, cancel, move."""
+"""Changing an existing booking: confirm, extend, cancel, move."""
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import ClassVar, TypeVar
 
 from prometheus_client import Counter
 
 from slotlock.domain.booking import changes
 from slotlock.domain.booking.book import BookingRequest
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
+from slotlock.domain.booking.decision import Decision, refuse
 from slotlock.domain.booking.history import BookingStatus
 from slotlock.domain.booking.outcomes import (
     BookingCancelled,
@@ -20,25 +22,27 @@ from slotlock.domain.booking.outcomes import (
 )
 from slotlock.domain.booking.refusals import BookingNotFound, HoldExpired, SlotNotFound
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.users.user import Caller
+from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery
-from slotlock.services.commands.decisions import SlotCommand, SlotStates, on_slot
+from slotlock.services.commands import idempotency
+from slotlock.services.commands.command import SlotCommand, UnexpectedOutcomeError
 from slotlock.services.commands.executor import execute
-from slotlock.services.commands.idempotency import IdempotencyKey, run_once
+from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
+from slotlock.services.deadline import Deadline
 
 BOOKING_ACTIONS_TOTAL = Counter(
-    "slotlock_acts_total", "Answers to acts on bookings by outcome", ["act", "outcome"]
+    "slotlock_acts_total", "Responses to booking actions by outcome", ["act", "outcome"]
 )
 
-Outcome = TypeVar("Outcome")
+Outcome_co = TypeVar("Outcome_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class BookingActionCommand:
-    """Which booking an act is about, who asks, how long they wait, and under which key."""
+class BookingChangeRequest:
+    """An existing booking, the caller, how long they wait in seconds, and their idempotency key."""
 
     slot_id: SlotId
     booking_id: BookingId
@@ -46,154 +50,265 @@ class BookingActionCommand:
     wait_s: float = 0.0
     key: str | None = None
 
+    @property
+    def booking_command(self) -> changes.BookingCommand:
+        """The booking and its caller, for the rules."""
+        return changes.BookingCommand(self.booking_id, self.caller)
+
     def to_idempotency_key(self, *request_parts: str) -> IdempotencyKey | None:
-        """The slip of the errand's key, if it has one."""
-        return (
-            IdempotencyKey.for_request(
-                self.caller.user_id, self.key, *request_parts, self.booking_id
-            )
-            if self.key
-            else None
+        """Return the caller's key for this request, if the caller sent one."""
+        if not self.key:
+            return None
+        return IdempotencyKey.for_request(
+            self.caller.user_id, self.key, *request_parts, self.booking_id
         )
 
 
-async def confirm(services: Services, command: BookingActionCommand) -> ConfirmOutcome:
-    """Make a hold a booking for good."""
-    outcome: ConfirmOutcome = await _execute(services, command, "confirm", changes.confirm)
-    return outcome
+@dataclass(frozen=True, slots=True)
+class BookingChangeCommand(SlotCommand[Outcome_co]):
+    """A change of one existing booking."""
+
+    request: BookingChangeRequest
+    idempotency_key: IdempotencyKey | None = None
+
+    @property
+    def slot_ids(self) -> tuple[SlotId, ...]:
+        return (self.request.slot_id,)
+
+    @property
+    def user_ids(self) -> tuple[UserId, ...]:
+        return (self.request.caller.user_id,)
+
+    @property
+    def booking_ids(self) -> tuple[BookingId, ...]:
+        return (self.request.booking_id,)
+
+    @property
+    def not_found(self) -> BookingNotFound:
+        """The outcome for a booking that does not exist or belongs to another user."""
+        return BookingNotFound(self.request.slot_id, self.request.booking_id)
+
+    @abstractmethod
+    def ended_outcome(self, booking: Booking, slot: Slot) -> Outcome_co:
+        """Return the outcome for a booking that ended earlier."""
 
 
-async def extend(services: Services, command: BookingActionCommand) -> ExtendOutcome:
-    """Let a hold last longer."""
-    outcome: ExtendOutcome = await _execute(services, command, "extend", changes.extend)
-    return outcome
+class ConfirmBooking(BookingChangeCommand[ConfirmOutcome]):
+    """Turn a hold into a confirmed booking."""
+
+    name: ClassVar[str] = "confirm"
+
+    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[ConfirmOutcome]:
+        slot = slots.get(self.request.slot_id)
+        if slot is None:
+            return refuse(self.not_found)
+        return changes.confirm(slot, self.request.booking_command, now)
+
+    def ended_outcome(self, booking: Booking, slot: Slot) -> ConfirmOutcome:
+        return _expired(booking, slot) or self.not_found
+
+    @staticmethod
+    def check_outcome(outcome: object) -> ConfirmOutcome:
+        if isinstance(outcome, ConfirmOutcome):
+            return outcome
+        raise UnexpectedOutcomeError(outcome)
 
 
-async def cancel(services: Services, command: BookingActionCommand) -> CancelOutcome:
-    """Give a place back. A booking that was cancelled before is answered as it was then."""
-    outcome: CancelOutcome = await _execute(services, command, "cancel", changes.cancel)
-    return outcome
+class ExtendHold(BookingChangeCommand[ExtendOutcome]):
+    """Extend the lifetime of a hold."""
+
+    name: ClassVar[str] = "extend"
+
+    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[ExtendOutcome]:
+        slot = slots.get(self.request.slot_id)
+        if slot is None:
+            return refuse(self.not_found)
+        return changes.extend(slot, self.request.booking_command, now)
+
+    def ended_outcome(self, booking: Booking, slot: Slot) -> ExtendOutcome:
+        return _expired(booking, slot) or self.not_found
+
+    @staticmethod
+    def check_outcome(outcome: object) -> ExtendOutcome:
+        if isinstance(outcome, ExtendOutcome):
+            return outcome
+        raise UnexpectedOutcomeError(outcome)
 
 
-async def _execute(
-    services: Services,
-    command: BookingActionCommand,
-    action: str,
-    apply: Callable[[Slot, changes.BookingCommand, datetime], tuple[Slot, Any]],
-) -> Any:
-    slip = command.to_idempotency_key(action)
-    ask = changes.BookingCommand(command.booking_id, command.caller)
-    missing = BookingNotFound(command.slot_id, command.booking_id)
-    request = SlotCommand(
-        on_slot(command.slot_id, lambda slot, now: apply(slot, ask, now), missing),
-        user_ids=(command.caller.user_id,),
-        booking_ids=(command.booking_id,),
-        idempotency_key=slip,
+class CancelBooking(BookingChangeCommand[CancelOutcome]):
+    """Cancel a booking. Cancelling a cancelled booking succeeds again."""
+
+    name: ClassVar[str] = "cancel"
+
+    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[CancelOutcome]:
+        slot = slots.get(self.request.slot_id)
+        if slot is None:
+            return refuse(self.not_found)
+        return changes.cancel(slot, self.request.booking_command, now)
+
+    def ended_outcome(self, booking: Booking, slot: Slot) -> CancelOutcome:
+        return _expired(booking, slot) or BookingCancelled(booking, slot)
+
+    @staticmethod
+    def check_outcome(outcome: object) -> CancelOutcome:
+        if isinstance(outcome, CancelOutcome):
+            return outcome
+        raise UnexpectedOutcomeError(outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveBooking(SlotCommand[MoveOutcome]):
+    """Exchange a booking for one in another slot."""
+
+    name: ClassVar[str] = "move"
+
+    change: BookingChangeRequest
+    target_slot_id: SlotId
+    new_booking: BookingRequest
+    idempotency_key: IdempotencyKey | None = None
+
+    @property
+    def slot_ids(self) -> tuple[SlotId, ...]:
+        return (self.change.slot_id, self.target_slot_id)
+
+    @property
+    def user_ids(self) -> tuple[UserId, ...]:
+        return (self.new_booking.user_id, self.change.caller.user_id)
+
+    @property
+    def booking_ids(self) -> tuple[BookingId, ...]:
+        return (self.change.booking_id,)
+
+    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[MoveOutcome]:
+        old, new = slots.get(self.change.slot_id), slots.get(self.target_slot_id)
+        if old is None:
+            return refuse(BookingNotFound(self.change.slot_id, self.change.booking_id))
+        if new is None:
+            return refuse(SlotNotFound(self.target_slot_id))
+        return changes.move(old, new, self.change.booking_command, self.new_booking, now)
+
+    @staticmethod
+    def check_outcome(outcome: object) -> MoveOutcome:
+        if isinstance(outcome, MoveOutcome):
+            return outcome
+        raise UnexpectedOutcomeError(outcome)
+
+
+async def confirm(services: Services, request: BookingChangeRequest) -> ConfirmOutcome:
+    """Turn a hold into a confirmed booking."""
+    return await _change(
+        services, ConfirmBooking(request, request.to_idempotency_key(ConfirmBooking.name))
     )
 
-    async def run(wait_s: float) -> Any:
-        outcome = await execute(services, [command.slot_id], request, wait_s)
-        if isinstance(outcome, BookingNotFound):
-            return await _already_ended(services, command, action) or outcome
+
+async def extend(services: Services, request: BookingChangeRequest) -> ExtendOutcome:
+    """Extend the lifetime of a hold."""
+    key = request.to_idempotency_key(ExtendHold.name)
+    return await _change(services, ExtendHold(request, key))
+
+
+async def cancel(services: Services, request: BookingChangeRequest) -> CancelOutcome:
+    """Cancel a booking. Cancelling a cancelled booking returns it as it ended."""
+    return await _change(
+        services, CancelBooking(request, request.to_idempotency_key(CancelBooking.name))
+    )
+
+
+Outcome = TypeVar("Outcome")
+
+
+async def _change(services: Services, command: BookingChangeCommand[Outcome]) -> Outcome:
+    request = command.request
+    key, deadline = command.idempotency_key, Deadline.after(request.wait_s)
+    async with idempotency.guard(services, key, request.slot_id, deadline) as guard:
+        outcome = guard.replay
+        if outcome is None:
+            outcome = await guard.finish(await _change_once(services, command, deadline))
+    final = command.check_outcome(outcome)
+    BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(final)).inc()
+    return final
+
+
+async def _change_once(
+    services: Services, command: BookingChangeCommand[Outcome], deadline: Deadline
+) -> Outcome:
+    outcome = await execute(services, command, deadline.remaining_s)
+    if not isinstance(outcome, BookingNotFound):
         return outcome
-
-    outcome = await run_once(services, slip, command.slot_id, command.wait_s, run)
-    BOOKING_ACTIONS_TOTAL.labels(action, outcome_label(outcome)).inc()
-    return outcome
-
-
-async def _already_ended(
-    services: Services, command: BookingActionCommand, action: str
-) -> BookingCancelled | HoldExpired | None:
-    booking = await services.slots.ended_bookings.find(command.booking_id)
-    ask = changes.BookingCommand(command.booking_id, command.caller)
-    if booking is None or booking.slot_id != command.slot_id or not ask.may_change(booking):
-        return None
-    slot = await services.slots.find(
-        SlotQuery(command.slot_id, services.now(), [command.caller.user_id])
-    )
-    if slot is None:
-        return None
-    if booking.status is BookingStatus.EXPIRED:
-        return HoldExpired(booking, slot)
-    return BookingCancelled(booking, slot) if action == "cancel" else None
+    ended = await _find_ended(services, command.request)
+    return outcome if ended is None else command.ended_outcome(*ended)
 
 
 async def move(
-    services: Services, command: BookingActionCommand, target_slot_id: SlotId
+    services: Services, request: BookingChangeRequest, target_slot_id: SlotId
 ) -> MoveOutcome:
-    """Give a place in one slot back and take one in another, both or neither."""
-    slip = command.to_idempotency_key("move", target_slot_id)
+    """Exchange a booking for one in another slot, both changes or neither."""
+    key = request.to_idempotency_key(MoveBooking.name, target_slot_id)
+    deadline = Deadline.after(request.wait_s)
+    async with idempotency.guard(services, key, request.slot_id, deadline) as guard:
+        outcome = guard.replay
+        if outcome is None:
+            moved = await _move_once(services, request, target_slot_id, key, deadline)
+            outcome = await guard.finish(moved)
+    final = MoveBooking.check_outcome(outcome)
+    BOOKING_ACTIONS_TOTAL.labels(MoveBooking.name, outcome_label(final)).inc()
+    return final
 
-    async def run(wait_s: float) -> MoveOutcome:
-        booking = await _find_live(services, command)
-        if not isinstance(booking, Booking):
-            return booking
-        request = _move_command(command, target_slot_id, booking, slip)
-        outcome = await execute(
-            services, sorted({command.slot_id, target_slot_id}), request, wait_s
-        )
-        # It may have ended since it was looked up.
-        return (
-            await _find_ended(services, command)
-            if isinstance(outcome, BookingNotFound)
-            else outcome
-        )
 
-    outcome: MoveOutcome = await run_once(services, slip, command.slot_id, command.wait_s, run)
-    BOOKING_ACTIONS_TOTAL.labels("move", outcome_label(outcome)).inc()
+async def _move_once(
+    services: Services,
+    request: BookingChangeRequest,
+    target_slot_id: SlotId,
+    key: IdempotencyKey | None,
+    deadline: Deadline,
+) -> MoveOutcome:
+    booking = await _find_live(services, request)
+    if booking is None:
+        return await _missing(services, request)
+    caller, user_id = request.caller, booking.user_id
+    as_organizer = caller.is_organizer and user_id != caller.user_id
+    new_booking = BookingRequest(
+        user_id, new_booking_id(), caller.user_id, as_organizer=as_organizer
+    )
+    command = MoveBooking(request, target_slot_id, new_booking, key)
+    outcome = await execute(services, command, deadline.remaining_s)
+    # The booking may have ended since it was loaded.
+    if isinstance(outcome, BookingNotFound):
+        return await _missing(services, request)
     return outcome
 
 
-def _move_command(
-    command: BookingActionCommand,
-    target_slot_id: SlotId,
-    booking: Booking,
-    idempotency_key: IdempotencyKey | None,
-) -> SlotCommand[MoveOutcome]:
-    caller = command.caller
-    organised = caller.is_organizer and booking.user_id != caller.user_id
-    party = BookingRequest(
-        booking.user_id, new_booking_id(), caller.user_id, as_organizer=organised
-    )
-    ask = changes.BookingCommand(command.booking_id, caller)
-
-    def apply(slots: SlotStates, now: datetime) -> tuple[SlotStates, MoveOutcome]:
-        old, new = slots.get(command.slot_id), slots.get(target_slot_id)
-        if old is None:
-            return slots, BookingNotFound(command.slot_id, command.booking_id)
-        if new is None:
-            return slots, SlotNotFound(target_slot_id)
-        left, taken, outcome = changes.move(old, new, ask, party, now)
-        return {**slots, old.id: left, new.id: taken}, outcome
-
-    people = (booking.user_id, caller.user_id)
-    return SlotCommand(
-        apply, user_ids=people, booking_ids=(command.booking_id,), idempotency_key=idempotency_key
-    )
+async def _find_live(services: Services, request: BookingChangeRequest) -> Booking | None:
+    """Return the booking if it is live and the caller may change it."""
+    user_ids, booking_ids = [request.caller.user_id], [request.booking_id]
+    query = SlotQuery(request.slot_id, services.now(), user_ids, booking_ids)
+    slot = await services.slots.find(query)
+    booking = slot.booking_by_id(request.booking_id) if slot else None
+    may_change = booking is not None and request.booking_command.may_change(booking)
+    return booking if may_change else None
 
 
-async def _find_live(
-    services: Services, command: BookingActionCommand
-) -> Booking | BookingNotFound | HoldExpired:
-    look = SlotQuery(
-        command.slot_id, services.now(), [command.caller.user_id], [command.booking_id]
-    )
-    slot = await services.slots.find(look)
-    booking = slot.booking_by_id(command.booking_id) if slot else None
-    if booking is not None and changes.BookingCommand(
-        command.booking_id, command.caller
-    ).may_change(booking):
-        return booking
-    return await _find_ended(services, command)
+async def _missing(
+    services: Services, request: BookingChangeRequest
+) -> BookingNotFound | HoldExpired:
+    ended = await _find_ended(services, request)
+    expired = None if ended is None else _expired(*ended)
+    return expired or BookingNotFound(request.slot_id, request.booking_id)
 
 
 async def _find_ended(
-    services: Services, command: BookingActionCommand
-) -> BookingNotFound | HoldExpired:
-    ended = await _already_ended(services, command, "move")
-    return (
-        ended
-        if isinstance(ended, HoldExpired)
-        else BookingNotFound(command.slot_id, command.booking_id)
-    )
+    services: Services, request: BookingChangeRequest
+) -> tuple[Booking, Slot] | None:
+    """Return the ended booking and its slot, if the caller may change the booking."""
+    booking = await services.slots.ended_bookings.find(request.booking_id)
+    if booking is None or booking.slot_id != request.slot_id:
+        return None
+    if not request.booking_command.may_change(booking):
+        return None
+    query = SlotQuery(request.slot_id, services.now(), [request.caller.user_id])
+    slot = await services.slots.find(query)
+    return None if slot is None else (booking, slot)
+
+
+def _expired(booking: Booking, slot: Slot) -> HoldExpired | None:
+    return HoldExpired(booking, slot) if booking.status is BookingStatus.EXPIRED else None

@@ -1,17 +1,22 @@
 """Joining and leaving the waiting list of a slot."""
 
 import logging
-from datetime import timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import ClassVar
 
 from slotlock.domain.booking import waitlist
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
+from slotlock.domain.booking.decision import Decision, refuse
 from slotlock.domain.booking.outcomes import JoinWaitlistOutcome, LeaveWaitlistOutcome
 from slotlock.domain.booking.refusals import SlotNotFound
+from slotlock.domain.booking.slot import Slot
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
 from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
-from slotlock.services.commands.decisions import SlotCommand, on_slot
+from slotlock.services.commands.command import SlotCommand, UnexpectedOutcomeError
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
@@ -19,72 +24,123 @@ from slotlock.services.container import Services
 log = logging.getLogger("slotlock")
 
 REMOVAL_TIMEOUT_S = 5.0
-# What was on its way when somebody was banned is over long before: the longest wait is 20 s.
+# A request that was sent before its user was banned is over by then: the longest wait is 20 s.
 RECENT_BANS = timedelta(minutes=10)
 MAX_RECENT_BANS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class JoinWaitlist(SlotCommand[JoinWaitlistOutcome]):
+    """Append a user to the waiting list of a slot."""
+
+    name: ClassVar[str] = "join"
+
+    entry: WaitlistEntry
+
+    @property
+    def slot_ids(self) -> tuple[SlotId, ...]:
+        return (self.entry.slot_id,)
+
+    @property
+    def user_ids(self) -> tuple[UserId, ...]:
+        return (self.entry.user_id,)
+
+    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[JoinWaitlistOutcome]:
+        slot = slots.get(self.entry.slot_id)
+        if slot is None:
+            return refuse(SlotNotFound(self.entry.slot_id))
+        return waitlist.join(slot, self.entry, now)
+
+    @staticmethod
+    def check_outcome(outcome: object) -> JoinWaitlistOutcome:
+        if isinstance(outcome, JoinWaitlistOutcome):
+            return outcome
+        raise UnexpectedOutcomeError(outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveWaitlist(SlotCommand[LeaveWaitlistOutcome]):
+    """Remove a user from the waiting list of a slot."""
+
+    name: ClassVar[str] = "leave"
+
+    slot_id: SlotId
+    user_id: UserId
+    removed_by: UserId
+
+    @property
+    def slot_ids(self) -> tuple[SlotId, ...]:
+        return (self.slot_id,)
+
+    @property
+    def user_ids(self) -> tuple[UserId, ...]:
+        return (self.user_id,)
+
+    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[LeaveWaitlistOutcome]:
+        slot = slots.get(self.slot_id)
+        if slot is None:
+            return refuse(SlotNotFound(self.slot_id))
+        return waitlist.leave(slot, self.user_id, now, self.removed_by)
+
+    @staticmethod
+    def check_outcome(outcome: object) -> LeaveWaitlistOutcome:
+        if isinstance(outcome, LeaveWaitlistOutcome):
+            return outcome
+        raise UnexpectedOutcomeError(outcome)
 
 
 async def join(
     services: Services, slot_id: SlotId, user_id: UserId, wait_s: float
 ) -> JoinWaitlistOutcome:
-    """Wait for a place in a slot that is full."""
-    waiting = WaitlistEntry(new_waitlist_entry_id(), slot_id, user_id, services.now())
-    request: SlotCommand[JoinWaitlistOutcome] = SlotCommand(
-        on_slot(
-            slot_id, lambda slot, now: waitlist.join(slot, waiting, now), SlotNotFound(slot_id)
-        ),
-        user_ids=(user_id,),
-    )
-    outcome: JoinWaitlistOutcome = await execute(services, [slot_id], request, wait_s)  # type: ignore[assignment]
-    BOOKING_ACTIONS_TOTAL.labels("join", outcome_label(outcome)).inc()
+    """Join the waiting list of a full slot."""
+    entry = WaitlistEntry(new_waitlist_entry_id(), slot_id, user_id, services.now())
+    outcome = await execute(services, JoinWaitlist(entry), wait_s)
+    BOOKING_ACTIONS_TOTAL.labels(JoinWaitlist.name, outcome_label(outcome)).inc()
     return outcome
 
 
 async def leave(
     services: Services, slot_id: SlotId, user_id: UserId, wait_s: float
 ) -> LeaveWaitlistOutcome:
-    """Wait no longer."""
-    return await _leave(services, slot_id, user_id, user_id, wait_s)
+    """Leave the waiting list of a slot."""
+    return await _leave(services, LeaveWaitlist(slot_id, user_id, user_id), wait_s)
 
 
 async def remove_from_all(services: Services, user_id: UserId, organizer_id: UserId) -> None:
-    """Take somebody who was banned out of every line."""
+    """Remove a banned user from every waiting list."""
     for slot_id, _ in await services.slots.find_waitlisted([user_id]):
-        await _leave(services, slot_id, user_id, organizer_id, REMOVAL_TIMEOUT_S)
+        await _leave(services, LeaveWaitlist(slot_id, user_id, organizer_id), REMOVAL_TIMEOUT_S)
 
 
 async def remove_recently_banned(services: Services) -> None:
-    """Take those out of every line who joined it while they were banned, or could not leave it."""
-    banned = dict(
+    """Remove users who joined a waiting list while they were being banned, or were locked out."""
+    banned_by = dict(
         await services.users.bans.find_banned_since(services.now() - RECENT_BANS, MAX_RECENT_BANS)
     )
-    for slot_id, user_id in await services.slots.find_waitlisted(list(banned)) if banned else ():
+    if not banned_by:
+        return
+    for slot_id, user_id in await services.slots.find_waitlisted(list(banned_by)):
+        command = LeaveWaitlist(slot_id, user_id, banned_by[user_id])
         try:
-            await _leave(services, slot_id, user_id, banned[user_id], 0.0)
+            await _leave(services, command, 0.0)
         except Exception as error:
             if is_unavailable(error):
                 raise
-            # A slot that cannot be read keeps nobody in another's line.
-            log.warning("the turn of a banned person in slot %s stays", slot_id, exc_info=error)
+            # One unreadable slot must not stop the removal from the others.
+            log.warning(
+                "could not remove a banned user from the waitlist of slot %s",
+                slot_id,
+                exc_info=error,
+            )
 
 
-async def _leave(
-    services: Services, slot_id: SlotId, user_id: UserId, actor_id: UserId, wait_s: float
-) -> LeaveWaitlistOutcome:
-    request: SlotCommand[LeaveWaitlistOutcome] = SlotCommand(
-        on_slot(
-            slot_id,
-            lambda slot, now: waitlist.leave(slot, user_id, now, actor_id),
-            SlotNotFound(slot_id),
-        ),
-        user_ids=(user_id,),
-    )
-    outcome: LeaveWaitlistOutcome = await execute(services, [slot_id], request, wait_s)  # type: ignore[assignment]
-    BOOKING_ACTIONS_TOTAL.labels("leave", outcome_label(outcome)).inc()
+async def _leave(services: Services, command: LeaveWaitlist, wait_s: float) -> LeaveWaitlistOutcome:
+    outcome = await execute(services, command, wait_s)
+    BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(outcome)).inc()
     return outcome
 
 
 async def position(services: Services, entry: WaitlistEntry) -> int | None:
-    """How many are served before and with this person; None when they wait no longer."""
-    line = await services.slots.waitlist_ids(entry.slot_id)
-    return line.index(entry.id) + 1 if entry.id in line else None
+    """Return the position in the waiting list, from 1; None if the user does not wait any more."""
+    entry_ids = await services.slots.waitlist_ids(entry.slot_id)
+    return entry_ids.index(entry.id) + 1 if entry.id in entry_ids else None

@@ -1,230 +1,257 @@
-"""The one act behind everything that changes a roster: lock, look, decide, write, tell."""
+"""Executing commands: acquire the locks, load the slots, decide, commit, release and publish."""
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from functools import partial
+from typing import TypeVar
 
 from slotlock.domain.booking.availability import Availability, to_availability
 from slotlock.domain.booking.booking import Booking, SlotId
-from slotlock.domain.booking.refusals import KeyReused, Locked
+from slotlock.domain.booking.refusals import Locked
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
 from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.services.commands.command import SlotCommand
 from slotlock.services.commands.decisions import (
     BatchDecision,
-    SlotCommand,
     audit_notes,
     decide_batch,
     idempotency_records,
 )
 from slotlock.services.commands.idempotency import find_replay
 from slotlock.services.container import Services
+from slotlock.services.deadline import Deadline
 
 Outcome = TypeVar("Outcome")
 
-# A second try reads what the first one missed. More are for people who ask for several places of
-# one campaign at once: each turns their page, and the lock of one slot does not order those.
+# A second attempt usually succeeds. More are needed when one user books several slots of a campaign
+# at once: their version document conflicts, and the lock of one slot does not order those writes.
 MAX_ATTEMPTS = 5
-# Holding a lock takes milliseconds. The spread keeps those refused together from returning so.
+# A lock is held for milliseconds. The spread keeps refused clients from retrying together.
 RETRY_AFTER_MS = (50, 250)
-# How far down the line is read: those whom freed places go to, and some who have chosen elsewhere.
+# Waitlist entries to load besides those that can be promoted: some users have booked elsewhere.
 EXTRA_WAITLIST_DEPTH = 4
 
 
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """One outcome per command, in their order, and the availability to publish."""
+
+    outcomes: tuple[object, ...]
+    events: tuple[Availability, ...] = ()
+
+
 async def execute(
-    services: Services,
-    slot_ids: Sequence[SlotId],
-    command: SlotCommand[Outcome],
-    wait_s: float = 0.0,
-) -> Outcome | Locked | KeyReused:
-    """The outcome of a request, written if it changes anything.
+    services: Services, command: SlotCommand[Outcome], wait_s: float = 0.0
+) -> Outcome:
+    """Execute one command and return its outcome.
 
-    Locked when there is something to write while somebody else is being served there and stays so
-    for the time that the caller waits, or when others write first for as long. If the lease runs
-    out or this process dies on any line, the slots are as before the write or as after it: the
-    write is one, guarded by the versions that were looked at.
+    Returns Locked if the command would change a slot, but the slot stays locked for the whole wait
+    or other writers win every attempt. The write is a single one, conditional on the versions that
+    were read: if the lease expires or the process dies, it has happened completely or not at all.
     """
-    if wait_s > 0 and len(slot_ids) == 1 and not command.team_versions:
-        return await _execute_in_wait_queue(services, slot_ids[0], command, wait_s)
-    if len(slot_ids) > 1:
-        # Locks of several slots keep many others out, and where nothing is to be written none is
-        # needed.
-        decided = await preview(services, slot_ids, command)
-        if not decided.changes:
-            return cast("Outcome", decided.outcomes[0])
-    clock = asyncio.get_running_loop().time
-    until = clock() + wait_s
-    while True:
-        outcomes = await run_with_lock(
-            services, slot_ids, lambda: [command], max(until - clock(), 0.0)
+    if wait_s > 0 and len(command.slot_ids) == 1 and not command.team_versions:
+        outcome = await services.wait_queues.submit(
+            command.slot_ids[0], command, wait_s, partial(serve_and_release, services)
         )
+    else:
+        outcome = await _execute_alone(services, command, Deadline.after(wait_s))
+    if outcome is None:
+        outcome = await _preview_without_lock(services, command)
+    return command.check_outcome(outcome)
+
+
+async def _execute_alone(
+    services: Services, command: SlotCommand[object], deadline: Deadline
+) -> object | None:
+    """Return the outcome, or None if the locks were not acquired in time."""
+    if len(command.slot_ids) > 1:
+        # The locks of several slots block many callers: a command without a write takes none.
+        decided = await preview(services, command)
+        if not decided.changes:
+            return decided.decisions[0].outcome
+    while True:
+        outcomes = await run_with_lock(services, [command], deadline.remaining_s)
         if outcomes is None:
-            break
-        (outcome,) = outcomes
-        # Others wrote first; who is willing to wait tries again, but not with a team that changed.
-        if command.team_versions or not isinstance(outcome, Locked) or clock() >= until:
-            return cast("Outcome | Locked | KeyReused", outcome)
-    turned: Outcome | Locked = await preview_without_lock(services, slot_ids, command)
-    return turned
-
-
-async def _execute_in_wait_queue(
-    services: Services, slot_id: SlotId, command: SlotCommand[Outcome], wait_s: float
-) -> Outcome | Locked | KeyReused:
-    async def serve_batch(
-        wait_s: float, take_commands: Callable[[], list[Any]]
-    ) -> list[Any] | None:
-        return await run_with_lock(services, [slot_id], take_commands, wait_s)
-
-    outcome: Outcome | None = await services.wait_queues.wait_for_turn(
-        slot_id, command, wait_s, serve_batch
-    )
-    if outcome is not None:
-        return outcome
-    turned: Outcome | Locked = await preview_without_lock(services, [slot_id], command)
-    return turned
+            return None
+        # A team may have changed: the caller checks its permission again before the next attempt.
+        if not isinstance(outcomes[0], Locked) or command.team_versions:
+            return outcomes[0]
+        if not deadline.remaining_s:
+            return outcomes[0]
 
 
 async def run_with_lock(
-    services: Services,
-    slot_ids: Sequence[SlotId],
-    take_commands: Callable[[], list[SlotCommand[Any]]],
-    wait_s: float,
-) -> list[Any] | None:
-    """Serve those who are called once the lock is ours; None if it is not in time."""
-    lease = await services.locks.acquire(*slot_ids, wait_s=wait_s)
-    if lease is None:
-        return None
-    news: list[Availability] = []
+    services: Services, commands: Sequence[SlotCommand[object]], wait_s: float
+) -> tuple[object, ...] | None:
+    """Execute the commands while holding their locks; None if these were not acquired in time."""
+    lease = await services.locks.acquire(*_slot_ids(commands), wait_s=wait_s)
+    return None if lease is None else await serve_and_release(services, lease, commands)
+
+
+async def serve_and_release(
+    services: Services, lease: Lease, commands: Sequence[SlotCommand[object]]
+) -> tuple[object, ...]:
+    """Execute the commands, then release the lease and publish the events in one round trip."""
+    events: tuple[Availability, ...] = ()
     try:
-        requests = take_commands()
-        return await decide_and_commit(services, slot_ids, requests, news) if requests else []
+        result = await decide_and_commit(services, commands)
+        events = result.events
+        return result.outcomes
     finally:
-        await services.locks.release(lease, *news)
+        await services.locks.release(lease, *events)
 
 
-async def preview_without_lock(
-    services: Services, slot_ids: Sequence[SlotId], command: SlotCommand[Outcome]
-) -> Outcome | Locked:
-    """What somebody without the lock is told.
-
-    A refusal needs no lock: who asks for a slot that is full is told so, not to ask again.
-    """
-    decided = await preview(services, slot_ids, command)
-    return locked_refusal(slot_ids[0]) if decided.accepted[0] else decided.outcomes[0]
-
-
-async def preview(
-    services: Services, slot_ids: Sequence[SlotId], command: SlotCommand[Any]
-) -> BatchDecision:
-    """What would be decided now. Nothing is written."""
+async def preview(services: Services, command: SlotCommand[object]) -> BatchDecision:
+    """Decide a command on the current slots without writing anything."""
     now = services.now()
-    return decide_batch(await _load_slots(services, slot_ids, [command], now), [command], now)
+    return decide_batch(await _load_slots(services, [command], now), [command], now)
+
+
+async def _preview_without_lock(services: Services, command: SlotCommand[object]) -> object:
+    """Return what can be said without the lock: the outcome, unless it needs a write.
+
+    A refusal needs no lock: the caller of a full slot learns that it is full, not to retry.
+    """
+    decided = await preview(services, command)
+    if decided.has_requested_changes:
+        return locked_refusal(command.slot_ids[0])
+    return decided.decisions[0].outcome
 
 
 def locked_refusal(slot_id: SlotId) -> Locked:
-    """The answer to whoever is not served now."""
+    """Return the refusal that asks the client to retry after a random pause."""
     return Locked(slot_id, random.randint(*RETRY_AFTER_MS))  # noqa: S311
 
 
 async def decide_and_commit(
-    services: Services,
-    slot_ids: Sequence[SlotId],
-    commands: Sequence[SlotCommand[Any]],
-    availability_updates: list[Availability],
-    max_attempts: int = MAX_ATTEMPTS,
-) -> list[Any]:
-    """Serve requests in their order with one look and one write; the outcome of each.
+    services: Services, commands: Sequence[SlotCommand[object]], max_attempts: int = MAX_ATTEMPTS
+) -> BatchResult:
+    """Apply the commands in order against one read and commit them in one write.
 
-    What is to be announced is added to `news`; whoever waits in this process is told at once.
+    After a version conflict, commands whose idempotency key has an outcome by now replay it, and
+    the others are decided again. Local subscribers are notified after the write.
     """
-    keys = [
-        request.idempotency_key.record_id if request.idempotency_key else str(id(request))
-        for request in commands
-    ]
-    if len(set(keys)) < len(keys):
-        # Redis lost the order of one key's sends: the first is served, the others find its answer.
-        first = [request for n, request in enumerate(commands) if keys[n] not in keys[:n]]
-        served = iter(
-            await decide_and_commit(services, slot_ids, first, availability_updates, max_attempts)
-        )
-        told = (next(served) if key not in keys[:n] else None for n, key in enumerate(keys))
-        return [locked_refusal(slot_ids[0]) if outcome is None else outcome for outcome in told]
+    outcomes = _refuse_repeated_keys(commands)
+    pending = {n: command for n, command in enumerate(commands) if n not in outcomes}
+    events: tuple[Availability, ...] = ()
     for _ in range(max_attempts):
-        now = services.now()  # each try decides anew: a hold may have run out since the last
-        decided = decide_batch(await _load_slots(services, slot_ids, commands, now), commands, now)
-        if not decided.changes:
-            return decided.outcomes
-        answers = idempotency_records(commands, decided, now)
-        teams = tuple(seen for request in commands for seen in request.team_versions)
-        guards = tuple(guard for request in commands for guard in request.preconditions)
-        noted = audit_notes(commands, decided.changes)
-        changes = ChangeSet(
-            decided.changes, answers, teams, preconditions=guards, audit_notes=noted
-        )
-        if check_written(await services.slot_writer.commit(changes)):
-            availability_updates += publish_changes(services, decided.changes)
-            return decided.outcomes
-        if not any(decided.accepted):  # what is left to write somebody else will
-            return decided.outcomes
-        if answered := await _replayed_outcomes(services, commands):
-            left = [request for request in commands if id(request) not in answered]
-            rest = iter(
-                await decide_and_commit(
-                    services, slot_ids, left, availability_updates, max_attempts
-                )
-                if left
-                else []
-            )
-            return [answered.get(id(request)) or next(rest) for request in commands]
-    return [
-        locked_refusal(slot_ids[0]) if granted else outcome
-        for granted, outcome in zip(decided.accepted, decided.outcomes, strict=True)
-    ]
+        if not pending:
+            break
+        attempt = await _attempt(services, pending)
+        outcomes |= attempt.outcomes
+        if attempt.is_final:
+            events = attempt.events
+            break
+        replays = await _find_replays(services, pending)
+        outcomes |= replays
+        pending = {n: command for n, command in pending.items() if n not in replays}
+    return BatchResult(tuple(outcomes[n] for n in range(len(commands))), events)
+
+
+def _refuse_repeated_keys(commands: Sequence[SlotCommand[object]]) -> dict[int, object]:
+    """Return Locked for all but the first command of each idempotency key.
+
+    A key comes twice in a batch if Redis lost its lock. The retry finds the outcome of the first.
+    """
+    seen: set[str] = set()
+    refused: dict[int, object] = {}
+    for number, command in enumerate(commands):
+        if key := command.idempotency_key:
+            if key.record_id in seen:
+                refused[number] = locked_refusal(command.slot_ids[0])
+            seen.add(key.record_id)
+    return refused
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """The outcomes of one attempt, by the numbers of its commands.
+
+    After a version conflict it is not final: Locked stands for each command that needs a write.
+    """
+
+    is_final: bool
+    outcomes: dict[int, object]
+    events: tuple[Availability, ...] = ()
+
+
+async def _attempt(services: Services, pending: Mapping[int, SlotCommand[object]]) -> _Attempt:
+    commands = tuple(pending.values())
+    now = services.now()  # read again by each attempt: a hold may have expired since the last one
+    decided = decide_batch(await _load_slots(services, commands, now), commands, now)
+    outcomes = {
+        number: decision.outcome
+        for number, decision in zip(pending, decided.decisions, strict=True)
+    }
+    change_set = _change_set(commands, decided, now)
+    if not decided.changes or check_written(await services.slot_writer.commit(change_set)):
+        return _Attempt(True, outcomes, publish_changes(services, decided.changes))
+    if not decided.has_requested_changes:  # another writer ends the expired holds
+        return _Attempt(True, outcomes)
+    locked = {
+        number: locked_refusal(command.slot_ids[0])
+        for (number, command), decision in zip(pending.items(), decided.decisions, strict=True)
+        if decision.changed_slots
+    }
+    return _Attempt(False, outcomes | locked)
+
+
+def _change_set(
+    commands: Sequence[SlotCommand[object]], decided: BatchDecision, now: datetime
+) -> ChangeSet:
+    return ChangeSet(
+        decided.changes,
+        idempotency_records(commands, decided.decisions, now),
+        tuple(version for command in commands for version in command.team_versions),
+        preconditions=tuple(each for command in commands for each in command.preconditions),
+        audit_notes=audit_notes(commands, decided.changes),
+    )
+
+
+async def _find_replays(
+    services: Services, pending: Mapping[int, SlotCommand[object]]
+) -> dict[int, object]:
+    """Return the outcomes of those commands whose keys were used by another process meanwhile."""
+    keys = {n: command.idempotency_key for n, command in pending.items() if command.idempotency_key}
+    found = await asyncio.gather(
+        *(find_replay(services.idempotency_records, key) for key in keys.values())
+    )
+    return {n: outcome for n, outcome in zip(keys, found, strict=True) if outcome is not None}
 
 
 async def _load_slots(
-    services: Services,
-    slot_ids: Sequence[SlotId],
-    commands: Sequence[SlotCommand[Any]],
-    now: datetime,
+    services: Services, commands: Sequence[SlotCommand[object]], now: datetime
 ) -> dict[SlotId, Slot]:
-    people = tuple({user_id for request in commands for user_id in request.user_ids})
-    booking_ids = tuple({id_ for request in commands for id_ in request.booking_ids})
-    heads = sum(request.waitlist_depth for request in commands) + EXTRA_WAITLIST_DEPTH
-    looks = (SlotQuery(slot_id, now, people, booking_ids, heads) for slot_id in slot_ids)
-    found = await services.slots.find_for_update(*looks)
+    user_ids = tuple({user_id for command in commands for user_id in command.user_ids})
+    booking_ids = tuple({id_ for command in commands for id_ in command.booking_ids})
+    depth = sum(command.waitlist_depth for command in commands) + EXTRA_WAITLIST_DEPTH
+    found = await services.slots.find_for_update(
+        *(SlotQuery(slot_id, now, user_ids, booking_ids, depth) for slot_id in _slot_ids(commands))
+    )
     return {slot.id: slot for slot in found if slot is not None}
 
 
-async def _replayed_outcomes(
-    services: Services, commands: Sequence[SlotCommand[Any]]
-) -> dict[int, Any]:
-    """The outcomes of those requests whose keys were answered meanwhile, by their identity."""
-    slips = [
-        (id(request), request.idempotency_key) for request in commands if request.idempotency_key
-    ]
-    kept = await asyncio.gather(
-        *(find_replay(services.idempotency_records, slip) for _, slip in slips)
-    )
-    return {
-        identity: outcome
-        for (identity, _), outcome in zip(slips, kept, strict=True)
-        if outcome is not None
-    }
+def _slot_ids(commands: Iterable[SlotCommand[object]]) -> list[SlotId]:
+    return sorted({slot_id for command in commands for slot_id in command.slot_ids})
 
 
-def publish_changes(services: Services, changes: Sequence[SlotChange]) -> list[Availability]:
-    """Tell those who watch in this process, and poke whoever others did something for."""
+def publish_changes(services: Services, changes: Sequence[SlotChange]) -> tuple[Availability, ...]:
+    """Notify the subscribers of this process and return the availability for the others.
+
+    Users whose bookings were changed by somebody else are notified in every process.
+    """
     services.slot_events.publish_booking_changed(
         booking for change in changes for booking in _bookings_changed_by_others(change)
     )
-    news = [to_availability(change.after) for change in changes]
-    for state in news:
+    availability = tuple(to_availability(change.after) for change in changes)
+    for state in availability:
         services.availability.publish(state)
-    return news
+    return availability
 
 
 def _bookings_changed_by_others(change: SlotChange) -> Iterator[Booking]:

@@ -1,160 +1,127 @@
-"""One effect a key: the same key by the same person is answered the same, however often sent."""
+"""Idempotency: one key has one effect and one outcome, however often it is sent."""
 
-import asyncio
-import hashlib
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
-
-import orjson
+from typing import Protocol
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import BookingAlreadyDone, BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked
 from slotlock.domain.booking.tickets import RequestLost
-from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
-from slotlock.infrastructure.redis.admission.queue import REQUEST_HASH_CHARS
 from slotlock.infrastructure.redis.keys import idempotency_lock
+from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_snapshots import redact_for
 from slotlock.services.container import Services
+from slotlock.services.deadline import Deadline
 
-Outcome = TypeVar("Outcome")
-
-# Whoever sends a key again waits for the first answer, even who would not wait for a place.
+# A key that is sent again waits for the first outcome, even if its caller does not want to wait.
 KEY_LOCK_TIMEOUT_S = 5.0
 RETRY_AFTER_MS = 250
-# Of the hash of a key that tickets and the queue name it by; a person's keys are few.
-KEY_HASH_CHARS = 32
 
 
-@dataclass(frozen=True, slots=True)
-class IdempotencyKey:
-    """A person's idempotency key with a fingerprint of what they asked for under it.
-
-    `key` is empty where only its hash is known any more. `asked_at` is of a request that stood in
-    line.
-    """
-
-    user_id: UserId
-    key: str
-    key_hash: str
-    request_hash: str
-    requested_at: datetime | None = None
-
-    @classmethod
-    def for_request(cls, user_id: UserId, key: str, *request_parts: Any) -> "IdempotencyKey":
-        """The slip for a question; how long its sender is willing to wait is no part of it."""
-        return cls(user_id, key, _hash([key])[:KEY_HASH_CHARS], _hash(list(request_parts)))
+class IdempotencyGuard(Protocol):
+    """The stored outcome of a key, if it has one; otherwise the right to execute its request."""
 
     @property
-    def record_id(self) -> str:
-        """The id under which the answer is kept."""
-        return record_id(self.user_id, self.key_hash)
+    def replay(self) -> object | None:
+        """The outcome to return instead of executing the request; None to execute it."""
 
-    @property
-    def short_request_hash(self) -> str:
-        """The fingerprint as far as tickets and the queue know it."""
-        return self.request_hash[:REQUEST_HASH_CHARS]
-
-    def matches(self, record: IdempotencyRecord) -> bool:
-        """Whether what is kept under the key belongs to the same question."""
-        return self.request_hash.startswith(record.request_hash)
-
-    def lost_record(self, now: datetime) -> IdempotencyRecord:
-        """The mark that this request was lost."""
-        return lost_record(self.record_id, self.short_request_hash, now)
+    async def finish(self, outcome: object) -> object:
+        """Return the final outcome of the request that was executed, which may be a replay."""
 
 
-def lost_record(record_id: str, short_request_hash: str, now: datetime) -> IdempotencyRecord:
-    """What is kept under the key of a request that was lost: until the same question is asked
-    again, nobody is granted anything under this key.
+@contextlib.asynccontextmanager
+async def guard(
+    services: Services, key: IdempotencyKey | None, slot_id: SlotId, deadline: Deadline
+) -> AsyncIterator[IdempotencyGuard]:
+    """Serialize the requests of one key, in all processes.
+
+    The second request of a key replays the outcome of the first. If Redis loses their order, the
+    unique id of the record lets only one of them write, and the others replay its outcome.
     """
-    return IdempotencyRecord(record_id, short_request_hash, RequestLost(), now)
-
-
-def record_id(user_id: UserId, key_hash: str) -> str:
-    """The id under which the answer to this key of a person is kept."""
-    return _hash([user_id, key_hash])
-
-
-def _hash(values: list[Any]) -> str:
-    return hashlib.sha256(orjson.dumps(values)).hexdigest()
-
-
-async def run_once(
-    services: Services,
-    idempotency_key: IdempotencyKey | None,
-    slot_id: SlotId,
-    wait_s: float,
-    run: Callable[[float], Awaitable[Outcome]],
-) -> Outcome | KeyReused | Locked:
-    """The answer kept under the key, or the outcome of running it now.
-
-    `run` is given what is left of the time that the caller waits.
-
-    Sends of one key are served one after the other, in every process: the second finds what the
-    first left. Should that order be lost with Redis, only one of them can be written, and the
-    others find its answer then. A refusal changed nothing and is not kept.
-    """
-    if idempotency_key is None:
-        return await run(wait_s)
-    until = asyncio.get_running_loop().time() + wait_s
-    key_lock = idempotency_lock(idempotency_key.record_id)
-    lease = await services.locks.acquire(key_lock, wait_s=max(wait_s, KEY_LOCK_TIMEOUT_S))
+    if key is None:
+        yield _PassThrough(None)
+        return
+    wait_s = max(deadline.remaining_s, KEY_LOCK_TIMEOUT_S)
+    lease = await services.locks.acquire(idempotency_lock(key.record_id), wait_s=wait_s)
     if lease is None:
-        return Locked(slot_id, RETRY_AFTER_MS)
+        yield _PassThrough(Locked(slot_id, RETRY_AFTER_MS))
+        return
     try:
-        kept: Any = await find_replay(services.idempotency_records, idempotency_key)
-        # Who asks again forgets that the request was lost; who still has it, and would serve it,
-        # does not.
-        again = isinstance(kept, RequestLost) and idempotency_key.requested_at is None
-        if again:
-            await services.idempotency_records.delete_lost(
-                idempotency_key.record_id, idempotency_key.short_request_hash
-            )
-        elif kept is not None:
-            answer: Outcome | KeyReused = kept
-            return answer
-        left = max(until - asyncio.get_running_loop().time(), 0.0)
-        outcome: Outcome | KeyReused = await run(left)
-        if not isinstance(outcome, BookingWritten):
-            # Redis may have lost their order: then this is the answer to what the same key did.
-            outcome = await _replay_or_record(services, idempotency_key, outcome)
-            if again:  # refused, it stays lost, unless something is kept by now
-                await services.idempotency_records.save(idempotency_key.lost_record(services.now()))
-        # Or a ticket of the same key was told meanwhile that its request is lost.
-        lost_now = isinstance(outcome, RequestLost)
-        return Locked(slot_id, RETRY_AFTER_MS) if lost_now else outcome
+        stored = await find_replay(services.idempotency_records, key)
+        # A new request of the key starts over after a loss. A queued request does not: its ticket
+        # has reported the loss already.
+        was_lost = isinstance(stored, RequestLost) and key.requested_at is None
+        if was_lost:
+            await services.idempotency_records.delete_lost(key.record_id, key.short_request_hash)
+        if stored is None or was_lost:
+            yield _Execution(services, key, slot_id, was_lost)
+        else:
+            yield _PassThrough(stored)
     finally:
         await services.locks.release(lease)
 
 
-async def _replay_or_record(
-    services: Services, idempotency_key: IdempotencyKey, outcome: Outcome | KeyReused
-) -> Outcome | KeyReused:
-    kept: Outcome | KeyReused | None = await find_replay(
-        services.idempotency_records, idempotency_key
-    )
-    if kept is None and isinstance(outcome, BookingAlreadyDone):
-        # It was done before, by whatever means; the key is used up all the same.
-        told = redact_for(outcome, (idempotency_key.user_id,))
-        await services.idempotency_records.save(
-            IdempotencyRecord(
-                idempotency_key.record_id, idempotency_key.request_hash, told, services.now()
-            )
-        )
-        kept = await find_replay(services.idempotency_records, idempotency_key)
-    return outcome if kept is None else kept
+@dataclass(frozen=True, slots=True)
+class _PassThrough:
+    """A request without a key, or one whose outcome is stored."""
+
+    replay: object | None
+
+    async def finish(self, outcome: object) -> object:
+        return outcome
 
 
-async def find_replay(records: IdempotencyRecords, idempotency_key: IdempotencyKey) -> Any:
-    """What was answered under the key; KeyReused if the question was another; None if nothing.
+@dataclass(frozen=True, slots=True)
+class _Execution:
+    """A request that is executed while its key is locked."""
 
-    RequestLost when a ticket was told so: whoever still has the request must not serve it.
+    services: Services
+    key: IdempotencyKey
+    slot_id: SlotId
+    was_lost: bool
+    replay: None = None
+
+    async def finish(self, outcome: object) -> object:
+        """Return the outcome, or the stored one if the key has one by now.
+
+        An accepted booking was recorded by its own write. A refusal is not recorded.
+        """
+        if isinstance(outcome, BookingWritten):
+            return outcome
+        records = self.services.idempotency_records
+        # If Redis lost the lock of the key, another request may have been executed meanwhile.
+        stored = await find_replay(records, self.key)
+        if stored is None and isinstance(outcome, BookingAlreadyDone):
+            # The operation needed no write, but it uses up the key.
+            await records.save(to_record(self.key, self._redacted(outcome), self.services.now()))
+            stored = await find_replay(records, self.key)
+        final = outcome if stored is None else stored
+        if self.was_lost:  # the refused request stays lost, unless another outcome is stored
+            await records.save(self.key.lost_record(self.services.now()))
+        # The ticket of the same key may have reported the loss of its request meanwhile.
+        is_lost_now = isinstance(final, RequestLost)
+        return Locked(self.slot_id, RETRY_AFTER_MS) if is_lost_now else final
+
+    def _redacted(self, outcome: object) -> object:
+        return redact_for(outcome, (self.key.user_id,))
+
+
+async def find_replay(records: IdempotencyRecords, key: IdempotencyKey) -> object | None:
+    """Return the stored outcome of a key; None if it has none.
+
+    KeyReused if the key was sent with another request. RequestLost if a ticket has reported the
+    request as lost, which must not be executed any more.
     """
-    kept = await records.find(idempotency_key.record_id)
-    if kept is None:
+    record = await records.find(key.record_id)
+    if record is None:
         return None
-    return kept.outcome if idempotency_key.matches(kept) else KeyReused(idempotency_key.key)
+    return record.outcome if key.matches(record) else KeyReused(key.key)
+
+
+def to_record(key: IdempotencyKey, outcome: object, now: datetime) -> IdempotencyRecord:
+    """Return the record that stores an outcome under its key."""
+    return IdempotencyRecord(key.record_id, key.request_hash, outcome, now, key.requested_at)

@@ -17,6 +17,7 @@ from slotlock.domain.booking.waitlist import join, leave
 from slotlock.domain.slots.editing import cancel_slot, edit
 from slotlock.domain.users.user import Caller, Role, UserId
 from tests.domain.booking.test_book import NOW, slot
+from tests.support.decisions import decide
 
 USER_IDS = tuple(UserId(f"{number:024x}") for number in range(6))
 ORGANIZER_ID = UserId("e" * 24)
@@ -58,17 +59,19 @@ class Step:
 
 
 ACTIONS: dict[str, Callable[[Slot, Step, datetime], tuple[Slot, Any]]] = {
-    "book": lambda slot, step, now: book(slot, step.booking_request(), now),
-    "hold": lambda slot, step, now: book(slot, step.booking_request(hold=True), now),
-    "join": lambda slot, step, now: join(slot, step.waitlist_entry(slot), now),
-    "leave": lambda slot, step, now: leave(slot, step.user_id, now),
-    "confirm": lambda slot, step, now: confirm(slot, step.booking_command(slot), now),
-    "extend": lambda slot, step, now: extend(slot, step.booking_command(slot), now),
-    "cancel": lambda slot, step, now: cancel(slot, step.booking_command(slot), now),
-    "resize": lambda slot, step, _now: edit(slot, {"capacity": step.number}),
-    "rename": lambda slot, step, _now: edit(slot, {"title": f"$yoga {step.number}"}),
-    "put off": lambda slot, _step, _now: edit(slot, {"start": slot.start + timedelta(minutes=9)}),
-    "call off": lambda slot, _step, now: cancel_slot(slot, UserId("f" * 24), now),
+    "book": lambda slot, step, now: decide(book, slot, step.booking_request(), now),
+    "hold": lambda slot, step, now: decide(book, slot, step.booking_request(hold=True), now),
+    "join": lambda slot, step, now: decide(join, slot, step.waitlist_entry(slot), now),
+    "leave": lambda slot, step, now: decide(leave, slot, step.user_id, now),
+    "confirm": lambda slot, step, now: decide(confirm, slot, step.booking_command(slot), now),
+    "extend": lambda slot, step, now: decide(extend, slot, step.booking_command(slot), now),
+    "cancel": lambda slot, step, now: decide(cancel, slot, step.booking_command(slot), now),
+    "resize": lambda slot, step, _now: decide(edit, slot, {"capacity": step.number}),
+    "rename": lambda slot, step, _now: decide(edit, slot, {"title": f"$yoga {step.number}"}),
+    "put off": lambda slot, _step, _now: decide(
+        edit, slot, {"start": slot.start + timedelta(minutes=9)}
+    ),
+    "call off": lambda slot, _step, now: decide(cancel_slot, slot, UserId("f" * 24), now),
     "wait and see": lambda slot, _step, _now: (slot, None),
 }
 # What happens often is drawn often; a slot that was called off tells no more stories.

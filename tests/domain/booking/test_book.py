@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from slotlock.domain.booking.book import MAX_HOLD_MINUTES, BookingRequest, SlotClaim, book, book_all
+from slotlock.domain.booking.book import MAX_HOLD_MINUTES, BookingRequest, SlotClaim, book
 from slotlock.domain.booking.booking import (
     Booking,
     BookingId,
@@ -28,6 +28,7 @@ from slotlock.domain.booking.refusals import (
 )
 from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
 from slotlock.domain.users.user import Caller, Role, UserId
+from tests.support.decisions import decide, decide_all
 
 NOW = datetime(2030, 5, 17, 14, 0, tzinfo=UTC)
 _ids = count()
@@ -65,7 +66,7 @@ def caller(name: str, role: Role = Role.MEMBER) -> Caller:
 
 def place(before: Slot, wanted: BookingRequest, now: datetime = NOW) -> tuple[Slot, Booking]:
     """The slot after this party got a place, and their booking."""
-    after, outcome = book(before, wanted, now)
+    after, outcome = decide(book, before, wanted, now)
     assert isinstance(outcome, Booked)
     assert outcome.slot == after
     return after, outcome.booking
@@ -112,23 +113,23 @@ def test_a_place_that_is_left_is_given() -> None:
 def test_the_last_place_goes_to_whoever_came_first() -> None:
     full, _ = booked(slot(2), "ada", "ben")
     assert full.is_booked
-    assert book(full, party("cleo"), NOW) == (full, SlotFull(full))
+    assert decide(book, full, party("cleo"), NOW) == (full, SlotFull(full))
 
 
 def test_two_requests_of_one_person_take_one_place() -> None:
     one, (booking,) = booked(slot(5), "ada")
-    assert book(one, party("ada"), NOW) == (one, AlreadyBooked(booking, one))
+    assert decide(book, one, party("ada"), NOW) == (one, AlreadyBooked(booking, one))
 
 
 def test_somebody_who_has_a_place_is_told_so_even_when_the_slot_is_full() -> None:
     full, (booking,) = booked(slot(1), "ada")
-    assert book(full, party("ada"), NOW)[1] == AlreadyBooked(booking, full)
+    assert decide(book, full, party("ada"), NOW)[1] == AlreadyBooked(booking, full)
 
 
 def test_nothing_is_booked_from_the_moment_a_slot_begins() -> None:
     tomorrow = slot()
     place(tomorrow, party("ada"), tomorrow.start - timedelta(milliseconds=1))
-    assert book(tomorrow, party("ada"), tomorrow.start)[1] == SlotStarted(tomorrow)
+    assert decide(book, tomorrow, party("ada"), tomorrow.start)[1] == SlotStarted(tomorrow)
 
 
 def test_organisers_book_for_others_after_the_start_and_the_limit_is_named() -> None:
@@ -147,8 +148,8 @@ def test_before_the_start_an_organiser_overrides_nothing() -> None:
 def test_a_draft_is_not_there_and_a_slot_called_off_is_not_booked_not_even_by_organisers() -> None:
     draft, off = slot(status=SlotStatus.DRAFT), slot(status=SlotStatus.CANCELLED)
     for wanted in (party("ada"), party("ada", by="eve")):
-        assert book(draft, wanted, NOW)[1] == SlotNotFound(draft.id)
-        assert book(off, wanted, NOW)[1] == SlotCancelled(off)
+        assert decide(book, draft, wanted, NOW)[1] == SlotNotFound(draft.id)
+        assert decide(book, off, wanted, NOW)[1] == SlotCancelled(off)
 
 
 def test_a_hold_takes_a_place_for_as_long_as_the_slot_says() -> None:
@@ -175,7 +176,7 @@ def test_an_organisers_hold_in_a_slot_that_began_lasts_as_long_as_any() -> None:
 def test_nobody_walks_in_before_those_who_wait(by: str | None) -> None:
     # A place is free and nobody was given it yet: it is the next one's in line all the same.
     promised = lined_up(slot(1), "ben")
-    assert book(promised, party("ada", by=by), NOW) == (promised, SlotFull(promised))
+    assert decide(book, promised, party("ada", by=by), NOW) == (promised, SlotFull(promised))
 
 
 def test_once_a_slot_began_its_line_is_over_and_organisers_fill_its_places() -> None:
@@ -186,7 +187,7 @@ def test_once_a_slot_began_its_line_is_over_and_organisers_fill_its_places() -> 
 def test_of_a_choice_a_person_has_one() -> None:
     _, (other,) = booked(slot(id=SlotId("other")), "ada")
     here = chosen(slot(), "ada", other)
-    assert book(here, party("ada"), NOW) == (here, LimitReached(1, other, here))
+    assert decide(book, here, party("ada"), NOW) == (here, LimitReached(1, other, here))
     place(here, party("ben"))
 
 
@@ -195,7 +196,7 @@ def test_a_hold_elsewhere_counts_until_the_instant_it_runs_out() -> None:
     here = chosen(slot(), "ada", other)
     assert other.held_until is not None
     just_before = other.held_until - timedelta(milliseconds=1)
-    assert isinstance(book(here, party("ada"), just_before)[1], LimitReached)
+    assert isinstance(decide(book, here, party("ada"), just_before)[1], LimitReached)
     place(here, party("ada"), other.held_until)
 
 
@@ -217,7 +218,7 @@ def claims(*wanted: tuple[str, str]) -> list[SlotClaim]:
 
 def test_several_places_are_given_together() -> None:
     wanted = claims(("one", "ada"), ("two", "ada"))
-    after, outcome = book_all(two(), wanted, NOW)
+    after, outcome = decide_all(two(), wanted, NOW)
     assert isinstance(outcome, AllBooked)
     assert [each.booking.id for each in outcome.booked] == [c.request.booking_id for c in wanted]
     assert [each.booked_count for each in after.values()] == [1, 1]
@@ -227,21 +228,21 @@ def test_all_are_given_or_none_and_each_refusal_is_told() -> None:
     before = two()
     before[SlotId("two")], _ = booked(before[SlotId("two")], "ben")
     wanted = claims(("one", "ada"), ("two", "ada"), ("gone", "ada"))
-    after, outcome = book_all(before, wanted, NOW)
+    after, outcome = decide_all(before, wanted, NOW)
     assert after == before
     full = SlotFull(before[SlotId("two")])
     assert outcome == NoneBooked((None, full, SlotNotFound(SlotId("gone"))))
 
 
 def test_the_places_of_one_request_are_counted_together() -> None:
-    _, outcome = book_all(two(), claims(("one", "ada"), ("one", "ben")), NOW)
+    _, outcome = decide_all(two(), claims(("one", "ada"), ("one", "ben")), NOW)
     assert isinstance(outcome, NoneBooked)
     assert [type(each) for each in outcome.refusals] == [type(None), SlotFull]
 
 
 def test_one_of_a_choice_holds_within_one_request_too() -> None:
     before = {id_: chosen(each, "ada") for id_, each in two().items()}
-    after, outcome = book_all(before, claims(("one", "ada"), ("two", "ada")), NOW)
+    after, outcome = decide_all(before, claims(("one", "ada"), ("two", "ada")), NOW)
     assert after == before
     assert isinstance(outcome, NoneBooked)
     assert [type(each) for each in outcome.refusals] == [type(None), LimitReached]
@@ -251,4 +252,4 @@ def test_slots_of_different_choices_are_booked_together() -> None:
     one, other = (chosen(each, "ada") for each in two().values())
     other = replace(other, choice_group="another week")
     wanted = claims(("one", "ada"), ("two", "ada"))
-    assert isinstance(book_all({one.id: one, other.id: other}, wanted, NOW)[1], AllBooked)
+    assert isinstance(decide_all({one.id: one, other.id: other}, wanted, NOW)[1], AllBooked)

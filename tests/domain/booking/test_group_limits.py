@@ -13,6 +13,7 @@ from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.users.user import UserId
 from tests.domain.booking.test_book import NOW, booked, caller, party
 from tests.domain.campaigns.test_campaign_rules import in_line, of, rate_limited, refusal
+from tests.support.decisions import decide
 
 
 def test_only_so_many_of_a_class_get_into_a_course() -> None:
@@ -20,7 +21,7 @@ def test_only_so_many_of_a_class_get_into_a_course() -> None:
     before = rate_limited(GroupLimit("class:5a", 2), people=(*people, of("dan", "class:5b")))
     two, _ = booked(before, "ada", "ben")
     assert refusal(two, "cleo") == GroupFull("class:5a", 2, two)
-    assert isinstance(book(two, party("dan"), NOW)[1], Booked)
+    assert isinstance(decide(book, two, party("dan"), NOW)[1], Booked)
 
 
 def test_a_limit_with_a_star_counts_each_group_by_itself() -> None:
@@ -28,7 +29,7 @@ def test_a_limit_with_a_star_counts_each_group_by_itself() -> None:
     before = rate_limited(GroupLimit("class:*", 1), people=people)
     one, _ = booked(before, "ada")
     assert refusal(one, "ben") == GroupFull("class:5a", 1, one)
-    assert isinstance(book(one, party("cleo"), NOW)[1], Booked)
+    assert isinstance(decide(book, one, party("cleo"), NOW)[1], Booked)
 
 
 def test_a_slots_own_limit_comes_before_that_of_its_campaign() -> None:
@@ -36,15 +37,15 @@ def test_a_slots_own_limit_comes_before_that_of_its_campaign() -> None:
     theirs = (GroupLimit("class:*", 1),)
     before = rate_limited(GroupLimit("class:5a", 2), people=people, group_limits=theirs)
     one, _ = booked(before, "ada")
-    assert isinstance(book(one, party("ben"), NOW)[1], Booked)
+    assert isinstance(decide(book, one, party("ben"), NOW)[1], Booked)
 
 
 def test_a_place_given_back_is_one_for_the_same_class_again() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"))
     one, (adas,) = booked(rate_limited(GroupLimit("class:5a", 1), people=people), "ada")
-    free, outcome = cancel(one, BookingCommand(adas.id, caller("ada")), NOW)
+    free, outcome = decide(cancel, one, BookingCommand(adas.id, caller("ada")), NOW)
     assert isinstance(outcome, BookingCancelled)
-    assert isinstance(book(free, party("ben"), NOW)[1], Booked)
+    assert isinstance(decide(book, free, party("ben"), NOW)[1], Booked)
 
 
 def test_who_has_to_wait_for_their_class_keeps_nobody_else_waiting() -> None:
@@ -53,7 +54,7 @@ def test_who_has_to_wait_for_their_class_keeps_nobody_else_waiting() -> None:
     line = expire_and_promote(in_line(one, "ben", "cleo"), NOW)
     assert [b.user_id for b in line.bookings] == ["ada", "cleo"]
     assert [w.user_id for w in line.waitlist] == ["ben"]
-    free, _ = cancel(line, BookingCommand(adas.id, caller("ada")), NOW)
+    free, _ = decide(cancel, line, BookingCommand(adas.id, caller("ada")), NOW)
     assert [b.user_id for b in expire_and_promote(free, NOW).bookings] == ["cleo", "ben"]
 
 
@@ -61,13 +62,13 @@ def test_a_walk_in_takes_what_nobody_in_line_may_have() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
     one, _ = booked(rate_limited(GroupLimit("class:5a", 1), people=people), "ada")
     line = in_line(one, "ben")
-    assert isinstance(book(line, party("cleo"), NOW)[1], Booked)
+    assert isinstance(decide(book, line, party("cleo"), NOW)[1], Booked)
 
 
 def test_people_wait_for_their_class_though_places_are_left() -> None:
     people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
     one, _ = booked(rate_limited(GroupLimit("class:5a", 1), people=people), "ada")
     turn = WaitlistEntry(WaitlistEntryId("w"), one.id, UserId("ben"), NOW)
-    assert isinstance(join(one, turn, NOW)[1], WaitlistJoined)
+    assert isinstance(decide(join, one, turn, NOW)[1], WaitlistJoined)
     others = replace(turn, user_id=UserId("cleo"))
-    assert join(one, others, NOW) == (one, SlotNotFull(one))
+    assert decide(join, one, others, NOW) == (one, SlotNotFull(one))

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from slotlock.domain.booking.booking import Booking, SlotId
-from slotlock.domain.booking.changes import cancel, confirm, extend, move
+from slotlock.domain.booking.changes import cancel, confirm, extend
 from slotlock.domain.booking.history import (
     BookingAction,
     BookingStatus,
@@ -15,6 +15,7 @@ from slotlock.domain.booking.promotion import expire_and_promote
 from slotlock.domain.users.user import Role
 from tests.domain.booking.test_book import NOW, booked, lined_up, party, place, slot
 from tests.domain.booking.test_changes import ask, minutes
+from tests.support.decisions import decide, decide_move
 
 HELD, CONFIRMED = BookingStatus.HELD, BookingStatus.CONFIRMED
 CANCELLED, EXPIRED = BookingStatus.CANCELLED, BookingStatus.EXPIRED
@@ -30,9 +31,9 @@ def story(booking: Booking) -> list[Line]:
 
 def test_all_that_happens_to_a_booking_is_told_with_who_and_when() -> None:
     full, hold = place(slot(), party("ada", hold=True, by="eve"))
-    full, _ = extend(full, ask(hold), minutes(1))
-    full, _ = confirm(full, ask(hold), minutes(2))
-    full, _ = cancel(full, ask(hold, "eve", EVE), minutes(3))
+    full, _ = decide(extend, full, ask(hold), minutes(1))
+    full, _ = decide(confirm, full, ask(hold), minutes(2))
+    full, _ = decide(cancel, full, ask(hold, "eve", EVE), minutes(3))
     assert story(full.ended_bookings[0]) == [
         (NOW, "eve", BookingAction.HELD, HELD, minutes(5)),
         (minutes(1), "ada", BookingAction.EXTENDED, HELD, minutes(6)),
@@ -43,7 +44,7 @@ def test_all_that_happens_to_a_booking_is_told_with_who_and_when() -> None:
 
 def test_every_change_tells_what_was_before_it_and_what_after() -> None:
     full, hold = place(slot(), party("ada", hold=True))
-    after, _ = confirm(full, ask(hold), minutes(1))
+    after, _ = decide(confirm, full, ask(hold), minutes(1))
     held, confirmed = after.bookings[0].history
     assert list(history_changes(after.bookings[0].history)) == [
         HistoryChange(None, held),
@@ -64,7 +65,7 @@ def test_what_the_clock_and_the_line_do_is_done_by_nobody() -> None:
 
 def test_the_record_goes_on_where_an_offer_is_taken() -> None:
     offered = expire_and_promote(lined_up(slot(waitlist_offer_minutes=5), "ada"), NOW)
-    after, _ = confirm(offered, ask(offered.bookings[0]), minutes(1))
+    after, _ = decide(confirm, offered, ask(offered.bookings[0]), minutes(1))
     assert [line[1:4] for line in story(after.bookings[0])] == [
         (None, BookingAction.OFFERED, HELD),
         ("ada", BookingAction.CONFIRMED, CONFIRMED),
@@ -75,7 +76,7 @@ def test_a_move_is_told_in_both_records() -> None:
     old, (booking,) = booked(slot(), "ada")
     new = slot(id=SlotId("there"))
     which = ask(booking, "eve", EVE)
-    left, taken, _ = move(old, new, which, party("ada", by="eve"), minutes(1))
+    left, taken, _ = decide_move(old, new, which, party("ada", by="eve"), minutes(1))
     assert story(left.ended_bookings[0]) == [
         (NOW, "ada", BookingAction.BOOKED, CONFIRMED, None),
         (minutes(1), "eve", BookingAction.MOVED, CANCELLED, None),
@@ -95,7 +96,7 @@ def test_only_what_takes_a_place_has_not_ended() -> None:
     assert {status for status in BookingStatus if status.is_live} == {HELD, CONFIRMED}
     full, (booking,) = booked(slot(), "ada")
     assert booking.ended_at is None
-    after, _ = cancel(full, ask(booking), minutes(1))
+    after, _ = decide(cancel, full, ask(booking), minutes(1))
     assert (after.ended_bookings[0].created_at, after.ended_bookings[0].ended_at) == (
         NOW,
         minutes(1),

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from slotlock.domain.booking.booking import Booking, BookingRef, SlotId
-from slotlock.domain.booking.changes import BookingCommand, extend, move
+from slotlock.domain.booking.changes import BookingCommand, extend
 from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.booking.outcomes import BookingMoved, HoldExtended
 from slotlock.domain.booking.promotion import expire_and_promote
@@ -25,6 +25,7 @@ from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.users.user import Role
 from tests.domain.booking.test_book import NOW, booked, chosen, lined_up, party, place, slot
 from tests.domain.booking.test_changes import ask, minutes
+from tests.support.decisions import decide, decide_move
 
 THERE = SlotId("there")
 
@@ -38,7 +39,7 @@ def moved(
     old: Slot, new: Slot, which: BookingCommand, by: str | None = None
 ) -> tuple[Slot, Slot, Booking]:
     """Both slots after Ada's booking moved now, and the new booking."""
-    left, taken, outcome = move(old, new, which, party("ada", by=by), NOW)
+    left, taken, outcome = decide_move(old, new, which, party("ada", by=by), NOW)
     assert isinstance(outcome, BookingMoved)
     assert (outcome.slot, outcome.old_slot) == (taken, left)
     assert outcome.booking in taken.bookings
@@ -73,7 +74,7 @@ def test_where_no_place_can_be_had_the_old_one_stays() -> None:
         (begun, SlotStarted(begun)),
         (lined_up(there(), "ben"), SlotFull(lined_up(there(), "ben"))),
     ]:
-        assert move(old, new, ask(booking), party("ada"), NOW) == (old, new, refusal)
+        assert decide_move(old, new, ask(booking), party("ada"), NOW) == (old, new, refusal)
 
 
 def test_a_moved_hold_is_a_hold_and_lasts_no_longer_for_it() -> None:
@@ -99,9 +100,9 @@ def test_no_number_of_moves_and_extensions_keeps_a_hold_for_more_than_an_hour() 
         )
         if here.booking_by_id(hold.id) is None:
             break
-        after, outcome = extend(here, ask(hold), minutes(minute))
+        after, outcome = decide(extend, here, ask(hold), minutes(minute))
         here = after if isinstance(outcome, HoldExtended) else here
-        left, taken, answer = move(here, other, ask(hold), party("ada"), minutes(minute))
+        left, taken, answer = decide_move(here, other, ask(hold), party("ada"), minutes(minute))
         assert isinstance(answer, BookingMoved)
         here, other, hold = taken, left, answer.booking
     assert hold.held_until is not None
@@ -133,12 +134,12 @@ def test_any_other_of_the_choice_stands_against_a_move() -> None:
     _, (third,) = booked(slot(id=SlotId("third")), "ada")
     new = chosen(there(), "ada", third)
     refusal = LimitReached(1, third, new)
-    assert move(old, new, ask(booking), party("ada"), NOW) == (old, new, refusal)
+    assert decide_move(old, new, ask(booking), party("ada"), NOW) == (old, new, refusal)
 
 
 def test_after_the_cut_off_organisers_alone_move_and_the_limit_is_named() -> None:
     old, (booking,) = booked(slot(cancel_cutoff_minutes=7 * 24 * 60), "ada")
-    refused = move(old, there(), ask(booking), party("ada"), NOW)
+    refused = decide_move(old, there(), ask(booking), party("ada"), NOW)
     assert refused == (old, there(), CutoffPassed(old.cancel_cutoff, old))
     left, _, new = moved(old, there(), ask(booking, "eve", Role.ORGANIZER), by="eve")
     assert left.ended_bookings[0].history[-1].overridden_limits == (BookingLimit.CANCEL_CUTOFF,)
@@ -152,7 +153,7 @@ def test_after_the_cut_off_organisers_alone_move_and_the_limit_is_named() -> Non
 def test_out_of_a_slot_that_began_organisers_alone_move() -> None:
     old, (booking,) = booked(slot(), "ada")
     begun = replace(old, start=NOW - timedelta(minutes=1))
-    assert move(begun, there(), ask(booking), party("ada"), NOW)[2] == SlotStarted(begun)
+    assert decide_move(begun, there(), ask(booking), party("ada"), NOW)[2] == SlotStarted(begun)
     left, _, _ = moved(begun, there(), ask(booking, "eve", Role.ADMIN), by="eve")
     assert left.ended_bookings[0].history[-1].overridden_limits == (BookingLimit.SLOT_STARTED,)
 
@@ -161,5 +162,5 @@ def test_out_of_a_slot_that_began_organisers_alone_move() -> None:
 def test_what_ran_out_is_not_moved_and_its_owner_is_told_why(name: str, refusal: type) -> None:
     old, hold = place(slot(), party("ada", hold=True), minutes(-5))
     now = expire_and_promote(old, NOW)
-    left, taken, outcome = move(now, there(), ask(hold, name), party(name), NOW)
+    left, taken, outcome = decide_move(now, there(), ask(hold, name), party(name), NOW)
     assert (left, taken, type(outcome)) == (now, there(), refusal)

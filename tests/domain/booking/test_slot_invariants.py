@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slotlock.domain.booking.book import MAX_HOLD_MINUTES, SlotClaim, book_all
+from slotlock.domain.booking.book import MAX_HOLD_MINUTES, SlotClaim
 from slotlock.domain.booking.booking import Booking, SlotId, UserContext, WaitlistEntry
-from slotlock.domain.booking.changes import move
 from slotlock.domain.booking.history import BookingLimit, BookingStatus
 from slotlock.domain.booking.promotion import as_of, expire_and_promote
 from slotlock.domain.booking.slot import Slot, SlotStatus
@@ -25,6 +24,7 @@ from tests.domain.booking.step_sequences import (
     step_strategy,
 )
 from tests.domain.booking.test_book import NOW, slot
+from tests.support.decisions import decide_all, decide_move
 
 often = settings(max_examples=200, deadline=None)
 
@@ -167,10 +167,12 @@ def chosen(of: Slots, step: Step, act: str, here: SlotId, there: SlotId, now: da
     if act in ALONE:
         return {**of, here: ACTIONS[act](old, step, now)[0]}
     if act == "move":
-        left, taken, _ = move(old, new, step.booking_command(old), step.booking_request(), now)
+        left, taken, _ = decide_move(
+            old, new, step.booking_command(old), step.booking_request(), now
+        )
         return {**of, here: left, there: taken}
     claims = [SlotClaim(slot_id, step.booking_request()) for slot_id in (here, there)]
-    return {**of, **book_all({here: old, there: new}, claims, now)[0]}
+    return {**of, **decide_all({here: old, there: new}, claims, now)[0]}
 
 
 @often

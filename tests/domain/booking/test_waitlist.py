@@ -31,6 +31,7 @@ from slotlock.domain.booking.waitlist import join, leave
 from slotlock.domain.users.user import UserId
 from tests.domain.booking.test_book import NOW, booked, chosen, lined_up, party, place, slot
 from tests.domain.booking.test_changes import ask
+from tests.support.decisions import decide
 
 
 def turn(name: str) -> WaitlistEntry:
@@ -48,10 +49,10 @@ def full_slot(**fields: object) -> Slot:
 
 def test_who_joins_stands_at_the_end_and_is_told_where() -> None:
     full = full_slot()
-    first, outcome = join(full, turn("ben"), NOW)
+    first, outcome = decide(join, full, turn("ben"), NOW)
     assert isinstance(outcome, WaitlistJoined)
     assert outcome == WaitlistJoined(first.waitlist[0], 1, first)
-    second, outcome = join(first, turn("cleo"), NOW)
+    second, outcome = decide(join, first, turn("cleo"), NOW)
     assert isinstance(outcome, WaitlistJoined)
     assert outcome.position == 2
     assert [waiting.user_id for waiting in second.waitlist] == ["ben", "cleo"]
@@ -59,38 +60,40 @@ def test_who_joins_stands_at_the_end_and_is_told_where() -> None:
 
 
 def test_a_turn_counts_from_when_it_was_granted() -> None:
-    after, _ = join(full_slot(), turn("ben"), NOW)
+    after, _ = decide(join, full_slot(), turn("ben"), NOW)
     assert after.waitlist[0].since == NOW
 
 
 def test_the_position_counts_those_who_are_not_at_hand() -> None:
-    _, outcome = join(full_slot(waitlist_length=41), turn("ben"), NOW)
+    _, outcome = decide(join, full_slot(waitlist_length=41), turn("ben"), NOW)
     assert isinstance(outcome, WaitlistJoined)
     assert outcome.position == 42
 
 
 def test_nobody_waits_while_there_is_a_place() -> None:
     free = slot(1)
-    assert join(free, turn("ben"), NOW) == (free, SlotNotFull(free))
+    assert decide(join, free, turn("ben"), NOW) == (free, SlotNotFull(free))
 
 
 def test_a_place_that_is_promised_to_the_line_is_none_that_is_left() -> None:
     promised = replace(slot(1), waitlist_length=1)
-    assert isinstance(join(promised, turn("ben"), NOW)[1], WaitlistJoined)
+    assert isinstance(decide(join, promised, turn("ben"), NOW)[1], WaitlistJoined)
 
 
 def test_nobody_waits_twice_nor_for_what_they_have() -> None:
-    waiting, _ = join(full_slot(), turn("ben"), NOW)
-    assert join(waiting, turn("ben"), NOW)[1] == AlreadyWaiting(waiting.waitlist[0], waiting)
-    assert join(waiting, turn("ada"), NOW)[1] == AlreadyBooked(waiting.bookings[0], waiting)
+    waiting, _ = decide(join, full_slot(), turn("ben"), NOW)
+    assert decide(join, waiting, turn("ben"), NOW)[1] == AlreadyWaiting(
+        waiting.waitlist[0], waiting
+    )
+    assert decide(join, waiting, turn("ada"), NOW)[1] == AlreadyBooked(waiting.bookings[0], waiting)
 
 
 def test_as_many_wait_as_may_and_no_more() -> None:
     short = full_slot(waitlist_capacity=1)
-    waiting, _ = join(short, turn("ben"), NOW)
-    assert join(waiting, turn("cleo"), NOW) == (waiting, WaitlistFull(waiting))
+    waiting, _ = decide(join, short, turn("ben"), NOW)
+    assert decide(join, waiting, turn("cleo"), NOW) == (waiting, WaitlistFull(waiting))
     none = full_slot(waitlist_capacity=0)
-    assert join(none, turn("ben"), NOW) == (none, WaitlistFull(none))
+    assert decide(join, none, turn("ben"), NOW) == (none, WaitlistFull(none))
 
 
 @pytest.mark.parametrize(
@@ -103,19 +106,19 @@ def test_as_many_wait_as_may_and_no_more() -> None:
 )
 def test_nobody_waits_for_what_cannot_come(fields: dict[str, object], refusal: type) -> None:
     closed = full_slot(**fields)
-    after, outcome = join(closed, turn("ben"), NOW)
+    after, outcome = decide(join, closed, turn("ben"), NOW)
     assert (after, type(outcome)) == (closed, refusal)
 
 
 def test_who_has_another_of_the_choice_does_not_wait_for_this_one() -> None:
     _, (other,) = booked(slot(id=SlotId("other")), "ben")
     full = chosen(full_slot(), "ben", other)
-    assert join(full, turn("ben"), NOW) == (full, LimitReached(1, other, full))
+    assert decide(join, full, turn("ben"), NOW) == (full, LimitReached(1, other, full))
 
 
 def test_who_leaves_waits_no_longer_and_everybody_else_keeps_their_turn() -> None:
     line = lined_up(full_slot(), "ben", "cleo", "dan")
-    after, outcome = leave(line, UserId("cleo"), NOW)
+    after, outcome = decide(leave, line, UserId("cleo"), NOW)
     assert outcome == WaitlistLeft(after)
     assert [waiting.user_id for waiting in after.waitlist] == ["ben", "dan"]
     assert after.ended_waitlist_entries == (
@@ -126,19 +129,19 @@ def test_who_leaves_waits_no_longer_and_everybody_else_keeps_their_turn() -> Non
 
 def test_who_does_not_wait_leaves_nothing() -> None:
     full = full_slot()
-    assert leave(full, UserId("ben"), NOW) == (full, NotWaiting(full))
+    assert decide(leave, full, UserId("ben"), NOW) == (full, NotWaiting(full))
 
 
 def test_who_left_and_comes_back_stands_at_the_end() -> None:
-    left, _ = leave(lined_up(full_slot(), "ben", "cleo"), UserId("ben"), NOW)
-    back, _ = join(left, turn("ben"), NOW)
+    left, _ = decide(leave, lined_up(full_slot(), "ben", "cleo"), UserId("ben"), NOW)
+    back, _ = decide(join, left, turn("ben"), NOW)
     assert [waiting.user_id for waiting in back.waitlist] == ["cleo", "ben"]
 
 
 def test_the_line_is_left_in_a_slot_that_began_or_was_called_off_too() -> None:
     for fields in ({"start": NOW}, {"status": SlotStatus.CANCELLED}):
         over = replace(lined_up(full_slot(), "ben"), **fields)
-        assert isinstance(leave(over, UserId("ben"), NOW)[1], WaitlistLeft)
+        assert isinstance(decide(leave, over, UserId("ben"), NOW)[1], WaitlistLeft)
 
 
 def test_who_is_further_back_than_was_read_is_not_served_before_those_in_between() -> None:
@@ -152,14 +155,14 @@ def test_who_is_further_back_than_was_read_is_not_served_before_those_in_between
 
 def test_who_leaves_from_further_back_shifts_none_of_those_in_front() -> None:
     line = replace(lined_up(slot(1), "ben", "zoe"), loaded_waitlist=1, waitlist_length=9)
-    after, _ = leave(line, UserId("zoe"), NOW)
+    after, _ = decide(leave, line, UserId("zoe"), NOW)
     assert (after.loaded_waitlist, after.waitlist_length) == (1, 8)
 
 
 def test_who_joined_first_is_served_in_the_very_batch_in_which_the_place_is_given_back() -> None:
     full = full_slot()
-    waiting, _ = join(full, turn("ben"), NOW)
-    freed, _ = cancel(waiting, ask(full.bookings[0]), NOW)
+    waiting, _ = decide(join, full, turn("ben"), NOW)
+    freed, _ = decide(cancel, waiting, ask(full.bookings[0]), NOW)
     assert [booking.user_id for booking in expire_and_promote(freed, NOW).bookings] == ["ben"]
 
 
@@ -173,4 +176,4 @@ def test_who_is_given_a_place_another_way_waits_no_longer() -> None:
 
 def test_a_place_given_to_the_line_is_gone_for_whoever_walks_in_with_it() -> None:
     settled = expire_and_promote(lined_up(slot(1), "ben"), NOW)
-    assert book(settled, party("ada"), NOW)[0] == settled
+    assert decide(book, settled, party("ada"), NOW)[0] == settled

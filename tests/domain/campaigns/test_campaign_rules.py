@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from slotlock.domain.booking.book import BookingRequest, SlotClaim, book, book_all
+from slotlock.domain.booking.book import BookingRequest, SlotClaim, book
 from slotlock.domain.booking.booking import (
     Booking,
     BookingId,
@@ -15,7 +15,7 @@ from slotlock.domain.booking.booking import (
     WaitlistEntry,
     WaitlistEntryId,
 )
-from slotlock.domain.booking.changes import BookingCommand, cancel, confirm, move
+from slotlock.domain.booking.changes import BookingCommand, cancel, confirm
 from slotlock.domain.booking.history import BookingLimit
 from slotlock.domain.booking.outcomes import (
     AllBooked,
@@ -41,6 +41,7 @@ from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimi
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
 from tests.domain.booking.test_book import NOW, booked, caller, party, slot
+from tests.support.decisions import decide, decide_all, decide_move
 
 OPENS, CLOSES = NOW - timedelta(hours=1), NOW + timedelta(hours=1)
 INSTANT = timedelta(milliseconds=1)
@@ -75,7 +76,7 @@ def with_place(name: str, other: Slot, booking: Booking, *groups: str) -> UserCo
 
 def refusal(before: Slot, name: str, now: datetime = NOW) -> object:
     """Why somebody is refused; nothing changes."""
-    after, outcome = book(before, party(name), now)
+    after, outcome = decide(book, before, party(name), now)
     assert after == before
     return outcome
 
@@ -83,12 +84,12 @@ def refusal(before: Slot, name: str, now: datetime = NOW) -> object:
 def test_nothing_is_booked_before_the_instant_of_opening_and_anything_from_it_on() -> None:
     before = course()
     assert refusal(before, "ada", OPENS - INSTANT) == NotYetOpen(OPENS, before)
-    assert isinstance(book(before, party("ada"), OPENS)[1], Booked)
+    assert isinstance(decide(book, before, party("ada"), OPENS)[1], Booked)
 
 
 def test_a_campaign_takes_bookings_until_the_instant_it_closes() -> None:
     before = course()
-    assert isinstance(book(before, party("ada"), CLOSES - INSTANT)[1], Booked)
+    assert isinstance(decide(book, before, party("ada"), CLOSES - INSTANT)[1], Booked)
     assert refusal(before, "ada", CLOSES) == Closed(CLOSES, before)
 
 
@@ -110,12 +111,12 @@ def test_a_campaign_that_is_not_published_takes_no_bookings() -> None:
 def test_who_takes_part_has_one_group_of_every_set(groups: tuple[str, ...], may: bool) -> None:
     eligible = (("grade:5", "grade:6"), ("class:5a", "class:6a"))
     before = course(5, of("ada", *groups), eligible_groups=eligible)
-    outcome = book(before, party("ada"), NOW)[1]
+    outcome = decide(book, before, party("ada"), NOW)[1]
     assert isinstance(outcome, Booked) if may else outcome == NotEligible(before)
 
 
 def test_a_campaign_without_sets_is_for_everybody() -> None:
-    assert isinstance(book(course(), party("ada"), NOW)[1], Booked)
+    assert isinstance(decide(book, course(), party("ada"), NOW)[1], Booked)
 
 
 def test_a_person_has_at_most_so_many_bookings_in_a_campaign() -> None:
@@ -124,14 +125,14 @@ def test_a_person_has_at_most_so_many_bookings_in_a_campaign() -> None:
     before = course(5, with_place("ada", other, theirs), max_bookings=1)
     assert refusal(before, "ada") == LimitReached(1, None, before)
     again = course(5, with_place("ada", other, theirs), max_bookings=2)
-    assert isinstance(book(again, party("ada"), NOW)[1], Booked)
+    assert isinstance(decide(book, again, party("ada"), NOW)[1], Booked)
 
 
 def test_bookings_in_other_campaigns_do_not_count() -> None:
     other = replace(course(campaign_id=CampaignId("another")), id=SlotId("other"))
     other, (theirs,) = booked(other, "ada")
     before = course(5, with_place("ada", other, theirs), max_bookings=1)
-    assert isinstance(book(before, party("ada"), NOW)[1], Booked)
+    assert isinstance(decide(book, before, party("ada"), NOW)[1], Booked)
 
 
 def weekly(first: datetime, times: int = 10) -> tuple[Meeting, ...]:
@@ -156,7 +157,7 @@ def test_a_persons_weekly_timetables_do_not_overlap() -> None:
     expected = TimeConflict(theirs, third, Meeting(monday, monday + HOUR), clashing)
     assert refusal(clashing, "ada") == expected
     later = timetabled(course(5, known, forbid_overlap=True), weekly(monday + HOUR))
-    assert isinstance(book(later, party("ada"), NOW)[1], Booked)
+    assert isinstance(decide(book, later, party("ada"), NOW)[1], Booked)
 
 
 def test_one_meeting_in_the_middle_of_the_term_is_enough_to_clash() -> None:
@@ -173,7 +174,7 @@ def test_where_only_one_campaign_forbids_overlaps_they_are_allowed() -> None:
     other = replace(course(campaign_id=CampaignId("free")), id=SlotId("other"))
     other, (theirs,) = booked(other, "ada")
     before = course(5, with_place("ada", other, theirs), forbid_overlap=True)
-    assert isinstance(book(before, party("ada"), NOW)[1], Booked)
+    assert isinstance(decide(book, before, party("ada"), NOW)[1], Booked)
 
 
 def rate_limited(*limits: GroupLimit, people: tuple[UserContext, ...], **fields: object) -> Slot:
@@ -197,8 +198,8 @@ def in_line(before: Slot, *names: str) -> Slot:
 def test_nobody_waits_for_what_they_may_not_have() -> None:
     before = course(1, of("ben"), eligible_groups=(("class:5a",),))
     turn = WaitlistEntry(WaitlistEntryId("w"), before.id, UserId("ben"), NOW)
-    assert join(before, turn, NOW) == (before, NotEligible(before))
-    assert join(before, turn, CLOSES) == (before, Closed(CLOSES, before))
+    assert decide(join, before, turn, NOW) == (before, NotEligible(before))
+    assert decide(join, before, turn, CLOSES) == (before, Closed(CLOSES, before))
 
 
 def test_nobody_in_line_is_judged_before_anything_is_known_of_them() -> None:
@@ -211,7 +212,7 @@ def test_nobody_in_line_is_judged_before_anything_is_known_of_them() -> None:
 def test_once_a_campaign_closed_nobody_moves_up() -> None:
     full, (adas,) = booked(course(1, of("ada"), of("ben")), "ada")
     line = in_line(full, "ben")
-    free, _ = cancel(line, BookingCommand(adas.id, caller("ada")), NOW)
+    free, _ = decide(cancel, line, BookingCommand(adas.id, caller("ada")), NOW)
     assert [b.user_id for b in expire_and_promote(free, NOW).bookings] == ["ben"]
     assert expire_and_promote(free, CLOSES).bookings == ()
 
@@ -220,21 +221,23 @@ def test_places_are_given_back_until_the_campaigns_cut_off() -> None:
     until = NOW + timedelta(minutes=5)
     one, (booking,) = booked(course(1, cancel_until=until), "ada")
     ask = BookingCommand(booking.id, caller("ada"))
-    assert cancel(one, ask, until) == (one, CutoffPassed(until, one))
-    assert isinstance(cancel(one, ask, until - INSTANT)[1], BookingCancelled)
+    assert decide(cancel, one, ask, until) == (one, CutoffPassed(until, one))
+    assert isinstance(decide(cancel, one, ask, until - INSTANT)[1], BookingCancelled)
 
 
 def test_a_hold_is_confirmed_after_the_campaign_closed() -> None:
-    before, outcome = book(course(), party("ada", hold=True), CLOSES - INSTANT)
+    before, outcome = decide(book, course(), party("ada", hold=True), CLOSES - INSTANT)
     assert isinstance(outcome, Booked)
     ask = BookingCommand(outcome.booking.id, caller("ada"))
-    assert isinstance(confirm(before, ask, CLOSES)[1], BookingConfirmed)
+    assert isinstance(decide(confirm, before, ask, CLOSES)[1], BookingConfirmed)
 
 
 def test_who_moves_within_a_campaign_needs_no_second_booking() -> None:
     old, (theirs,) = booked(replace(course(max_bookings=1), id=SlotId("other")), "ada")
     new = course(5, with_place("ada", old, theirs), max_bookings=1, forbid_overlap=True)
-    _, _, outcome = move(old, new, BookingCommand(theirs.id, caller("ada")), party("ada"), NOW)
+    _, _, outcome = decide_move(
+        old, new, BookingCommand(theirs.id, caller("ada")), party("ada"), NOW
+    )
     assert isinstance(outcome, BookingMoved)
 
 
@@ -242,7 +245,7 @@ def test_several_claims_of_one_person_count_together() -> None:
     one = course(5, of("ada"), max_bookings=1)
     two = replace(one, id=SlotId("two"))
     claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
-    _, outcome = book_all({one.id: one, two.id: two}, claims, NOW)
+    _, outcome = decide_all({one.id: one, two.id: two}, claims, NOW)
     assert isinstance(outcome, NoneBooked)
     assert outcome.refusals[0] is None
     assert isinstance(outcome.refusals[1], LimitReached)
@@ -252,7 +255,7 @@ def test_several_claims_of_one_person_that_overlap_name_no_booking_that_is_not()
     one = course(5, of("ada"), forbid_overlap=True)
     two = replace(one, id=SlotId("two"))
     claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
-    _, outcome = book_all({one.id: one, two.id: two}, claims, NOW)
+    _, outcome = decide_all({one.id: one, two.id: two}, claims, NOW)
     assert isinstance(outcome, NoneBooked)
     conflict = outcome.refusals[1]
     assert isinstance(conflict, TimeConflict)
@@ -263,7 +266,7 @@ def test_claims_that_do_not_overlap_are_all_booked() -> None:
     one = course(5, of("ada"), forbid_overlap=True, max_bookings=2)
     two = replace(one, id=SlotId("two"), start=one.end, end=one.end + HOUR)
     claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
-    assert isinstance(book_all({one.id: one, two.id: two}, claims, NOW)[1], AllBooked)
+    assert isinstance(decide_all({one.id: one, two.id: two}, claims, NOW)[1], AllBooked)
 
 
 def organised(name: str) -> BookingRequest:
@@ -284,8 +287,8 @@ def test_an_organiser_passes_over_every_limit_and_names_each() -> None:
         forbid_overlap=True,
         eligible_groups=(("class:6a",),),
     )
-    before, _ = book(before, organised("ben"), NOW)
-    _, outcome = book(before, organised("ada"), CLOSES)
+    before, _ = decide(book, before, organised("ben"), NOW)
+    _, outcome = decide(book, before, organised("ada"), CLOSES)
     assert isinstance(outcome, Booked)
     assert set(outcome.booking.history[0].overridden_limits) == {
         BookingLimit.CLOSED,
@@ -298,7 +301,7 @@ def test_an_organiser_passes_over_every_limit_and_names_each() -> None:
 
 def test_an_organiser_does_not_pass_over_the_capacity() -> None:
     full, _ = booked(course(1), "ada")
-    assert book(full, organised("ben"), NOW) == (full, SlotFull(full))
+    assert decide(book, full, organised("ben"), NOW) == (full, SlotFull(full))
 
 
 def test_what_groups_a_person_had_is_kept_with_the_booking() -> None:

@@ -20,6 +20,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.editing import cancel_slot, edit
 from slotlock.domain.users.user import UserId
 from tests.domain.booking.test_book import NOW, booked, caller, party, place, slot
+from tests.support.decisions import decide
 
 ADA, OLGA = UserId("ada"), UserId("olga")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -35,7 +36,7 @@ def adas(seats: Slot) -> list[CalendarEvent]:
 
 
 def edited(before: Slot, **changes: object) -> Slot:
-    after, _ = edit(before, changes)
+    after, _ = decide(edit, before, changes)
     return next_version(before, after, NOW + HOUR)
 
 
@@ -75,7 +76,7 @@ def test_a_hold_is_tentative_until_it_is_confirmed_or_runs_out() -> None:
     seats, hold = place(slot(2), party("ada", hold=True))
     (tentative,) = adas(seats)
     assert tentative.status is EventStatus.TENTATIVE
-    after, _ = confirm(seats, BookingCommand(hold.id, caller("ada")), NOW)
+    after, _ = decide(confirm, seats, BookingCommand(hold.id, caller("ada")), NOW)
     (confirmed,) = adas(after)
     assert (confirmed.uid, confirmed.status) == (tentative.uid, EventStatus.CONFIRMED)
     assert confirmed.sequence > tentative.sequence
@@ -87,20 +88,20 @@ def test_a_hold_is_tentative_until_it_is_confirmed_or_runs_out() -> None:
 def test_a_cancelled_booking_is_shown_as_such_for_a_month() -> None:
     seats, (booking,) = booked(slot(2), "ada")
     (before,) = adas(seats)
-    after, _ = cancel(seats, BookingCommand(booking.id, caller("ada")), NOW)
+    after, _ = decide(cancel, seats, BookingCommand(booking.id, caller("ada")), NOW)
     (ended,) = after.ended_bookings
     (cancelled,) = events_of_booking(after, ended, NOW + CANCELLED_SHOWN)
     assert (cancelled.uid, cancelled.status) == (before.uid, EventStatus.CANCELLED)
     assert cancelled.sequence > before.sequence
     long_after = NOW + CANCELLED_SHOWN + HOUR
     assert list(events_of_booking(after, ended, long_after)) == []
-    off, _ = cancel_slot(after, OLGA, long_after)
+    off, _ = decide(cancel_slot, after, OLGA, long_after)
     assert list(events_of_booking(off, ended, long_after)) == []
 
 
 def test_a_called_off_slot_is_cancelled_in_every_calendar() -> None:
     seats, _ = booked(course(), "ada")
-    off, _ = cancel_slot(seats, OLGA, NOW + HOUR)
+    off, _ = decide(cancel_slot, seats, OLGA, NOW + HOUR)
     off = next_version(seats, off, NOW + HOUR)
     for befores, afters in (
         (adas(seats), adas(off)),

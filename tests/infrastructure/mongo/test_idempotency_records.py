@@ -31,6 +31,7 @@ from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.processes import database_url
 from tests.support.stores.slots import insert_new_slots
+from tests.support.decisions import decide, decide_all, decide_move
 
 ADA, BEN, EVE = UserId("a" * 24), UserId("b" * 24), UserId("e" * 24)
 LATER = NOW + timedelta(minutes=1)
@@ -71,24 +72,24 @@ def _granted() -> Iterator[Any]:
         waitlist_offer_minutes=5,
         cancel_cutoff_minutes=2000,
     )
-    held, booked = book(new, party(ADA, hold=True, organised=True), NOW)
+    held, booked = decide(book, new, party(ADA, hold=True, organised=True), NOW)
     yield booked
     hold = held.bookings[0].id
-    longer, extended = extend(held, ask(hold), LATER)
+    longer, extended = decide(extend, held, ask(hold), LATER)
     yield extended
-    for_good, confirmed = confirm(longer, ask(hold), LATER)
+    for_good, confirmed = decide(confirm, longer, ask(hold), LATER)
     yield confirmed
-    yield cancel(for_good, ask(hold), LATER)[1]  # after the cut-off, which is named
+    yield decide(cancel, for_good, ask(hold), LATER)[1]  # after the cut-off, which is named
     other = slot(id=new_slot_id())
-    yield move(for_good, other, ask(hold), party(ADA, organised=True), LATER)[2]
+    yield decide_move(for_good, other, ask(hold), party(ADA, organised=True), LATER)[2]
     claims = [SlotClaim(id_, party(BEN)) for id_ in (for_good.id, other.id)]
-    both, all_booked = book_all({for_good.id: for_good, other.id: other}, claims, NOW)
+    both, all_booked = decide_all({for_good.id: for_good, other.id: other}, claims, NOW)
     yield all_booked
     full = both[for_good.id]
-    line, _ = join(full, WaitlistEntry(new_waitlist_entry_id(), full.id, EVE, NOW), NOW)
-    raised, _ = edit(replace(line, loaded_waitlist=1), {"capacity": 3})
+    line, _ = decide(join, full, WaitlistEntry(new_waitlist_entry_id(), full.id, EVE, NOW), NOW)
+    raised, _ = decide(edit, replace(line, loaded_waitlist=1), {"capacity": 3})
     offered = expire_and_promote(raised, LATER)  # a booking that waited, made by nobody
-    yield confirm(offered, ask(offered.bookings[-1].id), LATER)[1]
+    yield decide(confirm, offered, ask(offered.bookings[-1].id), LATER)[1]
 
 
 @pytest.mark.parametrize("outcome", granted(), ids=lambda outcome: type(outcome).__name__)
@@ -155,7 +156,7 @@ async def decided(database: Database) -> tuple[SlotId, SlotChange]:
     """A booking to be written to a new slot."""
     before = slot(id=new_slot_id())
     await insert_new_slots(database, before)
-    after, _ = book(before, party(ADA), NOW)
+    after, _ = decide(book, before, party(ADA), NOW)
     return before.id, SlotChange(before, next_version(before, after, NOW))
 
 

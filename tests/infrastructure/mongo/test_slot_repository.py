@@ -29,6 +29,7 @@ from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.container import utc_now
 from tests.domain.booking.test_book import slot
 from tests.support.apps.processes import database_url
+from tests.support.decisions import decide
 
 ADA, BEN, CLEO = UserId("a" * 24), UserId("b" * 24), UserId("c" * 24)
 EVE = Caller(UserId("e" * 24), Role.ORGANIZER, "session", utc_now())
@@ -57,21 +58,23 @@ async def kept(repositories: Rooms, capacity: int = 1) -> Slot:
 def booking_by(person: UserId, before: Slot, hold: bool = False) -> ChangeSet:
     """What gives a person a place."""
     now = utc_now()
-    after, _ = book(before, BookingRequest(person, new_booking_id(), person, hold), now)
+    after, _ = decide(book, before, BookingRequest(person, new_booking_id(), person, hold), now)
     return ChangeSet((SlotChange(before, next_version(before, after, now)),))
 
 
 def waiting_by(person: UserId, before: Slot) -> ChangeSet:
     """What puts a person in line."""
     now = utc_now()
-    after, _ = join(before, WaitlistEntry(new_waitlist_entry_id(), before.id, person, now), now)
+    after, _ = decide(
+        join, before, WaitlistEntry(new_waitlist_entry_id(), before.id, person, now), now
+    )
     return ChangeSet((SlotChange(before, next_version(before, after, now)),))
 
 
 def cancelling(booking_id: BookingId, before: Slot) -> ChangeSet:
     """What gives a place back."""
     now = utc_now()
-    after, _ = cancel(before, BookingCommand(booking_id, EVE), now)
+    after, _ = decide(cancel, before, BookingCommand(booking_id, EVE), now)
     return ChangeSet(
         (SlotChange(before, next_version(before, expire_and_promote(after, now), now)),)
     )

@@ -10,9 +10,9 @@ from bson import ObjectId
 from hypothesis import HealthCheck, given, settings
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.book import BookingRequest, SlotClaim, book, book_all
+from slotlock.domain.booking.book import BookingRequest, SlotClaim, book
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
-from slotlock.domain.booking.changes import BookingCommand, cancel, confirm, move
+from slotlock.domain.booking.changes import BookingCommand, cancel, confirm
 from slotlock.domain.booking.history import BookingStatus
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.promotion import next_version
@@ -38,6 +38,7 @@ from tests.domain.booking.step_sequences import USER_IDS, Step, apply_step, step
 from tests.domain.booking.step_sequences import slot_strategy as any_slot
 from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.processes import database_url
+from tests.support.decisions import decide, decide_all, decide_move
 from tests.support.stores.slots import insert_new_slots
 
 ADA, BEN, EVE = UserId("a" * 24), UserId("b" * 24), UserId("e" * 24)
@@ -94,7 +95,7 @@ def booking(
 ) -> SlotChange:
     """What gives a person a place."""
     party = BookingRequest(person, new_booking_id(), by or person, hold, by is not None)
-    after, outcome = book(before, party, NOW)
+    after, outcome = decide(book, before, party, NOW)
     assert isinstance(outcome, Booked), outcome
     return SlotChange(before, next_version(before, after, NOW))
 
@@ -167,7 +168,7 @@ async def test_a_plain_booking_is_added_and_sent_alone_and_anything_else_is_a_pi
         assert ChangeSet((change,)).only_adds_to_one_slot
         assert await repositories.commit(change)
     before = await repositories.look(new.id, ADA)
-    after, _ = cancel(before, ask(before), NOW)
+    after, _ = decide(cancel, before, ask(before), NOW)
     change = SlotChange(before, next_version(before, after, NOW))
     assert not only_adds_bookings(change.before, change.after)
     assert await repositories.commit(change)
@@ -194,7 +195,7 @@ async def test_what_is_booked_and_given_back_in_one_write_is_kept_as_ended(
 ) -> None:
     before = await repositories.kept(9)
     made = booking(before, ADA).after
-    (ended,) = cancel(made, ask(made), NOW)[0].ended_bookings
+    (ended,) = decide(cancel, made, ask(made), NOW)[0].ended_bookings
     after = replace(booking(before, BEN).after, ended_bookings=(ended,))
     assert await repositories.commit(SlotChange(before, after))
     await check_kept(repositories, after)
@@ -207,7 +208,7 @@ async def test_of_three_slots_with_a_stale_one_nothing_is_written(repositories: 
     looks = [await repositories.look(slot_id, ADA) for slot_id in ids]
     changes = []
     for before in looks:
-        after, _ = cancel(before, ask(before), NOW)
+        after, _ = decide(cancel, before, ask(before), NOW)
         changes.append(SlotChange(before, next_version(before, after, NOW)))
     await repositories.database["slots"].update_one(
         {"_id": ObjectId(ids[2])}, {"$inc": {"version": 1}}
@@ -225,7 +226,7 @@ async def test_a_move_is_written_in_both_slots_or_in_none(repositories: Rooms) -
     assert await repositories.commit(booking(one, ADA))
     old, new = await repositories.look(one.id, ADA), await repositories.look(other.id, ADA)
     party = BookingRequest(ADA, new_booking_id(), ADA)
-    left, taken, _ = move(old, new, ask(old), party, NOW)
+    left, taken, _ = decide_move(old, new, ask(old), party, NOW)
     changes = (
         SlotChange(old, next_version(old, left, NOW)),
         SlotChange(new, next_version(new, taken, NOW)),
@@ -283,8 +284,8 @@ async def test_of_a_hold_confirmed_and_a_booking_that_counted_on_its_end_one_is_
         await repositories.look(here.id, ADA),
         await repositories.look(there.id, ADA, now=over),
     )
-    confirmed, _ = confirm(mine, ask(mine), NOW)
-    booked, outcome = book(other, BookingRequest(ADA, new_booking_id(), ADA), over)
+    confirmed, _ = decide(confirm, mine, ask(mine), NOW)
+    booked, outcome = decide(book, other, BookingRequest(ADA, new_booking_id(), ADA), over)
     assert isinstance(outcome, Booked)
     both = (
         SlotChange(mine, next_version(mine, confirmed, NOW)),
@@ -300,7 +301,7 @@ async def test_an_organiser_books_two_of_a_choice_for_somebody_in_one_write(
     looks = {slot_id: await repositories.look(slot_id, ADA) for slot_id in ids}
     parties = [BookingRequest(ADA, new_booking_id(), EVE, as_organizer=True) for _ in ids]
     claims = [SlotClaim(slot_id, party) for slot_id, party in zip(ids, parties, strict=True)]
-    after, _ = book_all(looks, claims, NOW)
+    after, _ = decide_all(looks, claims, NOW)
     changes = [SlotChange(looks[id_], next_version(looks[id_], after[id_], NOW)) for id_ in ids]
     assert await repositories.commit(*changes)
     assert [(await roster(repositories, look)).booked_count for look in looks.values()] == [1, 1]
@@ -315,7 +316,9 @@ async def test_who_waits_in_two_of_a_choice_is_given_one_when_both_come_free(
             booking(await repositories.look(slot_id), BEN, by=EVE, hold=True)
         )
         before = await repositories.look(slot_id, ADA)
-        after, _ = join(before, WaitlistEntry(new_waitlist_entry_id(), slot_id, ADA, NOW), NOW)
+        after, _ = decide(
+            join, before, WaitlistEntry(new_waitlist_entry_id(), slot_id, ADA, NOW), NOW
+        )
         assert await repositories.commit(SlotChange(before, next_version(before, after, NOW)))
     later = NOW + timedelta(hours=1)
     looks = {slot_id: await repositories.look(slot_id, now=later) for slot_id in ids}
@@ -355,7 +358,7 @@ async def test_when_the_next_hold_runs_out_is_kept_right(repositories: Rooms) ->
     assert await repositories.slots.find_due(due - timedelta(milliseconds=1), 9) == []
     assert await repositories.slots.find_due(due, 9) == [new.id]
     before = await repositories.look(new.id, ADA)
-    after, _ = confirm(before, ask(before), NOW)
+    after, _ = decide(confirm, before, ask(before), NOW)
     assert await repositories.commit(SlotChange(before, next_version(before, after, NOW)))
     # Earlier than need be, until whoever sweeps finds nothing there and says so.
     await repositories.writes.set_next_deadline(before)

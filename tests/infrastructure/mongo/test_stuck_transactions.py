@@ -20,6 +20,7 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.processes import database_url
+from tests.support.decisions import decide
 from tests.support.stores.slots import insert_new_slots
 
 ADA = UserId("a" * 24)
@@ -37,7 +38,7 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
 
 def booked(before: Slot) -> ChangeSet:
     """Ada's booking of a slot."""
-    after, _ = book(before, BookingRequest(ADA, new_booking_id(), ADA), NOW)
+    after, _ = decide(book, before, BookingRequest(ADA, new_booking_id(), ADA), NOW)
     return ChangeSet((SlotChange(before, next_version(before, after, NOW)),))
 
 

@@ -66,7 +66,7 @@ def test_a_request_that_was_told_lost_is_granted_to_nobody_who_still_has_it(
         assert slip is not None
         await desk.idempotency_records.save(slip.lost_record(MORNING))
         late = replace(slip, requested_at=MORNING)
-        asking = BookSlotCommand(organiser, slot_id, ada.user_id, hold=False, idempotency_key=late)
+        asking = BookSlotCommand.create(organiser, slot_id, ada.user_id, False, late)
         granted = await execute_booking(desk, asking, 0.0)
         asked_again = await execute_booking(desk, replace(asking, idempotency_key=slip), 0.0)
         return [granted, asked_again]

@@ -9,7 +9,7 @@ from slotlock.domain.teams.team import Team, TeamId
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.services import teams
 from slotlock.services.booking import book, waitlist
-from slotlock.services.booking.changes import BookingActionCommand, cancel, confirm, extend, move
+from slotlock.services.booking.changes import BookingChangeRequest, cancel, confirm, extend, move
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
 from tests.support.model.operations import (
@@ -71,7 +71,7 @@ async def _execute_on_booking(
         BookingId(ids.get(operation.booking, operation.booking)),
     )
     caller = _caller(pair, operation)
-    errand = BookingActionCommand(
+    errand = BookingChangeRequest(
         SlotId(operation.slot_id), known, caller, operation.wait_s, operation.key
     )
     match operation.kind:

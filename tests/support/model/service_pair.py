@@ -167,7 +167,7 @@ async def open_services(
         resources=ResourceRepository(database),
         write_probe=WriteProbe(database),
         locks=locks,
-        wait_queues=WaitQueues(),
+        wait_queues=WaitQueues(locks),
         admission_queue=AdmissionQueue(line),
         availability=board,
         booking_events=personal,

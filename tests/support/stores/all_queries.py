@@ -45,6 +45,7 @@ from slotlock.infrastructure.mongo.users.sessions import NewSession, SessionRepo
 from slotlock.services.container import utc_now
 from tests.domain.booking.test_book import slot
 from tests.domain.campaigns.test_campaign_rules import terms
+from tests.support.decisions import decide
 from tests.support.stores.slots import insert_new_slots
 
 ADA, BEN, CLEO = (UserId(digit * 24) for digit in "012")
@@ -79,20 +80,22 @@ async def write_slots(
     now = utc_now()
     before = await load_for_update(slots, slot_id)
     booking_id = new_booking_id()
-    after, _ = book(before, BookingRequest(ADA, booking_id, ADA, hold=True), now)
+    after, _ = decide(book, before, BookingRequest(ADA, booking_id, ADA, hold=True), now)
     answers = (IdempotencyRecord(str(booking_id), "print", None, now),)
     change = SlotChange(before, next_version(before, after, now))
     assert check_written(await writes.commit(ChangeSet((change,), answers, (team,))))
     for person in (BEN, CLEO):
         before = await load_for_update(slots, slot_id)
-        after, _ = join(before, WaitlistEntry(new_waitlist_entry_id(), slot_id, person, now), now)
+        after, _ = decide(
+            join, before, WaitlistEntry(new_waitlist_entry_id(), slot_id, person, now), now
+        )
         assert check_written(
             await writes.commit(ChangeSet((SlotChange(before, next_version(before, after, now)),)))
         )
     before = await load_for_update(slots, slot_id, booking_id)
     caller = Caller(ADA, Role.MEMBER, "session", now)
-    after, _ = cancel(before, BookingCommand(booking_id, caller), now)
-    after, _ = leave(expire_and_promote(after, now), CLEO, now)
+    after, _ = decide(cancel, before, BookingCommand(booking_id, caller), now)
+    after, _ = decide(leave, expire_and_promote(after, now), CLEO, now)
     assert check_written(
         await writes.commit(ChangeSet((SlotChange(before, next_version(before, after, now)),)))
     )
@@ -125,7 +128,7 @@ async def run_slot_queries(database: Database) -> None:
         await slots.waitlist_ids(slot_id)
     # A plain booking that comes too late is looked for among the live and the ended.
     stale = slot(id=ids[1])
-    after, _ = book(stale, BookingRequest(ADA, new_booking_id(), ADA), now)
+    after, _ = decide(book, stale, BookingRequest(ADA, new_booking_id(), ADA), now)
     assert not check_written(
         await writes.commit(ChangeSet((SlotChange(stale, next_version(stale, after, now)),)))
     )
@@ -185,7 +188,9 @@ async def run_campaign_queries(database: Database) -> None:
             await writes.commit(ChangeSet((), new_slots=added, preconditions=guards))
         )
     found = await load_for_update(slots, added[0].id)
-    after, _ = book(found, BookingRequest(ADA, new_booking_id(), CLEO, as_organizer=True), now)
+    after, _ = decide(
+        book, found, BookingRequest(ADA, new_booking_id(), CLEO, as_organizer=True), now
+    )
     assert check_written(
         await writes.commit(ChangeSet((SlotChange(found, next_version(found, after, now)),)))
     )

@@ -13,7 +13,7 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResu
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.services.admission import batch
-from slotlock.services.commands.idempotency import IdempotencyKey
+from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.container import Services
 from tests.support.apps.pause_points import replace_everywhere
 from tests.support.apps.variants import admission_worker

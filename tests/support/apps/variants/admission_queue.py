@@ -5,8 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from slotlock.domain.booking import book as rules
+from slotlock.domain.booking.book import BookingRequest
 from slotlock.domain.booking.booking import Booking
+from slotlock.domain.booking.decision import Decision, accept
 from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.booking.refusals import BookingRefusal
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.redis.admission import partitions
 from slotlock.infrastructure.redis.admission.scripts import ENQUEUE
@@ -43,11 +46,13 @@ def serve_partitions_concurrently() -> None:
     partitions.CONSUMER = secrets.token_hex(4)
 
 
-def _book_unconditionally(slot: Slot, request: Any, now: datetime) -> tuple[Slot, Booked]:
+def _book_unconditionally(
+    slot: Slot, request: BookingRequest, now: datetime
+) -> Decision[Booked | BookingRefusal]:
     entry = rules._created_entry(slot, request, now)
     booking = Booking(request.booking_id, slot.id, request.user_id, (entry,))
     after = slot.with_booking(booking)
-    return after, Booked(booking, after)
+    return accept(Booked(booking, after), after)
 
 
 async def _allow_everybody(*_: Any) -> BookingPermissions:

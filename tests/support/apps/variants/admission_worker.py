@@ -26,10 +26,10 @@ MIN_ATTEMPTS = 2 * len(admission_worker.RETRY_DELAYS_S)
 original_serve_batch, original_save_outcomes = batch.serve_batch, batch._record_refusals
 original_serve_queue = admission_worker._serve_slot
 original_read_new, original_acknowledge = QueuePartition.read_new, QueuePartition.acknowledge
-original_save, original_acquire, original_request = (
+original_save, original_acquire, original_apply = (
     IdempotencyRecords.save,
     Locks.acquire,
-    BookSlotCommand.to_slot_command,
+    BookSlotCommand.apply,
 )
 original_command: Any = batch._QueuedCommand.command
 served_slot_ids: list[SlotId] = []
@@ -109,11 +109,11 @@ def raise_on_holds() -> None:
     """No guard but a mishap: whoever asks for a hold is an error when it is decided on."""
 
     def raise_if_hold(self: BookSlotCommand, *arguments: Any) -> Any:
-        if self.hold:
+        if self.request.hold:
             raise RuntimeError("there is something about this one")
-        return original_request(self, *arguments)
+        return original_apply(self, *arguments)
 
-    BookSlotCommand.to_slot_command = raise_if_hold  # type: ignore[method-assign,assignment]
+    BookSlotCommand.apply = raise_if_hold  # type: ignore[method-assign,assignment]
     _shorten_retry_delays()
 
 
@@ -125,11 +125,11 @@ def kill_on_holds() -> None:
     """No guard but a mishap: whoever asks for a hold is the death of who decides on it."""
 
     def kill_if_hold(self: BookSlotCommand, *arguments: Any) -> Any:
-        if self.hold:
+        if self.request.hold:
             os.kill(os.getpid(), signal.SIGKILL)
-        return original_request(self, *arguments)
+        return original_apply(self, *arguments)
 
-    BookSlotCommand.to_slot_command = kill_if_hold  # type: ignore[method-assign,assignment]
+    BookSlotCommand.apply = kill_if_hold  # type: ignore[method-assign,assignment]
 
 
 def shorten_mongo_timeouts() -> None:

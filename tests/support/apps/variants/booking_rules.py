@@ -6,11 +6,12 @@ from typing import Any
 
 from slotlock.domain.booking import book, changes, promotion
 from slotlock.domain.booking.booking import Booking
+from slotlock.domain.booking.decision import Decision, accept
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.refusals import SlotFull
 from slotlock.domain.booking.slot import Slot
 from slotlock.services.booking.book import BookingOptions
-from slotlock.services.booking.changes import BookingActionCommand
+from slotlock.services.booking.changes import BookingChangeRequest
 from slotlock.services.workers import hold_sweeper
 from tests.support.apps.pause_points import replace_everywhere
 
@@ -69,15 +70,16 @@ def sweep_one_hold_a_second() -> None:
 
 def ignore_idempotency_keys() -> None:
     """A request that is sent again is a new one (D5)."""
-    BookingOptions.to_idempotency_key = BookingActionCommand.to_idempotency_key = _return_none  # type: ignore[method-assign,assignment]
+    BookingOptions.to_idempotency_key = BookingChangeRequest.to_idempotency_key = _return_none  # type: ignore[method-assign,assignment]
 
 
-def _book_even_if_full(slot: Slot, request: Any, now: datetime) -> tuple[Slot, Any]:
-    after, outcome = original_book(slot, request, now)
-    if isinstance(outcome, SlotFull):
+def _book_even_if_full(slot: Slot, request: Any, now: datetime) -> Decision[Any]:
+    decision = original_book(slot, request, now)
+    if isinstance(decision.outcome, SlotFull):
         entry = book._created_entry(slot, request, now)
-        return slot, Booked(Booking(request.booking_id, slot.id, request.user_id, (entry,)), slot)
-    return after, outcome
+        booking = Booking(request.booking_id, slot.id, request.user_id, (entry,))
+        return accept(Booked(booking, slot))
+    return decision
 
 
 def report_success_when_full() -> None:
@@ -85,11 +87,10 @@ def report_success_when_full() -> None:
     replace_everywhere(original_book, _book_even_if_full)
 
 
-def _book_ignoring_waitlist(slot: Slot, request: Any, now: datetime) -> tuple[Slot, Any]:
-    after, outcome = original_book(replace(slot, waitlist_length=0), request, now)
-    if not isinstance(outcome, Booked):
-        return slot, outcome
-    return replace(after, waitlist_length=slot.waitlist_length), outcome
+def _book_ignoring_waitlist(slot: Slot, request: Any, now: datetime) -> Decision[Any]:
+    decision = original_book(replace(slot, waitlist_length=0), request, now)
+    changed = (replace(s, waitlist_length=slot.waitlist_length) for s in decision.changed_slots)
+    return replace(decision, changed_slots=tuple(changed))
 
 
 def ignore_waitlist() -> None:

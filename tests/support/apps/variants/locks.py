@@ -1,6 +1,6 @@
 """Guards of the lock, switched off one by one as the five designs lacked them."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from slotlock.domain.booking.availability import Availability
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK, IDEMPOTENCY_LOCK_PREFIX, lock_keys
@@ -9,6 +9,8 @@ from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease, Re
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from slotlock.infrastructure.redis.slot_events import availability_message
 from slotlock.services.commands import executor
+from slotlock.services.commands.command import SlotCommand
+from slotlock.services.container import Services
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 CONSTANT_DIGIT = "5"
@@ -81,25 +83,21 @@ def skip_key_locks() -> None:
     Locks.acquire = _acquire_except_keys  # type: ignore[method-assign]
 
 
-original_run_with_lock = executor.run_with_lock
+original_serve_and_release = executor.serve_and_release
 
 
-async def _run_and_release_on_success(
-    services: Any, slot_ids: Any, take_commands: Any, wait_s: float
-) -> list[Any] | None:
-    lease = await services.locks.acquire(*slot_ids, wait_s=wait_s)
-    if lease is None:
-        return None
-    news: list[Availability] = []
-    outcomes = await executor.decide_and_commit(services, slot_ids, take_commands(), news)
-    if news:  # a refusal returns early
-        await services.locks.release(lease, *news)
-    return outcomes
+async def _serve_and_release_on_success(
+    services: Services, lease: Lease, commands: Sequence[SlotCommand[object]]
+) -> tuple[object, ...]:
+    result = await executor.decide_and_commit(services, commands)
+    if result.events:  # a refusal returns early
+        await services.locks.release(lease, *result.events)
+    return result.outcomes
 
 
 def release_on_success_only() -> None:
     """A return and an error skip the unlock (D3, D4)."""
-    replace_everywhere(original_run_with_lock, _run_and_release_on_success)
+    replace_everywhere(original_serve_and_release, _serve_and_release_on_success)
 
 
 GUARDS = {

@@ -3,7 +3,7 @@
 from typing import Any
 
 from slotlock.domain.slots import series
-from slotlock.services.slots import editing
+from slotlock.services.slots import edit_command, editing
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 original_changes_per_slot, original_resource_rivals = (
@@ -29,7 +29,7 @@ def _return_none(*_: Any) -> None:
 
 def ignore_plan_basis() -> None:
     """Nobody compares the slots that are written over with those that the plan was made of."""
-    replace_everywhere(editing._plan_basis, _return_none)
+    replace_everywhere(edit_command.plan_basis, _return_none)
 
 
 GUARDS = {"each-try": plan_once, "planned-on": ignore_plan_basis}

@@ -1,0 +1,71 @@
+"""Idempotency keys: who sent which key with which request."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+
+from slotlock.domain.booking.tickets import RequestLost
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
+from slotlock.infrastructure.redis.admission.queue import REQUEST_HASH_CHARS
+
+# Tickets and the admission queue carry so much of the key's hash: a user has few keys.
+KEY_HASH_CHARS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A user's idempotency key together with a hash of the request that it was sent with.
+
+    `key` is empty where only its hash is known. `requested_at` is set for a request that was
+    queued.
+    """
+
+    user_id: UserId
+    key: str
+    key_hash: str
+    request_hash: str
+    requested_at: datetime | None = None
+
+    @classmethod
+    def for_request(cls, user_id: UserId, key: str, *request_parts: object) -> "IdempotencyKey":
+        """Return the key of a request. How long the caller waits is no part of the request."""
+        return cls(user_id, key, _hash([key])[:KEY_HASH_CHARS], _hash(request_parts))
+
+    @property
+    def record_id(self) -> str:
+        """The id of the record that holds the outcome."""
+        return record_id(self.user_id, self.key_hash)
+
+    @property
+    def short_request_hash(self) -> str:
+        """As much of the request hash as tickets and the admission queue carry."""
+        return self.request_hash[:REQUEST_HASH_CHARS]
+
+    def matches(self, record: IdempotencyRecord) -> bool:
+        """Return whether the record belongs to the same request."""
+        return self.request_hash.startswith(record.request_hash)
+
+    def lost_record(self, now: datetime) -> IdempotencyRecord:
+        """Return the record that marks this request as lost."""
+        return lost_record(self.record_id, self.short_request_hash, now)
+
+
+def lost_record(record_id: str, short_request_hash: str, now: datetime) -> IdempotencyRecord:
+    """Return the record that marks a request as lost.
+
+    While it exists, nothing is booked under its key, until the same request is sent again.
+    """
+    return IdempotencyRecord(record_id, short_request_hash, RequestLost(), now)
+
+
+def record_id(user_id: UserId, key_hash: str) -> str:
+    """Return the id of the record for this key of a user."""
+    return _hash([user_id, key_hash])
+
+
+def _hash(values: Sequence[object]) -> str:
+    return hashlib.sha256(orjson.dumps(list(values))).hexdigest()

@@ -1,0 +1,22 @@
+"""How long a caller is willing to wait."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """An instant of the event loop's clock, in seconds."""
+
+    at: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Self:
+        """Return the deadline so many seconds from now."""
+        return cls(asyncio.get_running_loop().time() + seconds)
+
+    @property
+    def remaining_s(self) -> float:
+        """The seconds that are left; 0 once it has passed."""
+        return max(self.at - asyncio.get_running_loop().time(), 0.0)
