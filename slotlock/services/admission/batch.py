@@ -19,8 +19,8 @@ from slotlock.services.booking.book import BOOKINGS_TOTAL, BookSlotCommand, exec
 from slotlock.services.commands.executor import locked_refusal, run_with_lock
 from slotlock.services.commands.idempotency import find_replay, to_record
 from slotlock.services.commands.idempotency_key import IdempotencyKey
-from slotlock.services.commands.outcome_snapshots import strip_slots
 from slotlock.services.commands.outcome_labels import outcome_label
+from slotlock.services.commands.outcome_snapshots import strip_slots
 from slotlock.services.container import Services
 
 MAX_BATCH_SIZE = 500

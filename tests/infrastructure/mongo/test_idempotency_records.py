@@ -10,9 +10,9 @@ import pytest
 from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.book import BookingRequest, SlotClaim, book, book_all
+from slotlock.domain.booking.book import BookingRequest, SlotClaim, book
 from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
-from slotlock.domain.booking.changes import BookingCommand, cancel, confirm, extend, move
+from slotlock.domain.booking.changes import BookingCommand, cancel, confirm, extend
 from slotlock.domain.booking.promotion import expire_and_promote, next_version
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.waitlist import join
@@ -30,8 +30,8 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.processes import database_url
-from tests.support.stores.slots import insert_new_slots
 from tests.support.decisions import decide, decide_all, decide_move
+from tests.support.stores.slots import insert_new_slots
 
 ADA, BEN, EVE = UserId("a" * 24), UserId("b" * 24), UserId("e" * 24)
 LATER = NOW + timedelta(minutes=1)
