@@ -19,7 +19,8 @@ from bench.rounds import BenchmarkSetup, Plan, Run, run_rounds, warm_up
 from bench.slots import Document
 from bench.target_apps import TargetAppError, running
 from bench.targets import create_targets
-from slotlock.devserver.embedded import EmbeddedServers, ServerStartError, embedded_servers
+from slotlock.devserver.binaries import ServerStartError
+from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
 
 PEERS_HOME = Path(__file__).parent.parent / ".bench" / "peers"
 MIN_SLOTS = 20

@@ -23,7 +23,8 @@ from conformance.descriptions import descriptions, undescribed
 from conformance.fuzz.run import fuzz
 from conformance.table import Row, format_table
 from conformance.tutorial import node_examples, node_problems
-from slotlock.devserver.embedded import ServerStartError, embedded_servers
+from slotlock.devserver.binaries import ServerStartError
+from slotlock.devserver.embedded import embedded_servers
 from slotlock.graphql.schema.schema import executable_schema
 
 NODE_HOME = Path(__file__).parent.parent / ".bench" / "conformance"

@@ -1,4 +1,4 @@
-"""The command line: what `slotlock` and its commands do."""
+"""The command line: the commands of `slotlock` and their arguments."""
 
 import argparse
 import asyncio
@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pymongo.errors import PyMongoError
 
@@ -20,10 +21,10 @@ from slotlock.api.settings.settings import (
     require,
     settings_page,
 )
+from slotlock.cli.backends import CommandError, check_mongodb
 from slotlock.cli.queue import discard, requeue, show_queue
+from slotlock.cli.simulate import find_target
 from slotlock.cli.users import (
-    CommandError,
-    check_backends,
     create_user,
     import_users_file,
     list_users,
@@ -32,23 +33,26 @@ from slotlock.cli.users import (
 )
 from slotlock.devserver.binaries import ServerStartError
 from slotlock.domain.users.user import Role
-from slotlock.simulation import command
+from slotlock.simulation.command import add_simulate_command, run_simulate_command
+from slotlock.simulation.model.plan import MissingPackagesError
+
+ERRORS = (SettingsError, ListenError, ServerStartError, CommandError, MissingPackagesError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 when it did what it should, 1 with a line on stderr when it could not."""
-    asked = _parser().parse_args(arguments)
+    """Run a command and return its exit code; an error prints its reason on stderr."""
+    args = _parser().parse_args(arguments)
     try:
-        return _run_command(asked)
-    except BrokenPipeError:  # whoever reads has read enough
+        return _run_command(args)
+    except BrokenPipeError:  # the reader of stdout has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except (SettingsError, ListenError, ServerStartError, CommandError) as error:
+    except ERRORS as error:
         for line in str(error).splitlines():
             print(f"slotlock: {line}", file=sys.stderr)
     except PyMongoError as error:
         reason = str(error).partition(" (")[0]
-        print(f"slotlock: MongoDB (SLOTLOCK_MONGO_URL) does not answer: {reason}", file=sys.stderr)
+        print(f"slotlock: MongoDB (SLOTLOCK_MONGO_URL) is unavailable: {reason}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     return 1
@@ -65,61 +69,77 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"slotlock {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    dev = commands.add_parser("dev", help="run everything on this machine, on embedded servers")
+    dev = commands.add_parser("dev", help="run everything on this machine, with embedded servers")
     dev.set_defaults(run=_dev)
 
     production = commands.add_parser("serve", help="run the app for production")
-    production.add_argument("--workers", type=_parse_worker_count, default=1, metavar="N")
+    production.add_argument(
+        "--workers",
+        type=_parse_worker_count,
+        default=1,
+        metavar="N",
+        help="worker processes, default 1",
+    )
     production.set_defaults(run=_serve)
 
     worker = commands.add_parser("worker", help="serve the admission queue")
     worker.set_defaults(run=_worker)
 
-    users = commands.add_parser("users", help="accounts, for operators").add_subparsers(
-        required=True, metavar="ACTION"
-    )
-    create = users.add_parser("create", help="create an account; asks for the password")
-    create.add_argument("email")
-    create.add_argument("--name", help="else the part of the address before the @")
-    create.add_argument("--role", type=Role, choices=list(Role), default=Role.MEMBER)
-    create.add_argument("--password-stdin", action="store_true", help="read it from stdin")
-    create.set_defaults(run=_create_user)
-    users.add_parser("list", help="list all accounts").set_defaults(run=_list_users)
-    role = users.add_parser("set-role", help="give an account another role")
-    role.add_argument("email")
-    role.add_argument("role", type=Role, choices=list(Role))
-    role.set_defaults(run=_set_role)
-
-    people = commands.add_parser("people", help="many people, for operators").add_subparsers(
-        required=True, metavar="ACTION"
-    )
-    importing = people.add_parser("import", help="create and update people as a CSV file says")
-    importing.add_argument("file", type=Path, help="columns email, name, groups (separated by ;)")
-    importing.add_argument("--dry-run", action="store_true", help="only tell what it would do")
-    importing.set_defaults(run=_import_users)
-    inviting = people.add_parser("invite", help="print tokens for all who have no password yet")
-    inviting.add_argument("--group", help="only for those who carry this group")
-    inviting.set_defaults(run=_invite_users)
-
-    queue = commands.add_parser("queue", help="the admission queue, for operators").add_subparsers(
-        required=True, metavar="ACTION"
-    )
-    queue.add_parser("show", help="who is in line, what was set aside").set_defaults(
-        run=_show_queue
-    )
-    back = queue.add_parser("replay", help="put what was set aside back in line")
-    back.add_argument("entry", nargs="?", help="as `show` names it; all without")
-    back.set_defaults(run=_requeue)
-    away = queue.add_parser("discard", help="forget what was set aside; its ticket is LOST")
-    away.add_argument("entry", help="as `show` names it")
-    away.set_defaults(run=_discard)
-
-    command.add_simulate_command(commands)
+    _add_users_commands(commands)
+    _add_queue_commands(commands)
+    add_simulate_command(commands).set_defaults(run=_simulate)
     commands.add_parser("schema", help="print the GraphQL schema").set_defaults(run=_print_schema)
     commands.add_parser("settings", help="print the reference page of the settings").set_defaults(
         run=_print_settings
     )
     return parser
+
+
+def _add_users_commands(commands: Any) -> None:
+    users = commands.add_parser("users", help="manage accounts").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    create = users.add_parser("create", help="create an account; asks for the password")
+    create.add_argument("email")
+    create.add_argument("--name", help="default: the part of the address before the @")
+    create.add_argument("--role", type=Role, choices=list(Role), default=Role.MEMBER)
+    create.add_argument(
+        "--password-stdin", action="store_true", help="read the password from stdin"
+    )
+    create.set_defaults(run=_create_user)
+
+    users.add_parser("list", help="list all accounts").set_defaults(run=_list_users)
+
+    role = users.add_parser("set-role", help="change the role of an account")
+    role.add_argument("email")
+    role.add_argument("role", type=Role, choices=list(Role))
+    role.set_defaults(run=_set_role)
+
+    importing = users.add_parser("import", help="create and update users from a CSV file")
+    importing.add_argument("file", type=Path, help="columns email, name, groups (separated by ;)")
+    importing.add_argument("--dry-run", action="store_true", help="only count the changes")
+    importing.set_defaults(run=_import_users)
+
+    inviting = users.add_parser("invite", help="print tokens for users without a password")
+    inviting.add_argument("--group", help="only for users in this group")
+    inviting.set_defaults(run=_invite_users)
+
+
+def _add_queue_commands(commands: Any) -> None:
+    queue = commands.add_parser("queue", help="manage the admission queue").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    queue.add_parser("show", help="print queue lengths and dead letters").set_defaults(
+        run=_show_queue
+    )
+
+    requeuing = queue.add_parser("requeue", help="put dead letters back into the queue")
+    requeuing.add_argument("entry", nargs="?", help="a name from `show`; default: all")
+    requeuing.set_defaults(run=_requeue)
+
+    discarding = queue.add_parser("discard", help="delete a dead letter; its ticket is LOST then")
+    discarding.add_argument("entry", help="a name from `show`")
+    discarding.set_defaults(run=_discard)
 
 
 def _parse_worker_count(text: str) -> int:
@@ -129,9 +149,7 @@ def _parse_worker_count(text: str) -> int:
 
 
 def _dev(args: argparse.Namespace) -> int:
-    from slotlock.devserver.run import (
-        run_dev,  # keeps what only development needs out of production
-    )
+    from slotlock.devserver.run import run_dev  # needs modules that production does not load
 
     return run_dev(read_settings())
 
@@ -141,7 +159,7 @@ def _serve(args: argparse.Namespace) -> int:
     require(settings, "mongo_url", "redis_url", "secret_key")
     if settings.admin_email is not None:
         require(settings, "admin_password")
-    asyncio.run(check_backends(settings))
+    asyncio.run(check_mongodb(settings))
     from slotlock.api.app import build_app
 
     with bind(settings) as bound:
@@ -157,10 +175,14 @@ def _serve(args: argparse.Namespace) -> int:
 def _worker(args: argparse.Namespace) -> int:
     settings = read_settings()
     require(settings, "mongo_url", "redis_url")
-    asyncio.run(check_backends(settings))
+    asyncio.run(check_mongodb(settings))
     from slotlock.cli.worker import run_worker
 
     return run_worker(settings)
+
+
+def _simulate(args: argparse.Namespace) -> int:
+    return run_simulate_command(args, find_target)
 
 
 def _user_command_settings() -> Settings:
@@ -176,7 +198,7 @@ def _create_user(args: argparse.Namespace) -> None:
         try:
             password = getpass.getpass("Password: ")
         except EOFError:
-            raise CommandError("no password was given; --password-stdin reads one") from None
+            raise CommandError("no password; --password-stdin reads one from stdin") from None
     name = args.name or args.email.partition("@")[0]
     print(asyncio.run(create_user(_user_command_settings(), name, args.email, password, args.role)))
 

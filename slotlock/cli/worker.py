@@ -1,4 +1,4 @@
-"""`slotlock worker`: a process that serves the admission queue and nothing else."""
+"""`slotlock worker`: a process that only serves the admission queue."""
 
 import asyncio
 import logging.config
@@ -11,9 +11,9 @@ from slotlock.api.settings.settings import Settings
 
 
 def run_worker(settings: Settings) -> int:
-    """Serve the queue until a signal says stop."""
+    """Serve the queue until a stop signal, and return the exit code."""
     logging.config.dictConfig(LOGGING)
-    # The same kind of loop as behind `serve`.
+    # The event loop of `slotlock serve`.
     with asyncio.Runner(loop_factory=Config("").get_loop_factory()) as runner:
         runner.run(_serve_queue(settings))
     return 0
@@ -23,6 +23,6 @@ async def _serve_queue(settings: Settings) -> None:
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with open_backend(settings) as office, run_admission_workers(office):
+    async with open_backend(settings) as backend, run_admission_workers(backend):
         print("serving the admission queue", flush=True)
         await stop.wait()

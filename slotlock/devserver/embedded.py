@@ -1,4 +1,4 @@
-"""Runs mongod and Valkey as children of this process, so that one command starts everything."""
+"""Runs mongod and Valkey as child processes, so that one command starts everything."""
 
 import ctypes
 import os
@@ -24,20 +24,20 @@ from slotlock.devserver.binaries import (
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["EmbeddedServers", "ServerStartError", "embedded_servers"]
-
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
 POLL_INTERVAL_S = 0.02
 IS_LINUX = sys.platform == "linux"
 MAX_LAUNCHES = 5
 MAX_LOG_BYTES = 20 * 1024 * 1024
-# Another process took the port first, or a former mongod is still on its way out of the directory.
+# Another process took the port first, or the previous mongod has not left the directory yet.
 TRANSIENT_ERRORS = (b"ddress already in use", b"DBPathInUse")
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedServers:
+    """The addresses of MongoDB and Redis."""
+
     mongo_url: str
     redis_url: str
 
@@ -51,10 +51,13 @@ def embedded_servers(
     mongod: str | None = None,
     valkey: str | None = None,
 ) -> Iterator[EmbeddedServers]:
-    """Run the servers whose URL is not given, and end them on leaving; raises `CannotStart`.
+    """Run the servers whose URL is not given, and stop them on leaving.
 
-    Enter it from a thread that lives as long as the servers should (the main thread), before
-    others start: Linux kills them when the *thread* that forked them ends, not only the process.
+    Enter it in the main thread, or in another thread that outlives the servers.
+    Linux kills them when the *thread* that forked them ends, not only with the process.
+
+    Raises:
+        ServerStartError: A server cannot run here.
     """
     if mongo_url and redis_url:
         yield EmbeddedServers(mongo_url, redis_url)
@@ -62,17 +65,17 @@ def embedded_servers(
     home = data_dir.resolve()
     with ExitStack() as stack:
         stack.enter_context(_data_dir_lock(home))
-        truth = mongo_url or ServerProcess(MONGOD, find_binary(MONGOD, mongod), home)
-        hurry = redis_url or ServerProcess(VALKEY, find_binary(VALKEY, valkey), home)
-        children = [server for server in (hurry, truth) if isinstance(server, ServerProcess)]
+        mongo = mongo_url or ServerProcess(MONGOD, find_binary(MONGOD, mongod), home)
+        redis = redis_url or ServerProcess(VALKEY, find_binary(VALKEY, valkey), home)
+        children = [server for server in (redis, mongo) if isinstance(server, ServerProcess)]
         stack.callback(_stop_all, children)
         for child in children:
             child.launch()
         for child in children:
             child.wait_until_ready()
         yield EmbeddedServers(
-            mongo_url=truth.url if isinstance(truth, ServerProcess) else truth,
-            redis_url=hurry.url if isinstance(hurry, ServerProcess) else hurry,
+            mongo_url=mongo.url if isinstance(mongo, ServerProcess) else mongo,
+            redis_url=redis.url if isinstance(redis, ServerProcess) else redis,
         )
 
 
@@ -86,29 +89,29 @@ def _data_dir_lock(data_dir: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Not inheritable (PEP 446): a server that outlived us would keep the lock.
+            # Not inheritable (PEP 446): otherwise a server that outlives us would hold the lock.
             lock = stack.enter_context((data_dir / "lock").open("a"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             lock.truncate(0)
             lock.write(f"{os.getpid()}\n")
             lock.flush()
-        except BlockingIOError as refusal:
+        except BlockingIOError as error:
             holder = (data_dir / "lock").read_text().strip() or "unknown"
             raise ServerStartError(
                 f"{data_dir} is in use by another instance (pid {holder}): "
                 "stop it, or set SLOTLOCK_DATA_DIR to another directory"
-            ) from refusal
-        except OSError as problem:
+            ) from error
+        except OSError as error:
             raise ServerStartError(
-                f"cannot write to {data_dir} ({problem.strerror}): "
-                "set SLOTLOCK_DATA_DIR to a directory of your own"
-            ) from problem
+                f"cannot write to {data_dir} ({error.strerror}): "
+                "set SLOTLOCK_DATA_DIR to a writable directory"
+            ) from error
         yield
 
 
 @dataclass(slots=True)
 class ServerProcess:
-    """One server process with its directory, port, log and pid file."""
+    """One server process with its data directory, port, log and pid file."""
 
     server_binary: ServerBinary
     binary_path: str
@@ -119,17 +122,21 @@ class ServerProcess:
 
     @property
     def url(self) -> str:
+        """Return the address for clients."""
         return self.server_binary.url_template.format(port=self.port)
 
     @property
     def data_dir_arguments(self) -> tuple[str, str]:
+        """Return the command line arguments that name the data directory."""
         option, folder = self.server_binary.data_dir_option
         return option, str(self.data_dir / folder)
 
     def file_path(self, suffix: str) -> Path:
+        """Return the path of a file beside the data directory, like the log."""
         return self.data_dir / f"{self.server_binary.name}.{suffix}"
 
     def launch(self) -> None:
+        """Start the process on a free port; raises ServerStartError."""
         self.port = _free_port()
         try:
             Path(self.data_dir_arguments[1]).mkdir(mode=0o700, exist_ok=True)
@@ -138,7 +145,7 @@ class ServerProcess:
                 if log.tell() > MAX_LOG_BYTES:
                     log.truncate(0)
                 self.log_offset = log.seek(0, os.SEEK_END)
-                self.process = subprocess.Popen(  # noqa: S603 - `find` tried this binary
+                self.process = subprocess.Popen(  # noqa: S603 - `find_binary` validated it
                     [
                         self.binary_path,
                         *self.data_dir_arguments,
@@ -149,24 +156,28 @@ class ServerProcess:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    # Ctrl-C reaches this process alone, which ends its children after its work.
+                    # Ctrl-C must reach the parent only, which stops the servers after its own work.
                     start_new_session=True,
                     preexec_fn=_die_with_parent(),  # noqa: PLW1509
                 )
             self.file_path("pid").write_text(f"{self.process.pid}\n")
-        except OSError as problem:
+        except OSError as error:
             name = self.server_binary.name
-            raise ServerStartError(f"{name} cannot run in {self.data_dir}: {problem}") from problem
+            raise ServerStartError(f"{name} cannot run in {self.data_dir}: {error}") from error
 
     def wait_until_ready(self) -> None:
-        """Launch again on another port while another process is in the way."""
+        """Wait until the server is ready; after a transient error, launch it on another port.
+
+        Raises:
+            ServerStartError: The server died, or is not ready in time.
+        """
         launches, deadline = 1, time.monotonic() + START_TIMEOUT_S
         name, log = self.server_binary.name, self.file_path("log")
         while self.process is None or not self._is_ready(self.process.pid):
             if self.process is None or self.process.poll() is not None:
-                said = log.read_bytes()[self.log_offset :]
-                if launches == MAX_LAUNCHES or not any(sign in said for sign in TRANSIENT_ERRORS):
-                    raise ServerStartError(f"{name} died ({last_log_error(said)}): see {log}")
+                output = log.read_bytes()[self.log_offset :]
+                if launches == MAX_LAUNCHES or not any(text in output for text in TRANSIENT_ERRORS):
+                    raise ServerStartError(f"{name} died ({last_log_error(output)}): see {log}")
                 launches += 1
                 self.launch()
             if time.monotonic() > deadline:
@@ -176,20 +187,19 @@ class ServerProcess:
             time.sleep(POLL_INTERVAL_S)
 
     def _is_ready(self, pid: int) -> bool:
-        # A client would wait before it looks again; the kernel tells at once.
+        # A database client would wait before its retry; a bare connection fails at once.
         with socket.socket() as probe:
             listening = probe.connect_ex(("127.0.0.1", self.port)) == 0
         return listening and self.server_binary.is_ready(self.port, pid)
 
     def _kill_leftover(self) -> None:
-        """End the server of a former run that was killed: it may outlive its owner's lock."""
+        """Kill the server of an earlier run whose parent was killed."""
         with suppress(OSError, ValueError):
             pid = int(self.file_path("pid").read_text())
             deadline = time.monotonic() + STOP_TIMEOUT_S
-            ours = (
-                f" {' '.join(self.data_dir_arguments)} "  # the pid may be another program's by now
-            )
-            while ours in f"{_command_line(pid)} " and time.monotonic() < deadline:
+            # The pid may belong to another program now.
+            own_arguments = f" {' '.join(self.data_dir_arguments)} "
+            while own_arguments in f"{_command_line(pid)} " and time.monotonic() < deadline:
                 os.kill(pid, signal.SIGKILL)
                 time.sleep(POLL_INTERVAL_S)
 
@@ -203,33 +213,33 @@ def _free_port() -> int:
 def _die_with_parent() -> Callable[[], None] | None:
     if not IS_LINUX:
         return None
-    # Loaded before the fork: between fork and exec nothing may import, lock or allocate much.
+    # Loaded before the fork: nothing may import or lock between fork and exec.
     prctl = ctypes.CDLL(None).prctl
     prctl.argtypes = (ctypes.c_int, ctypes.c_ulong)
-    owner = os.getpid()
+    parent = os.getpid()
 
     def set_death_signal() -> None:
         prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        if os.getppid() != owner:  # it died before the call, which then promises nothing
+        if os.getppid() != parent:  # the parent died before the call to prctl
             os._exit(1)
 
     return set_death_signal
 
 
 def _command_line(pid: int) -> str:
-    if IS_LINUX:  # a slim image has no ps
+    if IS_LINUX:  # a slim image lacks ps
         return os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" "))
-    listed = subprocess.run(  # noqa: S603
+    completed = subprocess.run(  # noqa: S603
         ["ps", "-ww", "-p", str(pid), "-o", "command="],  # noqa: S607
         capture_output=True,
         text=True,
         check=False,
     )
-    return listed.stdout.strip()
+    return completed.stdout.strip()
 
 
 def _stop_all(servers: list[ServerProcess]) -> None:
-    processes = [child.process for child in servers if child.process is not None]
+    processes = [server.process for server in servers if server.process is not None]
     try:
         for process in processes:
             process.terminate()
@@ -237,10 +247,10 @@ def _stop_all(servers: list[ServerProcess]) -> None:
         for process in processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
-    finally:  # also when a second Ctrl-C cut the wait short
+    finally:  # a second Ctrl-C may interrupt the wait
         for process in processes:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-    for child in servers:
-        child.file_path("pid").unlink(missing_ok=True)
+    for server in servers:
+        server.file_path("pid").unlink(missing_ok=True)

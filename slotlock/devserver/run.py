@@ -1,4 +1,4 @@
-"""`slotlock dev`: the whole system on one machine with one command."""
+"""`slotlock dev`: the app and its servers on one machine."""
 
 from pydantic import SecretStr
 
@@ -10,7 +10,12 @@ from slotlock.devserver.embedded import embedded_servers
 
 
 def run_dev(settings: Settings) -> int:
-    """Run servers and app until a signal says stop. Errors: CannotStart, ListenError."""
+    """Run the servers and the app until a stop signal, and return the exit code.
+
+    Raises:
+        ServerStartError: An embedded server cannot run here.
+        ListenError: The port cannot be used.
+    """
     with (
         bind(settings) as bound,
         embedded_servers(
@@ -21,22 +26,25 @@ def run_dev(settings: Settings) -> int:
             valkey=settings.valkey,
         ) as servers,
     ):
-        secret = dev_secrets(settings.data_dir)
+        secrets = dev_secrets(settings.data_dir)
         email = settings.admin_email or DEFAULT_ADMIN_EMAIL
-        given = settings.admin_password
-        password = given.get_secret_value() if given else secret["admin_password"]
-        whole = settings.model_copy(
+        configured_password = settings.admin_password
+        if configured_password is not None:
+            password = configured_password.get_secret_value()
+            shown = "(from SLOTLOCK_ADMIN_PASSWORD)"
+        else:
+            password = shown = secrets["admin_password"]
+        complete = settings.model_copy(
             update={
                 "mongo_url": servers.mongo_url,
                 "redis_url": servers.redis_url,
-                "secret_key": settings.secret_key or (SecretStr(secret["secret_key"]),),
+                "secret_key": settings.secret_key or (SecretStr(secrets["secret_key"]),),
                 "admin_email": email,
                 "admin_password": SecretStr(password),
             }
         )
-        app = build_app(whole, development=True)
-        shown = "(the password in SLOTLOCK_ADMIN_PASSWORD)" if given else password
-        started = serve(whole, bound, app, lambda: _print_banner(whole, email, shown))
+        app = build_app(complete, development=True)
+        started = serve(complete, bound, app, lambda: _print_banner(complete, email, shown))
     return 0 if started else 1
 
 
@@ -45,7 +53,7 @@ def _print_banner(settings: Settings, email: str, password: str) -> None:
     print(
         f"\nslotlock is running: {address}\n"
         f"  GraphQL and GraphiQL  {address}/graphql\n"
-        f"  organiser's sign-in   {email}  {password}\n"
+        f"  admin sign-in         {email}  {password}\n"
         f"  data                  {settings.data_dir}\n"
         f"  MongoDB               {settings.mongo_url}\n"
         f"  Redis                 {settings.redis_url}\n"

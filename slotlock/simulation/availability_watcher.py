@@ -1,4 +1,4 @@
-"""Places left as they are told live, to anybody who watches."""
+"""Watches the live availability of all slots."""
 
 import asyncio
 import contextlib
@@ -10,14 +10,14 @@ from slotlock.simulation.client.websocket import WebSocketClient
 from slotlock.simulation.model.attempts import AttemptLog, Clock, SimulatedSlot
 from slotlock.simulation.model.plan import NoResponseError, SimulationError
 
-# Of the server: slots that one subscription may name.
+# The server's limit of slots in one subscription.
 MAX_SLOTS_PER_SUBSCRIPTION = 100
 RECONNECT_DELAY_S = 0.2
 CATCH_UP_TIMEOUT_S = 30.0
 
 
 class AvailabilityWatcher:
-    """What was heard last of each slot, and places left in all over time."""
+    """The last live number of places left per slot, and their sum over time."""
 
     def __init__(
         self, slots: Sequence[SimulatedSlot], clock: Clock, attempt_log: AttemptLog
@@ -33,29 +33,29 @@ class AvailabilityWatcher:
 
     @property
     def places_left(self) -> int | None:
-        """In all slots; None before each was heard of."""
+        """Return the places left in all slots; None until each slot has a number."""
         return self._total_remaining if len(self.remaining) == len(self._slot_ids) else None
 
     @contextlib.asynccontextmanager
     async def watch(self, socket: WebSocketClient) -> AsyncIterator[None]:
-        """Watch until it is left. Errors: SimulationError if nothing is to be heard."""
-        parts = [
-            self._slot_ids[at : at + MAX_SLOTS_PER_SUBSCRIPTION]
-            for at in range(0, len(self._slot_ids), MAX_SLOTS_PER_SUBSCRIPTION)
+        """Watch until the context is left; raises SimulationError if no availability arrives."""
+        batches = [
+            self._slot_ids[start : start + MAX_SLOTS_PER_SUBSCRIPTION]
+            for start in range(0, len(self._slot_ids), MAX_SLOTS_PER_SUBSCRIPTION)
         ]
-        following = [asyncio.create_task(self._subscribe(socket, part)) for part in parts]
+        tasks = [asyncio.create_task(self._subscribe(socket, batch)) for batch in batches]
         try:
             await self.wait_until_seen(dict.fromkeys(self._slot_ids))
             if len(self.remaining) < len(self._slot_ids):
-                raise self._error or SimulationError("no live availability is to be heard")
+                raise self._error or SimulationError("no live availability arrives")
             yield
         finally:
-            for task in following:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*following, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def wait_until_seen(self, expected: dict[str, int | None]) -> None:
-        """Wait until this is what was heard last (None: anything), 30 s at most."""
+        """Wait until the last live numbers are these (None: any number), 30 s at most."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CATCH_UP_TIMEOUT_S):
                 while self._error is None and not self._matches(expected):
@@ -64,8 +64,8 @@ class AvailabilityWatcher:
 
     def _matches(self, expected: dict[str, int | None]) -> bool:
         return all(
-            slot_id in self.remaining and left in (None, self.remaining[slot_id])
-            for slot_id, left in expected.items()
+            slot_id in self.remaining and count in (None, self.remaining[slot_id])
+            for slot_id, count in expected.items()
         )
 
     async def _subscribe(self, socket: WebSocketClient, ids: list[str]) -> None:
@@ -81,9 +81,9 @@ class AvailabilityWatcher:
             await asyncio.sleep(RECONNECT_DELAY_S)
 
     def _on_availability(self, state: dict[str, Any]) -> None:
-        slot_id, left = state["slotId"], state["remaining"]
-        self._total_remaining += left - self.remaining.get(slot_id, 0)
-        self.remaining[slot_id] = left
+        slot_id, remaining = state["slotId"], state["remaining"]
+        self._total_remaining += remaining - self.remaining.get(slot_id, 0)
+        self.remaining[slot_id] = remaining
         if self.places_left is not None:
             self.places_left_series.append((self._clock.now(), self._total_remaining))
         self._updated.set()

@@ -1,4 +1,4 @@
-"""`slotlock simulate`: its arguments, looked at before anything is done, and its exit codes."""
+"""`slotlock simulate`: its arguments, which are checked before anything is done, and its run."""
 
 import argparse
 import asyncio
@@ -10,11 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from slotlock.api.server.serve import base_url
-from slotlock.api.settings.settings import Settings, SettingsError, read_settings
-from slotlock.cli.users import CommandError
-from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, read_secrets, secrets_path
-from slotlock.simulation.model.plan import BookingMode, Organizer, SimulationConfig, SimulationError
+from slotlock.simulation.model.plan import (
+    BookingMode,
+    MissingPackagesError,
+    SimulationConfig,
+    SimulationError,
+    SimulationTarget,
+)
 
 REQUIRED_PACKAGES = ("aiohttp", "matplotlib")
 EXIT_INVARIANT_BROKEN, EXIT_NOT_COMPLETED = 1, 2
@@ -22,126 +24,130 @@ PLOT_SUFFIXES = (".svg", ".png")
 MODES_TEXT = "lock, wait or queue"
 
 
-def add_simulate_command(commands: Any) -> None:
-    """Add it to the command line."""
-    parser = commands.add_parser(
+def add_simulate_command(commands: Any) -> argparse.ArgumentParser:
+    """Add the command and its arguments to the command line, and return its parser."""
+    parser: argparse.ArgumentParser = commands.add_parser(
         "simulate",
-        help="let a crowd rush at a running server",
-        description="Registers people, opens a campaign, lets them rush, and checks what came of "
-        "it. Exit code 0: all invariants hold; 1: one is broken; 2: it was not carried through.",
+        help="let simulated users rush at a running server",
+        description="Registers users, opens a campaign, lets all users book at once and checks "
+        "the results. Exit code 0: every promise holds; 1: a promise is broken; 2: the "
+        "simulation could not be completed.",
     )
     parser.add_argument(
-        "--url", type=_parse_url, help="of the server; else by SLOTLOCK_HOST and PORT"
+        "--url", type=_parse_url, help="the server; default: SLOTLOCK_HOST and PORT"
     )
     parser.add_argument(
-        "--people", type=_bounded_int(1, 20_000), default=8, metavar="N", help="default 8"
+        "--users", type=_bounded_int(1, 20_000), default=8, metavar="N", help="users, default 8"
     )
     parser.add_argument(
-        "--slots", type=_bounded_int(1, 500), default=4, metavar="N", help="default 4"
+        "--slots", type=_bounded_int(1, 500), default=4, metavar="N", help="slots, default 4"
     )
     parser.add_argument(
         "--places",
         type=_bounded_int(1, 1_000),
         default=1,
         metavar="N",
-        help="in each slot, default 1",
+        help="places in each slot, default 1",
     )
     parser.add_argument(
-        "--asks",
+        "--attempts",
         type=_bounded_int(1, 500),
         default=1,
         metavar="N",
-        help="slots that each person asks for, default 1",
-    )
-    ways = f"how they ask: {MODES_TEXT}, default lock"
-    parser.add_argument(
-        "--by", type=_parse_mode, default=BookingMode.LOCK, metavar="WAY", help=ways
+        help="slots that each user requests, default 1",
     )
     parser.add_argument(
-        "--json", type=_parse_output_path, metavar="FILE", help="write the results there"
+        "--mode",
+        type=_parse_mode,
+        default=BookingMode.LOCK,
+        metavar="MODE",
+        help=f"how users book: {MODES_TEXT}, default lock",
+    )
+    parser.add_argument(
+        "--json", type=_parse_output_path, metavar="FILE", help="write the results as JSON"
     )
     parser.add_argument(
         "--plot",
         type=_parse_plot_path,
         metavar="FILE",
-        help="draw places left and answers: .svg or .png",
+        help="draw responses and places left over time: .svg or .png",
     )
     parser.add_argument(
-        "--seed", type=_bounded_int(0, 2**32 - 1), metavar="N", help="of the order; else random"
+        "--seed",
+        type=_bounded_int(0, 2**32 - 1),
+        metavar="N",
+        help="the order of the requests, default random",
     )
-    # A parser is needed to refuse what only two arguments together make wrong.
-    parser.set_defaults(run=run, refuse=parser.error)
+    # Only the parser can report an error that two arguments cause together.
+    parser.set_defaults(usage_error=parser.error)
+    return parser
 
 
-def run(args: argparse.Namespace) -> int:
-    """0, 1 or 2 as above. Errors: OperatorError when the extra is not installed."""
-    if args.asks > args.slots:
-        args.refuse("argument --asks: at most as many as there are --slots")
+def run_simulate_command(
+    args: argparse.Namespace, find_target: Callable[[], SimulationTarget]
+) -> int:
+    """Run a simulation and return its exit code.
+
+    `find_target` names the server and the organizer; it may raise SimulationError.
+
+    Raises:
+        MissingPackagesError: The extra `simulate` is not installed.
+    """
+    if args.attempts > args.slots:
+        args.usage_error("argument --attempts: at most as many as there are --slots")
     if not all(_is_installed(name) for name in REQUIRED_PACKAGES):
-        raise CommandError("simulate needs what the extra brings: pip install 'slotlock[simulate]'")
+        raise MissingPackagesError(
+            "simulate needs packages of an extra: pip install 'slotlock[simulate]'"
+        )
     try:
-        return _run_simulation(args)
-    except (SimulationError, SettingsError) as error:
+        return _run_simulation(args, find_target())
+    except SimulationError as error:
         for line in str(error).splitlines():
             print(f"slotlock: {line}", file=sys.stderr)
     return EXIT_NOT_COMPLETED
 
 
-def _run_simulation(args: argparse.Namespace) -> int:
-    from slotlock.simulation.report.json_results import to_json  # these need the extra
+def _run_simulation(args: argparse.Namespace, target: SimulationTarget) -> int:
+    # These modules need the packages of the extra.
+    from slotlock.simulation.report.json_results import to_json
     from slotlock.simulation.report.summary import format_summary
     from slotlock.simulation.run import simulate
 
-    settings = read_settings()
-    plan = SimulationConfig(
-        url=args.url or base_url(settings),
-        users=args.people,
+    config = SimulationConfig(
+        url=args.url or target.url,
+        users=args.users,
         slots=args.slots,
         places=args.places,
-        attempts=args.asks,
-        mode=args.by,
+        attempts=args.attempts,
+        mode=args.mode,
         seed=secrets.randbits(32) if args.seed is None else args.seed,
     )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        found = runner.run(simulate(plan, organizer_from_settings(settings)))
-    print(format_summary(found), flush=True)
+        result = runner.run(simulate(config, target.organizer))
+    print(format_summary(result), flush=True)
     try:
         if args.json is not None:
-            args.json.write_bytes(to_json(found))
+            args.json.write_bytes(to_json(result))
         if args.plot is not None:
-            from slotlock.simulation.report.plot import draw_plot  # takes a while to import
+            from slotlock.simulation.report.plot import draw_plot  # slow to import
 
-            draw_plot(found, args.plot)
+            draw_plot(result, args.plot)
     except OSError as error:
         raise SimulationError(f"the results cannot be written: {error}") from None
-    return EXIT_INVARIANT_BROKEN if found.has_broken_invariant else 0
-
-
-def organizer_from_settings(settings: Settings) -> Organizer:
-    """Who organises: the admin of the settings, else the one that `dev` keeps. SettingsError."""
-    email, given = settings.admin_email or DEFAULT_ADMIN_EMAIL, settings.admin_password
-    if given is not None:
-        return Organizer(email, given.get_secret_value(), "SLOTLOCK_ADMIN_PASSWORD")
-    path = secrets_path(settings.data_dir)
-    if not path.exists():
-        raise SettingsError(
-            f"who organises? Set SLOTLOCK_ADMIN_EMAIL and SLOTLOCK_ADMIN_PASSWORD; nor is there "
-            f"{path}, which `slotlock dev` keeps"
-        )
-    return Organizer(email, read_secrets(settings.data_dir)["admin_password"], str(path))
+    return EXIT_INVARIANT_BROKEN if result.has_broken_invariant else 0
 
 
 def _is_installed(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ValueError:  # it is imported, but as nothing
+    except ValueError:  # the entry in sys.modules is None
         return False
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     if sys.platform == "win32":
         return asyncio.new_event_loop
-    import uvloop  # there is none on Windows
+    import uvloop  # not available on Windows
 
     return uvloop.new_event_loop
 
@@ -170,8 +176,8 @@ def _parse_url(text: str) -> str:
 
 def _parse_output_path(text: str) -> Path:
     path = Path(text)
-    place = path if path.exists() else path.parent
-    if path.is_dir() or not place.exists() or not os.access(place, os.W_OK):
+    existing = path if path.exists() else path.parent
+    if path.is_dir() or not existing.exists() or not os.access(existing, os.W_OK):
         raise argparse.ArgumentTypeError(f"{text} cannot be written")
     return path
 

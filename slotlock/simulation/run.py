@@ -1,4 +1,4 @@
-"""The whole of a simulation: people, a campaign, the rush, and the truth it is held against."""
+"""One simulation from the first sign-in to the check of the invariants."""
 
 import random
 import time
@@ -12,7 +12,8 @@ from slotlock.simulation.client.concurrency import gather_limited, raise_open_fi
 from slotlock.simulation.client.http import GraphQLClient, open_client
 from slotlock.simulation.client.websocket import WebSocketClient, open_websockets
 from slotlock.simulation.model.attempts import AttemptLog, Clock, SimulatedSlot, SimulatedUser
-from slotlock.simulation.model.invariants import Evidence, check_invariants
+from slotlock.simulation.model.evidence import Evidence, ServerState
+from slotlock.simulation.model.invariants import check_invariants
 from slotlock.simulation.model.plan import (
     BookingMode,
     NoResponseError,
@@ -24,33 +25,33 @@ from slotlock.simulation.report.metrics import SimulationResult
 from slotlock.simulation.report.progress import show_progress
 from slotlock.simulation.report.steps import StepPrinter
 from slotlock.simulation.rush import Rush, plan_attempts
-from slotlock.simulation.setup import generate_users, register_all, sign_in
 from slotlock.simulation.tickets import TicketClient, check_queue
 
-# Of each kind of question that is asked once more in the end, at most so many.
+# At most so many attempts are sent once more at the end.
 SAMPLE_SIZE = 500
 
 
 async def simulate(config: SimulationConfig, organizer: Organizer) -> SimulationResult:
-    """Carry it through. Errors: SimulationError."""
-    connections = raise_open_file_limit(config)
+    """Run a simulation; raises SimulationError if it cannot be completed."""
+    max_connections = raise_open_file_limit(config)
     try:
         async with AsyncExitStack() as stack:
-            server = await stack.enter_async_context(open_client(config.url, connections))
-            socket_of = await stack.enter_async_context(open_websockets(config.url))
-            return await Simulation(config, organizer, server, socket_of).run()
+            client = await stack.enter_async_context(open_client(config.url, max_connections))
+            create_socket = await stack.enter_async_context(open_websockets(config.url))
+            return await Simulation(config, organizer, client, create_socket).run()
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        # What is no slotlock may answer whatever it likes, and an address may be none.
-        told = f"{type(error).__name__}: {error}"
-        raise SimulationError(f"{config.url} does not answer as slotlock does ({told})") from error
+        # Another program may respond with anything, and the address may be invalid.
+        reason = f"{type(error).__name__}: {error}"
+        message = f"{config.url} does not respond like slotlock ({reason})"
+        raise SimulationError(message) from error
     except NoResponseError as error:
         raise SimulationError(
-            f"{config.url} does not answer: {error} (another address: --url, or PORT)"
+            f"{config.url} does not respond: {error} (another address: --url, or PORT)"
         ) from None
 
 
 class Simulation:
-    """One run and what its parts share."""
+    """The steps of one simulation, and the objects that they share."""
 
     def __init__(
         self,
@@ -67,62 +68,65 @@ class Simulation:
         self._step_printer = StepPrinter(enabled=config.is_verbose, name_slots=config.attempts > 1)
 
     async def run(self) -> SimulationResult:
-        """From signing in to the invariants."""
-        token = await sign_in(self._client, self._organizer)
+        """Run all steps."""
+        token = await setup.sign_in(self._client, self._organizer)
         if self._config.mode is BookingMode.QUEUE:
             await check_queue(self._client, token)
-        crowd = await self._register_users()
-        # Registering thousands takes longer than a token lives.
-        token = await sign_in(self._client, self._organizer)
+        users = await self._register_users()
+        # The registration of thousands of users takes longer than a token lives.
+        token = await setup.sign_in(self._client, self._organizer)
         campaign_id, slots = await setup.create_campaign(self._client, self._config, token)
-        ledger = AttemptLog(plan_attempts(self._config, crowd, slots))
-        tickets = await self._open_ticket_client(crowd, ledger)
-        watch = AvailabilityWatcher(slots, self._clock, ledger)
-        async with watch.watch(self._create_socket(token)):
+        attempt_log = AttemptLog(plan_attempts(self._config, users, slots))
+        ticket_client = await self._open_ticket_client(users, attempt_log)
+        watcher = AvailabilityWatcher(slots, self._clock, attempt_log)
+        async with watcher.watch(self._create_socket(token)):
             opens_at = await setup.set_opening(self._client, token, campaign_id)
-            requests, cpu_seconds = await self._run_rush(ledger, watch, tickets, opens_at)
-            evidence = await self._collect_evidence(token, slots, ledger, watch, tickets)
+            request_count, cpu_seconds = await self._run_rush(
+                attempt_log, watcher, ticket_client, opens_at
+            )
+            evidence = await self._collect_evidence(
+                token, slots, attempt_log, watcher, ticket_client
+            )
         return SimulationResult(
-            self._config,
-            campaign_id,
-            opens_at,
-            ledger.last_final_response_at,
-            requests,
-            cpu_seconds,
-            ledger,
-            watch.places_left_series,
-            evidence,
-            check_invariants(evidence),
+            config=self._config,
+            campaign_id=campaign_id,
+            opened_at=opens_at,
+            duration_s=attempt_log.last_final_response_at,
+            request_count=request_count,
+            cpu_seconds=cpu_seconds,
+            attempt_log=attempt_log,
+            places_left_series=watcher.places_left_series,
+            evidence=evidence,
+            invariants=check_invariants(evidence),
         )
 
     async def _register_users(self) -> list[SimulatedUser]:
-        crowd, plan = generate_users(self._config.users), self._config
-        registered = 0
-
-        def count_registered() -> None:
-            nonlocal registered
-            registered += 1
-
+        config = self._config
+        users = setup.generate_users(config.users)
         print(
-            f"{plan.users:,} people, slots {plan.slots:,}, places in each {plan.places:,}, "
-            f"asks of each {plan.attempts:,}, by {plan.mode}, at {plan.url}",
+            f"users: {config.users:,}, slots: {config.slots:,}, places in each: {config.places:,}, "
+            f"attempts of each user: {config.attempts:,}, mode: {config.mode}, at {config.url}",
             flush=True,
         )
-        line = lambda: f"registered {registered:,} of {plan.users:,}"  # noqa: E731
-        async with show_progress(line, enabled=not plan.is_verbose):
-            await register_all(self._client, crowd, count_registered)
-        return crowd
+
+        def render_status() -> str:
+            registered = sum(bool(user.token) for user in users)
+            return f"registered {registered:,} of {config.users:,}"
+
+        async with show_progress(render_status, enabled=not config.is_verbose):
+            await setup.register_all(self._client, users)
+        return users
 
     async def _open_ticket_client(
         self, users: list[SimulatedUser], attempt_log: AttemptLog
     ) -> TicketClient | None:
         if self._config.mode is not BookingMode.QUEUE:
             return None
-        tickets = TicketClient(
+        ticket_client = TicketClient(
             self._client, self._create_socket, attempt_log, self._step_printer, self._clock.now
         )
-        await gather_limited(tickets.open_socket, users)
-        return tickets
+        await gather_limited(ticket_client.open_socket, users)
+        return ticket_client
 
     async def _run_rush(
         self,
@@ -131,23 +135,25 @@ class Simulation:
         ticket_client: TicketClient | None,
         opens_at: datetime,
     ) -> tuple[int, float]:
+        """Run the rush; return the number of its requests and the CPU seconds of this process."""
         self._clock.open_at(opens_at)
-        print(f"it opens at {opens_at.astimezone():%H:%M:%S}", flush=True)
+        print(f"opens at {opens_at.astimezone():%H:%M:%S}", flush=True)
         rush = Rush(
             self._config, self._client, attempt_log, self._clock, self._step_printer, ticket_client
         )
-        requests, cpu = self._client.request_count, time.process_time()
+        requests_before, cpu_before = self._client.request_count, time.process_time()
 
         def render_status() -> str:
             return (
-                f"{self._clock.now():6.1f} s  asked {attempt_log.sent_count:,}  "
-                f"answered {attempt_log.answered_count:,}  booked {attempt_log.booked_count:,}  "
+                f"{self._clock.now():6.1f} s  sent {attempt_log.sent_count:,}  "
+                f"final {attempt_log.answered_count:,}  booked {attempt_log.booked_count:,}  "
                 f"places left {watcher.places_left:,}"
             )
 
         async with show_progress(render_status, enabled=not self._config.is_verbose):
             await rush.run()
-        return self._client.request_count - requests, time.process_time() - cpu
+        request_count = self._client.request_count - requests_before
+        return request_count, time.process_time() - cpu_before
 
     async def _collect_evidence(
         self,
@@ -157,18 +163,20 @@ class Simulation:
         watcher: AvailabilityWatcher,
         ticket_client: TicketClient | None,
     ) -> Evidence:
-        chance = random.Random(self._config.seed)  # noqa: S311  (a sample, not a secret)
-        answered = [ask for ask in attempt_log.attempts if ask.outcome is not None]
-        some = chance.sample(answered, min(SAMPLE_SIZE, len(answered)))
-        # Asked again first, so that the rosters show what that may have done.
-        again = await server_state.retry_all(self._client, some, ticket_client)
-        now = await server_state.load_slot_states(self._client, token, slots)
-        await watcher.wait_until_seen({slot_id: slot.remaining for slot_id, slot in now.items()})
-        people = {ask.user.user_id: ask.user for ask in some}
-        own = await server_state.load_own_bookings(self._client, list(people.values()))
+        rng = random.Random(self._config.seed)  # noqa: S311  (a sample, not a secret)
+        answered = [attempt for attempt in attempt_log.attempts if attempt.outcome is not None]
+        sample = rng.sample(answered, min(SAMPLE_SIZE, len(answered)))
+        # The repeated requests come first, so that the rosters show their effects.
+        retried = await server_state.repeat_all(self._client, sample, ticket_client)
+        slot_states = await server_state.load_slot_states(self._client, token, slots)
+        await watcher.wait_until_seen(
+            {slot_id: state.remaining for slot_id, state in slot_states.items()}
+        )
+        users = {attempt.user.user_id: attempt.user for attempt in sample}
+        own_bookings = await server_state.load_own_bookings(self._client, list(users.values()))
         return Evidence(
             slots,
             attempt_log.attempts,
             watcher.remaining,
-            server_state.ServerState(now, own, again),
+            ServerState(slot_states, own_bookings, retried),
         )

@@ -1,4 +1,4 @@
-"""The rush: at the opening everybody asks at once, again until what they are told is final."""
+"""The rush: at the opening all users book at once, and retry until their response is final."""
 
 import asyncio
 import random
@@ -15,33 +15,31 @@ from slotlock.simulation.model.attempts import (
     SimulatedSlot,
     SimulatedUser,
 )
-from slotlock.simulation.model.plan import BookingMode, NoResponseError, SimulationConfig
+from slotlock.simulation.model.plan import NoResponseError, SimulationConfig
 from slotlock.simulation.report.steps import StepPrinter
 from slotlock.simulation.tickets import TicketClient
 
-WAIT_MS = {BookingMode.LOCK: 0, BookingMode.WAIT: 20_000, BookingMode.QUEUE: 0}
-# After the first failure, then twice as long each time: a server that comes back is not met by
-# thousands who knock ten times a second.
+# Exponential backoff, so that a server that restarts does not meet thousands of retries at once.
 RETRY_DELAY_S, MAX_RETRY_DELAY_S = 0.1, 2.0
-# Three times as long as anybody waits for their turn: then the rest will not be answered, either.
+# Three times the longest wait for a lock: after that, no response will arrive.
 STALL_TIMEOUT_S = 60.0
 
 
 def plan_attempts(
     config: SimulationConfig, users: Sequence[SimulatedUser], slots: Sequence[SimulatedSlot]
 ) -> list[BookingAttempt]:
-    """Who asks for what, spread evenly: each for the slots that follow their own number."""
-    asks = [
-        BookingAttempt(person, slots[(number + turn) % config.slots], secrets.token_urlsafe(12))
-        for number, person in enumerate(users)
-        for turn in range(config.attempts)
+    """Return the attempts in a random order; user number i requests slot i and its successors."""
+    attempts = [
+        BookingAttempt(user, slots[(number + offset) % config.slots], secrets.token_urlsafe(12))
+        for number, user in enumerate(users)
+        for offset in range(config.attempts)
     ]
-    random.Random(config.seed).shuffle(asks)  # noqa: S311  (an order, not a secret)
-    return asks
+    random.Random(config.seed).shuffle(attempts)  # noqa: S311  (an order, not a secret)
+    return attempts
 
 
 class Rush:
-    """Everybody at once."""
+    """Runs all attempts at once."""
 
     def __init__(
         self,
@@ -52,7 +50,7 @@ class Rush:
         step_printer: StepPrinter,
         ticket_client: TicketClient | None,
     ) -> None:
-        self._wait_ms = WAIT_MS[config.mode]
+        self._wait_ms = config.mode.wait_ms
         self._client = client
         self._attempt_log = attempt_log
         self._clock = clock
@@ -61,27 +59,29 @@ class Rush:
         self._opened = asyncio.Event()
 
     async def run(self) -> None:
-        """Wait for the opening, then until all are answered or nobody heard news for a minute.
+        """Wait for the opening, then until all responses are final or a minute has no progress.
 
-        Errors: SimulationError.
+        Raises:
+            SimulationError: The server rejects a request of the simulation.
         """
-        everybody = {
-            asyncio.create_task(self._run_attempt(ask)) for ask in self._attempt_log.attempts
+        tasks = {
+            asyncio.create_task(self._run_attempt(attempt))
+            for attempt in self._attempt_log.attempts
         }
-        waiting = everybody
+        pending = tasks
         try:
             await self._clock.wait_for_opening()
             self._opened.set()
-            while waiting and not self._is_stalled():
-                done, waiting = await asyncio.wait(
-                    waiting, timeout=1.0, return_when=asyncio.FIRST_EXCEPTION
+            while pending and not self._is_stalled():
+                done, pending = await asyncio.wait(
+                    pending, timeout=1.0, return_when=asyncio.FIRST_EXCEPTION
                 )
                 for task in done:
                     task.result()
         finally:
-            for task in waiting:
+            for task in pending:
                 task.cancel()
-            await asyncio.gather(*everybody, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _is_stalled(self) -> bool:
         return self._clock.now() - self._attempt_log.last_progress_at > STALL_TIMEOUT_S
@@ -90,31 +90,31 @@ class Rush:
         await self._opened.wait()
         self._attempt_log.record_sent(attempt, self._clock.now())
         self._step_printer.print_sent(attempt)
-        again_s = RETRY_DELAY_S
+        retry_delay_s = RETRY_DELAY_S
         while True:
             try:
-                told = await self._send(attempt)
+                response = await self._send(attempt)
             except NoResponseError as error:
                 self._attempt_log.record_no_response(error.kind)
                 self._step_printer.print_no_response(attempt, str(error))
-                await asyncio.sleep(again_s)
-                again_s = min(again_s * 2, MAX_RETRY_DELAY_S)
+                await asyncio.sleep(retry_delay_s)
+                retry_delay_s = min(retry_delay_s * 2, MAX_RETRY_DELAY_S)
                 continue
-            again_s = RETRY_DELAY_S
-            again_ms = self._attempt_log.record_response(attempt, told, self._clock.now())
-            self._step_printer.print_response(attempt, again_ms)
-            if again_ms is None:
+            retry_delay_s = RETRY_DELAY_S
+            retry_after_ms = self._attempt_log.record_response(attempt, response, self._clock.now())
+            self._step_printer.print_response(attempt, retry_after_ms)
+            if retry_after_ms is None:
                 return
-            await asyncio.sleep(again_ms / 1000)
+            await asyncio.sleep(retry_after_ms / 1000)
 
     async def _send(self, attempt: BookingAttempt) -> Response:
-        """What one send of an ask comes to. Errors: UnreachedError, SimulationError."""
-        asked = {
+        """Send an attempt once and return its response; raises NoResponseError."""
+        booking_input = {
             "slotId": attempt.slot.id,
             "idempotencyKey": attempt.idempotency_key,
             "waitMs": self._wait_ms,
         }
         if self._ticket_client is not None:
-            return await self._ticket_client.request_booking(attempt, asked)
-        told: Response = await self._client.query(BOOK, attempt.user.token, input=asked)
-        return told
+            return await self._ticket_client.request_booking(attempt, booking_input)
+        response: Response = await self._client.query(BOOK, attempt.user.token, input=booking_input)
+        return response

@@ -1,9 +1,8 @@
-"""What is so in the end, by the database's own view: rosters, slots, and people's own lists."""
+"""Loads the server's state at the end: rosters, slots, users' own lists, repeated requests."""
 
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from slotlock.simulation.client.concurrency import gather_limited
@@ -16,96 +15,81 @@ from slotlock.simulation.model.attempts import (
     SimulatedSlot,
     SimulatedUser,
 )
+from slotlock.simulation.model.evidence import SlotState
 from slotlock.simulation.model.plan import BookingMode
-from slotlock.simulation.rush import WAIT_MS
 from slotlock.simulation.tickets import TicketClient
 
+# The server's limit of ids in one query.
 MAX_NODES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class SlotState:
-    """A slot and its roster: booking and user of each place that is taken."""
-
-    capacity: int
-    remaining: int
-    roster: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ServerState:
-    """Slots by id; of some people their live bookings; of some asks what they are told again."""
-
-    slots: dict[str, SlotState]
-    own_bookings: list[tuple[SimulatedUser, frozenset[str]]] = field(default_factory=list)
-    retried: list[tuple[BookingAttempt, Response | None]] = field(default_factory=list)
 
 
 async def load_slot_states(
     client: GraphQLClient, token: str, slots: Sequence[SimulatedSlot]
 ) -> dict[str, SlotState]:
-    """Each slot with its whole roster. Errors: UnreachedError, SimulationError."""
+    """Load each slot with its whole roster; raises NoResponseError and SimulationError."""
     ids = [slot.id for slot in slots]
-    parts = [ids[at : at + MAX_NODES] for at in range(0, len(ids), MAX_NODES)]
+    batches = [ids[start : start + MAX_NODES] for start in range(0, len(ids), MAX_NODES)]
     pages = await gather_limited(
-        lambda part: client.query_with_retry(SLOTS, token, ids=part), parts
+        lambda batch: client.query_with_retry(SLOTS, token, ids=batch), batches
     )
     nodes = {node["id"]: node for node in itertools.chain(*pages) if node}
 
     async def load_roster(slot_id: str) -> tuple[tuple[str, str], ...]:
-        found = [
+        bookings = [
             (booking["id"], (booking["user"] or {}).get("id", "nobody"))
             async for booking in _paginate(client, token, ROSTER, id=slot_id)
         ]
-        return tuple(found)
+        return tuple(bookings)
 
     rosters = await gather_limited(load_roster, ids)
     return {
-        slot_id: SlotState(nodes[slot_id]["capacity"], nodes[slot_id]["remaining"], booked)
-        for slot_id, booked in zip(ids, rosters, strict=True)
+        slot_id: SlotState(nodes[slot_id]["capacity"], nodes[slot_id]["remaining"], roster)
+        for slot_id, roster in zip(ids, rosters, strict=True)
     }
 
 
 async def load_own_bookings(
     client: GraphQLClient, users: Sequence[SimulatedUser]
 ) -> list[tuple[SimulatedUser, frozenset[str]]]:
-    """What each of them is told when they ask for their own bookings."""
+    """Load the ids of the confirmed bookings in each user's own list."""
 
     async def load_own(user: SimulatedUser) -> tuple[SimulatedUser, frozenset[str]]:
-        found = [
+        booking_ids = [
             booking["id"]
             async for booking in _paginate(client, user.token, MY_BOOKINGS)
             if booking["status"] == "CONFIRMED"
         ]
-        return user, frozenset(found)
+        return user, frozenset(booking_ids)
 
     return await gather_limited(load_own, users)
 
 
-async def retry_all(
+async def repeat_all(
     client: GraphQLClient, attempts: Sequence[BookingAttempt], ticket_client: TicketClient | None
 ) -> list[tuple[BookingAttempt, Response | None]]:
-    """What each ask is told when it is sent once more with its key, or its ticket is."""
+    """Send each attempt once more with its key, or query its ticket, and return the responses."""
 
-    async def retry(attempt: BookingAttempt) -> tuple[BookingAttempt, Response | None]:
+    async def repeat(attempt: BookingAttempt) -> tuple[BookingAttempt, Response | None]:
         if ticket_client is not None and attempt.ticket_id is not None:
-            return attempt, await ticket_client.load_response(attempt)
-        return attempt, await _retry(client, attempt)
+            return attempt, await ticket_client.load_outcome(attempt)
+        return attempt, await _repeat_booking(client, attempt)
 
-    return await gather_limited(retry, attempts)
+    return await gather_limited(repeat, attempts)
 
 
-async def _retry(client: GraphQLClient, attempt: BookingAttempt) -> Response:
-    asked = {
+async def _repeat_booking(client: GraphQLClient, attempt: BookingAttempt) -> Response:
+    booking_input = {
         "slotId": attempt.slot.id,
         "idempotencyKey": attempt.idempotency_key,
-        "waitMs": WAIT_MS[BookingMode.WAIT],
+        "waitMs": BookingMode.WAIT.wait_ms,
     }
     while True:
-        told: Response = await client.query_with_retry(BOOK, attempt.user.token, input=asked)
-        if told["__typename"] not in RETRY_DELAYS_MS:
-            return told
-        await asyncio.sleep(told.get("retryAfterMs", 0) / 1000)
+        response: Response = await client.query_with_retry(
+            BOOK, attempt.user.token, input=booking_input
+        )
+        if response["__typename"] not in RETRY_DELAYS_MS:
+            return response
+        await asyncio.sleep(response.get("retryAfterMs", 0) / 1000)
 
 
 async def _paginate(

@@ -1,4 +1,4 @@
-"""The admission queue as people see it: a ticket now, the answer later over their own socket."""
+"""Booking through the admission queue: a ticket now, its outcome later by a subscription."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ TicketJson = dict[str, Any]
 
 
 class TicketClient:
-    """Asks by `requestBooking`, and follows what becomes of it."""
+    """Requests bookings by `requestBooking` and follows their tickets."""
 
     def __init__(
         self,
@@ -39,38 +39,40 @@ class TicketClient:
         self._sockets: dict[str, WebSocketClient] = {}
 
     async def open_socket(self, user: SimulatedUser) -> None:
-        """Let somebody have their socket before they need it. Errors: UnreachedError."""
+        """Open the socket of a user before the rush; raises NoResponseError."""
         await self._socket_for(user).open()
 
     async def request_booking(
         self, attempt: BookingAttempt, booking_input: dict[str, Any]
     ) -> Response:
-        """What came of asking, in the end. Errors: UnreachedError."""
-        told: Response = await self._client.query(REQUEST, attempt.user.token, input=booking_input)
-        if told["__typename"] != "Ticket":
-            attempt.ticket_id = None  # one from before was lost
-            return told
-        ticket = dict(told)
+        """Request a booking and return its outcome; raises NoResponseError."""
+        response: Response = await self._client.query(
+            REQUEST, attempt.user.token, input=booking_input
+        )
+        if response["__typename"] != "Ticket":
+            attempt.ticket_id = None  # the ticket of an earlier request was lost
+            return response
+        ticket = dict(response)
         attempt.ticket_id = str(ticket["id"])
         self._attempt_log.record_progress(attempt, self._now())
         self._step_printer.print_queued(attempt, ticket["position"])
-        while (final := _final_response(ticket)) is None:
+        while (outcome := _final_outcome(ticket)) is None:
             ticket = await self._follow_ticket(attempt, attempt.ticket_id) or {"status": LOST}
-        return final
+        return outcome
 
-    async def load_response(self, attempt: BookingAttempt) -> Response | None:
-        """What the ticket says when it is asked again; None if it has no final answer."""
+    async def load_outcome(self, attempt: BookingAttempt) -> Response | None:
+        """Query the ticket of an attempt; None if it has no final outcome."""
         ticket = await self._client.query_with_retry(
             TICKET_QUERY, attempt.user.token, id=attempt.ticket_id
         )
-        return _final_response(ticket or {"status": LOST})
+        return _final_outcome(ticket or {"status": LOST})
 
     async def _follow_ticket(self, attempt: BookingAttempt, ticket_id: str) -> TicketJson | None:
-        """The ticket's last state that was heard; None if there is no such ticket any more."""
-        heard: list[TicketJson] = []
+        """Subscribe to a ticket and return its last state; None if the ticket is gone."""
+        updates: list[TicketJson] = []
 
         def on_update(update: TicketJson) -> None:
-            heard.append(update)
+            updates.append(update)
             self._attempt_log.record_progress(attempt, self._now())
 
         try:
@@ -80,10 +82,10 @@ class TicketClient:
         except NoResponseError as error:
             self._attempt_log.record_no_response(error.kind)
             self._step_printer.print_no_response(attempt, str(error))
-        finals = [ticket for ticket in heard if _final_response(ticket) is not None]
-        if finals:
-            attempt.extra_final_responses += len(finals) - 1
-            return finals[0]
+        final_updates = [ticket for ticket in updates if _final_outcome(ticket) is not None]
+        if final_updates:
+            attempt.extra_final_responses += len(final_updates) - 1
+            return final_updates[0]
         token = attempt.user.token
         ticket: TicketJson | None = await self._client.query(TICKET_QUERY, token, id=ticket_id)
         return ticket
@@ -94,7 +96,7 @@ class TicketClient:
         return self._sockets[user.token]
 
 
-def _final_response(ticket: TicketJson) -> Response | None:
+def _final_outcome(ticket: TicketJson) -> Response | None:
     match ticket["status"]:
         case "ANSWERED":
             outcome: Response = ticket["outcome"]
@@ -105,12 +107,12 @@ def _final_response(ticket: TicketJson) -> Response | None:
 
 
 async def check_queue(client: GraphQLClient, token: str) -> None:
-    """See that the server has a queue. Errors: SimulationError."""
+    """Check that the server has an admission queue; raises SimulationError."""
     try:
         await client.query(TICKET_QUERY, token, id="none")
     except UnknownFieldError:
         raise SimulationError(
-            "this server has no admission queue; let people ask --by lock or --by wait"
+            "this server has no admission queue; use --mode lock or --mode wait"
         ) from None
     except SimulationError:
-        return  # it knows tickets, but not this one
+        return  # the field exists, and the server rejects this id

@@ -1,4 +1,4 @@
-"""The command line does what an operator asks, or says in one line why it cannot."""
+"""Each command does its work, or prints the reason in one line."""
 
 import asyncio
 import io
@@ -29,7 +29,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture(autouse=True)
 def environ(monkeypatch: pytest.MonkeyPatch, servers: EmbeddedServers) -> pytest.MonkeyPatch:
-    """The settings of an operator, and nothing else."""
+    """Set the settings of an operator and remove all others."""
     for name in list(os.environ):
         if name.startswith("SLOTLOCK_") or name == "PORT":
             monkeypatch.delenv(name)
@@ -42,19 +42,20 @@ def environ(monkeypatch: pytest.MonkeyPatch, servers: EmbeddedServers) -> pytest
 
 @pytest.fixture
 def email() -> str:
+    """Return an address without an account."""
     return f"{secrets.token_hex(8)}@slotlock.test"
 
 
-def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command that works prints."""
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run a command that succeeds and return its output."""
     assert main(arguments) == 0
     output = capsys.readouterr()
     assert output.err == ""
     return output.out
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The one line of a command that does not work."""
+def error_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run a command that fails and return its one line of stderr."""
     assert main(arguments) == 1
     output = capsys.readouterr()
     assert output.out == ""
@@ -63,16 +64,17 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return line
 
 
-def create(email: str, *more: str) -> tuple[str, ...]:
-    return ("users", "create", email, "--password-stdin", *more)
+def create_arguments(email: str, *options: str) -> tuple[str, ...]:
+    """Return the arguments that create an account with the password from stdin."""
+    return ("users", "create", email, "--password-stdin", *options)
 
 
-def test_a_person_who_was_created_is_listed_and_signs_in(
+def test_a_created_user_is_listed_and_can_sign_in(
     capsys: pytest.CaptureFixture[str], servers: EmbeddedServers, email: str
 ) -> None:
-    line = ran(capsys, *create(email.upper(), "--name", "Ada", "--role", "organizer"))
+    line = run(capsys, *create_arguments(email.upper(), "--name", "Ada", "--role", "organizer"))
     assert line.startswith(f"created {email}\torganizer\tAda\t")
-    assert line.removeprefix("created ") in ran(capsys, "users", "list")
+    assert line.removeprefix("created ") in run(capsys, "users", "list")
 
     async def login() -> object:
         async with auth_for_database(database_url(servers, "operators")) as auth:
@@ -81,76 +83,79 @@ def test_a_person_who_was_created_is_listed_and_signs_in(
     assert isinstance(asyncio.run(login()), SignedInSession)
 
 
-def test_a_person_is_a_member_of_their_addresss_name_unless_told_otherwise(
+def test_by_default_a_user_is_a_member_named_after_the_address(
     capsys: pytest.CaptureFixture[str], email: str
 ) -> None:
     name = email.partition("@")[0]
-    assert ran(capsys, *create(email)).startswith(f"created {email}\tmember\t{name}\t")
+    assert run(capsys, *create_arguments(email)).startswith(f"created {email}\tmember\t{name}\t")
 
 
-def test_a_role_is_given(capsys: pytest.CaptureFixture[str], email: str) -> None:
-    ran(capsys, *create(email))
-    assert ran(capsys, "users", "set-role", email, "admin").startswith(f"now {email}\tadmin\t")
-    assert f"{email}\tadmin\t" in ran(capsys, "users", "list")
+def test_a_role_can_be_changed(capsys: pytest.CaptureFixture[str], email: str) -> None:
+    run(capsys, *create_arguments(email))
+    assert run(capsys, "users", "set-role", email, "admin").startswith(f"now {email}\tadmin\t")
+    assert f"{email}\tadmin\t" in run(capsys, "users", "list")
 
 
-def test_people_are_listed_by_address(capsys: pytest.CaptureFixture[str], email: str) -> None:
-    ran(capsys, *create(f"b{email}"))
+def test_users_are_listed_by_address(capsys: pytest.CaptureFixture[str], email: str) -> None:
+    run(capsys, *create_arguments(f"b{email}"))
     sys.stdin.seek(0)
-    ran(capsys, *create(f"a{email}"))
-    listed = [line.partition("\t")[0] for line in ran(capsys, "users", "list").splitlines()]
+    run(capsys, *create_arguments(f"a{email}"))
+    listed = [line.partition("\t")[0] for line in run(capsys, "users", "list").splitlines()]
     assert listed == sorted(listed)
     assert {f"a{email}", f"b{email}"} <= set(listed)
 
 
-def test_a_taken_address_is_refused(capsys: pytest.CaptureFixture[str], email: str) -> None:
-    ran(capsys, *create(email))
+def test_an_address_with_an_account_is_rejected(
+    capsys: pytest.CaptureFixture[str], email: str
+) -> None:
+    run(capsys, *create_arguments(email))
     sys.stdin.seek(0)
-    assert f"{email} has an account already" in refused(capsys, *create(email))
+    assert f"{email} already has an account" in error_line(capsys, *create_arguments(email))
 
 
-def test_an_unknown_address_is_refused(capsys: pytest.CaptureFixture[str], email: str) -> None:
-    line = refused(capsys, "users", "set-role", email, "admin")
-    assert f"nobody has the address {email}" in line
+def test_an_unknown_address_is_rejected(capsys: pytest.CaptureFixture[str], email: str) -> None:
+    line = error_line(capsys, "users", "set-role", email, "admin")
+    assert f"no account has the address {email}" in line
 
 
-def test_what_is_wrong_with_an_account_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    sys.stdin.readline()  # so that no password is left
-    line = refused(capsys, *create("nobody"))
+def test_each_invalid_field_of_an_account_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    sys.stdin.readline()  # consume the password
+    line = error_line(capsys, *create_arguments("nobody"))
     assert "email:" in line
     assert "password:" in line
 
 
 @pytest.mark.parametrize(
-    "arguments", [create("a@b.test", "--role", "boss"), ("users", "set-role", "a@b.test", "boss")]
+    "arguments",
+    [create_arguments("a@b.test", "--role", "boss"), ("users", "set-role", "a@b.test", "boss")],
 )
-def test_a_role_that_is_none_is_refused_with_those_there_are(
+def test_an_unknown_role_is_rejected_with_the_list_of_roles(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as raised:
         main(arguments)
-    assert ended.value.code == 2
-    complaint = capsys.readouterr().err
-    assert "'boss'" in complaint.splitlines()[-1]
-    assert all(role in complaint for role in ("member", "organizer", "admin"))
+    assert raised.value.code == 2
+    message = capsys.readouterr().err
+    assert "'boss'" in message.splitlines()[-1]
+    assert all(role in message for role in ("member", "organizer", "admin"))
 
 
-def test_a_mongodb_that_is_away_is_told(environ: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_mongodb_is_reported(environ: pytest.MonkeyPatch) -> None:
     address = f"127.0.0.1:{free_port()}"
     environ.setenv("SLOTLOCK_MONGO_URL", f"mongodb://{address}/")
-    # In processes of their own: the driver's last attempt to connect ends with them.
-    waiting = [
+    # Other processes, because the driver would still try to connect after the command.
+    processes = [
         subprocess.Popen(MODULE + command, stderr=subprocess.PIPE, text=True)
         for command in (("users", "list"), ("serve",))
     ]
-    for process in waiting:
+    for process in processes:
         (line,) = process.communicate()[1].splitlines()
         assert line.startswith("slotlock: MongoDB")
         assert address in line
         assert process.returncode == 1
 
 
-def test_serving_without_settings_names_each_that_is_missing(
+def test_serve_reports_each_missing_setting(
     capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch
 ) -> None:
     for name in ("SLOTLOCK_MONGO_URL", "SLOTLOCK_REDIS_URL", "SLOTLOCK_SECRET_KEY"):
@@ -162,27 +167,27 @@ def test_serving_without_settings_names_each_that_is_missing(
         "SLOTLOCK_REDIS_URL",
         "SLOTLOCK_SECRET_KEY",
     ]
-    assert "SLOTLOCK_MONGO_URL is not set" in refused(capsys, "users", "list")
+    assert "SLOTLOCK_MONGO_URL is not set" in error_line(capsys, "users", "list")
 
 
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
-def test_a_taken_port_is_told_with_what_to_do(
+def test_a_port_in_use_is_reported_with_the_remedy(
     capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as squatter:
-        port = squatter.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as port_holder:
+        port = port_holder.getsockname()[1]
         environ.setenv("PORT", str(port))
-        line = refused(capsys, "serve", *workers)
+        line = error_line(capsys, "serve", *workers)
     assert f"127.0.0.1:{port}" in line
     assert "PORT" in line
 
 
 @pytest.fixture
 def standalone(tmp_path: Path) -> Iterator[str]:
-    """The address of a MongoDB that is no replica set."""
+    """Run a MongoDB that is not a replica set, and return its address."""
     port = free_port()
-    place = ("--dbpath", str(tmp_path), "--port", str(port), "--bind_ip", "127.0.0.1")
-    command = (find_binary(MONGOD, None), *place, "--nounixsocket", "--quiet")
+    options = ("--dbpath", str(tmp_path), "--port", str(port), "--bind_ip", "127.0.0.1")
+    command = (find_binary(MONGOD, None), *options, "--nounixsocket", "--quiet")
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         url = f"mongodb://127.0.0.1:{port}/"
         try:
@@ -193,11 +198,11 @@ def standalone(tmp_path: Path) -> Iterator[str]:
             process.kill()
 
 
-def test_a_mongodb_without_transactions_is_refused_with_what_to_do(
+def test_a_mongodb_without_transactions_is_reported_with_the_remedy(
     capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, standalone: str
 ) -> None:
     environ.setenv("SLOTLOCK_MONGO_URL", standalone)
-    line = refused(capsys, "serve")
+    line = error_line(capsys, "serve")
     assert "not a replica set" in line
     assert "--replSet" in line
 
@@ -225,11 +230,11 @@ def test_the_package_runs_as_a_module() -> None:
     assert ended.stdout == f"slotlock {__version__}\n"
 
 
-def test_a_reader_who_has_read_enough_makes_no_traceback() -> None:
+def test_a_closed_output_pipe_causes_no_traceback() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    with open(writing, "wb") as gone:
+    with open(writing, "wb") as closed_pipe:
         ended = subprocess.run(
-            (*MODULE, "schema"), stdout=gone, stderr=subprocess.PIPE, check=False
+            (*MODULE, "schema"), stdout=closed_pipe, stderr=subprocess.PIPE, check=False
         )
     assert (ended.returncode, ended.stderr) == (141, b"")

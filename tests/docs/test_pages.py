@@ -1,6 +1,8 @@
 """The pages of docs/ agree with the code and the schema, and their links resolve."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,3 +62,17 @@ def test_the_errors_page_lists_every_refusal_code() -> None:
     listed = first_column(DOCS / "reference" / "errors.md")
     assert set(codes.values) <= set(listed)
     assert len(listed) == len(set(listed))
+
+
+def test_the_simulation_page_lists_every_option() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "slotlock", "simulate", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    options = set(re.findall(r"^  (?:-h, )?(--[a-z]+)", printed.stdout, re.MULTILINE))
+    listed = first_column(DOCS / "guides" / "simulation.md")
+    documented = {name.split()[0] for name in listed if name.startswith("--")}
+    assert documented == options - {"--help"}

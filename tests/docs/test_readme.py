@@ -1,4 +1,4 @@
-"""The README's tour works when it is pasted."""
+"""The tour of the README works when it is pasted."""
 
 import os
 import re
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def tour() -> str:
-    """The commands of the five minutes, in order."""
+    """Return the commands of the section 'Five minutes', in order."""
     text = (ROOT / "README.md").read_text().split("## Five minutes")[1].split("\n## ")[0]
     return "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
 
@@ -22,7 +22,7 @@ def test_the_tour_of_the_readme_works_when_pasted(tmp_path: Path) -> None:
         (tmp_path / ".venv").symlink_to(sys.prefix)
         port = running.url.rsplit(":", 1)[1]
         script = tour().replace("/tmp/watch.py", str(tmp_path / "watch.py"))  # noqa: S108
-        done = subprocess.run(
+        completed = subprocess.run(
             ["bash", "-c", script],
             cwd=tmp_path,
             capture_output=True,
@@ -31,8 +31,8 @@ def test_the_tour_of_the_readme_works_when_pasted(tmp_path: Path) -> None:
             timeout=60,
             check=False,
         )
-    said = done.stdout
-    assert len(re.findall(r'"__typename":"Booked"', said)) == 1, (said, done.stderr)
-    assert len(re.findall(r'"__typename":"(?:Locked|SlotFull)"', said)) == 1, said
-    assert '"remaining":1,"version":1' in said
-    assert '"remaining":0,"version":2' in said
+    output = completed.stdout
+    assert len(re.findall(r'"__typename":"Booked"', output)) == 1, (output, completed.stderr)
+    assert len(re.findall(r'"__typename":"(?:Locked|SlotFull)"', output)) == 1, output
+    assert '"remaining":1,"version":1' in output
+    assert '"remaining":0,"version":2' in output

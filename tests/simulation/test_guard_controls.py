@@ -1,4 +1,4 @@
-"""The simulation sees a server that is wrong: each guard that is missing breaks what it guards."""
+"""The simulation detects a faulty server: without a guard, the promise of that guard is broken."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,95 +13,95 @@ from tests.support.apps.deployment import app_variant
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.simulation import SimulationRun, SimulationRunner, replace_environment
 
+SimulateWithout = Callable[..., SimulationRun]
+
 
 @pytest.fixture
-def run_without_guards(
+def simulate_without(
     monkeypatch: pytest.MonkeyPatch,
     app: AppProcess,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     log_dir: Path,
-) -> Iterator[Callable[..., SimulationRun]]:
-    """Runs the simulation at an app that lacks guards."""
+) -> Iterator[SimulateWithout]:
+    """Run the simulation against an app without the named guards."""
     replace_environment(monkeypatch, app.environment)
     simulate = SimulationRunner(monkeypatch, capsys, tmp_path)
-    # What is wrong for good is not worth the patience that late news are.
+    # A live number that is permanently wrong is not worth the wait for a late one.
     monkeypatch.setattr(availability_watcher, "CATCH_UP_TIMEOUT_S", 2.0)
     with ExitStack() as stack:
 
-        def run(off: str, *arguments: str) -> SimulationRun:
-            crippled = stack.enter_context(
-                app_variant(app.environment, log_dir, without_guards=off)
+        def run(guards: str, *arguments: str) -> SimulationRun:
+            faulty_app = stack.enter_context(
+                app_variant(app.environment, log_dir, without_guards=guards)
             )
-            run = simulate(crippled.url, *arguments)
-            assert run.exit_code == (1 if run.broken_invariants else 0), (run.stdout, run.stderr)
-            assert ("BROKEN" in run.stdout) == bool(run.broken_invariants)
-            return run
+            result = simulate(faulty_app.url, *arguments)
+            output = (result.stdout, result.stderr)
+            assert result.exit_code == (1 if result.broken_invariants else 0), output
+            assert ("BROKEN" in result.stdout) == bool(result.broken_invariants)
+            return result
 
         yield run
 
 
-ONE_BED = ("--people", "16", "--slots", "1", "--by", "wait")
-# In one process those who wait are served together, whatever else is missing.
-BY_LOCK = ("--people", "16", "--slots", "1", "--by", "lock")
+ONE_BED_WAIT = ("--users", "16", "--slots", "1", "--mode", "wait")
+# Requests that wait in one process form a batch, whatever guard is missing.
+ONE_BED_LOCK = ("--users", "16", "--slots", "1", "--mode", "lock")
 
 
-def test_with_all_guards_nothing_is_broken(
-    run_without_guards: Callable[..., SimulationRun],
+def test_with_all_guards_every_promise_holds(simulate_without: SimulateWithout) -> None:
+    assert simulate_without("", *ONE_BED_WAIT).broken_invariants == set()
+
+
+def test_control_without_version_lock_and_transaction_a_bed_is_overbooked(
+    simulate_without: SimulateWithout,
 ) -> None:
-    assert run_without_guards("", *ONE_BED).broken_invariants == set()
+    result = simulate_without("version lock transaction", *ONE_BED_LOCK)
+    assert "notOverbooked" in result.broken_invariants
 
 
-def test_control_without_version_lock_and_transaction_a_bed_has_two_people(
-    run_without_guards: Callable[..., SimulationRun],
+def test_control_with_absolute_counts_the_places_left_are_wrong(
+    simulate_without: SimulateWithout,
 ) -> None:
-    assert (
-        "notOverbooked"
-        in run_without_guards("version lock transaction", *BY_LOCK).broken_invariants
-    )
+    guards = "version lock transaction relative-counts"
+    result = simulate_without(guards, *ONE_BED_LOCK, "--places", "4")
+    assert "countsAgree" in result.broken_invariants
 
 
-def test_control_with_absolute_counts_places_left_are_not_those_that_nobody_has(
-    run_without_guards: Callable[..., SimulationRun],
+def test_control_without_refusals_users_receive_bookings_that_do_not_exist(
+    simulate_without: SimulateWithout,
 ) -> None:
-    off = "version lock transaction relative-counts"
-    assert "countsAgree" in run_without_guards(off, *BY_LOCK, "--places", "4").broken_invariants
+    result = simulate_without("refusals", *ONE_BED_WAIT)
+    assert result.results["outcomes"]["Booked"] > 1
+    assert {"bookingsMatchResponses", "ownListsAgree"} <= result.broken_invariants
 
 
-def test_control_who_is_congratulated_without_a_place_is_found(
-    run_without_guards: Callable[..., SimulationRun],
+def test_control_without_keys_a_repeated_request_has_another_outcome(
+    simulate_without: SimulateWithout,
 ) -> None:
-    run = run_without_guards("refusals", *ONE_BED)
-    assert run.results["outcomes"]["Booked"] > 1
-    assert {"toldIsWritten", "ownListsAgree"} <= run.broken_invariants
+    assert simulate_without("keys", *ONE_BED_WAIT).broken_invariants == {"oneFinalResponse"}
 
 
-def test_control_without_keys_an_ask_that_is_sent_again_is_answered_otherwise(
-    run_without_guards: Callable[..., SimulationRun],
+def test_control_a_counter_that_is_never_incremented_again_leaves_places_unused(
+    simulate_without: SimulateWithout,
 ) -> None:
-    assert run_without_guards("keys", *ONE_BED).broken_invariants == {"oneFinalAnswer"}
+    result = simulate_without("admission", *ONE_BED_LOCK, "--places", "8")
+    assert "noPlaceUnused" in result.broken_invariants
 
 
-def test_control_a_counter_that_nobody_raises_again_leaves_places_over(
-    run_without_guards: Callable[..., SimulationRun],
+def test_control_without_events_the_live_counts_are_wrong(
+    simulate_without: SimulateWithout,
 ) -> None:
-    run = run_without_guards("admission", *BY_LOCK, "--places", "8")
-    assert "noneLeftOver" in run.broken_invariants
+    assert simulate_without("news", *ONE_BED_WAIT).broken_invariants == {"liveCountsAgree"}
 
 
-def test_control_without_news_what_was_heard_live_is_not_so(
-    run_without_guards: Callable[..., SimulationRun],
+def test_control_a_server_with_a_slow_clock_is_detected(
+    simulate_without: SimulateWithout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run_without_guards("news", *ONE_BED).broken_invariants == {"liveIsTrue"}
-
-
-def test_control_a_server_whose_clock_is_late_is_found(
-    run_without_guards: Callable[..., SimulationRun], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    late, open_at = timedelta(hours=1), Clock.open_at
-    monkeypatch.setattr(setup, "OPENING_DELAY", late)
-    monkeypatch.setattr(Clock, "open_at", lambda self, at: open_at(self, at - late))
+    delay, open_at = timedelta(hours=1), Clock.open_at
+    monkeypatch.setattr(setup, "OPENING_DELAY", delay)
+    monkeypatch.setattr(Clock, "open_at", lambda self, at: open_at(self, at - delay))
     monkeypatch.setattr(rush, "STALL_TIMEOUT_S", 0.5)
-    run = run_without_guards("", "--people", "2", "--slots", "1")
-    assert {"oneFinalAnswer", "noneLeftOver"} == run.broken_invariants
-    assert "has no final answer; told last: NotYetOpen" in run.stdout
+    result = simulate_without("", "--users", "2", "--slots", "1")
+    assert result.broken_invariants == {"oneFinalResponse", "noPlaceUnused"}
+    assert "has no final response; the last one was NotYetOpen" in result.stdout

@@ -1,122 +1,144 @@
-"""Each invariant of the simulation is broken by what it speaks of, and by that alone."""
+"""Each fault breaks exactly the invariants that describe it."""
 
 from dataclasses import replace
 
 import pytest
 
 from slotlock.simulation.model.attempts import BookingAttempt, SimulatedSlot, SimulatedUser
-from slotlock.simulation.model.invariants import CHECKS, Evidence, check_invariants
-from slotlock.simulation.server_state import ServerState, SlotState
+from slotlock.simulation.model.evidence import Evidence, ServerState, SlotState
+from slotlock.simulation.model.invariants import CHECKS, check_invariants
 
 BED = SimulatedSlot("slot", "Bed 1")
-ADA, BEN = (
-    SimulatedUser("Ada", "ada@example.com", "ada"),
-    SimulatedUser("Ben", "ben@example.com", "ben"),
-)
+ADA = SimulatedUser("Ada", "ada@example.com", "ada")
+BEN = SimulatedUser("Ben", "ben@example.com", "ben")
 
 
-def ask(
-    person: SimulatedUser, outcome: str | None, booking_id: str | None = None
+def attempt_with(
+    user: SimulatedUser, outcome: str | None, booking_id: str | None = None
 ) -> BookingAttempt:
-    """What somebody was told."""
-    told = BookingAttempt(person, BED, "key", 0.0, 0.1, 0.1, outcome, booking_id)
-    told.last_response = outcome or "Locked"
-    return told
+    """Return a user's attempt with its final outcome, or without one."""
+    attempt = BookingAttempt(user, BED, "key", 0.0, 0.1, 0.1, outcome, booking_id)
+    attempt.last_response = outcome or "Locked"
+    return attempt
 
 
 def evidence(
     *roster: tuple[str, str],
-    told: tuple[BookingAttempt, ...] = (),
+    attempts: tuple[BookingAttempt, ...] = (),
     capacity: int = 1,
-    left: int | None = None,
+    remaining: int | None = None,
 ) -> Evidence:
-    """A bed with this roster; what was heard live is what is left of it."""
-    remaining = capacity - len(roster) if left is None else left
-    truth = ServerState({BED.id: SlotState(capacity, remaining, roster)})
-    return Evidence([BED], told, {BED.id: remaining}, truth)
+    """Return evidence for one bed with this roster, whose live number is correct."""
+    if remaining is None:
+        remaining = capacity - len(roster)
+    state = ServerState({BED.id: SlotState(capacity, remaining, roster)})
+    return Evidence([BED], attempts, {BED.id: remaining}, state)
 
 
-def broken(seen: Evidence) -> set[str]:
-    """The names of those that do not hold."""
-    return {each.name for each in check_invariants(seen) if not each.holds}
+def broken_invariants(checked: Evidence) -> set[str]:
+    """Return the names of the invariants that do not hold."""
+    return {invariant.name for invariant in check_invariants(checked) if not invariant.holds}
 
 
-HAS, HAS_NOT = ask(ADA, "Booked", "b1"), ask(BEN, "SlotFull")
-SOUND = evidence(("b1", "ada"), told=(HAS, HAS_NOT))
+ADA_BOOKED = attempt_with(ADA, "Booked", "b1")
+BEN_BOOKED = attempt_with(BEN, "Booked", "b2")
+BEN_REFUSED = attempt_with(BEN, "SlotFull")
+SOUND = evidence(("b1", "ada"), attempts=(ADA_BOOKED, BEN_REFUSED))
 
 
-def again(one: BookingAttempt, told: dict[str, object] | None) -> Evidence:
-    """The sound evidence, with what somebody is told when they ask again."""
-    return replace(SOUND, server_state=replace(SOUND.server_state, retried=[(one, told)]))
+def with_retry(attempt: BookingAttempt, response: dict[str, object] | None) -> Evidence:
+    """Return the sound evidence with this response to a repeated attempt."""
+    return replace(SOUND, server_state=replace(SOUND.server_state, retried=[(attempt, response)]))
 
 
-def own(*booking_ids: str) -> Evidence:
-    """The sound evidence, with what Ada finds in her own list."""
-    return replace(
-        SOUND,
-        server_state=replace(SOUND.server_state, own_bookings=[(ADA, frozenset(booking_ids))]),
-    )
+def with_own_list(*booking_ids: str) -> Evidence:
+    """Return the sound evidence with these bookings in Ada's own list."""
+    own_bookings = [(ADA, frozenset(booking_ids))]
+    return replace(SOUND, server_state=replace(SOUND.server_state, own_bookings=own_bookings))
 
 
-def many_finals() -> Evidence:
-    """A ticket that was answered twice."""
-    return evidence(("b1", "ada"), told=(replace(HAS, extra_final_responses=1), HAS_NOT))
-
-
-BOTH = (HAS, ask(BEN, "Booked", "b2"))
 CASES = {
-    "two in one bed": (evidence(("b1", "ada"), ("b2", "ben"), told=BOTH), {"notOverbooked"}),
-    "a count that is wrong": (
-        evidence(("b1", "ada"), told=(HAS, HAS_NOT), left=1),
+    "two users in one bed": (
+        evidence(("b1", "ada"), ("b2", "ben"), attempts=(ADA_BOOKED, BEN_BOOKED)),
+        {"notOverbooked"},
+    ),
+    "a wrong count": (
+        evidence(("b1", "ada"), attempts=(ADA_BOOKED, BEN_REFUSED), remaining=1),
         {"countsAgree"},
     ),
-    "told but not written": (evidence(("b1", "ada"), told=BOTH), {"toldIsWritten"}),
-    "written but not told": (
-        evidence(("b1", "ada"), ("b2", "ben"), told=(HAS, HAS_NOT), capacity=2),
-        {"toldIsWritten"},
+    "acknowledged but not stored": (
+        evidence(("b1", "ada"), attempts=(ADA_BOOKED, BEN_BOOKED)),
+        {"bookingsMatchResponses"},
     ),
-    "another booking than told": (
-        evidence(("b9", "ada"), told=(HAS, HAS_NOT)),
-        {"toldIsWritten"},
+    "stored but not acknowledged": (
+        evidence(("b1", "ada"), ("b2", "ben"), attempts=(ADA_BOOKED, BEN_REFUSED), capacity=2),
+        {"bookingsMatchResponses"},
     ),
-    "twice in one bed": (
-        evidence(("b1", "ada"), ("b2", "ada"), told=(HAS, ask(ADA, "Booked", "b2")), capacity=2),
-        {"onceEach"},
+    "another booking than acknowledged": (
+        evidence(("b9", "ada"), attempts=(ADA_BOOKED, BEN_REFUSED)),
+        {"bookingsMatchResponses"},
     ),
-    "never answered": (evidence(("b1", "ada"), told=(HAS, ask(BEN, None))), {"oneFinalAnswer"}),
-    "set aside": (evidence(("b1", "ada"), told=(HAS, ask(BEN, "FAILED"))), {"oneFinalAnswer"}),
-    "answered twice": (many_finals(), {"oneFinalAnswer"}),
-    "another answer": (again(HAS_NOT, {"__typename": "AlreadyBooked"}), {"oneFinalAnswer"}),
-    "no answer any more": (again(HAS, None), {"oneFinalAnswer"}),
-    "another booking in the answer": (
-        again(HAS, {"__typename": "Booked", "booking": {"id": "b9"}}),
-        {"oneFinalAnswer"},
+    "a user twice in one bed": (
+        evidence(
+            ("b1", "ada"),
+            ("b2", "ada"),
+            attempts=(ADA_BOOKED, attempt_with(ADA, "Booked", "b2")),
+            capacity=2,
+        ),
+        {"oneBookingPerUser"},
     ),
-    "refused though a place is left": (evidence(told=(HAS_NOT,)), {"noneLeftOver"}),
-    "refused for another reason though a place is left": (
-        evidence(told=(ask(BEN, "NotEligible"),), capacity=2),
-        {"noneLeftOver"},
+    "no final response": (
+        evidence(("b1", "ada"), attempts=(ADA_BOOKED, attempt_with(BEN, None))),
+        {"oneFinalResponse"},
     ),
-    "left though enough asked": (evidence(told=(ask(BEN, "TimeConflict"),)), {"noneLeftOver"}),
-    "live is late": (replace(SOUND, live_remaining={BED.id: 1}), {"liveIsTrue"}),
-    "live is silent": (replace(SOUND, live_remaining={}), {"liveIsTrue"}),
-    "not in her own list": (own(), {"ownListsAgree"}),
-    "another in her own list": (own("b9"), {"ownListsAgree"}),
+    "a failed ticket": (
+        evidence(("b1", "ada"), attempts=(ADA_BOOKED, attempt_with(BEN, "FAILED"))),
+        {"oneFinalResponse"},
+    ),
+    "two final responses": (
+        evidence(
+            ("b1", "ada"), attempts=(replace(ADA_BOOKED, extra_final_responses=1), BEN_REFUSED)
+        ),
+        {"oneFinalResponse"},
+    ),
+    "another response to a retry": (
+        with_retry(BEN_REFUSED, {"__typename": "AlreadyBooked"}),
+        {"oneFinalResponse"},
+    ),
+    "no response to a retry": (with_retry(ADA_BOOKED, None), {"oneFinalResponse"}),
+    "another booking in the response to a retry": (
+        with_retry(ADA_BOOKED, {"__typename": "Booked", "booking": {"id": "b9"}}),
+        {"oneFinalResponse"},
+    ),
+    "refused while a place is left": (evidence(attempts=(BEN_REFUSED,)), {"noPlaceUnused"}),
+    "refused for another reason while a place is left": (
+        evidence(attempts=(attempt_with(BEN, "NotEligible"),), capacity=2),
+        {"noPlaceUnused"},
+    ),
+    "a place left after enough attempts": (
+        evidence(attempts=(attempt_with(BEN, "TimeConflict"),)),
+        {"noPlaceUnused"},
+    ),
+    "an old live number": (replace(SOUND, live_remaining={BED.id: 1}), {"liveCountsAgree"}),
+    "no live number": (replace(SOUND, live_remaining={}), {"liveCountsAgree"}),
+    "missing in her own list": (with_own_list(), {"ownListsAgree"}),
+    "another booking in her own list": (with_own_list("b9"), {"ownListsAgree"}),
 }
 
 
 def test_sound_evidence_breaks_nothing() -> None:
-    assert broken(SOUND) == set()
-    assert broken(own("b1")) == set()
-    assert broken(again(HAS, {"__typename": "Booked", "booking": {"id": "b1"}})) == set()
-    assert broken(again(HAS_NOT, {"__typename": "SlotFull"})) == set()
+    booked: dict[str, object] = {"__typename": "Booked", "booking": {"id": "b1"}}
+    assert broken_invariants(SOUND) == set()
+    assert broken_invariants(with_own_list("b1")) == set()
+    assert broken_invariants(with_retry(ADA_BOOKED, booked)) == set()
+    assert broken_invariants(with_retry(BEN_REFUSED, {"__typename": "SlotFull"})) == set()
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_wrong_breaks_its_invariant_alone(case: str) -> None:
-    seen, expected = CASES[case]
-    assert broken(seen) == expected
+def test_a_fault_breaks_its_invariant_and_no_other(case: str) -> None:
+    checked, expected = CASES[case]
+    assert broken_invariants(checked) == expected
 
 
-def test_every_invariant_is_broken_by_something() -> None:
+def test_every_invariant_is_broken_by_a_fault() -> None:
     assert {name for _, names in CASES.values() for name in names} == {name for name, *_ in CHECKS}

@@ -1,4 +1,4 @@
-"""A crowd at a real server: every step or how far it is, who got what, and what is written."""
+"""Simulated users at a real server: steps, progress, rosters and result files."""
 
 import os
 import re
@@ -25,127 +25,136 @@ Capture = pytest.CaptureFixture[str]
 def simulate(
     monkeypatch: pytest.MonkeyPatch, app: AppProcess, capsys: Capture, tmp_path: Path
 ) -> SimulationRunner:
-    """The command, for the organiser of the app."""
+    """Return a runner of the command that signs in as the admin of the app."""
     replace_environment(monkeypatch, app.environment)
     return SimulationRunner(monkeypatch, capsys, tmp_path)
 
 
-def whole(run: SimulationRun) -> SimulationRun:
-    """A run in which everything holds."""
+def passed(run: SimulationRun) -> SimulationRun:
+    """Return a run after checking that every promise holds."""
     assert run.exit_code == 0, (run.stdout, run.stderr)
     assert run.broken_invariants == set()
     assert run.stderr == ""
     return run
 
 
-def test_eight_people_and_four_beds_are_told_step_by_step(
+def test_eight_users_and_four_beds_are_printed_step_by_step(
     simulate: SimulationRunner, app: AppProcess
 ) -> None:
-    run = whole(simulate(app.url))
-    asked = re.findall(r"^(\w+) asks for (Bed \d)$", run.stdout, re.MULTILINE)
-    got = dict(re.findall(r"^(\w+) has (Bed \d)$", run.stdout, re.MULTILINE))
-    told = re.findall(r"^(\w+): SlotFull, no place is left$", run.stdout, re.MULTILINE)
-    assert Counter(bed for _, bed in asked) == {f"Bed {number}": 2 for number in range(1, 5)}
-    assert sorted(got.values()) == ["Bed 1", "Bed 2", "Bed 3", "Bed 4"]
-    assert set(got) | set(told) == {name for name, _ in asked}
-    for person, bed in got.items():
-        assert f"{bed}  1 of 1  {person}" in run.stdout
+    run = passed(simulate(app.url))
+    requested = re.findall(r"^(\w+) requests (Bed \d)$", run.stdout, re.MULTILINE)
+    booked = dict(re.findall(r"^(\w+) has (Bed \d)$", run.stdout, re.MULTILINE))
+    refused = re.findall(r"^(\w+): SlotFull, no place is left$", run.stdout, re.MULTILINE)
+    assert Counter(bed for _, bed in requested) == {f"Bed {number}": 2 for number in range(1, 5)}
+    assert sorted(booked.values()) == ["Bed 1", "Bed 2", "Bed 3", "Bed 4"]
+    assert set(booked) | set(refused) == {name for name, _ in requested}
+    for name, bed in booked.items():
+        assert f"{bed}  1 of 1  {name}" in run.stdout
     assert "Booked 4, SlotFull 4" in run.stdout
     assert run.stdout.count("\nok ") == 8
 
 
-def test_those_who_wait_are_never_told_locked(simulate: SimulationRunner, app: AppProcess) -> None:
-    run = whole(simulate(app.url, "--by", "wait", "--people", "12", "--places", "2"))
+def test_users_that_wait_never_receive_locked(simulate: SimulationRunner, app: AppProcess) -> None:
+    run = passed(simulate(app.url, "--mode", "wait", "--users", "12", "--places", "2"))
     assert run.results["outcomes"] == {"Booked": 8, "SlotFull": 4}
     assert run.results["retries"]["Locked"] == 0
 
 
 @pytest.fixture(scope="module")
-def queueing_app(
+def queue_app(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """A process whose queue nobody else serves."""
-    settings = app_environment(with_own_redis_database(servers), "queueing_app")
-    with forked_app(settings, tmp_path_factory.mktemp("queueing_app")) as running:
+    """A process with a Redis database of its own, whose queue no other process serves."""
+    settings = app_environment(with_own_redis_database(servers), "queue_app")
+    with forked_app(settings, tmp_path_factory.mktemp("queue_app")) as running:
         yield running
 
 
-@pytest.mark.parametrize("asks", ["1", "12"])
-def test_those_who_queue_are_answered_over_their_sockets(
-    simulate: SimulationRunner, queueing_app: AppProcess, asks: str
+@pytest.mark.parametrize("attempts", ["1", "12"])
+def test_users_in_the_queue_receive_outcomes_over_their_sockets(
+    simulate: SimulationRunner, queue_app: AppProcess, attempts: str
 ) -> None:
-    run = whole(
+    run = passed(
         simulate(
-            queueing_app.url, "--by", "queue", "--people", "4", "--slots", "12", "--asks", asks
+            queue_app.url,
+            "--mode",
+            "queue",
+            "--users",
+            "4",
+            "--slots",
+            "12",
+            "--attempts",
+            attempts,
         )
     )
-    assert run.results["outcomes"]["Booked"] == min(12, 4 * int(asks))
+    assert run.results["outcomes"]["Booked"] == min(12, 4 * int(attempts))
 
 
-def test_of_many_asks_the_progress_is_told_and_not_each_step(
+def test_a_large_simulation_prints_progress_instead_of_steps(
     simulate: SimulationRunner, app: AppProcess
 ) -> None:
-    run = whole(simulate(app.url, "--people", "30", "--slots", "3", "--places", "5", "--asks", "2"))
-    assert "asks for" not in run.stdout
+    run = passed(
+        simulate(app.url, "--users", "30", "--slots", "3", "--places", "5", "--attempts", "2")
+    )
+    assert "requests Bed" not in run.stdout
     assert "registered 30 of 30" in run.stdout
-    assert "asked 60  answered 60  booked 15  places left 0" in run.stdout
+    assert "sent 60  final 60  booked 15  places left 0" in run.stdout
     assert "Bed 1  5 of 5  " in run.stdout
 
 
-def test_more_slots_than_one_subscription_may_name_are_watched(
+def test_more_slots_than_one_subscription_allows_are_watched(
     simulate: SimulationRunner, app: AppProcess
 ) -> None:
-    run = whole(simulate(app.url, "--people", "3", "--slots", "101", "--asks", "3"))
+    run = passed(simulate(app.url, "--users", "3", "--slots", "101", "--attempts", "3"))
     assert run.results["timeSeries"][-1]["placesLeft"] == 101 - 5
     assert "and 81 more slots" in run.stdout
 
 
-def test_the_json_has_the_shape_that_is_written_down(
-    simulate: SimulationRunner, app: AppProcess
-) -> None:
-    results = whole(simulate(app.url, "--seed", "7", "--by", "wait")).results
+def test_the_json_has_the_documented_shape(simulate: SimulationRunner, app: AppProcess) -> None:
+    results = passed(simulate(app.url, "--seed", "7", "--mode", "wait")).results
     assert results["arguments"] == {
         "url": app.url,
-        "people": 8,
+        "users": 8,
         "slots": 4,
         "places": 1,
-        "asks": 1,
-        "by": "wait",
+        "attempts": 1,
+        "mode": "wait",
         "seed": 7,
     }
     assert set(results) == {
         *("arguments", "campaignId", "openedAt", "seconds", "requests", "cpuSeconds", "outcomes"),
-        *("retries", "firstAnswerMs", "finalAnswerMs", "invariants", "slots", "timeSeries", "asks"),
+        *("retries", "firstResponseMs", "finalResponseMs", "invariants", "slots", "timeSeries"),
+        "attempts",
     }
-    assert list(results["finalAnswerMs"]) == ["p50", "p90", "p99", "max"]
+    assert list(results["finalResponseMs"]) == ["p50", "p90", "p99", "max"]
     assert results["requests"] == 8
     last = results["timeSeries"][-1]
-    assert last["answers"] == {"Booked": 4, "SlotFull": 4}
-    assert (last["asked"], last["placesLeft"]) == (8, 0)
+    assert last["outcomes"] == {"Booked": 4, "SlotFull": 4}
+    assert (last["sent"], last["placesLeft"]) == (8, 0)
     holders = {slot["title"]: slot["holders"] for slot in results["slots"]}
-    told = {ask["slot"]: [ask["person"]] for ask in results["asks"] if ask["outcome"] == "Booked"}
-    assert holders == told
-    assert all(ask["bookingId"] for ask in results["asks"] if ask["outcome"] == "Booked")
+    booked = [attempt for attempt in results["attempts"] if attempt["outcome"] == "Booked"]
+    assert holders == {attempt["slot"]: [attempt["user"]] for attempt in booked}
+    assert all(attempt["bookingId"] for attempt in booked)
 
 
 def test_a_seed_gives_the_same_order(simulate: SimulationRunner, app: AppProcess) -> None:
     orders = []
     for _ in range(2):
-        asks = whole(simulate(app.url, "--seed", "7")).results["asks"]
-        orders.append([(ask["person"], ask["slot"]) for ask in asks])
+        attempts = passed(simulate(app.url, "--seed", "7")).results["attempts"]
+        orders.append([(attempt["user"], attempt["slot"]) for attempt in attempts])
     assert orders[0] == orders[1]
 
 
-@pytest.mark.parametrize(("name", "begin"), [("rush.svg", b"<?xml"), ("rush.png", b"\x89PNG")])
-def test_a_picture_is_drawn(
-    simulate: SimulationRunner, app: AppProcess, tmp_path: Path, name: str, begin: bytes
+@pytest.mark.parametrize(("name", "signature"), [("rush.svg", b"<?xml"), ("rush.png", b"\x89PNG")])
+def test_a_plot_is_drawn(
+    simulate: SimulationRunner, app: AppProcess, tmp_path: Path, name: str, signature: bytes
 ) -> None:
-    whole(simulate(app.url, "--people", "2", "--slots", "1", "--plot", str(tmp_path / name)))
-    assert (tmp_path / name).read_bytes().startswith(begin)
+    passed(simulate(app.url, "--users", "2", "--slots", "1", "--plot", str(tmp_path / name)))
+    assert (tmp_path / name).read_bytes().startswith(signature)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it looks for workers in /proc")
-def test_a_worker_that_is_killed_in_the_middle_loses_nothing(
+@pytest.mark.skipif(sys.platform != "linux", reason="the test finds workers in /proc")
+def test_a_worker_killed_during_the_rush_loses_nothing(
     simulate: SimulationRunner,
     servers: EmbeddedServers,
     monkeypatch: pytest.MonkeyPatch,
@@ -153,34 +162,34 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing(
 ) -> None:
     command = (*SERVE_COMMAND, "--workers", "2")
     with app_process(app_environment(servers, "one_app"), log_dir, command) as app:
-        note_told, told = AttemptLog.record_response, 0
+        record_response, responses = AttemptLog.record_response, 0
 
-        def kill_at_the_third(self: AttemptLog, *arguments: object) -> int | None:
-            nonlocal told
-            told += 1
-            if told == 3:
-                os.kill(children(app.process.pid)[0], signal.SIGKILL)
-            return note_told(self, *arguments)  # type: ignore[arg-type]
+        def kill_at_third_response(self: AttemptLog, *arguments: object) -> int | None:
+            nonlocal responses
+            responses += 1
+            if responses == 3:
+                os.kill(worker_pids(app.process.pid)[0], signal.SIGKILL)
+            return record_response(self, *arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(AttemptLog, "record_response", kill_at_the_third)
-        run = whole(simulate(app.url, "--people", "40", "--places", "5"))
+        monkeypatch.setattr(AttemptLog, "record_response", kill_at_third_response)
+        run = passed(simulate(app.url, "--users", "40", "--places", "5"))
     assert run.results["outcomes"] == {"Booked": 20, "SlotFull": 20}
     assert run.results["retries"]["dropped connections"] > 0
 
 
-def children(pid: int) -> list[int]:
-    """The workers of a process: those of its children that are no resource tracker."""
+def worker_pids(pid: int) -> list[int]:
+    """Return the pids of a supervisor's workers, without its resource tracker."""
     tasks = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [
         int(task) for task in tasks if b"spawn_main" in Path(f"/proc/{task}/cmdline").read_bytes()
     ]
 
 
-def test_it_runs_where_the_settings_say_unless_it_is_told(
+def test_without_a_url_the_settings_name_the_server(
     simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     from slotlock.cli.main import main
 
     monkeypatch.setenv("PORT", str(httpx.URL(app.url).port))
-    assert main(["simulate", "--people", "1", "--slots", "1"]) == 0
+    assert main(["simulate", "--users", "1", "--slots", "1"]) == 0
     assert f"at {app.url}" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What cannot be simulated is told in one line, before anything is done."""
+"""A simulation that cannot run ends with one line before it does anything."""
 
 import subprocess
 import sys
@@ -20,21 +20,21 @@ Capture = pytest.CaptureFixture[str]
 def simulate(
     monkeypatch: pytest.MonkeyPatch, app: AppProcess, capsys: Capture, tmp_path: Path
 ) -> SimulationRunner:
-    """The command, for the organiser of the app."""
+    """Return a runner of the command that signs in as the admin of the app."""
     replace_environment(monkeypatch, app.environment)
     return SimulationRunner(monkeypatch, capsys, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (("--people", "0"), "argument --people: a number from 1 to 20000"),
-        (("--people", "20001"), "argument --people: a number from 1 to 20000"),
+        (("--users", "0"), "argument --users: a number from 1 to 20000"),
+        (("--users", "20001"), "argument --users: a number from 1 to 20000"),
         (("--slots", "501"), "argument --slots: a number from 1 to 500"),
         (("--places", "many"), "argument --places: a number from 1 to 1000"),
-        (("--asks", "-1"), "argument --asks: a number from 1 to 500"),
-        (("--asks", "5"), "argument --asks: at most as many as there are --slots"),
-        (("--by", "luck"), "argument --by: lock, wait or queue"),
+        (("--attempts", "-1"), "argument --attempts: a number from 1 to 500"),
+        (("--attempts", "5"), "argument --attempts: at most as many as there are --slots"),
+        (("--mode", "luck"), "argument --mode: lock, wait or queue"),
         (("--seed", "x"), "argument --seed: a number from 0 to 4294967295"),
         (("--url", "127.0.0.1:8000"), "argument --url: an address like http://127.0.0.1:8000"),
         (("--plot", "rush.pdf"), "argument --plot: a file that ends in .svg or .png"),
@@ -43,91 +43,92 @@ def simulate(
         (("--json", "/"), "argument --json: / cannot be written"),
     ],
 )
-def test_wrong_arguments(simulate: SimulationRunner, arguments: tuple[str, ...], said: str) -> None:
-    assert simulate.expect_usage_error(*arguments) == f"slotlock simulate: error: {said}"
+def test_a_wrong_argument_is_a_usage_error(
+    simulate: SimulationRunner, arguments: tuple[str, ...], message: str
+) -> None:
+    assert simulate.expect_error(*arguments) == f"slotlock simulate: error: {message}"
 
 
-def test_a_server_that_is_not_there(simulate: SimulationRunner) -> None:
+def test_an_address_without_a_server_is_reported(simulate: SimulationRunner) -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    assert simulate.expect_usage_error("--url", url).startswith(
-        f"slotlock: {url} does not answer: "
-    )
+    assert simulate.expect_error("--url", url).startswith(f"slotlock: {url} does not respond: ")
 
 
-def test_something_else_that_is_there(simulate: SimulationRunner, app: AppProcess) -> None:
-    said = simulate.expect_usage_error("--url", f"{app.url}/metrics")
-    assert said == f"slotlock: {app.url}/metrics/graphql does not speak GraphQL: HTTP 404"
+def test_another_program_at_the_address_is_reported(
+    simulate: SimulationRunner, app: AppProcess
+) -> None:
+    line = simulate.expect_error("--url", f"{app.url}/metrics")
+    assert line == f"slotlock: {app.url}/metrics/graphql does not speak GraphQL: HTTP 404"
 
 
-def test_an_organiser_who_is_not_let_in(
+def test_a_wrong_admin_password_is_reported(
     simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SLOTLOCK_ADMIN_PASSWORD", "not the password")
-    said = simulate.expect_usage_error("--url", app.url)
-    assert "admin@slotlock.test cannot sign in" in said
-    assert "with the password from SLOTLOCK_ADMIN_PASSWORD" in said
+    line = simulate.expect_error("--url", app.url)
+    assert (
+        "admin@slotlock.test cannot sign in with the password from SLOTLOCK_ADMIN_PASSWORD" in line
+    )
 
 
-def test_no_organiser_at_all(
+def test_a_missing_organizer_is_reported(
     simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     replace_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(tmp_path)})
-    said = simulate.expect_usage_error("--url", app.url)
-    assert said.startswith("slotlock: who organises? Set SLOTLOCK_ADMIN_EMAIL and")
-    assert str(tmp_path / "secrets.json") in said
+    line = simulate.expect_error("--url", app.url)
+    assert line.startswith("slotlock: no organizer: set SLOTLOCK_ADMIN_EMAIL and")
+    assert str(tmp_path / "secrets.json") in line
 
 
-def test_secrets_that_dev_keeps_are_taken_where_there_are_no_others(
+def test_the_secrets_of_the_dev_server_are_the_default(
     simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     replace_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(tmp_path)})
-    kept = tmp_path / "secrets.json"
-    kept.write_text('{"secret_key": "a secret", "admin_password": "a password"}')
-    said = simulate.expect_usage_error("--url", app.url)
-    assert f"admin@slotlock.localhost cannot sign in, with the password from {kept}" in said
-    kept.write_text("not JSON")
-    assert "cannot be read" in simulate.expect_usage_error("--url", app.url)
+    path = tmp_path / "secrets.json"
+    path.write_text('{"secret_key": "a secret", "admin_password": "a password"}')
+    line = simulate.expect_error("--url", app.url)
+    assert f"admin@slotlock.localhost cannot sign in with the password from {path}" in line
+    path.write_text("not JSON")
+    assert "cannot be read" in simulate.expect_error("--url", app.url)
 
 
-def test_a_member_who_cannot_organise(
+def test_a_member_without_the_organizer_role_is_reported(
     simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     from slotlock.cli.main import main
 
-    email = "simulating.member@slotlock.test"
+    email = "simulation.member@slotlock.test"
     monkeypatch.setattr("getpass.getpass", lambda _: "a member's password")
     assert main(["users", "create", email]) == 0
     capsys.readouterr()
     monkeypatch.setenv("SLOTLOCK_ADMIN_EMAIL", email)
     monkeypatch.setenv("SLOTLOCK_ADMIN_PASSWORD", "a member's password")
-    code = main(["simulate", "--url", app.url, "--people", "1", "--slots", "1"])
+    code = main(["simulate", "--url", app.url, "--users", "1", "--slots", "1"])
     assert code == 2
     assert "(FORBIDDEN)" in capsys.readouterr().err
 
 
-def test_no_queue_where_people_should_queue(
+def test_queue_mode_without_an_admission_queue_is_reported(
     simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unknown = "query Unknown($id: ID!) { ticketOfYesteryear(id: $id) { id } }"
+    unknown = "query Unknown($id: ID!) { unknownField(id: $id) { id } }"
     monkeypatch.setattr(tickets, "TICKET_QUERY", unknown)
-    said = simulate.expect_usage_error("--url", app.url, "--by", "queue")
-    assert said == (
-        "slotlock: this server has no admission queue; let people ask --by lock or --by wait"
-    )
+    line = simulate.expect_error("--url", app.url, "--mode", "queue")
+    assert line == ("slotlock: this server has no admission queue; use --mode lock or --mode wait")
 
 
 @contextmanager
-def answering(status: int, body: str = "") -> Iterator[str]:
-    """A server that has one answer to everything, in a process of its own."""
+def fake_server(status: int, body: str = "") -> Iterator[str]:
+    """Run a server that sends the same response to every request, in another process."""
     script = (
         "import http.server\n"
-        "class One(http.server.BaseHTTPRequestHandler):\n"
+        "class Handler(http.server.BaseHTTPRequestHandler):\n"
         "    def do_POST(self):\n"
         "        self.rfile.read(int(self.headers['content-length']))\n"
         f"        self.send_response({status}); self.end_headers()\n"
         f"        self.wfile.write({body.encode()!r})\n"
         "    def log_message(self, *_): pass\n"
-        "server = http.server.HTTPServer(('127.0.0.1', 0), One)\n"
+        "server = http.server.HTTPServer(('127.0.0.1', 0), Handler)\n"
         "print(server.server_port, flush=True)\n"
         "server.serve_forever()\n"
     )
@@ -137,9 +138,9 @@ def answering(status: int, body: str = "") -> Iterator[str]:
         process.kill()
 
 
-def test_a_server_that_limits_rates(simulate: SimulationRunner) -> None:
-    with answering(429) as url:
-        assert simulate.expect_usage_error("--url", url) == f"slotlock: {RATE_LIMITED_MESSAGE}"
+def test_a_server_with_rate_limits_is_reported(simulate: SimulationRunner) -> None:
+    with fake_server(429) as url:
+        assert simulate.expect_error("--url", url) == f"slotlock: {RATE_LIMITED_MESSAGE}"
     assert "SLOTLOCK_RATE_LIMITS=off" in RATE_LIMITED_MESSAGE
 
 
@@ -162,11 +163,11 @@ def test_a_server_that_limits_rates(simulate: SimulationRunner) -> None:
         '{"errors": [{"message": "x", "extensions": null}]}',
     ],
 )
-def test_a_server_that_answers_garbage(simulate: SimulationRunner, body: str) -> None:
-    with answering(200, body) as url:
-        assert simulate.expect_usage_error("--url", url).startswith(f"slotlock: {url}")
+def test_a_server_with_invalid_responses_is_reported(simulate: SimulationRunner, body: str) -> None:
+    with fake_server(200, body) as url:
+        assert simulate.expect_error("--url", url).startswith(f"slotlock: {url}")
 
 
-def test_an_address_that_no_host_has(simulate: SimulationRunner) -> None:
+def test_an_address_too_long_for_a_host_is_reported(simulate: SimulationRunner) -> None:
     url = f"http://{'a' * 300}"
-    assert simulate.expect_usage_error("--url", url).startswith(f"slotlock: {url} does not answer")
+    assert simulate.expect_error("--url", url).startswith(f"slotlock: {url} does not respond")

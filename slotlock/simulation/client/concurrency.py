@@ -1,4 +1,4 @@
-"""As many connections as the system lets one process have open."""
+"""The limit of open files, and calls that run a few at a time."""
 
 import asyncio
 import sys
@@ -8,23 +8,28 @@ from typing import TypeVar
 from slotlock.simulation.client.http import MAX_CONNECTIONS
 from slotlock.simulation.model.plan import BookingMode, SimulationConfig, SimulationError
 
-# For the program itself: libraries, pipes, the watcher's socket.
+# For libraries, pipes and the socket of the availability watcher.
 RESERVED_FILES = 100
-# What there is where no such limit can be asked for.
+# Stands for no limit, also on Windows.
 UNLIMITED = 10**6
+DEFAULT_CONCURRENCY = 16
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def raise_open_file_limit(config: SimulationConfig) -> int:
-    """How many requests may be under way at once, with the limit of open files raised for it.
+    """Raise the limit of open files and return how many requests may be in progress at once.
 
-    Errors: SimulationError when not even everybody's socket can be open.
+    Raises:
+        SimulationError: The system does not allow one socket per user.
     """
     sockets = config.users if config.mode is BookingMode.QUEUE else 0
     wanted = min(MAX_CONNECTIONS, config.users * config.attempts)
     allowed = _raise_limit(wanted + sockets + RESERVED_FILES) - sockets - RESERVED_FILES
     if allowed < 1:
         raise SimulationError(
-            f"{sockets:,} sockets need more open files than are allowed: raise `ulimit -n`"
+            f"{sockets:,} sockets exceed the limit of open files: raise `ulimit -n`"
         )
     return min(wanted, allowed)
 
@@ -32,7 +37,7 @@ def raise_open_file_limit(config: SimulationConfig) -> int:
 def _raise_limit(needed: int) -> int:
     if sys.platform == "win32":
         return UNLIMITED
-    import resource  # there is none on Windows
+    import resource  # not available on Windows
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
@@ -41,20 +46,14 @@ def _raise_limit(needed: int) -> int:
     return UNLIMITED if soft == resource.RLIM_INFINITY else soft
 
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-DEFAULT_CONCURRENCY = 16
-
-
 async def gather_limited(
     call: Callable[[Item], Awaitable[Result]],
     items: Iterable[Item],
     concurrency: int = DEFAULT_CONCURRENCY,
 ) -> list[Result]:
-    """The result for each item, in order, `width` of them at work at a time.
+    """Call the function for each item, `concurrency` calls at a time; return results in order.
 
-    The first error ends them all.
+    The first error cancels the other calls and is raised.
     """
     results: dict[int, Result] = {}
     numbered = enumerate(items)

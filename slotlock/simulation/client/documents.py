@@ -33,7 +33,7 @@ OPEN_CAMPAIGN = """mutation OpenCampaign($input: UpdateCampaignInput!) {
 PUBLISH_CAMPAIGN = """mutation PublishCampaign($id: ID!) {
   publishCampaign(campaignId: $id) { __typename ... on Campaign { id } ... on Refusal { message } }
 }"""
-AVAILABILITY = """subscription Watch($ids: [ID!]!) {
+AVAILABILITY = """subscription Availability($ids: [ID!]!) {
   slotAvailability(slotIds: $ids) { slotId remaining version }
 }"""
 
@@ -58,9 +58,9 @@ REQUEST = f"""mutation Request($input: BookSlotInput!) {{
     ... on QueueFull {{ retryAfterMs }}
   }}
 }}"""
-TICKET_QUERY = f"query TicketNow($id: ID!) {{ ticket(id: $id) {{ {TICKET_FIELDS} }} }}"
+TICKET_QUERY = f"query Ticket($id: ID!) {{ ticket(id: $id) {{ {TICKET_FIELDS} }} }}"
 TICKET_SUBSCRIPTION = (
-    f"subscription TicketNews($id: ID!) {{ ticket(id: $id) {{ {TICKET_FIELDS} }} }}"
+    f"subscription TicketUpdates($id: ID!) {{ ticket(id: $id) {{ {TICKET_FIELDS} }} }}"
 )
 
 SLOTS = """query Slots($ids: [ID!]!) {

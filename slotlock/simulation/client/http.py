@@ -1,4 +1,4 @@
-"""The server as the crowd knows it: GraphQL over HTTP, and what may go wrong on the way."""
+"""A GraphQL client over HTTP, and the errors that the simulation handles."""
 
 import asyncio
 import contextlib
@@ -8,25 +8,28 @@ from typing import Any
 import aiohttp
 import orjson
 
-from slotlock.simulation.model.plan import NoResponseError, SimulationError
+from slotlock.simulation.model.plan import (
+    CONNECTION_DROPPED,
+    SERVER_ERROR,
+    NoResponseError,
+    SimulationError,
+)
 
-# Whoever has no connection of their own takes one that another person is done with. More at once
-# would overflow the queue in which a server's connections wait to be accepted (2,048).
+# Users share connections. More would overflow the server's accept queue (2,048 connections).
 MAX_CONNECTIONS = 2_000
-# Longer than anybody waits for their turn (20 s) and the server for its own databases.
+# Longer than the longest wait for a lock (20 s) and the server's own database timeouts.
 RESPONSE_TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 30.0
-# Below the 5 s after which many servers close an idle connection, perhaps just as it is used.
+# Many servers close an idle connection after 5 s, possibly at the moment when it is used.
 IDLE_TIMEOUT_S = 3.0
 RETRY_FOR_S = 30.0
 RETRY_DELAY_S = 0.1
 
-CONNECTION_DROPPED, SERVER_ERROR = "dropped connections", "server errors"
 RATE_LIMITED_MESSAGE = "the server limits rates; start it with SLOTLOCK_RATE_LIMITS=off"
 
 
 class GraphQLClient:
-    """Where questions go; it counts the requests."""
+    """A client of one server that counts its requests."""
 
     def __init__(self, url: str, http: aiohttp.ClientSession) -> None:
         self.url = url
@@ -35,7 +38,12 @@ class GraphQLClient:
         self._endpoint_url = url + "/graphql"
 
     async def query(self, document: str, token: str | None = None, **variables: Any) -> Any:
-        """The only field of the answer. Errors: UnreachedError, SimulationError."""
+        """Send a document with one root field and return its value.
+
+        Raises:
+            NoResponseError: The connection or the server failed.
+            SimulationError: The server rejects the document.
+        """
         headers = {"Content-Type": "application/json"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
@@ -43,37 +51,36 @@ class GraphQLClient:
         self.request_count += 1
         try:
             async with self.http.post(self._endpoint_url, data=body, headers=headers) as response:
-                status, said = response.status, await response.read()
+                return self._parse_response(response.status, await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoResponseError(CONNECTION_DROPPED, connection_error_reason(error)) from None
-        return self._parse_response(status, said)
 
     async def query_with_retry(
         self, document: str, token: str | None = None, **variables: Any
     ) -> Any:
-        """As `ask`, again and again for 30 s: for what may be asked twice without harm."""
+        """Send a document like `query`, with retries for 30 s. It must be safe to repeat."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + RETRY_FOR_S
+        deadline = loop.time() + RETRY_FOR_S
         while True:
             try:
                 return await self.query(document, token, **variables)
             except NoResponseError:
-                if loop.time() > until:
+                if loop.time() > deadline:
                     raise
             await asyncio.sleep(RETRY_DELAY_S)
 
     def _parse_response(self, status: int, body: bytes) -> Any:
         try:
-            answer = orjson.loads(body)
+            result = orjson.loads(body)
         except orjson.JSONDecodeError:
-            answer = None
-        if isinstance(answer, dict) and answer.get("errors"):
-            raise to_error(answer["errors"])
+            result = None
+        if isinstance(result, dict) and result.get("errors"):
+            raise to_error(result["errors"])
         if status == 429:
             raise SimulationError(RATE_LIMITED_MESSAGE)
         if status >= 500:
             raise NoResponseError(SERVER_ERROR, f"HTTP {status}")
-        data = answer.get("data") if isinstance(answer, dict) else None
+        data = result.get("data") if isinstance(result, dict) else None
         if not isinstance(data, dict) or len(data) != 1:
             raise SimulationError(f"{self._endpoint_url} does not speak GraphQL: HTTP {status}")
         (field,) = data.values()
@@ -81,17 +88,17 @@ class GraphQLClient:
 
 
 def connection_error_reason(error: Exception) -> str:
-    """Why there is no connection, in the system's own words where it has any."""
+    """Return why a connection failed, in the words of the operating system if it gives any."""
     reason = getattr(error, "os_error", error)
     return str(reason) or type(reason).__name__
 
 
 class UnknownFieldError(SimulationError):
-    """The server's schema has no such thing."""
+    """The server's schema lacks a field of the document."""
 
 
 def to_error(errors: Sequence[Any]) -> Exception:
-    """What the errors of an answer come to: something to ask again after, or the end."""
+    """Convert the errors of a GraphQL response to an exception."""
     first = errors[0]
     code, message = first.get("extensions", {}).get("code"), first.get("message", "")
     match code:
@@ -100,13 +107,13 @@ def to_error(errors: Sequence[Any]) -> Exception:
         case "RATE_LIMITED":
             return SimulationError(RATE_LIMITED_MESSAGE)
         case "GRAPHQL_VALIDATION_FAILED":
-            return UnknownFieldError(f"the server does not know what is asked: {message}")
-    return SimulationError(f"the server refuses to answer: {message} ({code})")
+            return UnknownFieldError(f"the server's schema lacks a field: {message}")
+    return SimulationError(f"the server returned an error: {message} ({code})")
 
 
 @contextlib.asynccontextmanager
 async def open_client(url: str, max_connections: int) -> AsyncIterator[GraphQLClient]:
-    """The server, asked over at most so many connections at once."""
+    """Open a client that uses at most so many connections at once."""
     timeout = aiohttp.ClientTimeout(
         total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=RESPONSE_TIMEOUT_S
     )

@@ -1,4 +1,4 @@
-"""One person's WebSocket: several subscriptions on it, opened again when it breaks.
+"""A WebSocket client with several subscriptions, which reconnects after a failure.
 
 The protocol is graphql-transport-ws: https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
 """
@@ -14,19 +14,20 @@ import aiohttp
 import orjson
 
 from slotlock.simulation.client.http import connection_error_reason, to_error
-from slotlock.simulation.model.plan import NoResponseError, SimulationError
+from slotlock.simulation.model.plan import SOCKET_BROKEN, NoResponseError, SimulationError
 
 PROTOCOL = "graphql-transport-ws"
 MAX_OPERATIONS = 10
 ACK_TIMEOUT_S = 30.0
-SOCKET_BROKEN = "broken sockets"
+# The protocol closes with this code when the server rejects the token.
+FORBIDDEN = 4403
 
 Message = dict[str, Any]
 
 
 @dataclass(slots=True)
 class _Connection:
-    """A socket while it lasts, and who waits for which of its messages; None says it broke."""
+    """An open socket, and a queue of messages for each operation; None marks a broken socket."""
 
     socket: aiohttp.ClientWebSocketResponse
     streams: dict[str, asyncio.Queue[Message | None]] = field(default_factory=dict)
@@ -34,11 +35,11 @@ class _Connection:
 
     @property
     def is_broken(self) -> bool:
-        """Whether nothing is read from it any more."""
+        """Return whether the reader of the socket has ended."""
         return self.socket.closed or self.reader_task is None or self.reader_task.done()
 
     async def dispatch_messages(self) -> None:
-        """Hand out the messages until the socket closes."""
+        """Pass each message to the queue of its operation until the socket closes."""
         try:
             async for raw in self.socket:
                 message = orjson.loads(raw.data)
@@ -54,7 +55,7 @@ class _Connection:
 
 
 class WebSocketClient:
-    """A socket that is there when it is needed."""
+    """A socket of one user that connects on first use, and again after a failure."""
 
     def __init__(self, http: aiohttp.ClientSession, url: str, token: str) -> None:
         self._http = http
@@ -68,30 +69,32 @@ class WebSocketClient:
     async def subscribe(
         self, document: str, on_result: Callable[[Any], None], **variables: Any
     ) -> None:
-        """Hear each answer of a subscription until it is complete.
+        """Call `on_result` with each result of a subscription until it completes.
 
-        Errors: UnreachedError when the socket breaks; it is a new one the next time.
+        Raises:
+            NoResponseError: The socket broke; the next call opens a new one.
         """
         async with self._operation_limit:
             connection = await self.open()
-            operation, stream = str(next(self._operation_ids)), asyncio.Queue[Message | None]()
-            connection.streams[operation] = stream
+            operation_id = str(next(self._operation_ids))
+            stream: asyncio.Queue[Message | None] = asyncio.Queue()
+            connection.streams[operation_id] = stream
             payload = {"query": document, "variables": variables}
             try:
-                await self._send(connection, id=operation, type="subscribe", payload=payload)
+                await self._send(connection, id=operation_id, type="subscribe", payload=payload)
                 await _consume(stream, on_result)
             finally:
-                del connection.streams[operation]
+                del connection.streams[operation_id]
 
     async def open(self) -> _Connection:
-        """The connection, opened if there is none. Errors: UnreachedError."""
+        """Return the connection, opening one if necessary; raises NoResponseError."""
         async with self._open_lock:
             if self._connection is None or self._connection.is_broken:
                 self._connection = await self._connect()
             return self._connection
 
     async def close(self) -> None:
-        """Close the socket and end its reader."""
+        """Close the socket and wait for the end of its reader."""
         if self._connection is not None:
             await self._connection.socket.close()
             if self._connection.reader_task is not None:
@@ -105,13 +108,14 @@ class WebSocketClient:
             connection = _Connection(socket)
             payload = {"authorization": f"Bearer {self._token}"}
             await self._send(connection, type="connection_init", payload=payload)
-            said = await socket.receive(ACK_TIMEOUT_S)
+            reply = await socket.receive(ACK_TIMEOUT_S)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoResponseError(SOCKET_BROKEN, connection_error_reason(error)) from None
-        if said.type is not aiohttp.WSMsgType.TEXT:
-            if said.data == 4403:  # what the protocol closes with when it refuses the token
-                raise SimulationError(f"the server refuses a socket: {said.extra}")
-            raise NoResponseError(SOCKET_BROKEN, f"the socket was closed: {said.data} {said.extra}")
+        if reply.type is not aiohttp.WSMsgType.TEXT:
+            if reply.data == FORBIDDEN:
+                raise SimulationError(f"the server rejects a socket: {reply.extra}")
+            reason = f"the server closed the socket: {reply.data} {reply.extra}"
+            raise NoResponseError(SOCKET_BROKEN, reason)
         connection.reader_task = asyncio.create_task(connection.dispatch_messages())
         return connection
 
@@ -131,8 +135,8 @@ async def _consume(stream: asyncio.Queue[Message | None], on_result: Callable[[A
             case "next":
                 if errors := message["payload"].get("errors"):
                     raise to_error(errors)
-                (answer,) = message["payload"]["data"].values()
-                on_result(answer)
+                (result,) = message["payload"]["data"].values()
+                on_result(result)
             case "error":
                 raise to_error(message["payload"])
             case "complete":
@@ -141,16 +145,16 @@ async def _consume(stream: asyncio.Queue[Message | None], on_result: Callable[[A
 
 @contextlib.asynccontextmanager
 async def open_websockets(url: str) -> AsyncIterator[Callable[[str], WebSocketClient]]:
-    """Makes sockets, each for a token; they are closed with it."""
-    made: list[WebSocketClient] = []
+    """Yield a function that creates the socket of a token; close all sockets on leaving."""
+    created: list[WebSocketClient] = []
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector) as http:
 
         def create_socket(token: str) -> WebSocketClient:
-            made.append(WebSocketClient(http, url, token))
-            return made[-1]
+            created.append(WebSocketClient(http, url, token))
+            return created[-1]
 
         try:
             yield create_socket
         finally:
-            await asyncio.gather(*(socket.close() for socket in made))
+            await asyncio.gather(*(socket.close() for socket in created))

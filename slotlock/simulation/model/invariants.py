@@ -1,33 +1,19 @@
-"""What has to hold in the end: what people were told held against what is so."""
+"""The promises that must hold at the end of a simulation."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from slotlock.simulation.model.attempts import BOOKED, FAILED, BookingAttempt, SimulatedSlot
-from slotlock.simulation.server_state import ServerState, SlotState
+from slotlock.simulation.model.attempts import BOOKED, FAILED
+from slotlock.simulation.model.evidence import Evidence
 
-# Nobody has a reason to refuse whom the simulation sends but that no place is left.
+# Every other outcome is a refusal, and a full slot is the only reason for one in a simulation.
 NOT_REFUSED_OUTCOMES = (BOOKED, FAILED, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """The slots, what everybody was told, what was heard live last by slot, and what is so."""
-
-    slots: Sequence[SimulatedSlot]
-    attempts: Sequence[BookingAttempt]
-    live_remaining: Mapping[str, int]
-    server_state: ServerState
-
-    def slots_with_state(self) -> Iterator[tuple[SimulatedSlot, SlotState]]:
-        """Each slot with the truth about it."""
-        return ((slot, self.server_state.slots[slot.id]) for slot in self.slots)
-
-
-@dataclass(frozen=True, slots=True)
 class InvariantResult:
-    """One that was looked at; it holds if there is no problem."""
+    """The result of checking one promise."""
 
     name: str
     text: str
@@ -35,117 +21,124 @@ class InvariantResult:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found against it."""
+        """Return whether the check found no problem."""
         return not self.problems
 
 
 def _not_overbooked(evidence: Evidence) -> Iterator[str]:
-    for slot, truth in evidence.slots_with_state():
-        if len(truth.roster) > truth.capacity:
-            yield f"{slot.title} has {len(truth.roster)} bookings and {truth.capacity} places"
+    for slot, state in evidence.slots_with_state():
+        if len(state.roster) > state.capacity:
+            yield f"{slot.title} has {len(state.roster)} bookings and {state.capacity} places"
 
 
 def _counts_agree(evidence: Evidence) -> Iterator[str]:
-    for slot, truth in evidence.slots_with_state():
-        if truth.remaining != truth.capacity - len(truth.roster):
+    for slot, state in evidence.slots_with_state():
+        if state.remaining != state.capacity - len(state.roster):
             yield (
-                f"{slot.title} says that {truth.remaining} of {truth.capacity} places are left, "
-                f"and {len(truth.roster)} are booked"
+                f"{slot.title} reports {state.remaining} of {state.capacity} places left, "
+                f"but has {len(state.roster)} bookings"
             )
 
 
 def _bookings_match_responses(evidence: Evidence) -> Iterator[str]:
-    told = defaultdict(list)
-    for ask in evidence.attempts:
-        if ask.outcome == BOOKED:
-            told[ask.slot.id].append((ask.booking_id or "", ask.user.user_id))
-    names = {ask.user.user_id: ask.user.name for ask in evidence.attempts}
-    for slot, truth in evidence.slots_with_state():
-        missing, unheard = Counter(told[slot.id]), Counter(truth.roster)
-        for booking, user in (missing - unheard).elements():
-            yield f"{names[user]} was told {BOOKED}, but {slot.title} has no booking {booking}"
-        for booking, user in (unheard - missing).elements():
-            yield f"{slot.title} has {booking} of {names.get(user, user)}, who was not told so"
+    acknowledged = defaultdict(list)
+    for attempt in evidence.attempts:
+        if attempt.outcome == BOOKED:
+            acknowledged[attempt.slot.id].append((attempt.booking_id or "", attempt.user.user_id))
+    names = {attempt.user.user_id: attempt.user.name for attempt in evidence.attempts}
+    for slot, state in evidence.slots_with_state():
+        expected, stored = Counter(acknowledged[slot.id]), Counter(state.roster)
+        for booking_id, user_id in (expected - stored).elements():
+            yield f"{names[user_id]} received {BOOKED}, but {slot.title} lacks {booking_id}"
+        for booking_id, user_id in (stored - expected).elements():
+            name = names.get(user_id, user_id)
+            yield f"{slot.title} has {booking_id} of {name}, who received no {BOOKED}"
 
 
 def _one_booking_per_user(evidence: Evidence) -> Iterator[str]:
-    for slot, truth in evidence.slots_with_state():
-        times = Counter(user for _, user in truth.roster)
-        for user, count in times.items():
+    for slot, state in evidence.slots_with_state():
+        bookings = Counter(user_id for _, user_id in state.roster)
+        for user_id, count in bookings.items():
             if count > 1:
-                yield f"{slot.title} has {count} bookings of {user}"
+                yield f"{slot.title} has {count} bookings of {user_id}"
 
 
 def _one_final_response(evidence: Evidence) -> Iterator[str]:
-    for ask in evidence.attempts:
-        who = f"{ask.user.name} at {ask.slot.title}"
-        if ask.outcome is None:
-            yield f"{who} has no final answer; told last: {ask.last_response}"
-        elif ask.outcome == FAILED:
-            yield f"{who} has a ticket that was set aside instead of an answer"
-        if ask.extra_final_responses:
-            yield f"{who} heard {1 + ask.extra_final_responses} final answers"
-    for ask, told in evidence.server_state.retried:
-        name = told["__typename"] if told else "nothing"
-        booking_id = told["booking"]["id"] if told and name == BOOKED else None
-        if (name, booking_id) != (ask.outcome, ask.booking_id):
+    for attempt in evidence.attempts:
+        label = f"{attempt.user.name} at {attempt.slot.title}"
+        if attempt.outcome is None:
+            yield f"{label} has no final response; the last one was {attempt.last_response}"
+        elif attempt.outcome == FAILED:
+            yield f"{label} has a failed ticket instead of a response"
+        if attempt.extra_final_responses:
+            yield f"{label} received {1 + attempt.extra_final_responses} final responses"
+    for attempt, response in evidence.server_state.retried:
+        name = response["__typename"] if response else "nothing"
+        booking_id = response["booking"]["id"] if response and name == BOOKED else None
+        if (name, booking_id) != (attempt.outcome, attempt.booking_id):
             yield (
-                f"{ask.user.name} at {ask.slot.title} was told {ask.outcome} "
-                f"{ask.booking_id or ''} and, asked again, {name} {booking_id or ''}"
+                f"{attempt.user.name} at {attempt.slot.title} received {attempt.outcome} "
+                f"{attempt.booking_id or ''} and, for the same key, {name} {booking_id or ''}"
             )
 
 
 def _no_place_unused(evidence: Evidence) -> Iterator[str]:
-    wanted = Counter(ask.slot.id for ask in evidence.attempts)
+    requested = Counter(attempt.slot.id for attempt in evidence.attempts)
     refused = Counter(
-        ask.slot.id for ask in evidence.attempts if ask.outcome not in NOT_REFUSED_OUTCOMES
+        attempt.slot.id
+        for attempt in evidence.attempts
+        if attempt.outcome not in NOT_REFUSED_OUTCOMES
     )
-    for slot, truth in evidence.slots_with_state():
-        left = truth.capacity - len(truth.roster)
-        if left > 0 and (refused[slot.id] or wanted[slot.id] >= truth.capacity):
+    for slot, state in evidence.slots_with_state():
+        unused = state.capacity - len(state.roster)
+        if unused > 0 and (refused[slot.id] or requested[slot.id] >= state.capacity):
             yield (
-                f"{slot.title} has {left} of {truth.capacity} places left, though "
-                f"{wanted[slot.id]} asked and {refused[slot.id]} were refused"
+                f"{slot.title} has {unused} of {state.capacity} places left after "
+                f"{requested[slot.id]} attempts, of which {refused[slot.id]} were refused"
             )
 
 
 def _live_counts_agree(evidence: Evidence) -> Iterator[str]:
-    for slot, truth in evidence.slots_with_state():
-        heard = evidence.live_remaining.get(slot.id)
-        if heard != truth.remaining:
-            yield f"{slot.title} has {truth.remaining} places left, and live {heard} was heard last"
+    for slot, state in evidence.slots_with_state():
+        live = evidence.live_remaining.get(slot.id)
+        if live != state.remaining:
+            yield f"{slot.title} has {state.remaining} places left, and the live number is {live}"
 
 
 def _own_lists_agree(evidence: Evidence) -> Iterator[str]:
-    told = defaultdict(set)
-    for ask in evidence.attempts:
-        if ask.booking_id is not None:
-            told[ask.user.user_id].add(ask.booking_id)
-    for person, own in evidence.server_state.own_bookings:
-        if own != told[person.user_id]:
+    acknowledged = defaultdict(set)
+    for attempt in evidence.attempts:
+        if attempt.booking_id is not None:
+            acknowledged[attempt.user.user_id].add(attempt.booking_id)
+    for user, listed in evidence.server_state.own_bookings:
+        if listed != acknowledged[user.user_id]:
             yield (
-                f"{person.name} was told of {len(told[person.user_id])} bookings and finds "
-                f"{len(own)} in their own list"
+                f"{user.name} received {len(acknowledged[user.user_id])} bookings, "
+                f"but myBookings lists {len(listed)}"
             )
 
 
-# What each is called in the JSON, what it says, and what looks for problems.
+# The name in the JSON, the text of the summary, and the check.
 CHECKS: Sequence[tuple[str, str, Callable[[Evidence], Iterator[str]]]] = (
     ("notOverbooked", "no slot has more bookings than places", _not_overbooked),
-    ("countsAgree", "places left are the places that nobody has", _counts_agree),
+    ("countsAgree", "the places left are the capacity without the roster", _counts_agree),
     (
-        "toldIsWritten",
-        "the rosters hold whom was told Booked, and nobody else",
+        "bookingsMatchResponses",
+        "the rosters contain exactly the bookings that users received",
         _bookings_match_responses,
     ),
-    ("onceEach", "nobody is twice in one slot", _one_booking_per_user),
-    ("oneFinalAnswer", "every ask has one final answer, the same asked again", _one_final_response),
-    ("noneLeftOver", "no place is left over where somebody was refused one", _no_place_unused),
-    ("liveIsTrue", "what was heard live last is so", _live_counts_agree),
-    ("ownListsAgree", "people find in their own lists what they were told", _own_lists_agree),
+    ("oneBookingPerUser", "no user is twice in one slot", _one_booking_per_user),
+    (
+        "oneFinalResponse",
+        "every attempt has one final response, and the same one when it is repeated",
+        _one_final_response,
+    ),
+    ("noPlaceUnused", "no place is left in a slot that refused a user", _no_place_unused),
+    ("liveCountsAgree", "the last live availability is correct", _live_counts_agree),
+    ("ownListsAgree", "myBookings contains what the user received", _own_lists_agree),
 )
 
 
 def check_invariants(evidence: Evidence) -> list[InvariantResult]:
-    """Every invariant, with what was found against it."""
-    return [InvariantResult(name, text, tuple(look(evidence))) for name, text, look in CHECKS]
+    """Check every promise and return its problems."""
+    return [InvariantResult(name, text, tuple(check(evidence))) for name, text, check in CHECKS]

@@ -1,18 +1,26 @@
-"""What a simulation is asked to do, and why it cannot be done."""
+"""The configuration of a simulation, and the errors that can end it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-# Up to so many asks every step is printed; more would scroll past anyone.
+# A larger simulation would print more steps than anyone reads.
 MAX_VERBOSE_ATTEMPTS = 40
+# The reasons of a NoResponseError, as the results name them.
+CONNECTION_DROPPED = "dropped connections"
+SERVER_ERROR = "server errors"
+SOCKET_BROKEN = "broken sockets"
 
 
 class SimulationError(Exception):
-    """It cannot be carried through; the text says why in a line."""
+    """The simulation cannot be completed; the text is one line with the reason."""
+
+
+class MissingPackagesError(Exception):
+    """The packages of the extra `simulate` are not installed."""
 
 
 class NoResponseError(Exception):
-    """No answer came, so that nobody knows whether it was done; the kind says how it failed."""
+    """No response arrived, so the client does not know whether the server did the work."""
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(reason)
@@ -20,16 +28,21 @@ class NoResponseError(Exception):
 
 
 class BookingMode(StrEnum):
-    """How people ask."""
+    """How users request their bookings."""
 
     LOCK = "lock"
     WAIT = "wait"
     QUEUE = "queue"
 
+    @property
+    def wait_ms(self) -> int:
+        """Return how long the server may wait for the lock of the slot."""
+        return 20_000 if self is BookingMode.WAIT else 0
+
 
 @dataclass(frozen=True, slots=True)
 class Organizer:
-    """Who opens the campaign, and where that identity comes from."""
+    """The account that creates the campaign; `source` says where its password comes from."""
 
     email: str
     password: str
@@ -37,8 +50,16 @@ class Organizer:
 
 
 @dataclass(frozen=True, slots=True)
+class SimulationTarget:
+    """The server to simulate against, as the settings name it, and its organizer."""
+
+    url: str
+    organizer: Organizer
+
+
+@dataclass(frozen=True, slots=True)
 class SimulationConfig:
-    """How many of what, where and how; `places` is per slot, `asks` per person."""
+    """The size of a simulation; `places` counts per slot, `attempts` per user."""
 
     url: str
     users: int
@@ -50,5 +71,5 @@ class SimulationConfig:
 
     @property
     def is_verbose(self) -> bool:
-        """Whether it is small enough to print each step."""
+        """Return whether the simulation is small enough to print each step."""
         return self.users * self.attempts <= MAX_VERBOSE_ATTEMPTS

@@ -9,19 +9,14 @@ from slotlock.simulation.report.metrics import SimulationResult, sort_outcomes, 
 
 
 def to_json(result: SimulationResult) -> bytes:
-    """Everything of a run, indented, with a newline in the end."""
+    """Return the results as indented JSON that ends in a newline."""
     return orjson.dumps(to_document(result), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def to_document(result: SimulationResult) -> dict[str, Any]:
-    """The shape: times in seconds since the opening, waits and percentiles in ms.
+    """Return the results with times in seconds since the opening, and waits in milliseconds.
 
-    `arguments` (as given), `campaignId`, `openedAt` (RFC 3339), `seconds` (to the last answer),
-    `requests`, `cpuSeconds` (of the simulation, during the rush), `outcomes` {name: count},
-    `retries` {reason: count}, `firstAnswerMs` and `finalAnswerMs` {p50 p90 p99 max}, `invariants`
-    [{name text holds problems}], `slots` [{id title capacity remaining holders}], `timeSeries`
-    [{seconds asked answers{outcome: count so far} placesLeft}], and `asks` [{person slot outcome
-    bookingId askedAt firstMs finalMs}]. What never came is null.
+    A value that never arrived is None. The keys are published, so a change needs a new guide.
     """
     return {
         "arguments": asdict(result.config),
@@ -32,12 +27,14 @@ def to_document(result: SimulationResult) -> dict[str, Any]:
         "cpuSeconds": round(result.cpu_seconds, 4),
         "outcomes": sort_outcomes(result.attempt_log.outcomes),
         "retries": result.retries,
-        "firstAnswerMs": result.first_response_ms,
-        "finalAnswerMs": result.final_response_ms,
-        "invariants": [{**asdict(each), "holds": each.holds} for each in result.invariants],
+        "firstResponseMs": result.first_response_ms,
+        "finalResponseMs": result.final_response_ms,
+        "invariants": [
+            {**asdict(invariant), "holds": invariant.holds} for invariant in result.invariants
+        ],
         "slots": _slots(result),
         "timeSeries": _time_series(result),
-        "asks": _attempts(result),
+        "attempts": _attempts(result),
     }
 
 
@@ -47,38 +44,38 @@ def _slots(result: SimulationResult) -> list[dict[str, Any]]:
         {
             "id": slot.id,
             "title": slot.title,
-            "capacity": truth.capacity,
-            "remaining": truth.remaining,
+            "capacity": state.capacity,
+            "remaining": state.remaining,
             "holders": holders[slot.id],
         }
-        for slot, truth in result.evidence.slots_with_state()
+        for slot, state in result.evidence.slots_with_state()
     ]
 
 
 def _time_series(result: SimulationResult) -> list[dict[str, Any]]:
     return [
         {
-            "seconds": moment.seconds,
-            "asked": moment.sent,
-            "answers": moment.outcomes,
-            "placesLeft": moment.places_left,
+            "seconds": point.seconds,
+            "sent": point.sent,
+            "outcomes": point.outcomes,
+            "placesLeft": point.places_left,
         }
-        for moment in time_series(result)
+        for point in time_series(result)
     ]
 
 
 def _attempts(result: SimulationResult) -> list[dict[str, Any]]:
     return [
         {
-            "person": ask.user.name,
-            "slot": ask.slot.title,
-            "outcome": ask.outcome,
-            "bookingId": ask.booking_id,
-            "askedAt": _round_or_none(ask.sent_at, 4),
-            "firstMs": _round_or_none(wait_ms(ask, ask.first_response_at), 1),
-            "finalMs": _round_or_none(wait_ms(ask, ask.final_response_at), 1),
+            "user": attempt.user.name,
+            "slot": attempt.slot.title,
+            "outcome": attempt.outcome,
+            "bookingId": attempt.booking_id,
+            "sentAt": _round_or_none(attempt.sent_at, 4),
+            "firstResponseMs": _round_or_none(wait_ms(attempt, attempt.first_response_at), 1),
+            "finalResponseMs": _round_or_none(wait_ms(attempt, attempt.final_response_at), 1),
         }
-        for ask in result.attempt_log.attempts
+        for attempt in result.attempt_log.attempts
     ]
 
 

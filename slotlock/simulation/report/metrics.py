@@ -1,4 +1,4 @@
-"""What a run comes to: counts, times and series, worked out once for the print, JSON and plot."""
+"""The counts, times and series of one simulation, for the summary, the JSON and the plot."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -8,17 +8,18 @@ from datetime import datetime
 from math import ceil
 
 from slotlock.simulation.model.attempts import BOOKED, RETRY_REASONS, AttemptLog, BookingAttempt
-from slotlock.simulation.model.invariants import Evidence, InvariantResult
+from slotlock.simulation.model.evidence import Evidence
+from slotlock.simulation.model.invariants import InvariantResult
 from slotlock.simulation.model.plan import SimulationConfig
 
-# Of the series over time: enough for a plot, few enough to read.
+# Enough for a plot, and few enough to read.
 MAX_POINTS = 200
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
 class SampledPoint:
-    """How it stood so many seconds after the opening; answers are final ones, by outcome."""
+    """The counts at one moment, in seconds after the opening; outcomes are final ones."""
 
     seconds: float
     sent: int
@@ -28,7 +29,10 @@ class SampledPoint:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """Everything that is told of a run; CPU time is the simulation's own, during the rush."""
+    """Everything that one simulation reports.
+
+    `request_count` and `cpu_seconds` cover the rush; the CPU time is that of the simulation.
+    """
 
     config: SimulationConfig
     campaign_id: str
@@ -43,44 +47,48 @@ class SimulationResult:
 
     @property
     def has_broken_invariant(self) -> bool:
-        """Whether an invariant does not hold."""
+        """Return whether an invariant does not hold."""
         return not all(invariant.holds for invariant in self.invariants)
 
     @property
     def retries(self) -> dict[str, int]:
-        """How often it was asked again, by the reason."""
+        """Return the number of retries by reason."""
         return {kind: self.attempt_log.retries[kind] for kind in RETRY_REASONS}
 
     @property
     def first_response_ms(self) -> dict[str, float]:
-        """From asking to the first answer of whatever kind: percentiles, ms."""
-        return percentiles([wait_ms(ask, ask.first_response_at) for ask in self._sent_attempts])
+        """Return percentiles of the milliseconds until the first response of any kind."""
+        return percentiles(
+            [wait_ms(attempt, attempt.first_response_at) for attempt in self._sent_attempts]
+        )
 
     @property
     def final_response_ms(self) -> dict[str, float]:
-        """From asking to the final answer: percentiles, ms."""
-        return percentiles([wait_ms(ask, ask.final_response_at) for ask in self._sent_attempts])
+        """Return percentiles of the milliseconds until the final response."""
+        return percentiles(
+            [wait_ms(attempt, attempt.final_response_at) for attempt in self._sent_attempts]
+        )
 
     @property
     def _sent_attempts(self) -> list[BookingAttempt]:
-        return [ask for ask in self.attempt_log.attempts if ask.sent_at is not None]
+        return [attempt for attempt in self.attempt_log.attempts if attempt.sent_at is not None]
 
     def holders(self) -> dict[str, list[str]]:
-        """Who has a place, by slot id, in the order of the roster."""
-        names = {ask.user.user_id: ask.user.name for ask in self.attempt_log.attempts}
+        """Return the names of the users on each slot's roster, in its order, by slot id."""
+        names = {attempt.user.user_id: attempt.user.name for attempt in self.attempt_log.attempts}
         return {
-            slot.id: [names.get(user, user) for _, user in truth.roster]
-            for slot, truth in self.evidence.slots_with_state()
+            slot.id: [names.get(user_id, user_id) for _, user_id in state.roster]
+            for slot, state in self.evidence.slots_with_state()
         }
 
 
 def wait_ms(attempt: BookingAttempt, until: float | None) -> float | None:
-    """Milliseconds since the person asked, None for one who waits still."""
+    """Return the milliseconds from the first request until then, or None if that never came."""
     return None if until is None or attempt.sent_at is None else (until - attempt.sent_at) * 1000
 
 
 def percentiles(waits: Sequence[float | None]) -> dict[str, float]:
-    """Of those waits that ended, by the nearest rank; empty if none did."""
+    """Return the nearest-rank percentiles of all waits that ended; empty if none did."""
     ended = sorted(wait for wait in waits if wait is not None)
     if not ended:
         return {}
@@ -90,29 +98,32 @@ def percentiles(waits: Sequence[float | None]) -> dict[str, float]:
 
 
 def time_series(result: SimulationResult) -> list[SampledPoint]:
-    """How it went, from the opening to the last answer, in at most 200 steps."""
-    asked = sorted(ask.sent_at for ask in result.attempt_log.attempts if ask.sent_at is not None)
-    answers = sorted(
-        (ask.final_response_at, ask.outcome)
-        for ask in result.attempt_log.attempts
-        if ask.final_response_at and ask.outcome
+    """Return the counts from the opening to the last final response, at most 200 points."""
+    attempts = result.attempt_log.attempts
+    sent_times = sorted(attempt.sent_at for attempt in attempts if attempt.sent_at is not None)
+    finals = sorted(
+        (attempt.final_response_at, attempt.outcome)
+        for attempt in attempts
+        if attempt.final_response_at and attempt.outcome
     )
-    left_at = [at for at, _ in result.places_left_series]
-    count = min(MAX_POINTS, max(len(answers), 2))
-    told: Counter[str] = Counter(dict.fromkeys(result.attempt_log.outcomes, 0))
-    series, heard = [], 0
-    for number in range(count + 1):
-        at = result.duration_s * number / count
-        while heard < len(answers) and answers[heard][0] <= at:
-            told[answers[heard][1]] += 1
-            heard += 1
-        known = bisect_right(left_at, at)
-        left = result.places_left_series[known - 1][1] if known else None
-        series.append(SampledPoint(round(at, 4), bisect_right(asked, at), dict(told), left))
+    places_left_times = [at for at, _ in result.places_left_series]
+    step_count = min(MAX_POINTS, max(len(finals), 2))
+    outcomes: Counter[str] = Counter(dict.fromkeys(result.attempt_log.outcomes, 0))
+    series, counted = [], 0
+    for step in range(step_count + 1):
+        at = result.duration_s * step / step_count
+        while counted < len(finals) and finals[counted][0] <= at:
+            outcomes[finals[counted][1]] += 1
+            counted += 1
+        index = bisect_right(places_left_times, at)
+        places_left = result.places_left_series[index - 1][1] if index else None
+        series.append(
+            SampledPoint(round(at, 4), bisect_right(sent_times, at), dict(outcomes), places_left)
+        )
     return series
 
 
 def sort_outcomes(outcomes: Mapping[str, int]) -> dict[str, int]:
-    """Booked first, then the most frequent."""
+    """Return the outcomes with Booked first, then by descending count."""
     by_count = sorted(outcomes.items(), key=lambda item: (item[0] != BOOKED, -item[1], item[0]))
     return dict(by_count)

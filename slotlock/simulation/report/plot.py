@@ -1,4 +1,4 @@
-"""A picture of the rush: places left and answers, from the opening to the last answer."""
+"""A plot of the rush: places left and responses, from the opening to the last response."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,22 +16,22 @@ from slotlock.simulation.report.metrics import (
 
 COLORS = ("#1b7837", "#c0392b", "#7f8c8d", "#8e44ad", "#d68910")
 PLACES_LEFT_COLOR = "#1f4e9c"
-# The last answer is a step, too: it is seen only where something of it lies to its right.
+# The last response is a step, which is visible only with some room to its right.
 X_AXIS_MARGIN = 1.03
 
 
 def draw_plot(result: SimulationResult, path: Path) -> None:
-    """Write it; the ending of the path, .svg or .png, says as what. Errors: OSError."""
+    """Draw the plot as .svg or .png, by the suffix of the path; raises OSError."""
     figure = Figure(figsize=(9, 5), layout="constrained")
-    axes, plan = figure.subplots(), result.config
+    axes, config = figure.subplots(), result.config
     _draw_series(axes, time_series(result), list(sort_outcomes(result.attempt_log.outcomes)))
     axes.set_xlabel("seconds since the opening")
-    axes.set_ylabel("final answers so far, places left")
+    axes.set_ylabel("final responses, places left")
     axes.set_xlim(0, max(result.duration_s, 1e-3) * X_AXIS_MARGIN)
     axes.set_ylim(bottom=0)
     axes.set_title(
-        f"{plan.users:,} people, slots: {plan.slots:,}, places in each: {plan.places:,}, "
-        f"by {plan.mode}"
+        f"{config.users:,} users, slots: {config.slots:,}, places in each: {config.places:,}, "
+        f"mode: {config.mode}"
     )
     axes.legend()
     axes.grid(alpha=0.3)
@@ -40,22 +40,22 @@ def draw_plot(result: SimulationResult, path: Path) -> None:
 
 def _draw_series(axes: Axes, series: Sequence[SampledPoint], outcomes: Sequence[str]) -> None:
     series = [*series, replace(series[-1], seconds=max(series[-1].seconds, 1e-3) * X_AXIS_MARGIN)]
-    seconds = [moment.seconds for moment in series]
+    seconds = [point.seconds for point in series]
     if outcomes:
         axes.stackplot(
             seconds,
-            *([moment.outcomes[name] for moment in series] for name in outcomes),
-            labels=[f"told {name}" for name in outcomes],
+            *([point.outcomes[name] for point in series] for name in outcomes),
+            labels=outcomes,
             colors=COLORS,
             alpha=0.45,
             step="post",
         )
     axes.step(
         seconds,
-        [float("nan") if moment.places_left is None else moment.places_left for moment in series],
+        [float("nan") if point.places_left is None else point.places_left for point in series],
         where="post",
         color=PLACES_LEFT_COLOR,
         linewidth=2,
         clip_on=False,
-        label="places left, as heard live",
+        label="places left, live",
     )

@@ -1,4 +1,4 @@
-"""How far it is: one line that is redrawn on a terminal, else a line a second."""
+"""The progress line: redrawn on a terminal, otherwise printed every second."""
 
 import asyncio
 import contextlib
@@ -11,26 +11,28 @@ CLEAR_LINE = "\r\x1b[K"
 
 @contextlib.asynccontextmanager
 async def show_progress(render: Callable[[], str], *, enabled: bool) -> AsyncIterator[None]:
-    """Show the line now and then, and once more in the end."""
+    """Show the rendered line periodically, and once more at the end."""
     if not enabled:
         yield
         return
-    terminal = sys.stdout.isatty()
+    is_terminal = sys.stdout.isatty()
 
     def show() -> None:
-        print(f"{CLEAR_LINE}{render()}" if terminal else render(), end="" if terminal else "\n")
+        print(
+            f"{CLEAR_LINE}{render()}" if is_terminal else render(), end="" if is_terminal else "\n"
+        )
         sys.stdout.flush()
 
     async def redraw() -> None:
         while True:
-            await asyncio.sleep(TERMINAL_INTERVAL_S if terminal else PLAIN_INTERVAL_S)
+            await asyncio.sleep(TERMINAL_INTERVAL_S if is_terminal else PLAIN_INTERVAL_S)
             show()
 
-    showing = asyncio.create_task(redraw())
+    task = asyncio.create_task(redraw())
     try:
         yield
     finally:
-        showing.cancel()
+        task.cancel()
         show()
-        if terminal:
+        if is_terminal:
             print(flush=True)

@@ -1,4 +1,4 @@
-"""What is printed in the end: who got which place, the counts, the waits, the invariants."""
+"""The text at the end: rosters, counts, waiting times and invariants."""
 
 from slotlock.simulation.report.metrics import SimulationResult, sort_outcomes
 
@@ -6,11 +6,11 @@ MAX_SLOTS, MAX_NAMES, MAX_PROBLEMS = 20, 8, 3
 
 
 def format_summary(result: SimulationResult) -> str:
-    """All of it, as text."""
-    return "\n".join(["", *_table(result), "", *_statistics(result), "", *_invariants(result)])
+    """Return the whole summary."""
+    return "\n".join(["", *_rosters(result), "", *_statistics(result), "", *_invariants(result)])
 
 
-def _table(result: SimulationResult) -> list[str]:
+def _rosters(result: SimulationResult) -> list[str]:
     holders, lines = result.holders(), []
     width = max(len(slot.title) for slot in result.evidence.slots)
     for slot in result.evidence.slots[:MAX_SLOTS]:
@@ -18,30 +18,29 @@ def _table(result: SimulationResult) -> list[str]:
         more = len(names) - MAX_NAMES
         shown = ", ".join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
         lines.append(f"{slot.title:{width}}  {len(names)} of {capacity}  {shown or 'nobody'}")
-    if (left := len(result.evidence.slots) - MAX_SLOTS) > 0:
-        lines.append(f"and {left} more slots, which --json tells of")
+    if (more_slots := len(result.evidence.slots) - MAX_SLOTS) > 0:
+        lines.append(f"and {more_slots} more slots; --json writes all of them")
     return lines
 
 
 def _statistics(result: SimulationResult) -> list[str]:
-    ledger, seconds = (
-        result.attempt_log,
-        result.duration_s or float("inf"),
-    )  # without an answer there is no rate
-    again = [f"{kind} {count:,}" for kind, count in result.retries.items() if count]
+    attempt_log = result.attempt_log
+    # Without a final response there is no rate.
+    seconds = result.duration_s or float("inf")
+    retries = [f"{kind} {count:,}" for kind, count in result.retries.items() if count]
     cpu_ms = result.cpu_seconds * 1000 / max(result.request_count, 1)
-    tickets = sum(ask.ticket_id is not None for ask in ledger.attempts)
+    tickets = sum(attempt.ticket_id is not None for attempt in attempt_log.attempts)
     return [
-        f"answers      {_counts(sort_outcomes(ledger.outcomes))}",
-        *([f"tickets      {tickets:,}"] if tickets else []),
-        f"first answer {_waits(result.first_response_ms)}",
-        f"final answer {_waits(result.final_response_ms)}",
-        f"rush         {result.duration_s:.2f} s: "
-        f"{ledger.answered_count / seconds:,.0f} final answers/s, "
-        f"{ledger.booked_count / seconds:,.0f} bookings/s, "
+        f"outcomes        {_counts(sort_outcomes(attempt_log.outcomes))}",
+        *([f"tickets         {tickets:,}"] if tickets else []),
+        f"first response  {_waits(result.first_response_ms)}",
+        f"final response  {_waits(result.final_response_ms)}",
+        f"rush            {result.duration_s:.2f} s: "
+        f"{attempt_log.answered_count / seconds:,.0f} final responses/s, "
+        f"{attempt_log.booked_count / seconds:,.0f} bookings/s, "
         f"{result.request_count / seconds:,.0f} requests/s",
-        f"asked again  {', '.join(again) or 'nobody had to'}",
-        f"simulation   {result.cpu_seconds:.2f} s of CPU, {cpu_ms:.2f} ms a request; "
+        f"retries         {', '.join(retries) or 'none'}",
+        f"simulation      {result.cpu_seconds:.2f} s of CPU, {cpu_ms:.2f} ms per request; "
         f"seed {result.config.seed}",
     ]
 

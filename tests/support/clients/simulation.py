@@ -1,4 +1,4 @@
-"""`slotlock simulate` as a user runs it, in the test's own process."""
+"""Runs `slotlock simulate` as a user does, but in the process of the test."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from slotlock.simulation import setup
 
 @dataclass(frozen=True)
 class SimulationRun:
-    """What came of a run: its exit code, what it printed, and its JSON if it got that far."""
+    """The exit code, the output and, if the simulation was completed, the JSON results."""
 
     exit_code: int
     stdout: str
@@ -25,13 +25,14 @@ class SimulationRun:
 
     @property
     def broken_invariants(self) -> set[str]:
-        """The names of the invariants that do not hold."""
-        return {each["name"] for each in self.results["invariants"] if not each["holds"]}
+        """Return the names of the invariants that do not hold."""
+        invariants = self.results["invariants"]
+        return {invariant["name"] for invariant in invariants if not invariant["holds"]}
 
 
 @dataclass(frozen=True)
 class SimulationRunner:
-    """Runs it, in a moment instead of two seconds."""
+    """Runs the command with an opening delay of 0.2 s instead of two."""
 
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
@@ -41,28 +42,28 @@ class SimulationRunner:
         self.monkeypatch.setattr(setup, "OPENING_DELAY", timedelta(milliseconds=200))
 
     def __call__(self, url: str, *arguments: str) -> SimulationRun:
-        """Run it at a server."""
+        """Run the command against a server."""
         path = self.directory / "results.json"
         code = main(["simulate", "--url", url, "--json", str(path), *arguments])
-        said = self.capsys.readouterr()
+        output = self.capsys.readouterr()
         results = json.loads(path.read_text()) if path.exists() else {}
-        return SimulationRun(code, said.out, said.err, results)
+        return SimulationRun(code, output.out, output.err, results)
 
-    def expect_usage_error(self, *arguments: str) -> str:
-        """The last line of a command that does nothing, by argparse or by itself."""
+    def expect_error(self, *arguments: str) -> str:
+        """Run the command, expect exit code 2 and no output, and return the last line of stderr."""
         try:
             code = main(["simulate", *arguments])
         except SystemExit as error:
             code = int(error.code or 0)
-        said = self.capsys.readouterr()
+        output = self.capsys.readouterr()
         assert code == 2
-        assert said.out == ""
-        assert "Traceback" not in said.err
-        return said.err.splitlines()[-1]
+        assert output.out == ""
+        assert "Traceback" not in output.err
+        return output.err.splitlines()[-1]
 
 
 def replace_environment(monkeypatch: pytest.MonkeyPatch, settings: Mapping[str, str]) -> None:
-    """These settings, and no others."""
+    """Set these environment variables and remove all other settings."""
     for name in list(os.environ):
         if name.startswith("SLOTLOCK_") or name == "PORT":
             monkeypatch.delenv(name)

@@ -1,0 +1,62 @@
+"""Opens MongoDB and Redis for commands that work without a running app."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from slotlock.api.settings.settings import Settings
+from slotlock.auth.container import Auth
+from slotlock.auth.login_throttle import NoLoginThrottle
+from slotlock.auth.passwords import PasswordHasher
+from slotlock.auth.tokens import MIN_SECRET_BYTES, TokenSigner
+from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.users.repository import UserRepository
+from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
+from slotlock.infrastructure.redis.client import redis_client
+from slotlock.services.container import utc_now
+
+
+class CommandError(Exception):
+    """A command cannot do its work; the text is the reason, in one line or several."""
+
+
+async def check_mongodb(settings: Settings) -> None:
+    """Check that MongoDB responds and is a replica set; raises CommandError and PyMongoError."""
+    client, database = connect(settings.mongo_url or "")
+    try:
+        hello = await database.command("hello")
+    finally:
+        await client.close()
+    if "setName" not in hello:
+        raise CommandError(
+            "MongoDB is not a replica set, so it has no transactions; "
+            "start it with --replSet rs0 and run rs.initiate() once"
+        )
+
+
+@asynccontextmanager
+async def open_auth(settings: Settings) -> AsyncIterator[Auth]:
+    """Open the accounts in MongoDB, with their indexes."""
+    client, database = connect(settings.mongo_url or "")
+    passwords = PasswordHasher()
+    try:
+        users, sessions = UserRepository(database), SessionRepository(database)
+        await users.create_indexes()
+        # No command opens a session, so this key never signs a token.
+        tokens = TokenSigner(["-" * MIN_SECRET_BYTES])
+        yield Auth(users, sessions, passwords, tokens, utc_now, NoLoginThrottle())
+    finally:
+        passwords.close()
+        await client.close()
+
+
+@asynccontextmanager
+async def open_pipeline(settings: Settings) -> AsyncIterator[AutoPipeline]:
+    """Open Redis; raises CommandError if it is unavailable, also inside the context."""
+    pipeline = AutoPipeline(redis_client(settings.redis_url or ""))
+    try:
+        yield pipeline
+    except RedisUnavailableError as error:
+        raise CommandError(f"Redis (SLOTLOCK_REDIS_URL) is unavailable: {error}") from None
+    finally:
+        await pipeline.close()

@@ -1,0 +1,29 @@
+"""Finds the server and the organizer of `slotlock simulate` in the settings."""
+
+from slotlock.api.server.serve import base_url
+from slotlock.api.settings.settings import Settings, SettingsError, read_settings
+from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, read_secrets, secrets_path
+from slotlock.simulation.model.plan import Organizer, SimulationError, SimulationTarget
+
+
+def find_target() -> SimulationTarget:
+    """Return the configured server and its admin; raises SimulationError."""
+    try:
+        settings = read_settings()
+        return SimulationTarget(base_url(settings), _find_organizer(settings))
+    except SettingsError as error:
+        raise SimulationError(str(error)) from None
+
+
+def _find_organizer(settings: Settings) -> Organizer:
+    """Return the admin of the settings, or else that of `slotlock dev`; raises SettingsError."""
+    email, password = settings.admin_email or DEFAULT_ADMIN_EMAIL, settings.admin_password
+    if password is not None:
+        return Organizer(email, password.get_secret_value(), "SLOTLOCK_ADMIN_PASSWORD")
+    path = secrets_path(settings.data_dir)
+    if not path.exists():
+        raise SettingsError(
+            "no organizer: set SLOTLOCK_ADMIN_EMAIL and SLOTLOCK_ADMIN_PASSWORD; "
+            f"{path}, the file of `slotlock dev`, does not exist either"
+        )
+    return Organizer(email, read_secrets(settings.data_dir)["admin_password"], str(path))
