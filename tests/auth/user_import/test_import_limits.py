@@ -284,6 +284,6 @@ def test_operators_are_told_of_too_much_in_a_line(
     fail(transient(388))
     file = tmp_path / "people.csv"
     file.write_bytes(user_csv(email_domain, {"ada": "Ada"}))
-    assert main(["people", "import", str(file)]) == 1
+    assert main(["users", "import", str(file)]) == 1
     said = capsys.readouterr().err
     assert said == "slotlock: too much for one import; nothing was imported, split the file\n"
