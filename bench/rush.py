@@ -164,7 +164,7 @@ def main() -> int:
             print(f"\nround {number + 1} of {args.rounds}", flush=True)
             options = [f"--plot={args.plot}"] if args.plot and number == 0 else []
             with watch_memory(lambda: _processes(app) | workers.pids) as memory:
-                failed |= run_round(app, workers, asked, more) != 0
+                failed |= run_round(app, workers, args, options) != 0
             _print_memory(memory)
     return int(failed)
 
