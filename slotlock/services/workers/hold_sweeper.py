@@ -1,13 +1,14 @@
-"""Sweeping up holds that ran out, so that those who wait and those who watch hear of it soon.
+"""Releases expired holds and offers, so that waiting users and subscribers learn of it soon.
 
-Nothing depends on it for being right: every act settles what it looks at. A sweep takes no lock,
-since its writes are guarded by version like every other, and it writes many slots at once, since
-thousands of holds may run out in the same second.
+Correctness does not depend on it: every command first ends the expired holds of its slots. A sweep
+takes no slot locks, since its writes are conditional on versions like all others. It writes many
+slots at once, since thousands of holds may expire in the same second.
 """
 
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -29,17 +30,17 @@ from slotlock.services.commands.decisions import decide_batch
 from slotlock.services.commands.executor import publish_changes
 from slotlock.services.container import Services
 
-log = logging.getLogger("slotlock.sweeping")
+log = logging.getLogger("slotlock.hold_sweeper")
 
 SWEEP_INTERVAL_S = 0.25
-# In sweeps: some two seconds.
+# In sweeps: about every two seconds.
 MAINTENANCE_EVERY = 8
-# What was decided on before is written or given up by then.
+# A write that was decided longer ago is done or abandoned.
 WRITE_GRACE_PERIOD = timedelta(seconds=10)
 MAX_DUE_SLOTS = 500
 SWEEP_BATCH_SIZE = 100
 MAX_ENDED_PER_TRANSACTION = 1000
-# What dies while it sweeps is replaced after so long.
+# The time after which another process replaces one that died.
 SWEEPER_LEASE_TTL_MS = 1_000
 WAITLIST_DEPTH = 8
 SWEEP_DEFERRAL = timedelta(seconds=5)
@@ -51,7 +52,7 @@ HOLDS_EXPIRED_TOTAL = Counter(
 
 @contextlib.asynccontextmanager
 async def hold_sweeper(services: Services, worker_locks: Locks) -> AsyncIterator[None]:
-    """Sweep for as long as this lasts, in turn with the other processes."""
+    """Sweep while the context is open, in one process at a time."""
     task = asyncio.create_task(_sweep_forever(services, worker_locks))
     try:
         yield
@@ -64,37 +65,36 @@ async def hold_sweeper(services: Services, worker_locks: Locks) -> AsyncIterator
 async def _sweep_forever(services: Services, worker_locks: Locks) -> None:
     for number in count():
         try:
-            found = await _sweep_with_lease(
+            due_count = await _sweep_with_lease(
                 services, worker_locks, with_maintenance=number % MAINTENANCE_EVERY == 0
             )
-        except Exception as error:
-            # The truth may be away for a while; the sweeper must outlive that.
-            found = 0
+        except Exception as error:  # the sweeper must outlive an unavailable MongoDB
+            due_count = 0
             log.warning(
-                "holds were not swept up", exc_info=None if is_unavailable(error) else error
+                "could not release expired holds", exc_info=None if is_unavailable(error) else error
             )
-        if found < MAX_DUE_SLOTS:
+        if due_count < MAX_DUE_SLOTS:
             await asyncio.sleep(SWEEP_INTERVAL_S)
 
 
 async def _sweep_with_lease(
     services: Services, worker_locks: Locks, *, with_maintenance: bool
 ) -> int:
-    # Two who sweep the same slots at once only keep each other from writing.
+    # Concurrent sweeps of the same slots would only cause write conflicts.
     lease = await worker_locks.acquire(HOLD_SWEEPER_LOCK)
     if lease is None:
         return 0
     try:
-        swept = await sweep(services)
-        if with_maintenance:  # last: what cannot be written shall keep no hold alive
+        due_count = await sweep(services)
+        if with_maintenance:  # last, so that a failure here does not keep holds alive
             await resume_interrupted_work(services)
-        return swept
+        return due_count
     finally:
         await worker_locks.release(lease)
 
 
 async def resume_interrupted_work(services: Services) -> None:
-    """Go on with what organisers did, where a process died or something was on its way."""
+    """Finish changes of organizers that a process began and did not complete."""
     await resume_propagation(services)
     await remove_recently_banned(services)
     now = services.now()
@@ -102,72 +102,94 @@ async def resume_interrupted_work(services: Services) -> None:
 
 
 async def sweep(services: Services) -> int:
-    """Sweep up the holds that ran out; returns how many slots were due."""
-    found = await services.slots.find_due(services.now(), MAX_DUE_SLOTS)
+    """End the expired holds of up to MAX_DUE_SLOTS slots. Returns how many slots were due."""
+    due = await services.slots.find_due(services.now(), MAX_DUE_SLOTS)
     await asyncio.gather(
-        *(_sweep_slots(services, part) for part in chunked(found, SWEEP_BATCH_SIZE))
+        *(_sweep_slots(services, slot_ids) for slot_ids in chunked(due, SWEEP_BATCH_SIZE))
     )
-    return len(found)
+    return len(due)
 
 
 async def _sweep_slots(services: Services, slot_ids: Sequence[SlotId]) -> None:
-    try:
-        await _expire_and_promote(services, slot_ids)
-    except Exception as error:
-        if is_unavailable(error):
-            raise
-        if len(slot_ids) == 1:
-            log.warning("the holds of slot %s were not swept up", slot_ids[0], exc_info=error)
-            await services.slot_writer.defer_sweep(slot_ids[0], services.now() + SWEEP_DEFERRAL)
-            return
-        # One that cannot be read or written keeps no other hold alive.
-        half = len(slot_ids) // 2
-        await _sweep_slots(services, slot_ids[:half])
-        await _sweep_slots(services, slot_ids[half:])
+    """Sweep slots together, in ever smaller groups where one of them fails or conflicts."""
+    groups = deque([slot_ids])
+    while groups:
+        group = groups.popleft()
+        try:
+            conflicting_groups = await _sweep_together(services, group)
+        except Exception as error:
+            if is_unavailable(error):
+                raise
+            if len(group) == 1:
+                await _defer(services, group[0], error)
+            else:  # a slot that cannot be read or written must not keep other holds alive
+                groups.extend(_halves(group))
+        else:
+            for conflicting in conflicting_groups:
+                # A slot that conflicts alone is due again in the next sweep.
+                if len(conflicting) > 1:
+                    groups.extend(_halves(conflicting))
 
 
-async def _expire_and_promote(services: Services, slot_ids: Sequence[SlotId]) -> None:
+def _halves(slot_ids: Sequence[SlotId]) -> tuple[Sequence[SlotId], Sequence[SlotId]]:
+    middle = len(slot_ids) // 2
+    return slot_ids[:middle], slot_ids[middle:]
+
+
+async def _defer(services: Services, slot_id: SlotId, error: Exception) -> None:
+    log.warning("could not release expired holds of slot %s", slot_id, exc_info=error)
+    await services.slot_writer.defer_sweep(slot_id, services.now() + SWEEP_DEFERRAL)
+
+
+async def _sweep_together(services: Services, slot_ids: Sequence[SlotId]) -> list[Sequence[SlotId]]:
+    """End the expired holds of these slots. Returns the groups that conflicted with other writes.
+
+    They must be decided again: a user who got a place in one slot may no longer want another.
+    """
     now = services.now()
-    looks = (
+    queries = (
         services.slots.find_for_update(SlotQuery(slot_id, now, waitlist_depth=WAITLIST_DEPTH))
         for slot_id in slot_ids
     )
-    slots = {slot.id: slot for (slot,) in await asyncio.gather(*looks) if slot is not None}
+    slots = {slot.id: slot for (slot,) in await asyncio.gather(*queries) if slot is not None}
     decided = decide_batch(slots, [], now)
-    settled = {change.before.id for change in decided.changes}
-    # A hold that was confirmed or given up leaves a time behind at which nothing runs out.
-    others = [
+    changed_ids = {change.before.id for change in decided.changes}
+    # A hold that was confirmed or cancelled leaves a deadline at which nothing expires.
+    unchanged = [
         replace(slot, next_deadline=next_deadline(slot, now))
         for id_, slot in slots.items()
-        if id_ not in settled
+        if id_ not in changed_ids
     ]
-    await asyncio.gather(*map(services.slot_writer.set_next_deadline, others))
-    for part in _split_into_transactions(decided.changes):
-        await _commit_and_publish(services, part)
+    await asyncio.gather(*map(services.slot_writer.set_next_deadline, unchanged))
+    return [
+        [change.before.id for change in changes]
+        for changes in _split_into_transactions(decided.changes)
+        if not await _commit_and_publish(services, changes)
+    ]
 
 
 def _split_into_transactions(changes: Sequence[SlotChange]) -> Iterator[tuple[SlotChange, ...]]:
-    """The changes in parts that are one transaction each, by how many bookings end in them."""
+    """Split changes so that each part ends at most MAX_ENDED_PER_TRANSACTION bookings.
+
+    A slot with more ended bookings is a part by itself.
+    """
     part: list[SlotChange] = []
-    ends = 0
+    ended_count = 0
     for change in changes:
-        if part and ends + len(change.after.ended_bookings) > MAX_ENDED_PER_TRANSACTION:
+        if part and ended_count + len(change.after.ended_bookings) > MAX_ENDED_PER_TRANSACTION:
             yield tuple(part)
-            part, ends = [], 0
+            part, ended_count = [], 0
         part.append(change)
-        ends += len(change.after.ended_bookings)
+        ended_count += len(change.after.ended_bookings)
     if part:
         yield tuple(part)
 
 
-async def _commit_and_publish(services: Services, changes: tuple[SlotChange, ...]) -> None:
-    if check_written(await services.slot_writer.commit(ChangeSet(changes))):
-        HOLDS_EXPIRED_TOTAL.inc(sum(len(change.after.ended_bookings) for change in changes))
-        for state in publish_changes(services, changes):
-            services.slot_events.publish(state)
-    elif len(changes) > 1:
-        # Somebody wrote to one of them meanwhile: the others shall not wait for that one. They are
-        # decided anew, since who got a place in one slot may have lost their turn in another.
-        half = len(changes) // 2
-        for part in (changes[:half], changes[half:]):
-            await _expire_and_promote(services, [change.before.id for change in part])
+async def _commit_and_publish(services: Services, changes: tuple[SlotChange, ...]) -> bool:
+    """Commit changes in one transaction. Returns False if another write came first."""
+    if not check_written(await services.slot_writer.commit(ChangeSet(changes))):
+        return False
+    HOLDS_EXPIRED_TOTAL.inc(sum(len(change.after.ended_bookings) for change in changes))
+    for availability in publish_changes(services, changes):
+        services.slot_events.publish(availability)
+    return True

@@ -12,19 +12,19 @@ from slotlock.infrastructure.mongo import client
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.admission import partitions
 from slotlock.infrastructure.redis.admission.partitions import QueuePartition, StreamEntry
-from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.admission import batch
 from slotlock.services.booking.book import BookSlotCommand
 from slotlock.services.container import Services
-from slotlock.services.workers import admission_worker
+from slotlock.services.workers import slot_batches
+from slotlock.services.workers.slot_batches import SlotBatchRunner
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 NEVER_SUSPECT_AFTER = 1_000_000
 # More than those after which a request that fails by itself is set aside.
-MIN_ATTEMPTS = 2 * len(admission_worker.RETRY_DELAYS_S)
+MIN_ATTEMPTS = 2 * len(slot_batches.RETRY_DELAYS_S)
 original_serve_batch, original_save_outcomes = batch.serve_batch, batch._record_refusals
-original_serve_queue = admission_worker._serve_slot
+original_run = SlotBatchRunner.run
 original_read_new, original_acknowledge = QueuePartition.read_new, QueuePartition.acknowledge
 original_save, original_acquire, original_apply = (
     IdempotencyRecords.save,
@@ -48,22 +48,16 @@ def acknowledge_on_read() -> None:
     QueuePartition.read_new = _read_and_acknowledge  # type: ignore[method-assign]
 
 
-async def _serve_and_acknowledge(
-    services: Services,
-    partition: QueuePartition,
-    lease: Lease,
-    slot_id: SlotId,
-    entries: Sequence[StreamEntry],
-) -> None:
+async def _serve_and_acknowledge(self: SlotBatchRunner) -> None:
     try:
-        await original_serve_batch(services, slot_id, entries)
+        await original_serve_batch(self.services, self.slot_id, self.pending)
     finally:
-        await partition.acknowledge(slot_id, entries)
+        await self.partition.acknowledge(self.slot_id, self.pending)
 
 
 def acknowledge_in_finally() -> None:
-    """A request leaves the line when it was served and when that failed (D3)."""
-    replace_everywhere(admission_worker._serve_slot, _serve_and_acknowledge)
+    """A request leaves the queue when it was processed and when that failed (D3)."""
+    SlotBatchRunner.run = _serve_and_acknowledge  # type: ignore[method-assign]
 
 
 async def _no_settled_outcomes(services: Services, commands: Sequence[Any]) -> list[Any]:
@@ -118,7 +112,7 @@ def raise_on_holds() -> None:
 
 
 def _shorten_retry_delays() -> None:
-    admission_worker.RETRY_DELAYS_S = (0.05,) * len(admission_worker.RETRY_DELAYS_S)  # type: ignore[assignment]
+    slot_batches.RETRY_DELAYS_S = (0.05,) * len(slot_batches.RETRY_DELAYS_S)  # type: ignore[assignment]
 
 
 def kill_on_holds() -> None:
@@ -156,12 +150,10 @@ async def _serve_batch_after_pause(*arguments: Any) -> Any:
     return await original_serve_batch(*arguments)
 
 
-async def _serve_queue_after_pause(
-    services: Services, partition: QueuePartition, lease: Lease, *arguments: Any
-) -> None:
+async def _run_after_pause(self: SlotBatchRunner) -> None:
     if await pause_if_selected("overslept"):
-        await lease.lost.wait()
-    await original_serve_queue(services, partition, lease, *arguments)
+        await self.lease.lost.wait()
+    await original_run(self)
 
 
 async def _save_after_pause(*arguments: Any) -> None:
@@ -179,6 +171,6 @@ def install_pauses() -> None:
     they tried many times; and until they have lost their turn.
     """
     replace_everywhere(original_serve_batch, _serve_batch_after_pause)
-    replace_everywhere(original_serve_queue, _serve_queue_after_pause)
+    SlotBatchRunner.run = _run_after_pause  # type: ignore[method-assign]
     replace_everywhere(original_save_outcomes, _save_after_pause)
     QueuePartition.acknowledge = _acknowledge_after_pause  # type: ignore[method-assign,assignment]
