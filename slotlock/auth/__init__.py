@@ -1,1 +1,1 @@
-"""Who is asking: passwords, tokens, sessions."""
+"""Authentication: passwords, tokens, sessions and accounts."""

@@ -1,1 +1,1 @@
-""""""
+"""The audit log and the notes that organizers' changes leave in it."""

@@ -1,4 +1,4 @@
-"""The log of everything that happened: to bookings, in waiting lists, and by organisers' hands."""
+"""The audit log: everything that happened to bookings, waiting lists, slots and users."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from slotlock.domain.users.user import UserId
 
 
 class AuditAction(StrEnum):
-    """What happened; to a booking it is the same as its `Deed`."""
+    """What happened; actions on bookings have the same value as their `BookingAction`."""
 
     BOOKED = BookingAction.BOOKED.value
     HELD = BookingAction.HELD.value
@@ -42,7 +42,7 @@ class AuditAction(StrEnum):
 
     @property
     def is_note(self) -> bool:
-        """Whether it is an organiser's act, of which there is a note, and not on a roster."""
+        """Return whether the action is recorded as a note and not in a booking's history."""
         return self not in BOOKING_ACTIONS
 
 
@@ -57,7 +57,7 @@ BOOKING_ACTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FieldEdit:
-    """A field before and after, as text; of many people at once, whose it is."""
+    """One changed field, before and after as text; `user_id` is set if many users changed."""
 
     field: str
     before: str | None
@@ -67,7 +67,7 @@ class FieldEdit:
 
 @dataclass(frozen=True, slots=True)
 class AuditPosition:
-    """Where an entry stands: when it was, of what it tells, and which of its entries it is."""
+    """The order of an entry in the log: by time, then by document and index within it."""
 
     at: datetime
     id: str
@@ -76,10 +76,10 @@ class AuditPosition:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One thing that happened: where it stands, what, by whom, to whom and where.
+    """One entry of the log.
 
-    `by` is None for the waiting list, the clock and the command line. `before` and `after` are a
-    booking's status, `edits` the fields that an organiser changed.
+    `by` is None for waiting lists, expiry and the command line. `before` and `after` are the
+    booking's status; `edits` are the fields that an organizer changed.
     """
 
     position: AuditPosition
@@ -98,10 +98,10 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries; a field that is None asks for nothing. `since` is inclusive.
+    """The entries to list; a field that is None does not restrict the list.
 
-    `user_id` is whose booking it is or to whom it was done, `by` who did it; `by_nobody` are the
-    waiting list, the clock and the command line.
+    `user_id` is the user whose booking or account changed, `by` the user who changed it.
+    `system_only` selects waiting lists, expiry and the command line. `since` is inclusive.
     """
 
     campaign_id: CampaignId | None = None
@@ -115,18 +115,18 @@ class AuditFilter:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it names something of which there is not too much to read; notes are in order."""
-        named = any((self.campaign_id, self.slot_id, self.user_id, self.by))
-        return named or not self.includes_bookings
+        """Return whether few enough entries match to sort them; notes are stored in order."""
+        has_subject = any((self.campaign_id, self.slot_id, self.user_id, self.by))
+        return has_subject or not self.includes_bookings
 
     @property
     def includes_bookings(self) -> bool:
-        """Whether what happened on rosters and in waiting lists is asked for."""
+        """Return whether actions on bookings and waiting lists match."""
         return self.actions is None or bool(self.actions & BOOKING_ACTIONS)
 
 
 def newest_first(entries: Iterable[AuditEntry]) -> list[AuditEntry]:
-    """The entries in order, the newest first."""
+    """Return the entries sorted by position, newest first."""
     return sorted(entries, key=_sort_key, reverse=True)
 
 

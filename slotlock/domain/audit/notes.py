@@ -1,14 +1,13 @@
-"""Notes of what organisers do: who, when, what, and the fields that changed, before and after.
+"""Audit notes: one record for each change that an organizer makes, with the changed fields.
 
-What happens to a booking is a part of the booking (see `record`); everything else that organisers
-change leaves a note, which is written with the change or not at all.
+Changes of a booking are part of the booking's own history. Every other change leaves a note, which
+is written in the same transaction as the change.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any
 
 from slotlock.domain.audit.log import AuditAction, FieldEdit
 from slotlock.domain.booking.booking import SlotId
@@ -18,7 +17,7 @@ from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import User, UserId
 
-# The fields as clients know them, and as the domain does.
+# Attribute names by the field names that clients know.
 SLOT_FIELDS = {
     "title": "title",
     "startTime": "start",
@@ -59,7 +58,7 @@ USER_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class AuditNote:
-    """One act. `by` is None for the command line; `user_ids` are those to whom it was done."""
+    """One change; `by` is None for the command line, `user_ids` are the users it concerns."""
 
     at: datetime
     by: UserId | None
@@ -71,7 +70,7 @@ class AuditNote:
 
 
 def note_slot_change(before: Slot | None, after: Slot, by: UserId) -> AuditNote | None:
-    """What was done to a slot, or None if nothing of it changed but its bookings."""
+    """Return the note of a slot's change; None if only its bookings changed."""
     edits = tuple(_field_edits(SLOT_FIELDS, before, after))
     campaign_id = after.terms.campaign_id if after.terms else None
     note = AuditNote(
@@ -85,35 +84,41 @@ def _slot_action(before: Slot | None, after: Slot) -> AuditAction:
         return AuditAction.SLOT_CREATED
     if before.status is after.status:
         return AuditAction.SLOT_EDITED
-    called_off = after.status is SlotStatus.CANCELLED
-    return AuditAction.SLOT_CANCELLED if called_off else AuditAction.SLOT_PUBLISHED
+    if after.status is SlotStatus.CANCELLED:
+        return AuditAction.SLOT_CANCELLED
+    return AuditAction.SLOT_PUBLISHED
 
 
 def note_campaign_change(
     before: Campaign | None, after: Campaign, by: UserId | None, now: datetime
 ) -> AuditNote:
-    """What was done to a campaign."""
-    names = _field_edits({"name": "name"}, before, after)
-    terms = _field_edits(TERMS_FIELDS, before and before.terms, after.terms)
-    what = AuditAction.CAMPAIGN_EDITED
+    """Return the note of a campaign's change."""
+    name_edits = _field_edits({"name": "name"}, before, after)
+    terms_edits = _field_edits(TERMS_FIELDS, before and before.terms, after.terms)
+    edits = (*name_edits, *terms_edits)
+    return AuditNote(now, by, _campaign_action(before, after), edits, campaign_id=after.id)
+
+
+def _campaign_action(before: Campaign | None, after: Campaign) -> AuditAction:
     if before is None:
-        what = AuditAction.CAMPAIGN_CREATED
-    elif before.terms.published is not after.terms.published:
-        shown = after.terms.published
-        what = AuditAction.CAMPAIGN_PUBLISHED if shown else AuditAction.CAMPAIGN_UNPUBLISHED
-    return AuditNote(now, by, what, (*names, *terms), campaign_id=after.id)
+        return AuditAction.CAMPAIGN_CREATED
+    if before.terms.published is after.terms.published:
+        return AuditAction.CAMPAIGN_EDITED
+    if after.terms.published:
+        return AuditAction.CAMPAIGN_PUBLISHED
+    return AuditAction.CAMPAIGN_UNPUBLISHED
 
 
 def note_user_change(
     before: User | None, after: User, action: AuditAction, by: UserId | None, now: datetime
 ) -> AuditNote | None:
-    """What was done to a person, or None if nothing changed."""
+    """Return the note of a user's change; None if nothing changed."""
     edits = tuple(_field_edits(USER_FIELDS, before, after))
     return AuditNote(now, by, action, edits, user_ids=(after.id,)) if edits else None
 
 
 def user_edits(before: User | None, after: User, *field_names: str) -> tuple[FieldEdit, ...]:
-    """Of many people at once: which of these fields changed for one of them."""
+    """Return which of these fields changed for one of many users, naming the user."""
     fields = {name: USER_FIELDS[name] for name in field_names}
     return tuple(_field_edits(fields, before, after, after.id))
 
@@ -122,14 +127,14 @@ def _field_edits(
     fields: Mapping[str, str], before: object, after: object, user_id: UserId | None = None
 ) -> Iterator[FieldEdit]:
     for name, attribute in fields.items():
-        was = _to_text(getattr(before, attribute)) if before is not None else None
-        is_ = _to_text(getattr(after, attribute))
-        if was != is_:
-            yield FieldEdit(name, was, is_, user_id)
+        old_text = _to_text(getattr(before, attribute)) if before is not None else None
+        new_text = _to_text(getattr(after, attribute))
+        if old_text != new_text:
+            yield FieldEdit(name, old_text, new_text, user_id)
 
 
-def _to_text(value: Any) -> str | None:
-    """A value in the one way it is told."""
+def _to_text(value: object) -> str | None:
+    """Return the value as text; None for None and for an empty list."""
     match value:
         case None | ():
             return None
@@ -144,8 +149,8 @@ def _to_text(value: Any) -> str | None:
         case Meeting():
             return f"{_to_text(value.start)}/{_to_text(value.end)}"
         case (tuple(), *_):
-            return "; ".join(", ".join(each) for each in value)
+            return "; ".join(_to_text(group_set) or "" for group_set in value)
         case tuple():
-            return ", ".join(_to_text(each) or "" for each in value)
+            return ", ".join(_to_text(item) or "" for item in value)
         case _:
             return str(value)

@@ -1,1 +1,1 @@
-""""""
+"""Campaigns and the terms that apply to their slots."""

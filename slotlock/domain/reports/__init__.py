@@ -1,1 +1,1 @@
-""""""
+"""Rosters, calendars and campaign statistics."""

@@ -1,8 +1,7 @@
-"""What calendars show: an event for each meeting, of one's bookings or of the slots themselves.
+"""Calendar events: one for each meeting, of a user's bookings or of a published slot.
 
-An event keeps its identity while its slot is edited: it is the first, second, ... meeting of its
-booking or slot. `sequence` grows with everything that an event shows, so that programs that have
-seen it take the newer one.
+The uid of an event is the booking or slot and the number of the meeting in it, so edits of the slot
+do not change it. `sequence` grows with every change, so calendar programs take the newer version.
 """
 
 from collections.abc import Iterator
@@ -17,16 +16,17 @@ from slotlock.domain.booking.slot import Slot, SlotStatus, cancellation_entry
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
 
-# How far back a published calendar goes, and how long one's own shows what was cancelled.
+# How far back a calendar of published slots goes.
 PUBLISHED_SHOWN = timedelta(days=30)
+# How long a user's calendar shows a cancelled booking.
 CANCELLED_SHOWN = timedelta(days=30)
-# How far back one's own bookings are shown.
+# How far back a user's calendar goes.
 HISTORY_SHOWN = timedelta(days=366)
 MAX_EVENTS = 2_000
 
 
 class EventStatus(StrEnum):
-    """RFC 5545, 3.8.1.11."""
+    """The status of an event (RFC 5545, 3.8.1.11)."""
 
     TENTATIVE = "TENTATIVE"
     CONFIRMED = "CONFIRMED"
@@ -35,7 +35,7 @@ class EventStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CalendarEvent:
-    """One meeting in a calendar; `busy` when it takes the time of whose calendar it is."""
+    """One meeting in a calendar; `busy` if it blocks the time of the calendar's owner."""
 
     uid: str
     meeting: Meeting
@@ -49,9 +49,9 @@ class CalendarEvent:
 
 
 def events_of_user(slot: Slot, user_id: UserId, now: datetime) -> Iterator[CalendarEvent]:
-    """What a person's calendar shows of a slot in which they have a live booking.
+    """Yield the events of a user's bookings in a slot, live and ended.
 
-    A hold is tentative, one that ran out lately is cancelled.
+    Holds are tentative. Recently expired holds and cancelled bookings are cancelled events.
     """
     slot = as_of(slot, now)
     for booking in (*slot.bookings, *slot.ended_bookings):
@@ -60,7 +60,7 @@ def events_of_user(slot: Slot, user_id: UserId, now: datetime) -> Iterator[Calen
 
 
 def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[CalendarEvent]:
-    """The meetings of a booking, those long over left out."""
+    """Yield the events of a booking, without meetings and cancellations that are too old."""
     if booking.ended_at is not None and booking.ended_at < now - CANCELLED_SHOWN:
         return
     if slot.cancellation is not None and booking.status.is_live:
@@ -69,28 +69,28 @@ def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[C
         BookingStatus.HELD: EventStatus.TENTATIVE,
         BookingStatus.CONFIRMED: EventStatus.CONFIRMED,
     }.get(booking.status, EventStatus.CANCELLED)
-    last = booking.history[-1].at
-    for place, meeting in _numbered_meetings_since(slot, now - HISTORY_SHOWN):
+    changed_at = booking.history[-1].at
+    for number, meeting in _numbered_meetings_since(slot, now - HISTORY_SHOWN):
         yield CalendarEvent(
-            uid=f"{booking.id}-{place}@slotlock",
+            uid=f"{booking.id}-{number}@slotlock",
             meeting=meeting,
             time_zone=slot.time_zone,
             title=slot.title,
             location=slot.location,
             status=status,
-            # Both only grow, and whatever an event shows is in one of them.
+            # Every change of the event increments one of the two, and neither ever decreases.
             sequence=slot.revision + len(booking.history) - 1,
-            revised_at=max(last, slot.revised_at or last),
+            revised_at=max(changed_at, slot.revised_at or changed_at),
             busy=True,
         )
 
 
 def events_of_slot(slot: Slot, now: datetime) -> Iterator[CalendarEvent]:
-    """The meetings of a slot as everybody may see them."""
+    """Yield the public events of a slot."""
     cancelled = slot.status is SlotStatus.CANCELLED
-    for place, meeting in _numbered_meetings_since(slot, now - PUBLISHED_SHOWN):
+    for number, meeting in _numbered_meetings_since(slot, now - PUBLISHED_SHOWN):
         yield CalendarEvent(
-            uid=f"{slot.id}-{place}@slotlock",
+            uid=f"{slot.id}-{number}@slotlock",
             meeting=meeting,
             time_zone=slot.time_zone,
             title=slot.title,

@@ -1,7 +1,7 @@
-"""A campaign in figures: what is taken, by whom, and how that came about over time.
+"""Statistics of a campaign, and the users who have no place in it.
 
-Only slots that are published count. A hold counts until it runs out, whether or not anything has
-swept it up, and what was called off counts no more.
+Only published slots count; cancelled slots do not. A hold counts until it expires, whether or not
+the sweeper has released it.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ MAX_POINTS = 1000
 
 
 class Interval(StrEnum):
-    """How much time one point stands for."""
+    """The length of time between two points of a time series."""
 
     MINUTE = "minute"
     HOUR = "hour"
@@ -24,13 +24,13 @@ class Interval(StrEnum):
 
     @property
     def length(self) -> timedelta:
-        """The same as a span of time; a day is 24 hours."""
+        """Return the length of the interval; a day has 24 hours."""
         return timedelta(**{f"{self.value}s": 1})
 
 
 @dataclass(frozen=True, slots=True)
 class SlotStatistics:
-    """One slot: its places, the live bookings, those of them that are holds, and who waits."""
+    """The numbers of one slot: `taken` counts live bookings, `held` the holds among them."""
 
     slot_id: SlotId
     start: datetime
@@ -42,9 +42,10 @@ class SlotStatistics:
 
 @dataclass(frozen=True, slots=True)
 class GroupStatistics:
-    """One group: how many carry it and may take part, and what those who booked with it have.
+    """The numbers of one group of eligible users.
 
-    `bookings` is how many, `booked` how many people have any, `waiting` how many turns there are.
+    `people` counts its users, `booked` those of them with a booking. `bookings` and `waiting` count
+    the bookings and the waitlist entries that count for this group.
     """
 
     group: str
@@ -56,7 +57,7 @@ class GroupStatistics:
 
 @dataclass(frozen=True, slots=True)
 class TimeSeriesPoint:
-    """What happened from `at` until the next point, and how much is taken then."""
+    """The bookings made and given back from `at` until the next point, and the total then."""
 
     at: datetime
     booked: int
@@ -66,7 +67,7 @@ class TimeSeriesPoint:
 
 @dataclass(frozen=True, slots=True)
 class CampaignStatistics:
-    """All figures of a campaign as of one instant; `over_time` only if it was asked for."""
+    """All statistics of a campaign at one time; `time_series` is None unless requested."""
 
     at: datetime
     slots: tuple[SlotStatistics, ...]
@@ -76,30 +77,30 @@ class CampaignStatistics:
 
     @property
     def places(self) -> int:
-        """Places in all."""
+        """Return the number of places in all slots."""
         return sum(slot.places for slot in self.slots)
 
     @property
     def taken(self) -> int:
-        """Live bookings."""
+        """Return the number of live bookings."""
         return sum(slot.taken for slot in self.slots)
 
     @property
     def held(self) -> int:
-        """Live bookings that are holds."""
+        """Return the number of live bookings that are holds."""
         return sum(slot.held for slot in self.slots)
 
     @property
     def waiting(self) -> int:
-        """Turns in waiting lists."""
+        """Return the number of waitlist entries."""
         return sum(slot.waiting for slot in self.slots)
 
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """A stretch of time in intervals, counted from `begin`; the last may be cut short by `end`.
+    """A range of time in intervals from `start` on; the last interval may end early, at `end`.
 
-    One that is `open` lasts until now, and whatever has happened is in it or before it.
+    If `ends_now`, everything that has happened lies in the window or before it.
     """
 
     start: datetime
@@ -109,13 +110,13 @@ class TimeWindow:
 
     @property
     def point_count(self) -> int:
-        """How many intervals there are."""
+        """Return the number of intervals."""
         return max(-((self.start - self.end) // self.interval.length), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class TooManyPoints:
-    """The span has more intervals than can be shown at once."""
+    """The window has more intervals than one response can show."""
 
     max_points: int
 
@@ -127,41 +128,42 @@ def to_time_window(
     opens_at: datetime,
     now: datetime,
 ) -> TimeWindow | TooManyPoints:
-    """The span that was asked for; from the opening until now where nothing is said.
+    """Return the window from `start` until `end`; the defaults are the opening and now.
 
-    Nothing is known of the future. When a campaign opened longer ago than can be shown, what is
-    shown ends before now, and before its opening the last interval is shown.
+    The window never ends after now. If the time since `start` is too long to show, the default end
+    is the last that fits. Before the campaign opens, the default start is one interval ago.
     """
-    longest = MAX_POINTS * interval.length
+    max_length = MAX_POINTS * interval.length
     start = start or (opens_at if opens_at < now else now - interval.length)
     if end is None:
-        end = now if now - start <= longest else start + longest
+        end = now if now - start <= max_length else start + max_length
     end = min(end, now)
-    found = TimeWindow(start, end, interval, ends_now=end == now)
-    return TooManyPoints(MAX_POINTS) if found.point_count > MAX_POINTS else found
+    window = TimeWindow(start, end, interval, ends_now=end == now)
+    return TooManyPoints(MAX_POINTS) if window.point_count > MAX_POINTS else window
 
 
 def to_time_series(
     window: TimeWindow, changes_by_interval: Mapping[int, tuple[int, int]]
 ) -> tuple[TimeSeriesPoint, ...]:
-    """The points of a span, from how much was booked and given back in each interval.
+    """Return the points of the window.
 
-    Intervals count from 0; what came before them is at -1.
+    `changes_by_interval` holds the numbers of bookings made and given back by the index of the
+    interval; index -1 holds everything before the window.
     """
     booked, given_back = changes_by_interval.get(-1, (0, 0))
     taken = booked - given_back
-    found = []
-    for number in range(window.point_count):
-        booked, given_back = changes_by_interval.get(number, (0, 0))
+    points = []
+    for index in range(window.point_count):
+        booked, given_back = changes_by_interval.get(index, (0, 0))
         taken += booked - given_back
-        at = window.start + number * window.interval.length
-        found.append(TimeSeriesPoint(at, booked, given_back, taken))
-    return tuple(found)
+        at = window.start + index * window.interval.length
+        points.append(TimeSeriesPoint(at, booked, given_back, taken))
+    return tuple(points)
 
 
 @dataclass(frozen=True, slots=True)
 class UnplacedUser:
-    """Somebody who has no place in any slot of a campaign, and the turns they wait for."""
+    """An eligible user without a booking in the campaign, and their waitlist entries in it."""
 
     user: User
     waitlist_entries: tuple[WaitlistEntry, ...]
@@ -169,9 +171,10 @@ class UnplacedUser:
 
 @dataclass(frozen=True, slots=True)
 class UnplacedUserPage:
-    """Some of them, by address; up to which address people were looked at, and if more follow.
+    """Some unplaced users in the order of their e-mail addresses, and whether more may follow.
 
-    Where nearly everybody has a place, a page ends before it is full.
+    All users with addresses up to `searched_until` were searched. A page can end before it is full,
+    because the search is bounded and most users may have a place.
     """
 
     items: tuple[UnplacedUser, ...]

@@ -1,4 +1,4 @@
-"""Rosters: who has a place in a slot, and how the slot's places add up, as organisers keep them."""
+"""Rosters for organizers: the bookings of a slot with their users, and counts of its places."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from slotlock.domain.users.user import UserId
 
 @dataclass(frozen=True, slots=True)
 class RosterUser:
-    """As much of a person as a roster tells."""
+    """The fields of a user that a roster shows."""
 
     name: str
     email: str
@@ -23,10 +23,10 @@ class RosterUser:
 
 @dataclass(frozen=True, slots=True)
 class RosterRow:
-    """One booking: its person, and how they came by the place.
+    """One booking of the roster.
 
-    `groups` are those that count for the booking, else those that the person has. `made_by` is the
-    name of whoever made it for them, None when they did or the waiting list.
+    `groups` are the groups recorded in the booking, or else the user's current groups. `made_by` is
+    the name of the other user who made the booking, None if there is none.
     """
 
     name: str
@@ -42,7 +42,7 @@ class RosterRow:
 
 @dataclass(frozen=True, slots=True)
 class PlaceCounts:
-    """Places and people. `free` is what somebody could book now: not what others wait for."""
+    """Counts of places and users; `free` excludes places promised to the waiting list."""
 
     places: int = 0
     confirmed: int = 0
@@ -64,7 +64,7 @@ class PlaceCounts:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The roster of a slot, in the order of booking."""
+    """The roster of a slot, with rows in the order of booking."""
 
     slot: Slot
     rows: tuple[RosterRow, ...]
@@ -72,31 +72,32 @@ class Roster:
 
     @property
     def counts_toward_campaign(self) -> PlaceCounts:
-        """What it adds to a campaign: nobody can have the places of drafts and called-off slots."""
+        """Return the counts to add to a campaign's: places of unpublished slots do not count."""
         if self.slot.status is SlotStatus.PUBLISHED:
             return self.counts
         return PlaceCounts(cancelled=self.counts.cancelled)
 
 
 def user_ids_in(slot: Slot) -> set[UserId]:
-    """Everybody whose name a roster needs."""
-    makers = {booking.made_by for booking in slot.bookings if booking.made_by is not None}
-    return makers | {booking.user_id for booking in slot.bookings}
+    """Return the ids of all users whose names the roster needs."""
+    creators = {booking.made_by for booking in slot.bookings if booking.made_by is not None}
+    return creators | {booking.user_id for booking in slot.bookings}
 
 
 def build_roster(slot: Slot, users: Mapping[UserId, RosterUser], now: datetime) -> Roster:
-    """The roster as a reader sees it: holds that ran out are gone, called-off places cancelled.
+    """Return the roster of a slot that was loaded with all its bookings.
 
-    The slot brings all its bookings. A person who is not among the people has no name.
+    Expired holds are left out; bookings of a cancelled slot are shown as cancelled. A user who is
+    missing in `users` has an empty name.
     """
     slot = as_of(slot, now)
     rows = tuple(_build_row(slot, booking, users) for booking in slot.bookings)
-    took = Counter(row.status for row in rows)
+    count_by_status = Counter(row.status for row in rows)
     counts = PlaceCounts(
         places=slot.capacity,
-        confirmed=took[BookingStatus.CONFIRMED],
-        held=took[BookingStatus.HELD],
-        cancelled=took[BookingStatus.CANCELLED],
+        confirmed=count_by_status[BookingStatus.CONFIRMED],
+        held=count_by_status[BookingStatus.HELD],
+        cancelled=count_by_status[BookingStatus.CANCELLED],
         waiting=slot.waitlist_length,
         free=0 if slot.status is SlotStatus.CANCELLED else max(slot.remaining, 0),
     )
@@ -106,19 +107,19 @@ def build_roster(slot: Slot, users: Mapping[UserId, RosterUser], now: datetime) 
 def _build_row(slot: Slot, booking: Booking, users: Mapping[UserId, RosterUser]) -> RosterRow:
     if slot.cancellation is not None:
         booking = booking.with_entry(cancellation_entry(slot))
-    person = users.get(booking.user_id)
+    user = users.get(booking.user_id)
     made_by = users.get(booking.made_by) if booking.made_by else None
     overridden_limits = dict.fromkeys(
         limit for entry in booking.history for limit in entry.overridden_limits
     )
     return RosterRow(
-        name=person.name if person else "",
-        email=person.email if person else "",
-        groups=booking.groups or (person.groups if person else ()),
+        name=user.name if user else "",
+        email=user.email if user else "",
+        groups=booking.groups or (user.groups if user else ()),
         status=booking.status,
         held_until=booking.held_until if booking.status is BookingStatus.HELD else None,
         created_at=booking.created_at,
-        made_by=made_by.name if made_by and made_by != person else None,
+        made_by=made_by.name if made_by and made_by != user else None,
         waited_since=booking.waited_since,
         overridden_limits=tuple(overridden_limits),
     )

@@ -1,1 +1,1 @@
-""""""
+"""Meetings, timetables, recurrence rules and time zones."""

@@ -1,1 +1,1 @@
-""""""
+"""Validation, text and pagination for every capability."""

@@ -1,20 +1,20 @@
-"""What may stand in a line of text that people fill in."""
+"""Normalization and validation of texts that users fill in."""
 
 import unicodedata
 
-# Control characters, surrogates, line and paragraph separators: none belongs in a one-line text.
-_FORBIDDEN = {"Cc", "Cs", "Zl", "Zp"}
-# Embeddings, overrides and isolates turn what follows round: a name could look like another's.
+# Control characters, surrogates, line and paragraph separators.
+_FORBIDDEN_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
+# Embeddings, overrides and isolates reverse the text that follows: a name could imitate another.
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-# Letters and symbols that are blank: fillers of Hangul, a cell of Braille without dots.
+# Letters and symbols without a visible form: Hangul fillers and the empty Braille pattern.
 _INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
-# What it costs to compose a text grows with the square of the marks in a row: 2 s at 30,000.
+# The cost of NFC grows with the square of consecutive combining marks: 2 s for 30,000 of them.
 MAX_NORMALIZED_LENGTH = 1_000
 
 
 def normalize_nfc(text: str) -> str:
-    """The text in Unicode NFC. One that is longer than anything here may be stays as it is."""
+    """Return the text in Unicode NFC, or unchanged if it is longer than any valid text."""
     return text if len(text) > MAX_NORMALIZED_LENGTH else unicodedata.normalize("NFC", text)
 
 
@@ -24,16 +24,16 @@ def normalize_name(name: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing of the text is seen."""
+    """Return whether the text has no visible character."""
     return all(c in _INVISIBLE or unicodedata.category(c) in {"Cf", "Zs"} for c in text)
 
 
 def validate_line(text: str, max_length: int) -> str | None:
-    """What is wrong with this one-line text of at most `longest` characters, or None."""
+    """Return the problem with a one-line text of at most `max_length` characters, or None."""
     if len(text) > max_length:
-        return f"At most {max_length} characters."
+        return f"Please use at most {max_length} characters."
     if _BIDI_CONTROLS.intersection(text) or any(
-        unicodedata.category(c) in _FORBIDDEN for c in text
+        unicodedata.category(c) in _FORBIDDEN_CATEGORIES for c in text
     ):
-        return "Control characters and line breaks are not allowed."
+        return "Line breaks and control characters are not allowed."
     return None

@@ -1,1 +1,1 @@
-""""""
+"""Teams, their members and invitations."""

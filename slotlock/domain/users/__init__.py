@@ -1,1 +1,1 @@
-""""""
+"""Users: accounts, roles, groups, bans and imports."""

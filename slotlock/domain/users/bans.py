@@ -1,4 +1,4 @@
-"""Who may ban whom, and who may invite whom to set a password."""
+"""Permissions between users: who may ban whom, and who may invite whom to set a password."""
 
 from dataclasses import dataclass
 
@@ -10,19 +10,19 @@ MAX_BAN_REASON_LENGTH = 200
 
 @dataclass(frozen=True, slots=True)
 class CannotBanSelf:
-    """Nobody bans or unbans themselves."""
+    """Users cannot ban or unban themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdminRequired:
-    """Organisers and admins are banned and unbanned by admins only."""
+    """Only admins can ban and unban organizers and admins."""
 
 
 BanRefusal = CannotBanSelf | AdminRequired
 
 
 def ban_refusal(caller: Caller, user: User) -> BanRefusal | None:
-    """Why this organiser may not ban or unban this person; None when they may."""
+    """Return why this organizer cannot ban or unban the user; None if they can."""
     if user.id == caller.user_id:
         return CannotBanSelf()
     if user.role is not Role.MEMBER and caller.role is not Role.ADMIN:
@@ -31,14 +31,13 @@ def ban_refusal(caller: Caller, user: User) -> BanRefusal | None:
 
 
 def validate_ban_reason(reason: str) -> str | None:
-    """What is wrong with the reason for a ban, or None."""
+    """Return the problem with the reason for a ban, or None."""
     return validate_line(reason, MAX_BAN_REASON_LENGTH)
 
 
 def invitable_roles(caller: Caller) -> tuple[Role, ...]:
-    """Whose first password this organiser may hand out.
+    """Return the roles of the users whose first password this organizer may hand out.
 
-    Whoever holds an invitation can take the account, so no invitation gives more than the role of
-    who asked for it.
+    An invitation gives its holder the account. Organizers must not gain an admin's rights by it.
     """
     return tuple(Role) if caller.role is Role.ADMIN else (Role.MEMBER,)

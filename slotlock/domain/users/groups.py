@@ -1,4 +1,4 @@
-"""Groups: the tags that people carry, such as a grade and a class, and what asks for them."""
+"""Groups: tags of users, such as a grade or a class."""
 
 from collections.abc import Iterable
 
@@ -6,26 +6,26 @@ from slotlock.domain.shared.text import normalize_name, validate_line
 
 MAX_GROUPS = 20
 MAX_GROUP_LENGTH = 50
-# What separates groups in a file cannot be in one, and the star asks for many.
+# Comma and semicolon separate groups in files; the star stands for any suffix in group limits.
 _RESERVED = ",;*"
 
 
 def clean_groups(groups: Iterable[str]) -> tuple[str, ...]:
-    """The groups in the one way they are kept: trimmed, in Unicode NFC, each once, in order."""
+    """Return the groups normalized, sorted, and without blanks and duplicates."""
     return tuple(sorted(set(map(normalize_name, groups)) - {""}))
 
 
 def validate_groups(groups: tuple[str, ...]) -> str | None:
-    """What is wrong with these groups of a person, or None."""
+    """Return the problem with a user's groups, or None."""
     if len(groups) > MAX_GROUPS:
-        return f"At most {MAX_GROUPS} groups."
-    return next((found for found in map(validate_group, groups) if found), None)
+        return f"A user can have at most {MAX_GROUPS} groups."
+    return next((problem for problem in map(validate_group, groups) if problem), None)
 
 
 def validate_group(group: str) -> str | None:
-    """What is wrong with one group, or None."""
+    """Return the problem with the name of one group, or None."""
     if not group.strip():
-        return "A group needs a name."
+        return "Please enter a name for the group."
     if any(character in _RESERVED for character in group):
-        return f"A group's name has none of {_RESERVED}"
+        return "The name of a group cannot contain a comma, a semicolon or a star (*)."
     return validate_line(group, MAX_GROUP_LENGTH)

@@ -1,8 +1,8 @@
-"""Reading a file of people: its rows, or every reason why it cannot be taken, by line.
+"""Parse a CSV file of users: either all of its rows, or every problem with its line.
 
-A file is CSV (RFC 4180) in UTF-8 with a header. `email` is needed, `name` and `groups` may be left
-out; groups are separated by `;`. German Excel separates cells by `;` and writes a byte order mark,
-which are taken too.
+The file is CSV (RFC 4180) in UTF-8 with a header. `email` is required, `name` and `groups` are
+optional; `;` separates groups. German Excel separates cells by `;` and writes a byte order mark:
+both are accepted.
 """
 
 import csv
@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from io import StringIO
 
 from slotlock.domain.shared.text import normalize_nfc
-from slotlock.domain.users.groups import clean_groups as normalised_groups
-from slotlock.domain.users.groups import validate_groups
+from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import validate_user_name
 
-# So many are written within the 5 s that MongoDB is told to give a transaction.
+# As many as fit into one transaction, which has 5 s in MongoDB.
 MAX_IMPORTED_USERS = 10_000
 MAX_FILE_BYTES = 5_000_000
 MAX_PROBLEMS = 100
@@ -29,7 +28,7 @@ EmailNormalizer = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class LineProblem:
-    """What is wrong in a line of a file; `column` is None when it is the whole line."""
+    """A problem with a line of the file; `column` is None if it concerns the whole line."""
 
     line: int
     column: str | None
@@ -38,7 +37,7 @@ class LineProblem:
 
 @dataclass(frozen=True, slots=True)
 class InvalidUserFile:
-    """The file cannot be taken, and nothing of it was: the first 100 problems of `count`."""
+    """The file is invalid and nothing was imported: the first 100 problems, `count` in total."""
 
     problems: tuple[LineProblem, ...]
     count: int
@@ -46,7 +45,7 @@ class InvalidUserFile:
 
 @dataclass(frozen=True, slots=True)
 class UserRow:
-    """A person as a file describes them; None is what the file has no column for."""
+    """One user in the file; a field is None if the file has no such column."""
 
     line: int
     email: str
@@ -57,33 +56,35 @@ class UserRow:
 def parse_user_file(
     body: bytes, normalize_email: EmailNormalizer
 ) -> tuple[UserRow, ...] | InvalidUserFile:
-    """The rows of a file, or what is wrong with it. `address_of` normalises an address."""
+    """Return the rows of the file, or its problems.
+
+    `normalize_email` returns None for text that is not an e-mail address.
+    """
     problems = _ProblemCollector()
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = body.count(b"\n", 0, error.start) + 1
-        problems.add(line, None, "This is not UTF-8. Save the file as 'CSV UTF-8'.")
+        problems.add(line, None, "This file is not UTF-8. Please save it as 'CSV UTF-8'.")
         return problems.to_invalid_file()
     records = _records(text, problems)
-    line, names = next(records, (1, []))
-    columns = _parse_header(line, names, problems)
+    line, header = next(records, (1, []))
+    columns = _parse_header(line, header, problems)
     if problems.count:
         return problems.to_invalid_file()
-    reading = _RowParser(columns, normalize_email, problems)
+    parser = _RowParser(columns, normalize_email, problems)
     for number, (line, cells) in enumerate(records, 1):
         if number > MAX_IMPORTED_USERS:
-            problems.add(
-                line, None, f"At most {MAX_IMPORTED_USERS} people at once. Split the file."
-            )
+            message = f"A file can have at most {MAX_IMPORTED_USERS} users. Please split it."
+            problems.add(line, None, message)
             break
-        reading.parse(line, cells)
-    return problems.to_invalid_file() if problems.count else tuple(reading.rows)
+        parser.parse(line, cells)
+    return problems.to_invalid_file() if problems.count else tuple(parser.rows)
 
 
 @dataclass(slots=True)
 class _ProblemCollector:
-    """All that is wrong: the first are kept, the others counted."""
+    """Keeps the first problems and counts all of them."""
 
     problems: list[LineProblem] = field(default_factory=list)
     count: int = 0
@@ -98,7 +99,7 @@ class _ProblemCollector:
 
 
 def _records(text: str, problems: _ProblemCollector) -> Iterator[tuple[int, list[str]]]:
-    """Each record that is not blank, with the line it begins in."""
+    """Yield each record that is not blank, with its first line number."""
     lines = StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=_delimiter(text), strict=True)
     while True:
@@ -108,9 +109,13 @@ def _records(text: str, problems: _ProblemCollector) -> Iterator[tuple[int, list
         except StopIteration:
             return
         except csv.Error as error:
-            # Only a cell beyond 128 KiB is anything but quotes; the next line is read again.
-            large = "limit" in str(error)
-            problems.add(line, None, "A cell is too long." if large else "A quote is not closed.")
+            # The csv module raises only for quotes and for cells over 128 KiB; it can go on after.
+            is_cell_too_long = "limit" in str(error)
+            problems.add(
+                line,
+                None,
+                "A cell is too long." if is_cell_too_long else "A quotation mark is not closed.",
+            )
             continue
         if not _is_blank_record(cells):
             yield line, cells
@@ -129,53 +134,59 @@ def _parse_header(line: int, cells: Sequence[str], problems: _ProblemCollector) 
     names = [cell.strip().casefold() for cell in cells]
     while names and not names[-1]:
         names.pop()
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         shown = name[:MAX_SHOWN_COLUMN_LENGTH]
         if name == "role":
-            problems.add(line, shown, "An import gives no roles. Leave this column out.")
+            problems.add(line, shown, "An import cannot set roles. Please remove this column.")
         elif name not in COLUMNS:
-            known = ", ".join(COLUMNS)
-            told = f"There is no such column. The columns are {known}, by commas or semicolons."
-            problems.add(line, shown, told)
-        elif name in names[:place]:
-            problems.add(line, shown, "This column is there twice.")
+            allowed = ", ".join(COLUMNS)
+            message = (
+                f"This column is unknown. The columns are {allowed}, "
+                "separated by commas or semicolons."
+            )
+            problems.add(line, shown, message)
+        elif name in names[:index]:
+            problems.add(line, shown, "This column appears twice.")
     if EMAIL not in names:
-        problems.add(line, EMAIL, "The first line names the columns, and this one is needed.")
+        problems.add(line, EMAIL, "The first line must name the columns, and this one is missing.")
     return names
 
 
 class _RowParser:
-    """The rows of a file, taken one by one."""
+    """Parses one record after the other and collects the rows and their problems."""
 
     def __init__(
         self, columns: list[str], normalize_email: EmailNormalizer, problems: _ProblemCollector
     ) -> None:
         self.rows: list[UserRow] = []
         self._columns = columns
-        self._address_of = normalize_email
+        self._normalize_email = normalize_email
         self._problems = problems
-        self._line_of: dict[str, int] = {}
+        self._line_by_email: dict[str, int] = {}
 
     def parse(self, line: int, cells: list[str]) -> None:
-        wanted = len(self._columns)
-        if len(cells) < wanted or not _is_blank_record(cells[wanted:]):
-            text = f"{len(cells)} cells where the header has {wanted}. Are quotes missing?"
-            self._problems.add(line, None, text)
+        expected = len(self._columns)
+        if len(cells) < expected or not _is_blank_record(cells[expected:]):
+            message = (
+                f"This line has {len(cells)} cells, but the header has {expected}. "
+                "Are quotation marks missing?"
+            )
+            self._problems.add(line, None, message)
             return
-        by_name = dict(zip(self._columns, cells, strict=False))
-        email = self._parse_email(line, by_name[EMAIL])
-        name = self._parse_name(line, by_name[NAME]) if NAME in by_name else None
-        groups = self._parse_groups(line, by_name[GROUPS]) if GROUPS in by_name else None
+        by_column = dict(zip(self._columns, cells, strict=False))
+        email = self._parse_email(line, by_column[EMAIL])
+        name = self._parse_name(line, by_column[NAME]) if NAME in by_column else None
+        groups = self._parse_groups(line, by_column[GROUPS]) if GROUPS in by_column else None
         self.rows.append(UserRow(line, email, name, groups))
 
     def _parse_email(self, line: int, cell: str) -> str:
-        email = self._address_of(cell.strip())
+        email = self._normalize_email(cell.strip())
         if email is None:
             self._problems.add(line, EMAIL, "This is not an e-mail address.")
             return ""
-        first = self._line_of.setdefault(email, line)
-        if first != line:
-            self._problems.add(line, EMAIL, f"This address is in line {first} already.")
+        first_line = self._line_by_email.setdefault(email, line)
+        if first_line != line:
+            self._problems.add(line, EMAIL, f"Line {first_line} already has this address.")
         return email
 
     def _parse_name(self, line: int, cell: str) -> str:
@@ -185,7 +196,7 @@ class _RowParser:
         return name
 
     def _parse_groups(self, line: int, cell: str) -> tuple[str, ...]:
-        groups = normalised_groups(cell.split(";"))
+        groups = clean_groups(cell.split(";"))
         if problem := validate_groups(groups):
             self._problems.add(line, GROUPS, problem)
         return groups

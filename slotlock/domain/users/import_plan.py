@@ -1,4 +1,4 @@
-"""What an import of people comes to: who is new, who changes, and who is as the file says."""
+"""Plan an import of users: which accounts are created, updated or unchanged."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from slotlock.domain.users.import_file import InvalidUserFile, LineProblem, UserRow
 from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, User
 
-# What people are found by: their groups, and the words of their names and addresses. For each that
-# comes or goes MongoDB changes an index; so many fit into one transaction, see ADR 0018.
+# MongoDB updates an index for each group and each search word that an import adds or removes.
+# One transaction has room for this many updates (ADR 0018).
 MAX_INDEX_CHANGES = 100_000
 TOO_MANY_INDEX_CHANGES = (
-    f"At most {MAX_INDEX_CHANGES} groups and words of names and addresses come or go at once, "
-    "and here it is more. Split the file before this line."
+    f"The file changes more than {MAX_INDEX_CHANGES} groups and words of names and addresses. "
+    "Please split it before this line."
 )
 
 SearchWordsOf = Callable[[str, str], Collection[str]]
@@ -19,7 +19,7 @@ SearchWordsOf = Callable[[str, str], Collection[str]]
 
 @dataclass(frozen=True, slots=True)
 class NewUser:
-    """Somebody whose address nobody has; without a password."""
+    """An account to create; the user has no password yet."""
 
     email: str
     name: str
@@ -28,7 +28,7 @@ class NewUser:
 
 @dataclass(frozen=True, slots=True)
 class UserUpdate:
-    """Somebody who is there, as they were looked at, and what they shall be called and carry."""
+    """An account to change: the user as loaded, and their new name and groups."""
 
     before: User
     name: str
@@ -36,13 +36,13 @@ class UserUpdate:
 
     @property
     def after(self) -> User:
-        """The person as they shall be."""
+        """Return the user after the import."""
         return replace(self.before, name=self.name, groups=self.groups)
 
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What an import writes."""
+    """The accounts that an import creates and updates, and the number of unchanged ones."""
 
     created: tuple[NewUser, ...]
     updated: tuple[UserUpdate, ...]
@@ -50,13 +50,13 @@ class ImportPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether everybody is as the file says."""
+        """Return whether the import has nothing to write."""
         return not (self.created or self.updated)
 
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What an import did, or would do if it were not a dry run."""
+    """The number of accounts that an import wrote, or would write in a dry run."""
 
     created: int
     updated: int
@@ -66,17 +66,14 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class ImportBusy:
-    """Others are changing these people all the time; nothing was imported, ask again."""
+    """Other requests kept changing the same users; nothing was imported, retry later."""
 
     retry_after_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class ImportTooLarge:
-    """There was not enough room or time for all of it, and nobody else is to blame.
-
-    Nothing was imported; send it in parts.
-    """
+    """The import does not fit into one transaction; nothing was imported, split the file."""
 
 
 ImportOutcome = ImportResult | ImportBusy | ImportTooLarge
@@ -85,21 +82,22 @@ ImportOutcome = ImportResult | ImportBusy | ImportTooLarge
 def plan_import(
     rows: Sequence[UserRow], existing_users: Mapping[str, User], search_words_of: SearchWordsOf
 ) -> ImportPlan | InvalidUserFile:
-    """The plan for these rows, when those of their addresses that have an account are `known`.
+    """Plan the import of these rows.
 
-    `words_of` a name and an address are what a person is searched by.
+    `existing_users` holds the accounts of the rows by e-mail address. `search_words_of` returns the
+    words by which a user with this name and address is found.
     """
-    created, updated, marks = [], [], 0
+    created, updated, index_changes = [], [], 0
     for row in rows:
         before = existing_users.get(row.email)
         if before is None:
             name = row.name or row.email.partition("@")[0][:MAX_USER_NAME_LENGTH]
             created.append(NewUser(row.email, name, row.groups or ()))
-            marks += len(search_words_of(name, row.email)) + len(row.groups or ())
-        elif (edit := _to_update(before, row)) is not None:
-            updated.append(edit)
-            marks += _count_index_changes(edit, search_words_of)
-        if marks > MAX_INDEX_CHANGES:
+            index_changes += len(search_words_of(name, row.email)) + len(row.groups or ())
+        elif (update := _to_update(before, row)) is not None:
+            updated.append(update)
+            index_changes += _count_index_changes(update, search_words_of)
+        if index_changes > MAX_INDEX_CHANGES:
             return InvalidUserFile((LineProblem(row.line, None, TOO_MANY_INDEX_CHANGES),), 1)
     unchanged = len(rows) - len(created) - len(updated)
     return ImportPlan(tuple(created), tuple(updated), unchanged)
@@ -108,16 +106,15 @@ def plan_import(
 def _to_update(before: User, row: UserRow) -> UserUpdate | None:
     name = before.name if row.name is None else row.name
     groups = before.groups if row.groups is None else row.groups
-    return (
-        None if (name, groups) == (before.name, before.groups) else UserUpdate(before, name, groups)
-    )
+    if (name, groups) == (before.name, before.groups):
+        return None
+    return UserUpdate(before, name, groups)
 
 
 def _count_index_changes(update: UserUpdate, search_words_of: SearchWordsOf) -> int:
-    """How many come or go."""
     before = update.before
-    turned = len(set(before.groups) ^ set(update.groups))
+    count = len(set(before.groups) ^ set(update.groups))
     if update.name != before.name:
-        here, there = (search_words_of(name, before.email) for name in (before.name, update.name))
-        turned += len(set(here) ^ set(there))
-    return turned
+        old_words = set(search_words_of(before.name, before.email))
+        count += len(old_words ^ set(search_words_of(update.name, before.email)))
+    return count

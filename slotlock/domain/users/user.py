@@ -1,4 +1,4 @@
-"""The people of the system: who they are and what their role lets them do."""
+"""Users, their roles, and the caller of a request."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ MAX_USER_NAME_LENGTH = 100
 
 
 class Role(StrEnum):
-    """What a person may do: members book, organizers also keep slots, admins keep everything."""
+    """The rights of a user: members book, organizers also manage slots, admins manage everyone."""
 
     MEMBER = "member"
     ORGANIZER = "organizer"
@@ -21,13 +21,13 @@ class Role(StrEnum):
 
     @property
     def is_organizer(self) -> bool:
-        """Whether whoever has it may create, change and look behind slots."""
+        """Return whether the role may create and change slots and see all their bookings."""
         return self in (Role.ORGANIZER, Role.ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person with an account. One who was imported has no password until they set it."""
+    """A user account. Imported users have no password until they set one."""
 
     id: UserId
     name: str
@@ -41,13 +41,13 @@ class User:
 
     @property
     def banned(self) -> bool:
-        """Whether this person may neither sign in nor be booked for."""
+        """Return whether the user can neither log in nor get bookings."""
         return self.banned_at is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The person behind a request, known from a verified token until `expires_at`."""
+    """The user behind a request, authenticated by a token that is valid until `expires_at`."""
 
     user_id: UserId
     role: Role
@@ -56,13 +56,13 @@ class Caller:
 
     @property
     def is_organizer(self) -> bool:
-        """Whether this person may create, change and look behind slots."""
+        """Return whether the caller may create and change slots and see all their bookings."""
         return self.role.is_organizer
 
 
 @dataclass(frozen=True, slots=True)
 class UserFilter:
-    """Which people; a field that is None asks for nothing."""
+    """The users to list; a field that is None does not restrict the list."""
 
     text: str | None = None
     group: str | None = None
@@ -71,7 +71,7 @@ class UserFilter:
 
 
 def validate_user_name(name: str) -> str | None:
-    """What is wrong with a person's name, or None."""
+    """Return the problem with a user's name, or None."""
     return validate_line(name, MAX_USER_NAME_LENGTH) or (
-        "A name is needed." if is_blank(name) else None
+        "Please enter a name." if is_blank(name) else None
     )

@@ -1,1 +1,1 @@
-""""""
+"""Use cases of campaigns: create, edit, publish, list and report."""
