@@ -1,4 +1,4 @@
-"""What people do with their teams: create, invite, accept, decline, withdraw, leave, look."""
+"""Use cases of teams: create, invite, accept, decline, withdraw, leave and list."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -23,16 +23,16 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_team_id
 from slotlock.services.container import Services
 
-# Each try that fails means that somebody else's succeeded.
+# An attempt fails only if another change of the team succeeded.
 MAX_ATTEMPTS = 20
-# A write takes milliseconds. The spread keeps those refused together from returning so.
+# A write takes milliseconds. The random delay spreads the retries of concurrent callers.
 RETRY_AFTER_MS = (50, 250)
 
 Outcome = TypeVar("Outcome")
 
 
 async def create(services: Services, name: str, creator_id: UserId) -> CreateTeamOutcome:
-    """Create a team of one."""
+    """Create a team whose only member is its creator."""
     now = services.now()
     for _ in range(MAX_ATTEMPTS):
         number = await services.teams.free_member_number(creator_id)
@@ -45,12 +45,12 @@ async def create(services: Services, name: str, creator_id: UserId) -> CreateTea
 async def invite(
     services: Services, team_id: TeamId, email: str | None, member_id: UserId
 ) -> InviteToTeamOutcome:
-    """Invite a normalised address to a team; None is one that is none."""
+    """Invite a normalized e-mail address to a team; None stands for an invalid address."""
     now = services.now()
 
     async def decide(team: Team) -> TeamDecision[InviteToTeamOutcome]:
-        # Only the members' accounts are looked at, so that not even the time it takes tells
-        # whether somebody else has one.
+        # Load only the members' accounts: not even the response time may reveal whether the
+        # address of another user has an account.
         members = await services.users.find_many(member.user_id for member in team.members)
         number = await services.teams.free_invitation_number(email) if email else None
         emails = {user.email for user in members.values()}
@@ -60,7 +60,7 @@ async def invite(
 
 
 async def accept(services: Services, team_id: TeamId, user_id: UserId) -> AcceptInvitationOutcome:
-    """Come into a team that invited this person's address."""
+    """Join a team that invited the user's address."""
     now = services.now()
     email = await _email_of(services, user_id)
 
@@ -72,7 +72,7 @@ async def accept(services: Services, team_id: TeamId, user_id: UserId) -> Accept
 
 
 async def decline(services: Services, team_id: TeamId, user_id: UserId) -> DeclineInvitationOutcome:
-    """Turn down an invitation to this person's address."""
+    """Decline an invitation to the user's address."""
     email = await _email_of(services, user_id)
 
     async def decide(team: Team) -> TeamDecision[DeclineInvitationOutcome]:
@@ -84,7 +84,7 @@ async def decline(services: Services, team_id: TeamId, user_id: UserId) -> Decli
 async def withdraw(
     services: Services, team_id: TeamId, email: str | None, member_id: UserId
 ) -> WithdrawInvitationOutcome:
-    """Take back an open invitation."""
+    """Withdraw an open invitation."""
 
     async def decide(team: Team) -> TeamDecision[WithdrawInvitationOutcome]:
         return membership.withdraw(team, member_id, email)
@@ -93,7 +93,7 @@ async def withdraw(
 
 
 async def leave(services: Services, team_id: TeamId, user_id: UserId) -> LeaveTeamOutcome:
-    """Go out of a team; the last one out ends it."""
+    """Leave a team; the team is deleted with its last member."""
 
     async def decide(team: Team) -> TeamDecision[LeaveTeamOutcome]:
         return membership.leave(team, user_id)
@@ -102,21 +102,21 @@ async def leave(services: Services, team_id: TeamId, user_id: UserId) -> LeaveTe
 
 
 async def find(services: Services, team_id: TeamId, viewer_id: UserId) -> Team | None:
-    """A team, for its members."""
+    """Return a team if the viewer is a member, else None."""
     team = await services.teams.find(team_id)
     return team if team and team.has_member(viewer_id) else None
 
 
 async def list_teams(services: Services, user_id: UserId) -> tuple[Team, ...]:
-    """The teams a person is in, the oldest first."""
+    """Return the user's teams, oldest first."""
     return await services.teams.find_by_user(user_id)
 
 
 async def list_invitations(services: Services, user_id: UserId) -> list[tuple[Team, Invitation]]:
-    """The open invitations to a person's address, each with its team."""
+    """Return the open invitations to the user's address, each with its team."""
     email = await _email_of(services, user_id)
     teams = await services.teams.find_by_invited_email(email)
-    return [(team, found) for team in teams if (found := team.invitation_to(email))]
+    return [(team, invite) for team in teams if (invite := team.invitation_to(email))]
 
 
 async def _update(
@@ -142,7 +142,7 @@ async def _save(services: Services, before: Team, after: Team | None) -> bool:
 
 
 async def _email_of(services: Services, user_id: UserId) -> str:
-    # Nobody's address is the empty one.
+    # No user has the empty address, so an unknown user has no invitations.
     user = (await services.users.find_many([user_id])).get(user_id)
     return user.email if user else ""
 

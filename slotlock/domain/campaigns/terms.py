@@ -1,7 +1,7 @@
-"""Terms: what a campaign asks of everyone who wants a place in one of its slots.
+"""Campaign terms: the rules for booking a place in any slot of a campaign.
 
-Each slot of a campaign carries a copy, so that the slot's own version guards it: whoever decided
-on terms that have changed since cannot write.
+Every slot of a campaign has a copy of the terms. The slot's version therefore protects them too: a
+decision on outdated terms cannot be written.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ CampaignId = NewType("CampaignId", str)
 
 
 class CampaignState(StrEnum):
-    """Where a campaign is in time: derived from the clock, never stored."""
+    """The state of a campaign, derived from the time and never stored."""
 
     UPCOMING = "upcoming"
     OPEN = "open"
@@ -23,17 +23,17 @@ class CampaignState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupLimit:
-    """At most so many people of one group in one slot.
+    """The maximum number of users of one group in one slot.
 
-    A name that ends in a star stands for each group that begins so: `class:*` with a limit of 5
-    lets in 5 of every class.
+    A name that ends in a star applies to each group with this prefix: `class:*` with a limit of 5
+    allows 5 users of every class.
     """
 
     group: str
     limit: int
 
     def applies_to(self, group: str) -> bool:
-        """Whether this limit is about that group."""
+        """Return whether the limit applies to this group."""
         if self.group.endswith("*"):
             return group.startswith(self.group[:-1])
         return group == self.group
@@ -41,10 +41,10 @@ class GroupLimit:
 
 @dataclass(frozen=True, slots=True)
 class CampaignTerms:
-    """A campaign's rules as each of its slots knows them; a higher `version` is newer.
+    """The rules of a campaign, copied to each of its slots; a higher `version` is newer.
 
-    `eligible` are sets of groups: a person needs one group of every set. `most` is how many
-    bookings a person may have in the campaign.
+    A user is eligible if they have at least one group of every set in `eligible_groups`.
+    `max_bookings` limits the bookings of one user in the whole campaign.
     """
 
     campaign_id: CampaignId
@@ -59,28 +59,30 @@ class CampaignTerms:
     cancel_until: datetime | None = None
 
     def state_at(self, now: datetime) -> CampaignState:
-        """Upcoming before it opens, open from that instant until the one at which it closes."""
+        """Return the state: open from `opens_at`, inclusive, until `closes_at`, exclusive."""
         if now < self.opens_at:
             return CampaignState.UPCOMING
         return CampaignState.OPEN if now < self.closes_at else CampaignState.CLOSED
 
     def accepts_bookings_at(self, now: datetime) -> bool:
-        """Whether places are given at this instant."""
+        """Return whether the campaign is published and open."""
         return self.published and self.state_at(now) is CampaignState.OPEN
 
     def is_eligible(self, groups: Sequence[str]) -> bool:
-        """Whether somebody of these groups may take part."""
-        return all(any(group in wanted for group in groups) for wanted in self.eligible_groups)
+        """Return whether a user with these groups may book."""
+        return all(
+            any(group in group_set for group in groups) for group_set in self.eligible_groups
+        )
 
     @property
     def depends_on_other_bookings(self) -> bool:
-        """Whether a person's bookings in other slots count."""
+        """Return whether a decision needs the user's bookings in other slots."""
         return self.max_bookings is not None or self.forbid_overlap
 
 
 def group_limit_for(group: str, limits: Sequence[GroupLimit]) -> int | None:
-    """The limit for one group: its own before one with a star, the longest name before others."""
-    about = [limit for limit in limits if limit.applies_to(group)]
-    if not about:
+    """Return the group's limit: an exact name wins over a prefix, a long prefix over a short one."""
+    applicable = [limit for limit in limits if limit.applies_to(group)]
+    if not applicable:
         return None
-    return max(about, key=lambda limit: (limit.group == group, len(limit.group))).limit
+    return max(applicable, key=lambda limit: (limit.group == group, len(limit.group))).limit

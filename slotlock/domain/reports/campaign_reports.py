@@ -67,7 +67,10 @@ class TimeSeriesPoint:
 
 @dataclass(frozen=True, slots=True)
 class CampaignStatistics:
-    """All statistics of a campaign at one time; `time_series` is None unless requested."""
+    """All statistics of a campaign at one time.
+
+    `people` counts the users with at least one booking. `time_series` is None unless requested.
+    """
 
     at: datetime
     slots: tuple[SlotStatistics, ...]

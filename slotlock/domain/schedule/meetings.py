@@ -1,4 +1,4 @@
-"""Meetings: when people come together, once or many times, and whether two of them collide."""
+"""Meetings: the times at which the users of a slot meet, and whether meetings overlap."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ MAX_MEETINGS = 500
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """One stretch of time in UTC, from `start` up to but not including `end`."""
+    """A range of time in UTC; `end` is exclusive."""
 
     start: datetime
     end: datetime
@@ -19,39 +19,41 @@ class Meeting:
 def first_overlap(
     first: Sequence[Meeting], second: Sequence[Meeting]
 ) -> tuple[Meeting, Meeting] | None:
-    """A meeting of each that are going on at the same time, or None; touching is not overlapping.
+    """Return the first pair of overlapping meetings, one of each list, or None.
 
-    Both are sorted by start. Looks at each meeting once.
+    Both lists must be sorted by start. Meetings that only touch do not overlap.
     """
-    here = there = 0
-    while here < len(first) and there < len(second):
-        mine, theirs = first[here], second[there]
-        if mine.start < theirs.end and theirs.start < mine.end:
-            return mine, theirs
-        if mine.end <= theirs.end:
-            here += 1
+    i = j = 0
+    while i < len(first) and j < len(second):
+        one, other = first[i], second[j]
+        if one.start < other.end and other.start < one.end:
+            return one, other
+        if one.end <= other.end:
+            i += 1
         else:
-            there += 1
+            j += 1
     return None
 
 
 def validate_meetings(meetings: Sequence[Meeting], zone: tzinfo) -> str | None:
-    """What is wrong with these as all meetings of one thing, told by the zone's clocks; or None."""
+    """Return the problem with a slot's meetings, or None; the text has times in this zone."""
     if not 1 <= len(meetings) <= MAX_MEETINGS:
-        return f"From 1 to {MAX_MEETINGS} meetings."
-    if backwards := next((m for m in meetings if m.end <= m.start), None):
-        return f"A meeting must end after its start: {format_in_zone(backwards.start, zone)}."
+        return f"A slot needs 1 to {MAX_MEETINGS} meetings."
+    if reversed_meeting := next((m for m in meetings if m.end <= m.start), None):
+        start = format_in_zone(reversed_meeting.start, zone)
+        return f"The meeting at {start} must end after it starts."
     for before, after in pairwise(meetings):
         if after.start < before.start:
-            return f"Meetings are in order of their start: {format_in_zone(after.start, zone)}."
+            start = format_in_zone(after.start, zone)
+            return f"Please sort the meetings by start: the one at {start} comes too late."
         if after.start < before.end:
-            both = f"{format_in_zone(before.start, zone)} and {format_in_zone(after.start, zone)}"
-            return f"Meetings overlap: {both}."
+            first, second = format_in_zone(before.start, zone), format_in_zone(after.start, zone)
+            return f"The meetings at {first} and {second} overlap."
     return None
 
 
 def format_in_zone(instant: datetime, zone: tzinfo) -> str:
-    """A time by the zone's clocks, as text; in UTC where the calendar ends before the zone does."""
+    """Format the instant in the zone's local time, or in UTC if no local datetime can hold it."""
     try:
         return instant.astimezone(zone).isoformat()
     except OverflowError:

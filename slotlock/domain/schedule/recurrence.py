@@ -1,4 +1,4 @@
-"""Recurrence: the occurrences of a rule, by the wall clock of a zone, never without end."""
+"""The occurrences of a recurrence rule in the local time of a zone, bounded in number and time."""
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -38,76 +38,78 @@ _FREQUENCIES: dict[str, Any] = {
 def occurrences(
     first: Meeting, rule_text: str, time_zone: str, holidays: Collection[date] = ()
 ) -> tuple[Meeting, ...] | InvalidInput:
-    """Each meeting of a series in order, or what is wrong with what was filled in.
+    """Return the meetings of a series sorted by start, or the problems of the input.
 
-    The rule speaks of wall-clock times in the zone, which `instant_of` turns into instants; each
-    occurrence lasts exactly as long as `first`. Two that a clock change puts on one instant are
-    one, though both count. Occurrences may overlap.
+    The rule matches local times in the zone, which `to_instant` converts. Each occurrence has the
+    duration of `first`. Two occurrences that a clock change puts on one instant are one meeting,
+    but both count. Occurrences may overlap.
 
-    `first` is an occurrence if the rule matches its start, and then the first of COUNT. If not, it
-    only says from when on, at what time of the day and how long (the RFC leaves that open; so do
-    dateutil and rrule.js). UNTIL is included, and a date means all of its day in the zone. What
-    would begin on one of the `holidays` does not take place, but COUNT counts it (EXDATE).
+    If the rule matches the start of `first`, `first` is the first occurrence and counts in COUNT.
+    Otherwise it only gives the earliest start, the time of day and the duration: the RFC leaves
+    this open, and dateutil and rrule.js do the same. UNTIL is inclusive; as a date it includes the
+    whole day in the zone. Occurrences on `holidays` count in COUNT but do not take place (EXDATE).
     """
     zone = find_zone(time_zone)
     rule = parse_rule(rule_text)
-    found = {
+    problems = {
         "startTime": validate_year(first.start),
         "endTime": _validate_duration(first),
         "rrule": rule if isinstance(rule, str) else None,
         "timeZone": None if zone else UNKNOWN_ZONE.message,
     }
-    if zone is None or isinstance(rule, str) or any(found.values()):
-        return _to_invalid_input(found)
-    starts = _occurrence_starts(rule, first.start, zone)
-    if isinstance(starts, str):
-        return _to_invalid_input({"rrule": starts})
-    off = frozenset(holidays)
-    left = sorted({start for shown, start in starts if shown.date() not in off})
-    if not left:
-        return _to_invalid_input({"holidays": "They leave nothing of the series."})
-    lasting = first.end - first.start
-    return tuple(Meeting(start, start + lasting) for start in left)
+    if zone is None or isinstance(rule, str) or any(problems.values()):
+        return _to_invalid_input(problems)
+    found = _occurrence_starts(rule, first.start, zone)
+    if isinstance(found, str):
+        return _to_invalid_input({"rrule": found})
+    excluded = frozenset(holidays)
+    starts = sorted({start for local_time, start in found if local_time.date() not in excluded})
+    if not starts:
+        return _to_invalid_input({"holidays": "The holidays exclude every meeting of the series."})
+    duration = first.end - first.start
+    return tuple(Meeting(start, start + duration) for start in starts)
 
 
 def _validate_duration(meeting: Meeting) -> str | None:
     if meeting.end <= meeting.start:
         return "The end must be after the start."
-    return (
-        "At most a year after the start."
-        if meeting.end - meeting.start > MAX_MEETING_DURATION
-        else None
-    )
+    if meeting.end - meeting.start > MAX_MEETING_DURATION:
+        return "The end must be at most one year after the start."
+    return None
 
 
-def _to_invalid_input(found: dict[str, str | None]) -> InvalidInput:
-    return InvalidInput(tuple(FieldProblem(name, text) for name, text in found.items() if text))
+def _to_invalid_input(problems: dict[str, str | None]) -> InvalidInput:
+    return InvalidInput(tuple(FieldProblem(name, text) for name, text in problems.items() if text))
 
 
 def _occurrence_starts(
     rule: RecurrenceRule, start: datetime, zone: ZoneInfo
 ) -> list[tuple[datetime, datetime]] | str:
-    """What the clock shows and when that is, for each start; or what is wrong."""
+    """Return the local time and the instant of each start, or the problem with the rule."""
     until = None if rule.until is None else _last_instant(rule.until, zone)
     if until is not None and until < start:
-        return "UNTIL is before the start."
+        return "UNTIL must not be before the start."
     if until is not None and until > start + MAX_SPAN:
-        return "UNTIL is more than five years after the start."
-    most = rule.count or MAX_OCCURRENCES + 1
-    begins = to_wall_clock(start, zone)
-    # The first may be the second of two times that look alike, which no rule can say.
-    every = (
-        (shown, start if shown == begins else to_instant(shown, zone))
-        for shown in _matching_wall_times(rule, begins)
+        return "UNTIL must be at most five years after the start."
+    max_starts = rule.count or MAX_OCCURRENCES + 1
+    local_start = to_wall_clock(start, zone)
+    # `start` may be the second of two equal local times, which `to_instant` never returns.
+    matches = (
+        (local_time, start if local_time == local_start else to_instant(local_time, zone))
+        for local_time in _matching_wall_times(rule, local_start)
     )
-    wanted = ((s, at) for s, at in every if start <= at and (until is None or at <= until))
-    starts = list(islice(wanted, most))
+    in_range = (
+        (local_time, instant)
+        for local_time, instant in matches
+        if start <= instant and (until is None or instant <= until)
+    )
+    starts = list(islice(in_range, max_starts))
     if not starts:
         return "The rule matches no time within five years of the start."
     if len(starts) > MAX_OCCURRENCES:
-        return f"At most {MAX_OCCURRENCES} occurrences."
+        return f"A series can have at most {MAX_OCCURRENCES} meetings."
     if rule.count and len(starts) < rule.count:
-        return f"Only {len(starts)} of {rule.count} come within five years of the start."
+        return f"Only {len(starts)} of {rule.count} meetings are within five years of the start."
     return starts
 
 
@@ -118,51 +120,52 @@ def _last_instant(until: date | datetime, zone: ZoneInfo) -> datetime:
 
 
 def _matching_wall_times(rule: RecurrenceRule, start: datetime) -> Iterator[datetime]:
-    """The wall-clock times that match, from the start on, for five years."""
-    # BYSETPOS counts in the whole first week; the library begins with the start (its issue 1398).
-    back = (start.weekday() - rule.week_start) % 7 if rule.frequency == "WEEKLY" else 0
-    drift = _year_shift(start.year)
+    """Yield the matching local times from the start on, for five years."""
+    # BYSETPOS counts from the start of the first week, but dateutil from `dtstart` (issue 1398).
+    days_into_week = (start.weekday() - rule.week_start) % 7 if rule.frequency == "WEEKLY" else 0
+    shift = _year_shift(start.year)
     fraction = timedelta(microseconds=start.microsecond)
-    lists: dict[str, Any] = {name.lower(): numbers for name, numbers in rule.by_parts.items()}
+    by_parts: dict[str, Any] = {name.lower(): numbers for name, numbers in rule.by_parts.items()}
     dates = rrule.rrule(
         _FREQUENCIES[rule.frequency],
-        dtstart=start - timedelta(days=back) + drift,
-        until=start + MAX_SPAN + drift,
+        dtstart=start - timedelta(days=days_into_week) + shift,
+        until=start + MAX_SPAN + shift,
         interval=rule.interval,
         wkst=rule.week_start,
         byweekday=_to_library_weekdays(rule, start),
-        **lists,
+        **by_parts,
     )
-    shown = (each - drift + fraction for each in _until_last_year(dates))
-    return (each for each in shown if each >= start)
+    local_times = (day - shift + fraction for day in _until_last_year(dates))
+    return (local_time for local_time in local_times if local_time >= start)
 
 
 def _until_last_year(dates: Iterable[datetime]) -> Iterator[datetime]:
-    # A week that begins in the year 9999 may go on in 10000, which no date can say (issue 980).
+    # dateutil raises for a week that starts in the year 9999 and ends in 10000 (issue 980).
     with suppress(ValueError):
         yield from dates
 
 
 def _year_shift(year: int) -> timedelta:
-    """How far to move the years from this one on to where the library cannot search for long.
+    """Return how far to move a year towards 9999, to one with the same calendar.
 
-    Nothing but the year 9999 stops it when a rule matches no date (issue 1393), and from now that
-    takes seconds. The calendar repeats every 28 years from 1901 to 2099, and every 400.
+    dateutil searches until the year 9999 if a rule matches no date (issue 1393), which takes
+    seconds from today. The calendar repeats every 28 years from 1901 to 2099, and every 400 years.
     """
-    latest = 9999 - (MAX_SPAN.days // 365 + 1)
-    alike = latest - (latest - (year + 8000)) % 28
-    return date(alike, 1, 1) - date(year, 1, 1)
+    last_year = 9999 - (MAX_SPAN.days // 365 + 1)
+    same_calendar = last_year - (last_year - (year + 8000)) % 28
+    return date(same_calendar, 1, 1) - date(year, 1, 1)
 
 
-def _to_library_weekdays(rule: RecurrenceRule, start: datetime) -> list[Any] | None:
-    """BYDAY for the library, which takes MO,1TU as the days that are both."""
+def _to_library_weekdays(rule: RecurrenceRule, start: datetime) -> list[rrule.weekday] | None:
+    """Return BYDAY for dateutil, which would require days of MO,1TU to match both."""
     days = rule.weekdays
     if not days and rule.frequency == "WEEKLY":
         days = (WeekdayRule(start.weekday()),)
     if any(day.nth for day in days):
-        most = 53 if rule.frequency == "YEARLY" and "BYMONTH" not in rule.by_parts else 5
-        every = range(1, most + 1)
+        all_ordinals = range(1, rule.max_weekday_ordinal + 1)
         days = tuple(
-            WeekdayRule(d.weekday, n) for d in days for n in ((d.nth,) if d.nth else every)
+            WeekdayRule(day.weekday, nth)
+            for day in days
+            for nth in ((day.nth,) if day.nth else all_ordinals)
         )
     return [rrule.weekday(day.weekday, day.nth) for day in days] or None

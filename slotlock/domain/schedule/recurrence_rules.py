@@ -1,4 +1,4 @@
-"""Recurrence rules as text (RFC 5545, 3.3.10), and which of them can be kept."""
+"""Parse and validate recurrence rules (RFC 5545, 3.3.10)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,8 +16,8 @@ MAX_TIMES_PER_DAY = 24
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _WEEKDAY_PATTERN = rf"([+-]?[0-9]{{1,2}})?({'|'.join(WEEKDAYS)})"
 _NUMBER_PATTERN = "[+-]?[0-9]{1,4}"
-# The least and the greatest number of each part that lists some, and whether it counts from the
-# end as well. No BYWEEKNO: dateutil mistakes weeks around the new year (its pull request 1537).
+# The minimum and maximum of each part that lists numbers, and whether negative numbers count from
+# the end. BYWEEKNO is missing: dateutil gets weeks around the new year wrong (pull request 1537).
 _LIST_PARTS = {
     "BYMONTH": (1, 12, False),
     "BYMONTHDAY": (1, 31, True),
@@ -35,10 +35,10 @@ _PART_PATTERNS = {
     **dict.fromkeys(_SINGLE_PARTS, "[0-9]{1,4}"),
     **dict.fromkeys(_LIST_PARTS, f"{_NUMBER_PATTERN}(,{_NUMBER_PATTERN})*"),
 }
-# Those whose values are so few that they can be told.
+# Parts whose few values are listed in the problem text.
 _ENUMERATED_PARTS = ("FREQ", "WKST")
-# The frequencies that go with a part; the RFC's table, 3.3.10. With DAILY, BYSETPOS could only
-# choose among times of the same day.
+# The frequencies that allow a part (RFC 5545, table in 3.3.10). BYSETPOS does not allow DAILY,
+# where it could only choose among times of the same day.
 _ALLOWED_FREQUENCIES = {
     "BYMONTHDAY": ("YEARLY", "MONTHLY", "DAILY"),
     "BYYEARDAY": ("YEARLY",),
@@ -48,7 +48,7 @@ _ALLOWED_FREQUENCIES = {
 
 @dataclass(frozen=True, slots=True)
 class WeekdayRule:
-    """A weekday (Monday is 0), or the nth one of its month or year, from the end if negative."""
+    """A weekday (Monday is 0); `nth` selects one in a month or year, from the end if negative."""
 
     weekday: int
     nth: int | None = None
@@ -56,9 +56,9 @@ class WeekdayRule:
 
 @dataclass(frozen=True, slots=True)
 class RecurrenceRule:
-    """A rule that has an end. `until` is a date, a local time (naive) or an instant in UTC.
+    """A rule with an end. `until` is a date, a naive local time or an instant in UTC.
 
-    `lists` has the numbers of each other BY part by its name.
+    `by_parts` holds the numbers of the BY parts other than BYDAY, by name.
     """
 
     frequency: str
@@ -69,15 +69,20 @@ class RecurrenceRule:
     weekdays: tuple[WeekdayRule, ...]
     by_parts: Mapping[str, tuple[int, ...]]
 
+    @property
+    def max_weekday_ordinal(self) -> int:
+        """Return the largest n for which an nth weekday exists in the rule's month or year."""
+        return 53 if self.frequency == "YEARLY" and "BYMONTH" not in self.by_parts else 5
+
 
 def parse_rule(text: str) -> RecurrenceRule | str:
-    """The rule that a text says, or what is wrong with it, as a sentence."""
+    """Return the rule that the text describes, or the problem with it as a sentence."""
     if len(text) > MAX_RULE_LENGTH:
-        return f"At most {MAX_RULE_LENGTH} characters."
+        return f"Please use at most {MAX_RULE_LENGTH} characters."
     if not text.isascii():
-        return "A rule is written in ASCII."
+        return "A rule can contain only ASCII characters."
     if len(text.split()) > 1:
-        return "A rule is one line without spaces; days that are left out are `holidays`."
+        return "A rule is one line without spaces. Please list excluded dates as `holidays`."
     parts = _parse_parts(text.strip().upper().removeprefix("RRULE:"))
     if isinstance(parts, str):
         return parts
@@ -107,29 +112,29 @@ def _parse_parts(text: str) -> dict[str, str] | str:
     for part in text.split(";"):
         name, _, value = part.partition("=")
         if name not in _PART_PATTERNS:
-            known = ", ".join(_PART_PATTERNS)
-            return f"A rule has parts like FREQ=WEEKLY;COUNT=10; they can be {known}."
+            allowed = ", ".join(_PART_PATTERNS)
+            return f"A rule has parts as in FREQ=WEEKLY;COUNT=10. The parts are {allowed}."
         if name in parts:
-            return f"{name} can be there once."
+            return f"{name} can appear only once."
         if not re.fullmatch(_PART_PATTERNS[name], value, re.ASCII):
-            known = (
-                f": {_PART_PATTERNS[name].replace('|', ', ')}" if name in _ENUMERATED_PARTS else ""
-            )
-            return f"{name} cannot be {value!r}{known}."
+            if name in _ENUMERATED_PARTS:
+                allowed = _PART_PATTERNS[name].replace("|", ", ")
+                return f"{name} cannot be {value!r}. It must be one of {allowed}."
+            return f"{name} cannot be {value!r}."
         parts[name] = value
     if "FREQ" not in parts:
-        return "A rule needs FREQ."
+        return "A rule needs the part FREQ."
     if ("COUNT" in parts) == ("UNTIL" in parts):
-        return "A rule needs COUNT or UNTIL, and not both."
+        return "A rule needs either COUNT or UNTIL."
     return parts
 
 
 def _validate_numbers(numbers: Mapping[str, tuple[int, ...]]) -> str | None:
-    for name, listed in numbers.items():
-        least, most, signed = (_LIST_PARTS | _SINGLE_PARTS)[name]
-        if not all(least <= (abs(number) if signed else number) <= most for number in listed):
-            from_end = f" or -{most} to -{least}" if signed else ""
-            return f"{name} takes {least} to {most}{from_end}."
+    for name, values in numbers.items():
+        minimum, maximum, signed = (_LIST_PARTS | _SINGLE_PARTS)[name]
+        if not all(minimum <= (abs(value) if signed else value) <= maximum for value in values):
+            from_end = f" or from -{maximum} to -{minimum}" if signed else ""
+            return f"{name} must be from {minimum} to {maximum}{from_end}."
     return None
 
 
@@ -156,21 +161,23 @@ def _validate_weekdays(rule: RecurrenceRule) -> str | None:
     if not ordinals:
         return None
     if rule.frequency not in ("YEARLY", "MONTHLY"):
-        return "Only of a month or a year there is an nth weekday."
-    most = 53 if rule.frequency == "YEARLY" and "BYMONTH" not in rule.by_parts else 5
-    if any(not 1 <= abs(nth) <= most for nth in ordinals):
-        return f"BYDAY takes weekdays from the first to the {most}th here, or from the end."
+        return "BYDAY can number weekdays only with FREQ=YEARLY or FREQ=MONTHLY."
+    maximum = rule.max_weekday_ordinal
+    if any(not 1 <= abs(nth) <= maximum for nth in ordinals):
+        return f"BYDAY must number weekdays from 1 to {maximum} or from -{maximum} to -1 here."
     return None
 
 
 def _validate_by_parts(rule: RecurrenceRule) -> str | None:
     for name, frequencies in _ALLOWED_FREQUENCIES.items():
         if name in rule.by_parts and rule.frequency not in frequencies:
-            return f"{name} does not go with FREQ={rule.frequency}."
+            return f"{name} cannot be combined with FREQ={rule.frequency}."
     positions = rule.by_parts.get("BYSETPOS", ())
     if positions and not rule.weekdays and len(rule.by_parts) == 1:
-        return "BYSETPOS needs another BY part."
+        return "BYSETPOS needs another BY part to choose from."
     if len(positions) > MAX_SET_POSITIONS:
-        return f"BYSETPOS takes at most {MAX_SET_POSITIONS} positions."
+        return f"BYSETPOS can list at most {MAX_SET_POSITIONS} positions."
     times = prod(len(set(rule.by_parts.get(name, (0,)))) for name in ("BYHOUR", "BYMINUTE"))
-    return f"At most {MAX_TIMES_PER_DAY} times a day." if times > MAX_TIMES_PER_DAY else None
+    if times > MAX_TIMES_PER_DAY:
+        return f"A rule can match at most {MAX_TIMES_PER_DAY} times per day."
+    return None

@@ -1,4 +1,4 @@
-"""Timetables: the weekly pattern of a course over a range of dates, and its meetings."""
+"""Timetables: the weekly meetings of a course in a range of dates."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _DAY = timedelta(days=1)
 
 
 class Weekday(Enum):
-    """As `date.weekday` counts them."""
+    """The days of the week, numbered as in `date.weekday`."""
 
     MONDAY = 0
     TUESDAY = 1
@@ -36,7 +36,7 @@ class Weekday(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WeeklyMeeting:
-    """A meeting of every week, by the wall clock. One that ends before its start ends next day."""
+    """A weekly meeting in local time. If `end` is before `start`, it ends on the next day."""
 
     weekday: Weekday
     start: time
@@ -45,10 +45,10 @@ class WeeklyMeeting:
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """Which meetings a course has from `first` to `last`, both included.
+    """The meetings of a course from `first` to `last`, both included.
 
-    A weekly meeting that begins on one of the `holidays` does not take place. `extra` are single
-    meetings besides, on any date.
+    Weekly meetings that start on one of the `holidays` do not take place. `extra` are additional
+    meetings on any date.
     """
 
     first: date
@@ -59,11 +59,11 @@ class Timetable:
 
 
 def to_meetings(timetable: Timetable, time_zone: str) -> tuple[Meeting, ...] | InvalidInput:
-    """The meetings of the timetable in order, or what is wrong with it.
+    """Return the meetings of the timetable sorted by start, or its problems.
 
-    Start and end keep their wall-clock times across clock changes, so that a night class can be an
-    hour longer or shorter once. Skipped and repeated times are read as `instant_of` says; a meeting
-    whose start is skipped is as long as ever.
+    Start and end have the same local time on both sides of a clock change, so a night class can be
+    an hour longer or shorter once. `to_instant` defines skipped and repeated times; a meeting whose
+    start is skipped has its usual duration.
     """
     zone = find_zone(time_zone)
     problems = _timetable_problems(timetable)
@@ -80,8 +80,8 @@ def to_meetings(timetable: Timetable, time_zone: str) -> tuple[Meeting, ...] | I
 
 def _weekly_meetings(timetable: Timetable, zone: ZoneInfo) -> Iterator[Meeting]:
     holidays = frozenset(timetable.holidays)
-    for ahead in range((timetable.last - timetable.first).days + 1):
-        day = timetable.first + ahead * _DAY
+    for days in range((timetable.last - timetable.first).days + 1):
+        day = timetable.first + days * _DAY
         if day in holidays:
             continue
         for weekly in timetable.weekly:
@@ -91,40 +91,42 @@ def _weekly_meetings(timetable: Timetable, zone: ZoneInfo) -> Iterator[Meeting]:
 
 def _meeting_on(weekly: WeeklyMeeting, day: date, zone: ZoneInfo) -> Meeting:
     last_day = day + _DAY if weekly.end < weekly.start else day
-    begins, ends = datetime.combine(day, weekly.start), datetime.combine(last_day, weekly.end)
-    start = to_instant(begins, zone)
-    if to_wall_clock(start, zone) != begins:  # it may begin when it would have ended
-        return Meeting(start, start + (ends - begins))
-    return Meeting(start, to_instant(ends, zone))
+    local_start = datetime.combine(day, weekly.start)
+    local_end = datetime.combine(last_day, weekly.end)
+    start = to_instant(local_start, zone)
+    if to_wall_clock(start, zone) != local_start:
+        # The start is skipped: the actual start may be later than the end as scheduled.
+        return Meeting(start, start + (local_end - local_start))
+    return Meeting(start, to_instant(local_end, zone))
 
 
 def _timetable_problems(timetable: Timetable) -> tuple[FieldProblem, ...]:
-    found = {
+    problems = {
         "first": validate_year(timetable.first),
         "last": validate_year(timetable.last) or _validate_range(timetable),
         "weekly": _validate_weekly(timetable.weekly),
         "extra": _validate_extra(timetable.extra),
     }
-    return tuple(FieldProblem(field, message) for field, message in found.items() if message)
+    return tuple(FieldProblem(field, problem) for field, problem in problems.items() if problem)
 
 
 def _validate_range(timetable: Timetable) -> str | None:
     if timetable.last < timetable.first:
-        return "The last date must not be before the first."
+        return "The last date must not be before the first date."
     if timetable.last - timetable.first > MAX_RANGE:
-        return "At most two years after the first date."
+        return "The last date must be at most two years after the first date."
     return None
 
 
 def _validate_weekly(weekly: tuple[WeeklyMeeting, ...]) -> str | None:
     if len(weekly) > MAX_WEEKLY_MEETINGS:
-        return f"At most {MAX_WEEKLY_MEETINGS} meetings a week."
-    if any(each.start == each.end for each in weekly):
-        return "The end must differ from the start."
+        return f"A timetable can have at most {MAX_WEEKLY_MEETINGS} meetings per week."
+    if any(meeting.start == meeting.end for meeting in weekly):
+        return "A weekly meeting cannot start and end at the same time."
     return None
 
 
 def _validate_extra(extra: tuple[Meeting, ...]) -> str | None:
     if any(meeting.end <= meeting.start for meeting in extra):
-        return "A meeting must end after its start."
+        return "An extra meeting must end after it starts."
     return None

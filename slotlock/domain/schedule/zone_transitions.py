@@ -1,4 +1,4 @@
-"""When the clocks of a zone change: what a calendar that is sent elsewhere has to bring along."""
+"""Changes of a zone's UTC offset, which a calendar file has to include (RFC 5545, 3.6.5)."""
 
 from calendar import monthrange
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class UtcOffsetChange:
-    """Clocks of the zone go from one offset to another; `shown` is the old clock's time of it."""
+    """A change of the UTC offset; `wall_time` is its local time with the old offset."""
 
     wall_time: datetime
     offset_before: timedelta
@@ -25,7 +25,7 @@ class UtcOffsetChange:
 
 @dataclass(frozen=True, slots=True)
 class YearlyRule:
-    """The same weekday of a month every year: the `week`th, or the last for -1."""
+    """One day every year: the weekday (Monday is 0) of this week of the month; -1 is the last."""
 
     month: int
     week: int
@@ -34,28 +34,31 @@ class YearlyRule:
 
 @lru_cache(maxsize=1_000)
 def clock_changes(zone: ZoneInfo, first_year: int, last_year: int) -> tuple[UtcOffsetChange, ...]:
-    """The changes in these years, the last included; the first entry is how the clocks begin."""
+    """Return the changes in these years, both included; the first entry is the initial offset."""
     at = datetime(first_year, 1, 1, tzinfo=UTC)
-    until = datetime(last_year + 1, 1, 1, tzinfo=UTC)
+    end = datetime(last_year + 1, 1, 1, tzinfo=UTC)
     offset = _utc_offset(at, zone)
-    found = [UtcOffsetChange(to_wall_clock(at, zone), offset, offset, _zone_abbreviation(at, zone))]
-    while at < until:
-        if (later := _utc_offset(at + _DAY, zone)) != offset:
+    changes = [
+        UtcOffsetChange(to_wall_clock(at, zone), offset, offset, _zone_abbreviation(at, zone))
+    ]
+    while at < end:
+        if (new_offset := _utc_offset(at + _DAY, zone)) != offset:
             instant = _find_transition(at, at + _DAY, zone)
-            # By the clock that was right until then, also where the new one skips that time.
-            shown = (instant + offset).replace(tzinfo=None)
-            found.append(UtcOffsetChange(shown, offset, later, _zone_abbreviation(instant, zone)))
-            offset = later
+            # With the old offset, because the new one may skip this local time.
+            wall_time = (instant + offset).replace(tzinfo=None)
+            name = _zone_abbreviation(instant, zone)
+            changes.append(UtcOffsetChange(wall_time, offset, new_offset, name))
+            offset = new_offset
         at += _DAY
-    return tuple(found)
+    return tuple(changes)
 
 
 def yearly_rule(changes: Sequence[UtcOffsetChange], last_year: int) -> YearlyRule | None:
-    """The rule by which these come every year, from the first to that year, if there is one."""
+    """Return the rule for changes that come every year until `last_year`, or None if none fits."""
     first = changes[0].wall_time
     if [c.wall_time.year for c in changes] != list(range(first.year, last_year + 1)):
         return None
-    for week in (-1, (first.day - 1) // 7 + 1):  # the last one may happen to be the fourth
+    for week in (-1, (first.day - 1) // 7 + 1):  # the fourth weekday of a month may be its last
         rule = YearlyRule(first.month, week, first.weekday())
         if all(c.wall_time.time() == first.time() and _matches(rule, c.wall_time) for c in changes):
             return rule
@@ -69,12 +72,11 @@ def _matches(rule: YearlyRule, day: datetime) -> bool:
 
 
 def _find_transition(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """The first second of the new offset."""
-    old = _utc_offset(before, zone)
+    """Return the first second with the new offset, by bisection."""
+    old_offset = _utc_offset(before, zone)
     while after - before > _SECOND:
-        middle = before + (after - before) // 2
-        middle = middle.replace(microsecond=0)
-        if _utc_offset(middle, zone) == old:
+        middle = (before + (after - before) // 2).replace(microsecond=0)
+        if _utc_offset(middle, zone) == old_offset:
             before = middle
         else:
             after = middle

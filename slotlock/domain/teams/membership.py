@@ -1,4 +1,4 @@
-"""How a team begins, how people come into it and leave it, and how it ends."""
+"""Rules of team membership: create, invite, accept, decline, withdraw and leave."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True, slots=True)
 class TeamDecision(Generic[Outcome]):
-    """The team as it shall be, or None if it shall end, and the answer."""
+    """The new state of the team, None to delete it, and the outcome for the caller."""
 
     team: Team | None
     outcome: Outcome
@@ -43,10 +43,10 @@ class TeamDecision(Generic[Outcome]):
 def create(
     team_id: TeamId, name: str, creator: UserId, member_number: int | None, now: datetime
 ) -> CreateTeamOutcome:
-    """A team of its creator alone. `number`: one that is free among the creator's teams."""
+    """Create a team of one; `member_number` is free among the creator's memberships, or None."""
     name = name.strip()
     if problem := validate_line(name, MAX_TEAM_NAME_LENGTH) or (
-        None if name else "A team needs a name."
+        None if name else "Please enter a name for the team."
     ):
         return InvalidInput((FieldProblem("name", problem),))
     if member_number is None:
@@ -62,10 +62,10 @@ def invite(
     invitation_number: int | None,
     now: datetime,
 ) -> TeamDecision[InviteToTeamOutcome]:
-    """A member invites an address; None is one that is none. Inviting twice changes nothing.
+    """Invite an e-mail address, None if it was invalid. A second invitation changes nothing.
 
-    Whether the address has an account plays no part. `number`: one that is free among the open
-    invitations to it.
+    The outcome does not depend on whether the address has an account. `invitation_number` is free
+    among the open invitations to the address, or None.
     """
     if not team.has_member(by):
         return TeamDecision(team, TeamNotFound(team.id))
@@ -88,10 +88,10 @@ def invite(
 def accept(
     team: Team, user_id: UserId, email: str, member_number: int | None, now: datetime
 ) -> TeamDecision[AcceptInvitationOutcome]:
-    """Who has an invited address comes in. Accepting twice changes nothing.
+    """Add the user with the invited address. Accepting twice changes nothing.
 
-    There is always a seat: the invitation kept it. `number`: one that is free among the teams of
-    this person.
+    The invitation has reserved a seat. `member_number` is free among the user's memberships, or
+    None.
     """
     if team.has_member(user_id):
         return TeamDecision(team, TeamSaved(team))
@@ -105,14 +105,14 @@ def accept(
 
 
 def decline(team: Team, email: str) -> TeamDecision[DeclineInvitationOutcome]:
-    """Who has an invited address does not want to come in."""
+    """Delete the invitation to the user's address."""
     if not team.invitation_to(email):
         return TeamDecision(team, NotInvited())
     return TeamDecision(_without_invitation(team, email), InvitationDeclined(team.id))
 
 
 def withdraw(team: Team, by: UserId, email: str | None) -> TeamDecision[WithdrawInvitationOutcome]:
-    """A member takes an open invitation back."""
+    """Delete an open invitation on behalf of a member."""
     if not team.has_member(by):
         return TeamDecision(team, TeamNotFound(team.id))
     if email is None or not team.invitation_to(email):
@@ -122,17 +122,17 @@ def withdraw(team: Team, by: UserId, email: str | None) -> TeamDecision[Withdraw
 
 
 def leave(team: Team, user_id: UserId) -> TeamDecision[LeaveTeamOutcome]:
-    """A member goes; the last one out ends the team. Bookings that were made stay as they are."""
+    """Remove a member, or the team with its last member. Existing bookings do not change."""
     if not team.has_member(user_id):
         return TeamDecision(team, TeamNotFound(team.id))
-    staying = tuple(member for member in team.members if member.user_id != user_id)
-    after = _next_version(replace(team, members=staying)) if staying else None
+    remaining = tuple(member for member in team.members if member.user_id != user_id)
+    after = _next_version(replace(team, members=remaining)) if remaining else None
     return TeamDecision(after, TeamLeft(team.id))
 
 
 def _without_invitation(team: Team, email: str) -> Team:
-    open_ = tuple(invitation for invitation in team.invitations if invitation.email != email)
-    return _next_version(replace(team, invitations=open_))
+    remaining = tuple(invitation for invitation in team.invitations if invitation.email != email)
+    return _next_version(replace(team, invitations=remaining))
 
 
 def _next_version(team: Team) -> Team:

@@ -1,4 +1,4 @@
-"""What can come of asking for a team, each expected result named as a fact."""
+"""The outcomes of team operations, each named as a fact."""
 
 from dataclasses import dataclass
 
@@ -8,60 +8,60 @@ from slotlock.domain.teams.team import Team, TeamId
 
 @dataclass(frozen=True, slots=True)
 class TeamSaved:
-    """The team stands as was wanted."""
+    """The team has the requested state."""
 
     team: Team
 
 
 @dataclass(frozen=True, slots=True)
 class TeamLeft:
-    """This person is no longer in the team."""
+    """The user is no longer a member of the team."""
 
     team_id: TeamId
 
 
 @dataclass(frozen=True, slots=True)
 class InvitationDeclined:
-    """The invitation is gone."""
+    """The invitation was deleted."""
 
     team_id: TeamId
 
 
 @dataclass(frozen=True, slots=True)
 class TeamNotFound:
-    """No such team, or none that this person is in."""
+    """The team does not exist, or the user is not a member of it."""
 
     team_id: TeamId
 
 
 @dataclass(frozen=True, slots=True)
 class TeamFull:
-    """The team has as many members and open invitations as a team may have."""
+    """The team has the maximum number of members and open invitations."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlreadyMember:
-    """Who is invited is in the team."""
+    """The invited user is a member already."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotInvited:
-    """There is no such open invitation; whether there is such a team is not told."""
+    """There is no such open invitation; this does not reveal whether the team exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class TooManyTeams:
-    """This person is in as many teams as a person may be."""
+    """The user is in the maximum number of teams."""
 
 
 @dataclass(frozen=True, slots=True)
 class TooManyInvitations:
-    """The address has as many open invitations as an address may have."""
+    """The address has the maximum number of open invitations."""
 
 
 @dataclass(frozen=True, slots=True)
 class TeamBusy:
-    """So many are changing this at once that it was not this one's turn; ask again."""
+    """Concurrent changes to the team prevented this one; retry later."""
 
     retry_after_ms: int
 

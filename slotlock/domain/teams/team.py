@@ -1,4 +1,4 @@
-"""A team: people who may book for each other, and those who are invited to be among them."""
+"""Teams: users who may book for each other, and the invitations to join them."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from slotlock.domain.users.user import UserId
 
 TeamId = NewType("TeamId", str)
 
-MAX_TEAM_SIZE = 50  # members and open invitations of one team
-MAX_TEAMS_PER_USER = 100  # of one person
-MAX_INVITATIONS_PER_ADDRESS = 100  # open, to one address
+MAX_TEAM_SIZE = 50  # members and open invitations
+MAX_TEAMS_PER_USER = 100
+MAX_INVITATIONS_PER_ADDRESS = 100  # open ones
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Somebody in a team. It has a number among the person's teams, 0 to 99, and no other has."""
+    """A member of a team; `number`, 0 to 99, is unique among the user's memberships."""
 
     user_id: UserId
     since: datetime
@@ -25,7 +25,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """An open invitation. It has a number among those to its address, 0 to 99."""
+    """An open invitation; `number`, 0 to 99, is unique among those to the address."""
 
     email: str
     at: datetime
@@ -35,7 +35,7 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True)
 class TeamVersion:
-    """A team as somebody looked at it. Whoever comes or goes meanwhile makes it another version."""
+    """The version of a team that a decision was based on; each change of members increments it."""
 
     team_id: TeamId
     version: int
@@ -43,7 +43,7 @@ class TeamVersion:
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """A team with all its members, in the order they came. `version` grows with every write."""
+    """A team with its members in the order they joined; every write increments `version`."""
 
     id: TeamId
     name: str
@@ -53,35 +53,39 @@ class Team:
     created_at: datetime
 
     def has_member(self, user_id: UserId) -> bool:
-        """Whether this person is in the team."""
+        """Return whether the user is a member."""
         return any(member.user_id == user_id for member in self.members)
 
     def invitation_to(self, email: str) -> Invitation | None:
-        """The open invitation to this address."""
-        return next((i for i in self.invitations if i.email == email), None)
+        """Return the open invitation to this address, or None."""
+        return next((invite for invite in self.invitations if invite.email == email), None)
 
     @property
     def is_full(self) -> bool:
-        """Whether nobody more can be invited: an invitation keeps a seat until it is answered."""
+        """Return whether no one else can be invited; open invitations reserve a seat."""
         return len(self.members) + len(self.invitations) >= MAX_TEAM_SIZE
 
     @property
     def snapshot_version(self) -> TeamVersion:
-        """What to compare with, to know whether the team is still as it was looked at."""
+        """Return the version by which a write detects that the team has changed."""
         return TeamVersion(self.id, self.version)
 
 
 def shared_with(
     teams: Iterable[Team], user_id: UserId, others: Collection[UserId]
 ) -> tuple[frozenset[UserId], tuple[TeamVersion, ...]]:
-    """Those of the others who are in a team with this person, and the few teams that say so."""
-    wanted = set(others) - {user_id}
-    found: set[UserId] = set()
-    seen: list[TeamVersion] = []
-    common = {t: wanted & {m.user_id for m in t.members} for t in teams if t.has_member(user_id)}
-    # The fewer teams a booking leans on, the fewer people can get in its way.
-    for team in sorted(common, key=lambda each: len(common[each]), reverse=True):
-        if common[team] - found:
-            found |= common[team]
-            seen.append(team.snapshot_version)
-    return frozenset(found), tuple(seen)
+    """Return the others who share a team with the user, and the versions of few such teams."""
+    candidates = set(others) - {user_id}
+    teammates_by_team = {
+        team: candidates & {member.user_id for member in team.members}
+        for team in teams
+        if team.has_member(user_id)
+    }
+    teammates: set[UserId] = set()
+    versions: list[TeamVersion] = []
+    # A booking that depends on fewer teams conflicts with fewer changes of members.
+    for team in sorted(teammates_by_team, key=lambda t: len(teammates_by_team[t]), reverse=True):
+        if teammates_by_team[team] - teammates:
+            teammates |= teammates_by_team[team]
+            versions.append(team.snapshot_version)
+    return frozenset(teammates), tuple(versions)

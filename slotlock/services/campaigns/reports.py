@@ -1,4 +1,4 @@
-"""What organisers look at: a campaign in figures, who got no place, the log of what happened."""
+"""Reports for organizers: campaign statistics, unplaced users and the audit log."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from slotlock.services.container import Services
 
 @dataclass(frozen=True, slots=True)
 class TimeSeriesOptions:
-    """Over which time figures are wanted, and in which steps."""
+    """The range and the interval of a time series; the defaults are those of `to_time_window`."""
 
     interval: Interval
     begin: datetime | None = None
@@ -29,32 +29,32 @@ class TimeSeriesOptions:
 async def campaign_statistics(
     services: Services, campaign_id: CampaignId, time_series: TimeSeriesOptions | None
 ) -> CampaignStatistics | CampaignNotFound | TooManyPoints:
-    """A campaign in figures, over time too if that is asked for."""
+    """Return the statistics of a campaign, with a time series if `time_series` is given."""
     campaign = await services.campaigns.find(campaign_id)
     if campaign is None:
         return CampaignNotFound(campaign_id)
-    now, asked = services.now(), None
+    now, window = services.now(), None
     if time_series is not None:
         opens_at = campaign.terms.opens_at
-        asked = to_time_window(
+        window = to_time_window(
             time_series.interval, time_series.begin, time_series.end, opens_at, now
         )
-    if isinstance(asked, TooManyPoints):
-        return asked
-    return await services.campaigns.statistics.load(campaign, asked, now)
+    if isinstance(window, TooManyPoints):
+        return window
+    return await services.campaigns.statistics.load(campaign, window, now)
 
 
 async def audit_log(
     services: Services, audit_filter: AuditFilter, first: int, after: AuditPosition | None
 ) -> Page[AuditEntry]:
-    """The next of what happened, the newest first."""
+    """Return the next page of the audit log, newest entries first."""
     return await services.slots.audit_log.page(audit_filter, first, after, services.now())
 
 
 async def unplaced(
     services: Services, campaign_id: CampaignId, group: str | None, first: int, after: str | None
 ) -> UnplacedUserPage | CampaignNotFound:
-    """The next of those who have no place in a campaign, by address."""
+    """Return the next eligible users without a booking in the campaign, by e-mail address."""
     campaign = await services.campaigns.find(campaign_id)
     if campaign is None:
         return CampaignNotFound(campaign_id)
