@@ -1,4 +1,4 @@
-"""Signed tokens (JWT, RFC 7519): one pinned algorithm, every claim required and checked."""
+"""Signed tokens (JWT, RFC 7519) with one fixed algorithm and all claims required."""
 
 import hashlib
 import re
@@ -17,10 +17,10 @@ ISSUER = "slotlock"
 AUDIENCE = "slotlock"
 ACCESS_TOKEN_TTL = timedelta(minutes=15)
 REFRESH_TOKEN_TTL = timedelta(days=30)
-# HS256 wants a key at least as long as its output (RFC 7518, 3.2).
+# HS256 needs a key at least as long as its output (RFC 7518, 3.2).
 MIN_SECRET_BYTES = 32
 
-# Ours have some 400 characters.
+# The tokens of this server have about 400 characters.
 MAX_TOKEN_LENGTH = 2_048
 
 _REQUIRED_CLAIMS = ["iss", "aud", "sub", "exp", "iat", "jti", "typ", "sid"]
@@ -34,12 +34,12 @@ EXPIRED_MESSAGE = "The token has expired."
 
 
 class BadTokenError(Exception):
-    """The token is not ours, not of this kind, altered, or past its time; the text says which."""
+    """The token is invalid, of another kind, or expired; the text is for the client."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
-    """What a verified token says."""
+    """The claims of a verified token."""
 
     user_id: UserId
     session_id: str
@@ -48,12 +48,12 @@ class TokenClaims:
 
 
 def new_token_id() -> str:
-    """An id that no token has."""
+    """Return a random id with 128 bits."""
     return secrets.token_urlsafe(16)
 
 
 class TokenSigner:
-    """Signs with the first secret and accepts all of them, so that secrets can be rotated."""
+    """Signs with the first key and accepts all keys, so that keys can be rotated."""
 
     def __init__(self, secret_keys: Sequence[str]) -> None:
         self._keys = tuple(key.encode() for key in secret_keys)
@@ -61,7 +61,7 @@ class TokenSigner:
             raise ValueError(f"every secret needs at least {MIN_SECRET_BYTES} bytes")
 
     def sign(self, kind: TokenKind, token_claims: TokenClaims, now: datetime) -> str:
-        """The token as a client carries it."""
+        """Return the encoded token."""
         claims = {
             "iss": ISSUER,
             "aud": AUDIENCE,
@@ -75,7 +75,7 @@ class TokenSigner:
         return jwt.encode(claims, self._keys[0], ALGORITHM)
 
     def verify(self, kind: TokenKind, encoded_token: str) -> TokenClaims:
-        """What the token says. Errors: BadTokenError."""
+        """Return the claims of the token. Raises: BadTokenError."""
         if len(encoded_token) > MAX_TOKEN_LENGTH or not encoded_token.isascii():
             raise BadTokenError(INVALID_MESSAGE)
         for key in self._keys:
@@ -85,8 +85,8 @@ class TokenSigner:
                 continue
             except jwt.ExpiredSignatureError:
                 raise BadTokenError(EXPIRED_MESSAGE) from None
-            # What is signed by our own key and yet no token of ours is odd in ways that the library
-            # does not expect: times beyond the calendar, nesting without end.
+            # PyJWT does not handle every malformed payload with a valid signature: times that no
+            # datetime can hold and deep nesting raise other exceptions.
             except (jwt.InvalidTokenError, TypeError, ValueError, OverflowError, RecursionError):
                 break
         raise BadTokenError(INVALID_MESSAGE)
@@ -116,5 +116,5 @@ def _decode(kind: TokenKind, encoded_token: str, key: bytes) -> TokenClaims:
 
 
 def hash_token(token: str) -> str:
-    """The hash; a token is as hard to guess as it is to turn round, so it needs no salt."""
+    """Return the SHA-256 of a token; a random token needs no salt and no slow hash."""
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()

@@ -81,7 +81,7 @@ class CampaignTerms:
 
 
 def group_limit_for(group: str, limits: Sequence[GroupLimit]) -> int | None:
-    """Return the group's limit: an exact name wins over a prefix, a long prefix over a short one."""
+    """Return the limit of a group: an exact name wins over a prefix, then the longest prefix."""
     applicable = [limit for limit in limits if limit.applies_to(group)]
     if not applicable:
         return None
