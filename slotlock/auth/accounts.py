@@ -1,4 +1,4 @@
-"""Accounts: register, sign in, and the roles that operators give."""
+"""Accounts: registration, login, roles, and changes of the password."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -11,35 +11,35 @@ from slotlock.auth.container import Auth
 from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_nfc
-from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller, Role, User, validate_user_name
 
-# Names that the internet does not serve (.local, .test) are what a school's own network uses, and
-# emptying this list is the library's documented way to accept them.
+# Schools use special-use domains (.local, .test) in their own networks. The documentation of
+# email_validator names this way to accept them.
 SPECIAL_USE_DOMAIN_NAMES.clear()
 
-# What is shown as nothing, of what the library lets through: two addresses would look the same
-# (Default_Ignorable_Code_Point in Unicode, and the blank pattern of Braille).
+# Invisible characters that email_validator accepts: two addresses would look the same
+# (Default_Ignorable_Code_Point in Unicode, and the empty Braille pattern).
 _INVISIBLE_CHARACTERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
 )
 
-# What the line of passwords in front of a newcomer takes to get shorter.
+# The time that a full queue of password hashes takes to shrink.
 BUSY_RETRY_AFTER_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class EmailTaken:
-    """Somebody registered with this address before."""
+    """An account with this address exists already."""
 
     email: str
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidCredentials:
-    """No account has this address and this password; which of the two is wrong is not told.
+    """The address or the password is wrong; the outcome does not reveal which.
 
-    `guessed` is false for a password that can be nobody's.
+    `counts_as_guess` is false for a password that no account can have.
     """
 
     counts_as_guess: bool = True
@@ -47,12 +47,12 @@ class InvalidCredentials:
 
 @dataclass(frozen=True, slots=True)
 class Banned:
-    """The person is who they say, and may not come in."""
+    """The password is right, but the user is banned."""
 
 
 @dataclass(frozen=True, slots=True)
 class TooManyAttempts:
-    """Attempts to sign in are throttled, or more are in line than can be served soon."""
+    """The login throttle rejects the attempt, or the queue of password hashes is full."""
 
     retry_after_ms: int
 
@@ -60,7 +60,7 @@ class TooManyAttempts:
 async def register(
     auth: Auth, name: str, email: str, password: str, user_agent: str | None = None
 ) -> SignedInSession | EmailTaken | InvalidInput | TooManyAttempts:
-    """Create a member's account and sign in. Nobody registers as more than a member."""
+    """Create a member's account and open its first session."""
     user = await create_user(auth, name, email, password, Role.MEMBER)
     return await open_session(auth, user, user_agent=user_agent) if isinstance(user, User) else user
 
@@ -68,53 +68,53 @@ async def register(
 async def create_user(
     auth: Auth, name: str, email: str, password: str, role: Role
 ) -> User | EmailTaken | InvalidInput | TooManyAttempts:
-    """Create an account with any role: for operators only."""
+    """Create an account with any role. Only operators may choose another role than member."""
     name = name.strip()
-    address = normalize_email(email)
+    normalized_email = normalize_email(email)
     problems = {
         "name": validate_user_name(name),
-        "email": None if address else "This is not an e-mail address.",
+        "email": None if normalized_email else INVALID_EMAIL,
         "password": validate_password(password),
     }
-    found = tuple(FieldProblem(field, text) for field, text in problems.items() if text)
-    if found or address is None:
-        return InvalidInput(found)
+    field_problems = tuple(FieldProblem(field, text) for field, text in problems.items() if text)
+    if field_problems or normalized_email is None:
+        return InvalidInput(field_problems)
     try:
         password_hash = await auth.passwords.hash(password)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    user = await auth.users.insert(name, address, role, password_hash, auth.now())
-    return user or EmailTaken(address)
+    user = await auth.users.insert(name, normalized_email, role, password_hash, auth.now())
+    return user or EmailTaken(normalized_email)
 
 
 async def login(
     auth: Auth, email: str, password: str, user_agent: str | None = None
 ) -> SignedInSession | InvalidCredentials | Banned | TooManyAttempts:
-    """Sign in. An unknown address costs and answers what a wrong password does.
+    """Open a session for an address and a password.
 
-    So does the address of somebody who never set a password. A ban is told only to its person.
+    Unknown addresses and accounts without a password cost the same time and have the same outcome
+    as a wrong password. Only the right password reveals a ban.
     """
-    if len(password) > MAX_PASSWORD_LENGTH:  # not worth hashing, whoever asks
+    if len(password) > MAX_PASSWORD_LENGTH:
         return InvalidCredentials(counts_as_guess=False)
-    address = normalize_email(email)
-    account = await auth.users.find_with_password_hash(address or "")
+    account = await auth.users.find_with_password_hash(normalize_email(email) or "")
     user, password_hash = account or (None, None)
     try:
-        matched = await auth.passwords.matches(password, password_hash)
+        matches = await auth.passwords.matches(password, password_hash)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    if not matched or user is None:
+    if not matches or user is None:
         return InvalidCredentials()
     return Banned() if user.banned else await open_session(auth, user, password_hash, user_agent)
 
 
 async def set_role(auth: Auth, email: str, role: Role) -> User | None:
-    """Give a person another role, in their open sessions too; None when nobody has the address."""
+    """Change the role of the user and of their open sessions; None for an unknown address."""
     return await auth.users.set_role(normalize_email(email) or "", role, None, auth.now())
 
 
 def normalize_email(email: str) -> str | None:
-    """The address as it is kept, lower-case and in Unicode NFC; None when it is none."""
+    """Return the address in lower case and Unicode NFC, as it is stored; None if it is invalid."""
     if len(email) > MAX_NORMALIZED_LENGTH:
         return None
     try:
@@ -123,21 +123,21 @@ def normalize_email(email: str) -> str | None:
         )
     except EmailNotValidError:
         return None
-    # Lower case can be written in two ways again where upper case was not: J\u030c, \u01f0.
-    kept = normalize_nfc(valid.normalized.lower())
-    return None if _INVISIBLE_CHARACTERS.search(kept) else kept
+    # lower() can leave NFC: J\u030c has no composed form, but j\u030c has one.
+    normalized = normalize_nfc(valid.normalized.lower())
+    return None if _INVISIBLE_CHARACTERS.search(normalized) else normalized
 
 
 def validate_password(password: str) -> str | None:
-    """What is wrong with a password that somebody chose, or None."""
+    """Return the problem with a new password, or None."""
     if MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
         return None
-    return f"A password has {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters."
+    return f"The password must have {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters."
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordChanged:
-    """The new password is the one that is good, and so many other sessions ended."""
+    """The new password is valid, and this number of other sessions ended."""
 
     ended_sessions: int
 
@@ -145,25 +145,28 @@ class PasswordChanged:
 async def change_password(
     auth: Auth, caller: Caller, current_password: str, new_password: str
 ) -> PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts:
-    """Change the password of who knows it. No sign-in or refresh under way outlives this."""
+    """Change the caller's password and end their other sessions, including logins in progress."""
     if problem := validate_password(new_password):
         return InvalidInput((FieldProblem("newPassword", problem),))
-    changes = auth.users.password_writer
-    old_hash = await changes.find_hash(caller.user_id)
+    password_writer = auth.users.password_writer
+    old_hash = await password_writer.find_hash(caller.user_id)
     try:
-        matched = len(current_password) <= MAX_PASSWORD_LENGTH and await auth.passwords.matches(
+        matches = len(current_password) <= MAX_PASSWORD_LENGTH and await auth.passwords.matches(
             current_password, old_hash
         )
-        if not matched or old_hash is None:
+        if not matches or old_hash is None:
             return InvalidCredentials()
         new_hash = await auth.passwords.hash(new_password)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    ended = await changes.update(caller.user_id, caller.session_id, old_hash, new_hash)
-    if ended is None:  # another session of theirs was faster: it changed it, or ended this one
+    ended_sessions = await password_writer.update(
+        caller.user_id, caller.session_id, old_hash, new_hash
+    )
+    if ended_sessions is None:
+        # Another session of the user changed the password first, or ended this session.
         return InvalidCredentials()
     auth.session_streams.session_changed(caller.user_id)
-    return PasswordChanged(ended)
+    return PasswordChanged(ended_sessions)
 
 
 Outcome = TypeVar("Outcome")
@@ -175,9 +178,9 @@ async def throttle_login(
     client_address: str | None,
     action: Callable[[], Awaitable[Outcome]],
 ) -> Outcome | TooManyAttempts:
-    """What comes of the act, unless there were too many before it.
+    """Run the action unless the login throttle rejects it, and count how it ended.
 
-    `email`: of whose account, as it was sent, if it names one. `address`: where it comes from.
+    `email` is the address as the client sent it, None if the action names no account.
     """
     attempt = await auth.login_throttle.start_attempt(normalize_email(email or ""), client_address)
     if attempt.retry_after_ms:
@@ -197,7 +200,7 @@ async def throttle_login(
 
 
 def was_rejected_before_hashing(outcome: object) -> bool:
-    """Whether it was refused before a password was hashed."""
+    """Return whether the server rejected an attempt without checking its password."""
     match outcome:
         case TooManyAttempts() | InvalidInput() | InvalidCredentials(counts_as_guess=False):
             return True

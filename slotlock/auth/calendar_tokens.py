@@ -1,7 +1,7 @@
-"""The private address of a person's calendar: whoever knows it reads it, without signing in.
+"""Tokens of calendar feeds: a token in the URL gives read access to a user's calendar.
 
-It is told once and only its hash is kept, as with keys for programs: who reads the database or a
-backup reads nobody's calendar. Whoever lost it makes a new one, which ends the old one.
+The token is shown once and only its hash is stored, so a leaked database or backup reveals no
+calendar. A user who lost the token creates a new one, which replaces the old one.
 """
 
 import re
@@ -19,31 +19,31 @@ _TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class CalendarToken:
-    """A new address; its token is told here and never again."""
+    """A new calendar token; it is shown only now."""
 
     token: str
     created_at: datetime
 
 
 async def create(auth: Auth, caller: Caller) -> CalendarToken:
-    """A new address for a person's calendar; the one before ends with it."""
+    """Create a token for the caller's calendar, which replaces the previous one."""
     token, now = secrets.token_urlsafe(TOKEN_BYTES), auth.now()
     await auth.users.calendar_tokens.save(caller.user_id, hash_token(token), now)
     return CalendarToken(token, now)
 
 
 async def revoke(auth: Auth, caller: Caller) -> bool:
-    """End a person's address, at once and everywhere; whether there was one."""
+    """Delete the caller's token immediately. Return whether there was one."""
     return await auth.users.calendar_tokens.delete(caller.user_id)
 
 
 async def created_at(auth: Auth, caller: Caller) -> datetime | None:
-    """When the person's address was made; None when there is none."""
+    """Return when the caller's token was created, or None if there is none."""
     return await auth.users.calendar_tokens.find_created_at(caller.user_id)
 
 
 async def user_of(auth: Auth, token: str) -> User | None:
-    """Whose calendar it is; None for no good token, and for who was banned."""
+    """Return the owner of a calendar token; None if it is invalid or the owner is banned."""
     if not _TOKEN_PATTERN.fullmatch(token):
         return None
     return await auth.users.calendar_tokens.find_user(hash_token(token))

@@ -1,4 +1,4 @@
-"""Inviting those who never set a password to do so, by a token that somebody hands to them."""
+"""Invitations: tokens with which imported users set their first password."""
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
@@ -28,7 +28,7 @@ BATCH_SIZE = 500
 
 @dataclass(frozen=True, slots=True)
 class PasswordInvitation:
-    """What a person needs to set their first password; the token is told here and never again."""
+    """The data for one user's invitation; the token is shown only now."""
 
     email: str
     name: str
@@ -38,53 +38,52 @@ class PasswordInvitation:
 
 @dataclass(frozen=True, slots=True)
 class InvalidInvitation:
-    """The token was used, is too old, gave way to a newer one, or never was."""
+    """The token is unknown, used, expired, or replaced by a newer one."""
 
 
 async def invite(
     auth: Auth, group: str | None, roles: Sequence[Role], caller: Caller | None = None
 ) -> AsyncIterator[PasswordInvitation]:
-    """New invitations, by address, for everybody of these roles who never set a password.
+    """Invite all users of these roles who have no password, in the order of their addresses.
 
-    Earlier invitations of theirs end. The people are read and written some at a time, so that it
-    costs no more memory for many than for few. `by` is None for the command line. There are no more
-    when their session has ended meanwhile, or their role is another: who reads slowly could go on
-    for long.
+    New invitations replace earlier ones. `caller` is None for the command line. Users are loaded
+    and written in batches, so memory use does not depend on their number. The iteration ends early
+    if the caller's session ends or their role changes: a slow reader can take long.
     """
     after = None
-    while people := await auth.users.invitations.find_invitable(group, roles, BATCH_SIZE, after):
+    while users := await auth.users.invitations.find_invitable(group, roles, BATCH_SIZE, after):
         if caller is not None and not await session_still_valid(auth, caller):
             return
         now = auth.now()
-        until = now + INVITATION_TTL
-        # In hexadecimal, which no spreadsheet takes for a formula.
-        tokens = {person.id: secrets.token_hex(TOKEN_BYTES) for person in people}
+        expires_at = now + INVITATION_TTL
+        # Hexadecimal, because spreadsheets never read it as a formula.
+        tokens = {user.id: secrets.token_hex(TOKEN_BYTES) for user in users}
         hashes = {user_id: hash_token(token) for user_id, token in tokens.items()}
-        note = _invitation_note(group, people, caller.user_id if caller else None, now)
-        invited = await auth.users.invitations.save(hashes, roles, until, note)
-        for person in people:
-            if person.id in invited:
-                yield PasswordInvitation(person.email, person.name, tokens[person.id], until)
-        after = people[-1].email
+        note = _invitation_note(group, users, caller.user_id if caller else None, now)
+        invited_ids = await auth.users.invitations.save(hashes, roles, expires_at, note)
+        for user in users:
+            if user.id in invited_ids:
+                yield PasswordInvitation(user.email, user.name, tokens[user.id], expires_at)
+        after = users[-1].email
 
 
 async def set_password(
     auth: Auth, token: str, password: str, user_agent: str | None = None
 ) -> SignedInSession | InvalidInvitation | Banned | InvalidInput | TooManyAttempts:
-    """Set a first password and sign in. A token is good once, however often it is sent at once."""
+    """Set a first password and open a session. A token works once, also in concurrent requests."""
     if problem := validate_password(password):
         return InvalidInput((FieldProblem("password", problem),))
-    now, hash_ = auth.now(), hash_token(token)
-    person = await auth.users.invitations.find(hash_, now)
-    if person is None:
+    now, token_hash = auth.now(), hash_token(token)
+    invited_user = await auth.users.invitations.find(token_hash, now)
+    if invited_user is None:
         return InvalidInvitation()
-    if person.banned:
+    if invited_user.banned:
         return Banned()
     try:
         password_hash = await auth.passwords.hash(password)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    user = await auth.users.invitations.redeem(hash_, password_hash, now)
+    user = await auth.users.invitations.redeem(token_hash, password_hash, now)
     if user is None:
         return InvalidInvitation()
     return await open_session(auth, user, password_hash, user_agent)
@@ -93,6 +92,6 @@ async def set_password(
 def _invitation_note(
     group: str | None, users: Sequence[User], actor_id: UserId | None, now: datetime
 ) -> AuditNote:
-    edits = (FieldEdit("people", None, str(len(users))), FieldEdit("group", None, group))
-    whom = tuple(person.id for person in users)
-    return AuditNote(now, actor_id, AuditAction.USERS_INVITED, edits, user_ids=whom)
+    edits = (FieldEdit("users", None, str(len(users))), FieldEdit("group", None, group))
+    user_ids = tuple(user.id for user in users)
+    return AuditNote(now, actor_id, AuditAction.USERS_INVITED, edits, user_ids=user_ids)

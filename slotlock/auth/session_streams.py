@@ -46,7 +46,7 @@ class SessionStreams:
                 await self._task
 
     def register(self, caller: Caller, on_end: OnSessionEnd) -> Callable[[], None]:
-        """Call `on_end` once, when the caller's session ends. Return a function that undoes this."""
+        """Call `on_end` once, when the caller's session ends. Returns the function to unregister."""
         self._open_streams.setdefault(caller.user_id, {})[on_end] = caller
         # The session may have ended between authentication and this registration.
         self.recheck(caller.user_id)
@@ -81,9 +81,7 @@ class SessionStreams:
             except Exception as error:
                 # The next round checks all sessions again.
                 unexpected_error = None if is_unavailable(error) else error
-                log.warning(
-                    "could not read open sessions from MongoDB", exc_info=unexpected_error
-                )
+                log.warning("could not read open sessions from MongoDB", exc_info=unexpected_error)
 
     async def _recheck_users(self, sessions: SessionRepository, user_ids: Iterable[UserId]) -> None:
         # `register` requests another check for streams that open while this one reads.

@@ -1,4 +1,4 @@
-"""Signing in and staying so: short access tokens, rotating refresh tokens, one family a sign-in."""
+"""Sessions: short access tokens, rotating refresh tokens, one session per login."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ from slotlock.infrastructure.mongo.users.sessions import NewSession
 
 @dataclass(frozen=True, slots=True)
 class SignedInSession:
-    """What a client keeps: `access_token` until `expires_at`, then `refresh_token` for new ones."""
+    """The tokens of a session; `refresh_token` gets new ones when the access token expires."""
 
     access_token: str
     refresh_token: str
@@ -28,16 +28,16 @@ class SignedInSession:
 
 @dataclass(frozen=True, slots=True)
 class InvalidSession:
-    """The refresh token is no good, or was used before and has ended its whole family."""
+    """The refresh token is invalid, or its reuse has ended the session."""
 
 
 async def open_session(
     auth: Auth, user: User, password_hash: str | None = None, user_agent: str | None = None
 ) -> SignedInSession:
-    """Sign a person in, who showed the password of this hash, from a client that calls itself so.
+    """Open a session for a user who gave the password of `password_hash`.
 
-    Whoever was banned or set another password meanwhile gets a session that is over: it is as if
-    that had come a moment after.
+    If the user was banned or changed the password in the meantime, the tokens belong to a session
+    that has ended, as if the change had come a moment later.
     """
     now, refresh_id = auth.now(), new_token_id()
     opened = await auth.sessions.open(
@@ -48,36 +48,36 @@ async def open_session(
 
 
 async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | InvalidSession:
-    """New tokens for an old refresh token, which is good once.
+    """Exchange a refresh token, which is valid once, for new tokens.
 
-    One that comes a second time was stolen, now or the first time, and nobody can tell which: the
+    A token that comes twice was stolen, and the server cannot know which client is the thief: the
     session ends for both (RFC 9700, 4.14.2).
     """
     try:
-        old = auth.tokens.verify("refresh", refresh_token)
+        claims = auth.tokens.verify("refresh", refresh_token)
     except BadTokenError:
         return InvalidSession()
     now = auth.now()
     new_id = new_token_id()
     if not await auth.sessions.rotate_refresh_token(
-        old.session_id, old.id, new_id, now + REFRESH_TOKEN_TTL
+        claims.session_id, claims.id, new_id, now + REFRESH_TOKEN_TTL
     ):
-        await end_session(auth, old.user_id, old.session_id)
+        await end_session(auth, claims.user_id, claims.session_id)
         return InvalidSession()
-    user = (await auth.users.find_many([old.user_id])).get(old.user_id)
+    user = (await auth.users.find_many([claims.user_id])).get(claims.user_id)
     if user is None or user.banned:
-        await end_session(auth, old.user_id, old.session_id)
+        await end_session(auth, claims.user_id, claims.session_id)
         return InvalidSession()
-    return _issue_tokens(auth, user, old.session_id, new_id, now)
+    return _issue_tokens(auth, user, claims.session_id, new_id, now)
 
 
 async def logout(auth: Auth, caller: Caller) -> None:
-    """End the session that this caller came with."""
+    """End the caller's session."""
     await end_session(auth, caller.user_id, caller.session_id)
 
 
 async def end_session(auth: Auth, user_id: UserId, session_id: str) -> None:
-    """End a person's session: all its tokens are refused from now on, its streams end."""
+    """End a session: all its tokens become invalid and its streams end."""
     await auth.sessions.end(session_id)
     auth.session_streams.session_changed(user_id)
 
@@ -100,10 +100,10 @@ SESSION_KEY_LENGTH = 32
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """An open session of the one who asks; `last_used_at` is its last sign-in or refresh.
+    """An open session of the caller; `last_used_at` is the last login or refresh.
 
-    `key` is 32 hexadecimal digits and names it among theirs. `agent`: what the client that signed
-    in calls itself, if it does. `current`: whether it is the one that asks.
+    `key`, 32 hexadecimal digits, identifies it among the user's sessions. `user_agent` is the name
+    that the client gave at login. `current` marks the session of this request.
     """
 
     key: str
@@ -114,32 +114,36 @@ class SessionInfo:
 
 
 async def list_sessions(auth: Auth, caller: Caller) -> list[SessionInfo]:
-    """The caller's open sessions, the last that was opened first."""
-    found = []
+    """Return the caller's open sessions, newest first."""
+    infos = []
     for session in await auth.sessions.find_open(caller.user_id, auth.now()):
-        used_at = session.expires_at - REFRESH_TOKEN_TTL
-        current = session.id == caller.session_id
-        opened_at = session.created_at or used_at
-        found.append(
-            SessionInfo(_session_key(session.id), opened_at, used_at, session.user_agent, current)
+        last_used_at = session.expires_at - REFRESH_TOKEN_TTL
+        infos.append(
+            SessionInfo(
+                key=_session_key(session.id),
+                created_at=session.created_at or last_used_at,
+                last_used_at=last_used_at,
+                user_agent=session.user_agent,
+                current=session.id == caller.session_id,
+            )
         )
-    return found
+    return infos
 
 
 async def end_session_by_key(auth: Auth, caller: Caller, key: str) -> None:
-    """End the caller's session of this key; one that is not open, or not theirs, is no error."""
+    """End the caller's session with this key; an unknown key changes nothing."""
     for session in await auth.sessions.find_open(caller.user_id, auth.now()):
         if _session_key(session.id) == key:
             await end_session(auth, caller.user_id, session.id)
 
 
 async def end_other_sessions(auth: Auth, caller: Caller) -> int:
-    """End every session of the caller's but the one that asks; how many there were."""
+    """End all other sessions of the caller. Return how many there were."""
     ended = await auth.sessions.end_others(caller.user_id, caller.session_id)
     auth.session_streams.session_changed(caller.user_id)
     return ended
 
 
 def _session_key(session_id: str) -> str:
-    # Not the id itself, which is in every token of the session.
+    # The id itself is a claim of every token of the session: do not show it.
     return hash_token(session_id)[:SESSION_KEY_LENGTH]

@@ -1,4 +1,4 @@
-"""Importing people from a file: read it, look, plan, write all of it or nothing."""
+"""Import users from a file, all of them or none."""
 
 import asyncio
 import random
@@ -18,7 +18,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.users.documents import search_words_of
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 
-# What a process that was killed in an import holds is free after 5 s.
+# MongoDB aborts the transaction of a killed process after 5 s: retry for longer than that.
 RETRY_FOR_S = 10.0
 RETRY_DELAY_S = (0.05, 0.25)
 BUSY_RETRY_AFTER_MS = 5_000
@@ -27,33 +27,31 @@ BUSY_RETRY_AFTER_MS = 5_000
 async def import_users(
     auth: Auth, body: bytes, *, dry_run: bool, actor_id: UserId | None = None
 ) -> ImportOutcome | InvalidUserFile:
-    """Make people as a file says, whole or not at all; a dry run only tells what it would do.
+    """Create and update the users in the file, all or none; a dry run writes nothing.
 
-    The same file a second time changes nothing. `by` is None for the command line.
+    Importing the same file again changes nothing. `actor_id` is None for the command line.
     """
-    # Ten thousand addresses take most of a second to check, in which others are served.
+    # In a thread: it takes most of a second to validate 10,000 addresses.
     rows = await asyncio.to_thread(parse_user_file, body, normalize_email)
     if isinstance(rows, InvalidUserFile):
         return rows
     imports, emails = auth.users.imports, [row.email for row in rows]
     deadline = monotonic() + RETRY_FOR_S
-    seen = await imports.load_snapshot(emails)
+    snapshot = await imports.load_snapshot(emails)
     while True:
-        plan = await asyncio.to_thread(plan_import, rows, seen.users_by_email, search_words_of)
+        plan = await asyncio.to_thread(plan_import, rows, snapshot.users_by_email, search_words_of)
         if isinstance(plan, InvalidUserFile):
             return plan
-        done = dry_run or plan.is_empty
-        attempt = (
-            ImportAttempt.WRITTEN
-            if done
-            else await imports.commit(plan, seen, auth.now(), actor_id)
-        )
+        result = ImportResult(len(plan.created), len(plan.updated), plan.unchanged, dry_run)
+        if dry_run or plan.is_empty:
+            return result
+        attempt = await imports.commit(plan, snapshot, auth.now(), actor_id)
         if attempt is ImportAttempt.WRITTEN:
-            return ImportResult(len(plan.created), len(plan.updated), plan.unchanged, dry_run)
+            return result
         await asyncio.sleep(random.uniform(*RETRY_DELAY_S))  # noqa: S311
-        before, seen = seen, await imports.load_snapshot(emails)
-        overtaken = attempt is ImportAttempt.CONFLICT or seen != before
-        if attempt is ImportAttempt.TOO_LARGE and not overtaken:
+        previous, snapshot = snapshot, await imports.load_snapshot(emails)
+        has_conflict = attempt is ImportAttempt.CONFLICT or snapshot != previous
+        if attempt is ImportAttempt.TOO_LARGE and not has_conflict:
             return ImportTooLarge()
         if monotonic() > deadline:
-            return ImportBusy(BUSY_RETRY_AFTER_MS) if overtaken else ImportTooLarge()
+            return ImportBusy(BUSY_RETRY_AFTER_MS) if has_conflict else ImportTooLarge()

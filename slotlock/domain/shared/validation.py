@@ -6,6 +6,8 @@ None when the value is valid.
 
 from dataclasses import dataclass
 
+INVALID_EMAIL = "This is not an e-mail address."
+
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:

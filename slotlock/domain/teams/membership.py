@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from slotlock.domain.shared.text import validate_line
-from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
 from slotlock.domain.teams.outcomes import (
     AcceptInvitationOutcome,
     AlreadyMember,
@@ -70,8 +70,7 @@ def invite(
     if not team.has_member(by):
         return TeamDecision(team, TeamNotFound(team.id))
     if email is None:
-        problem = FieldProblem("email", "This is not an e-mail address.")
-        return TeamDecision(team, InvalidInput((problem,)))
+        return TeamDecision(team, InvalidInput((FieldProblem("email", INVALID_EMAIL),)))
     if email in member_emails:
         return TeamDecision(team, AlreadyMember())
     if team.invitation_to(email):

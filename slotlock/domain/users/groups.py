@@ -25,7 +25,7 @@ def validate_groups(groups: tuple[str, ...]) -> str | None:
 def validate_group(group: str) -> str | None:
     """Return the problem with the name of one group, or None."""
     if not group.strip():
-        return "Please enter a name for the group."
+        return "The name of a group cannot be blank."
     if any(character in _RESERVED for character in group):
         return "The name of a group cannot contain a comma, a semicolon or a star (*)."
     return validate_line(group, MAX_GROUP_LENGTH)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 
 from slotlock.domain.shared.text import normalize_nfc
+from slotlock.domain.shared.validation import INVALID_EMAIL
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import validate_user_name
 
@@ -182,7 +183,7 @@ class _RowParser:
     def _parse_email(self, line: int, cell: str) -> str:
         email = self._normalize_email(cell.strip())
         if email is None:
-            self._problems.add(line, EMAIL, "This is not an e-mail address.")
+            self._problems.add(line, EMAIL, INVALID_EMAIL)
             return ""
         first_line = self._line_by_email.setdefault(email, line)
         if first_line != line:

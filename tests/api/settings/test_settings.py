@@ -94,7 +94,7 @@ def test_the_admins_password_has_8_to_128_characters(
 ) -> None:
     environ.setenv("SLOTLOCK_ADMIN_EMAIL", "admin@slotlock.test")
     environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "x" * length)
-    assert complaint() == ["SLOTLOCK_ADMIN_PASSWORD: a password has 8 to 128 characters."]
+    assert complaint() == ["SLOTLOCK_ADMIN_PASSWORD: the password must have 8 to 128 characters."]
 
 
 def test_what_serve_needs_is_named_a_line_each(environ: pytest.MonkeyPatch) -> None:

@@ -181,7 +181,7 @@ async def test_imports_and_invitations_are_noted_for_each_of_their_people(
     told = {(e["user"]["email"], e["field"]): (e["before"], e["after"]) for e in changed["edits"]}
     assert told == {(f"ada@{school}", "groups"): ("5a", "5b")}
     assert len(created["edits"]) == 6
-    assert edits(invitation) == {"people": (None, "1"), "group": (None, school)}
+    assert edits(invitation) == {"users": (None, "1"), "group": (None, school)}
 
 
 async def test_what_organisers_did_can_be_read_without_naming_anything(
