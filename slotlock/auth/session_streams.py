@@ -46,7 +46,7 @@ class SessionStreams:
                 await self._task
 
     def register(self, caller: Caller, on_end: OnSessionEnd) -> Callable[[], None]:
-        """Call `on_end` once, when the caller's session ends. Returns the function to unregister."""
+        """Call `on_end` once, when the caller's session ends. Return a function to unregister."""
         self._open_streams.setdefault(caller.user_id, {})[on_end] = caller
         # The session may have ended between authentication and this registration.
         self.recheck(caller.user_id)

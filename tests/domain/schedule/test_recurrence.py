@@ -1,4 +1,4 @@
-"""Series: what a recurrence rule comes to, by the wall clock."""
+"""The meetings of a series by its recurrence rule, in local time."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -13,24 +13,24 @@ HOUR = timedelta(hours=1)
 
 
 def meeting(start: str) -> Meeting:
-    """A meeting of an hour that begins then, UTC."""
+    """Return a meeting of one hour from this start in UTC."""
     at = datetime.fromisoformat(start).replace(tzinfo=UTC)
     return Meeting(at, at + HOUR)
 
 
 def starts(start: str, rule: str, zone: str = BERLIN) -> list[str]:
-    """When the occurrences of a series begin, UTC."""
+    """Return the starts of a series in UTC."""
     found = occurrences(meeting(start), rule, zone)
     assert isinstance(found, tuple), found
-    return [each.start.strftime("%m-%dT%H:%M") for each in found]
+    return [occurrence.start.strftime("%m-%dT%H:%M") for occurrence in found]
 
 
 def days(start: str, rule: str) -> list[str]:
-    """The dates of the occurrences of a series."""
-    return [each[:5] for each in starts(start, rule, "UTC")]
+    """Return the dates of a series."""
+    return [text[:5] for text in starts(start, rule, "UTC")]
 
 
-def test_a_weekly_nine_in_berlin_stays_nine_when_the_clocks_go_forward_and_back() -> None:
+def test_a_weekly_meeting_has_the_same_local_time_on_both_sides_of_a_clock_change() -> None:
     assert starts("2030-03-18T08:00", "FREQ=WEEKLY;COUNT=3") == [
         "03-18T08:00",
         "03-25T08:00",
@@ -39,8 +39,8 @@ def test_a_weekly_nine_in_berlin_stays_nine_when_the_clocks_go_forward_and_back(
     assert starts("2030-10-21T07:00", "FREQ=WEEKLY;COUNT=2") == ["10-21T07:00", "10-28T08:00"]
 
 
-def test_a_time_that_is_skipped_is_read_with_the_offset_before_the_gap() -> None:
-    # RFC 5545, 3.3.5: 02:30 does not exist on the 31st, and is 03:30 of summer time.
+def test_a_skipped_local_time_is_read_with_the_offset_before_the_gap() -> None:
+    # RFC 5545, 3.3.5: 02:30 does not exist on the 31st and means 03:30 of summer time.
     assert starts("2030-03-30T01:30", "FREQ=DAILY;COUNT=3") == [
         "03-30T01:30",
         "03-31T01:30",
@@ -48,7 +48,7 @@ def test_a_time_that_is_skipped_is_read_with_the_offset_before_the_gap() -> None
     ]
 
 
-def test_a_time_that_comes_twice_is_the_first() -> None:
+def test_a_repeated_local_time_means_its_first_occurrence() -> None:
     assert starts("2030-10-26T00:30", "FREQ=DAILY;COUNT=3") == [
         "10-26T00:30",
         "10-27T00:30",
@@ -56,51 +56,51 @@ def test_a_time_that_comes_twice_is_the_first() -> None:
     ]
 
 
-def test_the_first_is_at_the_second_of_two_times_that_look_alike_if_it_was_filled_in_so() -> None:
+def test_the_first_meeting_may_be_at_the_second_of_two_equal_local_times() -> None:
     assert starts("2030-10-27T01:30", "FREQ=WEEKLY;COUNT=2") == ["10-27T01:30", "11-03T01:30"]
 
 
-def test_nothing_begins_before_the_start_where_an_hour_comes_twice() -> None:
+def test_no_occurrence_starts_before_the_start_in_a_repeated_hour() -> None:
     rule = "FREQ=DAILY;COUNT=3;BYMINUTE=30,45"
     assert starts("2030-10-27T01:30", rule) == ["10-27T01:30", "10-28T01:30", "10-28T01:45"]
 
 
-def test_nothing_begins_on_a_holiday_and_it_counts_all_the_same() -> None:
+def test_an_occurrence_on_a_holiday_counts_but_does_not_take_place() -> None:
     first, easter = meeting("2030-04-15T07:00"), date(2030, 4, 22)
     found = occurrences(first, "FREQ=WEEKLY;COUNT=3", BERLIN, [easter])
     assert isinstance(found, tuple)
-    assert [each.start.day for each in found] == [15, 29]
+    assert [occurrence.start.day for occurrence in found] == [15, 29]
     assert occurrences(first, "FREQ=WEEKLY;COUNT=3", BERLIN, [date(2030, 4, 16)]) == occurrences(
         first, "FREQ=WEEKLY;COUNT=3", BERLIN
     )
 
 
-def test_a_holiday_is_a_day_there_and_not_in_utc() -> None:
+def test_a_holiday_is_a_day_in_the_zone_of_the_series() -> None:
     late = meeting("2030-04-15T22:30")  # 00:30 of the 16th in Berlin
     found = occurrences(late, "FREQ=DAILY;COUNT=2", BERLIN, [date(2030, 4, 16)])
     assert isinstance(found, tuple)
-    assert [each.start for each in found] == [late.start + timedelta(days=1)]
+    assert [occurrence.start for occurrence in found] == [late.start + timedelta(days=1)]
 
 
-def test_holidays_that_leave_nothing_are_refused() -> None:
+def test_holidays_that_exclude_every_meeting_are_invalid() -> None:
     first = meeting("2030-04-15T07:00")
-    answer = occurrences(first, "FREQ=DAILY;COUNT=1", BERLIN, [date(2030, 4, 15)])
-    assert isinstance(answer, InvalidInput)
-    assert [problem.field for problem in answer.problems] == ["holidays"]
+    outcome = occurrences(first, "FREQ=DAILY;COUNT=1", BERLIN, [date(2030, 4, 15)])
+    assert isinstance(outcome, InvalidInput)
+    assert [problem.field for problem in outcome.problems] == ["holidays"]
 
 
-def test_every_occurrence_lasts_exactly_as_long_as_the_first() -> None:
-    over_the_change = occurrences(meeting("2030-03-30T00:30"), "FREQ=DAILY;COUNT=3", BERLIN)
-    assert isinstance(over_the_change, tuple)
-    assert {each.end - each.start for each in over_the_change} == {HOUR}
+def test_every_occurrence_has_the_duration_of_the_first_meeting() -> None:
+    found = occurrences(meeting("2030-03-30T00:30"), "FREQ=DAILY;COUNT=3", BERLIN)
+    assert isinstance(found, tuple)
+    assert {occurrence.end - occurrence.start for occurrence in found} == {HOUR}
 
 
-def test_two_times_that_a_clock_change_puts_on_one_instant_are_one_occurrence() -> None:
+def test_two_local_times_that_mean_one_instant_are_one_meeting() -> None:
     rule = "FREQ=DAILY;COUNT=4;BYHOUR=2,3"
     assert starts("2030-03-30T01:30", rule) == ["03-30T01:30", "03-30T02:30", "03-31T01:30"]
 
 
-def test_the_milliseconds_of_the_start_are_kept() -> None:
+def test_occurrences_preserve_the_milliseconds_of_the_start() -> None:
     first = meeting("2030-03-18T08:00:01.250")
     found = occurrences(first, "FREQ=WEEKLY;COUNT=2", BERLIN)
     assert isinstance(found, tuple)
@@ -108,12 +108,12 @@ def test_the_milliseconds_of_the_start_are_kept() -> None:
     assert found[1].start - first.start == timedelta(days=7)
 
 
-def test_the_start_is_the_first_of_the_count_if_the_rule_matches_it() -> None:
+def test_a_start_that_matches_the_rule_is_the_first_occurrence() -> None:
     rule = "FREQ=WEEKLY;BYDAY=MO,WE;COUNT=3"
     assert days("2030-03-18T08:00", rule) == ["03-18", "03-20", "03-25"]
 
 
-def test_a_start_that_the_rule_does_not_match_is_no_occurrence() -> None:
+def test_a_start_that_does_not_match_the_rule_is_not_an_occurrence() -> None:
     rule = "FREQ=WEEKLY;BYDAY=MO;COUNT=2"
     assert days("2030-03-19T08:00", rule) == ["03-25", "04-01"]
 
@@ -140,17 +140,17 @@ def test_a_start_that_the_rule_does_not_match_is_no_occurrence() -> None:
         ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29;COUNT=1", "02-29"),
     ],
 )
-def test_the_parts_of_a_rule_mean_what_the_rfc_says(rule: str, expected: str) -> None:
+def test_the_parts_of_a_rule_have_their_meaning_in_the_rfc(rule: str, expected: str) -> None:
     assert days("2030-03-18T08:00", rule) == expected.split()
 
 
-def test_a_week_of_which_the_start_leaves_a_part_still_counts_as_a_whole() -> None:
-    # Monday the 18th would be the first of the three; on Wednesday it has passed.
+def test_bysetpos_counts_from_the_start_of_a_week_even_if_the_series_starts_later() -> None:
+    # The first of the three days is Monday the 18th, which is before the start.
     rule = "FREQ=WEEKLY;BYDAY=MO,WE,FR;BYSETPOS=1;COUNT=1"
     assert days("2030-03-20T08:00", rule) == ["03-25"]
 
 
-def test_hours_and_minutes_make_several_times_a_day() -> None:
+def test_byhour_and_byminute_give_several_times_per_day() -> None:
     rule = "FREQ=DAILY;BYHOUR=9,14;BYMINUTE=0,30;COUNT=5"
     assert starts("2030-06-03T07:15", rule) == [
         "06-03T07:30",
@@ -173,11 +173,13 @@ def test_hours_and_minutes_make_several_times_a_day() -> None:
         ("20300318", 1),
     ],
 )
-def test_until_is_included_whether_date_local_time_or_instant(until: str, expected: int) -> None:
+def test_until_is_inclusive_as_a_date_a_local_time_and_an_instant(
+    until: str, expected: int
+) -> None:
     assert len(starts("2030-03-18T08:00", f"FREQ=WEEKLY;UNTIL={until}")) == expected
 
 
-def test_a_date_as_until_means_all_of_its_day_in_the_zone() -> None:
-    # A quarter to eleven in the evening of the 19th in New York is the 20th in UTC.
+def test_until_as_a_date_includes_the_whole_day_in_the_zone() -> None:
+    # 22:45 on the 19th in New York is the 20th in UTC.
     rule = "FREQ=DAILY;UNTIL=20300319"
     assert starts("2030-03-19T02:45", rule, "America/New_York") == ["03-19T02:45", "03-20T02:45"]

@@ -1,7 +1,7 @@
-"""Series around the real clock changes of every zone, computed a second time in another way.
+"""Series across the real clock changes of every zone, compared with a second implementation.
 
-Here an instant is asked what its clocks show, and never a clock which instant it means. Nothing is
-shared with what is tested, and dateutil has no part in it.
+The second implementation only converts instants to local times and searches for the instant of a
+local time. It shares no code with the tested module and does not use dateutil.
 """
 
 import os
@@ -14,14 +14,14 @@ import pytest
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import occurrences
 
-# SLOTLOCK_CAMPAIGN tries all years and not only some.
+# SLOTLOCK_CAMPAIGN tests all years instead of some.
 CAMPAIGN = "SLOTLOCK_CAMPAIGN" in os.environ
 YEARS = (1975, 2085) if CAMPAIGN else (2011, 2016)
-SINCE = range(2031, 1974 if CAMPAIGN else 2010, -1)
+YEARS_NEWEST_FIRST = range(2031, 1974 if CAMPAIGN else 2010, -1)
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
-# Changes of half an hour, at midnight, in a month that moves, over the date line, by a law of
-# last week; and plain ones on both hemispheres.
-REMARKABLE = [
+# Changes of half an hour, at midnight, in a lunar month, across the date line, and at short notice;
+# and ordinary ones on both hemispheres.
+UNUSUAL_ZONES = [
     "Africa/Cairo",
     "Africa/Casablanca",
     "America/Asuncion",
@@ -51,18 +51,18 @@ REMARKABLE = [
 ]
 
 
-def shown(instant: datetime, zone: ZoneInfo) -> datetime:
-    """What clocks show at an instant."""
+def to_local_time(instant: datetime, zone: ZoneInfo) -> datetime:
+    """Return the local time of an instant."""
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
 def offset(instant: datetime, zone: ZoneInfo) -> timedelta:
-    """How far clocks are ahead of UTC at an instant."""
+    """Return the UTC offset at an instant."""
     return instant.astimezone(zone).utcoffset() or timedelta(0)
 
 
-def changes(zone: ZoneInfo, first: int, last: int) -> Iterator[datetime]:
-    """The instants of the clock changes in these years; of two within 12 days it may miss both."""
+def offset_changes(zone: ZoneInfo, first: int, last: int) -> Iterator[datetime]:
+    """Yield the instants of offset changes in these years; two within 12 days may be missed."""
     step = 12 * DAY
     before = datetime(first, 1, 1, tzinfo=UTC)
     while before.year <= last:
@@ -79,17 +79,17 @@ def changes(zone: ZoneInfo, first: int, last: int) -> Iterator[datetime]:
         before = after
 
 
-def meant(wanted: datetime, zone: ZoneInfo) -> datetime:
-    """The first instant at which clocks show this; if none, by the offset before the gap."""
-    middle = wanted.replace(tzinfo=UTC)
+def first_instant_of(local_time: datetime, zone: ZoneInfo) -> datetime:
+    """Return the first instant with this local time; in a gap, use the offset before it."""
+    middle = local_time.replace(tzinfo=UTC)
     around = [middle + hours * HOUR for hours in range(-36, 37, 8)]
     candidates = {middle - offset(instant, zone) for instant in around}
-    if showing := [instant for instant in candidates if shown(instant, zone) == wanted]:
-        return min(showing)
+    if matches := [instant for instant in candidates if to_local_time(instant, zone) == local_time]:
+        return min(matches)
     low, high = around[0], around[-1]
     while high - low > SECOND:
         instant = low + (high - low) // SECOND // 2 * SECOND
-        if shown(instant, zone) < wanted:
+        if to_local_time(instant, zone) < local_time:
             low = instant
         else:
             high = instant
@@ -97,78 +97,87 @@ def meant(wanted: datetime, zone: ZoneInfo) -> datetime:
 
 
 def daily(day: date) -> list[date]:
-    """From three days before to three days after."""
+    """Return the days from three days before to three days after."""
     return [day + days * DAY for days in range(-3, 4)]
 
 
 def fortnightly(day: date) -> list[date]:
-    """From four weeks before to four weeks after."""
+    """Return every second week from four weeks before to four weeks after."""
     return [day + weeks * 7 * DAY for weeks in range(-4, 5, 2)]
 
 
 def monthly(day: date) -> list[date]:
-    """On that day of each month from the month before to the one after, as far as they have it."""
-    days = [day + away * DAY for away in range(-31, 32)]
-    return [each for each in days if each.day == day.day]
+    """Return the same day of the previous and the next month, where it exists, and the day."""
+    days = [day + number * DAY for number in range(-31, 32)]
+    return [other for other in days if other.day == day.day]
 
 
 RULES = {"FREQ=DAILY": daily, "FREQ=WEEKLY;INTERVAL=2": fortnightly, "FREQ=MONTHLY": monthly}
 
 
-def midst(change: datetime, zone: ZoneInfo) -> datetime:
-    """The wall-clock time in the middle of what a change skips or repeats."""
+def middle_of_change(change: datetime, zone: ZoneInfo) -> datetime:
+    """Return the middle of the local times that a change skips or repeats."""
     return change.replace(tzinfo=None) + (offset(change - SECOND, zone) + offset(change, zone)) / 2
 
 
-def edges(change: datetime, zone: ZoneInfo) -> set[datetime]:
-    """The wall-clock times at which a change begins and ends, and the seconds before."""
+def edges_of_change(change: datetime, zone: ZoneInfo) -> set[datetime]:
+    """Return the local times at which a change begins and ends, and one second before each."""
     both = {change.replace(tzinfo=None) + offset(at, zone) for at in (change - SECOND, change)}
     return both | {edge - SECOND for edge in both}
 
 
-def compare(time: datetime, zone: ZoneInfo) -> int:
-    """How many series with an occurrence at this time were found to be as they should be."""
-    compared = 0
+def count_matching_series(time: datetime, zone: ZoneInfo) -> int:
+    """Compare the series with an occurrence at this local time. Return how many were compared."""
+    count = 0
     for rule, days in RULES.items():
         times = [datetime.combine(day, time.time()) for day in days(time.date())]
-        start = meant(times[0], zone)
-        if shown(start, zone) != times[0]:
-            continue  # It would begin in another change, which has its own turn.
+        start = first_instant_of(times[0], zone)
+        if to_local_time(start, zone) != times[0]:
+            continue  # the series would start in another change, which is tested separately
         first = Meeting(start, start + HOUR)
-        expected = sorted({meant(each, zone) for each in times})
+        expected = sorted({first_instant_of(local_time, zone) for local_time in times})
         found = occurrences(first, f"{rule};COUNT={len(times)}", zone.key)
         assert found == tuple(Meeting(at, at + HOUR) for at in expected), (zone, rule, times)
-        compared += 1
-    return compared
+        count += 1
+    return count
 
 
-@pytest.mark.parametrize("name", REMARKABLE)
-def test_series_in_remarkable_zones_keep_their_wall_clock_times_over_every_change(
+@pytest.mark.parametrize("name", UNUSUAL_ZONES)
+def test_series_have_the_same_local_times_across_every_change_of_unusual_zones(
     name: str,
 ) -> None:
     zone = ZoneInfo(name)
-    found = list(changes(zone, *YEARS))
+    found = list(offset_changes(zone, *YEARS))
     for change in found:
-        times = {midst(change, zone), *edges(change, zone)}
-        assert sum(compare(time, zone) for time in times)
+        times = {middle_of_change(change, zone), *edges_of_change(change, zone)}
+        assert sum(count_matching_series(time, zone) for time in times)
     assert found
 
 
-def test_series_in_every_zone_keep_their_wall_clock_times_over_its_last_change() -> None:
+def test_series_have_the_same_local_times_across_the_last_change_of_every_zone() -> None:
     compared = 0
     for name in sorted(available_timezones()):
         zone = ZoneInfo(name)
-        last = next((found for year in SINCE if (found := list(changes(zone, year, year)))), [])
-        compared += sum(compare(midst(change, zone), zone) for change in last) > 0
+        last = next(
+            (
+                found
+                for year in YEARS_NEWEST_FIRST
+                if (found := list(offset_changes(zone, year, year)))
+            ),
+            [],
+        )
+        compared += (
+            sum(count_matching_series(middle_of_change(change, zone), zone) for change in last) > 0
+        )
     assert compared > 200
 
 
-def test_the_day_that_samoa_never_had_is_no_day_of_a_series() -> None:
+def test_the_day_that_samoa_skipped_is_not_in_a_series() -> None:
     zone = ZoneInfo("Pacific/Apia")
-    start = meant(datetime(2011, 12, 28, 9), zone)  # noqa: DTZ001
+    start = first_instant_of(datetime(2011, 12, 28, 9), zone)  # noqa: DTZ001
     found = occurrences(Meeting(start, start + HOUR), "FREQ=DAILY;UNTIL=20120101", zone.key)
     assert isinstance(found, tuple)
-    assert [f"{shown(each.start, zone):%d %H}" for each in found] == [
+    assert [f"{to_local_time(occurrence.start, zone):%d %H}" for occurrence in found] == [
         "28 09",
         "29 09",
         "31 09",
@@ -177,11 +186,13 @@ def test_the_day_that_samoa_never_had_is_no_day_of_a_series() -> None:
 
 
 @pytest.mark.parametrize(
-    ("instant", "wanted"),
+    ("instant", "local_time"),
     [("2030-03-31T01:30", "2030-03-31T02:30"), ("2030-10-27T00:30", "2030-10-27T02:30")],
 )
-def test_the_second_way_knows_what_the_rfc_says_of_skipped_and_repeated_times(
-    instant: str, wanted: str
+def test_the_second_implementation_follows_the_rfc_for_skipped_and_repeated_times(
+    instant: str, local_time: str
 ) -> None:
     expected = datetime.fromisoformat(instant).replace(tzinfo=UTC)
-    assert meant(datetime.fromisoformat(wanted), ZoneInfo("Europe/Berlin")) == expected
+    assert (
+        first_instant_of(datetime.fromisoformat(local_time), ZoneInfo("Europe/Berlin")) == expected
+    )

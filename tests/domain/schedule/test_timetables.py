@@ -1,4 +1,4 @@
-"""A course's timetable, and the meetings it comes to."""
+"""The meetings of a timetable, and the validation of timetables."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -17,54 +17,54 @@ MARCH = Timetable(date(2030, 3, 18), date(2030, 4, 8), (MONDAY_NINE,))
 
 
 def instant(text: str) -> datetime:
-    """An instant in UTC."""
+    """Return an instant in UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def starts(timetable: Timetable, zone: str = BERLIN) -> list[str]:
-    """When the meetings begin, UTC."""
+    """Return the starts of the meetings in UTC."""
     meetings = to_meetings(timetable, zone)
     assert isinstance(meetings, tuple)
     return [meeting.start.strftime("%m-%dT%H:%M") for meeting in meetings]
 
 
-def refused(timetable: Timetable, zone: str = BERLIN) -> list[str]:
-    """The fields that are named as wrong."""
-    answer = to_meetings(timetable, zone)
-    assert isinstance(answer, InvalidInput)
-    assert all(isinstance(problem, FieldProblem) for problem in answer.problems)
-    return [problem.field for problem in answer.problems]
+def invalid_fields(timetable: Timetable, zone: str = BERLIN) -> list[str]:
+    """Return the names of the invalid fields."""
+    outcome = to_meetings(timetable, zone)
+    assert isinstance(outcome, InvalidInput)
+    assert all(isinstance(problem, FieldProblem) for problem in outcome.problems)
+    return [problem.field for problem in outcome.problems]
 
 
-def test_a_weekly_nine_stays_nine_when_the_clocks_go_forward_and_back() -> None:
+def test_a_weekly_meeting_has_the_same_local_time_on_both_sides_of_a_clock_change() -> None:
     assert starts(MARCH) == ["03-18T08:00", "03-25T08:00", "04-01T07:00", "04-08T07:00"]
     october = replace(MARCH, first=date(2030, 10, 21), last=date(2030, 10, 28))
     assert starts(october) == ["10-21T07:00", "10-28T08:00"]
 
 
-def test_both_ends_of_the_range_are_in_it() -> None:
+def test_the_range_includes_its_first_and_last_date() -> None:
     one_day = replace(MARCH, last=MARCH.first)
     assert starts(one_day) == ["03-18T08:00"]
 
 
-def test_no_meeting_begins_on_a_holiday() -> None:
+def test_no_weekly_meeting_starts_on_a_holiday() -> None:
     days = (date(2030, 3, 25), date(2030, 3, 25))
     assert starts(replace(MARCH, holidays=days)) == ["03-18T08:00", "04-01T07:00", "04-08T07:00"]
 
 
-def test_a_holiday_that_concerns_no_meeting_is_no_mistake() -> None:
+def test_a_holiday_without_a_meeting_is_valid() -> None:
     days = (date(2030, 3, 26), date(2031, 1, 1), date(1, 1, 1))
     assert starts(replace(MARCH, holidays=days)) == starts(MARCH)
 
 
-def test_extra_meetings_take_their_place_in_the_order_also_on_holidays() -> None:
+def test_extra_meetings_are_sorted_in_and_take_place_on_holidays() -> None:
     extra = Meeting(instant("2030-03-25T12:00"), instant("2030-03-25T13:00"))
     before = Meeting(instant("2030-01-07T12:00"), instant("2030-01-07T13:00"))
     timetable = replace(MARCH, holidays=(date(2030, 3, 25),), extra=(extra, before))
     assert starts(timetable)[:3] == ["01-07T12:00", "03-18T08:00", "03-25T12:00"]
 
 
-def test_a_timetable_can_be_nothing_but_extra_meetings() -> None:
+def test_a_timetable_can_have_only_extra_meetings() -> None:
     extra = Meeting(instant("2030-03-25T12:00"), instant("2030-03-25T13:00"))
     assert to_meetings(replace(MARCH, weekly=(), extra=(extra,)), BERLIN) == (extra,)
 
@@ -74,12 +74,12 @@ def test_a_class_that_ends_before_its_start_ends_on_the_next_day() -> None:
     timetable = Timetable(date(2030, 3, 23), date(2030, 3, 30), (night,))
     assert to_meetings(timetable, BERLIN) == (
         Meeting(instant("2030-03-23T21:00"), instant("2030-03-24T03:00")),
-        # The night in which the clocks go forward: it ends at four all the same.
+        # In the night when the clocks go forward, it ends at four, too.
         Meeting(instant("2030-03-30T21:00"), instant("2030-03-31T02:00")),
     )
 
 
-def test_several_meetings_a_week_come_in_order() -> None:
+def test_several_meetings_per_week_are_sorted_by_start() -> None:
     weekly = (
         WeeklyMeeting(Weekday.THURSDAY, time(14), time(15)),
         WeeklyMeeting(Weekday.MONDAY, time(14), time(15)),
@@ -89,9 +89,9 @@ def test_several_meetings_a_week_come_in_order() -> None:
     assert starts(timetable) == ["05-13T07:00", "05-13T12:00", "05-16T12:00"]
 
 
-def test_nothing_but_holidays_is_no_timetable() -> None:
-    assert refused(replace(MARCH, weekly=())) == ["weekly"]
-    assert refused(replace(MARCH, last=MARCH.first, holidays=(MARCH.first,))) == ["weekly"]
+def test_a_timetable_without_a_meeting_is_invalid() -> None:
+    assert invalid_fields(replace(MARCH, weekly=())) == ["weekly"]
+    assert invalid_fields(replace(MARCH, last=MARCH.first, holidays=(MARCH.first,))) == ["weekly"]
 
 
 @pytest.mark.parametrize(
@@ -104,76 +104,77 @@ def test_nothing_but_holidays_is_no_timetable() -> None:
         (date(1, 1, 1), date(1, 12, 31), ["first", "last"]),
     ],
 )
-def test_a_range_that_cannot_be_is_named(first: date, last: date, fields: list[str]) -> None:
-    assert refused(replace(MARCH, first=first, last=last)) == fields
+def test_an_invalid_range_names_its_fields(first: date, last: date, fields: list[str]) -> None:
+    assert invalid_fields(replace(MARCH, first=first, last=last)) == fields
 
 
-def test_two_years_are_a_range() -> None:
+def test_a_range_can_have_two_years() -> None:
     assert len(starts(replace(MARCH, last=date(2032, 3, 18)))) == 105
 
 
-def test_an_unknown_zone_is_named_beside_everything_else() -> None:
-    assert refused(MARCH, "Mars/Olympus") == ["timeZone"]
-    assert refused(replace(MARCH, last=date(2030, 1, 1)), "../etc/passwd") == ["last", "timeZone"]
+def test_an_unknown_zone_is_named_with_the_other_problems() -> None:
+    assert invalid_fields(MARCH, "Mars/Olympus") == ["timeZone"]
+    assert invalid_fields(replace(MARCH, last=date(2030, 1, 1)), "../etc/passwd") == [
+        "last",
+        "timeZone",
+    ]
 
 
-def test_too_many_meetings_are_refused() -> None:
+def test_too_many_meetings_are_invalid() -> None:
     daily = tuple(WeeklyMeeting(day, time(9), time(10)) for day in Weekday)
     days = timedelta(days=MAX_MEETINGS - 1)
     assert len(starts(replace(MARCH, weekly=daily, last=MARCH.first + days))) == MAX_MEETINGS
-    assert refused(replace(MARCH, weekly=daily, last=MARCH.first + timedelta(days=500))) == [
+    assert invalid_fields(replace(MARCH, weekly=daily, last=MARCH.first + timedelta(days=500))) == [
         "weekly"
     ]
-    assert refused(replace(MARCH, weekly=(MONDAY_NINE,) * 51)) == ["weekly"]
+    assert invalid_fields(replace(MARCH, weekly=(MONDAY_NINE,) * 51)) == ["weekly"]
 
 
-def test_meetings_that_overlap_are_refused() -> None:
+def test_overlapping_meetings_are_invalid() -> None:
     late = WeeklyMeeting(Weekday.MONDAY, time(10), time(11))
-    assert refused(replace(MARCH, weekly=(MONDAY_NINE, late))) == ["weekly"]
+    assert invalid_fields(replace(MARCH, weekly=(MONDAY_NINE, late))) == ["weekly"]
     over_midnight = WeeklyMeeting(Weekday.SUNDAY, time(22), time(21))
-    assert refused(replace(MARCH, weekly=(MONDAY_NINE, over_midnight))) == ["weekly"]
+    assert invalid_fields(replace(MARCH, weekly=(MONDAY_NINE, over_midnight))) == ["weekly"]
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
 @pytest.mark.parametrize("start", ["0001-01-01T00:00", "9999-12-31T20:00"])
-def test_what_overlaps_at_the_ends_of_the_calendar_is_told_in_any_zone(
-    zone: str, start: str
-) -> None:
+def test_an_overlap_at_the_limits_of_datetime_is_named_in_any_zone(zone: str, start: str) -> None:
     hours = [instant(start) + timedelta(hours=n) for n in range(4)]
     extra = (Meeting(hours[0], hours[2]), Meeting(hours[1], hours[3]))
-    assert refused(replace(MARCH, weekly=(), extra=extra), zone) == ["weekly"]
+    assert invalid_fields(replace(MARCH, weekly=(), extra=extra), zone) == ["weekly"]
 
 
-def test_a_meeting_without_a_duration_is_refused() -> None:
-    assert refused(replace(MARCH, weekly=(WeeklyMeeting(Weekday.MONDAY, time(9), time(9)),))) == [
-        "weekly"
-    ]
+def test_a_meeting_without_a_duration_is_invalid() -> None:
+    assert invalid_fields(
+        replace(MARCH, weekly=(WeeklyMeeting(Weekday.MONDAY, time(9), time(9)),))
+    ) == ["weekly"]
     extra = Meeting(instant("2030-03-25T12:00"), instant("2030-03-25T12:00"))
-    assert refused(replace(MARCH, extra=(extra,))) == ["extra"]
+    assert invalid_fields(replace(MARCH, extra=(extra,))) == ["extra"]
 
 
-def test_a_meeting_that_a_clock_change_swallows_takes_place_after_it_as_long_as_ever() -> None:
-    swallowed = WeeklyMeeting(Weekday.SUNDAY, time(2, 30), time(3))
-    meetings = to_meetings(replace(MARCH, weekly=(swallowed,)), "Europe/Berlin")
+def test_a_meeting_at_a_skipped_time_takes_place_after_the_change_with_its_usual_duration() -> None:
+    skipped = WeeklyMeeting(Weekday.SUNDAY, time(2, 30), time(3))
+    meetings = to_meetings(replace(MARCH, weekly=(skipped,)), "Europe/Berlin")
     assert isinstance(meetings, tuple)
-    changed = Meeting(instant("2030-03-31T01:30"), instant("2030-03-31T02:00"))
-    assert changed in meetings
+    after_change = Meeting(instant("2030-03-31T01:30"), instant("2030-03-31T02:00"))
+    assert after_change in meetings
     assert {meeting.end - meeting.start for meeting in meetings} == {timedelta(minutes=30)}
 
 
-def test_what_overlaps_is_told_as_clocks_there_show_it() -> None:
+def test_an_overlap_is_named_in_local_time() -> None:
     weekly = (
         WeeklyMeeting(Weekday.MONDAY, time(9), time(11)),
         WeeklyMeeting(Weekday.MONDAY, time(10), time(12)),
     )
-    answer = to_meetings(replace(MARCH, weekly=weekly), "Europe/Berlin")
-    assert isinstance(answer, InvalidInput)
-    assert "T09:00:00+01:00 and " in answer.problems[0].message
+    outcome = to_meetings(replace(MARCH, weekly=weekly), "Europe/Berlin")
+    assert isinstance(outcome, InvalidInput)
+    assert "T09:00:00+01:00 and " in outcome.problems[0].message
 
 
 dates = st.dates() | st.dates(date(2029, 1, 1), date(2031, 12, 31))
-weeklies = st.builds(WeeklyMeeting, st.sampled_from(Weekday), st.times(), st.times())
-extras = st.builds(
+weekly_meetings = st.builds(WeeklyMeeting, st.sampled_from(Weekday), st.times(), st.times())
+extra_meetings = st.builds(
     Meeting, st.datetimes(timezones=st.just(UTC)), st.datetimes(timezones=st.just(UTC))
 )
 
@@ -184,17 +185,15 @@ extras = st.builds(
         Timetable,
         dates,
         dates,
-        st.lists(weeklies, max_size=5).map(tuple),
+        st.lists(weekly_meetings, max_size=5).map(tuple),
         st.lists(dates, max_size=5).map(tuple),
-        st.lists(extras, max_size=2).map(tuple),
+        st.lists(extra_meetings, max_size=2).map(tuple),
     ),
     zone=st.sampled_from([BERLIN, "America/Santiago", "Pacific/Apia", "Nowhere", ""]),
 )
-def test_whatever_is_filled_in_comes_to_meetings_or_to_problems(
-    timetable: Timetable, zone: str
-) -> None:
-    answer = to_meetings(timetable, zone)
-    if isinstance(answer, InvalidInput):
-        assert answer.problems
+def test_any_timetable_gives_valid_meetings_or_problems(timetable: Timetable, zone: str) -> None:
+    outcome = to_meetings(timetable, zone)
+    if isinstance(outcome, InvalidInput):
+        assert outcome.problems
     else:
-        assert validate_meetings(answer, UTC) is None
+        assert validate_meetings(outcome, UTC) is None

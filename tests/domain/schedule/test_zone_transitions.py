@@ -1,4 +1,4 @@
-"""When clocks change: every change is found, to the second, and yearly ones are told as a rule."""
+"""Changes of UTC offsets: each one is found to the second, and yearly ones give a rule."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones
@@ -8,13 +8,13 @@ import pytest
 from slotlock.domain.schedule.zone_transitions import YearlyRule, clock_changes, yearly_rule
 
 
-def offset_by(changes: list[tuple[datetime, timedelta]], instant: datetime) -> timedelta:
-    """The offset at an instant, by the changes before it."""
-    return [after for at, after in changes if at <= instant][-1]
+def offset_at(changes: list[tuple[datetime, timedelta]], instant: datetime) -> timedelta:
+    """Return the offset at an instant by the changes before it."""
+    return [offset_after for at, offset_after in changes if at <= instant][-1]
 
 
 @pytest.mark.parametrize("name", sorted(available_timezones()))
-def test_between_changes_the_offset_is_what_they_say(name: str) -> None:
+def test_the_changes_give_the_offset_at_any_instant(name: str) -> None:
     zone = ZoneInfo(name)
     first, *later = clock_changes(zone, 2024, 2028)
     changes = [(datetime(2024, 1, 1, tzinfo=UTC), first.offset_after)]
@@ -24,7 +24,7 @@ def test_between_changes_the_offset_is_what_they_say(name: str) -> None:
     assert all(c.offset_before == before for c, (_, before) in zip(later, changes, strict=False))
     instant = datetime(2024, 1, 1, tzinfo=UTC)
     while instant.year < 2029:
-        assert offset_by(changes, instant) == instant.astimezone(zone).utcoffset()
+        assert offset_at(changes, instant) == instant.astimezone(zone).utcoffset()
         instant += timedelta(hours=13)
     for at, after in changes[1:]:
         assert at.astimezone(zone).utcoffset() == after
@@ -41,12 +41,14 @@ def test_between_changes_the_offset_is_what_they_say(name: str) -> None:
         ("Africa/Casablanca", None, None),
     ],
 )
-def test_what_comes_every_year_is_a_rule(
+def test_changes_that_come_every_year_give_a_rule(
     name: str, forward: YearlyRule | None, back: YearlyRule | None
 ) -> None:
     _, *changes = clock_changes(ZoneInfo(name), 2026, 2040)
-    for rule, ahead in ((forward, True), (back, False)):
-        same = [
-            change for change in changes if (change.offset_after > change.offset_before) is ahead
+    for rule, is_forward in ((forward, True), (back, False)):
+        same_direction = [
+            change
+            for change in changes
+            if (change.offset_after > change.offset_before) is is_forward
         ]
-        assert yearly_rule(same, 2040) == rule
+        assert yearly_rule(same_direction, 2040) == rule

@@ -1,4 +1,4 @@
-"""Wall clocks around their changes, and series that move by them."""
+"""Conversion of local times around clock changes, and shifts of series in local time."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,42 +14,42 @@ HOUR = timedelta(hours=1)
 
 
 def instant(text: str) -> datetime:
-    """An instant in UTC."""
+    """Return an instant in UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def shown(text: str) -> datetime:
-    """What a clock shows."""
+def local_time(text: str) -> datetime:
+    """Return a naive local time."""
     return datetime.fromisoformat(text)
 
 
-def lasting_an_hour(*starts: str) -> tuple[Meeting, ...]:
-    """Meetings of an hour that begin then, UTC."""
+def hour_long_meetings(*starts: str) -> tuple[Meeting, ...]:
+    """Return meetings of one hour from these starts in UTC."""
     return tuple(Meeting(instant(start), instant(start) + HOUR) for start in starts)
 
 
 @settings(deadline=None)
 @given(name=st.text(max_size=30) | st.sampled_from(["", ".", "/", "..", "/etc/passwd", "a\0b"]))
-def test_an_unknown_zone_is_not_found_whatever_its_name(name: str) -> None:
+def test_an_unknown_zone_is_not_found_for_any_name(name: str) -> None:
     zone = find_zone(name)
     assert zone is None or zone.key == name
 
 
-def test_a_skipped_time_is_read_with_the_offset_before_the_gap() -> None:
+def test_a_skipped_local_time_is_read_with_the_offset_before_the_gap() -> None:
     zone = find_zone("Europe/Berlin")
     assert zone is not None
-    assert to_instant(shown("2030-03-31T02:30"), zone) == instant("2030-03-31T01:30")
-    assert to_wall_clock(instant("2030-03-31T01:30"), zone) == shown("2030-03-31T03:30")
+    assert to_instant(local_time("2030-03-31T02:30"), zone) == instant("2030-03-31T01:30")
+    assert to_wall_clock(instant("2030-03-31T01:30"), zone) == local_time("2030-03-31T03:30")
 
 
-def test_a_repeated_time_is_the_first_one() -> None:
+def test_a_repeated_local_time_means_its_first_occurrence() -> None:
     zone = find_zone("Europe/Berlin")
     assert zone is not None
-    assert to_instant(shown("2030-10-27T02:30"), zone) == instant("2030-10-27T00:30")
+    assert to_instant(local_time("2030-10-27T02:30"), zone) == instant("2030-10-27T00:30")
 
 
-def test_a_weekly_nine_that_becomes_ten_is_at_ten_on_both_sides_of_a_clock_change() -> None:
-    nine = lasting_an_hour("2030-03-22T08:00", "2030-03-29T08:00", "2030-04-05T07:00")
+def test_a_shift_is_in_local_time_on_both_sides_of_a_clock_change() -> None:
+    nine = hour_long_meetings("2030-03-22T08:00", "2030-03-29T08:00", "2030-04-05T07:00")
     ten = Meeting(instant("2030-03-22T09:00"), instant("2030-03-22T10:30"))
     assert shift_all(nine, nine[0], ten, "Europe/Berlin") == tuple(
         Meeting(instant(start), instant(start) + 1.5 * HOUR)
@@ -57,22 +57,22 @@ def test_a_weekly_nine_that_becomes_ten_is_at_ten_on_both_sides_of_a_clock_chang
     )
 
 
-def test_a_series_can_move_to_another_day_across_the_change() -> None:
-    sundays = lasting_an_hour("2030-03-24T08:00", "2030-03-31T07:00")
-    monday = lasting_an_hour("2030-04-01T07:00")[0]
+def test_a_series_can_move_to_another_day_across_a_clock_change() -> None:
+    sundays = hour_long_meetings("2030-03-24T08:00", "2030-03-31T07:00")
+    monday = hour_long_meetings("2030-04-01T07:00")[0]
     moved = shift_all(sundays, sundays[1], monday, "Europe/Berlin")
-    assert moved == lasting_an_hour("2030-03-25T08:00", "2030-04-01T07:00")
+    assert moved == hour_long_meetings("2030-03-25T08:00", "2030-04-01T07:00")
 
 
-def test_who_only_changes_the_duration_moves_no_start() -> None:
-    # The second of the two times 02:30 as well, which no wall-clock time can name.
-    before = lasting_an_hour("2030-10-20T00:30", "2030-10-27T01:30")
+def test_a_change_of_the_duration_moves_no_start() -> None:
+    # Also for the second 02:30 of the day, which no naive local time can name.
+    before = hour_long_meetings("2030-10-20T00:30", "2030-10-27T01:30")
     longer = Meeting(before[0].start, before[0].end + HOUR)
     moved = shift_all(before, before[0], longer, "Europe/Berlin")
-    assert moved == tuple(Meeting(each.start, each.end + HOUR) for each in before)
+    assert moved == tuple(Meeting(meeting.start, meeting.end + HOUR) for meeting in before)
 
 
-def test_one_that_lasted_longer_than_the_others_still_does() -> None:
+def test_each_duration_changes_by_the_same_amount() -> None:
     before = (
         Meeting(instant("2030-01-01T09:00"), instant("2030-01-01T10:00")),
         Meeting(instant("2030-01-02T09:00"), instant("2030-01-02T10:30")),
@@ -83,14 +83,14 @@ def test_one_that_lasted_longer_than_the_others_still_does() -> None:
         Meeting(instant("2030-01-02T08:00"), instant("2030-01-02T09:15")),
     )
     half = Meeting(before[0].start, before[0].start + HOUR / 2)
-    answer = shift_all((before[0], half), before[0], half, "UTC")
-    assert isinstance(answer, InvalidInput)
-    assert answer.problems[0].field == "endTime"
+    outcome = shift_all((before[0], half), before[0], half, "UTC")
+    assert isinstance(outcome, InvalidInput)
+    assert outcome.problems[0].field == "endTime"
 
 
-def test_the_occurrence_that_was_moved_is_where_it_was_moved_to() -> None:
-    before = lasting_an_hour("2030-10-26T12:00", "2030-10-27T12:00")
-    second_half_past_two = lasting_an_hour("2030-10-27T01:30")[0]
+def test_the_edited_meeting_is_exactly_the_new_one() -> None:
+    before = hour_long_meetings("2030-10-26T12:00", "2030-10-27T12:00")
+    second_half_past_two = hour_long_meetings("2030-10-27T01:30")[0]
     moved = shift_all(before, before[1], second_half_past_two, "Europe/Berlin")
     assert isinstance(moved, tuple)
     assert moved[1] == second_half_past_two
@@ -105,21 +105,19 @@ def test_the_occurrence_that_was_moved_is_where_it_was_moved_to() -> None:
         (("0001-01-01T00:00", "0001-01-01T01:00"), "America/New_York", "startTime"),
     ],
 )
-def test_a_move_that_cannot_be_is_named(new: tuple[str, str], zone: str, field: str) -> None:
-    before = lasting_an_hour("2030-01-01T09:00", "2031-01-01T09:00")
+def test_an_invalid_shift_names_the_field(new: tuple[str, str], zone: str, field: str) -> None:
+    before = hour_long_meetings("2030-01-01T09:00", "2031-01-01T09:00")
     after = Meeting(instant(new[0]), instant(new[1]))
-    answer = shift_all(before, before[0], after, zone)
-    assert isinstance(answer, InvalidInput)
-    assert [problem.field for problem in answer.problems] == [field]
-    assert all(isinstance(problem, FieldProblem) for problem in answer.problems)
+    outcome = shift_all(before, before[0], after, zone)
+    assert isinstance(outcome, InvalidInput)
+    assert [problem.field for problem in outcome.problems] == [field]
+    assert all(isinstance(problem, FieldProblem) for problem in outcome.problems)
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
-@pytest.mark.parametrize("far", ["0001-01-01T00:00", "9999-12-31T22:00"])
-def test_one_at_the_ends_of_the_calendar_cannot_become_much_shorter_in_any_zone(
-    zone: str, far: str
-) -> None:
+@pytest.mark.parametrize("limit", ["0001-01-01T00:00", "9999-12-31T22:00"])
+def test_shortening_at_the_limits_of_datetime_is_invalid_in_any_zone(zone: str, limit: str) -> None:
     start = instant("2030-05-17T09:00")
     old, new = Meeting(start, start + 3 * HOUR), Meeting(start, start + HOUR)
-    told = shift_all([old, *lasting_an_hour(far)], old, new, zone)
-    assert isinstance(told, InvalidInput)
+    outcome = shift_all([old, *hour_long_meetings(limit)], old, new, zone)
+    assert isinstance(outcome, InvalidInput)

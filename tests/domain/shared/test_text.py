@@ -1,4 +1,4 @@
-"""Texts are composed only as far as what it costs is bounded."""
+"""Unicode normalization, whose cost is bounded by the length of the text."""
 
 import unicodedata
 from collections.abc import Callable
@@ -8,16 +8,16 @@ import pytest
 from slotlock.auth.accounts import normalize_email
 from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_name, normalize_nfc
 
-MARKS = "a" + "\u0301" * 15_000 + "\u0316" * 15_000
+MANY_MARKS = "a" + "\u0301" * 15_000 + "\u0316" * 15_000
 
 
-def test_a_text_is_composed() -> None:
+def test_normalize_nfc_composes_a_text() -> None:
     assert normalize_nfc("Zoe\u0308") == "Zo\u00eb"
 
 
-@pytest.mark.parametrize("read", [normalize_nfc, normalize_name, normalize_email])
-def test_no_text_is_composed_that_is_longer_than_anything_may_be(
-    monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object]
+@pytest.mark.parametrize("function", [normalize_nfc, normalize_name, normalize_email])
+def test_texts_longer_than_any_valid_one_are_not_normalized(
+    monkeypatch: pytest.MonkeyPatch, function: Callable[[str], object]
 ) -> None:
     lengths: list[int] = []
 
@@ -26,6 +26,6 @@ def test_no_text_is_composed_that_is_longer_than_anything_may_be(
         return text
 
     monkeypatch.setattr(unicodedata, "normalize", normalize)
-    read(MARKS)
-    read(f"{MARKS}@x.test")
+    function(MANY_MARKS)
+    function(f"{MANY_MARKS}@x.test")
     assert max(lengths, default=0) <= MAX_NORMALIZED_LENGTH

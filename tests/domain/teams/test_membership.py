@@ -1,4 +1,4 @@
-"""The rules of teams, read aloud and then tried in every order."""
+"""The rules of team membership, one by one and in random order."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -37,32 +37,33 @@ LATER = NOW + timedelta(hours=1)
 ADA, BEN, CLEO = UserId("ada"), UserId("ben"), UserId("cleo")
 
 
-def address(user_id: UserId) -> str:
-    """A person's address."""
+def email_of(user_id: UserId) -> str:
+    """Return the user's e-mail address."""
     return f"{user_id}@slotlock.test"
 
 
 def team(*members: UserId, team_id: str = "t") -> Team:
-    """A team of these people."""
-    in_it = tuple(Member(user_id, NOW, 0) for user_id in members)
-    return Team(TeamId(team_id), "Relay", in_it, (), 1, NOW)
+    """Return a team with these members."""
+    return Team(
+        TeamId(team_id), "Relay", tuple(Member(user_id, NOW, 0) for user_id in members), (), 1, NOW
+    )
 
 
 def invited(before: Team, *emails: str) -> Team:
-    """The team after its first member invited these addresses."""
+    """Return the team after its first member invited these addresses."""
     for email in emails:
-        before = kept(invite(before, before.members[0].user_id, email, (), 0, NOW))
+        before = saved_team(invite(before, before.members[0].user_id, email, (), 0, NOW))
     return before
 
 
-def kept(decision: TeamDecision[Any]) -> Team:
-    """The team that a decision leaves, which is also the one it answers."""
+def saved_team(decision: TeamDecision[Any]) -> Team:
+    """Return the team of an accepted decision, which must be the team of the outcome."""
     assert decision.team is not None
     assert decision.outcome == TeamSaved(decision.team)
     return decision.team
 
 
-def test_who_creates_a_team_is_its_first_member() -> None:
+def test_the_creator_is_the_first_member() -> None:
     outcome = create(TeamId("t"), "  Läufer 🏃‍♀️ ", ADA, 7, NOW)
     assert isinstance(outcome, TeamSaved)
     assert outcome.team.name == "Läufer 🏃‍♀️"
@@ -71,26 +72,26 @@ def test_who_creates_a_team_is_its_first_member() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101, "two\nlines", "a\u2028b", "\ud800"])
-def test_a_name_that_cannot_be_is_named(name: str) -> None:
+def test_an_invalid_name_names_the_field(name: str) -> None:
     outcome = create(TeamId("t"), name, ADA, 0, NOW)
     assert isinstance(outcome, InvalidInput)
     assert [problem.field for problem in outcome.problems] == ["name"]
 
 
-def test_a_name_of_100_characters_of_any_script_is_one() -> None:
+def test_a_name_can_have_100_characters_of_any_script() -> None:
     assert isinstance(create(TeamId("t"), "瑜" * 100, ADA, 0, NOW), TeamSaved)
 
 
-def test_who_is_in_as_many_teams_as_may_be_neither_creates_nor_accepts_one() -> None:
-    before = invited(team(ADA), address(BEN))
+def test_a_user_with_the_maximum_of_teams_can_neither_create_nor_join_one() -> None:
+    before = invited(team(ADA), email_of(BEN))
     assert create(TeamId("t"), "Relay", BEN, None, NOW) == TooManyTeams()
-    decision = accept(before, BEN, address(BEN), None, NOW)
+    decision = accept(before, BEN, email_of(BEN), None, NOW)
     assert decision == TeamDecision(before, TooManyTeams())
 
 
-def test_any_member_invites_and_whoever_is_none_is_told_there_is_no_team() -> None:
+def test_any_member_can_invite_and_others_do_not_see_the_team() -> None:
     before = team(ADA, BEN)
-    after = kept(invite(before, BEN, "new@slotlock.test", (), 3, LATER))
+    after = saved_team(invite(before, BEN, "new@slotlock.test", (), 3, LATER))
     (invitation,) = after.invitations
     assert (invitation.email, invitation.at, invitation.by) == ("new@slotlock.test", LATER, BEN)
     assert after.version == 2
@@ -101,83 +102,83 @@ def test_any_member_invites_and_whoever_is_none_is_told_there_is_no_team() -> No
 def test_inviting_twice_changes_nothing() -> None:
     before = invited(team(ADA, BEN), "new@slotlock.test")
     again = invite(before, BEN, "new@slotlock.test", (), 9, LATER)
-    assert kept(again) == before
+    assert saved_team(again) == before
 
 
-def test_inviting_a_member_says_so() -> None:
+def test_inviting_a_member_returns_already_member() -> None:
     before = team(ADA, BEN)
-    decision = invite(before, ADA, address(BEN), {address(ADA), address(BEN)}, 0, NOW)
+    decision = invite(before, ADA, email_of(BEN), {email_of(ADA), email_of(BEN)}, 0, NOW)
     assert decision == TeamDecision(before, AlreadyMember())
 
 
-def test_what_is_no_address_is_named() -> None:
+def test_an_invalid_address_names_the_field() -> None:
     outcome = invite(team(ADA), ADA, None, (), 0, NOW).outcome
     assert isinstance(outcome, InvalidInput)
     assert [problem.field for problem in outcome.problems] == ["email"]
 
 
-def test_an_address_with_as_many_invitations_as_may_be_gets_no_more() -> None:
+def test_an_address_with_the_maximum_of_invitations_gets_no_more() -> None:
     before = team(ADA)
     decision = invite(before, ADA, "popular@slotlock.test", (), None, NOW)
     assert decision == TeamDecision(before, TooManyInvitations())
 
 
-def test_an_open_invitation_keeps_a_seat_so_that_accepting_never_finds_the_team_full() -> None:
+def test_an_open_invitation_reserves_a_seat() -> None:
     others = [UserId(f"p{n}") for n in range(MAX_TEAM_SIZE - 1)]
-    full = invited(team(ADA), *map(address, others))
+    full = invited(team(ADA), *map(email_of, others))
     one_more = invite(full, ADA, "late@slotlock.test", (), 0, NOW)
     assert one_more == TeamDecision(full, TeamFull())
-    assert kept(invite(full, ADA, address(others[0]), (), 0, NOW)) == full
-    for person in others:
-        full = kept(accept(full, person, address(person), 0, NOW))
+    assert saved_team(invite(full, ADA, email_of(others[0]), (), 0, NOW)) == full
+    for user_id in others:
+        full = saved_team(accept(full, user_id, email_of(user_id), 0, NOW))
     assert len(full.members) == MAX_TEAM_SIZE
     assert isinstance(invite(full, ADA, "late@slotlock.test", (), 0, NOW).outcome, TeamFull)
 
 
-def test_only_the_person_with_the_address_comes_in() -> None:
-    before = invited(team(ADA), address(BEN))
-    assert accept(before, CLEO, address(CLEO), 0, NOW) == TeamDecision(before, NotInvited())
-    after = kept(accept(before, BEN, address(BEN), 4, LATER))
+def test_only_the_user_with_the_invited_address_can_accept() -> None:
+    before = invited(team(ADA), email_of(BEN))
+    assert accept(before, CLEO, email_of(CLEO), 0, NOW) == TeamDecision(before, NotInvited())
+    after = saved_team(accept(before, BEN, email_of(BEN), 4, LATER))
     assert after.members[-1] == Member(BEN, LATER, 4)
     assert after.invitations == ()
     assert after.version == before.version + 1
 
 
 def test_accepting_twice_changes_nothing() -> None:
-    after = kept(accept(invited(team(ADA), address(BEN)), BEN, address(BEN), 0, NOW))
-    assert kept(accept(after, BEN, address(BEN), 1, LATER)) == after
+    after = saved_team(accept(invited(team(ADA), email_of(BEN)), BEN, email_of(BEN), 0, NOW))
+    assert saved_team(accept(after, BEN, email_of(BEN), 1, LATER)) == after
 
 
-def test_who_declined_was_not_invited_until_they_are_again() -> None:
-    before = invited(team(ADA), address(BEN), address(CLEO))
-    decision = decline(before, address(BEN))
+def test_a_declined_invitation_is_gone_until_the_next_one() -> None:
+    before = invited(team(ADA), email_of(BEN), email_of(CLEO))
+    decision = decline(before, email_of(BEN))
     assert decision.outcome == InvitationDeclined(before.id)
     assert decision.team is not None
-    assert [i.email for i in decision.team.invitations] == [address(CLEO)]
-    assert isinstance(decline(decision.team, address(BEN)).outcome, NotInvited)
-    assert isinstance(accept(decision.team, BEN, address(BEN), 0, NOW).outcome, NotInvited)
-    again = invited(decision.team, address(BEN))
-    assert kept(accept(again, BEN, address(BEN), 0, NOW)).has_member(BEN)
+    assert [invitation.email for invitation in decision.team.invitations] == [email_of(CLEO)]
+    assert isinstance(decline(decision.team, email_of(BEN)).outcome, NotInvited)
+    assert isinstance(accept(decision.team, BEN, email_of(BEN), 0, NOW).outcome, NotInvited)
+    again = invited(decision.team, email_of(BEN))
+    assert saved_team(accept(again, BEN, email_of(BEN), 0, NOW)).has_member(BEN)
 
 
-def test_any_member_takes_an_invitation_back() -> None:
-    before = invited(team(ADA, BEN), address(CLEO))
-    after = kept(withdraw(before, BEN, address(CLEO)))
+def test_any_member_can_withdraw_an_invitation() -> None:
+    before = invited(team(ADA, BEN), email_of(CLEO))
+    after = saved_team(withdraw(before, BEN, email_of(CLEO)))
     assert after.invitations == ()
-    assert isinstance(withdraw(after, BEN, address(CLEO)).outcome, NotInvited)
+    assert isinstance(withdraw(after, BEN, email_of(CLEO)).outcome, NotInvited)
     assert isinstance(withdraw(before, BEN, None).outcome, NotInvited)
-    assert isinstance(withdraw(before, CLEO, address(CLEO)).outcome, TeamNotFound)
+    assert isinstance(withdraw(before, CLEO, email_of(CLEO)).outcome, TeamNotFound)
 
 
-def test_the_last_one_out_ends_the_team() -> None:
-    one_left = leave(team(ADA, BEN), ADA)
-    assert one_left.outcome == TeamLeft(TeamId("t"))
-    assert one_left.team == replace(team(BEN), version=2)
-    assert leave(one_left.team, BEN) == TeamDecision(None, TeamLeft(TeamId("t")))
-    assert isinstance(leave(one_left.team, ADA).outcome, TeamNotFound)
+def test_the_team_ends_with_its_last_member() -> None:
+    decision = leave(team(ADA, BEN), ADA)
+    assert decision.outcome == TeamLeft(TeamId("t"))
+    assert decision.team == replace(team(BEN), version=2)
+    assert leave(decision.team, BEN) == TeamDecision(None, TeamLeft(TeamId("t")))
+    assert isinstance(leave(decision.team, ADA).outcome, TeamNotFound)
 
 
-def test_those_in_a_team_with_somebody_are_found_with_the_fewest_teams_that_say_so() -> None:
+def test_teammates_are_found_with_as_few_teams_as_possible() -> None:
     pair = team(ADA, BEN, team_id="pair")
     trio = replace(team(ADA, BEN, CLEO, team_id="trio"), version=5)
     foreign = team(BEN, CLEO, UserId("dan"), team_id="foreign")
@@ -187,40 +188,40 @@ def test_those_in_a_team_with_somebody_are_found_with_the_fewest_teams_that_say_
     assert shared_with([foreign], ADA, [BEN]) == (frozenset(), ())
 
 
-PEOPLE = [UserId(f"p{n}") for n in range(4)]
-ACTS = st.tuples(
+USERS = [UserId(f"p{n}") for n in range(4)]
+ACTIONS = st.tuples(
     st.sampled_from(["invite", "accept", "decline", "withdraw", "leave"]),
-    st.sampled_from(PEOPLE),
-    st.sampled_from(PEOPLE),
+    st.sampled_from(USERS),
+    st.sampled_from(USERS),
 )
 
 
-def acted(before: Team, act: str, actor: UserId, other: UserId) -> TeamDecision[Any]:
-    """What comes of one act of one person."""
-    emails = {address(member.user_id) for member in before.members}
+def apply_action(before: Team, action: str, actor: UserId, other: UserId) -> TeamDecision[Any]:
+    """Return the decision of one action of one user."""
+    emails = {email_of(member.user_id) for member in before.members}
     decisions: dict[str, TeamDecision[Any]] = {
-        "invite": invite(before, actor, address(other), emails, 0, NOW),
-        "accept": accept(before, actor, address(actor), 0, NOW),
-        "decline": decline(before, address(actor)),
-        "withdraw": withdraw(before, actor, address(other)),
+        "invite": invite(before, actor, email_of(other), emails, 0, NOW),
+        "accept": accept(before, actor, email_of(actor), 0, NOW),
+        "decline": decline(before, email_of(actor)),
+        "withdraw": withdraw(before, actor, email_of(other)),
         "leave": leave(before, actor),
     }
-    return decisions[act]
+    return decisions[action]
 
 
-@given(acts=st.lists(ACTS, max_size=40))
-def test_whatever_people_do_each_is_in_once_and_every_change_is_one_version(
-    acts: list[tuple[str, UserId, UserId]],
+@given(actions=st.lists(ACTIONS, max_size=40))
+def test_after_any_actions_members_are_unique_and_each_change_is_one_version(
+    actions: list[tuple[str, UserId, UserId]],
 ) -> None:
-    now = team(PEOPLE[0])
-    for act in acts:
-        after = acted(now, *act).team
+    before = team(USERS[0])
+    for action in actions:
+        after = apply_action(before, *action).team
         if after is None:
-            assert [m.user_id for m in now.members] == [act[1]]
+            assert [member.user_id for member in before.members] == [action[1]]
             return
-        assert after.version == now.version + (after != now)
-        members = [address(m.user_id) for m in after.members]
-        emails = [i.email for i in after.invitations]
+        assert after.version == before.version + (after != before)
+        members = [email_of(member.user_id) for member in after.members]
+        invited_emails = [invitation.email for invitation in after.invitations]
         assert members
-        assert len({*members, *emails}) == len(members) + len(emails)
-        now = after
+        assert len({*members, *invited_emails}) == len(members) + len(invited_emails)
+        before = after

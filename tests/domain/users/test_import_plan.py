@@ -1,4 +1,4 @@
-"""An import makes people as the file says, and touches nothing that it does not speak of."""
+"""Planning an import: which users are created, updated and unchanged."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,16 +12,16 @@ from slotlock.domain.users.user import Role, User, UserId
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 ADA = User(UserId("a" * 24), "Ada", "ada@x.org", Role.ADMIN, NOW, ("5a", "choir"))
-KNOWN = {ADA.email: ADA}
+EXISTING = {ADA.email: ADA}
 
 
-def words_of(name: str, email: str) -> list[str]:
-    """Stands for the words that people are searched by."""
+def search_words_of(name: str, email: str) -> list[str]:
+    """Replace the search words of the repository."""
     return [*name.split(), email]
 
 
-def plan_of(rows: Sequence[UserRow], known: Mapping[str, User]) -> ImportPlan:
-    plan = plan_import(rows, known, words_of)
+def plan_of(rows: Sequence[UserRow], existing: Mapping[str, User]) -> ImportPlan:
+    plan = plan_import(rows, existing, search_words_of)
     assert isinstance(plan, ImportPlan)
     return plan
 
@@ -30,43 +30,45 @@ def row(name: str | None = "Ada", groups: tuple[str, ...] | None = ("5a", "choir
     return UserRow(2, ADA.email, name, groups)
 
 
-def test_somebody_new_is_created_as_the_file_says() -> None:
-    plan = plan_of([UserRow(2, "ben@x.org", "Ben", ("5b",))], KNOWN)
+def test_a_new_address_creates_a_user_with_the_fields_of_the_row() -> None:
+    plan = plan_of([UserRow(2, "ben@x.org", "Ben", ("5b",))], EXISTING)
     assert plan.created == (NewUser("ben@x.org", "Ben", ("5b",)),)
     assert not plan.updated
 
 
-def test_somebody_new_without_a_name_is_called_as_their_address_begins() -> None:
-    plan = plan_of([UserRow(2, "ben@x.org", None, None)], KNOWN)
+def test_a_new_user_without_a_name_is_named_after_the_address() -> None:
+    plan = plan_of([UserRow(2, "ben@x.org", None, None)], EXISTING)
     assert plan.created == (NewUser("ben@x.org", "ben", ()),)
 
 
-def test_somebody_who_is_as_the_file_says_is_left_alone() -> None:
-    for same in (row(), row(name=None), row(groups=None), row(None, None)):
-        plan = plan_of([same], KNOWN)
+def test_a_user_who_equals_the_row_is_unchanged() -> None:
+    for equal_row in (row(), row(name=None), row(groups=None), row(None, None)):
+        plan = plan_of([equal_row], EXISTING)
         assert plan.is_empty
         assert plan.unchanged == 1
 
 
-def test_a_name_and_groups_become_those_of_the_file() -> None:
-    plan = plan_of([row("Ada L.", ())], KNOWN)
+def test_name_and_groups_become_those_of_the_row() -> None:
+    plan = plan_of([row("Ada L.", ())], EXISTING)
     assert plan.updated == (UserUpdate(ADA, "Ada L.", ()),)
 
 
-def test_what_the_file_has_no_column_for_stays() -> None:
-    assert plan_of([row("Ada L.", None)], KNOWN).updated == (UserUpdate(ADA, "Ada L.", ADA.groups),)
-    assert plan_of([row(None, ("6a",))], KNOWN).updated == (UserUpdate(ADA, "Ada", ("6a",)),)
+def test_fields_of_missing_columns_do_not_change() -> None:
+    assert plan_of([row("Ada L.", None)], EXISTING).updated == (
+        UserUpdate(ADA, "Ada L.", ADA.groups),
+    )
+    assert plan_of([row(None, ("6a",))], EXISTING).updated == (UserUpdate(ADA, "Ada", ("6a",)),)
 
 
-def test_everybody_in_the_file_is_counted_once() -> None:
+def test_every_row_is_counted_once() -> None:
     rows = [row("Ada L."), UserRow(3, "ben@x.org", "Ben", ())]
-    plan = plan_of(rows, KNOWN)
+    plan = plan_of(rows, EXISTING)
     assert (len(plan.created), len(plan.updated), plan.unchanged) == (1, 1, 0)
     assert not plan.is_empty
 
 
 @pytest.mark.parametrize(
-    ("rows", "marks"),
+    ("rows", "index_changes"),
     [
         ([UserRow(2, "ben@x.org", "Ben B.", ("5b",))], 4),  # three words and a group
         ([row("Ada", ())], 2),
@@ -76,29 +78,29 @@ def test_everybody_in_the_file_is_counted_once() -> None:
         ([row(), UserRow(3, "ben@x.org", None, None)], 2),
     ],
 )
-def test_what_comes_and_what_goes_at_once_is_limited(
-    rows: list[UserRow], marks: int, monkeypatch: pytest.MonkeyPatch
+def test_the_number_of_index_changes_is_limited(
+    rows: list[UserRow], index_changes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", marks)
-    assert not plan_of(rows, KNOWN).is_empty
-    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", marks - 1)
-    assert isinstance(plan_import(rows, KNOWN, words_of), InvalidUserFile)
+    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes)
+    assert not plan_of(rows, EXISTING).is_empty
+    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes - 1)
+    assert isinstance(plan_import(rows, EXISTING, search_words_of), InvalidUserFile)
 
 
-def test_a_file_in_which_too_much_changes_is_to_be_split_before_the_line_that_is_too_much() -> None:
-    groups = tuple(map(str, range(18)))  # and two words
+def test_a_file_with_too_many_changes_names_the_line_before_which_to_split_it() -> None:
+    groups = tuple(map(str, range(18)))  # 20 index changes with two search words
     rows = [UserRow(line, f"{line}@x.org", "Ada", groups) for line in range(2, 10_002)]
-    refused = plan_import(rows, {}, words_of)
-    assert isinstance(refused, InvalidUserFile)
-    assert refused.count == 1
-    (problem,) = refused.problems
+    outcome = plan_import(rows, {}, search_words_of)
+    assert isinstance(outcome, InvalidUserFile)
+    assert outcome.count == 1
+    (problem,) = outcome.problems
     assert (problem.line, problem.column) == (5_002, None)
     assert "100000" in problem.message
-    assert "Split the file before this line." in problem.message
+    assert "split it before this line" in problem.message
     before, after = rows[:5_000], rows[5_000:]
     assert len(plan_of(before, {}).created) == len(plan_of(after, {}).created) == 5_000
 
 
-def test_who_is_as_the_file_says_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_users_cause_no_index_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", 0)
-    assert plan_of([row()], KNOWN).is_empty
+    assert plan_of([row()], EXISTING).is_empty
