@@ -87,8 +87,8 @@ async def find_booking(
     if slot is None:
         return None
     slot = as_of(slot, now)
-    ran_out = next((b for b in slot.ended_bookings if b.id == booking_id), None)
-    booking = slot.booking_by_id(booking_id) or ran_out
+    expired = next((b for b in slot.change.ended if b.id == booking_id), None)
+    booking = slot.booking_by_id(booking_id) or expired
     if not _may_see(viewer, booking):
         # Asked for others' too: how long it takes shall not tell that there is one.
         booking = await services.slots.ended_bookings.find(booking_id)

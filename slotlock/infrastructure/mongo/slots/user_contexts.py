@@ -171,9 +171,8 @@ def user_version_updates(before: Slot, after: Slot) -> Iterator[tuple[UserId, Up
     """The pages that a change turns, each guarded by the version that was seen."""
     if not after.depends_on_other_bookings:
         return
-    # A hold that was confirmed too: whoever booked elsewhere counted on it to run out.
-    had = set(before.bookings)
-    chosen = {booking.user_id for booking in after.bookings if booking not in had}
+    # Confirmed holds count as well: a booking elsewhere may rely on their expiry.
+    chosen = {booking.user_id for booking in (*after.change.added, *after.change.changed)}
     for user_id in sorted(chosen):
         if known := before.user_context(user_id):
             seen: Document = {"_id": ObjectId(user_id)}

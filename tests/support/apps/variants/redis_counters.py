@@ -42,7 +42,7 @@ async def _find_with_cached_count(self: SlotRepository, *queries: SlotQuery) -> 
 
 async def _commit_and_cache_count(self: SlotWriter, changes: ChangeSet) -> CommitResult:
     result = await original_commit(self, changes)
-    for change in changes.slot_changes if result is CommitResult.WRITTEN else ():
+    for change in changes.slot_updates if result is CommitResult.WRITTEN else ():
         await _redis().set(_counter_key(change.after.id), change.after.remaining)
     return result
 
