@@ -13,7 +13,7 @@ from slotlock.domain.booking.booking import Booking, SlotId
 from slotlock.domain.booking.refusals import Locked
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.services.commands.command import SlotCommand
 from slotlock.services.commands.decisions import (

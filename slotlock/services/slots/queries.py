@@ -12,7 +12,7 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 
 

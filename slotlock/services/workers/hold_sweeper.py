@@ -21,7 +21,7 @@ from slotlock.domain.booking.promotion import next_deadline
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.booking.waitlist import remove_recently_banned

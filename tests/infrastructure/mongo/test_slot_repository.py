@@ -24,7 +24,8 @@ from slotlock.infrastructure.mongo.slots.change_set import (
     SlotUpdate,
     check_written,
 )
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.container import utc_now
 from tests.domain.booking.test_book import slot

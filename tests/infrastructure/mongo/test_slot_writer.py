@@ -30,7 +30,8 @@ from slotlock.infrastructure.mongo.ids import (
     new_waitlist_entry_id,
 )
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.services.commands.decisions import decide_batch

@@ -92,7 +92,7 @@ class SlotWriter:
         self._database = database
         self._slots = database["slots"]
         self._ended_bookings = database["ended_bookings"]
-        self._bulk_adder = Batcher(self._bulk_add, MAX_BULK_SIZE)
+        self._bulk_adder = Batcher(self._bulk_add, MAX_BULK_SIZE, is_outage=is_unavailable)
 
     async def commit(self, changes: ChangeSet) -> CommitResult:
         """Write a change set if everything is still as it was when it was decided.

@@ -11,7 +11,8 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.refusals import SlotFull
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.booking import book
 from tests.support.apps.pause_points import replace_everywhere
