@@ -27,7 +27,6 @@ from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.commands import idempotency
 from slotlock.services.commands.command import SlotCommand, UnexpectedOutcomeError
-from slotlock.services.commands.decisions import SlotCommand
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_labels import outcome_label
