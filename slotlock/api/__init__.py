@@ -1,1 +1,1 @@
-"""The building: the ASGI app, settings, wiring, plain HTTP and the command line."""
+"""The ASGI application: settings, middleware, HTTP endpoints and the server."""

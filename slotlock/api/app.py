@@ -18,7 +18,7 @@ from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.endpoints.health import healthz
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
 from slotlock.api.middleware.security_headers import SecurityHeaders
-from slotlock.api.server.serve import exit_with_parent
+from slotlock.api.server.graceful_shutdown import exit_with_parent
 from slotlock.api.settings.settings import Settings, read_settings
 
 

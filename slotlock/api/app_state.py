@@ -19,7 +19,7 @@ from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
 from slotlock.api.endpoints.users import import_endpoint, invitations_endpoint
 from slotlock.api.exports.builder import ExportBuilder
 from slotlock.api.exports.endpoint import exports_endpoint
-from slotlock.api.server.serve import graceful_shutdown
+from slotlock.api.server.graceful_shutdown import graceful_shutdown
 from slotlock.api.settings.settings import Settings
 from slotlock.auth import accounts
 from slotlock.auth.container import Auth
@@ -31,6 +31,7 @@ from slotlock.graphql.limits.connections import ConnectionLimit
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.graphql.transport.http import HttpEndpoint
 from slotlock.graphql.transport.server import GraphQLServer
+from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
 from slotlock.infrastructure.mongo.client import MongoHealth
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
@@ -80,23 +81,28 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
         await stack.enter_async_context(hold_sweeper(services, sweeper_locks))
         if settings.queue_worker:
             await stack.enter_async_context(run_admission_workers(backend))
+        shutdown = ShutdownCoordinator()
         graphql_server = GraphQLServer(
-            services,
-            auth,
-            settings.public_reads,
-            development,
-            frozenset(settings.allowed_origins),
-            document_cache(settings, development=development),
-            limits,
-            ConnectionLimit(settings.streams_per_user),
-            ConnectionLimit(settings.streams_per_address),
+            services=services,
+            auth=auth,
+            public_reads=settings.public_reads,
+            document_cache=document_cache(settings, development=development),
+            rate_limits=limits,
+            streams_per_user=ConnectionLimit(settings.streams_per_user),
+            streams_per_address=ConnectionLimit(settings.streams_per_address),
+            session_streams=auth.session_streams,
+            shutdown=shutdown,
         )
-        stack.enter_context(graceful_shutdown(graphql_server))
+        stack.enter_context(graceful_shutdown(shutdown))
         builder = ExportBuilder(settings.mongo_url or "", utc_now)
         yield AppState(
             graphql_server=graphql_server,
-            graphql_http=HttpEndpoint(graphql_server, settings.max_body),
-            graphql_websocket=WebSocketEndpoint(graphql_server),
+            graphql_http=HttpEndpoint(
+                graphql_server, max_body_bytes=settings.max_body, development=development
+            ),
+            graphql_websocket=WebSocketEndpoint(
+                graphql_server, frozenset(settings.allowed_origins)
+            ),
             user_import=import_endpoint(auth, limits),
             user_invitations=invitations_endpoint(auth, limits),
             exports=exports_endpoint(auth, limits, services, builder),

@@ -6,7 +6,8 @@ import logging.config
 from uvicorn import Config
 
 from slotlock.api.backend import open_backend, run_admission_workers
-from slotlock.api.server.serve import LOGGING, STOP_SIGNALS
+from slotlock.api.server.graceful_shutdown import STOP_SIGNALS
+from slotlock.api.server.serve import LOGGING
 from slotlock.api.settings.settings import Settings
 
 

@@ -1,4 +1,4 @@
-"""`/calendars/...`: a person's own by its private address, and what is published."""
+"""`/calendars/...`: a user's private calendar and the published ones."""
 
 import hashlib
 import re
@@ -9,33 +9,29 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.calendars.ical import render_calendar
-from slotlock.api.endpoints.organizer_endpoint import (
-    BEARER_CHALLENGE,
-    HttpError,
-    charge_rate,
-    handle_errors,
-    optional_caller,
-)
+from slotlock.api.endpoints.callers import optional_caller, require_caller, verify_and_charge
+from slotlock.api.endpoints.responses import handle_errors, method_not_allowed
 from slotlock.auth import calendar_tokens
+from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.errors import ErrorCode
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.graphql.transport.http_requests import HttpError
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import calendars
 
 MAX_AGE = timedelta(minutes=5)
-# As many reads: what one costs that has some hundred events.
+# A calendar of some hundred events costs as much as this many reads.
 CALENDAR_READ_COST = 10
 _PRIVATE = re.compile(r"private/([^/]{1,100})\.ics")
 _CAMPAIGN = re.compile(r"campaigns/([^/]{1,100})\.ics")
 
 
 class CalendarEndpoint:
-    """The ASGI application behind `/calendars/`."""
+    """The ASGI application of every path under `/calendars/`."""
 
     def __init__(
         self,
@@ -45,76 +41,78 @@ class CalendarEndpoint:
         *,
         public_reads: bool,
     ) -> None:
-        self._rate_limits = rate_limits
         self._services = services
         self._auth = auth
+        self._rate_limits = rate_limits
         self._public_reads = public_reads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        # The path is not told to the log: who knows a private one can read the calendar.
+        """Respond to one request."""
+        # The path of a private calendar is a secret, so the log does not name it.
         response = await handle_errors("a calendar", self._respond(Request(scope, receive)))
         if response is not None:
             await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
-        await charge_rate(
+        token = await verify_and_charge(
             self._auth, self._rate_limits, request, {OperationKind.READ: CALENDAR_READ_COST}
         )
         if request.method not in ("GET", "HEAD"):
-            allow = {"Allow": "GET, HEAD"}
-            raise HttpError(405, ErrorCode.BAD_USER_INPUT, "This takes GET and HEAD.", allow)
+            raise method_not_allowed("GET", "HEAD")
         path = request.path_params["path"]
         if private := _PRIVATE.fullmatch(path):
-            person = await calendar_tokens.user_of(self._auth, private[1])
-            if person is None:
-                raise _not_found()
-            events = await calendars.user_calendar(self._services, person.id)
-            return _calendar_response(
-                request, await render_calendar("Bookings", events), private=True
-            )
-        return await self._published_calendar(request, path)
+            return await self._private_calendar(request, private[1])
+        return await self._published_calendar(request, path, token)
 
-    async def _published_calendar(self, request: Request, path: str) -> Response:
-        campaign = _CAMPAIGN.fullmatch(path)
-        if campaign is None and path != "published.ics":
+    async def _private_calendar(self, request: Request, calendar_token: str) -> Response:
+        user = await calendar_tokens.user_of(self._auth, calendar_token)
+        if user is None:
             raise _not_found()
-        reader = await self._authorize_viewer(request)
-        name, campaign_id = "Published slots", None
-        if campaign is not None:
-            campaign_id = ids.parse_campaign_id(campaign[1])
-            found = campaign_id and await campaigns.find(self._services, campaign_id, reader)
-            if not found:
-                raise _not_found()
-            name = found.name
-        events = await calendars.published_calendar(self._services, campaign_id)
-        private = reader is not None or not self._public_reads
-        return _calendar_response(request, await render_calendar(name, events), private=private)
+        events = await calendars.user_calendar(self._services, user.id)
+        body = await render_calendar("Bookings", events)
+        return _calendar_response(request, body, private=True)
 
-    async def _authorize_viewer(self, request: Request) -> Caller | None:
-        """Who reads; somebody, where the settings keep reading to those signed in."""
-        caller = await optional_caller(self._auth, request)
-        if caller is None and not self._public_reads:
-            raise HttpError(
-                401, ErrorCode.UNAUTHENTICATED, "Please sign in first.", BEARER_CHALLENGE
-            )
-        return caller
+    async def _published_calendar(
+        self, request: Request, path: str, token: VerifiedToken
+    ) -> Response:
+        campaign_path = _CAMPAIGN.fullmatch(path)
+        if campaign_path is None and path != "published.ics":
+            raise _not_found()
+        viewer = await self._viewer(token)
+        name, campaign_id = "Published slots", None
+        if campaign_path is not None:
+            campaign_id = ids.parse_campaign_id(campaign_path[1])
+            campaign = campaign_id and await campaigns.find(self._services, campaign_id, viewer)
+            if not campaign:
+                raise _not_found()
+            name = campaign.name
+        events = await calendars.published_calendar(self._services, campaign_id)
+        body = await render_calendar(name, events)
+        private = viewer is not None or not self._public_reads
+        return _calendar_response(request, body, private=private)
+
+    async def _viewer(self, token: VerifiedToken) -> Caller | None:
+        """Return the viewer; only public reads allow an anonymous one."""
+        if self._public_reads:
+            return await optional_caller(self._auth, token)
+        return await require_caller(self._auth, token)
 
 
 def _calendar_response(request: Request, body: bytes, *, private: bool) -> Response:
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    shared = "private" if private else "public"
+    visibility = "private" if private else "public"
     headers = {
         "ETag": etag,
-        "Cache-Control": f"{shared}, max-age={int(MAX_AGE.total_seconds())}",
+        "Cache-Control": f"{visibility}, max-age={int(MAX_AGE.total_seconds())}",
         "Vary": "Authorization",
     }
-    known = request.headers.get("if-none-match", "")
-    # Compared weakly, as RFC 9110, 13.1.2, says: proxies that compress mark what they change.
-    if etag in (tag.strip().removeprefix("W/") for tag in known.split(",")) or known.strip() == "*":
+    if_none_match = request.headers.get("if-none-match", "")
+    # Proxies that compress mark the tag as weak; a weak comparison ignores that (RFC 9110, 13.1.2).
+    known_tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
+    if etag in known_tags or if_none_match.strip() == "*":
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="text/calendar; charset=utf-8")
 
 
 def _not_found() -> HttpError:
-    return HttpError(404, "NOT_FOUND", "There is no such calendar.")
+    return HttpError(404, "There is no such calendar.")

@@ -1,7 +1,7 @@
-"""The VTIMEZONE of a zone for some years.
+"""VTIMEZONE components for a zone and a range of years.
 
-Not icalendar's own `add_missing_timezones` (7.3): it writes the onset of summer time by the new
-clock, which is an hour late (RFC 5545, 3.6.5, wants the old one), in both hemispheres.
+icalendar's own `add_missing_timezones` (7.3) writes the onset of summer time in the new local time,
+which is an hour late in both hemispheres: RFC 5545, 3.6.5, demands the old local time.
 """
 
 from collections import defaultdict
@@ -12,44 +12,45 @@ from icalendar import Timezone, TimezoneDaylight, TimezoneStandard, vRecur
 from slotlock.domain.schedule.zone_transitions import UtcOffsetChange, clock_changes, yearly_rule
 from slotlock.domain.schedule.zones import find_zone
 
-# So many years tell the last Sunday of a month from the fourth.
+# In fewer years the last Sunday of a month could look like the fourth.
 MIN_YEARS = 10
 WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
 
 @lru_cache(maxsize=1_000)
 def build_vtimezone(name: str, first_year: int, last_year: int) -> Timezone | None:
-    """The zone with all changes of its clocks in these years; None when there is no such zone."""
+    """Return a zone with all changes of its offset in these years; None for an unknown name."""
     zone = find_zone(name)
     if zone is None:
         return None
-    made = Timezone()
-    made.add("TZID", name)
+    component = Timezone()
+    component.add("TZID", name)
     last_year = max(last_year, first_year + MIN_YEARS)
     first, *changes = clock_changes(zone, first_year - 1, last_year)
-    made.add_component(_observance([first], last_year))
-    alike: dict[object, list[UtcOffsetChange]] = defaultdict(list)
+    component.add_component(_observance([first], last_year))
+    similar_changes: dict[object, list[UtcOffsetChange]] = defaultdict(list)
     for change in changes:
-        alike[change.offset_before, change.offset_after, change.abbreviation].append(change)
-    for same in alike.values():
-        made.add_component(_observance(same, last_year))
-    return made
+        key = (change.offset_before, change.offset_after, change.abbreviation)
+        similar_changes[key].append(change)
+    for group in similar_changes.values():
+        component.add_component(_observance(group, last_year))
+    return component
 
 
 def _observance(
     changes: list[UtcOffsetChange], last_year: int
 ) -> TimezoneDaylight | TimezoneStandard:
     first, *others = changes
-    forward = first.offset_after > first.offset_before
-    made = TimezoneDaylight() if forward else TimezoneStandard()
-    made.add("DTSTART", first.wall_time)
-    made.add("TZOFFSETFROM", first.offset_before)
-    made.add("TZOFFSETTO", first.offset_after)
-    made.add("TZNAME", first.abbreviation)
+    is_forward = first.offset_after > first.offset_before
+    component = TimezoneDaylight() if is_forward else TimezoneStandard()
+    component.add("DTSTART", first.wall_time)
+    component.add("TZOFFSETFROM", first.offset_before)
+    component.add("TZOFFSETTO", first.offset_after)
+    component.add("TZNAME", first.abbreviation)
     rule = yearly_rule(changes, last_year) if others else None
-    if rule is not None:  # which Outlook understands; not so single dates
+    if rule is not None:  # Outlook understands a rule, but no single dates
         day = f"{rule.week}{WEEKDAYS[rule.weekday]}"
-        made.add("RRULE", vRecur({"FREQ": "YEARLY", "BYMONTH": rule.month, "BYDAY": day}))
+        component.add("RRULE", vRecur({"FREQ": "YEARLY", "BYMONTH": rule.month, "BYDAY": day}))
     elif others:
-        made.add("RDATE", [change.wall_time for change in others])
-    return made
+        component.add("RDATE", [change.wall_time for change in others])
+    return component

@@ -1,1 +1,1 @@
-""""""
+"""Plain HTTP endpoints beside GraphQL."""

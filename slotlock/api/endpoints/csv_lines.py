@@ -1,22 +1,22 @@
-"""Lines of CSV (RFC 4180) in which no spreadsheet finds a formula."""
+"""CSV lines (RFC 4180) in which no spreadsheet runs a formula."""
 
 import csv
 import re
 from collections.abc import Sequence
 from io import StringIO
 
-# What a spreadsheet takes for a formula (OWASP, CSV injection; in full width too), where a cell
-# begins. Where cells are separated by semicolons, as in German, one begins after each of them.
+# Characters that start a formula (OWASP, CSV injection), also in full width, at the start of a
+# cell. German spreadsheets separate cells by semicolons, so one can start after each of those.
 _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r])")
 
 
 def escape_formula(cell: str) -> str:
-    """The cell as text for every spreadsheet: an apostrophe before what would be a formula."""
+    """Return the cell with an apostrophe before everything that would start a formula."""
     return _FORMULA.sub(r"\1'", cell)
 
 
 def csv_line(cells: Sequence[str]) -> str:
-    """A line with its end. Nothing in it is a formula."""
+    """Return a line of escaped cells with its line end."""
     line = StringIO()
     csv.writer(line).writerow(map(escape_formula, cells))
     return line.getvalue()

@@ -1,1 +1,1 @@
-"""Rosters as files: who asks, the process that builds one, and the two forms."""
+"""Rosters as CSV or Excel files: the endpoint, the process that builds a file, the two formats."""

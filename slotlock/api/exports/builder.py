@@ -1,8 +1,8 @@
-"""One file at a time, each built in a process of its own.
+"""Builds export files one at a time, each in a process of its own.
 
-A process, because writing a workbook is seconds of Python: a thread would take them from bookings,
-which share its lock, and its memory would stay with the server. The file has no name, so that it is
-gone with whoever holds it open, however they end.
+Writing a workbook takes seconds of Python. A thread would take that time from bookings, because
+both need the interpreter lock, and the server would keep its memory. The file has no name, so it
+disappears with the last process that has it open.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from datetime import datetime
 from typing import BinaryIO
 
 COMMAND = (sys.executable, "-m", "slotlock.api.exports.child")
-# How long one waits for others' files before being asked to come again.
+# A request waits this long for other exports before it gets ExportBusy.
 WAIT_TIMEOUT_S = 20.0
 RETRY_AFTER_S = 10
-# MongoDB keeps the moment that is read for so long.
+# MongoDB keeps the snapshot that the child reads for this long.
 BUILD_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """The whole file, at its beginning."""
+    """A complete file, positioned at its start."""
 
     file: BinaryIO
     size: int
@@ -35,18 +35,18 @@ class ExportFile:
 
 @dataclass(frozen=True, slots=True)
 class ExportBusy:
-    """Others' files are built first; asking again is worth it."""
+    """Other exports took too long; the client should retry."""
 
     retry_after_s: int
 
 
 @dataclass(frozen=True, slots=True)
 class ExportFailed:
-    """MongoDB was away, or did not get done in time."""
+    """MongoDB was unavailable, or the export took longer than BUILD_TIMEOUT_S."""
 
 
 class ExportBuilder:
-    """Builds files of rosters, one after the other."""
+    """Builds roster files, one at a time."""
 
     def __init__(self, mongo_url: str, now: Callable[[], datetime]) -> None:
         self._mongo_url = mongo_url
@@ -56,7 +56,7 @@ class ExportBuilder:
     async def build(
         self, kind: str, id_: str, file_format: str
     ) -> ExportFile | ExportBusy | ExportFailed:
-        """The roster of a `slot` or a `campaign` that exists, as `csv` or `xlsx`."""
+        """Build the roster of an existing `slot` or `campaign` as `csv` or `xlsx`."""
         try:
             async with asyncio.timeout(WAIT_TIMEOUT_S):
                 await self._lock.acquire()
@@ -72,12 +72,13 @@ class ExportBuilder:
 
     async def _build(self, kind: str, id_: str, file_format: str) -> ExportFile | ExportFailed:
         file: BinaryIO = tempfile.TemporaryFile(prefix="slotlock-export-")  # noqa: SIM115
+        arguments = (kind, id_, file_format, self._now().isoformat())
         try:
-            done = await self._run_child((kind, id_, file_format, self._now().isoformat()), file)
+            written = await self._run_child(arguments, file)
         except BaseException:
             file.close()
             raise
-        if not done:
+        if not written:
             file.close()
             return ExportFailed()
         size = file.seek(0, os.SEEK_END)
@@ -85,24 +86,24 @@ class ExportBuilder:
         return ExportFile(file, size)
 
     async def _run_child(self, arguments: tuple[str, ...], output: BinaryIO) -> bool:
-        """Whether the file was written; else MongoDB was away."""
+        """Return whether the child wrote the file; False if MongoDB was unavailable."""
         process = await asyncio.create_subprocess_exec(
             *COMMAND, *arguments, stdin=PIPE, stdout=output
         )
         try:
             assert process.stdin is not None  # noqa: S101  (it is a pipe)
-            # By a pipe, since arguments and environments of processes can be read by others.
+            # Other users can read the arguments and environment of a process, but not its pipe.
             process.stdin.write(self._mongo_url.encode() + b"\n")
             code = await process.wait()
         finally:
             await _terminate(process)
         if code not in (os.EX_OK, os.EX_TEMPFAIL):
-            raise RuntimeError(f"building an export ended with {code}")
+            raise RuntimeError(f"the process that builds an export ended with {code}")
         return code == os.EX_OK
 
 
 async def _terminate(process: Process) -> None:
-    """Whoever wanted the file left, or it is there: no process of it is left behind."""
+    """End the child if it still runs, and close its input."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)

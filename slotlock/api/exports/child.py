@@ -1,7 +1,7 @@
 """The process that builds one file: `python -m slotlock.api.exports.child slot ID csv NOW`.
 
-It reads MongoDB's address from its first line of input and writes the file to its output. When the
-input ends, whoever wanted the file is gone, and so is this process, with all that it kept on disk.
+It reads the address of MongoDB from the first line of its input and writes the file to its output.
+It exits when its input ends, because then the server or the request is gone.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ from slotlock.domain.reports.roster import build_roster
 from slotlock.infrastructure.mongo.client import connect, is_unavailable
 from slotlock.infrastructure.mongo.slots.rosters import RosterSnapshot, open_roster_snapshot
 
-NICENESS = 5  # bookings come first
-# Connections, the output, what Python has open.
+NICENESS = 5  # bookings take precedence
+# Files for connections, the output and Python itself.
 RESERVED_FILES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ExportJob:
-    """The roster of a slot or a campaign, in which form, and as of when its holds are looked at."""
+    """The roster to write: of a slot or a campaign, as `csv` or `xlsx`; holds expire by `now`."""
 
     kind: str
     id: str
@@ -40,18 +40,18 @@ class ExportJob:
 
 
 async def write_export(url: str, job: ExportJob, target: BinaryIO) -> None:
-    """Write the file."""
+    """Write the file of a job to the target."""
     client, database = connect(url)
     try:
-        campaign = job.kind == "campaign"
-        wanted = CampaignId(job.id) if campaign else SlotId(job.id)
-        async with open_roster_snapshot(database, wanted, is_campaign=campaign) as rosters:
-            with tempfile.TemporaryDirectory(prefix="slotlock-export-") as scratch:
-                file = await _open_writer(rosters, job.file_format, target, scratch)
+        is_campaign = job.kind == "campaign"
+        target_id = CampaignId(job.id) if is_campaign else SlotId(job.id)
+        async with open_roster_snapshot(database, target_id, is_campaign=is_campaign) as rosters:
+            with tempfile.TemporaryDirectory(prefix="slotlock-export-") as temp_dir:
+                writer = await _open_writer(rosters, job.file_format, target, temp_dir)
                 async for page in rosters.pages():
                     for slot in page.slots:
-                        file.add(build_roster(slot, page.users, job.now))
-                file.close()
+                        writer.add(build_roster(slot, page.users, job.now))
+                writer.close()
     finally:
         await client.close()
 
@@ -61,29 +61,28 @@ async def _open_writer(
 ) -> CsvFile | RosterWorkbook:
     if file_format == "csv":
         return CsvFile(target)
-    sheet_a_slot = await rosters.count() <= min(
-        MAX_SHEETS, _raise_open_file_limit() - RESERVED_FILES
-    )
-    return RosterWorkbook(target, temp_dir, sheet_per_slot=sheet_a_slot)
+    max_sheets = min(MAX_SHEETS, _raise_open_file_limit() - RESERVED_FILES)
+    sheet_per_slot = await rosters.count() <= max_sheets
+    return RosterWorkbook(target, temp_dir, sheet_per_slot=sheet_per_slot)
 
 
 def _raise_open_file_limit() -> int:
-    """How many files this process may have open, after asking for as many as will be needed."""
+    """Raise the limit of open files as far as allowed and needed; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_SHEETS + RESERVED_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed = MAX_SHEETS + RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return wanted if soft == resource.RLIM_INFINITY else soft
+    return needed if soft == resource.RLIM_INFINITY else soft
 
 
 def _read_mongo_url() -> str:
     line = b""
     while not line.endswith(b"\n"):
-        read = os.read(0, 1)
-        if not read:
+        byte = os.read(0, 1)
+        if not byte:
             raise SystemExit(1)
-        line += read
+        line += byte
     return line.decode().rstrip("\n")
 
 
@@ -98,18 +97,15 @@ def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def main(kind: str, id_: str, file_format: str, now: str) -> int:
-    """Build the file; 0, or the code of a failure that may pass when MongoDB is away."""
+    """Build the file; return 0, or EX_TEMPFAIL if MongoDB is unavailable."""
     url = _read_mongo_url()
     signal.signal(signal.SIGTERM, _on_sigterm)
     threading.Thread(target=_exit_on_eof, daemon=True).start()
     os.nice(NICENESS)
+    job = ExportJob(kind, id_, file_format, datetime.fromisoformat(now))
     try:
         with open(1, "wb", closefd=False) as target:
-            asyncio.run(
-                write_export(
-                    url, ExportJob(kind, id_, file_format, datetime.fromisoformat(now)), target
-                )
-            )
+            asyncio.run(write_export(url, job, target))
     except Exception as error:
         if is_unavailable(error):
             return os.EX_TEMPFAIL

@@ -1,4 +1,4 @@
-"""The cells of a roster: what each column says, whatever the form of the file."""
+"""The columns of a roster and the cells of each row, for both file formats."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,7 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.reports.roster import Roster, RosterRow
 from slotlock.domain.schedule.zones import find_zone
 
-# A column's name for programs, its name for people, and its width in characters.
+# The name of a column in CSV, its title in Excel, and its width in characters.
 BOOKING_COLUMNS = (
     ("slot", "Slot", 28),
     ("start", "Start (local)", 17),
@@ -43,13 +43,13 @@ Cell = str | int | datetime | None
 
 
 def slot_cells(slot: Slot) -> tuple[Cell, ...]:
-    """The first columns, which are the same for all bookings of a slot."""
+    """Return the first cells of a row, which all bookings of a slot share."""
     start, end = to_local_time(slot.start, slot.time_zone), to_local_time(slot.end, slot.time_zone)
     return slot.title, start, end, slot.time_zone, slot.location
 
 
 def booking_cells(row: RosterRow, time_zone: str) -> tuple[Cell, ...]:
-    """The other columns; times as they are shown in the slot's zone."""
+    """Return the other cells of a row; times are in the zone of the slot."""
     return (
         row.name,
         row.email,
@@ -64,7 +64,7 @@ def booking_cells(row: RosterRow, time_zone: str) -> tuple[Cell, ...]:
 
 
 def summary_cells(roster: Roster, sheet_name: str) -> tuple[Cell, ...]:
-    """A slot in the summary, with the sheet that its bookings are in."""
+    """Return the row of a slot in the summary; `sheet_name` holds its bookings."""
     counts = roster.counts
     return (
         *slot_cells(roster.slot),
@@ -80,9 +80,9 @@ def summary_cells(roster: Roster, sheet_name: str) -> tuple[Cell, ...]:
 
 
 def to_local_time(instant: datetime, time_zone: str) -> datetime:
-    """The time in a zone, to the second; in UTC where the calendar ends before the zone does."""
-    whole = instant.replace(microsecond=0)
+    """Return the time in a zone to the second; in UTC if the local year is out of range."""
+    seconds = instant.replace(microsecond=0)
     try:
-        return whole.astimezone(find_zone(time_zone) or UTC)
+        return seconds.astimezone(find_zone(time_zone) or UTC)
     except OverflowError:
-        return whole
+        return seconds

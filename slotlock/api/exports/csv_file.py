@@ -1,4 +1,4 @@
-"""A roster as CSV: UTF-8 with a byte order mark, by which Excel knows it, and RFC 4180."""
+"""Rosters as CSV (RFC 4180): UTF-8 with a byte order mark, by which Excel detects UTF-8."""
 
 import codecs
 from datetime import datetime
@@ -10,7 +10,7 @@ from slotlock.domain.reports.roster import Roster
 
 
 class CsvFile:
-    """Rosters, a line for each booking; times are RFC 3339 with the offset of the slot's zone."""
+    """Writes a line for each booking; times are RFC 3339 with the offset of the slot's zone."""
 
     def __init__(self, target: BinaryIO) -> None:
         self._target = target
@@ -24,7 +24,7 @@ class CsvFile:
             self._write([*slot, *map(_to_text, booking_cells(row, roster.slot.time_zone))])
 
     def close(self) -> None:
-        """Nothing is left to write."""
+        """Flush the output."""
         self._target.flush()
 
     def _write(self, cells: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""`GET /exports/slots/{id}.csv`, `.xlsx`, and of campaigns: rosters as files, for organisers."""
+"""`GET /exports/slots/{id}.csv` or `.xlsx`, and the same for campaigns: rosters for organizers."""
 
 import asyncio
 import re
@@ -9,17 +9,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from slotlock.api.endpoints.organizer_endpoint import (
-    HttpError,
-    OrganizerEndpoint,
-    require_organizer,
-)
+from slotlock.api.endpoints.callers import recheck_organizer
+from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
 from slotlock.api.exports.builder import ExportBuilder, ExportBusy, ExportFailed, ExportFile
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
+from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS
 from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.graphql.transport.http_requests import HttpError
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import queries
@@ -37,70 +35,86 @@ Result = TypeVar("Result")
 def exports_endpoint(
     auth: Auth, rate_limits: OperationRateLimits, services: Services, builder: ExportBuilder
 ) -> OrganizerEndpoint:
-    """The endpoint of everything under `/exports/`."""
+    """Create the endpoint of every path under `/exports/`."""
+    exports = _Exports(services, builder)
+    return OrganizerEndpoint(auth, rate_limits, exports.respond, method="GET")
 
-    async def respond(auth: Auth, organizer: Caller, request: Request) -> Response:
-        kind, gid, form = await _find_target(services, organizer, request.path_params["path"])
-        id_ = gid.removeprefix(f"{kind}_")
-        outcome = await _cancel_on_disconnect(request, builder.build(kind, id_, form))
+
+class _Exports:
+    def __init__(self, services: Services, builder: ExportBuilder) -> None:
+        self._services = services
+        self._builder = builder
+
+    async def respond(self, auth: Auth, organizer: Caller, request: Request) -> Response:
+        """Build the file that the path names, and send it."""
+        kind, global_id, file_format = await self._find_target(
+            organizer, request.path_params["path"]
+        )
+        build = self._builder.build(kind, global_id.removeprefix(f"{kind}_"), file_format)
+        outcome = await _cancel_on_disconnect(request, build)
         match outcome:
             case ExportFile():
-                await _recheck_organizer(auth, request, outcome)
-                return _FileResponse(outcome, f"{gid}.{form}", MEDIA_TYPES[form])
+                await _recheck_organizer(auth, organizer, outcome)
+                return _FileResponse(
+                    outcome, f"{global_id}.{file_format}", MEDIA_TYPES[file_format]
+                )
             case ExportBusy():
-                text = "Other files are being written. Please try again."
-                again = {"Retry-After": str(outcome.retry_after_s)}
-                raise HttpError(503, "EXPORT_BUSY", text, again)
+                headers = {"Retry-After": str(outcome.retry_after_s)}
+                text = "Other exports are in progress. Please try again."
+                raise HttpError(503, text, headers, code="EXPORT_BUSY")
             case ExportFailed():
-                raise HttpError(503, ErrorCode.INTERNAL, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
+                raise HttpError(503, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
             case _:
                 assert_never(outcome)
 
-    return OrganizerEndpoint(auth, rate_limits, respond, method="GET")
+    async def _find_target(self, organizer: Caller, path: str) -> tuple[str, str, str]:
+        """Return the kind, the global id and the file format that a path names.
+
+        Raises:
+            HttpError: 404 if the slot or campaign does not exist.
+        """
+        match = _PATH.fullmatch(path)
+        if match is None:
+            raise HttpError(404, "There is nothing here.")
+        kind, global_id, file_format = match.groups()
+        if not await self._exists(organizer, kind, global_id):
+            raise HttpError(404, f"There is no such {kind}.")
+        return kind, global_id, file_format
+
+    async def _exists(self, organizer: Caller, kind: str, global_id: str) -> bool:
+        if kind == "slot":
+            slot_id = ids.parse_slot_id(global_id)
+            return bool(slot_id and await queries.find_slots(self._services, [slot_id], organizer))
+        campaign_id = ids.parse_campaign_id(global_id)
+        return bool(campaign_id and await campaigns.find(self._services, campaign_id, organizer))
 
 
-async def _find_target(services: Services, organizer: Caller, path: str) -> tuple[str, str, str]:
-    """What a path names: a slot or a campaign that there is, and a form. Errors: HttpRefusal."""
-    match = _PATH.fullmatch(path)
-    if match is None:
-        raise HttpError(404, "NOT_FOUND", "There is nothing here.")
-    kind, gid, form = match.groups()
-    slot_id, campaign_id = ids.parse_slot_id(gid), ids.parse_campaign_id(gid)
-    if kind == "slot" and slot_id and await queries.find_slots(services, [slot_id], organizer):
-        return kind, gid, form
-    if (
-        kind == "campaign"
-        and campaign_id
-        and await campaigns.find(services, campaign_id, organizer)
-    ):
-        return kind, gid, form
-    raise HttpError(404, "NOT_FOUND", f"There is no such {kind}.")
-
-
-async def _recheck_organizer(auth: Auth, request: Request, export: ExportFile) -> None:
-    """Look again at who asks, since a file can take minutes. Errors: HttpRefusal."""
+async def _recheck_organizer(auth: Auth, organizer: Caller, export: ExportFile) -> None:
+    """Check again that the caller is an organizer: building a file can take minutes."""
     try:
-        await require_organizer(auth, request)
+        await recheck_organizer(auth, organizer)
     except BaseException:
         export.file.close()
         raise
 
 
 async def _cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """What comes of the work, which ends when its client leaves. Errors: ClientDisconnect."""
-    working, leaving = (
-        asyncio.ensure_future(work),
-        asyncio.ensure_future(_wait_for_disconnect(request)),
-    )
+    """Return the result of the work, which is cancelled if the client disconnects.
+
+    Raises:
+        ClientDisconnect: the client disconnected first.
+    """
+    working = asyncio.ensure_future(work)
+    disconnecting = asyncio.ensure_future(_wait_for_disconnect(request))
     try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((working, disconnecting), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
             raise ClientDisconnect
         return working.result()
     finally:
         working.cancel()
-        leaving.cancel()
-        await asyncio.gather(working, leaving, return_exceptions=True)
+        disconnecting.cancel()
+        await asyncio.gather(working, disconnecting, return_exceptions=True)
 
 
 async def _wait_for_disconnect(request: Request) -> None:
@@ -109,7 +123,7 @@ async def _wait_for_disconnect(request: Request) -> None:
 
 
 class _FileResponse(StreamingResponse):
-    """A file that is closed once it was sent, or cannot be sent any more."""
+    """Sends a file and closes it, even if the client disconnects."""
 
     def __init__(self, export: ExportFile, name: str, media_type: str) -> None:
         headers = {
@@ -120,11 +134,10 @@ class _FileResponse(StreamingResponse):
         self._file = export.file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
         try:
             await super().__call__(scope, receive, send)
         except ClientDisconnect:
-            return  # nobody is left to be told anything
+            return
         finally:
             self._file.close()
 

@@ -1,9 +1,8 @@
-"""A roster as an Excel workbook: a summary, and a sheet for each slot.
+"""Rosters as an Excel workbook: a summary, and a sheet for each slot.
 
-XlsxWriter's `constant_memory` keeps one row in memory, and an open file for each sheet. So the
-process that builds raises its limit of open files, and where there are more slots than sheets can
-be had, or than anybody leafs through, all bookings share one sheet (and go on in the next when
-Excel's rows are at an end).
+XlsxWriter's `constant_memory` keeps one row in memory and one open file for each sheet, so the
+process raises its limit of open files. With more slots than sheets, all bookings share one sheet,
+and continue in another when it has as many rows as Excel allows.
 """
 
 import re
@@ -27,20 +26,20 @@ from slotlock.api.exports.columns import (
 )
 from slotlock.domain.reports.roster import PlaceCounts, Roster
 
-# Excel: at most 31 (of UTF-16's units), none of these, no apostrophe at either end, and no two that
-# differ in case alone. XML cannot hold what is no character at all.
+# Excel allows 31 UTF-16 units in a name, none of these characters, no apostrophe at either end, and
+# no two names that differ only in case. XML cannot hold surrogates and non-characters.
 MAX_SHEET_NAME_LENGTH = 31
 _FORBIDDEN = re.compile("[\\[\\]:*?/\\\\\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 class SheetNames:
-    """Gives names, each once: the same wishes in the same order get the same names."""
+    """Assigns unique sheet names; the same titles in the same order get the same names."""
 
     def __init__(self, *taken: str) -> None:
         self._taken = set(map(_fold_case, taken))
 
     def name(self, title: str) -> str:
-        """A name that begins like the wish, as far as Excel allows."""
+        """Return an unused name that starts like the title, within the rules of Excel."""
         title = " ".join(_FORBIDDEN.sub(" ", title).split())
         name, number = _shorten(title, ""), 1
         while _fold_case(name) in self._taken:
@@ -66,20 +65,20 @@ def _fold_case(name: str) -> str:
 
 MAX_SHEETS = 1_000
 MAX_ROWS = 1_048_576
-FIRST_YEAR = 1901  # Excel counts days from 1900, in which it has one too many
+FIRST_YEAR = 1901  # Excel takes 1900 for a leap year
 
 TITLES = [(title, width) for _, title, width in BOOKING_COLUMNS]
 
 
 class RosterWorkbook:
-    """Rosters in a workbook, written as they come; nothing in it is taken from the clock."""
+    """Writes rosters to a workbook; the same rosters give the same bytes."""
 
     def __init__(self, target: BinaryIO, temp_dir: str, *, sheet_per_slot: bool) -> None:
         self._workbook = Workbook(target, {"constant_memory": True, "tmpdir": temp_dir})
         self._workbook.use_zip64()
         self._header_format = self._workbook.add_format({"bold": True, "bottom": 1})
         self._time_format = self._workbook.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
-        self._sheet_names = SheetNames("Summary", "History")  # Excel keeps the last for itself
+        self._sheet_names = SheetNames("Summary", "History")  # Excel reserves "History"
         self._sheet_per_slot = sheet_per_slot
         self._summary_sheet = self._add_sheet("Summary", SUMMARY_COLUMNS)
         self._booking_sheet: _Sheet | None = None
@@ -87,7 +86,7 @@ class RosterWorkbook:
         self._changed_at: datetime | None = None
 
     def add(self, roster: Roster) -> None:
-        """Write the bookings of the next slot, and what they come to."""
+        """Write the bookings of the next slot and its row in the summary."""
         if self._sheet_per_slot:
             self._booking_sheet = self._add_sheet(
                 self._sheet_names.name(_preferred_sheet_name(roster)), TITLES
@@ -104,7 +103,7 @@ class RosterWorkbook:
         self._changed_at = max(self._changed_at or changed_at, changed_at)
 
     def close(self) -> None:
-        """Write what is left to write."""
+        """Write the totals and finish the file."""
         total = self._totals
         counts = (total.places, total.confirmed, total.held, total.cancelled, total.waiting)
         self._summary_sheet.finish()
@@ -113,7 +112,7 @@ class RosterWorkbook:
         )
         if self._booking_sheet is not None and not self._sheet_per_slot:
             self._booking_sheet.finish()
-        # The same rosters are the same file: it is as old as what changed in them last.
+        # The creation time is that of the latest change, so that equal rosters give equal files.
         created = (self._changed_at or datetime(2000, 1, 1)).replace(microsecond=0, tzinfo=None)  # noqa: DTZ001
         self._workbook.set_properties({"title": "Roster", "created": created})
         self._workbook.close()
@@ -132,7 +131,7 @@ class RosterWorkbook:
 
 
 class _Sheet:
-    """A sheet with a frozen header, whose rows are written from top to bottom."""
+    """A sheet with a frozen header; rows are written from top to bottom."""
 
     def __init__(
         self,
@@ -154,11 +153,11 @@ class _Sheet:
 
     @property
     def is_full(self) -> bool:
-        """Whether Excel has no more rows."""
+        """Whether the sheet has as many rows as Excel allows."""
         return self._row_count == MAX_ROWS
 
     def write(self, cells: Sequence[Cell], *, bold: bool = False) -> None:
-        """Write the next row: text as text, numbers as numbers, times as times."""
+        """Write the next row with typed cells: text, numbers and dates."""
         row, self._row_count = self._row_count, self._row_count + 1
         style = self._header_format if bold else None
         for column, cell in enumerate(cells):
@@ -168,16 +167,16 @@ class _Sheet:
                 case int():
                     self._worksheet.write_number(row, column, cell, style)
                 case datetime() if cell.year >= FIRST_YEAR:
-                    # Excel knows no zones: it gets what the clock shows, and the zone beside it.
-                    shown = cell.replace(tzinfo=None)
-                    self._worksheet.write_datetime(row, column, shown, self._time_format)
+                    # Excel has no time zones: the cell holds local time, another column the zone.
+                    local = cell.replace(tzinfo=None)
+                    self._worksheet.write_datetime(row, column, local, self._time_format)
                 case datetime():
                     self._worksheet.write_string(row, column, cell.isoformat(), style)
                 case _:
                     self._worksheet.write_string(row, column, cell, style)
 
     def finish(self) -> None:
-        """Let the rows so far be filtered by their columns."""
+        """Add filters to the columns."""
         self._worksheet.autofilter(0, 0, max(self._row_count - 1, 0), self._column_count - 1)
 
 

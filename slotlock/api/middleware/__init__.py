@@ -1,1 +1,1 @@
-""""""
+"""Middleware around every request."""

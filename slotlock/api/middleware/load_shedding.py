@@ -1,7 +1,4 @@
-"""Past what a process can carry it says so at once, instead of slowing down until nobody is served.
-
-Pure ASGI: what is under way is what has begun and not ended, however it ends.
-"""
+"""Load shedding: a process rejects requests beyond its limits at once instead of slowing down."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,11 +8,11 @@ from prometheus_client import Counter
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Machines ask these whether the process lives.
+# Monitoring asks these whether the process lives.
 NEVER_SHED_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 RETRY_AFTER_S = 2
 OVERLOADED_BODY = (
-    b'{"errors":[{"message":"Too much is under way here. Please ask again in a moment.",'
+    b'{"errors":[{"message":"The server is overloaded. Please try again in a moment.",'
     b'"extensions":{"code":"RATE_LIMITED","retryAfterMs":%d}}]}' % (RETRY_AFTER_S * 1000)
 )
 OVERLOADED_HEADERS = Headers(
@@ -28,17 +25,17 @@ OVERLOADED_HEADERS = Headers(
 
 SHED_REQUESTS = Counter(
     "slotlock_shed_requests_total",
-    "Requests and sockets (http, websocket) for which there was no room in this process",
+    "Requests and sockets that were rejected because this process was overloaded",
     ["type"],
 )
 
 
 class _OverloadedError(Exception):
-    """Ends what would have been answered."""
+    """The process has no room for a request or socket."""
 
 
 class _ConcurrencyLimit:
-    """So many at once."""
+    """At most `max_active` requests or sockets at once."""
 
     def __init__(self, max_active: int) -> None:
         self._max_active = max_active
@@ -46,7 +43,11 @@ class _ConcurrencyLimit:
 
     @contextmanager
     def acquire(self) -> Iterator[None]:
-        """Have a place in it as long as this lasts. Errors: _NoRoomError."""
+        """Count one more while the context is open.
+
+        Raises:
+            _OverloadedError: the limit is reached.
+        """
         if self._active >= self._max_active:
             raise _OverloadedError
         self._active += 1
@@ -57,9 +58,10 @@ class _ConcurrencyLimit:
 
 
 class _IncompleteBodies:
-    """So many requests whose bodies are not whole; for one more, the eldest is given up.
+    """At most `max_incomplete` requests whose bodies are incomplete; the oldest makes room.
 
-    Bodies of the honest come soon. To refuse the newest would let whoever holds on shut all out.
+    Honest clients send their bodies soon. Rejecting the newest request instead would let slow
+    clients lock everybody out.
     """
 
     def __init__(self, max_incomplete: int) -> None:
@@ -68,11 +70,11 @@ class _IncompleteBodies:
 
     @contextmanager
     def track(self, timeout: asyncio.Timeout) -> Iterator[None]:
-        """Have a place in it, until this limit is made to pass."""
+        """Track a request while the context is open; its timeout may be made to expire."""
         if len(self._timeouts) >= self._max_incomplete:
-            eldest = next(iter(self._timeouts))
-            del self._timeouts[eldest]
-            _expire_now(eldest)
+            oldest = next(iter(self._timeouts))
+            del self._timeouts[oldest]
+            _expire_now(oldest)
         self._timeouts[timeout] = None
         try:
             yield
@@ -85,22 +87,20 @@ def _expire_now(timeout: asyncio.Timeout) -> None:
 
 
 class LoadSheddingMiddleware:
-    """Lets so many requests and sockets be under way at once; further ones are told 503.
+    """Rejects requests and sockets beyond the limits of the process with 503.
 
-    A request is under way once its body is whole, and so many more may be on their way here.
-    An event stream lasts as a socket does, and has a place among those from its first line on.
+    A request counts once its body is complete; as many more may have incomplete bodies. An event
+    stream counts as a socket from its first line on.
     """
 
     def __init__(self, app: ASGIApp, max_requests: int, max_sockets: int) -> None:
         self._app = app
-        self._requests, self._sockets = (
-            _ConcurrencyLimit(max_requests),
-            _ConcurrencyLimit(max_sockets),
-        )
+        self._requests = _ConcurrencyLimit(max_requests)
+        self._sockets = _ConcurrencyLimit(max_sockets)
         self._incomplete_bodies = _IncompleteBodies(max_requests)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request or socket, or turn it away."""
+        """Serve one request or socket, or reject it."""
         kind = scope["type"]
         if kind not in ("http", "websocket") or scope["path"] in NEVER_SHED_PATHS:
             await self._app(scope, receive, send)
@@ -113,73 +113,94 @@ class LoadSheddingMiddleware:
                     await self._app(scope, receive, send)
         except _OverloadedError:
             SHED_REQUESTS.labels(kind).inc()
-            # To a handshake, uvicorn can send the answer of a plain request.
-            prefix = "websocket." if kind == "websocket" else ""
-            start = {
-                "type": f"{prefix}http.response.start",
-                "status": 503,
-                "headers": OVERLOADED_HEADERS,
-            }
-            await send(start)
-            await send({"type": f"{prefix}http.response.body", "body": OVERLOADED_BODY})
+            await _reject(kind, send)
 
     async def _handle_http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] != "POST":
-            with ExitStack() as place:
-                place.enter_context(self._requests.acquire())
-                await self._app(scope, receive, self._moving_streams(place, send))
-            return
-        limit = asyncio.timeout(None)
+        with ExitStack() as permit:
+            request = _TrackedRequest(permit, self._requests, self._sockets, receive, send)
+            if scope["method"] == "POST":
+                await self._handle_post(scope, request)
+            else:
+                request.start_processing()
+                await self._app(scope, receive, request.send)
+
+    async def _handle_post(self, scope: Scope, request: "_TrackedRequest") -> None:
         try:
-            async with limit:
-                await self._handle_with_body(scope, receive, send, limit)
+            async with asyncio.timeout(None) as timeout:
+                request.wait_for_body(self._incomplete_bodies, timeout)
+                await self._app(scope, request.receive, request.send)
         except TimeoutError:
-            if not limit.expired():
+            if not timeout.expired():
                 raise
             raise _OverloadedError from None
 
-    async def _handle_with_body(
-        self, scope: Scope, receive: Receive, send: Send, timeout: asyncio.Timeout
+
+class _TrackedRequest:
+    """A request that counts first as an incomplete body, then as a request, then as a stream.
+
+    `permit` holds its current place.
+    """
+
+    def __init__(
+        self,
+        permit: ExitStack,
+        requests: _ConcurrencyLimit,
+        sockets: _ConcurrencyLimit,
+        receive: Receive,
+        send: Send,
     ) -> None:
-        whole = False
-        with ExitStack() as place:
-            place.enter_context(self._incomplete_bodies.track(timeout))
+        self._permit = permit
+        self._requests = requests
+        self._sockets = sockets
+        self._receive = receive
+        self._send = send
+        self._is_processing = False
+        self._timeout: asyncio.Timeout | None = None
 
-            def start_processing() -> None:
-                nonlocal whole
-                if not whole:
-                    whole = True
-                    place.close()
-                    place.enter_context(self._requests.acquire())
+    def wait_for_body(self, incomplete_bodies: _IncompleteBodies, timeout: asyncio.Timeout) -> None:
+        """Count the request as an incomplete body, which a newer one may expire."""
+        self._timeout = timeout
+        self._permit.enter_context(incomplete_bodies.track(timeout))
 
-            async def receive_and_start() -> Message:
-                message = await receive()
-                if not message.get("more_body"):
-                    try:
-                        start_processing()
-                    except (
-                        _OverloadedError
-                    ):  # the application would take it for a failure of its own
-                        _expire_now(timeout)
-                        await asyncio.get_running_loop().create_future()
-                return message
+    def start_processing(self) -> None:
+        """Count the request as active.
 
-            sending = self._moving_streams(place, send)
+        Raises:
+            _OverloadedError: too many requests are active.
+        """
+        if not self._is_processing:
+            self._is_processing = True
+            self._permit.close()
+            self._permit.enter_context(self._requests.acquire())
 
-            async def start_and_send(message: Message) -> None:
-                start_processing()
-                await sending(message)
+    async def receive(self) -> Message:
+        """Receive a part of the body; the last one starts the processing."""
+        message = await self._receive()
+        if not message.get("more_body"):
+            try:
+                self.start_processing()
+            except _OverloadedError:
+                # The application would handle the error as its own, so the timeout cancels it.
+                if self._timeout is not None:
+                    _expire_now(self._timeout)
+                await asyncio.get_running_loop().create_future()
+        return message
 
-            await self._app(scope, receive_and_start, start_and_send)
+    async def send(self, message: Message) -> None:
+        """Send a part of the response; an event stream counts as a socket from its start."""
+        self.start_processing()
+        if message["type"] == "http.response.start" and _is_event_stream(message):
+            self._permit.close()
+            self._permit.enter_context(self._sockets.acquire())
+        await self._send(message)
 
-    def _moving_streams(self, permit: ExitStack, send: Send) -> Send:
-        async def send_and_move(message: Message) -> None:
-            if message["type"] == "http.response.start" and _is_event_stream(message):
-                permit.close()
-                permit.enter_context(self._sockets.acquire())
-            await send(message)
 
-        return send_and_move
+async def _reject(kind: str, send: Send) -> None:
+    # uvicorn can send an HTTP response to a rejected handshake.
+    prefix = "websocket." if kind == "websocket" else ""
+    start = {"type": f"{prefix}http.response.start", "status": 503, "headers": OVERLOADED_HEADERS}
+    await send(start)
+    await send({"type": f"{prefix}http.response.body", "body": OVERLOADED_BODY})
 
 
 def _is_event_stream(message: Message) -> bool:

@@ -1,11 +1,11 @@
-"""What browsers are told about every answer, errors included: to make nothing more of it.
+"""Security headers of every response, including errors.
 
-`Strict-Transport-Security` is the proxy's, which knows whether there is TLS.
+The proxy adds `Strict-Transport-Security`, as only the proxy knows whether there is TLS.
 """
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# No answer of ours is a page, but GraphiQL in development, which brings a policy of its own.
+# No response is a page, except GraphiQL in development, which has its own policy.
 CONTENT_SECURITY_POLICY = (
     b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
@@ -14,37 +14,34 @@ SECURITY_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", CONTENT_SECURITY_POLICY),
     (b"x-frame-options", b"DENY"),
-    # Other sites' pages may not embed an answer. Those that are allowed to call the API do so by
-    # CORS, which this does not concern (Fetch, 3.7).
+    # Pages of other sites may not embed a response. Allowed origins call the API by CORS, which
+    # this header does not affect (Fetch, 3.7).
     (b"cross-origin-resource-policy", b"same-origin"),
-    # Most answers are somebody's; what may be kept says so itself.
+    # Most responses are private; cacheable ones set their own header.
     (b"cache-control", b"no-store"),
 )
-# Of a request, and of a handshake that is refused.
+# The second is the response to a rejected handshake.
 _RESPONSE_STARTS = {"http.response.start", "websocket.http.response.start"}
 
 
 class SecurityHeaders:
-    """Around the whole application, so that what fails inside of it gets them, too.
+    """Adds the headers around the whole application, so that its failures have them, too.
 
-    What is refused before it is asked, or by closing a handshake, gets them from `refusals` and
-    `sockets`.
+    `server.raw_response` and `server.websockets` add them to responses before the application.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; an answer's own headers stand."""
+        """Serve one request; headers that the response has already stay as they are."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] in _RESPONSE_STARTS:
-                own = message.get("headers", ())
-                named = {name for name, _ in own}
-                message["headers"] = [
-                    *own,
-                    *(each for each in SECURITY_HEADERS if each[0] not in named),
-                ]
+                headers = message.get("headers", ())
+                names = {name for name, _ in headers}
+                missing = (header for header in SECURITY_HEADERS if header[0] not in names)
+                message["headers"] = [*headers, *missing]
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

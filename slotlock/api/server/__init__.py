@@ -1,1 +1,1 @@
-""""""
+"""Running the application under uvicorn, with protocols that withstand slow and hostile clients."""

@@ -1,7 +1,4 @@
-"""Refusals that are written to a connection before the application is asked.
-
-They tell browsers what its answers tell them.
-"""
+"""Responses that the protocols write themselves, before the application is called."""
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
@@ -9,7 +6,7 @@ from slotlock.api.middleware.security_headers import SECURITY_HEADERS
 
 
 def raw_response(status: int, text: str = "") -> bytes:
-    """A whole answer, after which the connection closes."""
+    """Return the bytes of a response with the security headers; the connection closes after it."""
     headers = [
         *SECURITY_HEADERS,
         (b"content-type", b"text/plain; charset=utf-8"),

@@ -1,7 +1,7 @@
-"""HTTP connections that are not kept waiting: who sends or reads too slowly is given up.
+"""HTTP connections that close when a client sends or reads too slowly.
 
-uvicorn waits for ever for the rest of a header or a body, and until its answer is read; whoever
-holds many such connections holds the server (slowloris).
+uvicorn waits without limit for the rest of a header or body, and for a client to read a response.
+A client with many such connections could exhaust the server (slowloris).
 """
 
 import asyncio
@@ -17,21 +17,21 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from slotlock.api.server.header_limit import HeaderLimitProtocol
 from slotlock.api.server.raw_response import raw_response
-from slotlock.graphql.transport.websocket import SHUTDOWN_SEND_TIMEOUT_S
+from slotlock.graphql.transport.shutdown import SHUTDOWN_SEND_TIMEOUT_S
 
 if sys.platform != "win32":
     import fcntl
     import termios
 
 HEADER, BODY = "header", "body"
-# A large body may take a second more for as many bytes that came of it.
+# A body gets one more second for every so many bytes that have arrived.
 BODY_BYTES_PER_EXTRA_S = 16 * 1024
-# So much of an answer is read in time by whoever reads at all.
+# A client that reads less than this within the timeout does not read.
 MIN_READ_BYTES = 16 * 1024
 
 
 class TimeoutConfig(Config):
-    """Says besides how many seconds a header, a body, and reading on in an answer may take."""
+    """uvicorn's configuration, with seconds for a header, for a body and for reading a response."""
 
     def __init__(
         self,
@@ -47,60 +47,63 @@ class TimeoutConfig(Config):
 
 
 class TimeoutProtocol(HeaderLimitProtocol):
-    """A connection, and what it waits for; only what does not come in one piece needs a timer."""
+    """A connection with a timer for the part that it expects, and one for unread responses.
+
+    A request that arrives in one read starts no timer.
+    """
 
     config: TimeoutConfig
-    # The number of the latest request, and which part of it is not whole: "" when all is.
+    # The number of the latest request and its incomplete part: HEADER, BODY or "".
     _request_number = 0
     _incomplete_part = HEADER
     _upgraded = False
     _timed_part: tuple[int, str] | None = None
     _part_timer: asyncio.TimerHandle | None = None
-    # Bytes of a body for which no time was given yet.
+    # Bytes of the body that have not extended its time yet.
     _uncredited_body_bytes = 0
     _read_timer: asyncio.TimerHandle | None = None
     _stopping = False
-    # The request being answered: `cycle` is the one that came last.
+    # The request that the application processes; `cycle` is the one that arrived last.
     _current_cycle: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first request."""
+        """Start the timer for the first header."""
         super().connection_made(transport)
         self._update_part_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Take what comes, then wait for what is missing of it."""
+        """Parse a read, then time the part that is still missing."""
         super().data_received(data)
         self._update_part_timer()
 
     def on_message_begin(self) -> None:
-        """A header begins."""
+        """Expect the rest of a header."""
         super().on_message_begin()
         self._request_number, self._incomplete_part = self._request_number + 1, HEADER
 
     def on_headers_complete(self) -> None:
-        """A header is whole; its body follows."""
+        """Expect a body."""
         super().on_headers_complete()
         self._incomplete_part, self._uncredited_body_bytes = BODY, 0
 
     def on_body(self, body: bytes) -> None:
-        """A part of a body."""
+        """Count the bytes that extend the time of the body."""
         self._uncredited_body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """A request is whole."""
+        """Expect nothing more of this request."""
         super().on_message_complete()
         self._incomplete_part = ""
 
     def handle_websocket_upgrade(self) -> None:
-        """From here on the connection is a socket's, which has deadlines of its own."""
+        """Stop the timers: the WebSocket protocol has its own."""
         self._upgraded = True
         self._cancel_read_timer()
         super().handle_websocket_upgrade()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing comes any more."""
+        """Stop the timers, and tell the application that the client has disconnected."""
         self._cancel_part_timer()
         self._cancel_read_timer()
         super().connection_lost(exc)
@@ -113,18 +116,18 @@ class TimeoutProtocol(HeaderLimitProtocol):
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
-        """More is unread than is kept for anybody: somebody has to read on."""
+        """Start the timer for reading: the write buffer is full."""
         super().pause_writing()
         self._start_read_timer()
 
     def resume_writing(self) -> None:
-        """It was read."""
+        """Stop the timer for reading, except during a shutdown."""
         if not self._stopping:
             self._cancel_read_timer()
         super().resume_writing()
 
     def shutdown(self) -> None:
-        """The server stops: the rest of the answer has to be read on soon, however little it is."""
+        """Give the client SHUTDOWN_SEND_TIMEOUT_S to read on in the response."""
         super().shutdown()
         if not self._stopping:
             self._stopping = True
@@ -135,22 +138,22 @@ class TimeoutProtocol(HeaderLimitProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _expected_part(self) -> tuple[int, str] | None:
-        """The part that the client has to send now, and of which request."""
+        """Return the request and the part that the client has to send now."""
         if self._upgraded or self.transport.is_closing():
             return None
         if self._incomplete_part:
             return self._request_number, self._incomplete_part
-        # Empty lines begin no request, but they have stopped uvicorn's own timer.
+        # Empty lines start no request, but they stop uvicorn's own keep-alive timer.
         return None if self._is_responding else (self._request_number + 1, HEADER)
 
     def _update_part_timer(self) -> None:
-        awaited = self._expected_part()
-        if awaited != self._timed_part:
+        expected = self._expected_part()
+        if expected != self._timed_part:
             self._cancel_part_timer()
-            if awaited is not None:
-                self._timed_part = awaited
+            if expected is not None:
+                self._timed_part = expected
                 self._part_timer = self.loop.call_later(
-                    self.config.timeouts_s[awaited[1]], self._on_part_timeout
+                    self.config.timeouts_s[expected[1]], self._on_part_timeout
                 )
 
     def _cancel_part_timer(self) -> None:
@@ -161,25 +164,23 @@ class TimeoutProtocol(HeaderLimitProtocol):
 
     def _on_part_timeout(self) -> None:
         if self._uncredited_body_bytes and self._incomplete_part == BODY and self._is_responding:
-            earned_s, self._uncredited_body_bytes = (
-                self._uncredited_body_bytes / BODY_BYTES_PER_EXTRA_S,
-                0,
-            )
-            self._part_timer = self.loop.call_later(earned_s, self._on_part_timeout)
+            extra_s = self._uncredited_body_bytes / BODY_BYTES_PER_EXTRA_S
+            self._uncredited_body_bytes = 0
+            self._part_timer = self.loop.call_later(extra_s, self._on_part_timeout)
             return
         self._cancel_part_timer()
         if self.flow.read_paused or (self._is_responding and self._incomplete_part != BODY):
-            self._update_part_timer()  # it is for us to read on, or to answer what came before
+            self._update_part_timer()  # the server has to read on or to respond first
         elif self._expected_part() is not None:
             self._close_slow_connection()
 
     def _close_slow_connection(self) -> None:
-        answered = self._incomplete_part == BODY and (
+        has_response = self._incomplete_part == BODY and (
             not self._is_responding or self.cycle.response_started
         )
-        # A browser may open a connection for later: it takes no answer to what it never asked.
-        if self._request_number and self._incomplete_part and not answered:
-            self.transport.write(raw_response(408, "The request took too long to come."))
+        # Browsers open connections in advance: without a request there is no response either.
+        if self._request_number and self._incomplete_part and not has_response:
+            self.transport.write(raw_response(408, "The request took too long to arrive."))
         if self._is_responding:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -198,21 +199,25 @@ class TimeoutProtocol(HeaderLimitProtocol):
             self._read_timer = None
 
     def _check_read_progress(self, unread_before: int) -> None:
-        read = unread_before - self._unread_bytes()
-        # In the shorter time anything counts, and what was begun may have nothing to read yet.
-        if (read <= 0 < unread_before) if self._stopping else read < MIN_READ_BYTES:
-            self.transport.abort()  # to close is to wait until the rest is read
+        read_bytes = unread_before - self._unread_bytes()
+        if self._stopping:
+            # The time is short, so any progress counts; a response may also have no bytes yet.
+            is_stuck = read_bytes <= 0 < unread_before
+        else:
+            is_stuck = read_bytes < MIN_READ_BYTES
+        if is_stuck:
+            self.transport.abort()  # close() would wait until the client has read the rest
         else:
             self._start_read_timer()
 
     def _unread_bytes(self) -> int:
-        """The bytes that the client has not taken, here and in the system's queue.
+        """Return how many bytes the client has not read, in this process and in the kernel.
 
-        That queue is filled again only when much of it is gone: what we keep ourselves would stand
-        still for minutes before somebody who reads slowly.
+        The kernel takes more only after much of its queue is gone. The buffer of the process alone
+        would show no progress for minutes while a slow client reads.
         """
         queued = array("i", [0])
-        if sys.platform != "win32":  # which does not tell
+        if sys.platform != "win32":  # Windows does not report its queue
             with suppress(OSError):
                 fcntl.ioctl(self.transport.get_extra_info("socket"), termios.TIOCOUTQ, queued)
         return self.transport.get_write_buffer_size() + queued[0]

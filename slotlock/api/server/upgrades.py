@@ -1,6 +1,7 @@
-"""HTTP connections on which an upgrade to what nobody here speaks is ignored (RFC 9110, 7.8).
+"""HTTP connections that ignore upgrades to unsupported protocols (RFC 9110, 7.8).
 
-The parser stops at whatever asks for one: uvicorn would lose its body, or read it as a request.
+The parser stops at every request that asks for an upgrade. uvicorn would then lose the body of the
+request, or read the body as another request.
 """
 
 from array import array
@@ -13,64 +14,68 @@ from slotlock.api.server.raw_response import raw_response
 
 
 class _NoUpgradeParser(HttpRequestParser):
-    """Reads on where a request that asks for an upgrade gets none."""
+    """Continues after a request whose upgrade is ignored."""
 
     def __init__(self, connection: "NoUpgradeProtocol") -> None:
         super().__init__(connection)
         self._connection = connection
-        # As uvicorn's own: a request is answered even if more comes than was said.
+        # As in uvicorn: respond to a request even if more data follows "Connection: close".
         self.set_dangerous_leniencies(lenient_data_after_close=True)
 
     def feed_data(self, data: "bytes | bytearray | memoryview | array[int]") -> None:
         rest = memoryview(data)
-        while (read := self._feed_until_upgrade(rest)) is not None:
-            rest = rest[read:]
+        while (length := self._feed_until_upgrade(rest)) is not None:
+            rest = rest[length:]
             super().feed_data(self._connection.header_without_upgrade())
 
     def _feed_until_upgrade(self, data: memoryview) -> int | None:
-        """How many bytes are read before an upgrade is ignored; None if all are."""
+        """Return how many bytes precede an ignored upgrade; None after reading all of them."""
         try:
             super().feed_data(data)
         except HttpParserUpgrade as upgrade:
             if not self._connection.should_ignore_upgrade():
                 raise
-            read: int = upgrade.args[0]
-            return read
+            length: int = upgrade.args[0]
+            return length
         return None
 
 
 class NoUpgradeProtocol(HttpToolsProtocol):
-    """A connection of which a request with such an upgrade is read as if it had none."""
+    """Reads a request with an unsupported upgrade as if it had none."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.parser = _NoUpgradeParser(self)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, as uvicorn does."""
+        """Reject malformed HTTP, with the security headers that uvicorn omits."""
         self.transport.write(raw_response(400, msg))
         self.transport.close()
 
     def should_ignore_upgrade(self) -> bool:
-        """Whether the request that was read last asks for an upgrade that it does not get."""
+        """Return whether the latest request asks for an unsupported upgrade."""
         return self.parser.should_upgrade() and not self._should_upgrade()
 
     def header_without_upgrade(self) -> bytes:
-        """The header of that request without the upgrade. Errors: HttpParserError for a tunnel."""
+        """Return the header of the latest request without its upgrade.
+
+        Raises:
+            HttpParserError: the request is a CONNECT, which asks for a proxy.
+        """
         method = self.parser.get_method()
         if method == b"CONNECT":
-            raise HttpParserError("This is no proxy.")
+            raise HttpParserError("This server is not a proxy.")
         version = self.parser.get_http_version().encode()
         lines = [b"%s %s HTTP/%s" % (method, self.url, version)]
         lines += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
         return b"\r\n".join([*lines, b"", b""])
 
     def on_headers_complete(self) -> None:
-        """A header is whole, or comes once more without the upgrade."""
+        """Process a header, unless the parser reads it again without its upgrade."""
         if not self.should_ignore_upgrade():
             super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """A request is whole, unless it comes once more."""
+        """Process the end of a request, unless the parser reads it again."""
         if not self.should_ignore_upgrade():
             super().on_message_complete()

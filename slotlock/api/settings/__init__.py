@@ -1,1 +1,1 @@
-""""""
+"""The settings, read from the environment once."""

@@ -77,9 +77,11 @@ def promote_waitlists(slots: Mapping[SlotId, Slot], now: datetime) -> dict[SlotI
         before = served[slot_id]
         after = served[slot_id] = promote_waitlist(before, now)
         if len(served) > 1 and after.depends_on_other_bookings:
-            promoted = after.change.added[len(before.change.added) :]
-            new_bookings = [after.as_other_booking(booking) for booking in promoted]
-            served = propagate_bookings(served, slot_id, new_bookings)
+            given = [
+                after.as_other_booking(booking)
+                for booking in after.bookings[len(before.bookings) :]
+            ]
+            served = propagate_bookings(served, slot_id, given)
     return served
 
 

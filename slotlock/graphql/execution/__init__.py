@@ -1,1 +1,1 @@
-""""""
+"""Parsing, caching and executing documents."""

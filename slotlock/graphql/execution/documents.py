@@ -1,4 +1,4 @@
-"""Documents: parsed, measured and validated once for each distinct text."""
+"""The document cache: each distinct text is parsed, measured and validated once."""
 
 import re
 from collections.abc import Mapping
@@ -26,15 +26,15 @@ from slotlock.graphql.limits.field_merging import field_merge_excess
 from slotlock.graphql.limits.operation_kinds import OperationKind, operation_costs
 from slotlock.infrastructure.lru_cache import LRUCache
 
-# What a text of 2,000 characters is parsed to can take 250 kB, so texts are not only counted.
+# The parsed form of 2,000 characters can take 250 kB, so characters are limited, too.
 MAX_CACHED_DOCUMENTS, MAX_CACHED_CHARACTERS = 500, 500_000
-# Apart from the others, so that nonsense drives out nothing that is asked for by everybody.
+# A cache of its own, so that invalid documents do not evict the valid ones.
 MAX_CACHED_REJECTIONS, MAX_CACHED_REJECTION_CHARACTERS = 100, 100_000
-# Of a text that does not validate, and of variables that are no values of their types.
+# Errors of validation, and errors of variables, in one response.
 MAX_ERRORS = 5
-# Each error counts the lines before it. More than there may be tokens is of no use.
+# To locate an error graphql-core counts all lines before it. No valid document needs as many lines.
 MAX_LINE_ENDS = 2_000
-# Python refuses to read numbers of thousands of digits, with advice that is not for clients.
+# Python rejects numbers of thousands of digits, with advice that does not concern clients.
 MAX_DIGITS = 400
 _SUGGESTION = re.compile(r" Did you mean '[^']*'\?\Z")
 _TOO_MANY_DIGITS = re.compile(rf"[0-9]{{{MAX_DIGITS + 1}}}")
@@ -43,7 +43,7 @@ Errors = list[dict[str, Any]]
 
 
 class DocumentError(Exception):
-    """The request cannot be executed; `errors` are as the client gets them."""
+    """The request cannot be executed; `errors` is what the client receives."""
 
     def __init__(self, errors: Errors) -> None:
         super().__init__(errors)
@@ -57,9 +57,9 @@ class Operation:
     document: DocumentNode
     name: str | None
     operation_type: OperationType
-    # Response key and field name of each plain root field, for counting.
+    # Response key and field name of each root field outside fragments, for the metrics.
     root_fields: tuple[tuple[str, str], ...]
-    # Whether errors may suggest names of the schema.
+    # Whether errors may suggest names of the schema, which reveals parts of it.
     allows_suggestions: bool
     costs: Mapping[OperationKind, int]
 
@@ -70,14 +70,14 @@ class Operation:
 
     @property
     def has_several_mutations(self) -> bool:
-        """Whether it is a mutation that may have more than one root field."""
+        """Whether it is a mutation with more than one root field."""
         return self.is_mutation and sum(self.costs.values()) > 1
 
 
 class DocumentCache:
-    """The texts seen lately, with what was made of them; the refused ones beside.
+    """Recently used documents with their operations, and invalid ones with their errors.
 
-    Without introspection no error suggests a name, which would be introspection by and by.
+    Without introspection no error suggests a name, because suggestions reveal the schema, too.
     """
 
     def __init__(self, schema: GraphQLSchema, *, introspection: bool) -> None:
@@ -94,11 +94,15 @@ class DocumentCache:
         )
 
     def is_cached(self, text: str) -> bool:
-        """Whether to read this text costs nothing."""
+        """Return whether the document needs no parsing."""
         return text in self._accepted or text in self._rejected
 
     def resolve_operation(self, text: str, name: str | None) -> Operation:
-        """The operation that a request means. Errors: DocumentError."""
+        """Return the operation of a document that a request names.
+
+        Raises:
+            DocumentError: the document is invalid or too large, or has no such operation.
+        """
         operations = self._accepted.get(text)
         if operations is None:
             operations = self._parse_operations(text)
@@ -109,11 +113,11 @@ class DocumentCache:
         if len(text) > MAX_DOCUMENT_BYTES or (
             not text.isascii() and len(text.encode()) > MAX_DOCUMENT_BYTES
         ):
-            raise _too_large(f"A document has at most {MAX_DOCUMENT_BYTES} bytes.")
+            raise _too_large(f"A document may have at most {MAX_DOCUMENT_BYTES} bytes.")
         if _TOO_MANY_DIGITS.search(text):
-            raise _too_large(f"A document has at most {MAX_DIGITS} digits in a row.")
+            raise _too_large(f"A document may have at most {MAX_DIGITS} digits in a row.")
         if text.count("\n") + text.count("\r") > MAX_LINE_ENDS:
-            raise _too_large(f"A document has at most {MAX_LINE_ENDS} line ends.")
+            raise _too_large(f"A document may have at most {MAX_LINE_ENDS} lines.")
         if errors := self._rejected.get(text):
             raise DocumentError(errors)
         try:
@@ -130,7 +134,7 @@ class DocumentCache:
             too_large = exceeded_limit(self._schema, document) or field_merge_excess(document)
         except GraphQLSyntaxError as error:
             if f"more than {MAX_TOKENS} tokens" in error.message:
-                raise _too_large(f"A document has at most {MAX_TOKENS} tokens.") from None
+                raise _too_large(f"A document may have at most {MAX_TOKENS} tokens.") from None
             if "nested too deeply" in error.message:
                 raise _too_large("The document is nested too deeply.") from None
             raise DocumentError([_located_error(error, ErrorCode.PARSE_FAILED)]) from None
@@ -143,13 +147,11 @@ class DocumentCache:
         return document
 
     def _format_validation_error(self, error: GraphQLError) -> dict[str, Any]:
-        shown = _located_error(error, ErrorCode.VALIDATION_FAILED)
         message = without_values(error.message)
-        # One of the rules suggests something whatever it is told.
-        return {
-            **shown,
-            "message": message if self._introspection else _SUGGESTION.sub("", message),
-        }
+        if not self._introspection:
+            # One of the rules ignores `hide_suggestions`.
+            message = _SUGGESTION.sub("", message)
+        return {**_located_error(error, ErrorCode.VALIDATION_FAILED), "message": message}
 
     def _validate(self, document: DocumentNode) -> list[GraphQLError]:
         return validate(
@@ -194,19 +196,15 @@ def _root_fields(node: OperationDefinitionNode) -> tuple[tuple[str, str], ...]:
 
 def _select_operation(operations: dict[str | None, Operation], name: str | None) -> Operation:
     if name is None and len(operations) != 1:
-        raise DocumentError(
-            [
-                error_body(
-                    ErrorCode.BAD_USER_INPUT, "Name one of the document's operations to execute."
-                )
-            ]
-        )
-    found = operations.get(name) if name is not None else next(iter(operations.values()))
-    if found is None:
-        raise DocumentError(
-            [error_body(ErrorCode.BAD_USER_INPUT, "There is no operation of this name.")]
-        )
-    return found
+        raise _bad_input("Name one of the document's operations to execute.")
+    operation = operations.get(name) if name is not None else next(iter(operations.values()))
+    if operation is None:
+        raise _bad_input("The document has no operation of this name.")
+    return operation
+
+
+def _bad_input(message: str) -> DocumentError:
+    return DocumentError([error_body(ErrorCode.BAD_USER_INPUT, message)])
 
 
 def _too_large(message: str) -> DocumentError:

@@ -1,4 +1,4 @@
-"""Executing an operation, the same for every transport."""
+"""The execution of operations, the same for every transport."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -26,11 +26,11 @@ from slotlock.graphql.schema.schema import executable_schema
 
 REQUESTS = Counter(
     "slotlock_requests_total",
-    "Root fields answered, by field and by `ok` or the code of the error",
+    "Executed root fields, by field and by `ok` or the code of the error",
     ["operation", "outcome"],
 )
 ACTIVE_SUBSCRIPTIONS = Gauge(
-    "slotlock_subscriptions_active", "Subscriptions open now", multiprocess_mode="livesum"
+    "slotlock_subscriptions_active", "Open subscriptions", multiprocess_mode="livesum"
 )
 
 Variables = dict[str, Any]
@@ -38,37 +38,37 @@ Variables = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GraphQLResponse:
-    """What a client gets. A request that was refused before it was executed has no `data`."""
+    """The body of a response. A request that was rejected before its execution has no `data`."""
 
     body: dict[str, Any]
 
     @property
     def is_request_error(self) -> bool:
-        """Whether nothing was executed."""
+        """Whether the request was rejected before its execution."""
         return "data" not in self.body
 
 
 async def execute_operation(
     operation: Operation, variables: Variables | None, context: Context
 ) -> GraphQLResponse:
-    """The answer to a query or a mutation."""
-    answer = await _execute(operation, variables, context)
-    record_metrics(operation, answer)
-    return answer
+    """Execute a query or a mutation."""
+    response = await _execute(operation, variables, context)
+    record_metrics(operation, response)
+    return response
 
 
 async def execute_stream(
     operation: Operation, variables: Variables | None, context: Context
 ) -> AsyncGenerator[GraphQLResponse, None]:
-    """The answers to any operation: one, or for a subscription as many as there will be."""
+    """Execute any operation: yield one response, or one for each event of a subscription."""
     if operation.operation_type is not OperationType.SUBSCRIPTION:
         yield await execute_operation(operation, variables, context)
         return
     source = await _create_event_source(operation, variables, context)
     if isinstance(source, ExecutionResult):
-        answer = _to_response(source)
-        record_metrics(operation, answer)
-        yield answer
+        response = _to_response(source)
+        record_metrics(operation, response)
+        yield response
         return
     record_metrics(operation, GraphQLResponse({"data": None}))
     with ACTIVE_SUBSCRIPTIONS.track_inprogress():
@@ -77,12 +77,12 @@ async def execute_stream(
                 async for event in source:
                     yield await _execute(operation, variables, context.fork(), event)
         except Exception as error:
-            # Raised by the source of events itself, so it belongs to no event but to its field.
+            # The source of the events failed, so the error belongs to the field, not to an event.
             path = [key for key, _ in operation.root_fields]
-            shown = format_error(GraphQLError(str(error), path=path, original_error=error))
-            answer = GraphQLResponse({"errors": [shown]})
-            record_metrics(operation, answer)
-            yield answer
+            body = format_error(GraphQLError(str(error), path=path, original_error=error))
+            response = GraphQLResponse({"errors": [body]})
+            record_metrics(operation, response)
+            yield response
 
 
 async def _execute(
@@ -95,7 +95,7 @@ async def _execute(
         context_value=context,
         variable_values=variables,
         operation_name=operation.name,
-        # What a mutation has done is told, however much it is.
+        # A mutation has taken effect, so its result is never rejected as too large.
         executor_class=None if operation.is_mutation else ResultSizeLimitExecutor,
         middleware=MiddlewareManager(ReauthenticateMiddleware())
         if operation.has_several_mutations
@@ -109,10 +109,10 @@ async def _execute(
 async def _create_event_source(
     operation: Operation, variables: Variables | None, context: Context
 ) -> AsyncGenerator[object, None] | ExecutionResult:
-    """The events of a subscription, or why there are none.
+    """Return the events of a subscription, or the errors that prevent it.
 
-    Each event is then executed by itself: graphql-core's own `subscribe` (3.3.2) keeps what it
-    collected for every event until the subscription ends, some kilobytes each.
+    graphql-core's own `subscribe` (3.3.2) keeps some kilobytes for each event until the
+    subscription ends. Therefore each event is executed as an operation of its own.
     """
     executor = Executor.build(
         executable_schema,
@@ -126,7 +126,7 @@ async def _create_event_source(
     if isinstance(executor, list):
         return ExecutionResult(data=None, errors=executor)
     source = create_source_event_stream(executor)
-    # Typed as an iterable, it is the generator that `aclosing` needs.
+    # graphql-core declares an iterable, but returns the generator that `aclosing` needs.
     return cast(
         "AsyncGenerator[object, None] | ExecutionResult",
         await source if isawaitable(source) else source,
@@ -143,7 +143,7 @@ def _to_response(result: ExecutionResult) -> GraphQLResponse:
 
 
 def record_metrics(operation: Operation, response: GraphQLResponse) -> None:
-    """Count an operation's root fields by what came of them; a subscription when it begins."""
+    """Count the root fields of an operation by their outcome; of a subscription at its start."""
     errors = response.body.get("errors")
     if not errors:
         for _, name in operation.root_fields:

@@ -1,7 +1,7 @@
-"""The root fields of a mutation come one after the other, each for who asks by then.
+"""Middleware that authenticates again before each root field of a mutation but the first.
 
-One may end the session, and so may others while it waits for its turn: what comes after it must not
-be done for somebody who is out when it begins.
+The root fields of a mutation run one after the other. An earlier field, or another request, may end
+the session or change the role before a later field starts.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ ResolveInfo = GraphQLResolveInfo[Context]
 
 
 class ReauthenticateMiddleware:
-    """Middleware for one execution: looks at the identity again before each root but the first."""
+    """graphql-core middleware for the execution of one mutation."""
 
     def __init__(self) -> None:
         self._has_begun = False
@@ -25,7 +25,7 @@ class ReauthenticateMiddleware:
     def resolve(
         self, resolver: Resolver, source: object, info: ResolveInfo, /, **arguments: Any
     ) -> Any:
-        """What the field's own resolver says."""
+        """Call the resolver of a field, after a new authentication if the field is a later root."""
         if info.path.prev is None and self._has_begun:
             return _reauthenticate_and_resolve(resolver, source, info, arguments)
         self._has_begun = True

@@ -1,4 +1,4 @@
-"""Where a request comes from, as far as that can be told apart."""
+"""The address and user agent of the client at the other end of a connection."""
 
 from functools import lru_cache
 from ipaddress import IPv6Address, IPv6Network, ip_address
@@ -8,25 +8,25 @@ from starlette.types import Scope
 
 from slotlock.graphql.context import ClientInfo
 
-# What one customer of a provider has of IPv6 at the least (RFC 6177).
+# Providers assign at least this much of IPv6 to each customer (RFC 6177).
 IPV6_PREFIX = 64
 MAX_USER_AGENT_LENGTH = 200
 
 
 def client_address(scope: Scope) -> str | None:
-    """Whom a request is counted to: an IPv4 address, or a /64 of IPv6.
+    """Return the address that rate limits count: an IPv4 address or an IPv6 network of /64.
 
-    None when there is none to tell, as behind a UNIX socket. A trusted proxy may have named
-    something else than an address: that is one for all of its kind.
+    None if the connection has no address, as with a UNIX socket. "unknown" if a trusted proxy
+    sent something else than an address.
     """
     client = scope.get("client")
     return _normalize_address(client[0]) if client else None
 
 
 def client_info(connection: HTTPConnection) -> ClientInfo:
-    """The program at the other end of a connection."""
-    agent = _printable(connection.headers.get("user-agent", "")[:MAX_USER_AGENT_LENGTH])
-    return ClientInfo(client_address(connection.scope), agent or None)
+    """Return the address and the user agent of a connection."""
+    user_agent = _printable(connection.headers.get("user-agent", "")[:MAX_USER_AGENT_LENGTH])
+    return ClientInfo(client_address(connection.scope), user_agent or None)
 
 
 @lru_cache(maxsize=1_000)

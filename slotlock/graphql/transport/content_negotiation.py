@@ -1,4 +1,4 @@
-"""Which media type a client would rather have (RFC 9110, 12.5.1)."""
+"""Content negotiation by the `Accept` header (RFC 9110, 12.5.1)."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -8,7 +8,7 @@ MAX_MEDIA_RANGES = 20
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str, offered: Sequence[str]) -> str | None:
-    """The offered type that weighs most for the client; of equals the first. None: none will do."""
+    """Return the offered type that the client prefers; the first of equals; None if none fits."""
     ranges = [
         _parse_media_range(text) for text in accept.split(",")[:MAX_MEDIA_RANGES] if text.strip()
     ]
@@ -19,7 +19,7 @@ def negotiate(accept: str, offered: Sequence[str]) -> str | None:
 
 @lru_cache(maxsize=256)
 def names_explicitly(accept: str, offered: Sequence[str]) -> bool:
-    """Whether the client asks for one of these types by its name, and not for whatever there is."""
+    """Return whether the header names one of these types, as opposed to `*/*`."""
     ranges = dict(_parse_media_range(text) for text in accept.split(",")[:MAX_MEDIA_RANGES])
     return any(ranges.get(media_type, 0.0) > 0 for media_type in offered)
 
@@ -38,9 +38,9 @@ def _parse_media_range(text: str) -> tuple[str, float]:
 
 
 def _weight(ranges: list[tuple[str, float]], media_type: str) -> float:
-    # The most specific range that matches decides, whatever its weight.
-    for wanted in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
-        weights = [weight for media_range, weight in ranges if media_range == wanted]
+    # The most specific range that matches decides, even if another has a greater weight.
+    for candidate in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
+        weights = [weight for media_range, weight in ranges if media_range == candidate]
         if weights:
             return max(weights)
     return 0.0

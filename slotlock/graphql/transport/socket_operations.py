@@ -1,4 +1,4 @@
-"""The operations on one socket: begun, answered, dropped or finished."""
+"""The operations on one socket: started, answered, cancelled or finished."""
 
 import asyncio
 import contextlib
@@ -22,11 +22,11 @@ SendMessage = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class SocketClosedError(Exception):
-    """The socket is closed, by us or by the client."""
+    """The socket was closed by the server or by the client."""
 
 
 class SocketOperations:
-    """What a client has begun on its socket, each under an id of the client's."""
+    """The operations that a client started on its socket, by the id that the client chose."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class SocketOperations:
         self._send = send
         self._reject = reject
         self._running: dict[str, asyncio.Task[None]] = {}
-        # Queries and mutations: what was begun is finished, whether or not anyone still listens.
+        # Queries and mutations run to their end, even after the client completed them.
         self._must_finish: set[asyncio.Task[Any]] = set()
 
     def __contains__(self, operation_id: str) -> bool:
@@ -48,24 +48,24 @@ class SocketOperations:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many as may be are under way, those included that nobody listens to."""
+        """Whether MAX_OPERATIONS are running, including those that the client completed."""
         return len({*self._running.values(), *self._must_finish}) >= MAX_OPERATIONS
 
     def start(self, operation_id: str, payload: dict[str, Any], authorization: str | None) -> None:
-        """Begin an operation; who asks is found out anew, as a session can end before its token."""
+        """Start an operation; it authenticates again, as the session may have ended."""
         task = asyncio.create_task(self._run(operation_id, payload, authorization))
         self._running[operation_id] = task
 
     def complete(self, operation_id: str) -> None:
-        """The client wants no more answers; what was begun to be changed is changed still."""
+        """Stop sending results; a query or mutation that has started still finishes."""
         self._cancel(self._running.pop(operation_id, None))
 
     async def finish(self) -> None:
-        """Wait until every query and mutation is answered."""
+        """Wait until the result of every query and mutation is sent."""
         await asyncio.gather(*self._must_finish, return_exceptions=True)
 
     async def close(self) -> None:
-        """Drop the subscriptions and wait for the rest."""
+        """Cancel the subscriptions and wait for queries and mutations."""
         tasks = {*self._running.values(), *self._must_finish}
         for task in tasks:
             self._cancel(task)
@@ -79,14 +79,15 @@ class SocketOperations:
         self, operation_id: str, payload: dict[str, Any], authorization: str | None
     ) -> None:
         try:
-            asked = await self._server.parse_request(payload, authorization, self._client)
+            token = self._server.verify_token(authorization)
+            request = await self._server.parse_request(payload, token, self._client)
             identity = await self._server.authenticate_and_charge(
-                asked.operation, authorization, self._client
+                request.operation, token, self._client
             )
             if isinstance(identity, BadTokenError):
                 await self._reject(str(identity))
                 return
-            await self._stream_results(operation_id, asked, identity)
+            await self._send_results(operation_id, request, identity)
         except DocumentError as error:
             await self.send_errors(operation_id, error.errors)
         except RateLimitedError as error:
@@ -94,12 +95,12 @@ class SocketOperations:
         except SocketClosedError:
             pass
         except Exception as error:
-            failed = internal_error("an operation failed outside its resolvers", error)
-            await self.send_errors(operation_id, [failed])
+            body = internal_error("an operation failed outside its resolvers", error)
+            await self.send_errors(operation_id, [body])
         finally:
             self._unregister(operation_id)
 
-    async def _stream_results(
+    async def _send_results(
         self, operation_id: str, request: GraphQLRequest, identity: Caller | None
     ) -> None:
         if request.operation.operation_type is not OperationType.SUBSCRIPTION:
@@ -107,26 +108,30 @@ class SocketOperations:
         context = self._server.create_context(identity, self._client)
         async with aclosing(
             execute_stream(request.operation, request.variables, context)
-        ) as stream:
-            async for answer in stream:
-                if self._running.get(operation_id) is not _current_task():
-                    return  # the client completed it meanwhile, and may have used its id again
-                if answer.is_request_error:
-                    await self.send_errors(operation_id, answer.body["errors"])
+        ) as results:
+            async for result in results:
+                if not self._is_current(operation_id):
+                    return  # the client completed it, and may have used its id again
+                if result.is_request_error:
+                    await self.send_errors(operation_id, result.body["errors"])
                     return
-                await self._send({"id": operation_id, "type": "next", "payload": answer.body})
-        if self._running.get(operation_id) is _current_task():
-            # Its id may be used again from the moment the client reads this.
+                await self._send({"id": operation_id, "type": "next", "payload": result.body})
+        if self._is_current(operation_id):
+            # The client may use the id again as soon as it has read this message.
             self._unregister(operation_id)
             await self._send({"id": operation_id, "type": "complete"})
 
+    def _is_current(self, operation_id: str) -> bool:
+        """Return whether the id still belongs to the operation of the current task."""
+        return self._running.get(operation_id) is _current_task()
+
     def _unregister(self, operation_id: str) -> None:
         self._must_finish.discard(_current_task())
-        if self._running.get(operation_id) is _current_task():
+        if self._is_current(operation_id):
             del self._running[operation_id]
 
     async def send_errors(self, operation_id: str, errors: list[dict[str, Any]]) -> None:
-        """Tell that an operation was not executed."""
+        """Send the errors of an operation that was not executed."""
         self._unregister(operation_id)
         with contextlib.suppress(SocketClosedError):
             await self._send({"id": operation_id, "type": "error", "payload": errors})

@@ -1,4 +1,4 @@
-"""Server-sent events (graphql-sse, distinct connections mode): answers as a stream."""
+"""Server-sent events: graphql-sse in its distinct connections mode."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -14,8 +14,9 @@ from slotlock.graphql.core.errors import RateLimitedError
 from slotlock.graphql.execution.executor import execute_operation, execute_stream
 from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
 
-# Proxies give up on silence after 60 s or so.
+# Proxies close a connection that is silent for about 60 s.
 KEEP_ALIVE_INTERVAL_S = 12.0
+KEEP_ALIVE_COMMENT = b":\n\n"
 COMPLETE_EVENT = b"event: complete\ndata:\n\n"
 RETRY_AFTER_MS = 10_000
 
@@ -23,84 +24,84 @@ RETRY_AFTER_MS = 10_000
 async def sse_stream(
     server: GraphQLServer, request: GraphQLRequest, identity: Identity, context: Context
 ) -> AsyncGenerator[bytes, None]:
-    """The events, if there is room for one more stream of this person and from this address."""
-    person = identity.user_id if isinstance(identity, Caller) else None
+    """Yield the results of an operation as events.
+
+    A user or an address with too many open streams gets one RATE_LIMITED error instead.
+    """
+    user_id = identity.user_id if isinstance(identity, Caller) else None
     with (
-        server.streams_per_user.acquire(person) as room,
-        server.streams_per_address.acquire(context.client.address) as room_there,
+        server.streams_per_user.acquire(user_id) as user_has_room,
+        server.streams_per_address.acquire(context.client.address) as address_has_room,
     ):
-        if room and room_there:
-            subscribes = request.operation.operation_type is OperationType.SUBSCRIPTION
-            events = (
-                _subscription_events(server, request, identity, context)
-                if subscribes
-                else _single_result(server, request, context)
-            )
-            async with aclosing(events):
-                async for event in events:
-                    yield event
+        if not (user_has_room and address_has_room):
+            error = RateLimitedError(RETRY_AFTER_MS).as_error
+            yield _next_event({"errors": [error]}) + COMPLETE_EVENT
+            return
+        if request.operation.operation_type is OperationType.SUBSCRIPTION:
+            events = _subscription_events(server, request, identity, context)
         else:
-            failed = RateLimitedError(RETRY_AFTER_MS).as_error
-            yield _next_event({"errors": [failed]}) + COMPLETE_EVENT
+            events = _single_result(server, request, context)
+        async with aclosing(events):
+            async for event in events:
+                yield event
 
 
 async def _single_result(
     server: GraphQLServer, request: GraphQLRequest, context: Context
 ) -> AsyncGenerator[bytes, None]:
-    """The one answer. What was begun is finished, whether or not anyone still listens."""
-    answering = asyncio.ensure_future(
+    """Yield the result of a query or mutation, which runs to its end without a reader, too."""
+    response = asyncio.ensure_future(
         execute_operation(request.operation, request.variables, context)
     )
-    server.must_finish.add(answering)
-    answering.add_done_callback(server.must_finish.discard)
-    while not (await asyncio.wait((answering,), timeout=KEEP_ALIVE_INTERVAL_S))[0]:
-        yield b":\n\n"
-    yield _next_event(answering.result().body) + COMPLETE_EVENT
+    server.shutdown.wait_for(response)
+    while not (await asyncio.wait((response,), timeout=KEEP_ALIVE_INTERVAL_S))[0]:
+        yield KEEP_ALIVE_COMMENT
+    yield _next_event(response.result().body) + COMPLETE_EVENT
 
 
 async def _subscription_events(
     server: GraphQLServer, request: GraphQLRequest, identity: Identity, context: Context
 ) -> AsyncGenerator[bytes, None]:
-    """A subscription's events, until it, the token or the session ends or the process stops."""
-    lasts = asyncio.get_running_loop().create_task(_until_stream_must_end(server, identity))
-    with ExitStack() as ending:
-        ending.callback(lasts.cancel)
+    """Yield events until the subscription, the token or the session ends, or the process stops."""
+    loop = asyncio.get_running_loop()
+    stream_end = loop.create_task(_wait_for_stream_end(server, identity))
+    with ExitStack() as cleanup:
+        cleanup.callback(stream_end.cancel)
         if isinstance(identity, Caller):
-            ending.callback(server.auth.session_streams.register(identity, lasts.cancel))
+            cleanup.callback(server.session_streams.register(identity, stream_end.cancel))
         async with aclosing(
             execute_stream(request.operation, request.variables, context)
-        ) as stream:
-            following = aiter(stream)
-            coming = asyncio.ensure_future(anext(following))
+        ) as results:
+            next_result = asyncio.ensure_future(anext(results))
             try:
-                while not lasts.done():
+                while not stream_end.done():
                     await asyncio.wait(
-                        (coming, lasts),
+                        (next_result, stream_end),
                         timeout=KEEP_ALIVE_INTERVAL_S,
                         return_when=asyncio.FIRST_COMPLETED,
                     )
-                    if coming.done():
-                        yield _next_event(coming.result().body)
-                        coming = asyncio.ensure_future(anext(following))
-                    elif not lasts.done():
-                        yield b":\n\n"
+                    if next_result.done():
+                        yield _next_event(next_result.result().body)
+                        next_result = asyncio.ensure_future(anext(results))
+                    elif not stream_end.done():
+                        yield KEEP_ALIVE_COMMENT
             except StopAsyncIteration:
                 pass
             finally:
-                coming.cancel()
+                next_result.cancel()
                 with suppress(asyncio.CancelledError, StopAsyncIteration):
-                    await coming
+                    await next_result
         yield COMPLETE_EVENT
+
+
+async def _wait_for_stream_end(server: GraphQLServer, identity: Identity) -> None:
+    """Wait until the token of the stream expires or the process stops."""
+    seconds_left = None
+    if isinstance(identity, Caller):
+        seconds_left = (identity.expires_at - server.auth.now()).total_seconds()
+    with suppress(TimeoutError):
+        await asyncio.wait_for(server.shutdown.wait_until_started(), seconds_left)
 
 
 def _next_event(body: dict[str, Any]) -> bytes:
     return b"event: next\ndata: " + orjson.dumps(body) + b"\n\n"
-
-
-async def _until_stream_must_end(server: GraphQLServer, identity: Identity) -> None:
-    """Wait until a stream of this identity has to end."""
-    with suppress(TimeoutError):
-        seconds = None
-        if isinstance(identity, Caller):
-            seconds = (identity.expires_at - server.auth.now()).total_seconds()
-        await asyncio.wait_for(server.stopping.wait(), seconds)

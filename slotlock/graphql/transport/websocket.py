@@ -1,4 +1,4 @@
-"""GraphQL over WebSocket: the graphql-transport-ws protocol, one object a socket.
+"""GraphQL over WebSocket: the graphql-transport-ws protocol, one session for each socket.
 
 https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
 """
@@ -16,6 +16,7 @@ from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.errors import ErrorCode, error_body, log_error
 from slotlock.graphql.transport.client_info import client_info
 from slotlock.graphql.transport.server import GraphQLServer
+from slotlock.graphql.transport.shutdown import SHUTDOWN_SEND_TIMEOUT_S
 from slotlock.graphql.transport.socket_operations import (
     MAX_OPERATIONS,
     SocketClosedError,
@@ -23,33 +24,10 @@ from slotlock.graphql.transport.socket_operations import (
 )
 from slotlock.infrastructure.mongo.client import is_unavailable
 
-
-def is_object_or_null(payload: object) -> TypeGuard[dict[str, Any] | None]:
-    """Whether this is what a payload may be that need not be there."""
-    return payload is None or isinstance(payload, dict)
-
-
-def is_operation_id(operation_id: object) -> TypeGuard[str]:
-    """Whether an operation can be called so."""
-    return isinstance(operation_id, str) and operation_id != ""
-
-
-def is_subscribe_payload(payload: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a payload has the parts of a GraphQL request, whatever they say."""
-    return (
-        isinstance(payload, dict)
-        and isinstance(payload.get("query"), str)
-        and isinstance(payload.get("operationName"), str | None)
-        and all(is_object_or_null(payload.get(name)) for name in ("variables", "extensions"))
-    )
-
-
 PROTOCOL = "graphql-transport-ws"
 INIT_TIMEOUT_S = 10.0
-# How long a process that stops waits until a client reads what is sent to it.
-SHUTDOWN_SEND_TIMEOUT_S = 3.0
 
-# A control frame has 125 bytes, two of them the code (RFC 6455, 5.5).
+# A control frame has at most 125 bytes, two of which are the code (RFC 6455, 5.5).
 MAX_REASON_BYTES = 123
 GOING_AWAY = 1001
 INTERNAL_ERROR = 1011
@@ -76,33 +54,32 @@ class WebSocketSession:
         self._initialized = False
         self._acknowledged = False
         self._closed = False
-        # What is being sent: each waits until the client reads, or for as long as is left.
+        # A send waits until the client reads; a shutdown sets the deadline of these timeouts.
         self._send_timeouts: set[asyncio.Timeout] = set()
         self._timers: list[asyncio.TimerHandle] = []
         self._close_tasks: set[asyncio.Task[None]] = set()
-        # What is undone when the socket ends, however it ends.
         self._cleanup = contextlib.ExitStack()
 
     async def serve(self) -> None:
-        """Read messages until the socket closes, then end every operation."""
+        """Handle messages until the socket closes, then end every operation."""
         accepted = PROTOCOL in self._websocket.scope["subprotocols"]
         await self._websocket.accept(PROTOCOL if accepted else None)
         if not accepted:
             await self._close(BAD_SUBPROTOCOL, f"The subprotocol is {PROTOCOL}")
             return
         self._call_later(INIT_TIMEOUT_S, self._close_uninitialized)
-        self._server.shutdown_callbacks.add(self._close_for_shutdown)
-        if self._server.stopping.is_set():
+        self._cleanup.callback(self._server.shutdown.register(self._close_for_shutdown))
+        if self._server.shutdown.has_started:
             await self._close_for_shutdown()
         try:
             while not self._closed:
                 await self._handle(await self._receive())
-                await asyncio.sleep(0)  # many messages can come in one piece: others have a turn
+                await asyncio.sleep(0)  # many messages can arrive at once: let other tasks run
         except (SocketClosedError, WebSocketDisconnect):
             pass
         except Exception as error:
             log_error("a socket failed", error)
-            # 1011 makes clients give up for good, and MongoDB will be back.
+            # Clients do not reconnect after 1011, so an unavailable MongoDB closes with 1013.
             code = TRY_AGAIN_LATER if is_unavailable(error) else INTERNAL_ERROR
             await self._close(code, "Something went wrong on our side")
         finally:
@@ -125,72 +102,70 @@ class WebSocketSession:
         match message.get("type"):
             case "connection_init":
                 await self._initialize(message.get("payload"))
-            case "ping" if is_object_or_null(message.get("payload")):
+            case "ping" if _is_object_or_null(message.get("payload")):
                 await self._send({"type": "pong"})
-            case "pong" if is_object_or_null(message.get("payload")):
+            case "pong" if _is_object_or_null(message.get("payload")):
                 pass
             case "subscribe":
                 await self._subscribe(message.get("id"), message.get("payload"))
-            case "complete" if is_operation_id(message.get("id")):
+            case "complete" if _is_operation_id(message.get("id")):
                 self._operations.complete(message["id"])
             case _:
-                await self._close(BAD_REQUEST, "Unknown type of message, or a part is missing")
+                await self._close(BAD_REQUEST, "The type is unknown, or a field is missing")
 
     async def _initialize(self, payload: object) -> None:
         if self._initialized:
             await self._close(TOO_MANY_INITS, "Too many initialisation requests")
             return
         self._initialized = True
-        if not is_object_or_null(payload):
+        if not _is_object_or_null(payload):
             await self._close(BAD_REQUEST, "The payload is an object or null")
             return
-        given = {str(key).lower(): value for key, value in (payload or {}).items()}
-        authorization = given.get("authorization")
+        fields = {str(key).lower(): value for key, value in (payload or {}).items()}
+        authorization = fields.get("authorization")
         if authorization is not None and not isinstance(authorization, str):
             await self._reject("The authorization is 'Bearer' and an access token")
             return
         self._authorization = authorization
-        identity = await self._server.authenticate(authorization)
+        identity = await self._server.load_identity(self._server.verify_token(authorization))
         if isinstance(identity, BadTokenError):
             await self._reject(str(identity))
             return
         if isinstance(identity, Caller) and not self._bind_to_session(identity):
-            await self._close(TRY_AGAIN_LATER, "Too many sockets of this person are open")
+            await self._close(TRY_AGAIN_LATER, "You have too many open sockets")
             return
         await self._send({"type": "connection_ack"})
         self._acknowledged = True
 
     def _bind_to_session(self, caller: Caller) -> bool:
-        """Let it last as long as its person's token and session, if they may have one more."""
-        room = self._server.streams_per_user.acquire(caller.user_id)
-        if not self._cleanup.enter_context(room):
+        """Close the socket when the token or the session ends; False if the user has too many."""
+        permit = self._server.streams_per_user.acquire(caller.user_id)
+        if not self._cleanup.enter_context(permit):
             return False
-        left = caller.expires_at - self._server.auth.now()
-        self._call_later(left.total_seconds(), self._close_expired)
-        streams = self._server.auth.session_streams
-        self._cleanup.callback(
-            streams.register(caller, lambda: self._call_later(0, self._close_session_ended))
-        )
+        token_lifetime = caller.expires_at - self._server.auth.now()
+        self._call_later(token_lifetime.total_seconds(), self._close_expired)
+        unregister = self._server.session_streams.register(caller, self._on_session_end)
+        self._cleanup.callback(unregister)
         return True
 
     async def _subscribe(self, operation_id: object, payload: object) -> None:
         if not self._acknowledged:
             await self._close(UNAUTHORIZED, "Unauthorized")
-        elif not is_operation_id(operation_id):
+        elif not _is_operation_id(operation_id):
             await self._close(BAD_REQUEST, "The id of an operation is a string")
-        elif not is_subscribe_payload(payload):
+        elif not _is_subscribe_payload(payload):
             await self._close(BAD_REQUEST, "The payload is a GraphQL request")
         elif operation_id in self._operations:
             await self._close(DUPLICATE_SUBSCRIBER, f"Subscriber for {operation_id} already exists")
         elif self._operations.is_full:
-            text = f"At most {MAX_OPERATIONS} operations at once on a socket."
+            text = f"A socket carries at most {MAX_OPERATIONS} operations at once."
             errors = [error_body(ErrorCode.LIMIT_EXCEEDED, text)]
             await self._operations.send_errors(operation_id, errors)
         else:
             self._operations.start(operation_id, payload, self._authorization)
 
     async def _send(self, message: dict[str, Any]) -> None:
-        # Waits while the client does not read: what it misses meanwhile is left out, not piled up.
+        # Waits for a slow client: events that it misses meanwhile are skipped, not queued.
         if self._closed:
             raise SocketClosedError
         try:
@@ -205,28 +180,31 @@ class WebSocketSession:
         if self._closed:
             return
         self._closed = True
-        fitting = reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore")
+        shortened = reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore")
         with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):
-            await self._wait_until_sent(self._websocket.close(code, fitting))
+            await self._wait_until_sent(self._websocket.close(code, shortened))
 
     async def _wait_until_sent(self, send: Awaitable[None]) -> None:
-        """Wait until it is sent; once the process stops, not for long. Errors: TimeoutError."""
-        stopping = self._server.stopping.is_set()
+        """Wait until the client reads; during a shutdown at most SHUTDOWN_SEND_TIMEOUT_S.
+
+        Raises:
+            TimeoutError: the client did not read in time.
+        """
+        stopping = self._server.shutdown.has_started
         try:
-            async with asyncio.timeout(SHUTDOWN_SEND_TIMEOUT_S if stopping else None) as limit:
-                self._send_timeouts.add(limit)
+            async with asyncio.timeout(SHUTDOWN_SEND_TIMEOUT_S if stopping else None) as timeout:
+                self._send_timeouts.add(timeout)
                 try:
                     await send
                 finally:
-                    self._send_timeouts.discard(limit)
+                    self._send_timeouts.discard(timeout)
         except TimeoutError:
-            self._closed = True  # the rest is not worth as long a wait again
+            self._closed = True  # further sends would wait as long again
             raise
 
     async def _clean_up(self) -> None:
         self._closed = True
         self._cleanup.close()
-        self._server.shutdown_callbacks.discard(self._close_for_shutdown)
         for timer in self._timers:
             timer.cancel()
         await self._operations.close()
@@ -243,6 +221,9 @@ class WebSocketSession:
 
         self._timers.append(loop.call_later(seconds, start))
 
+    def _on_session_end(self) -> None:
+        self._call_later(0, self._close_session_ended)
+
     async def _close_uninitialized(self) -> None:
         if not self._initialized:
             await self._close(INIT_TIMEOUT, "Connection initialisation timeout")
@@ -251,13 +232,31 @@ class WebSocketSession:
         await self._reject("The token has expired.")
 
     async def _close_session_ended(self) -> None:
-        await self._reject("The session has ended, or its person has another role.")
+        await self._reject("Your session has ended, or your role has changed.")
 
     async def _close_for_shutdown(self) -> None:
-        """Close because the process stops; what was begun is finished and answered first."""
-        by = asyncio.get_running_loop().time() + SHUTDOWN_SEND_TIMEOUT_S
-        for limit in self._send_timeouts:
-            if limit.when() is None:
-                limit.reschedule(by)
+        """Finish queries and mutations, send their results and close the socket."""
+        deadline = asyncio.get_running_loop().time() + SHUTDOWN_SEND_TIMEOUT_S
+        for timeout in self._send_timeouts:
+            if timeout.when() is None:
+                timeout.reschedule(deadline)
         await self._operations.finish()
         await self._close(GOING_AWAY, "The server is stopping")
+
+
+def _is_object_or_null(payload: object) -> TypeGuard[dict[str, Any] | None]:
+    return payload is None or isinstance(payload, dict)
+
+
+def _is_operation_id(operation_id: object) -> TypeGuard[str]:
+    return isinstance(operation_id, str) and operation_id != ""
+
+
+def _is_subscribe_payload(payload: object) -> TypeGuard[dict[str, Any]]:
+    """Return whether a payload has the fields of a GraphQL request, each of the right type."""
+    return (
+        isinstance(payload, dict)
+        and isinstance(payload.get("query"), str)
+        and isinstance(payload.get("operationName"), str | None)
+        and all(_is_object_or_null(payload.get(name)) for name in ("variables", "extensions"))
+    )

@@ -267,7 +267,7 @@ async def test_too_much_is_answered_with_413_and_what_to_do(
     assert response.status_code == 413
     assert response.json() == {
         "code": "LIMIT_EXCEEDED",
-        "error": "This is too much for one import; nothing was imported. Send it in parts.",
+        "error": "The import is too large; nothing was imported. Split the file.",
     }
 
 

@@ -114,7 +114,7 @@ async def test_what_follows_a_link_or_loads_a_picture_is_not_answered(
     assert response.status_code == 406
     (error,) = response.json()["errors"]
     assert error["extensions"]["code"] == "BAD_USER_INPUT"
-    assert "`Accept` names the answer: application/json" in error["message"]
+    assert "in `Accept`: application/json" in error["message"]
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,12 @@ from graphql import DocumentNode, parse
 from pydantic import SecretStr
 from starlette.types import Message
 
-from slotlock.api.app_state import open_app_state
+from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.execution import documents
 from slotlock.graphql.transport import websocket
 from slotlock.graphql.transport.websocket import PROTOCOL
-from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import Json
 
@@ -26,14 +25,14 @@ OPERATIONS = 10
 
 
 @pytest.fixture
-async def endpoint(servers: EmbeddedServers) -> AsyncIterator[WebSocketEndpoint]:
+async def state(servers: EmbeddedServers) -> AsyncIterator[AppState]:
     settings = Settings(
         mongo_url=database_url(servers, "deaf"),
         redis_url=servers.redis_url,
         secret_key=(SecretStr(SECRET),),
     )
-    async with open_app_state(settings, development=False) as rooms:
-        yield rooms.graphql_websocket
+    async with open_app_state(settings, development=False) as opened:
+        yield opened
 
 
 def asks(number: int) -> Json:
@@ -68,21 +67,21 @@ class Peer:
 
 
 async def test_a_stop_does_not_wait_until_a_deaf_socket_reads(
-    endpoint: WebSocketEndpoint, monkeypatch: pytest.MonkeyPatch
+    state: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(websocket, "SHUTDOWN_SEND_TIMEOUT_S", 0.1)
     peer = Peer(INIT, asks(1), deaf=True)
-    serving = asyncio.create_task(endpoint(SCOPE, peer.coming.get, peer.send))
+    serving = asyncio.create_task(state.graphql_websocket(SCOPE, peer.coming.get, peer.send))
     async with asyncio.timeout(20):
         while peer.answers.empty():
             await asyncio.sleep(0.01)
-        await endpoint.server.stop()
+        await state.graphql_server.shutdown.run()
     peer.leave()
     await serving
 
 
 async def test_others_have_a_turn_between_new_documents_that_come_in_one_piece(
-    endpoint: WebSocketEndpoint, monkeypatch: pytest.MonkeyPatch
+    state: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns, read_at = 0, []
 
@@ -99,7 +98,7 @@ async def test_others_have_a_turn_between_new_documents_that_come_in_one_piece(
     monkeypatch.setattr(documents, "parse", read)
     peer = Peer(INIT, *map(asks, range(OPERATIONS)))
     taking_turns = asyncio.create_task(others())
-    serving = asyncio.create_task(endpoint(SCOPE, peer.coming.get, peer.send))
+    serving = asyncio.create_task(state.graphql_websocket(SCOPE, peer.coming.get, peer.send))
     async with asyncio.timeout(20):
         for _ in range(OPERATIONS):
             await peer.answers.get()

@@ -8,6 +8,7 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
+from slotlock.infrastructure.mongo.slots import documents
 from slotlock.infrastructure.mongo.slots.preconditions import Precondition
 
 
@@ -33,8 +34,8 @@ def check_written(result: CommitResult) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotUpdate:
-    """A slot as it was loaded and as it will be; `after.change` says what changed."""
+class SlotChange:
+    """A slot as it was loaded, and as it will be."""
 
     before: Slot
     after: Slot
@@ -47,7 +48,7 @@ class ChangeSet:
     `team_versions` and `preconditions` are what the decision relied on besides the slots.
     """
 
-    slot_updates: tuple[SlotUpdate, ...]
+    slot_changes: tuple[SlotChange, ...]
     idempotency_records: tuple[IdempotencyRecord, ...] = ()
     team_versions: tuple[TeamVersion, ...] = ()
     new_slots: tuple[Slot, ...] = ()
@@ -64,7 +65,9 @@ class ChangeSet:
             self.preconditions,
             self.audit_notes,
         )
-        if any(more) or len(self.slot_updates) != 1:
+        if any(more) or len(self.slot_changes) != 1:
             return False
-        after = self.slot_updates[0].after
-        return after.change.only_adds_bookings and not after.depends_on_other_bookings
+        change = self.slot_changes[0]
+        return not change.after.depends_on_other_bookings and documents.only_adds_bookings(
+            change.before, change.after
+        )

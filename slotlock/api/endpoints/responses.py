@@ -1,0 +1,54 @@
+"""JSON responses of the HTTP endpoints outside GraphQL, above all those to failures."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+
+from slotlock.graphql.core.errors import (
+    INTERNAL_MESSAGE,
+    RATE_LIMITED_MESSAGE,
+    RETRY_AFTER_HEADERS,
+    ErrorCode,
+    RateLimitedError,
+    log_error,
+)
+from slotlock.graphql.transport.http_requests import HttpError
+from slotlock.infrastructure.mongo.client import is_unavailable
+
+
+async def handle_errors(subject: str, pending_response: Awaitable[Response]) -> Response | None:
+    """Await a response; turn its failure into JSON. None if the client has disconnected.
+
+    The log names the subject of an unexpected failure.
+    """
+    try:
+        return await pending_response
+    except HttpError as error:
+        response = error_response(error.status, error.code, str(error))
+        response.headers.update(error.headers)
+    except RateLimitedError as error:
+        response = error_response(
+            429, ErrorCode.RATE_LIMITED, RATE_LIMITED_MESSAGE, retryAfterMs=error.retry_after_ms
+        )
+        response.headers.update(error.headers)
+    except ClientDisconnect:
+        return None
+    except Exception as error:
+        error_id = log_error(f"{subject} failed", error)
+        unavailable = is_unavailable(error)
+        status = 503 if unavailable else 500
+        response = error_response(status, ErrorCode.INTERNAL, INTERNAL_MESSAGE, errorId=error_id)
+        response.headers.update(RETRY_AFTER_HEADERS if unavailable else {})
+    return response
+
+
+def error_response(status: int, code: str, message: str, **fields: Any) -> JSONResponse:
+    """Return the response to a request that had no effect."""
+    return JSONResponse({"error": message, "code": code, **fields}, status)
+
+
+def method_not_allowed(*allowed: str) -> HttpError:
+    """Return the error for a request by another method than the allowed ones."""
+    return HttpError(405, f"Use {' or '.join(allowed)}.", {"Allow": ", ".join(allowed)})
