@@ -1,10 +1,8 @@
-"""What concurrent callers ask of a store travels together, as one command."""
+"""Batches what concurrent callers ask of a server, so that it is one command."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Generic, TypeVar
-
-from slotlock.infrastructure.mongo.client import is_unavailable
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -13,39 +11,47 @@ MAX_BATCH_SIZE = 500
 
 
 def chunked(items: Sequence[Item], max_size: int = MAX_BATCH_SIZE) -> Iterator[Sequence[Item]]:
-    """The items in their order, at most so many at once."""
+    """Yield the items in their order, at most `max_size` at once."""
     return (items[start : start + max_size] for start in range(0, len(items), max_size))
 
 
-class Batcher(Generic[Item, Result]):
-    """Runs items in batches, one batch at a time, and gives each caller the result of their item.
+def _never(_: Exception) -> bool:
+    return False
 
-    `run` answers for each item in its order, with a result or with an exception that is raised to
-    this item's caller alone. An exception that `run` raises goes to all callers of the batch.
-    A caller who leaves takes nothing back: an item in line is run.
+
+class Batcher(Generic[Item, Result]):
+    """Runs items in batches, one batch at a time, and gives each caller the result of its item.
+
+    `run` returns one result or exception for each item, in order; an exception is raised to the
+    caller of that item only. An exception that `run` raises is raised to all callers of the batch.
+    If `is_outage` is true of it, all callers that are queued get it too, instead of waiting for
+    the same failure. A batch runs even if a caller is cancelled.
     """
 
     def __init__(
         self,
         run: Callable[[list[Item]], Awaitable[Sequence[Result | Exception]]],
         max_batch_size: int = MAX_BATCH_SIZE,
+        *,
+        is_outage: Callable[[Exception], bool] = _never,
     ) -> None:
         self._run = run
         self._max_batch_size = max_batch_size
+        self._is_outage = is_outage
         self._queued: list[tuple[Item, asyncio.Future[Result]]] = []
         self._running: asyncio.Task[None] | None = None
 
     async def submit(self, item: Item) -> Result:
-        """The item's result, from a run that begins after this call."""
+        """Return the item's result, from a batch that starts after this call."""
         return await self.submit_nowait(item)
 
     def submit_nowait(self, item: Item) -> asyncio.Future[Result]:
-        """The same, in line already, whether or not its answer is awaited."""
-        answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._queued.append((item, answer))
+        """Queue the item at once, and return the future of its result."""
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._queued.append((item, future))
         if self._running is None:
             self._running = asyncio.create_task(self._run_all())
-        return answer
+        return future
 
     async def _run_all(self) -> None:
         try:
@@ -61,14 +67,14 @@ class Batcher(Generic[Item, Result]):
         try:
             results = await self._run([item for item, _ in batch])
         except Exception as error:
-            if is_unavailable(error):  # who waited meanwhile need not wait for the same again
+            if self._is_outage(error):
                 batch += self._queued
                 self._queued.clear()
             results = [error] * len(batch)
-        for (_, answer), result in zip(batch, results, strict=True):
-            if answer.done():
-                continue  # its caller left
+        for (_, future), result in zip(batch, results, strict=True):
+            if future.done():
+                continue  # its caller was cancelled
             if isinstance(result, Exception):
-                answer.set_exception(result)
+                future.set_exception(result)
             else:
-                answer.set_result(result)
+                future.set_result(result)

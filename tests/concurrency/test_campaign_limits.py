@@ -60,8 +60,10 @@ class Rush:
         for number, groups in enumerate(CLASSES):
             self.set_groups(number, groups)
         self.campaigns = [
-            self.campaign(most=2, forbid_overlap=True, group_limits=(GroupLimit("5*", 1),)),
-            self.campaign(most=3, forbid_overlap=True, eligible=(("grade:5", "grade:6"),)),
+            self.campaign(max_bookings=2, forbid_overlap=True, group_limits=(GroupLimit("5*", 1),)),
+            self.campaign(
+                max_bookings=3, forbid_overlap=True, eligible_groups=(("grade:5", "grade:6"),)
+            ),
         ]
         self.slots = [
             self.slot(number, campaign_id) for campaign_id in self.campaigns for number in range(4)

@@ -143,7 +143,7 @@ async def test_the_lock_is_in_use_again_by_itself_when_redis_is_back(
     restartable_deployment.valkey.start()
     for app in restartable_deployment.apps:
         wait_until(lambda app=app: metric(app, "slotlock_redis_degraded") == 0, "Redis is used")  # type: ignore[misc]
-        assert "Redis is back" in app.log
+        assert "Redis is available again" in app.log
 
 
 async def test_a_redis_that_hung_and_went_on_keeps_no_lock_that_nobody_holds(

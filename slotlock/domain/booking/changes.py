@@ -184,7 +184,7 @@ def _find(slot: Slot, command: BookingCommand) -> Booking | MissingBooking:
     if booking is not None and command.may_change(booking):
         return booking
     # The hold may have expired in the same decision, just before this request.
-    ended = next((b for b in slot.ended_bookings if b.id == command.booking_id), None)
+    ended = next((b for b in slot.change.ended if b.id == command.booking_id), None)
     if ended and ended.status is BookingStatus.EXPIRED and command.may_change(ended):
         return HoldExpired(ended, slot)
     return BookingNotFound(slot.id, command.booking_id)

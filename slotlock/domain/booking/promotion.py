@@ -77,11 +77,9 @@ def promote_waitlists(slots: Mapping[SlotId, Slot], now: datetime) -> dict[SlotI
         before = served[slot_id]
         after = served[slot_id] = promote_waitlist(before, now)
         if len(served) > 1 and after.depends_on_other_bookings:
-            given = [
-                after.as_other_booking(booking)
-                for booking in after.bookings[len(before.bookings) :]
-            ]
-            served = propagate_bookings(served, slot_id, given)
+            promoted = after.change.added[len(before.change.added) :]
+            new_bookings = [after.as_other_booking(booking) for booking in promoted]
+            served = propagate_bookings(served, slot_id, new_bookings)
     return served
 
 

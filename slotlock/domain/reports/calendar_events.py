@@ -54,7 +54,7 @@ def events_of_user(slot: Slot, user_id: UserId, now: datetime) -> Iterator[Calen
     Holds are tentative. Recently expired holds and cancelled bookings are cancelled events.
     """
     slot = as_of(slot, now)
-    for booking in (*slot.bookings, *slot.ended_bookings):
+    for booking in (*slot.bookings, *slot.change.ended):
         if booking.user_id == user_id:
             yield from events_of_booking(slot, booking, now)
 

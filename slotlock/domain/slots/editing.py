@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from slotlock.domain.booking.book import MAX_HOLD_MINUTES
-from slotlock.domain.booking.booking import EndedWaitlistEntry, SlotId
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision, accept, refuse
 from slotlock.domain.booking.outcomes import EditSlotOutcome, SlotSaved
 from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
@@ -134,7 +134,10 @@ def edit(slot: Slot, changes: Mapping[str, Any]) -> Decision[EditSlotOutcome]:
 
 def _saved(before: Slot, after: Slot) -> Decision[EditSlotOutcome]:
     """Accept an edit; one that changes nothing writes nothing."""
-    return accept(SlotSaved(after)) if after == before else accept(SlotSaved(after), after)
+    if after == before:
+        return accept(SlotSaved(after))
+    edited = replace(after, change=after.change.with_edit())
+    return accept(SlotSaved(edited), edited)
 
 
 def _with_timetable(slot: Slot, changes: Mapping[str, Any]) -> Mapping[str, Any] | InvalidInput:
@@ -180,19 +183,12 @@ def cancel_slot(slot: Slot, by: UserId, now: datetime) -> Decision[EditSlotOutco
     if slot.status is SlotStatus.CANCELLED:
         return accept(SlotSaved(slot))
     after = replace(
-        slot,
+        slot.without_waitlist(now, by),
         status=SlotStatus.CANCELLED,
         cancellation=SlotCancellation(now, by),
         revision=slot.revision + 1,
-        waitlist=(),
-        loaded_waitlist=0,
-        waitlist_length=0,
-        ended_waitlist_entries=(
-            *slot.ended_waitlist_entries,
-            *(EndedWaitlistEntry(waiting, now, by) for waiting in slot.waitlist),
-        ),
     )
-    return accept(SlotSaved(after), after)
+    return _saved(slot, after)
 
 
 def _clean_location(location: str | None) -> str | None:

@@ -1,1 +1,1 @@
-""""""
+"""Accounts in the schema: registration, sign-in, passwords and sessions."""

@@ -1,81 +1,61 @@
-"""One's own sessions: asking which are open, ending them, and changing the password."""
+"""The caller's own sessions: list them, end them, and change the password."""
 
-from datetime import datetime
-from typing import Annotated, Self, assert_never
+from typing import Annotated
 
 import strawberry
 from strawberry import argument, field
 
 from slotlock.auth import accounts, sessions
-from slotlock.auth import accounts as changing_password
 from slotlock.auth.accounts import throttle_login
-from slotlock.domain.shared import validation
-from slotlock.domain.users.user import UserId
-from slotlock.graphql.accounts.types import InvalidCredentials, TooManyAttempts
+from slotlock.graphql.accounts.refusals import (
+    InvalidCredentials,
+    SessionNotFound,
+    TooManyAttempts,
+    present_account_refusal,
+)
+from slotlock.graphql.accounts.types import OpenSession
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.ids import session_global_id
-from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode
-from slotlock.graphql.users.types import Node
+from slotlock.graphql.core.refusals import InvalidInput, Refusal
+from slotlock.graphql.core.result_view import ResultView
 
 
-@strawberry.type(description="A session of the caller's that is open.")
-class OpenSession(Node):
-    created_at: datetime = field(description="When they signed in.")
-    last_used_at: datetime = field(description="When they signed in or last refreshed it.")
-    client: str | None = field(
-        description="What the program that signed in calls itself, at most 200 characters of it; "
-        "anybody can call themselves anything."
-    )
-    current: bool = field(description="Whether it is the one that asks.")
-
-    @classmethod
-    def from_domain(cls, session: sessions.SessionInfo, user_id: UserId) -> Self:
-        return cls(
-            id=session_global_id(user_id, session.key),
-            created_at=session.created_at,
-            last_used_at=session.last_used_at,
-            client=session.user_agent,
-            current=session.current,
-        )
-
-
-@strawberry.type(description="No session of this id is open any more.")
+@strawberry.type(description="The caller has no open session of this id any more.")
 class SessionEnded:
-    session_id: strawberry.ID = field(description="The session.")
+    session_id: strawberry.ID = field(description="The id of the ended session.")
 
 
-@strawberry.type(description="The id is of no session of the caller's.")
-class SessionNotFound(Refusal):
-    @classmethod
-    def create(cls) -> Self:
-        return cls(code=RefusalCode.SESSION_NOT_FOUND, message="You have no such session.")
-
-
-@strawberry.type(description="The new password is good from now on, and the old one is not.")
+@strawberry.type(description="The new password replaced the old one.")
 class PasswordChanged:
-    ended_sessions: int = field(description="How many other sessions of the caller's this ended.")
+    ended_sessions: int = field(
+        description="How many other sessions of the caller were ended by the change."
+    )
 
 
 EndSessionResult = Annotated[
     SessionEnded | SessionNotFound,
-    strawberry.union("EndSessionResult", description="What came of ending a session."),
+    strawberry.union("EndSessionResult", description="The ended session, or a refusal."),
 ]
 ChangePasswordResult = Annotated[
     PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts,
-    strawberry.union("ChangePasswordResult", description="What came of changing a password."),
+    strawberry.union("ChangePasswordResult", description="The password change, or a refusal."),
 ]
 
 
-@strawberry.input(description="A password and the one that takes its place.")
+@strawberry.input(description="The current and the new password of the caller.")
 class ChangePasswordInput:
-    current_password: str = field(description="The caller's password.")
-    new_password: str = field(description="8 to 128 characters.")
+    current_password: str = field(description="The current password of the caller.")
+    new_password: str = field(description="The new password, 8 to 128 characters.")
+
+
+ChangePasswordArgument = Annotated[
+    ChangePasswordInput, argument(description="The current and the new password.")
+]
 
 
 @strawberry.type
 class OwnSessionQueries:
-    @field(description="The caller's open sessions, at most 100, the last that was opened first.")
+    @field(description="The open sessions of the caller, newest first; at most 100.")
     async def my_sessions(self, info: Info) -> list[OpenSession]:
         caller = info.context.caller
         found = await sessions.list_sessions(info.context.auth, caller)
@@ -85,51 +65,52 @@ class OwnSessionQueries:
 @strawberry.type
 class OwnSessionMutations:
     @field(
-        description="End a session of the caller's with all its tokens, everywhere and at once. "
-        "One that has ended is answered the same."
+        description="End a session of the caller and revoke all of its tokens immediately. Ending "
+        "a session again gives the same result.",
+        graphql_type=EndSessionResult,
     )
     async def end_session(
         self,
         info: Info,
-        id: Annotated[strawberry.ID, argument(description="The session.")],  # noqa: A002
-    ) -> EndSessionResult:
-        caller, named = info.context.caller, ids.parse_session_id(id)
-        if named is None or named[0] != caller.user_id:
+        id: Annotated[strawberry.ID, argument(description="The id of the session.")],  # noqa: A002
+    ) -> SessionEnded | Refusal:
+        caller = info.context.caller
+        session = ids.parse_session_id(id)
+        if session is None or session[0] != caller.user_id:
             return SessionNotFound.create()
-        await sessions.end_session_by_key(info.context.auth, caller, named[1])
+        await sessions.end_session_by_key(info.context.auth, caller, session[1])
         return SessionEnded(session_id=id)
 
-    @field(description="End every session of the caller's but this one; how many there were.")
+    @field(
+        description="End all sessions of the caller except the current one. Returns how many were "
+        "ended."
+    )
     async def end_other_sessions(self, info: Info) -> int:
         return await sessions.end_other_sessions(info.context.auth, info.context.caller)
 
     @field(
-        description="Change the caller's password. Every other session of theirs ends, also one "
-        "that is being opened with the old password; this one stays."
+        description="Change the caller's password. All other sessions of the caller end, including "
+        "one that is being opened with the old password.",
+        graphql_type=ChangePasswordResult,
     )
     async def change_password(
         self,
         info: Info,
-        input: Annotated[ChangePasswordInput, argument(description="Both passwords.")],  # noqa: A002
-    ) -> ChangePasswordResult:
-        context, caller = info.context, info.context.caller
-        user = await context.users.load(caller.user_id)
+        input: ChangePasswordArgument,  # noqa: A002
+    ) -> PasswordChanged | Refusal:
+        context = info.context
+        caller = context.caller
+        user = await context.loaders.users.load(caller.user_id)
         outcome = await throttle_login(
             context.auth,
             user.email if user else None,
             context.client.address,
-            lambda: changing_password.change_password(
+            lambda: accounts.change_password(
                 context.auth, caller, input.current_password, input.new_password
             ),
         )
-        match outcome:
-            case changing_password.PasswordChanged():
-                return PasswordChanged(ended_sessions=outcome.ended_sessions)
-            case accounts.InvalidCredentials():
-                return InvalidCredentials.from_domain("The current password is wrong.")
-            case validation.InvalidInput():
-                return InvalidInput.from_domain(outcome)
-            case accounts.TooManyAttempts():
-                return TooManyAttempts.from_domain(outcome)
-            case _:
-                assert_never(outcome)
+        if isinstance(outcome, accounts.PasswordChanged):
+            return PasswordChanged(ended_sessions=outcome.ended_sessions)
+        if isinstance(outcome, accounts.InvalidCredentials):
+            return InvalidCredentials.for_current_password()
+        return present_account_refusal(outcome, ResultView(caller))

@@ -1,21 +1,16 @@
-"""Getting a place, or several."""
+"""Mutations that book or hold places: one, or several at once."""
 
-from typing import Annotated, assert_never
+from collections.abc import Sequence
+from typing import Annotated, Self
 
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.booking import outcomes
-from slotlock.domain.booking import refusals as refused
+from slotlock.domain.booking import outcomes, refusals
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.graphql.booking.refusals import (
-    KeyReused,
-    UserNotFound,
-    to_booking_refusal,
-    to_on_behalf_refusal,
-)
-from slotlock.graphql.booking.results import Booked, BookSlotResult, to_book_slot_result
+from slotlock.graphql.booking.refusals import KeyReused, present_booking_refusal
+from slotlock.graphql.booking.results import Booked, BookSlotResult, present_book_outcome
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import (
@@ -25,164 +20,183 @@ from slotlock.graphql.core.arguments import (
     to_wait_seconds,
 )
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
-from slotlock.graphql.core.refusals import Locked, Refusal, RefusalCode, SlotNotFound
-from slotlock.graphql.slots import types
+from slotlock.graphql.core.refusals import Refusal, RefusalCode
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.refusals import Locked, SlotNotFound
+from slotlock.graphql.slots.types import Booking
+from slotlock.graphql.users.refusals import UserNotFound
 from slotlock.services.booking import book
 from slotlock.services.booking.book import BookingOptions
 
 MAX_CLAIMS = 50
-# Ids that can name nothing stand for nothing: no slot and no person is made with these.
+# Stand for malformed ids. No slot and no user ever gets them.
 UNKNOWN_SLOT_ID = SlotId("0" * 24)
 UNKNOWN_USER_ID = UserId("0" * 24)
 
 USER_ID_DESCRIPTION = (
-    "Whose place it will be; the caller's by default. Members book for members of their teams too, "
-    "organisers for anyone."
-)
-HOLD_DESCRIPTION = (
-    "Whether to hold the place until `heldUntil` instead, to be confirmed by `confirmBooking`."
+    "The user to book for; the caller by default. Members can book for members of their teams, "
+    "organizers for everyone."
 )
 
 
-@strawberry.input(description="What to book.")
+@strawberry.input(description="The place to book or hold.")
 class BookSlotInput:
-    slot_id: strawberry.ID = field(description="The slot.")
+    slot_id: strawberry.ID = field(description="The slot to book.")
     wait_ms: int = field(default=0, description=WAIT_DESCRIPTION)
     idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
     user_id: strawberry.ID | None = field(default=None, description=USER_ID_DESCRIPTION)
-    hold: bool = field(default=False, description=HOLD_DESCRIPTION)
+    hold: bool = field(
+        default=False,
+        description="Whether to hold the place until `heldUntil` instead of booking it. "
+        "`confirmBooking` then books it.",
+    )
 
 
-@strawberry.input(description="One place to book.")
+@strawberry.input(description="One place to book or hold.")
 class ClaimInput:
-    slot_id: strawberry.ID = field(description="The slot.")
+    slot_id: strawberry.ID = field(description="The slot to book.")
     user_id: strawberry.ID | None = field(default=None, description=USER_ID_DESCRIPTION)
 
 
-@strawberry.input(description="What to book, all or none.")
+@strawberry.input(description="The places to book or hold, all or none.")
 class BookSlotsInput:
     claims: list[ClaimInput] = field(description="The places, 1 to 50.")
     wait_ms: int = field(default=0, description=WAIT_DESCRIPTION)
     idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
-    hold: bool = field(default=False, description="Whether to hold the places instead.")
+    hold: bool = field(
+        default=False,
+        description="Whether to hold the places until `heldUntil` instead of booking them. "
+        "`confirmBooking` then books each.",
+    )
 
 
-@strawberry.type(description="All the places are theirs, for good or as holds.")
+@strawberry.type(description="Every place was booked or held.")
 class AllBooked:
-    bookings: list[types.Booking] = field(description="The bookings, in the order of the claims.")
+    bookings: list[Booking] = field(description="The bookings in the order of the claims.")
+
+    @classmethod
+    def from_domain(cls, outcome: outcomes.AllBooked, view: ResultView) -> Self:
+        """Show the bookings."""
+        return cls(bookings=[Booked.from_domain(one, view).booking for one in outcome.booked])
 
 
-@strawberry.type(description="Why one claim was refused.")
+@strawberry.type(description="The refusal of one claim.")
 class ClaimRefusal:
-    claim: int = field(description="Which claim, counted from 0.")
-    slot_id: strawberry.ID = field(description="The slot that was asked for.")
-    refusal: Refusal = field(description="Why.")
+    claim: int = field(description="The index of the claim in the request, starting at 0.")
+    slot_id: strawberry.ID = field(description="The slot that the claim named.")
+    refusal: Refusal = field(description="The reason why the claim was refused.")
 
 
 @strawberry.type(description="At least one claim was refused, so nothing was booked.")
 class ClaimsRefused(Refusal):
-    refusals: list[ClaimRefusal] = field(description="The claims that were refused.")
+    refusals: list[ClaimRefusal] = field(description="The refused claims.")
+
+    @classmethod
+    def from_domain(
+        cls, outcome: outcomes.NoneBooked, view: ResultView, claims: Sequence[ClaimInput]
+    ) -> Self:
+        """Show which claims were refused, with the ids that the client sent."""
+        return cls(
+            code=RefusalCode.CLAIMS_REFUSED,
+            message="Nothing was booked because at least one place is not available.",
+            refusals=[
+                ClaimRefusal(
+                    claim=index,
+                    slot_id=claim.slot_id,
+                    refusal=_present_claim_refusal(refusal, claim, view),
+                )
+                for index, (claim, refusal) in enumerate(zip(claims, outcome.refusals, strict=True))
+                if refusal is not None
+            ],
+        )
+
+
+def _present_claim_refusal(
+    refusal: refusals.BookingRefusal | refusals.OnBehalfRefusal,
+    claim: ClaimInput,
+    view: ResultView,
+) -> Refusal:
+    match refusal:
+        case refusals.SlotNotFound(slot_id=slot_id) if slot_id == UNKNOWN_SLOT_ID:
+            return SlotNotFound.for_id(claim.slot_id)
+        case refusals.UserNotFound(user_id=user_id) | refusals.NotTeammate(user_id=user_id) if (
+            user_id == UNKNOWN_USER_ID
+        ):
+            return UserNotFound.for_id(claim.user_id or "")
+        case _:
+            return present_booking_refusal(refusal, view)
 
 
 BookSlotsResult = Annotated[
     AllBooked | ClaimsRefused | Locked | KeyReused,
-    strawberry.union("BookSlotsResult", description="What came of booking several places."),
+    strawberry.union("BookSlotsResult", description="The new bookings, or a refusal."),
 ]
+
+BookSlotArgument = Annotated[BookSlotInput, argument(description="The place to book or hold.")]
+BookSlotsArgument = Annotated[BookSlotsInput, argument(description="The places to book or hold.")]
 
 
 @strawberry.type
 class BookingMutations:
-    @field(description="Book or hold a place. Exactly one person gets each place.")
-    async def book_slot(
-        self,
-        info: Info,
-        input: Annotated[BookSlotInput, argument(description="What to book.")],  # noqa: A002
-    ) -> BookSlotResult:
+    @field(
+        description="Book or hold a place in a slot. Each place goes to exactly one user.",
+        graphql_type=BookSlotResult,
+    )
+    async def book_slot(self, info: Info, input: BookSlotArgument) -> Booked | Refusal:  # noqa: A002
         caller = info.context.caller
-        wish = BookingOptions(
-            input.hold, to_wait_seconds(input.wait_ms), require_valid_key(input.idempotency_key)
-        )
+        options = to_booking_options(input)
         slot_id = ids.parse_slot_id(input.slot_id)
-        user_id = _parse_user_id(input.user_id, caller)
         if slot_id is None:
             return SlotNotFound.for_id(input.slot_id)
+        user_id = parse_booked_user_id(input.user_id, caller)
         if user_id is None:
             return UserNotFound.for_id(input.user_id or "")
-        return to_book_slot_result(
-            await book.book(info.context.services, caller, slot_id, user_id, wish), caller
-        )
+        outcome = await book.book(info.context.services, caller, slot_id, user_id, options)
+        return present_book_outcome(outcome, ResultView(caller))
 
-    @field(description="Book or hold several places for several people: all of them or none.")
-    async def book_slots(
-        self,
-        info: Info,
-        input: Annotated[BookSlotsInput, argument(description="What to book.")],  # noqa: A002
-    ) -> BookSlotsResult:
+    @field(
+        description="Book or hold several places for one or more users: all of them, or none.",
+        graphql_type=BookSlotsResult,
+    )
+    async def book_slots(self, info: Info, input: BookSlotsArgument) -> AllBooked | Refusal:  # noqa: A002
         caller = info.context.caller
-        if not 1 <= len(input.claims) <= MAX_CLAIMS:
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, f"There are 1 to {MAX_CLAIMS} claims."
-            )
-        wish = BookingOptions(
-            input.hold, to_wait_seconds(input.wait_ms), require_valid_key(input.idempotency_key)
-        )
+        _require_valid_claims(input.claims, caller)
+        options = to_booking_options(input)
         claims = [
             (
                 ids.parse_slot_id(claim.slot_id) or UNKNOWN_SLOT_ID,
-                _parse_user_id(claim.user_id, caller) or UNKNOWN_USER_ID,
+                parse_booked_user_id(claim.user_id, caller) or UNKNOWN_USER_ID,
             )
             for claim in input.claims
         ]
-        own = ids.user_global_id(caller.user_id)
-        if len({(claim.slot_id, claim.user_id or own) for claim in input.claims}) < len(claims):
-            raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "Each claim can be made once.")
-        outcome = await book.book_all(info.context.services, caller, claims, wish)
-        return _to_book_slots_result(outcome, input.claims, caller)
+        outcome = await book.book_all(info.context.services, caller, claims, options)
+        view = ResultView(caller)
+        match outcome:
+            case outcomes.AllBooked():
+                return AllBooked.from_domain(outcome, view)
+            case outcomes.NoneBooked():
+                return ClaimsRefused.from_domain(outcome, view, input.claims)
+            case _:
+                return present_booking_refusal(outcome, view)
 
 
-def _parse_user_id(global_id: str | None, caller: Caller) -> UserId | None:
+def to_booking_options(input: BookSlotInput | BookSlotsInput) -> BookingOptions:  # noqa: A002
+    """Validate the options of an input. Errors: BAD_USER_INPUT."""
+    return BookingOptions(
+        input.hold, to_wait_seconds(input.wait_ms), require_valid_key(input.idempotency_key)
+    )
+
+
+def parse_booked_user_id(global_id: str | None, caller: Caller) -> UserId | None:
+    """Return the user to book for, the caller by default; None for a malformed id."""
     return caller.user_id if global_id is None else ids.parse_user_id(global_id)
 
 
-def _to_book_slots_result(
-    outcome: outcomes.BookAllOutcome, claims: list[ClaimInput], viewer: Caller
-) -> BookSlotsResult:
-    match outcome:
-        case outcomes.AllBooked():
-            return AllBooked(
-                bookings=[Booked.from_domain(one, viewer).booking for one in outcome.booked]
-            )
-        case outcomes.NoneBooked():
-            return ClaimsRefused(
-                code=RefusalCode.CLAIMS_REFUSED,
-                message="Not every place could be booked, so none was.",
-                refusals=[
-                    ClaimRefusal(
-                        claim=index,
-                        slot_id=claim.slot_id,
-                        refusal=_to_claim_refusal(why, claim, viewer),
-                    )
-                    for index, (claim, why) in enumerate(zip(claims, outcome.refusals, strict=True))
-                    if why is not None
-                ],
-            )
-        case refused.Locked():
-            return Locked.from_domain(outcome)
-        case refused.KeyReused():
-            return KeyReused.from_domain(outcome)
-        case _:
-            assert_never(outcome)
-
-
-def _to_claim_refusal(
-    outcome: refused.BookingRefusal | refused.OnBehalfRefusal, claim: ClaimInput, viewer: Caller
-) -> Refusal:
-    match outcome:
-        case refused.SlotNotFound():
-            return SlotNotFound.for_id(claim.slot_id)
-        case refused.UserNotFound() | refused.NotTeammate() if outcome.user_id == UNKNOWN_USER_ID:
-            return UserNotFound.for_id(claim.user_id or "")
-        case refused.UserNotFound() | refused.NotTeammate() | refused.UserBanned():
-            return to_on_behalf_refusal(outcome)
-        case _:
-            return to_booking_refusal(outcome, viewer)
+def _require_valid_claims(claims: Sequence[ClaimInput], caller: Caller) -> None:
+    if not 1 <= len(claims) <= MAX_CLAIMS:
+        raise GraphQLRequestError(
+            ErrorCode.BAD_USER_INPUT, f"`claims` must have 1 to {MAX_CLAIMS} items."
+        )
+    own_id = ids.user_global_id(caller.user_id)
+    if len({(claim.slot_id, claim.user_id or own_id) for claim in claims}) < len(claims):
+        raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "Each claim must be different.")

@@ -1,20 +1,22 @@
-"""What becomes of a booking: confirmed, extended, cancelled, moved."""
+"""Mutations that change a booking: confirm, extend, cancel and move."""
 
 from typing import Annotated
 
 import strawberry
 from strawberry import argument, field
 
+from slotlock.domain.booking import outcomes
 from slotlock.domain.users.user import Caller
+from slotlock.graphql.booking.refusals import present_booking_refusal
 from slotlock.graphql.booking.results import (
+    BookingCancelled,
+    BookingConfirmed,
+    BookingMoved,
     CancelBookingResult,
     ConfirmBookingResult,
     ExtendHoldResult,
+    HoldExtended,
     MoveBookingResult,
-    to_cancel_result,
-    to_confirm_result,
-    to_extend_result,
-    to_move_result,
 )
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
@@ -27,42 +29,55 @@ from slotlock.graphql.core.arguments import (
     require_valid_key,
     to_wait_seconds,
 )
-from slotlock.graphql.core.refusals import BookingNotFound, SlotNotFound
+from slotlock.graphql.core.refusals import Refusal
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.refusals import BookingNotFound, SlotNotFound
 from slotlock.services.booking import changes
 from slotlock.services.booking.changes import BookingChangeRequest
 
-BookingIdArgument = Annotated[strawberry.ID, argument(description="The booking.")]
+BookingIdArgument = Annotated[strawberry.ID, argument(description="The id of the booking.")]
 
 
-@strawberry.input(description="Which booking to move, and where.")
+@strawberry.input(description="The booking to move and its new slot.")
 class MoveBookingInput:
-    booking_id: strawberry.ID = field(description="The booking.")
-    slot_id: strawberry.ID = field(description="The slot to move it to.")
+    booking_id: strawberry.ID = field(description="The booking to move.")
+    slot_id: strawberry.ID = field(description="The slot to move the booking to.")
     wait_ms: int = field(default=DEFAULT_WAIT_MS, description=WAIT_DESCRIPTION)
     idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
 
+MoveBookingArgument = Annotated[
+    MoveBookingInput, argument(description="The booking and its new slot.")
+]
+
+
 @strawberry.type
 class BookingChangeMutations:
-    @field(description="Make a hold a booking for good, while it lasts.")
+    @field(
+        description="Confirm a hold before it expires, so that it becomes a booking.",
+        graphql_type=ConfirmBookingResult,
+    )
     async def confirm_booking(
         self,
         info: Info,
         booking_id: BookingIdArgument,
         wait_ms: WaitMsArgument = DEFAULT_WAIT_MS,
         idempotency_key: IdempotencyKeyArgument = None,
-    ) -> ConfirmBookingResult:
+    ) -> BookingConfirmed | Refusal:
         caller = info.context.caller
-        errand = _command(booking_id, caller, wait_ms, idempotency_key)
-        if errand is None:
+        command = _to_command(booking_id, caller, wait_ms, idempotency_key)
+        if command is None:
             return BookingNotFound.for_id(booking_id)
-        return to_confirm_result(
-            await changes.confirm(info.context.services, errand), booking_id, caller
-        )
+        outcome = await changes.confirm(info.context.services, command)
+        view = ResultView(caller)
+        if isinstance(outcome, outcomes.BookingConfirmed):
+            return BookingConfirmed.from_domain(outcome, view)
+        return present_booking_refusal(outcome, view)
 
     @field(
-        description="Let a hold last as long as one that begins now, at most 60 minutes in all. "
-        "An offer from the waiting list is not extended."
+        description="Extend a hold by the hold time of its slot, starting now. A hold lasts at "
+        "most 60 minutes in total. Offers from the waiting list cannot be extended.",
+        graphql_type=ExtendHoldResult,
     )
     async def extend_hold(
         self,
@@ -70,51 +85,67 @@ class BookingChangeMutations:
         booking_id: BookingIdArgument,
         wait_ms: WaitMsArgument = DEFAULT_WAIT_MS,
         idempotency_key: IdempotencyKeyArgument = None,
-    ) -> ExtendHoldResult:
+    ) -> HoldExtended | Refusal:
         caller = info.context.caller
-        errand = _command(booking_id, caller, wait_ms, idempotency_key)
-        if errand is None:
+        command = _to_command(booking_id, caller, wait_ms, idempotency_key)
+        if command is None:
             return BookingNotFound.for_id(booking_id)
-        return to_extend_result(
-            await changes.extend(info.context.services, errand), booking_id, caller
-        )
+        outcome = await changes.extend(info.context.services, command)
+        view = ResultView(caller)
+        if isinstance(outcome, outcomes.HoldExtended):
+            return HoldExtended.from_domain(outcome, view)
+        return present_booking_refusal(outcome, view)
 
-    @field(description="Give a place back: one's own until the cut-off, any for organisers.")
+    @field(
+        description="Cancel a booking. Members can cancel their own bookings until the cut-off, "
+        "organizers can cancel every booking at any time.",
+        graphql_type=CancelBookingResult,
+    )
     async def cancel_booking(
         self,
         info: Info,
         booking_id: BookingIdArgument,
         wait_ms: WaitMsArgument = DEFAULT_WAIT_MS,
         idempotency_key: IdempotencyKeyArgument = None,
-    ) -> CancelBookingResult:
+    ) -> BookingCancelled | Refusal:
         caller = info.context.caller
-        errand = _command(booking_id, caller, wait_ms, idempotency_key)
-        if errand is None:
+        command = _to_command(booking_id, caller, wait_ms, idempotency_key)
+        if command is None:
             return BookingNotFound.for_id(booking_id)
-        return to_cancel_result(
-            await changes.cancel(info.context.services, errand), booking_id, caller
-        )
+        outcome = await changes.cancel(info.context.services, command)
+        view = ResultView(caller)
+        if isinstance(outcome, outcomes.BookingCancelled):
+            return BookingCancelled.from_domain(outcome, view)
+        return present_booking_refusal(outcome, view)
 
-    @field(description="Exchange a place for one in another slot: never two, never none.")
+    @field(
+        description="Move a booking to another slot. The user has one of the two places at any "
+        "time, never both and never none.",
+        graphql_type=MoveBookingResult,
+    )
     async def move_booking(
         self,
         info: Info,
-        input: Annotated[MoveBookingInput, argument(description="What and where.")],  # noqa: A002
-    ) -> MoveBookingResult:
+        input: MoveBookingArgument,  # noqa: A002
+    ) -> BookingMoved | Refusal:
         caller = info.context.caller
-        errand = _command(input.booking_id, caller, input.wait_ms, input.idempotency_key)
-        slot_id = ids.parse_slot_id(input.slot_id)
-        if errand is None:
+        command = _to_command(input.booking_id, caller, input.wait_ms, input.idempotency_key)
+        if command is None:
             return BookingNotFound.for_id(input.booking_id)
+        slot_id = ids.parse_slot_id(input.slot_id)
         if slot_id is None:
             return SlotNotFound.for_id(input.slot_id)
-        outcome = await changes.move(info.context.services, errand, slot_id)
-        return to_move_result(outcome, input.booking_id, caller)
+        outcome = await changes.move(info.context.services, command, slot_id)
+        view = ResultView(caller)
+        if isinstance(outcome, outcomes.BookingMoved):
+            return BookingMoved.from_domain(outcome, view)
+        return present_booking_refusal(outcome, view)
 
 
-def _command(
+def _to_command(
     booking_global_id: str, caller: Caller, wait_ms: int, key: str | None
 ) -> BookingChangeRequest | None:
-    found = ids.parse_booking_id(booking_global_id)
+    """Return the command for a booking, or None for a malformed id. Errors: BAD_USER_INPUT."""
     wait_s, key = to_wait_seconds(wait_ms), require_valid_key(key)
-    return BookingChangeRequest(*found, caller, wait_s, key) if found else None
+    parsed_id = ids.parse_booking_id(booking_global_id)
+    return BookingChangeRequest(*parsed_id, caller, wait_s, key) if parsed_id else None

@@ -1,226 +1,239 @@
-"""Why something about a place was refused."""
+"""Refusals of bookings, holds, waiting lists and the booking queue."""
 
 from datetime import datetime
-from typing import Self, assert_never
+from typing import Self
 
 import strawberry
 from strawberry import field
 
 from slotlock.domain.booking import refusals
-from slotlock.domain.users.user import Caller
-from slotlock.graphql.booking.limit_refusals import LimitRefusal, to_limit_refusal
-from slotlock.graphql.core.ids import slot_global_id, user_global_id
-from slotlock.graphql.core.refusals import (
-    AlreadyBooked,
-    Refusal,
-    RefusalCode,
-    SlotCancelled,
-    SlotFull,
-    SlotNotFound,
+from slotlock.graphql.booking.limit_refusals import (
+    Closed,
+    GroupFull,
+    LimitReached,
+    NotEligible,
+    NotYetOpen,
+    TimeConflict,
 )
+from slotlock.graphql.core.ids import slot_global_id
+from slotlock.graphql.core.refusals import Refusal, RefusalCode
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.refusals import SlotRefusal, present_slot_refusal
 from slotlock.graphql.slots.types import Booking, Slot, WaitlistEntry
+from slotlock.graphql.users.refusals import present_user_refusal
 
 
-@strawberry.type(description="The idempotency key came with other arguments before.")
+@strawberry.type(description="The idempotency key was sent before with other arguments.")
 class KeyReused(Refusal):
     idempotency_key: str = field(
-        description="The key that was sent; empty as the outcome of a ticket, which knows its hash."
+        description="The key that was sent. Empty in the outcome of a ticket, which stores only "
+        "the hash of the key."
     )
 
     @classmethod
-    def from_domain(cls, outcome: refusals.KeyReused) -> Self:
+    def from_domain(cls, outcome: refusals.KeyReused, _view: ResultView) -> Self:
+        """Show the key to the client that sent it."""
         return cls(
             code=RefusalCode.KEY_REUSED,
-            message="This idempotency key was used for something else.",
+            message="This idempotency key was already used for another request.",
             idempotency_key=outcome.key,
         )
 
 
-@strawberry.type(description="A member books for themselves and for members of their teams only.")
-class NotTeammate(Refusal):
-    user_id: strawberry.ID = field(description="The person who was to be booked for.")
+@strawberry.type(description="The booking queue of the slot is full.")
+class QueueFull(Refusal):
+    slot_id: strawberry.ID = field(description="The id of the slot.")
+    retry_after_ms: int = field(description="How long to wait before a retry, in milliseconds.")
 
     @classmethod
-    def from_domain(cls, outcome: refusals.NotTeammate) -> Self:
+    def from_domain(cls, outcome: refusals.QueueFull, _view: ResultView) -> Self:
+        """Show when a retry may succeed."""
         return cls(
-            code=RefusalCode.NOT_TEAMMATE,
-            message="You can book for yourself and for members of your teams only.",
-            user_id=user_global_id(outcome.user_id),
+            code=RefusalCode.QUEUE_FULL,
+            message="Too many people want to book right now. Please try again.",
+            slot_id=slot_global_id(outcome.slot_id),
+            retry_after_ms=outcome.retry_after_ms,
         )
 
 
-@strawberry.type(description="Nobody has this id.")
-class UserNotFound(Refusal):
-    user_id: strawberry.ID = field(description="The id that was asked for.")
-
-    @classmethod
-    def for_id(cls, global_id: str) -> Self:
-        return cls(
-            code=RefusalCode.USER_NOT_FOUND,
-            message="There is no such person.",
-            user_id=strawberry.ID(global_id),
-        )
-
-
-@strawberry.type(description="The person was banned, so that nobody books for them.")
-class UserBanned(Refusal):
-    user_id: strawberry.ID = field(description="The person who was to be booked for.")
-
-    @classmethod
-    def from_domain(cls, outcome: refusals.UserBanned) -> Self:
-        return cls(
-            code=RefusalCode.USER_BANNED,
-            message="This person cannot be booked for.",
-            user_id=user_global_id(outcome.user_id),
-        )
-
-
-@strawberry.type(description="The hold ran out, and its place was given back.")
+@strawberry.type(description="The hold expired and its place became free.")
 class HoldExpired(Refusal):
-    booking: Booking = field(description="The hold as it ended.")
-    slot: Slot = field(description="The slot as it is now.")
+    booking: Booking = field(description="The expired hold.")
+    slot: Slot = field(description="The current state of the slot.")
 
     @classmethod
-    def from_domain(cls, outcome: refusals.HoldExpired, viewer: Caller) -> Self:
-        slot = Slot.from_domain(outcome.slot, viewer)
+    def from_domain(cls, outcome: refusals.HoldExpired, view: ResultView) -> Self:
+        """Show the expired hold."""
+        slot = Slot.for_outcome(outcome, view)
         return cls(
             code=RefusalCode.HOLD_EXPIRED,
-            message="This hold ran out, and its place was given back.",
-            booking=Booking.from_domain(outcome.booking, slot, viewer),
+            message="This hold has expired, and its place is free again.",
+            booking=Booking.from_domain(outcome.booking, slot, view.viewer),
             slot=slot,
         )
 
 
-@strawberry.type(description="The hold cannot last longer than it does.")
+@strawberry.type(description="The hold cannot be extended any further.")
 class HoldLimitReached(Refusal):
-    booking: Booking = field(description="The hold as it is.")
+    booking: Booking = field(description="The unchanged hold.")
 
     @classmethod
-    def from_domain(cls, outcome: refusals.HoldLimitReached, viewer: Caller) -> Self:
+    def from_domain(cls, outcome: refusals.HoldLimitReached, view: ResultView) -> Self:
+        """Show the unchanged hold."""
+        slot = Slot.for_outcome(outcome, view)
         return cls(
             code=RefusalCode.HOLD_LIMIT_REACHED,
-            message="This hold cannot last longer.",
-            booking=Booking.from_domain(
-                outcome.booking, Slot.from_domain(outcome.slot, viewer), viewer
-            ),
+            message="This hold cannot be extended any further.",
+            booking=Booking.from_domain(outcome.booking, slot, view.viewer),
         )
 
 
-@strawberry.type(description="It is a booking for good, which needs no more time.")
+@strawberry.type(description="The booking is confirmed and does not expire.")
 class NotHeld(Refusal):
-    booking: Booking = field(description="The booking that is no hold.")
+    booking: Booking = field(description="The confirmed booking.")
 
     @classmethod
-    def from_domain(cls, outcome: refusals.NotHeld, viewer: Caller) -> Self:
+    def from_domain(cls, outcome: refusals.NotHeld, view: ResultView) -> Self:
+        """Show the confirmed booking."""
+        slot = Slot.for_outcome(outcome, view)
         return cls(
             code=RefusalCode.NOT_HELD,
-            message="This is no hold, so it does not run out.",
-            booking=Booking.from_domain(
-                outcome.booking, Slot.from_domain(outcome.slot, viewer), viewer
-            ),
+            message="This booking is already confirmed and does not expire.",
+            booking=Booking.from_domain(outcome.booking, slot, view.viewer),
         )
 
 
-@strawberry.type(description="It is too late to give this place back; organisers still can.")
+@strawberry.type(
+    description="Members can no longer cancel or move the booking. Organizers still can."
+)
 class CutoffPassed(Refusal):
-    cutoff: datetime = field(description="Until when it could be given back.")
+    cutoff: datetime = field(description="When the cut-off was.")
 
     @classmethod
-    def from_domain(cls, outcome: refusals.CutoffPassed) -> Self:
+    def from_domain(cls, outcome: refusals.CutoffPassed, _view: ResultView) -> Self:
+        """Show when the cut-off was."""
         return cls(
             code=RefusalCode.CUTOFF_PASSED,
-            message="It is too late to give this place back yourself. Please ask an organiser.",
+            message="You can no longer cancel or move this booking. Please contact an organizer.",
             cutoff=outcome.cutoff,
         )
 
 
-@strawberry.type(description="The person waits for a place already.")
+@strawberry.type(description="The caller is already on the waiting list of the slot.")
 class AlreadyWaiting(Refusal):
-    entry: WaitlistEntry = field(description="Their turn in line.")
-    slot: Slot = field(description="The slot as it is now.")
+    entry: WaitlistEntry = field(description="The existing entry.")
+    slot: Slot = field(description="The current state of the slot.")
 
     @classmethod
-    def from_domain(cls, outcome: refusals.AlreadyWaiting, viewer: Caller) -> Self:
-        slot = Slot.from_domain(outcome.slot, viewer)
+    def from_domain(cls, outcome: refusals.AlreadyWaiting, view: ResultView) -> Self:
+        """Show the existing entry."""
+        slot = Slot.for_outcome(outcome, view)
         return cls(
             code=RefusalCode.ALREADY_WAITING,
-            message="You wait for a place in this slot already.",
+            message="You are already on the waiting list of this slot.",
             entry=WaitlistEntry.from_domain(outcome.entry, slot),
             slot=slot,
         )
 
 
-@strawberry.type(description="There is a place to be booked, so nobody needs to wait.")
+@strawberry.type(description="The slot has a free place, so there is no need to wait.")
 class SlotNotFull(Refusal):
-    slot: Slot = field(description="The slot as it is now.")
+    slot: Slot = field(description="The current state of the slot.")
 
     @classmethod
-    def from_domain(cls, slot: Slot) -> Self:
+    def from_domain(cls, outcome: refusals.SlotNotFull, view: ResultView) -> Self:
+        """Show the slot with its free places."""
         return cls(
             code=RefusalCode.SLOT_NOT_FULL,
-            message="There is a place left. Book it instead of waiting.",
-            slot=slot,
+            message="This slot has a free place. Please book it instead.",
+            slot=Slot.for_outcome(outcome, view),
         )
 
 
-@strawberry.type(description="As many wait as may.")
+@strawberry.type(description="The waiting list is full, or the slot has none.")
 class WaitlistFull(Refusal):
-    slot: Slot = field(description="The slot as it is now.")
+    slot: Slot = field(description="The current state of the slot.")
 
     @classmethod
-    def from_domain(cls, slot: Slot) -> Self:
+    def from_domain(cls, outcome: refusals.WaitlistFull, view: ResultView) -> Self:
+        """Show the slot with the length of its waiting list."""
+        slot = Slot.for_outcome(outcome, view)
         return cls(
             code=RefusalCode.WAITLIST_FULL,
             message="The waiting list is full."
             if slot.waitlist_capacity
-            else "There is no waiting list.",
+            else "This slot has no waiting list.",
             slot=slot,
         )
 
 
-@strawberry.type(description="The person does not wait for this slot.")
+@strawberry.type(description="The caller is not on the waiting list of the slot.")
 class NotWaiting(Refusal):
-    slot: Slot = field(description="The slot as it is now.")
+    slot: Slot = field(description="The current state of the slot.")
 
     @classmethod
-    def from_domain(cls, slot: Slot) -> Self:
+    def from_domain(cls, outcome: refusals.NotWaiting, view: ResultView) -> Self:
+        """Show the slot."""
         return cls(
-            code=RefusalCode.NOT_WAITING, message="You do not wait for this slot.", slot=slot
+            code=RefusalCode.NOT_WAITING,
+            message="You are not on the waiting list of this slot.",
+            slot=Slot.for_outcome(outcome, view),
         )
 
 
-BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | SlotCancelled | LimitRefusal
+BookingRefusal = (
+    refusals.BookingRefusal
+    | refusals.OnBehalfRefusal
+    | refusals.KeyReused
+    | refusals.QueueFull
+    | refusals.HoldExpired
+    | refusals.HoldLimitReached
+    | refusals.NotHeld
+    | refusals.CutoffPassed
+    | refusals.AlreadyWaiting
+    | refusals.SlotNotFull
+    | refusals.WaitlistFull
+    | refusals.NotWaiting
+    | SlotRefusal
+)
 
 
-def to_booking_refusal(outcome: refusals.BookingRefusal, viewer: Caller) -> BookingRefusal:
-    """Why somebody did not get a place, as they are told."""
-    match outcome:
-        case refusals.SlotNotFound():
-            return SlotNotFound.for_id(slot_global_id(outcome.slot_id))
-        case refusals.SlotFull():
-            return SlotFull.from_domain(Slot.from_domain(outcome.slot, viewer))
-        case refusals.AlreadyBooked():
-            slot = Slot.from_domain(outcome.slot, viewer)
-            return AlreadyBooked.from_domain(
-                Booking.from_domain(outcome.booking, slot, viewer), slot
-            )
-        case refusals.SlotCancelled():
-            return SlotCancelled.from_domain(Slot.from_domain(outcome.slot, viewer))
+def present_booking_refusal(refusal: BookingRefusal, view: ResultView) -> Refusal:  # noqa: C901
+    """Show why a booking, a hold or a waiting list entry was not made or changed."""
+    match refusal:
+        case refusals.NotYetOpen():
+            return NotYetOpen.from_domain(refusal, view)
+        case refusals.Closed():
+            return Closed.from_domain(refusal, view)
+        case refusals.NotEligible():
+            return NotEligible.from_domain(refusal, view)
+        case refusals.GroupFull():
+            return GroupFull.from_domain(refusal, view)
+        case refusals.LimitReached():
+            return LimitReached.from_domain(refusal, view)
+        case refusals.TimeConflict():
+            return TimeConflict.from_domain(refusal, view)
+        case refusals.KeyReused():
+            return KeyReused.from_domain(refusal, view)
+        case refusals.QueueFull():
+            return QueueFull.from_domain(refusal, view)
+        case refusals.HoldExpired():
+            return HoldExpired.from_domain(refusal, view)
+        case refusals.HoldLimitReached():
+            return HoldLimitReached.from_domain(refusal, view)
+        case refusals.NotHeld():
+            return NotHeld.from_domain(refusal, view)
+        case refusals.CutoffPassed():
+            return CutoffPassed.from_domain(refusal, view)
+        case refusals.AlreadyWaiting():
+            return AlreadyWaiting.from_domain(refusal, view)
+        case refusals.SlotNotFull():
+            return SlotNotFull.from_domain(refusal, view)
+        case refusals.WaitlistFull():
+            return WaitlistFull.from_domain(refusal, view)
+        case refusals.NotWaiting():
+            return NotWaiting.from_domain(refusal, view)
+        case refusals.NotTeammate() | refusals.UserNotFound() | refusals.UserBanned():
+            return present_user_refusal(refusal, view)
         case _:
-            return to_limit_refusal(outcome, viewer)
-
-
-OnBehalfRefusal = NotTeammate | UserNotFound | UserBanned
-
-
-def to_on_behalf_refusal(outcome: refusals.OnBehalfRefusal) -> OnBehalfRefusal:
-    """Why somebody could not be booked for, as the caller is told."""
-    match outcome:
-        case refusals.NotTeammate():
-            return NotTeammate.from_domain(outcome)
-        case refusals.UserNotFound():
-            return UserNotFound.for_id(user_global_id(outcome.user_id))
-        case refusals.UserBanned():
-            return UserBanned.from_domain(outcome)
-        case _:
-            assert_never(outcome)
+            return present_slot_refusal(refusal, view)

@@ -1,28 +1,24 @@
-"""What came of confirming, extending, cancelling and moving, as clients see it."""
+"""Results of the mutations that make and change bookings."""
 
-from typing import Annotated, assert_never
+from typing import Annotated, Self
 
 import strawberry
 from strawberry import field
 
-from slotlock.domain.booking import outcomes, refusals
-from slotlock.domain.users.user import Caller
-from slotlock.graphql.booking.limit_refusals import (
-    LimitRefusal,
-    OtherBookingRefusal,
-    to_other_booking_refusal,
-)
+from slotlock.domain.booking import outcomes
+from slotlock.graphql.booking.limit_refusals import LimitRefusal, OtherBookingRefusal
 from slotlock.graphql.booking.refusals import (
+    BookingRefusal,
     CutoffPassed,
     HoldExpired,
     HoldLimitReached,
     KeyReused,
     NotHeld,
-    OnBehalfRefusal,
-    to_booking_refusal,
-    to_on_behalf_refusal,
+    present_booking_refusal,
 )
-from slotlock.graphql.core.refusals import (
+from slotlock.graphql.core.refusals import Refusal
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.refusals import (
     AlreadyBooked,
     BookingNotFound,
     Locked,
@@ -31,35 +27,90 @@ from slotlock.graphql.core.refusals import (
     SlotNotFound,
     SlotStarted,
 )
-from slotlock.graphql.slots import types
 from slotlock.graphql.slots.types import Booking, Slot
+from slotlock.graphql.users.refusals import OnBehalfRefusal
 
 
-@strawberry.type(description="A hold is a booking for good. Confirming twice gives the same.")
+@strawberry.type(description="The place was booked or held.")
+class Booked:
+    booking: Booking = field(description="The new booking.")
+    slot: Slot = field(description="The slot after the booking.")
+
+    @classmethod
+    def from_domain(cls, outcome: outcomes.Booked, view: ResultView) -> Self:
+        """Show the new booking."""
+        slot = Slot.for_outcome(outcome, view)
+        return cls(booking=Booking.from_domain(outcome.booking, slot, view.viewer), slot=slot)
+
+
+@strawberry.type(description="The hold was confirmed. Confirming it again gives the same result.")
 class BookingConfirmed:
-    booking: Booking = field(description="The booking, which lasts now.")
-    slot: Slot = field(description="The slot right after it.")
+    booking: Booking = field(description="The confirmed booking.")
+    slot: Slot = field(description="The slot after the confirmation.")
+
+    @classmethod
+    def from_domain(cls, outcome: outcomes.BookingConfirmed, view: ResultView) -> Self:
+        """Show the confirmed booking."""
+        slot = Slot.for_outcome(outcome, view)
+        return cls(booking=Booking.from_domain(outcome.booking, slot, view.viewer), slot=slot)
 
 
-@strawberry.type(description="The hold lasts longer.")
+@strawberry.type(description="The hold was extended.")
 class HoldExtended:
-    booking: Booking = field(description="The hold.")
-    slot: Slot = field(description="The slot right after it.")
+    booking: Booking = field(description="The extended hold.")
+    slot: Slot = field(description="The slot after the extension.")
+
+    @classmethod
+    def from_domain(cls, outcome: outcomes.HoldExtended, view: ResultView) -> Self:
+        """Show the extended hold."""
+        slot = Slot.for_outcome(outcome, view)
+        return cls(booking=Booking.from_domain(outcome.booking, slot, view.viewer), slot=slot)
 
 
-@strawberry.type(description="The place is free again. Cancelling twice gives the same answer.")
+@strawberry.type(
+    description="The booking was cancelled. Cancelling it again gives the same result."
+)
 class BookingCancelled:
-    booking: Booking = field(description="The booking that was cancelled.")
-    slot: Slot = field(description="The slot right after it.")
+    booking: Booking = field(description="The cancelled booking.")
+    slot: Slot = field(description="The slot after the cancellation.")
+
+    @classmethod
+    def from_domain(cls, outcome: outcomes.BookingCancelled, view: ResultView) -> Self:
+        """Show the cancelled booking."""
+        slot = Slot.for_outcome(outcome, view)
+        return cls(booking=Booking.from_domain(outcome.booking, slot, view.viewer), slot=slot)
 
 
-@strawberry.type(description="The place in the other slot is theirs, the one they had is free.")
+@strawberry.type(description="The booking was moved to the other slot, and its old place is free.")
 class BookingMoved:
-    booking: Booking = field(description="The booking they have now.")
-    old_booking: Booking = field(description="The booking they had.")
-    slot: Slot = field(description="The slot they moved to, right after it.")
+    booking: Booking = field(description="The new booking in the other slot.")
+    old_booking: Booking = field(description="The old booking, which ended with the move.")
+    slot: Slot = field(description="The other slot after the move.")
+
+    @classmethod
+    def from_domain(cls, outcome: outcomes.BookingMoved, view: ResultView) -> Self:
+        """Show both bookings."""
+        slot = Slot.for_outcome(outcome, view)
+        old_slot = Slot.from_domain(outcome.old_slot, view.viewer)
+        return cls(
+            booking=Booking.from_domain(outcome.booking, slot, view.viewer),
+            old_booking=Booking.from_domain(outcome.old_booking, old_slot, view.viewer),
+            slot=slot,
+        )
 
 
+BookSlotResult = Annotated[
+    Booked
+    | Locked
+    | SlotNotFound
+    | SlotFull
+    | AlreadyBooked
+    | LimitRefusal
+    | SlotCancelled
+    | KeyReused
+    | OnBehalfRefusal,
+    strawberry.union("BookSlotResult", description="The new booking, or a refusal."),
+]
 ConfirmBookingResult = Annotated[
     BookingConfirmed
     | HoldExpired
@@ -68,7 +119,7 @@ ConfirmBookingResult = Annotated[
     | SlotCancelled
     | Locked
     | KeyReused,
-    strawberry.union("ConfirmBookingResult", description="What came of confirming."),
+    strawberry.union("ConfirmBookingResult", description="The confirmed booking, or a refusal."),
 ]
 ExtendHoldResult = Annotated[
     HoldExtended
@@ -79,7 +130,7 @@ ExtendHoldResult = Annotated[
     | SlotCancelled
     | Locked
     | KeyReused,
-    strawberry.union("ExtendHoldResult", description="What came of extending a hold."),
+    strawberry.union("ExtendHoldResult", description="The extended hold, or a refusal."),
 ]
 CancelBookingResult = Annotated[
     BookingCancelled
@@ -89,7 +140,7 @@ CancelBookingResult = Annotated[
     | CutoffPassed
     | Locked
     | KeyReused,
-    strawberry.union("CancelBookingResult", description="What came of cancelling."),
+    strawberry.union("CancelBookingResult", description="The cancelled booking, or a refusal."),
 ]
 MoveBookingResult = Annotated[
     BookingMoved
@@ -103,154 +154,14 @@ MoveBookingResult = Annotated[
     | SlotCancelled
     | Locked
     | KeyReused,
-    strawberry.union("MoveBookingResult", description="What came of moving."),
+    strawberry.union("MoveBookingResult", description="The moved booking, or a refusal."),
 ]
 
 
-def to_confirm_result(
-    outcome: outcomes.ConfirmOutcome, booking_global_id: str, viewer: Caller
-) -> ConfirmBookingResult:
-    """What came of confirming, as the caller is told."""
-    match outcome:
-        case outcomes.BookingConfirmed():
-            slot = Slot.from_domain(outcome.slot, viewer)
-            return BookingConfirmed(
-                booking=Booking.from_domain(outcome.booking, slot, viewer), slot=slot
-            )
-        case refusals.HoldExpired():
-            return HoldExpired.from_domain(outcome, viewer)
-        case refusals.LimitReached() | refusals.TimeConflict():
-            return to_other_booking_refusal(outcome, viewer)
-        case refusals.BookingNotFound():
-            return BookingNotFound.for_id(booking_global_id)
-        case refusals.SlotCancelled():
-            return SlotCancelled.from_domain(Slot.from_domain(outcome.slot, viewer))
-        case refusals.Locked():
-            return Locked.from_domain(outcome)
-        case refusals.KeyReused():
-            return KeyReused.from_domain(outcome)
-        case _:
-            assert_never(outcome)
-
-
-def to_extend_result(
-    outcome: outcomes.ExtendOutcome, booking_global_id: str, viewer: Caller
-) -> ExtendHoldResult:
-    """What came of extending a hold, as the caller is told."""
-    match outcome:
-        case outcomes.HoldExtended():
-            slot = Slot.from_domain(outcome.slot, viewer)
-            return HoldExtended(
-                booking=Booking.from_domain(outcome.booking, slot, viewer), slot=slot
-            )
-        case refusals.HoldLimitReached():
-            return HoldLimitReached.from_domain(outcome, viewer)
-        case refusals.NotHeld():
-            return NotHeld.from_domain(outcome, viewer)
-        case refusals.HoldExpired():
-            return HoldExpired.from_domain(outcome, viewer)
-        case refusals.BookingNotFound():
-            return BookingNotFound.for_id(booking_global_id)
-        case refusals.SlotCancelled():
-            return SlotCancelled.from_domain(Slot.from_domain(outcome.slot, viewer))
-        case refusals.Locked():
-            return Locked.from_domain(outcome)
-        case refusals.KeyReused():
-            return KeyReused.from_domain(outcome)
-        case _:
-            assert_never(outcome)
-
-
-def to_cancel_result(
-    outcome: outcomes.CancelOutcome, booking_global_id: str, viewer: Caller
-) -> CancelBookingResult:
-    """What came of cancelling, as the caller is told."""
-    match outcome:
-        case outcomes.BookingCancelled():
-            slot = Slot.from_domain(outcome.slot, viewer)
-            return BookingCancelled(
-                booking=Booking.from_domain(outcome.booking, slot, viewer), slot=slot
-            )
-        case refusals.HoldExpired():
-            return HoldExpired.from_domain(outcome, viewer)
-        case refusals.BookingNotFound():
-            return BookingNotFound.for_id(booking_global_id)
-        case refusals.SlotStarted():
-            return SlotStarted.from_domain(Slot.from_domain(outcome.slot, viewer))
-        case refusals.CutoffPassed():
-            return CutoffPassed.from_domain(outcome)
-        case refusals.Locked():
-            return Locked.from_domain(outcome)
-        case refusals.KeyReused():
-            return KeyReused.from_domain(outcome)
-        case _:
-            assert_never(outcome)
-
-
-def to_move_result(
-    outcome: outcomes.MoveOutcome, booking_global_id: str, viewer: Caller
-) -> MoveBookingResult:
-    """What came of moving, as the caller is told."""
-    match outcome:
-        case outcomes.BookingMoved():
-            slot = Slot.from_domain(outcome.slot, viewer)
-            old = Booking.from_domain(
-                outcome.old_booking, Slot.from_domain(outcome.old_slot, viewer), viewer
-            )
-            return BookingMoved(
-                booking=Booking.from_domain(outcome.booking, slot, viewer),
-                old_booking=old,
-                slot=slot,
-            )
-        case refusals.HoldExpired():
-            return HoldExpired.from_domain(outcome, viewer)
-        case refusals.BookingNotFound():
-            return BookingNotFound.for_id(booking_global_id)
-        case refusals.CutoffPassed():
-            return CutoffPassed.from_domain(outcome)
-        case refusals.Locked():
-            return Locked.from_domain(outcome)
-        case refusals.KeyReused():
-            return KeyReused.from_domain(outcome)
-        case _:
-            return to_booking_refusal(outcome, viewer)
-
-
-@strawberry.type(description="The place is theirs, for good or as a hold.")
-class Booked:
-    booking: types.Booking = field(description="The booking that was made.")
-    slot: Slot = field(description="The slot right after it.")
-
-    @classmethod
-    def from_domain(cls, outcome: outcomes.Booked, viewer: Caller) -> "Booked":
-        slot = Slot.from_domain(outcome.slot, viewer)
-        return cls(booking=types.Booking.from_domain(outcome.booking, slot, viewer), slot=slot)
-
-
-BookSlotResult = Annotated[
-    Booked
-    | Locked
-    | SlotNotFound
-    | SlotFull
-    | AlreadyBooked
-    | LimitRefusal
-    | SlotCancelled
-    | KeyReused
-    | OnBehalfRefusal,
-    strawberry.union("BookSlotResult", description="What came of booking."),
-]
-
-
-def to_book_slot_result(outcome: outcomes.BookOutcome, viewer: Caller) -> BookSlotResult:
-    """An outcome as its caller sees it."""
-    match outcome:
-        case outcomes.Booked():
-            return Booked.from_domain(outcome, viewer)
-        case refusals.Locked():
-            return Locked.from_domain(outcome)
-        case refusals.KeyReused():
-            return KeyReused.from_domain(outcome)
-        case refusals.NotTeammate() | refusals.UserNotFound() | refusals.UserBanned():
-            return to_on_behalf_refusal(outcome)
-        case _:
-            return to_booking_refusal(outcome, viewer)
+def present_book_outcome(
+    outcome: outcomes.Booked | BookingRefusal, view: ResultView
+) -> Booked | Refusal:
+    """Show the outcome of booking one place, which `bookSlot` and tickets share."""
+    if isinstance(outcome, outcomes.Booked):
+        return Booked.from_domain(outcome, view)
+    return present_booking_refusal(outcome, view)

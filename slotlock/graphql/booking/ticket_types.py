@@ -1,4 +1,4 @@
-"""Tickets of the admission queue, and why there is none."""
+"""Tickets of the booking queue, as the users who requested them see them."""
 
 from datetime import datetime
 from typing import Annotated, Self
@@ -6,69 +6,52 @@ from typing import Annotated, Self
 import strawberry
 from strawberry import field
 
-from slotlock.domain.booking import refusals, tickets
-from slotlock.domain.booking.tickets import TicketStatus
+from slotlock.domain.booking import tickets
+from slotlock.domain.booking.tickets import TicketRef
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.booking.limit_refusals import LimitRefusal
-from slotlock.graphql.booking.refusals import (
-    KeyReused,
-    OnBehalfRefusal,
-    to_booking_refusal,
-    to_on_behalf_refusal,
-)
-from slotlock.graphql.booking.results import BookSlotResult, to_book_slot_result
+from slotlock.graphql.booking.refusals import KeyReused, QueueFull
+from slotlock.graphql.booking.results import Booked, BookSlotResult, present_book_outcome
+from slotlock.graphql.core.enums import TicketStatus
 from slotlock.graphql.core.ids import slot_global_id, ticket_global_id
-from slotlock.graphql.core.refusals import (
-    AlreadyBooked,
-    Refusal,
-    RefusalCode,
-    SlotCancelled,
-    SlotFull,
-    SlotNotFound,
-)
-from slotlock.graphql.users.types import Node
+from slotlock.graphql.core.node import Node
+from slotlock.graphql.core.refusals import Refusal
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.refusals import AlreadyBooked, SlotCancelled, SlotFull, SlotNotFound
+from slotlock.graphql.users.refusals import OnBehalfRefusal
+from slotlock.services.admission.tickets import find_ticket
+from slotlock.services.container import Services
 
 
 @strawberry.type(
-    description="A place in the line in front of a slot. Seen by who asked for it, for 24 hours."
+    description="A request in the booking queue of a slot. Only the user who made the request sees "
+    "the ticket, for 24 hours."
 )
 class Ticket(Node):
-    slot_id: strawberry.ID = field(description="The slot.")
-    status: TicketStatus = field(description="Where it is on its way.")
+    slot_id: strawberry.ID = field(description="The id of the slot.")
+    status: TicketStatus = field(description="The progress of the request.")
     position: int | None = field(
-        description="Its place in line, from 1; null once it has left the line, and while the line "
-        "cannot be asked."
+        description="The position in the queue, starting at 1; null once the request has left the "
+        "queue, and while the queue is unavailable."
     )
-    asked_at: datetime = field(description="When it was asked for.")
-    outcome: BookSlotResult | None = field(
-        description="What came of it, once `status` is ANSWERED; never `Locked`. It is the same "
-        "however often it is asked for."
+    asked_at: datetime = field(description="When the request was made.")
+    outcome: Booked | Refusal | None = field(
+        description="The result of the request once `status` is ANSWERED. It never changes and is "
+        "never `Locked`.",
+        graphql_type=BookSlotResult | None,
     )
 
     @classmethod
     def from_domain(cls, ticket: tickets.Ticket, viewer: Caller) -> Self:
+        """Show a ticket to the user who requested it."""
+        outcome = ticket.outcome
         return cls(
             id=ticket_global_id(ticket.ref),
             slot_id=slot_global_id(ticket.ref.slot_id),
             status=ticket.status,
             position=ticket.position,
             asked_at=ticket.ref.requested_at,
-            outcome=to_book_slot_result(ticket.outcome, viewer) if ticket.outcome else None,
-        )
-
-
-@strawberry.type(description="As many stand in line as may.")
-class QueueFull(Refusal):
-    slot_id: strawberry.ID = field(description="The slot.")
-    retry_after_ms: int = field(description="Asking again is worth it after this many ms.")
-
-    @classmethod
-    def from_domain(cls, outcome: refusals.QueueFull) -> Self:
-        return cls(
-            code=RefusalCode.QUEUE_FULL,
-            message="Too many people are in line right now. Please try again.",
-            slot_id=slot_global_id(outcome.slot_id),
-            retry_after_ms=outcome.retry_after_ms,
+            outcome=present_book_outcome(outcome, ResultView(viewer)) if outcome else None,
         )
 
 
@@ -82,22 +65,11 @@ RequestBookingResult = Annotated[
     | SlotCancelled
     | KeyReused
     | OnBehalfRefusal,
-    strawberry.union("RequestBookingResult", description="What came of asking for a ticket."),
+    strawberry.union("RequestBookingResult", description="The ticket, or a refusal."),
 ]
 
 
-def to_request_booking_result(
-    outcome: tickets.RequestBookingOutcome, viewer: Caller
-) -> RequestBookingResult:
-    """An outcome as its caller sees it."""
-    match outcome:
-        case tickets.Ticket():
-            return Ticket.from_domain(outcome, viewer)
-        case refusals.QueueFull():
-            return QueueFull.from_domain(outcome)
-        case refusals.KeyReused():
-            return KeyReused.from_domain(outcome)
-        case refusals.NotTeammate() | refusals.UserNotFound() | refusals.UserBanned():
-            return to_on_behalf_refusal(outcome)
-        case _:
-            return to_booking_refusal(outcome, viewer)
+async def load_ticket(services: Services, ref: TicketRef, caller: Caller) -> Ticket | None:
+    """Load a ticket if it is the caller's."""
+    ticket = await find_ticket(services, ref, caller)
+    return Ticket.from_domain(ticket, caller) if ticket else None

@@ -1,61 +1,64 @@
-"""Asking for a place by way of the admission queue, and looking at one's ticket."""
+"""The booking queue: request a booking, and follow the ticket."""
 
 from typing import Annotated
 
 import strawberry
 from strawberry import argument, field
 
-from slotlock.graphql.booking.book import BookSlotInput
-from slotlock.graphql.booking.refusals import UserNotFound
-from slotlock.graphql.booking.ticket_types import (
-    RequestBookingResult,
-    Ticket,
-    to_request_booking_result,
+from slotlock.domain.booking import tickets
+from slotlock.graphql.booking.book import (
+    BookSlotArgument,
+    parse_booked_user_id,
+    to_booking_options,
 )
+from slotlock.graphql.booking.refusals import present_booking_refusal
+from slotlock.graphql.booking.ticket_types import RequestBookingResult, Ticket, load_ticket
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.arguments import require_valid_key, to_wait_seconds
-from slotlock.graphql.core.refusals import SlotNotFound
-from slotlock.graphql.schema.nodes import load_node
+from slotlock.graphql.core.refusals import Refusal
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.refusals import SlotNotFound
+from slotlock.graphql.users.refusals import UserNotFound
 from slotlock.services.admission import enqueue
-from slotlock.services.booking.book import BookingOptions
 
 
 @strawberry.type
 class TicketMutations:
     @field(
-        description="Stand in line for a place: a ticket now, the answer later. What would be "
-        "refused now is refused at once. Places go in order of arrival. Whoever stands in line for "
-        "the same place already gets the ticket that they have. `waitMs` plays no part."
+        description="Add a booking request to the queue of a slot. The server returns a ticket "
+        "immediately and processes requests in order of arrival. Requests that cannot succeed now "
+        "are refused immediately. A user who already waits for the same place gets the existing "
+        "ticket. `waitMs` has no effect.",
+        graphql_type=RequestBookingResult,
     )
-    async def request_booking(
-        self,
-        info: Info,
-        input: Annotated[BookSlotInput, argument(description="What to book.")],  # noqa: A002
-    ) -> RequestBookingResult:
+    async def request_booking(self, info: Info, input: BookSlotArgument) -> Ticket | Refusal:  # noqa: A002
         caller = info.context.caller
-        to_wait_seconds(input.wait_ms)
-        wish = BookingOptions(input.hold, key=require_valid_key(input.idempotency_key))
+        options = to_booking_options(input)
         slot_id = ids.parse_slot_id(input.slot_id)
-        user_id = caller.user_id if input.user_id is None else ids.parse_user_id(input.user_id)
         if slot_id is None:
             return SlotNotFound.for_id(input.slot_id)
+        user_id = parse_booked_user_id(input.user_id, caller)
         if user_id is None:
             return UserNotFound.for_id(input.user_id or "")
         outcome = await enqueue.request_booking(
-            info.context.services, caller, slot_id, user_id, wish
+            info.context.services, caller, slot_id, user_id, options
         )
-        return to_request_booking_result(outcome, caller)
+        if isinstance(outcome, tickets.Ticket):
+            return Ticket.from_domain(outcome, caller)
+        return present_booking_refusal(outcome, ResultView(caller))
 
 
 @strawberry.type
 class TicketQueries:
-    @field(description="One's own ticket by its id; null when there is none, or none any more.")
+    @field(
+        description="A ticket of the caller by id, or null if there is none or it is older than 24 "
+        "hours."
+    )
     async def ticket(
         self,
         info: Info,
-        id: Annotated[strawberry.ID, argument(description="The ticket.")],  # noqa: A002
+        id: Annotated[strawberry.ID, argument(description="The id of the ticket.")],  # noqa: A002
     ) -> Ticket | None:
-        _ = info.context.caller
-        found = await load_node(info.context, id)
-        return found if isinstance(found, Ticket) else None
+        caller = info.context.caller
+        ref = ids.parse_ticket_id(id)
+        return await load_ticket(info.context.services, ref, caller) if ref else None

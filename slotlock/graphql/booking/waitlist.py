@@ -1,32 +1,56 @@
-"""Joining and leaving the waiting list of a slot."""
+"""Mutations that join and leave the waiting list of a slot."""
 
-from typing import Annotated, assert_never
+from typing import Annotated, Self
 
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.booking import outcomes, refusals
-from slotlock.domain.users.user import Caller
-from slotlock.graphql.booking.limit_refusals import LimitRefusal, to_limit_refusal
-from slotlock.graphql.booking.refusals import AlreadyWaiting, NotWaiting, SlotNotFull, WaitlistFull
+from slotlock.domain.booking import outcomes
+from slotlock.graphql.booking.limit_refusals import LimitRefusal
+from slotlock.graphql.booking.refusals import (
+    AlreadyWaiting,
+    NotWaiting,
+    SlotNotFull,
+    WaitlistFull,
+    present_booking_refusal,
+)
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import DEFAULT_WAIT_MS, WaitMsArgument, to_wait_seconds
-from slotlock.graphql.core.refusals import AlreadyBooked, Locked, SlotCancelled, SlotNotFound
-from slotlock.graphql.slots.types import Booking, Slot, WaitlistEntry
+from slotlock.graphql.core.refusals import Refusal
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.refusals import AlreadyBooked, Locked, SlotCancelled, SlotNotFound
+from slotlock.graphql.slots.types import Slot, WaitlistEntry
 from slotlock.services.booking import waitlist
 
 
-@strawberry.type(description="They wait for a place, and get one in their turn.")
+@strawberry.type(description="The caller joined the waiting list.")
 class WaitlistJoined:
-    entry: WaitlistEntry = field(description="Their turn in line.")
-    position: int = field(description="Their place in line when they joined, from 1.")
-    slot: Slot = field(description="The slot right after it.")
+    entry: WaitlistEntry = field(description="The new entry on the waiting list.")
+    position: int = field(description="The position of the new entry, starting at 1.")
+    slot: Slot = field(description="The slot after the change.")
+
+    @classmethod
+    def from_domain(cls, outcome: outcomes.WaitlistJoined, view: ResultView) -> Self:
+        """Show the new entry."""
+        slot = Slot.for_outcome(outcome, view)
+        return cls(
+            entry=WaitlistEntry.from_domain(outcome.entry, slot),
+            position=outcome.position,
+            slot=slot,
+        )
 
 
-@strawberry.type(description="They wait no longer. Everybody else keeps their turn.")
+@strawberry.type(
+    description="The caller left the waiting list. The order of the other entries does not change."
+)
 class WaitlistLeft:
-    slot: Slot = field(description="The slot right after it.")
+    slot: Slot = field(description="The slot after the change.")
+
+    @classmethod
+    def from_domain(cls, outcome: outcomes.WaitlistLeft, view: ResultView) -> Self:
+        """Show the slot without the entry."""
+        return cls(slot=Slot.for_outcome(outcome, view))
 
 
 JoinWaitlistResult = Annotated[
@@ -39,81 +63,53 @@ JoinWaitlistResult = Annotated[
     | SlotNotFound
     | SlotCancelled
     | Locked,
-    strawberry.union("JoinWaitlistResult", description="What came of joining."),
+    strawberry.union("JoinWaitlistResult", description="The waiting list entry, or a refusal."),
 ]
 LeaveWaitlistResult = Annotated[
     WaitlistLeft | NotWaiting | SlotNotFound | Locked,
-    strawberry.union("LeaveWaitlistResult", description="What came of leaving."),
+    strawberry.union(
+        "LeaveWaitlistResult", description="The slot without the entry, or a refusal."
+    ),
 ]
 
-SlotIdArgument = Annotated[strawberry.ID, argument(description="The slot.")]
+SlotIdArgument = Annotated[strawberry.ID, argument(description="The id of the slot.")]
 
 
 @strawberry.type
 class WaitlistMutations:
-    @field(description="Wait for a place in a slot that is full: first come, first served.")
+    @field(
+        description="Join the waiting list of a full slot. Free places go to the users on the list "
+        "in the order in which they joined.",
+        graphql_type=JoinWaitlistResult,
+    )
     async def join_waitlist(
         self, info: Info, slot_id: SlotIdArgument, wait_ms: WaitMsArgument = DEFAULT_WAIT_MS
-    ) -> JoinWaitlistResult:
+    ) -> WaitlistJoined | Refusal:
         caller = info.context.caller
-        wait_s, found = to_wait_seconds(wait_ms), ids.parse_slot_id(slot_id)
-        if found is None:
+        wait_s = to_wait_seconds(wait_ms)
+        parsed_id = ids.parse_slot_id(slot_id)
+        if parsed_id is None:
             return SlotNotFound.for_id(slot_id)
-        outcome = await waitlist.join(info.context.services, found, caller.user_id, wait_s)
-        return _to_join_waitlist_result(outcome, caller)
+        outcome = await waitlist.join(info.context.services, parsed_id, caller.user_id, wait_s)
+        view = ResultView(caller)
+        if isinstance(outcome, outcomes.WaitlistJoined):
+            return WaitlistJoined.from_domain(outcome, view)
+        return present_booking_refusal(outcome, view)
 
-    @field(description="Wait no longer.")
+    @field(
+        description="Leave the waiting list of a slot.",
+        graphql_type=LeaveWaitlistResult,
+    )
     async def leave_waitlist(
         self, info: Info, slot_id: SlotIdArgument, wait_ms: WaitMsArgument = DEFAULT_WAIT_MS
-    ) -> LeaveWaitlistResult:
+    ) -> WaitlistLeft | Refusal:
         caller = info.context.caller
-        wait_s, found = to_wait_seconds(wait_ms), ids.parse_slot_id(slot_id)
-        if found is None:
+        wait_s = to_wait_seconds(wait_ms)
+        parsed_id = ids.parse_slot_id(slot_id)
+        if parsed_id is None:
             return SlotNotFound.for_id(slot_id)
-        outcome = await waitlist.leave(info.context.services, found, caller.user_id, wait_s)
-        return _to_leave_waitlist_result(outcome, caller)
-
-
-def _to_join_waitlist_result(
-    outcome: outcomes.JoinWaitlistOutcome, viewer: Caller
-) -> JoinWaitlistResult:
-    match outcome:
-        case outcomes.WaitlistJoined():
-            slot = Slot.from_domain(outcome.slot, viewer)
-            entry = WaitlistEntry.from_domain(outcome.entry, slot)
-            return WaitlistJoined(entry=entry, position=outcome.position, slot=slot)
-        case refusals.AlreadyWaiting():
-            return AlreadyWaiting.from_domain(outcome, viewer)
-        case refusals.AlreadyBooked():
-            slot = Slot.from_domain(outcome.slot, viewer)
-            return AlreadyBooked.from_domain(
-                Booking.from_domain(outcome.booking, slot, viewer), slot
-            )
-        case refusals.SlotNotFull():
-            return SlotNotFull.from_domain(Slot.from_domain(outcome.slot, viewer))
-        case refusals.WaitlistFull():
-            return WaitlistFull.from_domain(Slot.from_domain(outcome.slot, viewer))
-        case refusals.SlotNotFound():
-            return SlotNotFound.for_id(ids.slot_global_id(outcome.slot_id))
-        case refusals.SlotCancelled():
-            return SlotCancelled.from_domain(Slot.from_domain(outcome.slot, viewer))
-        case refusals.Locked():
-            return Locked.from_domain(outcome)
-        case _:
-            return to_limit_refusal(outcome, viewer)
-
-
-def _to_leave_waitlist_result(
-    outcome: outcomes.LeaveWaitlistOutcome, viewer: Caller
-) -> LeaveWaitlistResult:
-    match outcome:
-        case outcomes.WaitlistLeft():
-            return WaitlistLeft(slot=Slot.from_domain(outcome.slot, viewer))
-        case refusals.NotWaiting():
-            return NotWaiting.from_domain(Slot.from_domain(outcome.slot, viewer))
-        case refusals.SlotNotFound():
-            return SlotNotFound.for_id(ids.slot_global_id(outcome.slot_id))
-        case refusals.Locked():
-            return Locked.from_domain(outcome)
-        case _:
-            assert_never(outcome)
+        outcome = await waitlist.leave(info.context.services, parsed_id, caller.user_id, wait_s)
+        view = ResultView(caller)
+        if isinstance(outcome, outcomes.WaitlistLeft):
+            return WaitlistLeft.from_domain(outcome, view)
+        return present_booking_refusal(outcome, view)

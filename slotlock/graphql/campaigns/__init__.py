@@ -1,1 +1,1 @@
-""""""
+"""Campaigns in the schema: reading them and managing them."""

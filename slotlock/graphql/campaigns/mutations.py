@@ -1,46 +1,58 @@
-"""What organisers do with campaigns."""
+"""Mutations with which organizers create, change, publish and unpublish campaigns."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, assert_never
+from typing import Annotated, Any
 
 import strawberry
 from strawberry import UNSET, argument, field
 
 from slotlock.domain.campaigns import campaign
-from slotlock.domain.shared import validation
-from slotlock.graphql.campaigns.types import Campaign, CampaignBusy, CampaignNotFound
+from slotlock.graphql.campaigns.refusals import (
+    CampaignBusy,
+    CampaignNotFound,
+    present_campaign_refusal,
+)
+from slotlock.graphql.campaigns.types import Campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
-from slotlock.graphql.core.refusals import InvalidInput
-from slotlock.graphql.slots.inputs import GroupLimitInput, to_domain_group_limits
+from slotlock.graphql.core.refusals import InvalidInput, Refusal
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 from slotlock.services.campaigns import campaigns
 
 NULLABLE_FIELDS = ("max_bookings", "cancel_until")
 ELIGIBLE_GROUPS_DESCRIPTION = (
-    "Sets of groups, at most 10: a person needs one group of every set. Empty for everybody."
+    "At most 10 sets of groups. A user may book if they have at least one group of every set; "
+    "everyone may book if the list is empty."
 )
-GROUP_LIMITS_DESCRIPTION = "How many of which groups may have a place in each of its slots."
+GROUP_LIMITS_DESCRIPTION = "How many places a group may have in each slot of the campaign."
 CANCEL_UNTIL_DESCRIPTION = (
-    "Until when people give places back themselves; null leaves it to the slots' cut-offs."
+    "Until when members can cancel their bookings, if the cut-off of the slot is not earlier; null "
+    "if only the cut-off applies."
 )
 FORBID_OVERLAP_DESCRIPTION = (
-    "Whether a person's bookings in campaigns that say so may not overlap in time, all meetings "
-    "considered."
+    "Whether a user's bookings must not overlap in time. All meetings of all campaigns with this "
+    "rule count."
 )
 
 
-@strawberry.input(description="A campaign to create.")
+@strawberry.input(description="The campaign to create.")
 class CreateCampaignInput:
-    name: str = field(description="What it is called, 1 to 200 characters.")
-    opens_at: datetime = field(description="From this instant on it takes bookings.")
-    closes_at: datetime = field(description="From this instant on it takes none.")
-    published: bool = field(default=False, description="Whether people see it at once.")
+    name: str = field(description="The name of the campaign, 1 to 200 characters.")
+    opens_at: datetime = field(description="The campaign takes bookings from this time on.")
+    closes_at: datetime = field(description="The campaign takes no bookings from this time on.")
+    published: bool = field(
+        default=False, description="Whether everyone sees the campaign immediately."
+    )
     eligible_groups: list[list[str]] = field(
         default_factory=list, description=ELIGIBLE_GROUPS_DESCRIPTION
     )
     max_bookings: int | None = field(
-        default=None, description="How many bookings a person may have in it, 1 to 1000."
+        default=None,
+        description="How many bookings each user may have in the campaign, 1 to 1000; null for no "
+        "limit.",
     )
     forbid_overlap: bool = field(default=False, description=FORBID_OVERLAP_DESCRIPTION)
     group_limits: list[GroupLimitInput] = field(
@@ -48,18 +60,39 @@ class CreateCampaignInput:
     )
     cancel_until: datetime | None = field(default=None, description=CANCEL_UNTIL_DESCRIPTION)
 
+    def to_terms(self) -> dict[str, Any]:
+        """Return the terms by their names in the domain."""
+        return {
+            "published": self.published,
+            "opens_at": self.opens_at,
+            "closes_at": self.closes_at,
+            "eligible_groups": _to_group_sets(self.eligible_groups),
+            "max_bookings": self.max_bookings,
+            "forbid_overlap": self.forbid_overlap,
+            "group_limits": to_domain_group_limits(self.group_limits),
+            "cancel_until": self.cancel_until,
+        }
 
-@strawberry.input(description="Changes to a campaign; a field that is left out stays as it is.")
+
+@strawberry.input(description="The changes to a campaign. Fields that are left out do not change.")
 class UpdateCampaignInput:
-    campaign_id: strawberry.ID = field(description="The campaign.")
-    name: str | None = field(default=UNSET, description="What it is called.")
-    opens_at: datetime | None = field(default=UNSET, description="When it opens.")
-    closes_at: datetime | None = field(default=UNSET, description="When it closes.")
+    campaign_id: strawberry.ID = field(description="The campaign to change.")
+    name: str | None = field(
+        default=UNSET, description="The new name of the campaign, 1 to 200 characters."
+    )
+    opens_at: datetime | None = field(
+        default=UNSET, description="The campaign takes bookings from this time on."
+    )
+    closes_at: datetime | None = field(
+        default=UNSET, description="The campaign takes no bookings from this time on."
+    )
     eligible_groups: list[list[str]] | None = field(
         default=UNSET, description=ELIGIBLE_GROUPS_DESCRIPTION
     )
     max_bookings: int | None = field(
-        default=UNSET, description="How many bookings a person may have in it; null for any."
+        default=UNSET,
+        description="How many bookings each user may have in the campaign, 1 to 1000; null for no "
+        "limit.",
     )
     forbid_overlap: bool | None = field(default=UNSET, description=FORBID_OVERLAP_DESCRIPTION)
     group_limits: list[GroupLimitInput] | None = field(
@@ -68,8 +101,8 @@ class UpdateCampaignInput:
     cancel_until: datetime | None = field(default=UNSET, description=CANCEL_UNTIL_DESCRIPTION)
 
     def to_changes(self) -> dict[str, Any]:
-        """The given fields by their names in the domain. Errors: BAD_USER_INPUT."""
-        named: dict[str, Any] = {
+        """Return the given fields by their names in the domain. Errors: BAD_USER_INPUT."""
+        fields: dict[str, Any] = {
             "name": self.name,
             "opens_at": self.opens_at,
             "closes_at": self.closes_at,
@@ -79,99 +112,98 @@ class UpdateCampaignInput:
             "group_limits": self.group_limits,
             "cancel_until": self.cancel_until,
         }
-        given = {name: value for name, value in named.items() if value is not UNSET}
-        if any(value is None and name not in NULLABLE_FIELDS for name, value in given.items()):
+        changes = {name: value for name, value in fields.items() if value is not UNSET}
+        if any(value is None and name not in NULLABLE_FIELDS for name, value in changes.items()):
             raise GraphQLRequestError(
                 ErrorCode.BAD_USER_INPUT,
-                "Of a campaign's fields only `maxBookings` and `cancelUntil` can be null.",
+                "Only `maxBookings` and `cancelUntil` of a campaign can be null.",
             )
-        if self.eligible_groups:
-            given["eligible_groups"] = tuple(map(tuple, self.eligible_groups))
-        if self.group_limits:
-            given["group_limits"] = to_domain_group_limits(self.group_limits)
-        return {name: () if value == [] else value for name, value in given.items()}
+        if "eligible_groups" in changes:
+            changes["eligible_groups"] = _to_group_sets(changes["eligible_groups"])
+        if "group_limits" in changes:
+            changes["group_limits"] = to_domain_group_limits(changes["group_limits"])
+        return changes
+
+
+def _to_group_sets(group_sets: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(groups) for groups in group_sets)
 
 
 CreateCampaignResult = Annotated[
     Campaign | InvalidInput,
-    strawberry.union("CreateCampaignResult", description="What came of creating a campaign."),
+    strawberry.union("CreateCampaignResult", description="The new campaign, or a refusal."),
 ]
 UpdateCampaignResult = Annotated[
     Campaign | InvalidInput | CampaignNotFound | CampaignBusy,
-    strawberry.union("UpdateCampaignResult", description="What came of changing a campaign."),
+    strawberry.union("UpdateCampaignResult", description="The changed campaign, or a refusal."),
 ]
 
-CampaignIdArgument = Annotated[strawberry.ID, argument(description="The campaign.")]
+CreateCampaignArgument = Annotated[
+    CreateCampaignInput, argument(description="The campaign to create.")
+]
+UpdateCampaignArgument = Annotated[
+    UpdateCampaignInput, argument(description="The campaign and its changes.")
+]
 
 
 @strawberry.type
 class CampaignMutations:
-    @field(description="Create a campaign. Organisers only.")
+    @field(description="Create a campaign. Organizers only.", graphql_type=CreateCampaignResult)
     async def create_campaign(
         self,
         info: Info,
-        input: Annotated[CreateCampaignInput, argument(description="It.")],  # noqa: A002
-    ) -> CreateCampaignResult:
-        organiser = info.context.require_organizer
-        terms = {
-            "published": input.published,
-            "opens_at": input.opens_at,
-            "closes_at": input.closes_at,
-            "eligible_groups": tuple(map(tuple, input.eligible_groups)),
-            "max_bookings": input.max_bookings,
-            "forbid_overlap": input.forbid_overlap,
-            "group_limits": to_domain_group_limits(input.group_limits),
-            "cancel_until": input.cancel_until,
-        }
+        input: CreateCampaignArgument,  # noqa: A002
+    ) -> Campaign | Refusal:
+        organizer = info.context.require_organizer()
         outcome = await campaigns.create(
-            info.context.services, input.name, terms, organiser.user_id
+            info.context.services, input.name, input.to_terms(), organizer.user_id
         )
-        if isinstance(outcome, validation.InvalidInput):
-            return InvalidInput.from_domain(outcome)
-        return Campaign.from_domain(outcome.campaign)
+        if isinstance(outcome, campaign.CampaignSaved):
+            return Campaign.from_domain(outcome.campaign)
+        return present_campaign_refusal(outcome, ResultView(organizer))
 
     @field(
-        description="Change a campaign. Once it is answered every slot knows it. Organisers only."
+        description="Change a campaign. When the response arrives, the changes apply to every slot "
+        "of the campaign. Organizers only.",
+        graphql_type=UpdateCampaignResult,
     )
     async def update_campaign(
         self,
         info: Info,
-        input: Annotated[UpdateCampaignInput, argument(description="It.")],  # noqa: A002
-    ) -> UpdateCampaignResult:
+        input: UpdateCampaignArgument,  # noqa: A002
+    ) -> Campaign | Refusal:
         return await _edit_campaign(info, input.campaign_id, input.to_changes())
 
-    @field(description="Show a campaign to everybody. Organisers only.")
+    @field(
+        description="Publish a campaign, so that everyone sees it. Organizers only.",
+        graphql_type=UpdateCampaignResult,
+    )
     async def publish_campaign(
-        self, info: Info, campaign_id: CampaignIdArgument
-    ) -> UpdateCampaignResult:
+        self,
+        info: Info,
+        campaign_id: Annotated[strawberry.ID, argument(description="The campaign to publish.")],
+    ) -> Campaign | Refusal:
         return await _edit_campaign(info, campaign_id, {"published": True})
 
     @field(
-        description="Hide a campaign. Once it is answered no booking is made any more; those there "
-        "are stay. Organisers only."
+        description="Hide a campaign. When the response arrives, nobody can book its slots any "
+        "more; existing bookings stay. Organizers only.",
+        graphql_type=UpdateCampaignResult,
     )
     async def unpublish_campaign(
-        self, info: Info, campaign_id: CampaignIdArgument
-    ) -> UpdateCampaignResult:
+        self,
+        info: Info,
+        campaign_id: Annotated[strawberry.ID, argument(description="The campaign to hide.")],
+    ) -> Campaign | Refusal:
         return await _edit_campaign(info, campaign_id, {"published": False})
 
 
-async def _edit_campaign(
-    info: Info, global_id: str, changes: dict[str, Any]
-) -> UpdateCampaignResult:
-    organiser = info.context.require_organizer
+async def _edit_campaign(info: Info, global_id: str, changes: dict[str, Any]) -> Campaign | Refusal:
+    organizer = info.context.require_organizer()
     campaign_id = ids.parse_campaign_id(global_id)
     if campaign_id is None:
         return CampaignNotFound.for_id(global_id)
-    outcome = await campaigns.edit(info.context.services, campaign_id, changes, organiser.user_id)
-    match outcome:
-        case campaign.CampaignSaved():
-            return Campaign.from_domain(outcome.campaign)
-        case campaign.CampaignNotFound():
-            return CampaignNotFound.for_id(global_id)
-        case campaign.CampaignBusy():
-            return CampaignBusy.from_domain(outcome)
-        case validation.InvalidInput():
-            return InvalidInput.from_domain(outcome)
-        case _:
-            assert_never(outcome)
+    outcome = await campaigns.edit(info.context.services, campaign_id, changes, organizer.user_id)
+    if isinstance(outcome, campaign.CampaignSaved):
+        return Campaign.from_domain(outcome.campaign)
+    return present_campaign_refusal(outcome, ResultView(organizer))

@@ -1,4 +1,4 @@
-"""What can be read of campaigns."""
+"""Queries that list and find campaigns."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.domain.shared.pagination import Position
-from slotlock.graphql.campaigns.types import Campaign
+from slotlock.graphql.campaigns.types import Campaign, load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import (
@@ -17,7 +17,7 @@ from slotlock.graphql.core.connections import (
     require_valid_first,
 )
 from slotlock.graphql.core.cursors import decode_position, encode_position
-from slotlock.services.campaigns.campaigns import find, list_campaigns
+from slotlock.services.campaigns import campaigns
 
 CAMPAIGNS_CURSOR = "campaigns"
 CampaignConnection = Connection[Campaign]
@@ -25,16 +25,15 @@ CampaignConnection = Connection[Campaign]
 
 @strawberry.type
 class CampaignQueries:
-    @field(description="Campaigns by their opening; unpublished ones for organisers only.")
+    @field(description="Campaigns by opening time. Only organizers see unpublished campaigns.")
     async def campaigns(
         self, info: Info, first: First = DEFAULT_FIRST, after: After = None
     ) -> CampaignConnection:
-        viewer = info.context.viewer
-        page = await list_campaigns(
+        page = await campaigns.list_campaigns(
             info.context.services,
             require_valid_first(first),
             decode_position(CAMPAIGNS_CURSOR, after),
-            viewer,
+            info.context.viewer,
         )
         items = [
             (
@@ -45,12 +44,11 @@ class CampaignQueries:
         ]
         return CampaignConnection.from_items(items, has_more=page.has_more, after=after)
 
-    @field(description="A campaign by its id.")
+    @field(description="A campaign by id, or null if the caller cannot see such a campaign.")
     async def campaign(
         self,
         info: Info,
-        id: Annotated[strawberry.ID, argument(description="The campaign.")],  # noqa: A002
+        id: Annotated[strawberry.ID, argument(description="The id of the campaign.")],  # noqa: A002
     ) -> Campaign | None:
         campaign_id = ids.parse_campaign_id(id)
-        found = campaign_id and await find(info.context.services, campaign_id, info.context.viewer)
-        return Campaign.from_domain(found) if found else None
+        return await load_campaign(info, campaign_id) if campaign_id else None

@@ -1,1 +1,1 @@
-""""""
+"""The building blocks of the schema that every capability uses."""

@@ -1,4 +1,4 @@
-"""Arguments that several mutations share, and what they may be."""
+"""Arguments that several mutations share, and their validation."""
 
 from typing import Annotated
 
@@ -9,13 +9,17 @@ from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 
 MAX_WAIT_MS = 20_000
 MAX_KEY_LENGTH = 255
-# Booking refuses at once unless asked to wait; to give a place back or to confirm one, people wait.
+# A new booking fails fast by default. A cancellation or a confirmation is worth a short wait.
 DEFAULT_WAIT_MS = 5_000
 
-WAIT_DESCRIPTION = "How many ms to wait for one's turn instead of being told `Locked`, 0 to 20000."
+WAIT_DESCRIPTION = (
+    "How long the request may wait for other requests on the slot, in milliseconds from 0 to "
+    "20000. The result is `Locked` when the time is over."
+)
 KEY_DESCRIPTION = (
-    "Sent again with the same arguments, the same key gets the same answer and has one effect; "
-    "1 to 255 characters, kept for at least 24 hours."
+    "A key that makes retries safe, 1 to 255 characters. Repeated requests with the same key and "
+    "the same arguments take effect once and return the same result. The server remembers a key "
+    "for at least 24 hours."
 )
 
 WaitMsArgument = Annotated[int, strawberry.argument(description=WAIT_DESCRIPTION)]
@@ -23,19 +27,19 @@ IdempotencyKeyArgument = Annotated[str | None, strawberry.argument(description=K
 
 
 def to_wait_seconds(wait_ms: int) -> float:
-    """The wait in seconds. Errors: BAD_USER_INPUT."""
+    """Convert `waitMs` to seconds. Errors: BAD_USER_INPUT."""
     if not 0 <= wait_ms <= MAX_WAIT_MS:
         raise GraphQLRequestError(
-            ErrorCode.BAD_USER_INPUT, f"`waitMs` is a number from 0 to {MAX_WAIT_MS}."
+            ErrorCode.BAD_USER_INPUT, f"`waitMs` must be a number from 0 to {MAX_WAIT_MS}."
         )
     return wait_ms / 1000
 
 
 def require_valid_key(key: str | None) -> str | None:
-    """The key. Errors: BAD_USER_INPUT."""
+    """Return the idempotency key. Errors: BAD_USER_INPUT."""
     if key is not None and (not key or validate_line(key, MAX_KEY_LENGTH)):
         raise GraphQLRequestError(
             ErrorCode.BAD_USER_INPUT,
-            f"`idempotencyKey` is a line of 1 to {MAX_KEY_LENGTH} characters.",
+            f"`idempotencyKey` must be a single line of 1 to {MAX_KEY_LENGTH} characters.",
         )
     return key

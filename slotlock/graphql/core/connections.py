@@ -5,43 +5,48 @@ from typing import Annotated, Generic, Self, TypeVar
 import strawberry
 
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
-from slotlock.graphql.limits.complexity import MAX_LIST_SIZE
-from slotlock.graphql.slots.types import Booking, Slot
 
-MAX_FIRST = MAX_LIST_SIZE
+# The longest page of a list, and the largest number of ids in one request.
+MAX_LIST_SIZE = 100
 DEFAULT_FIRST = 20
 
-First = Annotated[int, strawberry.argument(description="How many items at most, 1 to 100.")]
+First = Annotated[int, strawberry.argument(description="The maximum number of items, 1 to 100.")]
 After = Annotated[
-    str | None, strawberry.argument(description="The cursor after which the list goes on.")
+    str | None,
+    strawberry.argument(description="Return the items after this cursor of the same list."),
 ]
 Item = TypeVar("Item")
 
 
-@strawberry.type(description="Where a page stands in its list.")
+@strawberry.type(description="The position of a page in its list.")
 class PageInfo:
-    has_next_page: bool = strawberry.field(description="Whether more items follow.")
-    has_previous_page: bool = strawberry.field(description="Whether items came before.")
-    start_cursor: str | None = strawberry.field(description="The first item's cursor.")
-    end_cursor: str | None = strawberry.field(description="The last item's cursor.")
+    has_next_page: bool = strawberry.field(description="Whether more items follow this page.")
+    has_previous_page: bool = strawberry.field(description="Whether `after` skipped items.")
+    start_cursor: str | None = strawberry.field(
+        description="The cursor of the first item, or null for an empty page."
+    )
+    end_cursor: str | None = strawberry.field(
+        description="The value of `after` that requests the next page."
+    )
 
 
-@strawberry.type(description="An item in a list.")
+@strawberry.type(description="An item of a list with its cursor.")
 class Edge(Generic[Item]):
-    cursor: str = strawberry.field(description="Where the item stands, to go on after it.")
+    cursor: str = strawberry.field(description="The position of the item, to use as `after`.")
     node: Item = strawberry.field(description="The item.")
 
 
-@strawberry.type(description="A page of a list.")
+@strawberry.type(description="One page of a list.")
 class Connection(Generic[Item]):
     edges: list[Edge[Item]] = strawberry.field(description="The items with their cursors.")
-    nodes: list[Item] = strawberry.field(description="The items alone.")
-    page_info: PageInfo = strawberry.field(description="Where this page stands.")
+    nodes: list[Item] = strawberry.field(description="The items without cursors.")
+    page_info: PageInfo = strawberry.field(description="The position of this page in the list.")
 
     @classmethod
     def from_items(
         cls, items: list[tuple[str, Item]], *, has_more: bool, after: str | None
     ) -> Self:
+        """Build a page from items with their cursors."""
         return cls(
             edges=[Edge(cursor=cursor, node=node) for cursor, node in items],
             nodes=[node for _, node in items],
@@ -54,14 +59,10 @@ class Connection(Generic[Item]):
         )
 
 
-SlotConnection = Connection[Slot]
-BookingConnection = Connection[Booking]
-
-
 def require_valid_first(first: int) -> int:
-    """How many items were asked for. Errors: BAD_USER_INPUT."""
-    if not 1 <= first <= MAX_FIRST:
+    """Return the requested page size. Errors: BAD_USER_INPUT."""
+    if not 1 <= first <= MAX_LIST_SIZE:
         raise GraphQLRequestError(
-            ErrorCode.BAD_USER_INPUT, f"`first` is a number from 1 to {MAX_FIRST}."
+            ErrorCode.BAD_USER_INPUT, f"`first` must be a number from 1 to {MAX_LIST_SIZE}."
         )
     return first

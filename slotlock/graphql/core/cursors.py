@@ -1,8 +1,8 @@
-"""Cursors (relay.dev/graphql/connections.htm): opaque places in lists, each good for its own list.
+"""Cursors (relay.dev/graphql/connections.htm): opaque positions, each valid in one list only.
 
-A cursor is a place behind a check sum over the list's name and the place, so that one that is cut
-off, altered or another list's is told from a good one. The sum is no signature: who makes a cursor
-up gets to a place in a list that they may read anyway, so what is in it is looked at as well.
+A cursor holds a position and a checksum of the position and the list's name. The checksum detects
+cursors that were truncated, altered or taken from another list. It is no signature: a forged cursor
+leads only to a position in a list that the client may read anyway, so positions are validated too.
 """
 
 import re
@@ -18,7 +18,7 @@ from slotlock.domain.shared.text import validate_line
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 
 CHECKSUM_BYTES = 6
-# The longest address there is (RFC 5321, 4.5.3.1), and as much again: longer than any name.
+# Twice the longest e-mail address (RFC 5321, 4.5.3.1); every name is shorter.
 MAX_NAME_LENGTH = 640
 MAX_ENTRIES = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -26,30 +26,30 @@ _ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 
 
 def encode_cursor(list_name: str, *parts: object) -> str:
-    """The cursor of a place, told in numbers and texts, in a list."""
+    """Encode a position of numbers and strings as a cursor of the named list."""
     packed = orjson.dumps(parts)
     check = blake2b(list_name.encode() + b"\0" + packed, digest_size=CHECKSUM_BYTES).digest()
     return urlsafe_b64encode(check + packed).decode()
 
 
 def decode_cursor(list_name: str, cursor: str) -> list[object]:
-    """The place that a cursor of this list stands for. Errors: BAD_USER_INPUT."""
+    """Return the position that a cursor of the named list encodes. Errors: BAD_USER_INPUT."""
     try:
-        place = orjson.loads(urlsafe_b64decode(cursor.encode("ascii"))[CHECKSUM_BYTES:])
-        if isinstance(place, list) and encode_cursor(list_name, *place) == cursor:
-            return place
+        position = orjson.loads(urlsafe_b64decode(cursor.encode("ascii"))[CHECKSUM_BYTES:])
+        if isinstance(position, list) and encode_cursor(list_name, *position) == cursor:
+            return position
     except (ValueError, TypeError):
         pass
     raise _invalid_cursor()
 
 
 def encode_position(list_name: str, position: Position) -> str:
-    """The cursor of a position."""
+    """Encode a time and an id as a cursor of the named list."""
     return encode_cursor(list_name, _to_milliseconds(position.start), position.id)
 
 
 def decode_position(list_name: str, cursor: str | None) -> Position | None:
-    """The position that a cursor stands for. Errors: BAD_USER_INPUT."""
+    """Return the time and the id that a cursor encodes. Errors: BAD_USER_INPUT."""
     if cursor is None:
         return None
     match decode_cursor(list_name, cursor):
@@ -59,7 +59,7 @@ def decode_position(list_name: str, cursor: str | None) -> Position | None:
 
 
 def decode_id(list_name: str, cursor: str | None) -> str | None:
-    """The id that a cursor stands for. Errors: BAD_USER_INPUT."""
+    """Return the id that a cursor encodes. Errors: BAD_USER_INPUT."""
     if cursor is None:
         return None
     match decode_cursor(list_name, cursor):
@@ -69,7 +69,7 @@ def decode_id(list_name: str, cursor: str | None) -> str | None:
 
 
 def decode_name(list_name: str, cursor: str | None) -> str | None:
-    """The name that a cursor stands for. Errors: BAD_USER_INPUT."""
+    """Return the name that a cursor encodes. Errors: BAD_USER_INPUT."""
     if cursor is None:
         return None
     match decode_cursor(list_name, cursor):
@@ -79,19 +79,19 @@ def decode_name(list_name: str, cursor: str | None) -> str | None:
 
 
 def encode_audit_position(list_name: str, position: AuditPosition) -> str:
-    """The cursor of an entry in the log."""
+    """Encode the position of an audit log entry."""
     return encode_cursor(
         list_name, _to_milliseconds(position.at), position.id, position.entry_index
     )
 
 
 def decode_audit_position(list_name: str, cursor: str | None) -> AuditPosition | None:
-    """The position in the log that a cursor stands for. Errors: BAD_USER_INPUT."""
+    """Return the position in the audit log that a cursor encodes. Errors: BAD_USER_INPUT."""
     if cursor is None:
         return None
     match decode_cursor(list_name, cursor):
-        case [int(at), str(id_), int(number)] if _ID.fullmatch(id_) and 0 <= number < MAX_ENTRIES:
-            return AuditPosition(_from_milliseconds(at), id_, number)
+        case [int(at), str(id_), int(index)] if _ID.fullmatch(id_) and 0 <= index < MAX_ENTRIES:
+            return AuditPosition(_from_milliseconds(at), id_, index)
     raise _invalid_cursor()
 
 
@@ -107,4 +107,4 @@ def _from_milliseconds(milliseconds: int) -> datetime:
 
 
 def _invalid_cursor() -> GraphQLRequestError:
-    return GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "This cursor is none of this list's.")
+    return GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "The cursor does not belong to this list.")

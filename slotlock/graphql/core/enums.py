@@ -1,4 +1,7 @@
-"""The domain's enums, described for clients."""
+"""The domain's enums with their names and descriptions in the schema.
+
+Types import an enum from here, so that it is registered before the schema uses it.
+"""
 
 from enum import Enum
 from typing import TypeVar
@@ -16,111 +19,141 @@ from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.slots.series import OnConflict, SeriesScope
 from slotlock.domain.users.user import Role
 
+__all__ = [
+    "AuditAction",
+    "BookingAction",
+    "BookingLimit",
+    "BookingStatus",
+    "CampaignState",
+    "Interval",
+    "OnConflict",
+    "Role",
+    "SeriesScope",
+    "SlotKind",
+    "SlotOrder",
+    "SlotStatus",
+    "TicketStatus",
+    "Weekday",
+]
+
 E = TypeVar("E", bound=Enum)
 
 
-def _register_enum(enum: type[E], description: str, **value_descriptions: str) -> None:
-    # The domain's own enums, so that nothing is copied between two of them; a value that is not
-    # described here is a KeyError at import.
-    strawberry.enum(enum, description=description)
+def _register_enum(enum: type[E], name: str, description: str, **value_descriptions: str) -> None:
+    """Register a domain enum. Errors: KeyError for a value without a description."""
+    strawberry.enum(enum, name=name, description=description)
     for value in enum.__strawberry_definition__.values:  # type: ignore[attr-defined]
         value.description = value_descriptions[value.name]
 
 
 _register_enum(
     Role,
-    "What a person may do.",
-    MEMBER="Books places.",
-    ORGANIZER="Also creates and keeps slots.",
-    ADMIN="May do everything.",
+    name="Role",
+    description="What a user may do.",
+    MEMBER="The user may book places.",
+    ORGANIZER="The user may also manage slots, campaigns and members.",
+    ADMIN="The user may also ban and unban organizers and admins.",
 )
 _register_enum(
     SlotStatus,
-    "Where a slot is in its life.",
-    DRAFT="Seen by organisers only; cannot be booked.",
-    PUBLISHED="Open to everyone.",
-    CANCELLED="Called off; cannot be booked.",
+    name="SlotStatus",
+    description="Whether a slot is visible and can be booked.",
+    DRAFT="Only organizers see the slot. Nobody can book it.",
+    PUBLISHED="Everyone sees the slot, unless its campaign is unpublished.",
+    CANCELLED="The slot was cancelled with all its bookings. Nobody can book it.",
 )
 _register_enum(
     SlotKind,
-    "What a slot is for.",
+    name="SlotKind",
+    description="The kind of event that a slot is for.",
     MEETING="A meeting.",
     COURSE="A course or a class.",
     OTHER="Something else.",
 )
 _register_enum(
     BookingStatus,
-    "Whether a booking takes a place.",
-    HELD="It takes a place until `heldUntil`, unless it is confirmed.",
-    CONFIRMED="It takes a place.",
-    CANCELLED="It gave its place back, or its slot was called off.",
-    EXPIRED="It was a hold that ran out.",
+    name="BookingStatus",
+    description="Whether a booking occupies a place.",
+    HELD="The booking is a hold. It occupies a place until `heldUntil` unless it is confirmed.",
+    CONFIRMED="The booking occupies a place.",
+    CANCELLED="The booking was cancelled or moved, or its slot was cancelled.",
+    EXPIRED="The booking was a hold and expired.",
 )
 BOOKING_ACTION_DESCRIPTIONS = {
-    "BOOKED": "A place was booked.",
-    "HELD": "A place was held for a while.",
-    "PROMOTED": "A freed place was booked for the next in the waiting list.",
-    "OFFERED": "A freed place was held for the next in the waiting list.",
-    "CONFIRMED": "A hold became a booking for good.",
-    "EXTENDED": "A hold was made to last longer.",
-    "MOVED": "The place was exchanged for one in another slot.",
-    "CANCELLED": "The place was given back, or the slot was called off.",
-    "EXPIRED": "The hold ran out.",
+    "BOOKED": "The user or someone else booked a place.",
+    "HELD": "The user or someone else placed a hold.",
+    "PROMOTED": "The waiting list booked a free place for its first user.",
+    "OFFERED": "The waiting list placed a hold for its first user.",
+    "CONFIRMED": "A hold was confirmed.",
+    "EXTENDED": "A hold was extended.",
+    "MOVED": "The booking was moved to another slot.",
+    "CANCELLED": "The booking was cancelled, or its slot was cancelled.",
+    "EXPIRED": "A hold expired.",
 }
-_register_enum(BookingAction, "What happened to a booking.", **BOOKING_ACTION_DESCRIPTIONS)
+_register_enum(
+    BookingAction,
+    name="BookingAction",
+    description="What happened to a booking.",
+    **BOOKING_ACTION_DESCRIPTIONS,
+)
 _register_enum(
     AuditAction,
-    "What happened.",
+    name="AuditAction",
+    description="What an entry of the audit log records.",
     **BOOKING_ACTION_DESCRIPTIONS,
-    WAITLIST_JOINED="Somebody began to wait for a place.",
-    WAITLIST_LEFT="A turn in a waiting list ended without a place.",
+    WAITLIST_JOINED="A user joined a waiting list.",
+    WAITLIST_LEFT="A waiting list entry ended without a booking.",
     SLOT_CREATED="A slot was created.",
     SLOT_EDITED="A slot was changed.",
-    SLOT_PUBLISHED="A draft was opened to everyone.",
-    SLOT_CANCELLED="A slot was called off.",
+    SLOT_PUBLISHED="A draft slot was published.",
+    SLOT_CANCELLED="A slot was cancelled.",
     CAMPAIGN_CREATED="A campaign was created.",
     CAMPAIGN_EDITED="A campaign was changed.",
-    CAMPAIGN_PUBLISHED="A campaign was shown to everybody.",
-    CAMPAIGN_UNPUBLISHED="A campaign was hidden.",
-    GROUPS_SET="Somebody was put into groups, or out of them.",
-    ROLE_SET="Somebody got another role, or an account with a role above member.",
-    BANNED="Somebody was banned, or got another reason for it.",
-    UNBANNED="A ban was taken back.",
-    USERS_IMPORTED="People were created or changed by a file; up to 500 an entry.",
-    USERS_INVITED="Invitations to set a first password were made; up to 500 an entry.",
+    CAMPAIGN_PUBLISHED="A campaign was published.",
+    CAMPAIGN_UNPUBLISHED="A campaign was unpublished.",
+    GROUPS_SET="The groups of a user were changed.",
+    ROLE_SET="A user was given a role, or an account above member was created.",
+    BANNED="A user was banned, or the reason for a ban was changed.",
+    UNBANNED="A ban was lifted.",
+    USERS_IMPORTED="A file created or changed users. One entry covers at most 500 of them.",
+    USERS_INVITED="Users were invited to set a first password. One entry covers at most 500.",
 )
 _register_enum(
     BookingLimit,
-    "A limit that organisers can override for somebody.",
-    SLOT_STARTED="Nothing changes once a slot has begun.",
-    CANCEL_CUTOFF="Places are given back until the cut-off.",
-    ONE_OF_CHOICE="A person has a place in at most one slot of a choice.",
-    NOT_YET_OPEN="A campaign takes bookings from its opening on.",
-    CLOSED="A campaign takes bookings until it closes, while it is published.",
-    NOT_ELIGIBLE="A campaign is for people of certain groups.",
-    MAX_BOOKINGS="A person has at most so many bookings in a campaign.",
-    TIME_CONFLICT="A person's bookings do not overlap.",
-    GROUP_FULL="At most so many people of a group have a place in a slot.",
+    name="BookingLimit",
+    description="A limit on bookings that organizers can override for a user.",
+    SLOT_STARTED="Bookings do not change after the slot has started.",
+    CANCEL_CUTOFF="Members cannot cancel a booking after the cut-off.",
+    ONE_OF_CHOICE="A user has at most one booking among the slots of a choice group.",
+    NOT_YET_OPEN="A campaign takes no bookings before it opens.",
+    CLOSED="A campaign takes no bookings after it closes or while it is unpublished.",
+    NOT_ELIGIBLE="A campaign takes bookings of its eligible groups only.",
+    MAX_BOOKINGS="A campaign limits the number of bookings per user.",
+    TIME_CONFLICT="The bookings of a user in campaigns that forbid it must not overlap.",
+    GROUP_FULL="A slot limits the number of places per group.",
 )
 _register_enum(
     TicketStatus,
-    "Where a ticket is on its way.",
-    QUEUED="It is in line.",
-    ANSWERED="It has its outcome, for good.",
-    LOST="The line was lost before anybody decided on it: nothing was booked, and nothing will be "
-    "unless its person asks again, under the same key or another.",
-    FAILED="It could not be decided on. The operators know, and can put it back in line.",
+    name="TicketStatus",
+    description="The progress of a ticket.",
+    QUEUED="The request waits in the queue.",
+    ANSWERED="The request was processed and `outcome` is final.",
+    LOST="The queue lost the request before it was processed. Nothing was booked; the user may "
+    "request the booking again with the same key or another one.",
+    FAILED="The request could not be processed. Operators can return it to the queue.",
 )
 _register_enum(
     CampaignState,
-    "Where a campaign is in time.",
-    UPCOMING="It opens later.",
-    OPEN="It takes bookings, if it is published.",
-    CLOSED="It takes no bookings any more.",
+    name="CampaignState",
+    description="Whether a campaign takes bookings at the moment.",
+    UPCOMING="The campaign has not opened yet.",
+    OPEN="The campaign takes bookings if it is published.",
+    CLOSED="The campaign takes no bookings any more.",
 )
 _register_enum(
     Weekday,
-    "A day of the week.",
+    name="Weekday",
+    description="A day of the week.",
     MONDAY="Monday.",
     TUESDAY="Tuesday.",
     WEDNESDAY="Wednesday.",
@@ -131,28 +164,32 @@ _register_enum(
 )
 _register_enum(
     OnConflict,
-    "What becomes of a series some of whose dates are taken.",
-    STRICT="Nothing is created.",
-    SKIP_CONFLICTS="Those dates are left out.",
+    name="OnConflict",
+    description="What to do when the resource of a new series is taken on some dates.",
+    STRICT="Create nothing.",
+    SKIP_CONFLICTS="Create the slots of the other dates.",
 )
 _register_enum(
     SeriesScope,
-    "Which slots of a series a change is for. Others than the one that is named stay as they are "
-    "when they were called off or are over.",
-    THIS="This one alone.",
-    THIS_AND_FOLLOWING="This one and those that begin later.",
-    ALL="All of them.",
+    name="SeriesScope",
+    description="Which slots of a series a change applies to. Other slots of the series that are "
+    "over or cancelled do not change.",
+    THIS="Only the slot that the request names.",
+    THIS_AND_FOLLOWING="The slot that the request names and those that start later.",
+    ALL="Every slot of the series.",
 )
 _register_enum(
     SlotOrder,
-    "The order of a list of slots; slots that start together are in the order of their ids.",
-    START_ASC="The earliest first.",
-    START_DESC="The latest first.",
+    name="SlotOrder",
+    description="The order of a list of slots. Slots that start together are ordered by id.",
+    START_ASC="Earliest start first.",
+    START_DESC="Latest start first.",
 )
 _register_enum(
     Interval,
-    "How much time one point of figures stands for, counted from the first.",
-    MINUTE="A minute.",
-    HOUR="An hour.",
+    name="Interval",
+    description="The length of one interval of a time series.",
+    MINUTE="One minute.",
+    HOUR="One hour.",
     DAY="24 hours.",
 )

@@ -1,4 +1,4 @@
-"""Failures as clients see them: a code to act on, a sentence to read, nothing internal."""
+"""Errors as clients receive them: a code, a message, and nothing internal."""
 
 import logging
 import re
@@ -10,11 +10,11 @@ from graphql import GraphQLError
 
 from slotlock.infrastructure.mongo.client import is_unavailable
 
-INTERNAL_MESSAGE = "Something went wrong on our side. Please try again."
-# While MongoDB is away: how many seconds until it is worth asking again.
+INTERNAL_MESSAGE = "An internal error occurred. Please try again."
+# How many seconds clients should wait before they retry while MongoDB is unavailable.
 UNAVAILABLE_RETRY_AFTER_S = 5
 RETRY_AFTER_HEADERS = {"Retry-After": str(UNAVAILABLE_RETRY_AFTER_S)}
-RATE_LIMITED_MESSAGE = "This is too much at once. Please ask again later."
+RATE_LIMITED_MESSAGE = "You sent too many requests. Please try again later."
 
 _FOUND_VALUE = re.compile(r"(?:, found|(\?) Found): .*", re.DOTALL)
 _REJECTED_VALUE = re.compile(r"( cannot represent (?:a )?[a-z0-9 -]*value): .*", re.DOTALL)
@@ -23,7 +23,7 @@ log = logging.getLogger("slotlock.graphql")
 
 
 class ErrorCode(StrEnum):
-    """`extensions.code` of an error."""
+    """The values of `extensions.code` of an error."""
 
     UNAUTHENTICATED = "UNAUTHENTICATED"
     FORBIDDEN = "FORBIDDEN"
@@ -36,7 +36,7 @@ class ErrorCode(StrEnum):
 
 
 class GraphQLRequestError(Exception):
-    """A failure that its reader is meant to see."""
+    """An error whose message is sent to the client."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class GraphQLRequestError(Exception):
 
 
 class RateLimitedError(Exception):
-    """There is no room for the operation before `retry_after_ms`."""
+    """The operation exceeds a rate limit until `retry_after_ms` have passed."""
 
     def __init__(self, retry_after_ms: int) -> None:
         super().__init__(retry_after_ms)
@@ -52,54 +52,54 @@ class RateLimitedError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What an answer of 429 says of it, in whole seconds."""
+        """The headers of a 429 response, with `Retry-After` in whole seconds."""
         return {"Retry-After": str(-(-self.retry_after_ms // 1000))}
 
     @property
     def as_error(self) -> dict[str, Any]:
-        """The error as it is sent."""
-        sent = error_body(ErrorCode.RATE_LIMITED, RATE_LIMITED_MESSAGE)
-        sent["extensions"]["retryAfterMs"] = self.retry_after_ms
-        return sent
+        """The error in a GraphQL response."""
+        body = error_body(ErrorCode.RATE_LIMITED, RATE_LIMITED_MESSAGE)
+        body["extensions"]["retryAfterMs"] = self.retry_after_ms
+        return body
 
 
 def error_body(code: ErrorCode, message: str) -> dict[str, Any]:
-    """An error that has no place in a document."""
+    """Return an error without a location in a document."""
     return {"message": message, "extensions": {"code": code}}
 
 
 def format_error(error: GraphQLError) -> dict[str, Any]:
-    """The error as it is sent. What was not meant to be seen is logged under an id instead."""
+    """Return the error as it is sent. Internal errors are logged and replaced by an error id."""
     original = error.original_error
     while isinstance(original, GraphQLError):
         original = original.original_error
     if isinstance(original, GraphQLRequestError):
         return _located_error_body(error, original.code, str(original))
-    # Without an original the executor itself objects, and a ValueError comes from a scalar of ours:
-    # both speak of what the caller sent.
+    # The executor raises errors without an original, and scalars raise ValueError: both describe
+    # what the client sent.
     if original is None or (isinstance(original, ValueError) and error.path is None):
         return _located_error_body(error, ErrorCode.BAD_USER_INPUT, without_values(error.message))
-    sent = _located_error_body(error, ErrorCode.INTERNAL, INTERNAL_MESSAGE)
-    return _with_error_id(sent, f"a field failed at {error.path}", original)
+    body = _located_error_body(error, ErrorCode.INTERNAL, INTERNAL_MESSAGE)
+    return _with_error_id(body, f"a field failed at {error.path}", original)
 
 
 def without_values(message: str) -> str:
-    """A message of graphql-core, which repeats what was sent whole, passwords included."""
+    """Remove from a graphql-core message the values that the client sent, such as passwords."""
     return _REJECTED_VALUE.sub(r"\1.", _FOUND_VALUE.sub(lambda cut: cut[1] or ".", message))
 
 
 def log_error(description: str, error: BaseException) -> str:
-    """Log a failure that is ours; returns the id under which it is found."""
+    """Log an internal error. Returns the error id that finds it in the log."""
     error_id = secrets.token_hex(6)
-    if is_unavailable(error):  # one line each, however many ask meanwhile
-        log.error("error %s: %s: MongoDB is away", error_id, description)
+    if is_unavailable(error):  # without a traceback: every request fails alike
+        log.error("error %s: %s: MongoDB is unavailable", error_id, description)
     else:
         log.error("error %s: %s", error_id, description, exc_info=error)
     return error_id
 
 
 def internal_error(description: str, error: BaseException) -> dict[str, Any]:
-    """A failure that is ours and has no place in a document, logged and as it is sent."""
+    """Log an internal error and return it without a location in a document."""
     return _with_error_id(error_body(ErrorCode.INTERNAL, INTERNAL_MESSAGE), description, error)
 
 
@@ -111,9 +111,9 @@ def _with_error_id(body: dict[str, Any], description: str, error: BaseException)
 
 
 def _located_error_body(error: GraphQLError, code: ErrorCode, message: str) -> dict[str, Any]:
-    sent: dict[str, Any] = {"message": message, "extensions": {"code": code}}
+    body = error_body(code, message)
     if error.locations:
-        sent["locations"] = [location.formatted for location in error.locations]
+        body["locations"] = [location.formatted for location in error.locations]
     if error.path is not None:
-        sent["path"] = error.path
-    return sent
+        body["path"] = error.path
+    return body

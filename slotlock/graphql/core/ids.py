@@ -1,4 +1,4 @@
-"""Ids as clients see them: opaque to them, a kind and its parts to us."""
+"""Global ids: opaque to clients, a type and its parts to the server."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -25,99 +25,99 @@ _TEAM = re.compile(r"team_([0-9a-f]{24})", re.ASCII)
 
 
 def slot_global_id(slot_id: SlotId) -> strawberry.ID:
-    """The id of a slot."""
+    """Build the global id of a slot."""
     return strawberry.ID(f"slot_{slot_id}")
 
 
 def booking_global_id(slot_id: SlotId, booking_id: BookingId) -> strawberry.ID:
-    """The id of a booking. It names the slot, whose document the booking lives in."""
+    """Build the global id of a booking. It contains the slot, whose document holds the booking."""
     return strawberry.ID(f"booking_{slot_id}{booking_id}")
 
 
 def waitlist_entry_global_id(entry: WaitlistEntry) -> strawberry.ID:
-    """The id of a turn in a waiting list."""
-    return strawberry.ID(f"waiting_{entry.slot_id}{entry.id}")
+    """Build the global id of a waiting list entry."""
+    return strawberry.ID(f"waitlistEntry_{entry.slot_id}{entry.id}")
 
 
 def user_global_id(user_id: UserId) -> strawberry.ID:
-    """The id of a person."""
+    """Build the global id of a user."""
     return strawberry.ID(f"user_{user_id}")
 
 
 def team_global_id(team_id: TeamId) -> strawberry.ID:
-    """The id of a team."""
+    """Build the global id of a team."""
     return strawberry.ID(f"team_{team_id}")
 
 
 def campaign_global_id(campaign_id: CampaignId) -> strawberry.ID:
-    """The id of a campaign."""
+    """Build the global id of a campaign."""
     return strawberry.ID(f"campaign_{campaign_id}")
 
 
 def series_global_id(series_id: SeriesId) -> strawberry.ID:
-    """The id of a series."""
+    """Build the global id of a series."""
     return strawberry.ID(f"series_{series_id}")
 
 
 def ticket_global_id(ref: TicketRef) -> strawberry.ID:
-    """The id of a ticket. It names all that finding its answer takes."""
-    ms = round(ref.requested_at.timestamp() * 1000)
+    """Build the global id of a ticket. It contains all that is needed to find its outcome."""
+    requested_at_ms = round(ref.requested_at.timestamp() * 1000)
     return strawberry.ID(
-        f"ticket_{ref.slot_id}{ref.requested_by}{ref.key_hash}{ref.request_hash}{ms:011x}"
+        f"ticket_{ref.slot_id}{ref.requested_by}{ref.key_hash}{ref.request_hash}{requested_at_ms:011x}"
     )
 
 
 def session_global_id(user_id: UserId, session_key: str) -> strawberry.ID:
-    """The id of a session. It names the person, who alone may see it."""
+    """Build the global id of a session. It contains its user, who alone may see it."""
     return strawberry.ID(f"session_{user_id}{session_key}")
 
 
 def parse_slot_id(global_id: str) -> SlotId | None:
-    """The slot that an id names, if it can name one."""
+    """Return the slot of a global id, or None for an id of another form."""
     match = _SLOT.fullmatch(global_id)
     return SlotId(match[1]) if match else None
 
 
 def parse_booking_id(global_id: str) -> tuple[SlotId, BookingId] | None:
-    """The slot and the booking that an id names, if it can name one."""
+    """Return the slot and the booking of a global id, or None for an id of another form."""
     match = _BOOKING.fullmatch(global_id)
     return (SlotId(match[1]), BookingId(match[2])) if match else None
 
 
 def parse_user_id(global_id: str) -> UserId | None:
-    """The person that an id names, if it can name one."""
+    """Return the user of a global id, or None for an id of another form."""
     match = _USER.fullmatch(global_id)
     return UserId(match[1]) if match else None
 
 
 def parse_team_id(global_id: str) -> TeamId | None:
-    """The team that an id names, if it can name one."""
+    """Return the team of a global id, or None for an id of another form."""
     match = _TEAM.fullmatch(global_id)
     return TeamId(match[1]) if match else None
 
 
 def parse_session_id(global_id: str) -> tuple[UserId, str] | None:
-    """The person and the key of the session that an id names, if it can name one."""
+    """Return the user and the session key of a global id, or None for an id of another form."""
     match = _SESSION.fullmatch(global_id)
     return (UserId(match[1]), match[2]) if match else None
 
 
 def parse_campaign_id(global_id: str) -> CampaignId | None:
-    """The campaign that an id names, if it can name one."""
+    """Return the campaign of a global id, or None for an id of another form."""
     match = _CAMPAIGN.fullmatch(global_id)
     return CampaignId(match[1]) if match else None
 
 
 def parse_series_id(global_id: str) -> SeriesId | None:
-    """The series that an id names, if it can name one."""
+    """Return the series of a global id, or None for an id of another form."""
     match = _SERIES.fullmatch(global_id)
     return SeriesId(match[1]) if match else None
 
 
 def parse_ticket_id(global_id: str) -> TicketRef | None:
-    """The ticket that an id names, if it can name one."""
+    """Return the ticket of a global id, or None for an id of another form."""
     match = _TICKET.fullmatch(global_id)
     if match is None:
         return None
-    asked_at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=int(match[5], 16))
-    return TicketRef(SlotId(match[1]), UserId(match[2]), match[3], match[4], asked_at)
+    requested_at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=int(match[5], 16))
+    return TicketRef(SlotId(match[1]), UserId(match[2]), match[3], match[4], requested_at)

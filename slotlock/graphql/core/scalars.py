@@ -1,4 +1,4 @@
-"""Scalars of our own: times that always carry an offset, zones that exist, addresses."""
+"""Scalars: times with an offset, dates, local times, time zones and e-mail addresses."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from strawberry.types.scalar import ScalarDefinition
 
 from slotlock.domain.schedule.zones import find_zone
 
-# RFC 3339, 5.6, with the offset required; fromisoformat alone takes much that is not RFC 3339.
+# RFC 3339, section 5.6. `fromisoformat` alone also accepts forms that are not RFC 3339.
 _RFC3339 = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?"
     r"([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)",
@@ -20,9 +20,9 @@ _RFC3339 = re.compile(
 
 
 def parse_time(value: object) -> datetime:
-    """The time in UTC to the millisecond. Errors: ValueError."""
+    """Return the time in UTC, truncated to milliseconds. Errors: ValueError."""
     if not isinstance(value, str) or not _RFC3339.fullmatch(value):
-        raise ValueError("a time is RFC 3339 with an offset, like 2030-01-31T14:00:00+01:00")
+        raise ValueError("a time must be RFC 3339 with an offset, like 2030-01-31T14:00:00+01:00")
     try:
         instant = datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
@@ -31,28 +31,28 @@ def parse_time(value: object) -> datetime:
 
 
 def format_time(instant: datetime) -> str:
-    """The time in UTC, RFC 3339, to the millisecond."""
+    """Format a time in UTC as RFC 3339 with milliseconds."""
     return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_zone(value: object) -> str:
-    """The name of a zone that exists. Errors: ValueError."""
+    """Return the name of an existing time zone. Errors: ValueError."""
     if not isinstance(value, str) or find_zone(value) is None:
-        raise ValueError("a time zone is an IANA name, like Europe/Berlin")
+        raise ValueError("a time zone must be an IANA name, like Europe/Berlin")
     return value
 
 
 def parse_email_address(value: object) -> str:
-    """Any text: whether it is an address is answered as data, beside the other fields."""
+    """Return any string: `InvalidInput` reports invalid addresses. Errors: ValueError."""
     if not isinstance(value, str):
-        raise ValueError("an e-mail address is a string")  # noqa: TRY004
+        raise ValueError("an e-mail address must be a string")  # noqa: TRY004
     return value
 
 
 def parse_date(value: object) -> date:
-    """A day of the calendar. Errors: ValueError."""
+    """Return a calendar date. Errors: ValueError."""
     if not isinstance(value, str) or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value, re.ASCII):
-        raise ValueError("a date is like 2030-01-31")
+        raise ValueError("a date must have the form 2030-01-31")
     try:
         return date.fromisoformat(value)
     except ValueError:
@@ -60,13 +60,13 @@ def parse_date(value: object) -> date:
 
 
 def parse_local_time(value: object) -> time:
-    """What a clock on the wall shows. Errors: ValueError."""
+    """Return a time of day without a zone. Errors: ValueError."""
     if not isinstance(value, str) or not re.fullmatch(r"\d{2}:\d{2}(:\d{2})?", value, re.ASCII):
-        raise ValueError("a local time is like 14:00 or 14:00:30")
+        raise ValueError("a local time must have the form 14:00 or 14:00:30")
     try:
         return time.fromisoformat(value)
     except ValueError:
-        raise ValueError(f"no clock shows {value}") from None
+        raise ValueError(f"there is no such local time: {value}") from None
 
 
 TimeZone = NewType("TimeZone", str)
@@ -80,10 +80,10 @@ def _scalar(
     parse: Callable[[object], object],
     specified_by_url: str | None = None,
 ) -> ScalarDefinition:
-    """A scalar that is a string, as a variable and as a literal."""
+    """Define a scalar that is sent as a string, both as a variable and as a literal."""
 
     def parse_literal(node: ValueNode, _variables: object = None) -> object:
-        # Left to itself, graphql-core takes the name of an enum's value for a string.
+        # By default graphql-core also accepts an enum literal as a string.
         return parse(node.value if isinstance(node, StringValueNode) else None)
 
     return strawberry.scalar(
@@ -99,38 +99,37 @@ def _scalar(
 SCALARS: dict[object, ScalarDefinition] = {
     datetime: _scalar(
         "DateTime",
-        "A time: `date-time` of RFC 3339, so always with an offset, like "
-        "`2030-01-31T14:00:00+01:00`. Answered in UTC to the millisecond; further digits, at most "
-        "9 in all, are cut off. There are no leap seconds, and no times before year 1 or after "
-        "year 9999 in UTC.",
+        "A point in time, as `date-time` of RFC 3339 with an offset, like "
+        "`2030-01-31T14:00:00+01:00`. The server returns UTC with milliseconds and truncates "
+        "further digits (at most 9). Leap seconds and years outside 1 to 9999 (UTC) are invalid.",
         format_time,
         parse_time,
         "https://www.rfc-editor.org/rfc/rfc3339#section-5.6",
     ),
     date: _scalar(
         "Date",
-        "A day of the calendar, like `2030-01-31`.",
+        "A calendar date, like `2030-01-31`.",
         date.isoformat,
         parse_date,
         "https://scalars.graphql.org/chillicream/local-date.html",
     ),
     time: _scalar(
         "LocalTime",
-        "What a clock on the wall shows, like `14:00` or `14:00:30`.",
+        "A time of day without a zone, like `14:00` or `14:00:30`.",
         time.isoformat,
         parse_local_time,
     ),
     TimeZone: _scalar(
         "TimeZone",
-        "The name of a time zone in the IANA database, like `Europe/Berlin`.",
+        "A time zone of the IANA database, like `Europe/Berlin`.",
         str,
         parse_zone,
         "https://www.iana.org/time-zones",
     ),
     EmailAddress: _scalar(
         "EmailAddress",
-        "An e-mail address, kept and answered in lower case and one form of Unicode. Any text can "
-        "be sent: one that is no address is told by `InvalidInput`, or is nobody's.",
+        "An e-mail address. The server stores and returns it in lower case and Unicode NFC. Any "
+        "string is accepted; an invalid address leads to `InvalidInput` or matches no account.",
         str,
         parse_email_address,
         "https://www.rfc-editor.org/rfc/rfc5321",

@@ -28,8 +28,8 @@ from graphql import (
     is_list_type,
 )
 
-# The longest page of a list, and as many ids at once.
-MAX_LIST_SIZE = 100
+from slotlock.graphql.core.connections import MAX_LIST_SIZE
+
 # A list that is no page: meetings of a course, changes of a booking, members of a team. Few have
 # more items, and none can be asked for longer than it is.
 DEFAULT_LIST_SIZE = 5

@@ -1,4 +1,4 @@
-"""The log of what happened, as organisers see it."""
+"""Entries of the audit log, as organizers see them."""
 
 from datetime import datetime
 from typing import Self
@@ -7,74 +7,85 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.audit import log
-from slotlock.domain.audit.log import AuditAction
-from slotlock.domain.booking.history import BookingLimit, BookingStatus
 from slotlock.domain.users.user import UserId
-from slotlock.graphql.campaigns.types import Campaign
+from slotlock.graphql.campaigns.types import Campaign, load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import Connection
-from slotlock.graphql.slots.types import Slot, load_campaign
+from slotlock.graphql.core.enums import AuditAction, BookingLimit, BookingStatus
+from slotlock.graphql.slots.types import Slot, load_slot
 from slotlock.graphql.users.types import User, load_user
 
 
-@strawberry.type(description="A field that an organiser changed.")
+@strawberry.type(description="The change of one field in an entry of the audit log.")
 class AuditEdit:
-    field_: str = field(name="field", description="Its name, as in the input that changes it.")
-    before: str | None = field(description="Its value before as text; null for none.")
-    after: str | None = field(description="Its value after as text; null for none.")
+    field_: str = field(
+        name="field", description="The name of the field, as in the input that changes it."
+    )
+    before: str | None = field(description="The previous value as text; null for no value.")
+    after: str | None = field(description="The new value as text; null for no value.")
     user_id: strawberry.Private[UserId | None]
 
-    @field(description="Of many people changed at once, whose field it is.")
+    @field(
+        description="The user whose field changed, in an entry about several users; null otherwise."
+    )
     async def user(self, info: Info) -> User | None:
         return await load_user(info, self.user_id) if self.user_id else None
 
     @classmethod
     def from_domain(cls, edit: log.FieldEdit) -> Self:
+        """Show the change of a field."""
         return cls(field_=edit.field, before=edit.before, after=edit.after, user_id=edit.user_id)
 
 
-@strawberry.type(description="One thing that happened.")
+@strawberry.type(description="An entry of the audit log.")
 class AuditEntry:
-    at: datetime = field(description="When.")
+    at: datetime = field(description="When the action happened.")
     action: AuditAction = field(description="What happened.")
     booking_id: strawberry.ID | None = field(
-        description="The booking it happened to, for `node`; null for a turn in a waiting list."
+        description="The id of the booking, for `node`; null for an action without a booking."
     )
     before: BookingStatus | None = field(
-        description="The booking's status before; null when it was made."
+        description="The status of the booking before the action; null for a new booking."
     )
-    after: BookingStatus | None = field(description="The booking's status after.")
-    held_until: datetime | None = field(description="Of a hold, when it runs out after this.")
+    after: BookingStatus | None = field(
+        description="The status of the booking after the action; null without a booking."
+    )
+    held_until: datetime | None = field(
+        description="When the hold expires after the action; null for a booking that is no hold."
+    )
     overridden_limits: list[BookingLimit] = field(
-        description="Limits that an organizer overrode with it."
+        description="The limits that an organizer overrode with the action."
     )
-    edits: list[AuditEdit] = field(description="Of an organiser's act, the fields that it changed.")
+    edits: list[AuditEdit] = field(description="The fields that an organizer changed.")
     entry: strawberry.Private[log.AuditEntry]
 
-    @field(description="Who did it; null for the waiting list, the clock and the command line.")
+    @field(
+        description="The user who carried out the action; null for the waiting list, the clock and "
+        "the command line."
+    )
     async def by(self, info: Info) -> User | None:
         return await load_user(info, self.entry.by) if self.entry.by else None
 
     @field(
-        description="Whose booking or turn it is, or to whom it was done; null if to many at once."
+        description="The user whom the action concerns, or whose booking or waiting list entry it "
+        "concerns; null for an entry about several users."
     )
     async def user(self, info: Info) -> User | None:
         return await load_user(info, self.entry.user_id) if self.entry.user_id else None
 
-    @field(description="The campaign that was changed.")
+    @field(description="The campaign that was changed; null for actions on slots and users.")
     async def campaign(self, info: Info) -> Campaign | None:
-        changed = self.entry.campaign_id if self.entry.slot_id is None else None
-        return await load_campaign(info, changed) if changed else None
+        campaign_id = self.entry.campaign_id if self.entry.slot_id is None else None
+        return await load_campaign(info, campaign_id) if campaign_id else None
 
-    @field(description="The slot it is in, or that was changed.")
+    @field(description="The slot that was changed or whose bookings or waiting list changed.")
     async def slot(self, info: Info) -> Slot | None:
-        slot_id = self.entry.slot_id
-        found = await info.context.slots.load(slot_id) if slot_id else None
-        return Slot.from_domain(found, info.context.viewer) if found else None
+        return await load_slot(info, self.entry.slot_id) if self.entry.slot_id else None
 
     @classmethod
     def from_domain(cls, entry: log.AuditEntry) -> Self:
+        """Show an entry of the audit log."""
         booking_id = None
         if entry.slot_id and entry.booking_id:
             booking_id = ids.booking_global_id(entry.slot_id, entry.booking_id)

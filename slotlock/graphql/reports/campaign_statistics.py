@@ -1,9 +1,9 @@
-"""A campaign in figures, as organisers see it."""
+"""The statistics of a campaign, as organizers see them."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import strawberry
 from strawberry import field
@@ -25,31 +25,30 @@ from slotlock.graphql.core.cursors import (
     encode_cursor,
     encode_position,
 )
-from slotlock.graphql.slots.types import Slot
+from slotlock.graphql.slots.types import Slot, load_slot
 
 Item = TypeVar("Item")
+SortKey = TypeVar("SortKey", str, tuple[datetime, str])
 
-SLOT_STATISTICS_CURSOR, GROUP_STATISTICS_CURSOR = (
-    "campaignStatistics.slots",
-    "campaignStatistics.groups",
-)
+SLOT_STATISTICS_CURSOR = "campaignStatistics.slots"
+GROUP_STATISTICS_CURSOR = "campaignStatistics.groups"
 
 
-@strawberry.type(description="One published slot of a campaign in figures.")
+@strawberry.type(description="The statistics of one published slot of a campaign.")
 class SlotStatistics:
-    places: int = field(description="Places in all.")
-    taken: int = field(description="Places that are taken, holds included.")
-    held: int = field(description="Of those taken, how many are holds.")
-    waiting: int = field(description="How many wait.")
+    places: int = field(description="The number of places.")
+    taken: int = field(description="The number of taken places, including holds.")
+    held: int = field(description="The number of places that are taken by holds.")
+    waiting: int = field(description="The number of users on the waiting list.")
     slot_id: strawberry.Private[SlotId]
 
-    @field(description="The slot that is counted.")
+    @field(description="The slot that the statistics are about.")
     async def slot(self, info: Info) -> Slot | None:
-        found = await info.context.slots.load(self.slot_id)
-        return Slot.from_domain(found, info.context.viewer) if found else None
+        return await load_slot(info, self.slot_id)
 
     @classmethod
     def from_domain(cls, statistics: campaign_reports.SlotStatistics) -> Self:
+        """Show the statistics of a slot."""
         return cls(
             places=statistics.places,
             taken=statistics.taken,
@@ -60,18 +59,19 @@ class SlotStatistics:
 
 
 @strawberry.type(
-    description="One group of people in figures. Whose booking or turn it is, is told by the "
-    "groups they carried when it was made."
+    description="The statistics of one group in a campaign. Bookings and waiting list entries "
+    "count for the groups that the user had when they were made."
 )
 class GroupStatistics:
-    group: str = field(description="The group, by its name.")
-    people: int = field(description="How many people carry it now and may take part.")
-    booked: int = field(description="How many of its people have a place.")
-    bookings: int = field(description="How many places its people have.")
-    waiting: int = field(description="How many turns in waiting lists its people have.")
+    group: str = field(description="The name of the group.")
+    people: int = field(description="How many current members of the group are eligible.")
+    booked: int = field(description="How many users of the group have at least one booking.")
+    bookings: int = field(description="How many bookings the users of the group have.")
+    waiting: int = field(description="How many waiting list entries the users of the group have.")
 
     @classmethod
     def from_domain(cls, statistics: campaign_reports.GroupStatistics) -> Self:
+        """Show the statistics of a group."""
         return cls(
             group=statistics.group,
             people=statistics.people,
@@ -81,74 +81,93 @@ class GroupStatistics:
         )
 
 
-@strawberry.type(description="What happened in a campaign in one interval of time.")
+@strawberry.type(description="The bookings of a campaign during one interval.")
 class StatisticsPoint:
-    at: datetime = field(description="When the interval begins.")
-    booked: int = field(description="Places that were taken in it, moves here included.")
-    given_back: int = field(
-        description="Places that were given back in it: cancelled, run out, called off or left by "
-        "a move."
+    at: datetime = field(description="When the interval starts.")
+    booked: int = field(
+        description="How many places were taken during the interval, including moves to a slot."
     )
-    taken: int = field(description="Places that are taken at its end.")
+    given_back: int = field(
+        description="How many places became free during the interval: cancelled, expired, or moved "
+        "to another slot."
+    )
+    taken: int = field(description="How many places are taken at the end of the interval.")
 
     @classmethod
     def from_domain(cls, point: campaign_reports.TimeSeriesPoint) -> Self:
+        """Show one interval of a time series."""
         return cls(at=point.at, booked=point.booked, given_back=point.given_back, taken=point.taken)
 
 
 @strawberry.type(
-    description="A campaign in figures, all of one instant. Published slots count; drafts and "
-    "slots that were called off do not, nor do holds that ran out."
+    description="The statistics of a campaign at one point in time. Only published slots count; "
+    "expired holds do not."
 )
 class CampaignStatistics:
-    at: datetime = field(description="When it was so.")
-    slot_count: int = field(description="How many slots it has.")
-    places: int = field(description="Places in all.")
-    taken: int = field(description="Places that are taken, holds included.")
-    held: int = field(description="Of those taken, how many are holds.")
-    free: int = field(description="Places that are not taken; who waits may be next for some.")
-    waiting: int = field(description="Turns in waiting lists; somebody may wait in several.")
-    people: int = field(description="How many people have at least one place.")
+    at: datetime = field(description="The time that the statistics describe.")
+    slot_count: int = field(description="The number of published slots.")
+    places: int = field(description="The number of places in all slots.")
+    taken: int = field(description="The number of taken places, including holds.")
+    held: int = field(description="The number of places that are taken by holds.")
+    free: int = field(
+        description="The number of places that are not taken. Some may go to users on a waiting "
+        "list next."
+    )
+    waiting: int = field(
+        description="The number of waiting list entries. A user can have several, one per slot."
+    )
+    people: int = field(description="The number of users with at least one booking.")
     time_series: list[StatisticsPoint] | None = field(
-        description="How it came about, if `timeSeries` asks for it."
+        description="The bookings over time, if the argument `timeSeries` requests them."
     )
     slot_statistics: strawberry.Private[Sequence[campaign_reports.SlotStatistics]]
     group_statistics: strawberry.Private[Sequence[campaign_reports.GroupStatistics]]
 
-    @field(description="Each slot by start.")
+    @field(description="The statistics of each slot, by start.")
     def slots(
         self, first: First = DEFAULT_FIRST, after: After = None
     ) -> Connection[SlotStatistics]:
         position = decode_position(SLOT_STATISTICS_CURSOR, after)
-        seen = position and (position.start, position.id)
-        page, more = _page_after(
-            self.slot_statistics, _slot_sort_key, seen, require_valid_first(first)
+        page, has_more = _page_after(
+            self.slot_statistics,
+            _slot_sort_key,
+            (position.start, position.id) if position else None,
+            require_valid_first(first),
         )
         items = [
             (
-                encode_position(SLOT_STATISTICS_CURSOR, Position(*_slot_sort_key(each))),
-                SlotStatistics.from_domain(each),
+                encode_position(SLOT_STATISTICS_CURSOR, Position(*_slot_sort_key(statistics))),
+                SlotStatistics.from_domain(statistics),
             )
-            for each in page
+            for statistics in page
         ]
-        return Connection[SlotStatistics].from_items(items, has_more=more, after=after)
+        return Connection[SlotStatistics].from_items(items, has_more=has_more, after=after)
 
-    @field(description="Each group that may take part, has a place or waits, by name.")
+    @field(
+        description="The statistics of each group that is eligible, has a booking or waits, by "
+        "name."
+    )
     def groups(
         self, first: First = DEFAULT_FIRST, after: After = None
     ) -> Connection[GroupStatistics]:
-        seen = decode_name(GROUP_STATISTICS_CURSOR, after)
-        page, more = _page_after(
-            self.group_statistics, lambda each: each.group, seen, require_valid_first(first)
+        page, has_more = _page_after(
+            self.group_statistics,
+            _group_sort_key,
+            decode_name(GROUP_STATISTICS_CURSOR, after),
+            require_valid_first(first),
         )
         items = [
-            (encode_cursor(GROUP_STATISTICS_CURSOR, each.group), GroupStatistics.from_domain(each))
-            for each in page
+            (
+                encode_cursor(GROUP_STATISTICS_CURSOR, statistics.group),
+                GroupStatistics.from_domain(statistics),
+            )
+            for statistics in page
         ]
-        return Connection[GroupStatistics].from_items(items, has_more=more, after=after)
+        return Connection[GroupStatistics].from_items(items, has_more=has_more, after=after)
 
     @classmethod
     def from_domain(cls, statistics: campaign_reports.CampaignStatistics) -> Self:
+        """Show the statistics of a campaign."""
         points = statistics.time_series
         return cls(
             at=statistics.at,
@@ -171,9 +190,13 @@ def _slot_sort_key(statistics: campaign_reports.SlotStatistics) -> tuple[datetim
     return statistics.start, statistics.slot_id
 
 
+def _group_sort_key(statistics: campaign_reports.GroupStatistics) -> str:
+    return statistics.group
+
+
 def _page_after(
-    items: Sequence[Item], key: Callable[[Item], Any], last_key: Any, first: int
+    items: Sequence[Item], key: Callable[[Item], SortKey], last_key: SortKey | None, first: int
 ) -> tuple[Sequence[Item], bool]:
-    """The next items after the one that was seen last, and whether more follow."""
-    begin = 0 if last_key is None else bisect_right(items, last_key, key=key)
-    return items[begin : begin + first], len(items) > begin + first
+    """Return the items that follow the last key, and whether more items follow them."""
+    start = 0 if last_key is None else bisect_right(items, last_key, key=key)
+    return items[start : start + first], len(items) > start + first

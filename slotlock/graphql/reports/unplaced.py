@@ -1,4 +1,4 @@
-"""Who did not get a place, as organisers see them."""
+"""Users without a booking in a campaign, as organizers see them."""
 
 from typing import Self
 
@@ -15,22 +15,25 @@ from slotlock.graphql.slots.types import Slot, WaitlistEntry
 from slotlock.graphql.users.types import User
 
 
-@strawberry.type(description="Somebody who has no place in a campaign.")
+@strawberry.type(description="A user without a booking in a campaign.")
 class UnplacedUser:
-    user: User = field(description="Who.")
+    user: User = field(description="The user who has no booking.")
     waitlist_entries: strawberry.Private[tuple[booking.WaitlistEntry, ...]]
 
-    @field(description="Where they wait, by the start of the slots; empty if nowhere.")
+    @field(description="The user's waiting list entries in the campaign, by start of the slot.")
     async def waiting(self, info: Info) -> list[WaitlistEntry]:
-        found = await info.context.slots.load_many([turn.slot_id for turn in self.waitlist_entries])
+        slots = await info.context.loaders.slots.load_many(
+            [entry.slot_id for entry in self.waitlist_entries]
+        )
         return [
-            WaitlistEntry.from_domain(turn, Slot.from_domain(slot, info.context.viewer))
-            for turn, slot in zip(self.waitlist_entries, found, strict=True)
+            WaitlistEntry.from_domain(entry, Slot.from_domain(slot, info.context.viewer))
+            for entry, slot in zip(self.waitlist_entries, slots, strict=True)
             if slot is not None
         ]
 
     @classmethod
     def from_domain(cls, unplaced: campaign_reports.UnplacedUser, viewer: Caller) -> Self:
+        """Show a user and where they wait."""
         return cls(
             user=User.from_domain(unplaced.user, viewer), waitlist_entries=unplaced.waitlist_entries
         )
@@ -43,10 +46,13 @@ UnplacedConnection = Connection[UnplacedUser]
 def unplaced_connection(
     page: campaign_reports.UnplacedUserPage, viewer: Caller, after: str | None
 ) -> UnplacedConnection:
-    """A page, which ends at the last person who was looked at, though they may have a place."""
+    """Build a page that ends at the last user who was checked, even if they have a booking."""
     items = [
-        (encode_cursor(UNPLACED_CURSOR, each.user.email), UnplacedUser.from_domain(each, viewer))
-        for each in page.items
+        (
+            encode_cursor(UNPLACED_CURSOR, unplaced.user.email),
+            UnplacedUser.from_domain(unplaced, viewer),
+        )
+        for unplaced in page.items
     ]
     connection = UnplacedConnection.from_items(items, has_more=page.has_more, after=after)
     connection.page_info.end_cursor = (

@@ -1,1 +1,1 @@
-""""""
+"""The root types of the schema, and the schema itself."""

@@ -1,52 +1,100 @@
-"""Fetching anything again by its id, as far as the caller may see it."""
+"""Queries that load any object by its global id."""
 
-from slotlock.graphql.accounts.sessions import OpenSession
-from slotlock.graphql.booking.ticket_types import Ticket
-from slotlock.graphql.campaigns.types import Campaign
-from slotlock.graphql.context import Context
+import asyncio
+from typing import Annotated, cast
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.domain.users.user import UserId
+from slotlock.graphql.accounts.types import OpenSession
+from slotlock.graphql.booking.ticket_types import load_ticket
+from slotlock.graphql.campaigns.types import load_campaign
+from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.slots.types import Booking, Slot
+from slotlock.graphql.core.connections import MAX_LIST_SIZE
+from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.node import Node
+from slotlock.graphql.slots.types import Booking, Slot, load_slot
 from slotlock.graphql.teams.types import Team
-from slotlock.graphql.users.types import Node, User
+from slotlock.graphql.users.types import User, load_user
 from slotlock.services import teams
-from slotlock.services.admission import tickets
-from slotlock.services.campaigns import campaigns
 from slotlock.services.slots import queries
 
+IdArgument = Annotated[strawberry.ID, argument(description="The id of any object.")]
+IdsArgument = Annotated[list[strawberry.ID], argument(description="The ids, at most 100.")]
 
-async def load_node(context: Context, global_id: str) -> Node | None:
-    """What an id names; None when there is no such thing for this caller."""
+
+@strawberry.type
+class NodeQueries:
+    @field(
+        description="An object by id, or null if the caller cannot see such an object. Objects "
+        "that anonymous clients never see lead to UNAUTHENTICATED for them."
+    )
+    async def node(self, info: Info, id: IdArgument) -> Node | None:  # noqa: A002
+        return await load_node(info, id)
+
+    @field(
+        description="Several objects by id, each as `node` returns it. Ids that lead to an error "
+        "return null; the response contains the first of these errors."
+    )
+    async def nodes(self, info: Info, ids: IdsArgument) -> list[Node | None]:
+        if len(ids) > MAX_LIST_SIZE:
+            raise GraphQLRequestError(
+                ErrorCode.BAD_USER_INPUT, f"`ids` must have at most {MAX_LIST_SIZE} items."
+            )
+        found = await asyncio.gather(*(_load_node_or_error(info, global_id) for global_id in ids))
+        first_error = next((item for item in found if isinstance(item, GraphQLRequestError)), None)
+        shown = [
+            None if isinstance(item, GraphQLRequestError) and item is not first_error else item
+            for item in found
+        ]
+        # The executor turns an exception in a list into null and an error of the response.
+        return cast("list[Node | None]", shown)
+
+
+async def _load_node_or_error(info: Info, global_id: str) -> Node | GraphQLRequestError | None:
+    try:
+        return await load_node(info, global_id)
+    except GraphQLRequestError as error:
+        return error
+
+
+async def load_node(info: Info, global_id: str) -> Node | None:
+    """Load an object if the caller may see it. Errors: UNAUTHENTICATED."""
+    context = info.context
     viewer = context.viewer
     if slot_id := ids.parse_slot_id(global_id):
-        slot = await context.slots.load(slot_id)
-        return Slot.from_domain(slot, viewer) if slot else None
-    if named := ids.parse_booking_id(global_id):
-        found = await queries.find_booking(context.services, *named, context.caller)
-        return (
-            Booking.from_domain(found[0], Slot.from_domain(found[1], viewer), viewer)
-            if found
-            else None
-        )
-    if user_id := ids.parse_user_id(global_id):
-        caller = context.caller
-        if not (caller.is_organizer or caller.user_id == user_id):
-            return None
-        user = await context.users.load(user_id)
-        return User.from_domain(user, caller) if user else None
+        return await load_slot(info, slot_id)
     if campaign_id := ids.parse_campaign_id(global_id):
-        campaign = await campaigns.find(context.services, campaign_id, viewer)
-        return Campaign.from_domain(campaign) if campaign else None
+        return await load_campaign(info, campaign_id)
+    if booking_ref := ids.parse_booking_id(global_id):
+        found = await queries.find_booking(context.services, *booking_ref, context.caller)
+        if found is None:
+            return None
+        booking, slot = found
+        return Booking.from_domain(booking, Slot.from_domain(slot, viewer), viewer)
+    if user_id := ids.parse_user_id(global_id):
+        return await _load_account(info, user_id)
     if team_id := ids.parse_team_id(global_id):
         team = await teams.find(context.services, team_id, context.caller.user_id)
         return Team.from_domain(team) if team else None
-    if ref := ids.parse_ticket_id(global_id):
-        ticket = await tickets.find_ticket(context.services, ref, context.caller)
-        return Ticket.from_domain(ticket, context.caller) if ticket else None
-    return await _load_session(context, global_id) if ids.parse_session_id(global_id) else None
+    if ticket_ref := ids.parse_ticket_id(global_id):
+        return await load_ticket(context.services, ticket_ref, context.caller)
+    if ids.parse_session_id(global_id):
+        return await _load_session(info, global_id)
+    return None
 
 
-async def _load_session(context: Context, global_id: str) -> OpenSession | None:
-    caller = context.caller
-    theirs = await context.sessions.load(caller.user_id)
-    shown = (OpenSession.from_domain(session, caller.user_id) for session in theirs)
-    return next((session for session in shown if session.id == global_id), None)
+async def _load_account(info: Info, user_id: UserId) -> User | None:
+    caller = info.context.caller
+    if not (caller.is_organizer or caller.user_id == user_id):
+        return None
+    return await load_user(info, user_id)
+
+
+async def _load_session(info: Info, global_id: str) -> OpenSession | None:
+    caller = info.context.caller
+    sessions = await info.context.loaders.sessions.load(caller.user_id)
+    own_sessions = [OpenSession.from_domain(session, caller.user_id) for session in sessions]
+    return next((session for session in own_sessions if session.id == global_id), None)

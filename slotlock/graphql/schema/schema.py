@@ -1,4 +1,4 @@
-"""The schema: everything above put together, once, at import."""
+"""The schema, built once at import from the queries and mutations of every capability."""
 
 import strawberry
 from graphql import GraphQLSchema
@@ -16,9 +16,10 @@ from slotlock.graphql.campaigns.queries import CampaignQueries
 from slotlock.graphql.core.scalars import SCALARS
 from slotlock.graphql.reports.audit_queries import AuditQueries
 from slotlock.graphql.reports.queries import CampaignReportQueries
+from slotlock.graphql.schema.nodes import NodeQueries
 from slotlock.graphql.schema.subscriptions import Subscription
 from slotlock.graphql.slots.mutations import SlotMutations
-from slotlock.graphql.slots.queries import SlotQueries as SlotQueries
+from slotlock.graphql.slots.queries import SlotQueries
 from slotlock.graphql.slots.series import SeriesMutations
 from slotlock.graphql.teams.mutations import TeamMutations
 from slotlock.graphql.teams.queries import TeamQueries
@@ -29,18 +30,19 @@ from slotlock.graphql.users.queries import UserQueries
 Query = merge_types(
     "Query",
     (
-        SlotQueries,
-        TicketQueries,
-        CampaignQueries,
-        TeamQueries,
         UserQueries,
+        SlotQueries,
+        CampaignQueries,
+        TicketQueries,
+        TeamQueries,
         OwnSessionQueries,
         CalendarQueries,
         CampaignReportQueries,
         AuditQueries,
+        NodeQueries,
     ),
 )
-Query.__strawberry_definition__.description = "What can be read."  # type: ignore[attr-defined]
+Query.__strawberry_definition__.description = "The root of all queries."  # type: ignore[attr-defined]
 Mutation = merge_types(
     "Mutation",
     (
@@ -58,7 +60,7 @@ Mutation = merge_types(
         CalendarMutations,
     ),
 )
-Mutation.__strawberry_definition__.description = "What can be changed."  # type: ignore[attr-defined]
+Mutation.__strawberry_definition__.description = "The root of all mutations."  # type: ignore[attr-defined]
 
 schema = strawberry.Schema(
     query=Query,
@@ -67,6 +69,6 @@ schema = strawberry.Schema(
     config=StrawberryConfig(scalar_map=SCALARS),
 )
 
-# Strawberry builds the schema; documents are parsed, checked and executed by graphql-core directly,
-# so that each distinct text is parsed and checked once (docs/decisions).
+# graphql-core parses, validates and executes documents without Strawberry, so that each distinct
+# document is parsed and validated only once (docs/decisions).
 executable_schema: GraphQLSchema = schema._schema

@@ -1,4 +1,4 @@
-"""What clients can watch."""
+"""Subscriptions: live availability, booking events and tickets."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -15,69 +15,70 @@ from slotlock.graphql.slots.events import BookingEvent, SlotAvailability
 from slotlock.services.admission import tickets
 from slotlock.services.slots import queries
 
-MAX_WATCHED_SLOTS = 100
+MAX_SLOTS = 100
+
+SlotIdsArgument = Annotated[
+    list[strawberry.ID], argument(description="The ids of 1 to 100 slots. Repeated ids count once.")
+]
+TicketIdArgument = Annotated[strawberry.ID, argument(description="The id of the ticket.")]
 
 
-@strawberry.type(description="What can be watched.")
+@strawberry.type(description="The root of all subscriptions.")
 class Subscription:
     @strawberry.subscription(
-        description="First the present state of each slot, then every newer one. A slow reader is "
-        "told the latest and spared what came between."
+        description="The availability of slots: first the current state of each slot, then every "
+        "newer state. A slow client receives the latest state and misses those in between."
     )
     async def slot_availability(
-        self,
-        info: Info,
-        slot_ids: Annotated[
-            list[strawberry.ID], argument(description="1 to 100 slots, each once.")
-        ],
+        self, info: Info, slot_ids: SlotIdsArgument
     ) -> AsyncGenerator[SlotAvailability, None]:
         context = info.context
-        if not 1 <= len(slot_ids) <= MAX_WATCHED_SLOTS:
+        if not 1 <= len(slot_ids) <= MAX_SLOTS:
             raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, f"1 to {MAX_WATCHED_SLOTS} slots can be watched."
+                ErrorCode.BAD_USER_INPUT, f"`slotIds` must have 1 to {MAX_SLOTS} items."
             )
-        wanted = {gid: ids.parse_slot_id(gid) for gid in slot_ids}
-        named = [slot_id for slot_id in wanted.values() if slot_id]
-        found = await queries.find_slots(context.services, named, context.viewer)
-        if missing := next((gid for gid, slot_id in wanted.items() if slot_id not in found), None):
-            raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, f"There is no slot {missing[:64]}.")
+        parsed_ids = {global_id: ids.parse_slot_id(global_id) for global_id in slot_ids}
+        valid_ids = [slot_id for slot_id in parsed_ids.values() if slot_id]
+        found = await queries.find_slots(context.services, valid_ids, context.viewer)
+        for global_id, slot_id in parsed_ids.items():
+            if slot_id not in found:
+                raise GraphQLRequestError(
+                    ErrorCode.BAD_USER_INPUT, f"There is no slot {global_id[:64]}."
+                )
         async with (
-            context.services.availability.subscribe(named) as watch,
-            aclosing(watch.states()) as states,
+            context.services.availability.subscribe(valid_ids) as subscription,
+            aclosing(subscription.states()) as states,
         ):
             async for state in states:
                 yield SlotAvailability.from_domain(state)
 
     @strawberry.subscription(
-        description="What others and the clock do to the caller's bookings, from now on: a place "
-        "from the waiting list, a hold that ran out, a cancellation or a move by somebody else."
+        description="Changes to the caller's bookings that the caller did not make: bookings and "
+        "offers from the waiting list, expired holds, and changes by other users."
     )
     async def my_bookings(self, info: Info) -> AsyncGenerator[BookingEvent, None]:
         context = info.context
         caller = context.caller
         async with (
-            context.services.booking_events.subscribe(caller.user_id) as watch,
-            aclosing(watch.events()) as events,
+            context.services.booking_events.subscribe(caller.user_id) as subscription,
+            aclosing(subscription.events()) as events,
         ):
-            async for news in events:
-                yield BookingEvent.from_domain(news, caller)
+            async for event in events:
+                yield BookingEvent.from_domain(event, caller)
 
     @strawberry.subscription(
-        description="First where a ticket stands, then every newer place in line, in the end its "
-        "outcome, once; then it completes. A slow reader is told the latest."
+        description="The progress of a ticket: its current state, every new position in the queue, "
+        "and its outcome, which completes the subscription. A slow client receives the latest "
+        "state only."
     )
-    async def ticket(
-        self,
-        info: Info,
-        id: Annotated[strawberry.ID, argument(description="The ticket.")],  # noqa: A002
-    ) -> AsyncGenerator[Ticket, None]:
+    async def ticket(self, info: Info, id: TicketIdArgument) -> AsyncGenerator[Ticket, None]:  # noqa: A002
         context = info.context
         caller, ref = context.caller, ids.parse_ticket_id(id)
         if ref is None or await tickets.find_ticket(context.services, ref, caller) is None:
             raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, f"There is no ticket {id[:128]}.")
         async with (
-            context.services.ticket_updates.subscribe(ref) as watch,
-            aclosing(watch.states()) as states,
+            context.services.ticket_updates.subscribe(ref) as subscription,
+            aclosing(subscription.states()) as states,
         ):
             async for state in states:
                 yield Ticket.from_domain(state, caller)

@@ -1,1 +1,1 @@
-""""""
+"""Slots in the schema: reading them, managing them and following them live."""

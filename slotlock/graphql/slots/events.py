@@ -1,4 +1,4 @@
-"""What is told live of a slot's places and of a person's bookings."""
+"""Live updates: the availability of slots, and what happens to the caller's bookings."""
 
 from datetime import datetime
 from typing import Self
@@ -6,29 +6,29 @@ from typing import Self
 import strawberry
 from strawberry import field
 
-from slotlock.domain.booking import availability
-from slotlock.domain.booking.history import BookingAction
-from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.availability import Availability
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.context import Info
+from slotlock.graphql.core.enums import BookingAction, SlotStatus
 from slotlock.graphql.core.ids import slot_global_id
 from slotlock.graphql.slots.types import Booking, Slot
 from slotlock.graphql.users.types import User, load_user
 from slotlock.services.live.booking_events import LiveBookingEvent
 
 
-@strawberry.type(description="What everyone may see of a slot's places at one moment.")
+@strawberry.type(description="The public state of a slot at one point in time.")
 class SlotAvailability:
-    slot_id: strawberry.ID = field(description="The slot.")
-    version: int = field(description="Grows with every change of the slot.")
-    capacity: int = field(description="Places in all.")
-    remaining: int = field(description="Places left.")
-    is_booked: bool = field(description="Whether no place is left.")
-    status: SlotStatus = field(description="Where the slot is in its life.")
-    at: datetime = field(description="When the slot became so.")
+    slot_id: strawberry.ID = field(description="The id of the slot.")
+    version: int = field(description="A number that grows with every change of the slot.")
+    capacity: int = field(description="The number of places.")
+    remaining: int = field(description="The number of free places.")
+    is_booked: bool = field(description="Whether no place is free.")
+    status: SlotStatus = field(description="Whether the slot is visible and can be booked.")
+    at: datetime = field(description="When the slot reached this state.")
 
     @classmethod
-    def from_domain(cls, state: availability.Availability) -> Self:
+    def from_domain(cls, state: Availability) -> Self:
+        """Show the availability of a slot."""
         return cls(
             slot_id=slot_global_id(state.slot_id),
             version=state.version,
@@ -40,20 +40,29 @@ class SlotAvailability:
         )
 
 
-@strawberry.type(description="Something that somebody else, or the clock, did to a booking.")
+@strawberry.type(
+    description="A change to a booking of the caller that the caller did not make themselves."
+)
 class BookingEvent:
-    action: BookingAction = field(description="What was done.")
-    at: datetime = field(description="When.")
-    booking: Booking = field(description="The booking as it is now.")
+    action: BookingAction = field(description="What happened to the booking.")
+    at: datetime = field(description="When the change happened.")
+    booking: Booking = field(description="The booking after the change.")
     by_id: strawberry.Private[UserId | None]
 
-    @field(description="Who did it; null for the waiting list, the clock and a slot called off.")
+    @field(
+        description="The user who made the change; null for the waiting list, for expired holds "
+        "and for cancelled slots."
+    )
     async def by(self, info: Info) -> User | None:
         return await load_user(info, self.by_id) if self.by_id else None
 
     @classmethod
     def from_domain(cls, event: LiveBookingEvent, viewer: Caller) -> Self:
-        booking = Booking.from_domain(event.booking, Slot.from_domain(event.slot, viewer), viewer)
+        """Show an event to the user of the booking."""
+        slot = Slot.from_domain(event.slot, viewer)
         return cls(
-            action=event.entry.action, at=event.entry.at, booking=booking, by_id=event.entry.by
+            action=event.entry.action,
+            at=event.entry.at,
+            booking=Booking.from_domain(event.booking, slot, viewer),
+            by_id=event.entry.by,
         )

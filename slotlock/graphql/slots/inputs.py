@@ -1,129 +1,136 @@
-"""What organisers fill in of slots."""
+"""Inputs with which organizers create and change slots."""
 
-from collections.abc import Sequence
 from datetime import date, datetime, time
 from typing import Any
 
 import strawberry
 from strawberry import UNSET, field
 
-from slotlock.domain.booking.slot import SlotKind
-from slotlock.domain.campaigns.terms import GroupLimit
-from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.schedule.timetables import Timetable, Weekday, WeeklyMeeting
+from slotlock.domain.schedule import meetings
+from slotlock.domain.schedule.timetables import Timetable, WeeklyMeeting
 from slotlock.domain.slots.editing import SlotDraft
-from slotlock.domain.slots.series import SeriesScope
+from slotlock.graphql.core.enums import SeriesScope, SlotKind, Weekday
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.core.scalars import TimeZone
+from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 
+NULLABLE_FIELDS = ("location", "waitlist_offer_minutes", "resource", "timetable")
 GROUP_LIMITS_DESCRIPTION = (
-    "How many people of which groups may have a place, besides what its campaign says."
+    "How many places a group may have in the slot, in addition to the limits of the campaign."
 )
 
 
-@strawberry.input(description="At most so many people of one group in one slot.")
-class GroupLimitInput:
-    group: str = field(
-        description="The group. A name that ends in a star stands for each group that begins so: "
-        "`class:*` with a limit of 5 lets in 5 of every class."
-    )
-    limit: int = field(description="How many of it may have a place, at least 1.")
-
-
-def to_domain_group_limits(limits: Sequence[GroupLimitInput]) -> tuple[GroupLimit, ...]:
-    """The limits as the domain knows them."""
-    return tuple(GroupLimit(limit.group, limit.limit) for limit in limits)
-
-
-NULLABLE_FIELDS = ("location", "waitlist_offer_minutes", "resource", "timetable")
-
-
-@strawberry.input(description="A meeting of every week, by the clock on the wall.")
+@strawberry.input(description="A meeting that takes place every week.")
 class WeeklyInput:
-    weekday: Weekday = field(description="The day of the week on which it begins.")
-    start_time: time = field(description="When it begins.")
-    end_time: time = field(description="When it ends; before its start, on the next day.")
+    weekday: Weekday = field(description="The day of the week on which the meeting starts.")
+    start_time: time = field(description="When the meeting starts, in the slot's time zone.")
+    end_time: time = field(
+        description="When the meeting ends, in the slot's time zone. A time before the start is on "
+        "the next day."
+    )
 
     def to_domain(self) -> WeeklyMeeting:
+        """Convert the meeting to the domain's."""
         return WeeklyMeeting(self.weekday, self.start_time, self.end_time)
 
 
-@strawberry.input(description="One meeting.")
+@strawberry.input(description="A single meeting.")
 class MeetingInput:
-    start_time: datetime = field(description="When it begins.")
-    end_time: datetime = field(description="When it ends.")
+    start_time: datetime = field(description="When the meeting starts.")
+    end_time: datetime = field(description="When the meeting ends.")
+
+    def to_domain(self) -> meetings.Meeting:
+        """Convert the meeting to the domain's."""
+        return meetings.Meeting(self.start_time, self.end_time)
 
 
 @strawberry.input(
-    description="The meetings of a course, at most 500: the same every week over a range of dates, "
-    "in the slot's time zone, on both sides of a clock change."
+    description="The meetings of a course, at most 500. Weekly meetings keep their local time when "
+    "the clocks change."
 )
 class TimetableInput:
-    first: date = field(description="The first day.")
-    last: date = field(description="The last day, within two years.")
-    weekly: list[WeeklyInput] = field(default_factory=list, description="Its meetings each week.")
-    holidays: list[date] = field(
-        default_factory=list, description="Days on which no weekly meeting begins."
+    first: date = field(description="The first day of the course.")
+    last: date = field(description="The last day of the course, at most two years after the first.")
+    weekly: list[WeeklyInput] = field(
+        default_factory=list, description="The meetings that take place every week."
     )
-    extra: list[MeetingInput] = field(default_factory=list, description="Single meetings besides.")
+    holidays: list[date] = field(
+        default_factory=list, description="Days on which no weekly meeting starts."
+    )
+    extra: list[MeetingInput] = field(default_factory=list, description="Additional meetings.")
 
     def to_domain(self) -> Timetable:
-        """The same as the domain knows it."""
-        extra = tuple(Meeting(m.start_time, m.end_time) for m in self.extra)
-        weekly = tuple(each.to_domain() for each in self.weekly)
-        return Timetable(self.first, self.last, weekly, tuple(self.holidays), extra)
+        """Convert the timetable to the domain's."""
+        return Timetable(
+            self.first,
+            self.last,
+            tuple(meeting.to_domain() for meeting in self.weekly),
+            tuple(self.holidays),
+            tuple(meeting.to_domain() for meeting in self.extra),
+        )
 
 
-@strawberry.input(description="A slot to create.")
+@strawberry.input(description="The slot to create.")
 class CreateSlotInput:
-    title: str = field(description="What it is, 1 to 200 characters.")
+    title: str = field(description="The title of the slot, 1 to 200 characters.")
     start_time: datetime | None = field(
-        default=None, description="When it begins; left out only with a timetable."
+        default=None, description="When the slot starts. Required unless there is a timetable."
     )
-    end_time: datetime | None = field(default=None, description="When it ends, after it begins.")
+    end_time: datetime | None = field(
+        default=None,
+        description="When the slot ends, after its start. Required unless there is a timetable.",
+    )
     timetable: TimetableInput | None = field(
         default=None, description="The meetings of a course, instead of one start and end."
     )
-    capacity: int = field(default=1, description="Places, 1 to 1000.")
+    capacity: int = field(default=1, description="The number of places, 1 to 1000.")
     time_zone: TimeZone = field(
-        default=TimeZone("UTC"), description="The zone its times are meant in."
+        default=TimeZone("UTC"), description="The time zone in which the slot takes place."
     )
-    location: str | None = field(default=None, description="Where it is, at most 200 characters.")
-    kind: SlotKind = field(default=SlotKind.MEETING, description="What it is for.")
+    location: str | None = field(
+        default=None, description="Where the slot takes place, at most 200 characters."
+    )
+    kind: SlotKind = field(
+        default=SlotKind.MEETING, description="The kind of event that the slot is for."
+    )
     hold_minutes: int = field(default=5, description="How long a hold lasts, 1 to 60 minutes.")
     cancel_cutoff_minutes: int = field(
         default=0,
-        description="How long before the start members can no longer give a place back, 0 to 86400 "
-        "minutes.",
+        description="How many minutes before the start members can no longer cancel a booking, 0 "
+        "to 86400.",
     )
     waitlist_capacity: int = field(
-        default=100, description="How many may wait, 0 to 1000; 0 for no waiting list."
+        default=100,
+        description="How many users can be on the waiting list, 0 to 1000; 0 for no waiting list.",
     )
     waitlist_offer_minutes: int | None = field(
         default=None,
-        description="How long a freed place is offered to the next in line, 1 to 10080 minutes; "
-        "null books it for them outright.",
+        description="How many minutes a free place is held for the first user on the waiting list, "
+        "1 to 10080; null to book it for them immediately.",
     )
     choice_group: str | None = field(
         default=None,
-        description="A name that alternatives share, at most 100 characters: a person has a place "
-        "in at most one slot of a choice. It stays as it is.",
+        description="A name that alternative slots share, at most 100 characters. Each user can "
+        "have at most one booking in a choice group. It cannot be changed later.",
     )
     group_limits: list[GroupLimitInput] = field(
         default_factory=list, description=GROUP_LIMITS_DESCRIPTION
     )
     resource: str | None = field(
         default=None,
-        description="What it needs for itself, such as a room, at most 100 characters: no two "
-        "published slots of one resource overlap.",
+        description="A resource that the slot occupies, such as a room, at most 100 characters. "
+        "Published slots with the same resource cannot overlap.",
     )
     campaign_id: strawberry.ID | None = field(
-        default=None, description="The campaign it belongs to. It stays as it is."
+        default=None,
+        description="The campaign that the slot belongs to. It cannot be changed later.",
     )
-    draft: bool = field(default=False, description="Whether it waits for `publishSlot`.")
+    draft: bool = field(
+        default=False, description="Whether the slot stays hidden until `publishSlot`."
+    )
 
     def to_draft(self) -> SlotDraft:
-        """What is to be created, as the domain knows it."""
+        """Convert the input to the domain's draft of a slot."""
         return SlotDraft(
             title=self.title,
             start=self.start_time,
@@ -144,53 +151,69 @@ class CreateSlotInput:
         )
 
 
-@strawberry.input(description="Changes to a slot; a field that is left out stays as it is.")
+@strawberry.input(description="The changes to a slot. Fields that are left out do not change.")
 class UpdateSlotInput:
-    slot_id: strawberry.ID = field(description="The slot.")
-    title: str | None = field(default=UNSET, description="What it is, 1 to 200 characters.")
-    start_time: datetime | None = field(default=UNSET, description="When it begins.")
-    end_time: datetime | None = field(default=UNSET, description="When it ends.")
+    slot_id: strawberry.ID = field(description="The slot to change.")
+    title: str | None = field(
+        default=UNSET, description="The title of the slot, 1 to 200 characters."
+    )
+    start_time: datetime | None = field(default=UNSET, description="When the slot starts.")
+    end_time: datetime | None = field(
+        default=UNSET, description="When the slot ends, after its start."
+    )
     capacity: int | None = field(
-        default=UNSET, description="Places, 1 to 1000, not fewer than are taken."
+        default=UNSET,
+        description="The number of places, 1 to 1000 and at least the number of taken places.",
     )
     time_zone: TimeZone | None = field(
-        default=UNSET, description="The zone its times are meant in."
+        default=UNSET, description="The time zone in which the slot takes place."
     )
-    location: str | None = field(default=UNSET, description="Where it is; null removes it.")
-    kind: SlotKind | None = field(default=UNSET, description="What it is for.")
+    location: str | None = field(
+        default=UNSET,
+        description="Where the slot takes place, at most 200 characters; null to remove it.",
+    )
+    kind: SlotKind | None = field(
+        default=UNSET, description="The kind of event that the slot is for."
+    )
     hold_minutes: int | None = field(
-        default=UNSET, description="How long a hold lasts that begins from now on, 1 to 60 minutes."
+        default=UNSET, description="How long new holds last, 1 to 60 minutes."
     )
     cancel_cutoff_minutes: int | None = field(
         default=UNSET,
-        description="How long before the start members can no longer give a place back.",
+        description="How many minutes before the start members can no longer cancel a booking, 0 "
+        "to 86400.",
     )
     waitlist_capacity: int | None = field(
-        default=UNSET, description="How many may wait, 0 to 1000; who waits already stays."
+        default=UNSET,
+        description="How many users can be on the waiting list, 0 to 1000. Users who are already "
+        "on it stay.",
     )
     waitlist_offer_minutes: int | None = field(
         default=UNSET,
-        description="How long a freed place is offered; null books it for the next outright.",
+        description="How many minutes a free place is held for the first user on the waiting list, "
+        "1 to 10080; null to book it for them immediately.",
     )
     group_limits: list[GroupLimitInput] | None = field(
         default=UNSET, description=GROUP_LIMITS_DESCRIPTION
     )
     resource: str | None = field(
-        default=UNSET, description="What it needs for itself; null for nothing."
+        default=UNSET,
+        description="A resource that the slot occupies, at most 100 characters; null to remove it.",
     )
     timetable: TimetableInput | None = field(
         default=UNSET,
-        description="The meetings of a course; null for one that meets once, from start to end.",
+        description="The meetings of a course; null for a slot that meets once, from its start to "
+        "its end.",
     )
     scope: SeriesScope = field(
         default=SeriesScope.THIS,
-        description="Of a series, which slots change: all of them or none. Where times change, the "
-        "others move by as much on the clock as this one does.",
+        description="Which slots of the series change: all of them, or none if one cannot. If the "
+        "times change, the other slots move by the same local time as this one.",
     )
 
     def to_changes(self) -> dict[str, Any]:
-        """The given fields by their names in the domain. Errors: BAD_USER_INPUT."""
-        named: dict[str, Any] = {
+        """Return the given fields by their names in the domain. Errors: BAD_USER_INPUT."""
+        fields: dict[str, Any] = {
             "title": self.title,
             "start": self.start_time,
             "end": self.end_time,
@@ -202,17 +225,19 @@ class UpdateSlotInput:
             "cancel_cutoff_minutes": self.cancel_cutoff_minutes,
             "waitlist_capacity": self.waitlist_capacity,
             "waitlist_offer_minutes": self.waitlist_offer_minutes,
+            "group_limits": self.group_limits,
             "resource": self.resource,
+            "timetable": self.timetable,
         }
-        if self.timetable is not UNSET:
-            named["timetable"] = self.timetable and self.timetable.to_domain()
-        if self.group_limits is not UNSET:
-            named["group_limits"] = self.group_limits and to_domain_group_limits(self.group_limits)
-        given = {name: value for name, value in named.items() if value is not UNSET}
-        if any(value is None and name not in NULLABLE_FIELDS for name, value in given.items()):
+        changes = {name: value for name, value in fields.items() if value is not UNSET}
+        if any(value is None and name not in NULLABLE_FIELDS for name, value in changes.items()):
             raise GraphQLRequestError(
                 ErrorCode.BAD_USER_INPUT,
-                "Of a slot's fields only `location`, `resource`, `timetable` and "
-                "`waitlistOfferMinutes` can be null.",
+                "Only `location`, `resource`, `timetable` and `waitlistOfferMinutes` of a slot can "
+                "be null.",
             )
-        return given
+        if "group_limits" in changes:
+            changes["group_limits"] = to_domain_group_limits(changes["group_limits"])
+        if isinstance(self.timetable, TimetableInput):
+            changes["timetable"] = self.timetable.to_domain()
+        return changes

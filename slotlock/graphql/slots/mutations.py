@@ -1,33 +1,33 @@
-"""What organisers do with slots."""
+"""Mutations with which organizers create, change, publish and cancel slots."""
 
-from typing import Annotated, assert_never
+from typing import Annotated
 
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.booking import outcomes, refusals
-from slotlock.domain.campaigns import campaign
-from slotlock.domain.shared import validation
-from slotlock.domain.slots import resources
-from slotlock.domain.slots.series import SeriesScope
+from slotlock.domain.booking import outcomes
 from slotlock.domain.users.user import Caller
-from slotlock.graphql.campaigns.types import CampaignNotFound, ResourceTaken
+from slotlock.graphql.campaigns.refusals import CampaignNotFound
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.refusals import (
+from slotlock.graphql.core.enums import SeriesScope
+from slotlock.graphql.core.refusals import InvalidInput, Refusal
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.inputs import CreateSlotInput, UpdateSlotInput
+from slotlock.graphql.slots.refusals import (
     CapacityBelowTaken,
-    InvalidInput,
     Locked,
+    ResourceTaken,
     SlotCancelled,
     SlotNotFound,
+    present_slot_refusal,
 )
-from slotlock.graphql.slots.inputs import CreateSlotInput, UpdateSlotInput
 from slotlock.graphql.slots.types import Slot
 from slotlock.services.slots import editing
 
 CreateSlotResult = Annotated[
     Slot | InvalidInput | CampaignNotFound | ResourceTaken | Locked,
-    strawberry.union("CreateSlotResult", description="What came of creating a slot."),
+    strawberry.union("CreateSlotResult", description="The new slot, or a refusal."),
 ]
 UpdateSlotResult = Annotated[
     Slot
@@ -37,103 +37,83 @@ UpdateSlotResult = Annotated[
     | CapacityBelowTaken
     | ResourceTaken
     | Locked,
-    strawberry.union("UpdateSlotResult", description="What came of changing a slot."),
+    strawberry.union("UpdateSlotResult", description="The changed slot, or a refusal."),
 ]
 
+CreateSlotArgument = Annotated[CreateSlotInput, argument(description="The slot to create.")]
+UpdateSlotArgument = Annotated[UpdateSlotInput, argument(description="The slot and its changes.")]
 ScopeArgument = Annotated[
-    SeriesScope, argument(description="Of a series, which slots it is for, all of them or none.")
+    SeriesScope,
+    argument(description="Which slots of the series change: all of them, or none if one cannot."),
 ]
-SlotIdArgument = Annotated[strawberry.ID, argument(description="The slot.")]
 
 
 @strawberry.type
 class SlotMutations:
-    @field(description="Create a slot. Organisers only.")
-    async def create_slot(
-        self,
-        info: Info,
-        input: Annotated[CreateSlotInput, argument(description="The slot.")],  # noqa: A002
-    ) -> CreateSlotResult:
-        organiser = info.context.require_organizer
+    @field(description="Create a slot. Organizers only.", graphql_type=CreateSlotResult)
+    async def create_slot(self, info: Info, input: CreateSlotArgument) -> Slot | Refusal:  # noqa: A002
+        organizer = info.context.require_organizer()
         campaign_id = ids.parse_campaign_id(input.campaign_id or "")
         if input.campaign_id is not None and campaign_id is None:
             return CampaignNotFound.for_id(input.campaign_id)
         outcome = await editing.create(
-            info.context.services, input.to_draft(), organiser.user_id, campaign_id
+            info.context.services, input.to_draft(), organizer.user_id, campaign_id
         )
-        return _to_create_slot_result(outcome, organiser)
+        return _present_slot_outcome(outcome, organizer)
 
-    @field(description="Change a slot. Organisers only.")
-    async def update_slot(
-        self,
-        info: Info,
-        input: Annotated[UpdateSlotInput, argument(description="The changes.")],  # noqa: A002
-    ) -> UpdateSlotResult:
-        organiser = info.context.require_organizer
+    @field(
+        description="Change a slot or several slots of a series. Organizers only.",
+        graphql_type=UpdateSlotResult,
+    )
+    async def update_slot(self, info: Info, input: UpdateSlotArgument) -> Slot | Refusal:  # noqa: A002
+        organizer = info.context.require_organizer()
         slot_id = ids.parse_slot_id(input.slot_id)
         if slot_id is None:
             return SlotNotFound.for_id(input.slot_id)
-        desk, changes = info.context.services, input.to_changes()
-        viewer = organiser.user_id
-        outcome = await editing.edit(desk, slot_id, changes, viewer, input.scope)
-        return _to_update_slot_result(outcome, organiser)
+        outcome = await editing.edit(
+            info.context.services, slot_id, input.to_changes(), organizer.user_id, input.scope
+        )
+        return _present_slot_outcome(outcome, organizer)
 
-    @field(description="Open a draft to everyone. Organisers only.")
+    @field(
+        description="Publish a draft, so that everyone sees the slot. Organizers only.",
+        graphql_type=UpdateSlotResult,
+    )
     async def publish_slot(
-        self, info: Info, slot_id: SlotIdArgument, scope: ScopeArgument = SeriesScope.THIS
-    ) -> UpdateSlotResult:
-        organiser = info.context.require_organizer
-        found = ids.parse_slot_id(slot_id)
-        if found is None:
+        self,
+        info: Info,
+        slot_id: Annotated[strawberry.ID, argument(description="The slot to publish.")],
+        scope: ScopeArgument = SeriesScope.THIS,
+    ) -> Slot | Refusal:
+        organizer = info.context.require_organizer()
+        parsed_id = ids.parse_slot_id(slot_id)
+        if parsed_id is None:
             return SlotNotFound.for_id(slot_id)
-        desk = info.context.services
-        outcome = await editing.publish(desk, found, organiser.user_id, scope)
-        return _to_update_slot_result(outcome, organiser)
+        outcome = await editing.publish(info.context.services, parsed_id, organizer.user_id, scope)
+        return _present_slot_outcome(outcome, organizer)
 
-    @field(description="Call a slot off for everyone. Organisers only.")
+    @field(
+        description="Cancel a slot with all its bookings. Organizers only.",
+        graphql_type=UpdateSlotResult,
+    )
     async def cancel_slot(
-        self, info: Info, slot_id: SlotIdArgument, scope: ScopeArgument = SeriesScope.THIS
-    ) -> UpdateSlotResult:
-        organiser = info.context.require_organizer
-        found = ids.parse_slot_id(slot_id)
-        if found is None:
+        self,
+        info: Info,
+        slot_id: Annotated[strawberry.ID, argument(description="The slot to cancel.")],
+        scope: ScopeArgument = SeriesScope.THIS,
+    ) -> Slot | Refusal:
+        organizer = info.context.require_organizer()
+        parsed_id = ids.parse_slot_id(slot_id)
+        if parsed_id is None:
             return SlotNotFound.for_id(slot_id)
-        desk = info.context.services
-        outcome = await editing.cancel(desk, found, organiser.user_id, scope)
-        return _to_update_slot_result(outcome, organiser)
+        outcome = await editing.cancel(info.context.services, parsed_id, organizer.user_id, scope)
+        return _present_slot_outcome(outcome, organizer)
 
 
-def _to_create_slot_result(outcome: editing.CreateSlotOutcome, viewer: Caller) -> CreateSlotResult:
-    match outcome:
-        case outcomes.SlotSaved():
-            return Slot.from_domain(outcome.slot, viewer)
-        case validation.InvalidInput():
-            return InvalidInput.from_domain(outcome)
-        case campaign.CampaignNotFound():
-            return CampaignNotFound.for_id(ids.campaign_global_id(outcome.campaign_id))
-        case resources.ResourceTaken():
-            return ResourceTaken.from_domain(outcome, viewer)
-        case refusals.Locked():
-            return Locked.from_domain(outcome)
-        case _:
-            assert_never(outcome)
-
-
-def _to_update_slot_result(outcome: outcomes.EditSlotOutcome, viewer: Caller) -> UpdateSlotResult:
-    match outcome:
-        case outcomes.SlotSaved():
-            return Slot.from_domain(outcome.slot, viewer)
-        case validation.InvalidInput():
-            return InvalidInput.from_domain(outcome)
-        case refusals.SlotNotFound():
-            return SlotNotFound.for_id(ids.slot_global_id(outcome.slot_id))
-        case refusals.SlotCancelled():
-            return SlotCancelled.from_domain(Slot.from_domain(outcome.slot, viewer))
-        case refusals.CapacityBelowTaken():
-            return CapacityBelowTaken.from_domain(Slot.from_domain(outcome.slot, viewer))
-        case resources.ResourceTaken():
-            return ResourceTaken.from_domain(outcome, viewer)
-        case refusals.Locked():
-            return Locked.from_domain(outcome)
-        case _:
-            assert_never(outcome)
+def _present_slot_outcome(
+    outcome: editing.CreateSlotOutcome | outcomes.EditSlotOutcome, viewer: Caller
+) -> Slot | Refusal:
+    view = ResultView(viewer)
+    if isinstance(outcome, outcomes.SlotSaved):
+        return Slot.for_outcome(outcome, view)
+    return present_slot_refusal(outcome, view)

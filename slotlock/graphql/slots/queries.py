@@ -1,66 +1,71 @@
-"""What clients can read."""
+"""Queries that list slots and their bookings."""
 
-import asyncio
 from datetime import datetime
-from typing import Annotated, cast
+from typing import Annotated
 
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.booking.booking import Booking as DomainBooking
+from slotlock.domain.booking import booking, slot
 from slotlock.domain.booking.booking import BookingId
-from slotlock.domain.booking.slot import Slot as DomainSlot
-from slotlock.domain.booking.slot import SlotKind, SlotStatus
-from slotlock.domain.shared.pagination import Page, Position
-from slotlock.domain.slots.listing import SlotFilter, SlotOrder
+from slotlock.domain.shared.pagination import Position
+from slotlock.domain.slots.listing import SlotFilter
+from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import Context, Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import (
     DEFAULT_FIRST,
-    MAX_FIRST,
     After,
-    BookingConnection,
+    Connection,
     First,
-    SlotConnection,
     require_valid_first,
 )
 from slotlock.graphql.core.cursors import decode_id, decode_position, encode_cursor, encode_position
+from slotlock.graphql.core.enums import SlotKind, SlotOrder, SlotStatus
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
-from slotlock.graphql.schema.nodes import load_node
 from slotlock.graphql.slots.types import Booking, Slot
-from slotlock.graphql.users.types import Node, User
 from slotlock.services.slots import queries
 
-# The lists, as their cursors know them.
-SLOTS_CURSOR, MY_BOOKINGS_CURSOR, MY_ENDED_BOOKINGS_CURSOR = (
-    "slots",
-    "myBookings",
-    "myEndedBookings",
-)
-SLOT_ROSTER_CURSOR, SLOT_HISTORY_CURSOR = "slotRoster", "slotHistory"
-MAX_SEARCH_TEXT = 200
+SLOTS_CURSOR = "slots"
+MY_BOOKINGS_CURSOR = "myBookings"
+MY_ENDED_BOOKINGS_CURSOR = "myEndedBookings"
+SLOT_ROSTER_CURSOR = "slotRoster"
+SLOT_HISTORY_CURSOR = "slotHistory"
+MAX_SEARCH_LENGTH = 200
+
+SlotConnection = Connection[Slot]
+BookingConnection = Connection[Booking]
 
 
-@strawberry.input(description="Which slots; a field that is left out asks for nothing.")
+@strawberry.input(description="The slots to find. A field that is left out matches every slot.")
 class SlotsFilter:
-    starts_from: datetime | None = field(default=None, description="Begins at this time or later.")
-    starts_before: datetime | None = field(default=None, description="Begins before this time.")
+    starts_from: datetime | None = field(
+        default=None, description="Only slots that start at this time or later."
+    )
+    starts_before: datetime | None = field(
+        default=None, description="Only slots that start before this time."
+    )
     text: str | None = field(
         default=None,
-        description="Words, or beginnings of words, that are all in the title or the location.",
+        description="Words or prefixes of words that all occur in the title or the location.",
     )
-    kind: SlotKind | None = field(default=None, description="What it is for.")
-    campaign_id: strawberry.ID | None = field(default=None, description="Those of a campaign.")
-    series_id: strawberry.ID | None = field(default=None, description="Those of a series.")
-    only_with_places_left: bool = field(default=False, description="Leave out what is full.")
+    kind: SlotKind | None = field(default=None, description="Only slots of this kind.")
+    campaign_id: strawberry.ID | None = field(
+        default=None, description="Only slots of this campaign."
+    )
+    series_id: strawberry.ID | None = field(default=None, description="Only slots of this series.")
+    only_with_places_left: bool = field(
+        default=False, description="Only slots with at least one free place."
+    )
     status: SlotStatus = field(
-        default=SlotStatus.PUBLISHED, description="Drafts are for organisers only."
+        default=SlotStatus.PUBLISHED,
+        description="Only slots with this status. Only organizers can find drafts.",
     )
 
     def to_domain(self, context: Context) -> SlotFilter:
-        """The same as the desk knows it. Errors: BAD_USER_INPUT, and FORBIDDEN for drafts."""
+        """Convert the filter to the domain's. Errors: BAD_USER_INPUT, FORBIDDEN for drafts."""
         if self.status is SlotStatus.DRAFT:
-            _ = context.require_organizer
+            context.require_organizer()
         campaign_id = ids.parse_campaign_id(self.campaign_id or "")
         series_id = ids.parse_series_id(self.series_id or "")
         if (self.campaign_id is not None and campaign_id is None) or (
@@ -71,9 +76,9 @@ class SlotsFilter:
             )
         viewer = context.viewer
         text = (self.text or "").strip()
-        if len(text) > MAX_SEARCH_TEXT:
+        if len(text) > MAX_SEARCH_LENGTH:
             raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, f"`text` has at most {MAX_SEARCH_TEXT} characters."
+                ErrorCode.BAD_USER_INPUT, f"`text` has at most {MAX_SEARCH_LENGTH} characters."
             )
         return SlotFilter(
             status=self.status,
@@ -88,26 +93,21 @@ class SlotsFilter:
         )
 
 
-SlotsFilterArgument = Annotated[SlotsFilter | None, argument(description="Which slots.")]
-OrderArgument = Annotated[SlotOrder, argument(description="In which order.")]
-IdArgument = Annotated[strawberry.ID, argument(description="The id of any `Node`.")]
-IdsArgument = Annotated[list[strawberry.ID], argument(description="Up to 100 ids.")]
+SlotsFilterArgument = Annotated[SlotsFilter | None, argument(description="The slots to find.")]
+OrderArgument = Annotated[SlotOrder, argument(description="The order of the list.")]
+SlotIdArgument = Annotated[strawberry.ID, argument(description="The id of the slot.")]
 
 
-@strawberry.type(description="What can be read.")
+@strawberry.type
 class SlotQueries:
-    @field(description="The caller, or null without identity.")
-    async def me(self, info: Info) -> User | None:
-        caller = info.context.optional_caller
-        user = await info.context.users.load(caller.user_id) if caller else None
-        return User.for_self(user) if user else None
+    @field(description="A slot by id, or null if the caller cannot see such a slot.")
+    async def slot(self, info: Info, id: SlotIdArgument) -> Slot | None:  # noqa: A002
+        viewer = info.context.viewer
+        slot_id = ids.parse_slot_id(id)
+        found = await info.context.loaders.slots.load(slot_id) if slot_id else None
+        return Slot.from_domain(found, viewer) if found else None
 
-    @field(description="A slot by its id.")
-    async def slot(self, info: Info, id: IdArgument) -> Slot | None:  # noqa: A002
-        found = await load_node(info.context, id)
-        return found if isinstance(found, Slot) else None
-
-    @field(description="Slots that match a filter; published ones unless it says otherwise.")
+    @field(description="The slots that match a filter, by default all published slots.")
     async def slots(
         self,
         info: Info,
@@ -118,40 +118,44 @@ class SlotQueries:
     ) -> SlotConnection:
         context = info.context
         viewer = context.viewer
-        wanted = (filter or SlotsFilter()).to_domain(context)
-        position = decode_position(SLOTS_CURSOR, after)
         page = await queries.list_slots(
-            context.services, wanted, order_by, require_valid_first(first), position, viewer
+            context.services,
+            (filter or SlotsFilter()).to_domain(context),
+            order_by,
+            require_valid_first(first),
+            decode_position(SLOTS_CURSOR, after),
+            viewer,
         )
         items = [
-            (_slot_cursor(SLOTS_CURSOR, slot), Slot.from_domain(slot, viewer))
-            for slot in page.items
+            (_slot_cursor(SLOTS_CURSOR, found), Slot.from_domain(found, viewer))
+            for found in page.items
         ]
         return SlotConnection.from_items(items, has_more=page.has_more, after=after)
 
     @field(
-        description="The caller's bookings that take a place, and those in slots that were called "
-        "off, by the start of their slots."
+        description="The active bookings of the caller, and those that were cancelled with their "
+        "slot, by the start of the slot."
     )
     async def my_bookings(
         self, info: Info, first: First = DEFAULT_FIRST, after: After = None
     ) -> BookingConnection:
         caller = info.context.caller
-        page: Page[DomainSlot] = await queries.list_bookings(
+        page = await queries.list_bookings(
             info.context.services,
             caller,
             require_valid_first(first),
             decode_position(MY_BOOKINGS_CURSOR, after),
         )
-        mirrored = [
-            (_slot_cursor(MY_BOOKINGS_CURSOR, slot), Slot.from_domain(slot, caller).my_booking)
-            for slot in page.items
+        items = [
+            (_slot_cursor(MY_BOOKINGS_CURSOR, found), own_booking)
+            for found in page.items
+            if (own_booking := Slot.from_domain(found, caller).my_booking) is not None
         ]
-        items = [(cursor, booking) for cursor, booking in mirrored if booking is not None]
         return BookingConnection.from_items(items, has_more=page.has_more, after=after)
 
     @field(
-        description="The caller's bookings that were cancelled, moved or ran out, the latest first."
+        description="The bookings of the caller that were cancelled, moved or expired, latest "
+        "first."
     )
     async def my_ended_bookings(
         self, info: Info, first: First = DEFAULT_FIRST, after: After = None
@@ -163,96 +167,84 @@ class SlotQueries:
             require_valid_first(first),
             decode_position(MY_ENDED_BOOKINGS_CURSOR, after),
         )
-        mirrored = {slot_id: Slot.from_domain(slot, caller) for slot_id, slot in slots.items()}
+        shown_slots = {slot_id: Slot.from_domain(found, caller) for slot_id, found in slots.items()}
         items = [
             (
-                _ended_booking_cursor(MY_ENDED_BOOKINGS_CURSOR, b),
-                Booking.from_domain(b, mirrored[b.slot_id], caller),
+                _ended_booking_cursor(MY_ENDED_BOOKINGS_CURSOR, ended),
+                Booking.from_domain(ended, shown_slots[ended.slot_id], caller),
             )
-            for b in page.items
-            if b.slot_id in mirrored
+            for ended in page.items
+            if ended.slot_id in shown_slots
         ]
         return BookingConnection.from_items(items, has_more=page.has_more, after=after)
 
-    @field(description="Who has a place in a slot, in the order they booked. Organisers only.")
+    @field(
+        description="The active bookings of a slot in the order in which they were made. "
+        "Organizers only."
+    )
     async def slot_roster(
         self,
         info: Info,
-        slot_id: Annotated[strawberry.ID, argument(description="The slot.")],
+        slot_id: SlotIdArgument,
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> BookingConnection | None:
-        organiser = info.context.require_organizer
-        many, last = require_valid_first(first), decode_id(SLOT_ROSTER_CURSOR, after)
-        found = ids.parse_slot_id(slot_id)
-        seen = found and await queries.slot_roster(
-            info.context.services, found, many, BookingId(last) if last else None
+        organizer = info.context.require_organizer()
+        page_size, last_id = require_valid_first(first), decode_id(SLOT_ROSTER_CURSOR, after)
+        parsed_id = ids.parse_slot_id(slot_id)
+        roster = parsed_id and await queries.slot_roster(
+            info.context.services, parsed_id, page_size, BookingId(last_id) if last_id else None
         )
-        if not seen:
+        if not roster:
             return None
-        slot = Slot.from_domain(seen[0], organiser)
-        items = [
-            (encode_cursor(SLOT_ROSTER_CURSOR, b.id), Booking.from_domain(b, slot, organiser))
-            for b in seen[1].items
-        ]
-        return BookingConnection.from_items(items, has_more=seen[1].has_more, after=after)
+        found, page = roster
+        items = [(encode_cursor(SLOT_ROSTER_CURSOR, active.id), active) for active in page.items]
+        return _bookings_of_slot(found, items, organizer, has_more=page.has_more, after=after)
 
-    @field(description="Bookings of a slot that ended, in the order they did. Organisers only.")
+    @field(
+        description="The cancelled, moved and expired bookings of a slot in the order in which "
+        "they ended. Organizers only."
+    )
     async def slot_history(
         self,
         info: Info,
-        slot_id: Annotated[strawberry.ID, argument(description="The slot.")],
+        slot_id: SlotIdArgument,
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> BookingConnection | None:
-        organiser = info.context.require_organizer
-        many, position = require_valid_first(first), decode_position(SLOT_HISTORY_CURSOR, after)
-        found = ids.parse_slot_id(slot_id)
-        seen = found and await queries.slot_history(info.context.services, found, many, position)
-        if not seen:
+        organizer = info.context.require_organizer()
+        page_size = require_valid_first(first)
+        position = decode_position(SLOT_HISTORY_CURSOR, after)
+        parsed_id = ids.parse_slot_id(slot_id)
+        history = parsed_id and await queries.slot_history(
+            info.context.services, parsed_id, page_size, position
+        )
+        if not history:
             return None
-        slot = Slot.from_domain(seen[0], organiser)
-        items = [
-            (_ended_booking_cursor(SLOT_HISTORY_CURSOR, b), Booking.from_domain(b, slot, organiser))
-            for b in seen[1].items
-        ]
-        return BookingConnection.from_items(items, has_more=seen[1].has_more, after=after)
+        found, page = history
+        items = [(_ended_booking_cursor(SLOT_HISTORY_CURSOR, ended), ended) for ended in page.items]
+        return _bookings_of_slot(found, items, organizer, has_more=page.has_more, after=after)
 
-    @field(
-        description="Anything by its id; null when there is none that the caller may see. What "
-        "nobody sees without identity is UNAUTHENTICATED for who has none."
+
+def _bookings_of_slot(
+    found: slot.Slot,
+    items: list[tuple[str, booking.Booking]],
+    viewer: Caller,
+    *,
+    has_more: bool,
+    after: str | None,
+) -> BookingConnection:
+    shown_slot = Slot.from_domain(found, viewer)
+    return BookingConnection.from_items(
+        [(cursor, Booking.from_domain(item, shown_slot, viewer)) for cursor, item in items],
+        has_more=has_more,
+        after=after,
     )
-    async def node(self, info: Info, id: IdArgument) -> Node | None:  # noqa: A002
-        return await load_node(info.context, id)
-
-    @field(
-        description="Several things by their ids, each as `node` answers it; those that are "
-        "refused are null, the first of them with an error, and the others are answered."
-    )
-    async def nodes(self, info: Info, ids: IdsArgument) -> list[Node | None]:
-        if len(ids) > MAX_FIRST:
-            raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, f"At most {MAX_FIRST} ids at once.")
-        found = await asyncio.gather(*(_load_node_or_error(info.context, gid) for gid in ids))
-        refused = next((each for each in found if isinstance(each, GraphQLRequestError)), None)
-        shown = [
-            None if isinstance(n, GraphQLRequestError) and n is not refused else n for n in found
-        ]
-        # The executor makes null and an error of an exception in a list.
-        return cast("list[Node | None]", shown)
 
 
-async def _load_node_or_error(
-    context: Context, global_id: str
-) -> Node | GraphQLRequestError | None:
-    try:
-        return await load_node(context, global_id)
-    except GraphQLRequestError as refusal:
-        return refusal
+def _slot_cursor(list_name: str, found: slot.Slot) -> str:
+    return encode_position(list_name, Position(found.start, found.id))
 
 
-def _slot_cursor(list_name: str, slot: DomainSlot) -> str:
-    return encode_position(list_name, Position(slot.start, slot.id))
-
-
-def _ended_booking_cursor(list_name: str, booking: DomainBooking) -> str:
-    return encode_position(list_name, Position(booking.ended_at or booking.created_at, booking.id))
+def _ended_booking_cursor(list_name: str, ended: booking.Booking) -> str:
+    return encode_position(list_name, Position(ended.ended_at or ended.created_at, ended.id))

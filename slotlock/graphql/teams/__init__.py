@@ -1,1 +1,1 @@
-""""""
+"""Teams in the schema: users who may book for each other."""

@@ -1,4 +1,4 @@
-"""Creating a team, coming into it, and leaving it."""
+"""Mutations that create teams, invite users to them, and let members join and leave."""
 
 from typing import Annotated
 
@@ -6,116 +6,184 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.auth.accounts import normalize_email
+from slotlock.domain.teams import outcomes
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.refusals import InvalidInput, Refusal
+from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.scalars import EmailAddress
-from slotlock.graphql.teams import results
-from slotlock.graphql.teams.results import (
-    AcceptTeamInvitationResult,
-    CreateTeamResult,
-    DeclineTeamInvitationResult,
-    InviteToTeamResult,
-    LeaveTeamResult,
+from slotlock.graphql.teams.refusals import (
+    AlreadyMember,
     NotInvited,
+    TeamBusy,
+    TeamFull,
     TeamNotFound,
-    WithdrawTeamInvitationResult,
+    TooManyInvitations,
+    TooManyTeams,
+    present_team_refusal,
 )
+from slotlock.graphql.teams.types import Team
 from slotlock.services import teams
 
 
-@strawberry.input(description="A team to create.")
+@strawberry.input(description="The team to create.")
 class CreateTeamInput:
-    name: str = field(description="What it is called, 1 to 100 characters.")
+    name: str = field(description="The name of the team, 1 to 100 characters.")
 
 
-@strawberry.input(description="Who is invited to which team.")
+@strawberry.input(description="The team and the address to invite.")
 class InviteToTeamInput:
-    team_id: strawberry.ID = field(description="The team.")
-    email: EmailAddress = field(description="The address of who is invited.")
+    team_id: strawberry.ID = field(description="The team, of which the caller is a member.")
+    email: EmailAddress = field(description="The e-mail address to invite.")
 
 
-TeamIdArgument = Annotated[strawberry.ID, argument(description="The team.")]
+@strawberry.type(description="The caller declined the invitation.")
+class InvitationDeclined:
+    team_id: strawberry.ID = field(description="The team that sent the invitation.")
+
+
+@strawberry.type(description="The caller left the team. Existing bookings stay.")
+class TeamLeft:
+    team_id: strawberry.ID = field(description="The team that the caller left.")
+
+
+CreateTeamResult = Annotated[
+    Team | InvalidInput | TooManyTeams | TeamBusy,
+    strawberry.union("CreateTeamResult", description="The new team, or a refusal."),
+]
+InviteToTeamResult = Annotated[
+    Team | TeamNotFound | InvalidInput | AlreadyMember | TeamFull | TooManyInvitations | TeamBusy,
+    strawberry.union(
+        "InviteToTeamResult", description="The team with the new invitation, or a refusal."
+    ),
+]
+AcceptTeamInvitationResult = Annotated[
+    Team | NotInvited | TooManyTeams | TeamBusy,
+    strawberry.union(
+        "AcceptTeamInvitationResult", description="The team with its new member, or a refusal."
+    ),
+]
+DeclineTeamInvitationResult = Annotated[
+    InvitationDeclined | NotInvited | TeamBusy,
+    strawberry.union(
+        "DeclineTeamInvitationResult", description="The declined invitation, or a refusal."
+    ),
+]
+WithdrawTeamInvitationResult = Annotated[
+    Team | TeamNotFound | NotInvited | TeamBusy,
+    strawberry.union(
+        "WithdrawTeamInvitationResult",
+        description="The team without the invitation, or a refusal.",
+    ),
+]
+LeaveTeamResult = Annotated[
+    TeamLeft | TeamNotFound | TeamBusy,
+    strawberry.union("LeaveTeamResult", description="The team that was left, or a refusal."),
+]
+
+TeamIdArgument = Annotated[strawberry.ID, argument(description="The id of the team.")]
+CreateTeamArgument = Annotated[CreateTeamInput, argument(description="The team to create.")]
+InviteToTeamArgument = Annotated[InviteToTeamInput, argument(description="The new invitation.")]
 
 
 @strawberry.type
 class TeamMutations:
-    @field(description="Create a team. The caller is its first member.")
+    @field(
+        description="Create a team. The caller is its first member.",
+        graphql_type=CreateTeamResult,
+    )
     async def create_team(
         self,
         info: Info,
-        input: Annotated[CreateTeamInput, argument(description="The team.")],  # noqa: A002
-    ) -> CreateTeamResult:
+        input: CreateTeamArgument,  # noqa: A002
+    ) -> Team | Refusal:
         caller = info.context.caller
-        return results.to_create_team_result(
-            await teams.create(info.context.services, input.name, caller.user_id)
-        )
+        outcome = await teams.create(info.context.services, input.name, caller.user_id)
+        if isinstance(outcome, outcomes.TeamSaved):
+            return Team.from_domain(outcome.team)
+        return present_team_refusal(outcome, ResultView(caller))
 
     @field(
-        description="Invite an address to a team, as one of its members. The answer is the same "
-        "whether or not the address has an account; inviting twice changes nothing."
+        description="Invite an e-mail address to a team of the caller. The result does not reveal "
+        "whether the address has an account. Inviting the same address again changes nothing.",
+        graphql_type=InviteToTeamResult,
     )
     async def invite_to_team(
         self,
         info: Info,
-        input: Annotated[InviteToTeamInput, argument(description="Who, where.")],  # noqa: A002
-    ) -> InviteToTeamResult:
-        caller, email = info.context.caller, normalize_email(input.email)
+        input: InviteToTeamArgument,  # noqa: A002
+    ) -> Team | Refusal:
+        caller = info.context.caller
+        email = normalize_email(input.email)
         team_id = ids.parse_team_id(input.team_id)
         if team_id is None:
             return TeamNotFound.for_id(input.team_id)
-        return results.to_invite_result(
-            await teams.invite(info.context.services, team_id, email, caller.user_id)
-        )
+        outcome = await teams.invite(info.context.services, team_id, email, caller.user_id)
+        if isinstance(outcome, outcomes.TeamSaved):
+            return Team.from_domain(outcome.team)
+        return present_team_refusal(outcome, ResultView(caller))
 
-    @field(description="Come into a team that invited the caller's address.")
-    async def accept_team_invitation(
-        self, info: Info, team_id: TeamIdArgument
-    ) -> AcceptTeamInvitationResult:
+    @field(
+        description="Join a team that invited the caller's e-mail address.",
+        graphql_type=AcceptTeamInvitationResult,
+    )
+    async def accept_team_invitation(self, info: Info, team_id: TeamIdArgument) -> Team | Refusal:
         caller = info.context.caller
-        found = ids.parse_team_id(team_id)
-        if found is None:
-            return NotInvited.from_domain()
-        return results.to_accept_result(
-            await teams.accept(info.context.services, found, caller.user_id)
-        )
+        parsed_id = ids.parse_team_id(team_id)
+        if parsed_id is None:
+            return NotInvited.create()
+        outcome = await teams.accept(info.context.services, parsed_id, caller.user_id)
+        if isinstance(outcome, outcomes.TeamSaved):
+            return Team.from_domain(outcome.team)
+        return present_team_refusal(outcome, ResultView(caller))
 
-    @field(description="Turn down an invitation to the caller's address.")
+    @field(
+        description="Decline an invitation to the caller's e-mail address.",
+        graphql_type=DeclineTeamInvitationResult,
+    )
     async def decline_team_invitation(
         self, info: Info, team_id: TeamIdArgument
-    ) -> DeclineTeamInvitationResult:
+    ) -> InvitationDeclined | Refusal:
         caller = info.context.caller
-        found = ids.parse_team_id(team_id)
-        if found is None:
-            return NotInvited.from_domain()
-        return results.to_decline_result(
-            await teams.decline(info.context.services, found, caller.user_id)
-        )
+        parsed_id = ids.parse_team_id(team_id)
+        if parsed_id is None:
+            return NotInvited.create()
+        outcome = await teams.decline(info.context.services, parsed_id, caller.user_id)
+        if isinstance(outcome, outcomes.InvitationDeclined):
+            return InvitationDeclined(team_id=ids.team_global_id(outcome.team_id))
+        return present_team_refusal(outcome, ResultView(caller))
 
-    @field(description="Take back an open invitation, as a member of the team.")
+    @field(
+        description="Withdraw an open invitation of a team of the caller.",
+        graphql_type=WithdrawTeamInvitationResult,
+    )
     async def withdraw_team_invitation(
         self,
         info: Info,
         team_id: TeamIdArgument,
-        email: Annotated[EmailAddress, argument(description="The address that was invited.")],
-    ) -> WithdrawTeamInvitationResult:
+        email: Annotated[EmailAddress, argument(description="The invited e-mail address.")],
+    ) -> Team | Refusal:
         caller = info.context.caller
-        found = ids.parse_team_id(team_id)
-        if found is None:
+        parsed_id = ids.parse_team_id(team_id)
+        if parsed_id is None:
             return TeamNotFound.for_id(team_id)
-        address = normalize_email(email)
-        return results.to_withdraw_result(
-            await teams.withdraw(info.context.services, found, address, caller.user_id)
+        outcome = await teams.withdraw(
+            info.context.services, parsed_id, normalize_email(email), caller.user_id
         )
+        if isinstance(outcome, outcomes.TeamSaved):
+            return Team.from_domain(outcome.team)
+        return present_team_refusal(outcome, ResultView(caller))
 
     @field(
-        description="Leave a team; the last one out ends it. Bookings that were made stay as they "
-        "are."
+        description="Leave a team. A team without members is deleted. Existing bookings stay.",
+        graphql_type=LeaveTeamResult,
     )
-    async def leave_team(self, info: Info, team_id: TeamIdArgument) -> LeaveTeamResult:
+    async def leave_team(self, info: Info, team_id: TeamIdArgument) -> TeamLeft | Refusal:
         caller = info.context.caller
-        found = ids.parse_team_id(team_id)
-        if found is None:
+        parsed_id = ids.parse_team_id(team_id)
+        if parsed_id is None:
             return TeamNotFound.for_id(team_id)
-        return results.to_leave_team_result(
-            await teams.leave(info.context.services, found, caller.user_id)
-        )
+        outcome = await teams.leave(info.context.services, parsed_id, caller.user_id)
+        if isinstance(outcome, outcomes.TeamLeft):
+            return TeamLeft(team_id=ids.team_global_id(outcome.team_id))
+        return present_team_refusal(outcome, ResultView(caller))

@@ -1,21 +1,26 @@
-"""What people can read of teams: those they are in, and those they are invited to."""
+"""Queries that list the caller's teams and invitations."""
 
 import strawberry
 from strawberry import field
 
 from slotlock.graphql.context import Info
 from slotlock.graphql.teams.types import Team, TeamInvitation
-from slotlock.services.teams import list_invitations, list_teams
+from slotlock.services import teams
 
 
 @strawberry.type
 class TeamQueries:
-    @field(description="The teams that the caller is in, the oldest first; at most 100.")
+    @field(description="The teams of the caller, oldest first; at most 100.")
     async def my_teams(self, info: Info) -> list[Team]:
-        teams = await list_teams(info.context.services, info.context.caller.user_id)
-        return [Team.from_domain(team) for team in teams]
+        caller = info.context.caller
+        found = await teams.list_teams(info.context.services, caller.user_id)
+        return [Team.from_domain(team) for team in found]
 
-    @field(description="The open invitations to the caller's address, by team; at most 100.")
+    @field(
+        description="The open invitations to the caller's e-mail address, ordered by team; at most "
+        "100."
+    )
     async def my_team_invitations(self, info: Info) -> list[TeamInvitation]:
-        found = await list_invitations(info.context.services, info.context.caller.user_id)
+        caller = info.context.caller
+        found = await teams.list_invitations(info.context.services, caller.user_id)
         return [TeamInvitation.from_domain(team, invitation) for team, invitation in found]

@@ -1,4 +1,4 @@
-"""One's own calendar: making its address, asking whether there is one, and ending it."""
+"""The caller's calendar feed: an iCalendar of their bookings behind a secret address."""
 
 from datetime import datetime
 
@@ -10,20 +10,20 @@ from slotlock.graphql.context import Info
 
 
 @strawberry.type(
-    description="The private address of one's calendar of bookings (iCalendar). Whoever knows it "
-    "reads the calendar without signing in."
+    description="The private calendar feed (iCalendar) of a user's bookings. Anyone who knows its "
+    "address can read it without signing in."
 )
 class CalendarFeed:
-    created_at: datetime = field(description="When it was made.")
+    created_at: datetime = field(description="When the feed was created.")
     url: str | None = field(
-        description="Its path on this server, to be subscribed to; told only in the answer to "
-        "`createCalendarFeed`, else null."
+        description="The path of the feed on this server. Only `createCalendarFeed` returns it; "
+        "null elsewhere."
     )
 
 
 @strawberry.type
 class CalendarQueries:
-    @field(description="The address of the caller's calendar, without its secret; null for none.")
+    @field(description="The caller's calendar feed without its address, or null if there is none.")
     async def my_calendar_feed(self, info: Info) -> CalendarFeed | None:
         created_at = await calendar_tokens.created_at(info.context.auth, info.context.caller)
         return CalendarFeed(created_at=created_at, url=None) if created_at else None
@@ -32,14 +32,16 @@ class CalendarQueries:
 @strawberry.type
 class CalendarMutations:
     @field(
-        description="Make an address for the caller's calendar; the one before ends. It is told "
-        "here and never again."
+        description="Create a calendar feed for the caller and revoke the previous one. Only this "
+        "response contains the address of the feed."
     )
     async def create_calendar_feed(self, info: Info) -> CalendarFeed:
-        made = await calendar_tokens.create(info.context.auth, info.context.caller)
-        url = f"/calendars/private/{made.token}.ics"
-        return CalendarFeed(created_at=made.created_at, url=url)
+        feed = await calendar_tokens.create(info.context.auth, info.context.caller)
+        url = f"/calendars/private/{feed.token}.ics"
+        return CalendarFeed(created_at=feed.created_at, url=url)
 
-    @field(description="End the address of the caller's calendar at once; whether there was one.")
+    @field(
+        description="Revoke the caller's calendar feed immediately. Returns whether there was one."
+    )
     async def revoke_calendar_feed(self, info: Info) -> bool:
         return await calendar_tokens.revoke(info.context.auth, info.context.caller)

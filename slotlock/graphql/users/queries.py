@@ -1,4 +1,4 @@
-"""What organisers can read of people: all of them, and those they search for."""
+"""Queries with which users read their own account and organizers find users."""
 
 from typing import Annotated
 
@@ -6,8 +6,8 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.auth import user_admin
+from slotlock.domain.users import user
 from slotlock.domain.users.groups import clean_groups, validate_group
-from slotlock.domain.users.user import UserFilter as Wanted
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.connections import (
     DEFAULT_FIRST,
@@ -20,69 +20,80 @@ from slotlock.graphql.core.cursors import decode_name, encode_cursor
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.users.types import User
 
-USERS_CURSOR = "people"
-MAX_SEARCH_TEXT = 200
+USERS_CURSOR = "users"
+MAX_SEARCH_LENGTH = 200
 
 UserConnection = Connection[User]
 
 
-@strawberry.input(description="Which people; a field that is left out asks for nothing.")
+@strawberry.input(description="The users to find. A field that is left out matches every user.")
 class UserFilter:
     text: str | None = field(
         default=None,
-        description="Words, or beginnings of words, that are all in the name or the address.",
+        description="Words or prefixes of words that all occur in the name or the e-mail address.",
     )
-    group: str | None = field(default=None, description="A group that they carry.")
-    banned: bool | None = field(default=None, description="Whether they are banned.")
+    group: str | None = field(default=None, description="Only users of this group.")
+    banned: bool | None = field(default=None, description="Only users who are or are not banned.")
     without_password: bool | None = field(
-        default=None, description="Whether they have never set a password."
+        default=None, description="Only users who have never or have already set a password."
     )
 
-    def to_domain(self) -> Wanted:
-        """The same as the store knows it. Errors: BAD_USER_INPUT."""
+    def to_domain(self) -> user.UserFilter:
+        """Convert the filter to the domain's. Errors: BAD_USER_INPUT."""
         text = (self.text or "").strip()
         group = require_valid_group(self.group)
-        if len(text) > MAX_SEARCH_TEXT:
+        if len(text) > MAX_SEARCH_LENGTH:
             raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, f"`text` has at most {MAX_SEARCH_TEXT} characters."
+                ErrorCode.BAD_USER_INPUT, f"`text` has at most {MAX_SEARCH_LENGTH} characters."
             )
-        return Wanted(text or None, group, self.banned, self.without_password)
+        return user.UserFilter(text or None, group, self.banned, self.without_password)
+
+
+UserFilterArgument = Annotated[UserFilter | None, argument(description="The users to find.")]
 
 
 @strawberry.type
 class UserQueries:
-    @field(description="People that match a filter, by address. Organisers only.")
+    @field(description="The account of the caller, or null for an anonymous client.")
+    async def me(self, info: Info) -> User | None:
+        caller = info.context.optional_caller
+        found = await info.context.loaders.users.load(caller.user_id) if caller else None
+        return User.for_self(found) if found else None
+
+    @field(description="The users that match a filter, by e-mail address. Organizers only.")
     async def users(
         self,
         info: Info,
-        filter: Annotated[  # noqa: A002
-            UserFilter | None, argument(description="Which people.")
-        ] = None,
+        filter: UserFilterArgument = None,  # noqa: A002
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> UserConnection:
-        organiser = info.context.require_organizer
-        wanted = (filter or UserFilter()).to_domain()
+        organizer = info.context.require_organizer()
         page = await user_admin.list_users(
-            info.context.auth, wanted, require_valid_first(first), decode_email(USERS_CURSOR, after)
+            info.context.auth,
+            (filter or UserFilter()).to_domain(),
+            require_valid_first(first),
+            decode_email(USERS_CURSOR, after),
         )
         items = [
-            (encode_cursor(USERS_CURSOR, user.email), User.from_domain(user, organiser))
-            for user in page.items
+            (encode_cursor(USERS_CURSOR, found.email), User.from_domain(found, organizer))
+            for found in page.items
         ]
         return UserConnection.from_items(items, has_more=page.has_more, after=after)
 
 
 def decode_email(list_name: str, cursor: str | None) -> str | None:
-    """The address that a cursor stands for. Errors: BAD_USER_INPUT."""
-    address = decode_name(list_name, cursor)
-    if address is not None and "@" not in address:
-        raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "This cursor is not one of ours.")
-    return address
+    """Return the e-mail address that a cursor encodes. Errors: BAD_USER_INPUT."""
+    email = decode_name(list_name, cursor)
+    if email is not None and "@" not in email:
+        raise GraphQLRequestError(
+            ErrorCode.BAD_USER_INPUT, "The cursor does not belong to this list."
+        )
+    return email
 
 
 def require_valid_group(text: str | None) -> str | None:
-    """The group as it is kept, or None for none. Errors: BAD_USER_INPUT."""
+    """Return the group in its stored form, or None for no group. Errors: BAD_USER_INPUT."""
     group = next(iter(clean_groups([text or ""])), None)
     if group and (problem := validate_group(group)):
         raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, f"`group`: {problem}")

@@ -1,4 +1,4 @@
-"""People as clients see them, and what everything that has an id has in common."""
+"""Users as clients see them."""
 
 from datetime import datetime
 from typing import Self
@@ -6,62 +6,68 @@ from typing import Self
 import strawberry
 from strawberry import field
 
-from slotlock.domain.users.user import Caller, Role, UserId
-from slotlock.domain.users.user import User as Person
+from slotlock.domain.users import user
+from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.context import Info
+from slotlock.graphql.core.enums import Role
 from slotlock.graphql.core.ids import user_global_id
+from slotlock.graphql.core.node import Node
 from slotlock.graphql.core.scalars import EmailAddress
-
-
-@strawberry.interface(description="Anything that can be fetched again by its id.")
-class Node:
-    id: strawberry.ID = field(description="Opaque, unique among all types.")
 
 
 @strawberry.type(description="A person with an account.")
 class User(Node):
-    name: str = field(description="The name they gave, or were imported with.")
+    name: str = field(description="The name that the user entered or was imported with.")
     email: EmailAddress | None = field(
-        description="Their address; shown to themselves and to organisers, else null."
+        description="The e-mail address. Only the user and organizers see it; null for others."
     )
     role: Role | None = field(
-        description="What they may do; shown to themselves and to organisers, else null."
+        description="What the user may do. Only the user and organizers see it; null for others."
     )
     groups: list[str] | None = field(
-        description="The groups they carry, such as a class, in order; shown to themselves and to "
-        "organisers, else null."
+        description="The groups of the user, such as a class, in alphabetical order. Only the user "
+        "and organizers see them; null for others."
     )
     has_password: bool | None = field(
-        description="Whether they have set a password; shown to themselves and to organisers, else "
-        "null."
+        description="Whether the user has set a password. Only the user and organizers see it; "
+        "null for others."
     )
     banned: bool | None = field(
-        description="Whether they may neither sign in nor be booked for; shown to organisers, else "
-        "null."
+        description="Whether the user is banned: they cannot sign in or be booked for. Only "
+        "organizers see it; null for others."
     )
-    banned_at: datetime | None = field(description="Since when; shown to organisers.")
-    ban_reason: str | None = field(description="Why, if somebody said so; shown to organisers.")
+    banned_at: datetime | None = field(
+        description="When the user was banned. Only organizers see it; null for others."
+    )
+    ban_reason: str | None = field(
+        description="Why the user was banned, if a reason was given. Only organizers see it; null "
+        "for others."
+    )
 
     @classmethod
-    def from_domain(cls, user: Person, viewer: Caller | None) -> Self:
-        organises = viewer is not None and viewer.is_organizer
-        own = viewer is not None and viewer.user_id == user.id
-        return cls._build(user, is_self=organises or own, is_organizer=organises)
+    def from_domain(cls, user: user.User, viewer: Caller | None) -> Self:
+        """Show a user to a viewer."""
+        return cls._build(
+            user,
+            is_self=viewer is not None and viewer.user_id == user.id,
+            is_organizer=viewer is not None and viewer.is_organizer,
+        )
 
     @classmethod
-    def for_self(cls, user: Person) -> Self:
-        """As the person sees themselves."""
-        return cls._build(user, is_self=True, is_organizer=user.role is not Role.MEMBER)
+    def for_self(cls, user: user.User) -> Self:
+        """Show a user to themselves."""
+        return cls._build(user, is_self=True, is_organizer=user.role.is_organizer)
 
     @classmethod
-    def _build(cls, user: Person, *, is_self: bool, is_organizer: bool) -> Self:
+    def _build(cls, user: user.User, *, is_self: bool, is_organizer: bool) -> Self:
+        sees_account = is_self or is_organizer
         return cls(
             id=user_global_id(user.id),
             name=user.name,
-            email=EmailAddress(user.email) if is_self else None,
-            role=user.role if is_self else None,
-            groups=list(user.groups) if is_self else None,
-            has_password=user.has_password if is_self else None,
+            email=EmailAddress(user.email) if sees_account else None,
+            role=user.role if sees_account else None,
+            groups=list(user.groups) if sees_account else None,
+            has_password=user.has_password if sees_account else None,
             banned=user.banned if is_organizer else None,
             banned_at=user.banned_at if is_organizer else None,
             ban_reason=user.ban_reason if is_organizer else None,
@@ -69,6 +75,6 @@ class User(Node):
 
 
 async def load_user(info: Info, user_id: UserId) -> User | None:
-    """A person as the reader may see them."""
-    user = await info.context.users.load(user_id)
+    """Load a user as the viewer may see them."""
+    user = await info.context.loaders.users.load(user_id)
     return User.from_domain(user, info.context.viewer) if user else None

@@ -21,6 +21,7 @@ from slotlock.domain.booking.booking import (
 )
 from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
 from slotlock.domain.booking.slot import Slot, SlotCancellation, SlotKind, SlotStatus
+from slotlock.domain.booking.slot_change import SlotChange
 from slotlock.domain.booking.tickets import CurrentSlotPlaceholder, RequestLost
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
@@ -68,6 +69,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "OtherBooking": OtherBooking,
     "Slot": Slot,
     "SlotCancellation": SlotCancellation,
+    "SlotChange": SlotChange,
     "SlotKind": SlotKind,
     "SlotStatus": SlotStatus,
     "UserContext": UserContext,

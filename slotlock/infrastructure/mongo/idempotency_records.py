@@ -16,7 +16,12 @@ from typing import Any
 from pymongo.errors import BulkWriteError
 
 from slotlock.infrastructure.batching import Batcher
-from slotlock.infrastructure.mongo.client import IDEMPOTENCY_CONCURRENCY, Database, Document
+from slotlock.infrastructure.mongo.client import (
+    IDEMPOTENCY_CONCURRENCY,
+    Database,
+    Document,
+    is_unavailable,
+)
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.idempotency_codec import (
     REQUEST_LOST_TAG,
@@ -47,8 +52,8 @@ class IdempotencyRecords:
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(IDEMPOTENCY_CONCURRENCY)
         self._records = database["idempotency_records"]
-        self._read_batcher = Batcher(self._read_batch)
-        self._save_batcher = Batcher(self._save_batch)
+        self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
+        self._save_batcher = Batcher(self._save_batch, is_outage=is_unavailable)
 
     async def create_indexes(self) -> None:
         """Create the index that deletes old records."""

@@ -26,7 +26,12 @@ from slotlock.domain.teams.team import (
 )
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
-from slotlock.infrastructure.mongo.client import TEAMS_CONCURRENCY, Database, Document
+from slotlock.infrastructure.mongo.client import (
+    TEAMS_CONCURRENCY,
+    Database,
+    Document,
+    is_unavailable,
+)
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 
 
@@ -50,7 +55,7 @@ class TeamRepository:
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(TEAMS_CONCURRENCY)
         self._teams = database["teams"]
-        self._find_batcher = Batcher(self._find_batch)
+        self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
 
     async def create_indexes(self) -> None:
         """Create the indexes that find a person's teams, and bound how many they are."""

@@ -13,7 +13,7 @@ from slotlock.domain.booking.tickets import RequestLost, Ticket, TicketRef, Tick
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.admission.queue import QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.services.commands.idempotency_key import lost_record, record_id

@@ -24,7 +24,7 @@ from slotlock.domain.booking.refusals import BookingNotFound, HoldExpired, SlotN
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.commands import idempotency
 from slotlock.services.commands.command import SlotCommand, UnexpectedOutcomeError
 from slotlock.services.commands.executor import execute

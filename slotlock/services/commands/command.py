@@ -10,7 +10,7 @@ from slotlock.domain.booking.decision import Decision
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.slots.change_set import SlotChange
+from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.infrastructure.mongo.slots.preconditions import Precondition
 from slotlock.services.commands.idempotency_key import IdempotencyKey
 
@@ -59,7 +59,7 @@ class SlotCommand(Protocol[Outcome_co]):
         """The key under which an accepted outcome is recorded in the same transaction."""
         return None
 
-    def audit_note(self, _change: SlotChange) -> AuditNote | None:
+    def audit_note(self, _change: SlotUpdate) -> AuditNote | None:
         """Return the audit note for a changed slot; only edits by organizers write notes."""
         return None
 

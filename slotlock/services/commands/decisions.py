@@ -15,7 +15,7 @@ from slotlock.domain.booking.promotion import (
 )
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
-from slotlock.infrastructure.mongo.slots.change_set import SlotChange
+from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.services.commands.command import SlotCommand
 from slotlock.services.commands.idempotency import to_record
 from slotlock.services.commands.outcome_snapshots import redact_for
@@ -23,9 +23,9 @@ from slotlock.services.commands.outcome_snapshots import redact_for
 
 @dataclass(frozen=True, slots=True)
 class BatchDecision:
-    """The slot changes to write, and one decision per command, in their order."""
+    """The slots to write, and one decision per command, in their order."""
 
-    changes: tuple[SlotChange, ...]
+    updates: tuple[SlotUpdate, ...]
     decisions: tuple[Decision[object], ...]
 
     @property
@@ -49,13 +49,13 @@ def decide_batch(
         slots |= {slot.id: slot for slot in decision.changed_slots}
         slots = promote_waitlists(slots, now)
         decisions.append(decision)
-    changes = tuple(
-        SlotChange(before, next_version(before, slots[slot_id], now))
+    updates = tuple(
+        SlotUpdate(before, next_version(before, slots[slot_id], now))
         for slot_id, before in loaded_slots.items()
-        if replace(slots[slot_id], user_contexts=before.user_contexts) != before
+        if not slots[slot_id].change.is_empty
     )
-    latest = {**slots, **{change.after.id: change.after for change in changes}}
-    return BatchDecision(changes, tuple(_with_latest_slots(each, latest) for each in decisions))
+    latest = {**slots, **{update.after.id: update.after for update in updates}}
+    return BatchDecision(updates, tuple(_with_latest_slots(each, latest) for each in decisions))
 
 
 def _with_latest_slots(
@@ -92,8 +92,8 @@ def idempotency_records(
 
 
 def audit_notes(
-    commands: Sequence[SlotCommand[object]], changes: Sequence[SlotChange]
+    commands: Sequence[SlotCommand[object]], updates: Sequence[SlotUpdate]
 ) -> tuple[AuditNote, ...]:
     """Return the audit notes that the commands write about the changed slots."""
-    notes = (command.audit_note(change) for command in commands for change in changes)
+    notes = (command.audit_note(update) for command in commands for update in updates)
     return tuple(note for note in notes if note is not None)

@@ -12,8 +12,8 @@ from slotlock.domain.booking.availability import Availability, to_availability
 from slotlock.domain.booking.booking import Booking, SlotId
 from slotlock.domain.booking.refusals import Locked
 from slotlock.domain.booking.slot import Slot
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.services.commands.command import SlotCommand
 from slotlock.services.commands.decisions import (
@@ -72,7 +72,7 @@ async def _execute_alone(
     if len(command.slot_ids) > 1:
         # The locks of several slots block many callers: a command without a write takes none.
         decided = await preview(services, command)
-        if not decided.changes:
+        if not decided.updates:
             return decided.decisions[0].outcome
     while True:
         outcomes = await run_with_lock(services, [command], deadline.remaining_s)
@@ -189,8 +189,8 @@ async def _attempt(services: Services, pending: Mapping[int, SlotCommand[object]
         for number, decision in zip(pending, decided.decisions, strict=True)
     }
     change_set = _change_set(commands, decided, now)
-    if not decided.changes or check_written(await services.slot_writer.commit(change_set)):
-        return _Attempt(True, outcomes, publish_changes(services, decided.changes))
+    if not decided.updates or check_written(await services.slot_writer.commit(change_set)):
+        return _Attempt(True, outcomes, publish_changes(services, decided.updates))
     if not decided.has_requested_changes:  # another writer ends the expired holds
         return _Attempt(True, outcomes)
     locked = {
@@ -205,11 +205,11 @@ def _change_set(
     commands: Sequence[SlotCommand[object]], decided: BatchDecision, now: datetime
 ) -> ChangeSet:
     return ChangeSet(
-        decided.changes,
+        decided.updates,
         idempotency_records(commands, decided.decisions, now),
         tuple(version for command in commands for version in command.team_versions),
         preconditions=tuple(each for command in commands for each in command.preconditions),
-        audit_notes=audit_notes(commands, decided.changes),
+        audit_notes=audit_notes(commands, decided.updates),
     )
 
 
@@ -240,22 +240,22 @@ def _slot_ids(commands: Iterable[SlotCommand[object]]) -> list[SlotId]:
     return sorted({slot_id for command in commands for slot_id in command.slot_ids})
 
 
-def publish_changes(services: Services, changes: Sequence[SlotChange]) -> tuple[Availability, ...]:
+def publish_changes(services: Services, updates: Sequence[SlotUpdate]) -> tuple[Availability, ...]:
     """Notify the subscribers of this process and return the availability for the others.
 
     Users whose bookings were changed by somebody else are notified in every process.
     """
     services.slot_events.publish_booking_changed(
-        booking for change in changes for booking in _bookings_changed_by_others(change)
+        booking for update in updates for booking in _bookings_changed_by_others(update)
     )
-    availability = tuple(to_availability(change.after) for change in changes)
+    availability = tuple(to_availability(update.after) for update in updates)
     for state in availability:
         services.availability.publish(state)
     return availability
 
 
-def _bookings_changed_by_others(change: SlotChange) -> Iterator[Booking]:
-    before = {booking.id: booking for booking in change.before.bookings}
-    for booking in (*change.after.bookings, *change.after.ended_bookings):
-        if booking.history[-1].by != booking.user_id and before.get(booking.id) != booking:
+def _bookings_changed_by_others(update: SlotUpdate) -> Iterator[Booking]:
+    change = update.after.change
+    for booking in (*change.added, *change.changed, *change.ended):
+        if booking.history[-1].by != booking.user_id:
             yield booking

@@ -7,6 +7,7 @@ from typing import Any
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.refusals import SlotNotFound
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.tickets import CurrentSlotPlaceholder
 from slotlock.domain.users.user import UserId
 
@@ -23,8 +24,7 @@ def redact_for(outcome: Any, user_ids: Sequence[UserId]) -> Any:
             loaded_waitlist=0,
             user_contexts={},
             group_counts={},
-            ended_bookings=(),
-            ended_waitlist_entries=(),
+            change=EMPTY_CHANGE,
         )
     if isinstance(outcome, tuple):
         return tuple(redact_for(each, user_ids) for each in outcome)

@@ -17,7 +17,8 @@ from slotlock.domain.booking.availability import Availability, to_availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.promotion import as_of
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 
 log = logging.getLogger("slotlock.availability")

@@ -26,7 +26,8 @@ from slotlock.domain.booking.slot import Slot, SlotStatus, cancellation_entry
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.wakeup import RefreshTimer
 

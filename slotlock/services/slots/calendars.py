@@ -19,7 +19,7 @@ from slotlock.domain.reports.calendar_events import (
 )
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 
 ENDED_PAGE_SIZE = 100

@@ -14,7 +14,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.edits import SlotEdit
 from slotlock.domain.slots.resources import ResourceUsage, uses_resource
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.slots.change_set import SlotChange
+from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.infrastructure.mongo.slots.preconditions import Precondition
 from slotlock.services.commands.command import SlotCommand, UnexpectedOutcomeError
 from slotlock.services.commands.executor import locked_refusal
@@ -48,7 +48,7 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
     def user_ids(self) -> tuple[UserId, ...]:
         return (self.organizer_id,)
 
-    def audit_note(self, change: SlotChange) -> AuditNote | None:
+    def audit_note(self, change: SlotUpdate) -> AuditNote | None:
         return note_slot_change(change.before, change.after, self.organizer_id)
 
     def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[EditSlotsOutcome]:

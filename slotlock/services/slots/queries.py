@@ -12,7 +12,7 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 
 
@@ -87,8 +87,8 @@ async def find_booking(
     if slot is None:
         return None
     slot = as_of(slot, now)
-    ran_out = next((b for b in slot.ended_bookings if b.id == booking_id), None)
-    booking = slot.booking_by_id(booking_id) or ran_out
+    expired = next((b for b in slot.change.ended if b.id == booking_id), None)
+    booking = slot.booking_by_id(booking_id) or expired
     if not _may_see(viewer, booking):
         # Asked for others' too: how long it takes shall not tell that there is one.
         booking = await services.slots.ended_bookings.find(booking_id)

@@ -20,8 +20,8 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.promotion import next_deadline
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.booking.waitlist import remove_recently_banned
@@ -153,7 +153,7 @@ async def _sweep_together(services: Services, slot_ids: Sequence[SlotId]) -> lis
     )
     slots = {slot.id: slot for (slot,) in await asyncio.gather(*queries) if slot is not None}
     decided = decide_batch(slots, [], now)
-    changed_ids = {change.before.id for change in decided.changes}
+    changed_ids = {change.before.id for change in decided.updates}
     # A hold that was confirmed or cancelled leaves a deadline at which nothing expires.
     unchanged = [
         replace(slot, next_deadline=next_deadline(slot, now))
@@ -163,33 +163,33 @@ async def _sweep_together(services: Services, slot_ids: Sequence[SlotId]) -> lis
     await asyncio.gather(*map(services.slot_writer.set_next_deadline, unchanged))
     return [
         [change.before.id for change in changes]
-        for changes in _split_into_transactions(decided.changes)
+        for changes in _split_into_transactions(decided.updates)
         if not await _commit_and_publish(services, changes)
     ]
 
 
-def _split_into_transactions(changes: Sequence[SlotChange]) -> Iterator[tuple[SlotChange, ...]]:
+def _split_into_transactions(changes: Sequence[SlotUpdate]) -> Iterator[tuple[SlotUpdate, ...]]:
     """Split changes so that each part ends at most MAX_ENDED_PER_TRANSACTION bookings.
 
     A slot with more ended bookings is a part by itself.
     """
-    part: list[SlotChange] = []
+    part: list[SlotUpdate] = []
     ended_count = 0
     for change in changes:
-        if part and ended_count + len(change.after.ended_bookings) > MAX_ENDED_PER_TRANSACTION:
+        if part and ended_count + len(change.after.change.ended) > MAX_ENDED_PER_TRANSACTION:
             yield tuple(part)
             part, ended_count = [], 0
         part.append(change)
-        ended_count += len(change.after.ended_bookings)
+        ended_count += len(change.after.change.ended)
     if part:
         yield tuple(part)
 
 
-async def _commit_and_publish(services: Services, changes: tuple[SlotChange, ...]) -> bool:
+async def _commit_and_publish(services: Services, changes: tuple[SlotUpdate, ...]) -> bool:
     """Commit changes in one transaction. Returns False if another write came first."""
     if not check_written(await services.slot_writer.commit(ChangeSet(changes))):
         return False
-    HOLDS_EXPIRED_TOTAL.inc(sum(len(change.after.ended_bookings) for change in changes))
+    HOLDS_EXPIRED_TOTAL.inc(sum(len(change.after.change.ended) for change in changes))
     for availability in publish_changes(services, changes):
         services.slot_events.publish(availability)
     return True

@@ -209,7 +209,7 @@ async def test_an_import_whose_process_was_killed_leaves_nothing_and_keeps_nobod
         await session.start_transaction()
         database = client.get_default_database()
         imports, users = database["imports"], database["users"]
-        await imports.update_one({"_id": "people"}, {"$inc": {"version": 1}}, session=session)
+        await imports.update_one({"_id": "users"}, {"$inc": {"version": 1}}, session=session)
         dead = {"email": f"dead@{email_domain}", "name": "Dead", "searchWords": [email_domain]}
         await users.insert_one(dead, session=session)
         outcome = await import_users(auth, user_csv(email_domain, {"ben": "Ben"}), dry_run=False)

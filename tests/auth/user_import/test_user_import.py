@@ -124,7 +124,7 @@ async def test_a_transaction_that_never_ends_is_told_as_busy_and_nothing_is_impo
     async with client, client.start_session() as session:
         await session.start_transaction()
         imports = client.get_default_database()["imports"]
-        await imports.update_one({"_id": "people"}, {"$inc": {"version": 1}}, session=session)
+        await imports.update_one({"_id": "users"}, {"$inc": {"version": 1}}, session=session)
         outcome = await import_users(auth, user_csv(email_domain, {"ben": "Ben"}), dry_run=False)
         await session.abort_transaction()
     assert isinstance(outcome, ImportBusy)

@@ -13,6 +13,7 @@ from slotlock.domain.booking.booking import BookingId, WaitlistEntry, WaitlistEn
 from slotlock.domain.booking.changes import BookingCommand, cancel, confirm, extend
 from slotlock.domain.booking.promotion import expire_and_promote, next_version, promote_waitlist
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.waitlist import join, leave
 from slotlock.domain.slots.editing import cancel_slot, edit
 from slotlock.domain.users.user import Caller, Role, UserId
@@ -132,6 +133,4 @@ def apply_step(before: Slot, step: Step, now: datetime) -> Slot:
 
 def as_reloaded(slot: Slot) -> Slot:
     """The slot as the next act finds it, with everything at hand."""
-    return replace(
-        slot, loaded_waitlist=len(slot.waitlist), ended_bookings=(), ended_waitlist_entries=()
-    )
+    return replace(slot, loaded_waitlist=len(slot.waitlist), change=EMPTY_CHANGE)

@@ -66,7 +66,7 @@ def test_a_hold_that_ran_out_is_not_confirmed_even_if_nobody_swept_it() -> None:
     now = expire_and_promote(full, minutes(5))
     after, outcome = decide(confirm, now, ask(hold), minutes(5))
     assert after == now
-    assert outcome == HoldExpired(now.ended_bookings[0], now)
+    assert outcome == HoldExpired(now.change.ended[0], now)
     assert isinstance(
         decide(confirm, expire_and_promote(full, minutes(5) - INSTANT), ask(hold), NOW)[1],
         BookingConfirmed,
@@ -164,8 +164,8 @@ def test_a_place_given_back_is_free_at_once() -> None:
     full, (booking,) = booked(slot(), "ada")
     after, outcome = decide(cancel, full, ask(booking), NOW)
     assert (after.remaining, after.bookings) == (1, ())
-    assert outcome == BookingCancelled(after.ended_bookings[0], after)
-    assert after.ended_bookings[0].ended_at == NOW
+    assert outcome == BookingCancelled(after.change.ended[0], after)
+    assert after.change.ended[0].ended_at == NOW
 
 
 def test_a_place_given_back_is_the_next_ones_in_line_in_the_same_write() -> None:
@@ -177,7 +177,7 @@ def test_a_place_given_back_is_the_next_ones_in_line_in_the_same_write() -> None
 def test_organisers_give_back_for_others_and_are_named() -> None:
     full, (booking,) = booked(slot(), "ada")
     after, _ = decide(cancel, full, ask(booking, "eve", Role.ORGANIZER), NOW)
-    last = after.ended_bookings[0].history[-1]
+    last = after.change.ended[0].history[-1]
     assert (last.by, last.action, last.overridden_limits) == ("eve", BookingAction.CANCELLED, ())
 
 
@@ -194,7 +194,7 @@ def test_what_is_too_late_for_members_organisers_do_and_the_limit_is_named(
     after, outcome = decide(cancel, full, ask(booking), now)
     assert (after, type(outcome)) == (full, refusal)
     done, _ = decide(cancel, full, ask(booking, "eve", role), now)
-    assert done.ended_bookings[0].history[-1].overridden_limits == (limit,)
+    assert done.change.ended[0].history[-1].overridden_limits == (limit,)
 
 
 def test_the_cut_off_begins_at_its_very_instant() -> None:

@@ -34,7 +34,7 @@ def test_all_that_happens_to_a_booking_is_told_with_who_and_when() -> None:
     full, _ = decide(extend, full, ask(hold), minutes(1))
     full, _ = decide(confirm, full, ask(hold), minutes(2))
     full, _ = decide(cancel, full, ask(hold, "eve", EVE), minutes(3))
-    assert story(full.ended_bookings[0]) == [
+    assert story(full.change.ended[0]) == [
         (NOW, "eve", BookingAction.HELD, HELD, minutes(5)),
         (minutes(1), "ada", BookingAction.EXTENDED, HELD, minutes(6)),
         (minutes(2), "ada", BookingAction.CONFIRMED, CONFIRMED, None),
@@ -55,7 +55,7 @@ def test_every_change_tells_what_was_before_it_and_what_after() -> None:
 
 def test_what_the_clock_and_the_line_do_is_done_by_nobody() -> None:
     offered = expire_and_promote(lined_up(slot(waitlist_offer_minutes=5), "ada"), NOW)
-    (ended,) = expire_and_promote(offered, minutes(9)).ended_bookings
+    (ended,) = expire_and_promote(offered, minutes(9)).change.ended
     assert story(ended) == [
         (NOW, None, BookingAction.OFFERED, HELD, minutes(5)),
         (minutes(5), None, BookingAction.EXPIRED, EXPIRED, minutes(5)),
@@ -77,7 +77,7 @@ def test_a_move_is_told_in_both_records() -> None:
     new = slot(id=SlotId("there"))
     which = ask(booking, "eve", EVE)
     left, taken, _ = decide_move(old, new, which, party("ada", by="eve"), minutes(1))
-    assert story(left.ended_bookings[0]) == [
+    assert story(left.change.ended[0]) == [
         (NOW, "ada", BookingAction.BOOKED, CONFIRMED, None),
         (minutes(1), "eve", BookingAction.MOVED, CANCELLED, None),
     ]
@@ -97,7 +97,7 @@ def test_only_what_takes_a_place_has_not_ended() -> None:
     full, (booking,) = booked(slot(), "ada")
     assert booking.ended_at is None
     after, _ = decide(cancel, full, ask(booking), minutes(1))
-    assert (after.ended_bookings[0].created_at, after.ended_bookings[0].ended_at) == (
+    assert (after.change.ended[0].created_at, after.change.ended[0].ended_at) == (
         NOW,
         minutes(1),
     )

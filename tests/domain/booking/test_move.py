@@ -43,7 +43,7 @@ def moved(
     assert isinstance(outcome, BookingMoved)
     assert (outcome.slot, outcome.old_slot) == (taken, left)
     assert outcome.booking in taken.bookings
-    assert outcome.old_booking in left.ended_bookings
+    assert outcome.old_booking in left.change.ended
     return left, taken, outcome.booking
 
 
@@ -51,10 +51,10 @@ def test_a_move_gives_one_place_back_and_takes_the_other_and_each_knows_of_the_o
     old, (booking,) = booked(slot(), "ada")
     left, taken, new = moved(old, there(), ask(booking))
     assert (left.remaining, taken.remaining) == (1, 0)
-    assert left.ended_bookings[0].moved_to == BookingRef(taken.id, new.id)
+    assert left.change.ended[0].moved_to == BookingRef(taken.id, new.id)
     assert new.moved_from == BookingRef(left.id, booking.id)
-    assert left.ended_bookings[0].history[:-1] == booking.history
-    assert (left.ended_bookings[0].history[-1].action, new.history[0].action) == (
+    assert left.change.ended[0].history[:-1] == booking.history
+    assert (left.change.ended[0].history[-1].action, new.history[0].action) == (
         BookingAction.MOVED,
         BookingAction.MOVED,
     )
@@ -142,8 +142,8 @@ def test_after_the_cut_off_organisers_alone_move_and_the_limit_is_named() -> Non
     refused = decide_move(old, there(), ask(booking), party("ada"), NOW)
     assert refused == (old, there(), CutoffPassed(old.cancel_cutoff, old))
     left, _, new = moved(old, there(), ask(booking, "eve", Role.ORGANIZER), by="eve")
-    assert left.ended_bookings[0].history[-1].overridden_limits == (BookingLimit.CANCEL_CUTOFF,)
-    assert (left.ended_bookings[0].history[-1].by, new.made_by, new.user_id) == (
+    assert left.change.ended[0].history[-1].overridden_limits == (BookingLimit.CANCEL_CUTOFF,)
+    assert (left.change.ended[0].history[-1].by, new.made_by, new.user_id) == (
         "eve",
         "eve",
         "ada",
@@ -155,7 +155,7 @@ def test_out_of_a_slot_that_began_organisers_alone_move() -> None:
     begun = replace(old, start=NOW - timedelta(minutes=1))
     assert decide_move(begun, there(), ask(booking), party("ada"), NOW)[2] == SlotStarted(begun)
     left, _, _ = moved(begun, there(), ask(booking, "eve", Role.ADMIN), by="eve")
-    assert left.ended_bookings[0].history[-1].overridden_limits == (BookingLimit.SLOT_STARTED,)
+    assert left.change.ended[0].history[-1].overridden_limits == (BookingLimit.SLOT_STARTED,)
 
 
 @pytest.mark.parametrize(("name", "refusal"), [("ada", HoldExpired), ("ben", BookingNotFound)])

@@ -28,7 +28,7 @@ def test_a_hold_that_ran_out_is_free_at_that_very_instant() -> None:
 
 def test_what_ran_out_ended_when_its_time_was_over_and_not_when_somebody_noticed() -> None:
     full, hold = held()
-    (ended,) = expire_and_promote(full, LATER + timedelta(hours=3)).ended_bookings
+    (ended,) = expire_and_promote(full, LATER + timedelta(hours=3)).change.ended
     assert ended.history == (
         *hold.history,
         HistoryEntry(LATER, None, BookingAction.EXPIRED, BookingStatus.EXPIRED, LATER),
@@ -68,7 +68,7 @@ def test_an_offer_that_nobody_takes_passes_on() -> None:
     offered = expire_and_promote(lined_up(slot(waitlist_offer_minutes=30), "ben", "cleo"), NOW)
     after = expire_and_promote(offered, NOW + timedelta(minutes=30))
     assert [booking.user_id for booking in after.bookings] == ["cleo"]
-    assert [(b.user_id, b.status) for b in after.ended_bookings] == [("ben", BookingStatus.EXPIRED)]
+    assert [(b.user_id, b.status) for b in after.change.ended] == [("ben", BookingStatus.EXPIRED)]
     assert after.bookings[0].held_until == NOW + timedelta(minutes=60)
 
 
@@ -100,7 +100,7 @@ def test_who_chose_another_of_the_choice_meanwhile_leaves_the_line_to_the_next()
     line = chosen(chosen(lined_up(slot(), "ben", "cleo"), "ben", other), "cleo")
     after = expire_and_promote(line, NOW)
     assert [booking.user_id for booking in after.bookings] == ["cleo"]
-    (left,) = after.ended_waitlist_entries
+    (left,) = after.change.ended_entries
     assert (left.entry.user_id, left.at, left.by) == ("ben", NOW, None)
 
 

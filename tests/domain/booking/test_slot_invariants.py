@@ -62,6 +62,32 @@ def test_no_place_is_given_twice_and_none_lies_idle_while_somebody_waits(
 
 
 @often
+@given(slot_before=slot_strategy, steps=step_sequences(24))
+def test_the_recorded_change_turns_the_loaded_slot_into_the_new_one(
+    slot_before: Slot, steps: list[Step]
+) -> None:
+    now, loaded, after = NOW, slot_before, slot_before
+    for number, step in enumerate(steps):
+        now += timedelta(minutes=step.minutes)
+        after = apply_step(after, step, now)
+        change = after.change
+        ended_ids = {booking.id for booking in change.ended}
+        changed = {booking.id: booking for booking in change.changed}
+        live = (changed.get(b.id, b) for b in loaded.bookings if b.id not in ended_ids)
+        assert after.bookings == (*live, *change.added)
+        waiting = (entry for entry in loaded.waitlist if entry.id not in change.removed_entries)
+        assert after.waitlist == (*waiting, *change.joined)
+        assert change.is_edited or edited_fields(after) == edited_fields(loaded)
+        if number % 4 == 3:  # several steps record one change, as the commands of a batch do
+            loaded = after = as_reloaded(after)
+
+
+def edited_fields(of: Slot) -> tuple[object, ...]:
+    """Return the fields that steps edit."""
+    return of.title, of.start, of.capacity, of.status, of.cancellation, of.revision
+
+
+@often
 @given(before=slot_strategy, story=step_sequences(24))
 def test_no_booking_is_lost_and_no_record_is_rewritten(before: Slot, story: list[Step]) -> None:
     now = NOW
@@ -69,14 +95,14 @@ def test_no_booking_is_lost_and_no_record_is_rewritten(before: Slot, story: list
         now += timedelta(minutes=step.minutes)
         after = apply_step(before, step, now)
         live = {booking.id: booking for booking in after.bookings}
-        ended = {booking.id: booking for booking in after.ended_bookings}
-        assert len(ended) == len(after.ended_bookings)
+        ended = {booking.id: booking for booking in after.change.ended}
+        assert len(ended) == len(after.change.ended)
         assert not live.keys() & ended.keys()
         for booking in before.bookings:
             later = (live | ended)[booking.id]
             assert later.history[: len(booking.history)] == booking.history
             assert replace(later, history=booking.history) == booking
-        for booking in (*after.bookings, *after.ended_bookings):
+        for booking in (*after.bookings, *after.change.ended):
             times = [entry.at for entry in booking.history]
             assert times == sorted(times)
             assert booking.status.is_live == (booking.id in live)
@@ -92,14 +118,14 @@ def test_the_line_is_served_from_its_front_and_nobody_overtakes(
     for step in story:
         now += timedelta(minutes=step.minutes)
         after = apply_step(before, step, now)
-        left = {one.entry.id for one in after.ended_waitlist_entries}
+        left = {one.entry.id for one in after.change.ended_entries}
         stayed = [waiting for waiting in before.waitlist if waiting.id not in left]
         line = list(after.waitlist)
         joined = [waiting for waiting in line if waiting not in before.waitlist]
         assert joined == line[len(line) - len(joined) :]
         served = stayed[: len(stayed) + len(joined) - len(line)]
         assert line == stayed[len(served) :] + joined
-        got = {str(booking.id) for booking in (*after.bookings, *after.ended_bookings)}
+        got = {str(booking.id) for booking in (*after.bookings, *after.change.ended)}
         assert {str(waiting.id) for waiting in served} <= got
         before = as_reloaded(after)
 

@@ -121,7 +121,7 @@ def test_who_leaves_waits_no_longer_and_everybody_else_keeps_their_turn() -> Non
     after, outcome = decide(leave, line, UserId("cleo"), NOW)
     assert outcome == WaitlistLeft(after)
     assert [waiting.user_id for waiting in after.waitlist] == ["ben", "dan"]
-    assert after.ended_waitlist_entries == (
+    assert after.change.ended_entries == (
         EndedWaitlistEntry(line.waitlist[1], NOW, UserId("cleo")),
     )
     assert (after.waitlist_length, after.loaded_waitlist) == (2, 2)

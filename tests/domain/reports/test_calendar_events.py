@@ -89,7 +89,7 @@ def test_a_cancelled_booking_is_shown_as_such_for_a_month() -> None:
     seats, (booking,) = booked(slot(2), "ada")
     (before,) = adas(seats)
     after, _ = decide(cancel, seats, BookingCommand(booking.id, caller("ada")), NOW)
-    (ended,) = after.ended_bookings
+    (ended,) = after.change.ended
     (cancelled,) = events_of_booking(after, ended, NOW + CANCELLED_SHOWN)
     assert (cancelled.uid, cancelled.status) == (before.uid, EventStatus.CANCELLED)
     assert cancelled.sequence > before.sequence

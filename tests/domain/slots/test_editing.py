@@ -124,7 +124,7 @@ def test_who_waits_for_a_slot_that_is_called_off_waits_no_longer() -> None:
     before = lined_up(booked(slot(), "ada")[0], "ben", "cyd")
     off, _ = decide(cancel_slot, before, EVE, NOW)
     assert (off.waitlist, off.waitlist_length, off.loaded_waitlist) == ((), 0, 0)
-    assert [(left.entry.user_id, left.by) for left in off.ended_waitlist_entries] == [
+    assert [(left.entry.user_id, left.by) for left in off.change.ended_entries] == [
         ("ben", EVE),
         ("cyd", EVE),
     ]

@@ -8,6 +8,7 @@ import pytest
 
 from slotlock.domain.booking import refusals
 from slotlock.graphql.booking.limit_refusals import Closed
+from slotlock.graphql.core.result_view import ResultView
 from tests.domain.campaigns.test_campaign_rules import CLOSES as CLOSED_AT
 from tests.domain.campaigns.test_campaign_rules import course, terms
 from tests.support.apps.processes import AppProcess
@@ -222,4 +223,5 @@ def test_a_kept_refusal_says_the_same_once_its_campaign_is_published_again() -> 
     shut = course(published=False)
     decided = refusals.Closed(CLOSED_AT, shut, published=False)
     later = replace(decided, slot=replace(shut, terms=terms()))
-    assert Closed.from_domain(later) == Closed.from_domain(decided)
+    view = ResultView(None)
+    assert Closed.from_domain(later, view) == Closed.from_domain(decided, view)

@@ -72,7 +72,7 @@ TIMES = "($x: DateTime!, $y: DateTime!)"
 DATED = [
     f"query{TIMES} {{ slots(filter: {{startsFrom: $x, startsBefore: $y}}) {{ nodes {{ id }} }} }}",
     f"""query{TIMES} {{
-      auditLog(filter: {{what: [BANNED], from: $x, until: $y}}) {{ nodes {{ at }} }} }}""",
+      auditLog(filter: {{actions: [BANNED], from: $x, until: $y}}) {{ nodes {{ at }} }} }}""",
     f"""mutation{TIMES} {{ createCampaign(input: {{name: "A", opensAt: $x, closesAt: $y,
       cancelUntil: $y}}) {{ __typename ... on Campaign {{ opensAt closesAt state }} }} }}""",
     *(

@@ -25,7 +25,7 @@ from slotlock.infrastructure.mongo.idempotency_records import (
     record_to_document,
 )
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from tests.domain.booking.test_book import NOW, slot
@@ -152,12 +152,12 @@ async def test_a_key_that_nobody_sent_has_no_answer(database: Database) -> None:
     assert await IdempotencyRecords(database).find("key") is None
 
 
-async def decided(database: Database) -> tuple[SlotId, SlotChange]:
+async def decided(database: Database) -> tuple[SlotId, SlotUpdate]:
     """A booking to be written to a new slot."""
     before = slot(id=new_slot_id())
     await insert_new_slots(database, before)
     after, _ = decide(book, before, party(ADA), NOW)
-    return before.id, SlotChange(before, next_version(before, after, NOW))
+    return before.id, SlotUpdate(before, next_version(before, after, NOW))
 
 
 async def taken(slots: SlotRepository, slot_id: SlotId) -> int:

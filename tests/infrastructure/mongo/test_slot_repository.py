@@ -21,10 +21,11 @@ from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_w
 from slotlock.infrastructure.mongo.slots.change_set import (
     ChangeSet,
     CommitResult,
-    SlotChange,
+    SlotUpdate,
     check_written,
 )
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.container import utc_now
 from tests.domain.booking.test_book import slot
@@ -59,7 +60,7 @@ def booking_by(person: UserId, before: Slot, hold: bool = False) -> ChangeSet:
     """What gives a person a place."""
     now = utc_now()
     after, _ = decide(book, before, BookingRequest(person, new_booking_id(), person, hold), now)
-    return ChangeSet((SlotChange(before, next_version(before, after, now)),))
+    return ChangeSet((SlotUpdate(before, next_version(before, after, now)),))
 
 
 def waiting_by(person: UserId, before: Slot) -> ChangeSet:
@@ -68,7 +69,7 @@ def waiting_by(person: UserId, before: Slot) -> ChangeSet:
     after, _ = decide(
         join, before, WaitlistEntry(new_waitlist_entry_id(), before.id, person, now), now
     )
-    return ChangeSet((SlotChange(before, next_version(before, after, now)),))
+    return ChangeSet((SlotUpdate(before, next_version(before, after, now)),))
 
 
 def cancelling(booking_id: BookingId, before: Slot) -> ChangeSet:
@@ -76,7 +77,7 @@ def cancelling(booking_id: BookingId, before: Slot) -> ChangeSet:
     now = utc_now()
     after, _ = decide(cancel, before, BookingCommand(booking_id, EVE), now)
     return ChangeSet(
-        (SlotChange(before, next_version(before, expire_and_promote(after, now), now)),)
+        (SlotUpdate(before, next_version(before, expire_and_promote(after, now), now)),)
     )
 
 
@@ -98,7 +99,7 @@ async def test_of_two_decisions_on_one_version_in_one_batch_one_is_written(
     assert list(made) == [CommitResult.WRITTEN, CommitResult.CONFLICT]
     after = await repositories[0].find_with_roster(before.id)
     assert after is not None
-    assert after.bookings == ada.slot_changes[0].after.bookings
+    assert after.bookings == ada.slot_updates[0].after.bookings
 
 
 async def test_a_mismatch_in_a_batch_is_told_to_its_caller_and_to_no_other(
@@ -121,7 +122,7 @@ async def test_a_booking_that_was_written_and_cancelled_before_it_was_told_count
     assert check_written(await writes.commit(booking_by(ADA, stale)))
     read_back = writes._find_written
 
-    async def cancelled_first(wanted: list[SlotChange]) -> object:
+    async def cancelled_first(wanted: list[SlotUpdate]) -> object:
         now = await look(repositories, before, BEN)
         assert check_written(await writes.commit(cancelling(now.bookings[0].id, now)))
         return await read_back(wanted)
@@ -211,7 +212,7 @@ async def test_as_many_more_of_the_line_are_read_as_holds_ran_out(repositories: 
     after = expire_and_promote(later, now)
     assert check_written(
         await repositories[1].commit(
-            ChangeSet((SlotChange(later, next_version(later, after, now)),))
+            ChangeSet((SlotUpdate(later, next_version(later, after, now)),))
         )
     )
     assert (await look(repositories, before)).booked_count == 3

@@ -17,6 +17,7 @@ from slotlock.domain.booking.history import BookingStatus
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.promotion import next_version
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.waitlist import join
 from slotlock.domain.teams.team import Member, Team
 from slotlock.domain.users.user import Caller, Role, UserId
@@ -28,9 +29,9 @@ from slotlock.infrastructure.mongo.ids import (
     new_team_id,
     new_waitlist_entry_id,
 )
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
-from slotlock.infrastructure.mongo.slots.documents import only_adds_bookings
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.services.commands.decisions import decide_batch
@@ -67,7 +68,7 @@ class Rooms:
         return found
 
     async def commit(
-        self, *changes: SlotChange, answers: tuple[IdempotencyRecord, ...] = ()
+        self, *changes: SlotUpdate, answers: tuple[IdempotencyRecord, ...] = ()
     ) -> bool:
         """Whether these were written, all together."""
         return check_written(await self.writes.commit(ChangeSet(changes, answers)))
@@ -92,12 +93,12 @@ async def repositories(servers: EmbeddedServers) -> AsyncIterator[Rooms]:
 
 def booking(
     before: Slot, person: UserId, by: UserId | None = None, hold: bool = False
-) -> SlotChange:
+) -> SlotUpdate:
     """What gives a person a place."""
     party = BookingRequest(person, new_booking_id(), by or person, hold, by is not None)
     after, outcome = decide(book, before, party, NOW)
     assert isinstance(outcome, Booked), outcome
-    return SlotChange(before, next_version(before, after, NOW))
+    return SlotUpdate(before, next_version(before, after, NOW))
 
 
 def as_kept(after: Slot) -> Slot:
@@ -107,8 +108,7 @@ def as_kept(after: Slot) -> Slot:
         loaded_waitlist=len(after.waitlist),
         user_contexts={},
         group_counts={},
-        ended_bookings=(),
-        ended_waitlist_entries=(),
+        change=EMPTY_CHANGE,
         next_deadline=None,
     )
 
@@ -118,10 +118,10 @@ async def check_kept(repositories: Rooms, after: Slot) -> None:
     roster = await repositories.slots.find_with_roster(after.id)
     assert roster is not None
     assert replace(roster, next_deadline=None) == as_kept(after)
-    for ended in after.ended_bookings:
+    for ended in after.change.ended:
         assert await repositories.slots.ended_bookings.find(ended.id) == ended
     turns = {str(d["_id"]): d for d in await repositories.documents("ended_waitlist_entries")}
-    for left in after.ended_waitlist_entries:
+    for left in after.change.ended_entries:
         kept = turns[left.entry.id]
         assert (kept["since"], kept["at"]) == (left.entry.since, left.at)
         assert (str(kept["by"]) if kept["by"] else None) == left.by
@@ -150,12 +150,11 @@ async def test_what_is_read_is_what_was_decided_whatever_was_decided(
         before = await repositories.look(new.id, *USER_IDS, now=now)
         after = apply_step(before, step, now)
         if after != before:
-            assert await repositories.commit(SlotChange(before, after))
+            assert await repositories.commit(SlotUpdate(before, after))
             await check_kept(repositories, after)
-            if not only_adds_bookings(
-                before, after
-            ):  # which is known to be written by its booking's id
-                assert not await repositories.commit(SlotChange(before, after))
+            # A plain booking is found by its id, so that writing it again counts as written.
+            if not after.change.only_adds_bookings:
+                assert not await repositories.commit(SlotUpdate(before, after))
 
 
 async def test_a_plain_booking_is_added_and_sent_alone_and_anything_else_is_a_pipeline(
@@ -164,13 +163,13 @@ async def test_a_plain_booking_is_added_and_sent_alone_and_anything_else_is_a_pi
     new = await repositories.kept(9)
     for hold in (False, True):
         change = booking(await repositories.look(new.id), ADA if hold else BEN, hold=hold)
-        assert only_adds_bookings(change.before, change.after)
+        assert change.after.change.only_adds_bookings
         assert ChangeSet((change,)).only_adds_to_one_slot
         assert await repositories.commit(change)
     before = await repositories.look(new.id, ADA)
     after, _ = decide(cancel, before, ask(before), NOW)
-    change = SlotChange(before, next_version(before, after, NOW))
-    assert not only_adds_bookings(change.before, change.after)
+    change = SlotUpdate(before, next_version(before, after, NOW))
+    assert not change.after.change.only_adds_bookings
     assert await repositories.commit(change)
     await check_kept(
         repositories, replace(change.after, bookings=(await roster(repositories, new)).bookings)
@@ -195,9 +194,9 @@ async def test_what_is_booked_and_given_back_in_one_write_is_kept_as_ended(
 ) -> None:
     before = await repositories.kept(9)
     made = booking(before, ADA).after
-    (ended,) = decide(cancel, made, ask(made), NOW)[0].ended_bookings
-    after = replace(booking(before, BEN).after, ended_bookings=(ended,))
-    assert await repositories.commit(SlotChange(before, after))
+    given_back, _ = decide(cancel, made, ask(made), NOW)
+    after = booking(given_back, BEN).after
+    assert await repositories.commit(SlotUpdate(before, after))
     await check_kept(repositories, after)
 
 
@@ -209,7 +208,7 @@ async def test_of_three_slots_with_a_stale_one_nothing_is_written(repositories: 
     changes = []
     for before in looks:
         after, _ = decide(cancel, before, ask(before), NOW)
-        changes.append(SlotChange(before, next_version(before, after, NOW)))
+        changes.append(SlotUpdate(before, next_version(before, after, NOW)))
     await repositories.database["slots"].update_one(
         {"_id": ObjectId(ids[2])}, {"$inc": {"version": 1}}
     )
@@ -228,8 +227,8 @@ async def test_a_move_is_written_in_both_slots_or_in_none(repositories: Rooms) -
     party = BookingRequest(ADA, new_booking_id(), ADA)
     left, taken, _ = decide_move(old, new, ask(old), party, NOW)
     changes = (
-        SlotChange(old, next_version(old, left, NOW)),
-        SlotChange(new, next_version(new, taken, NOW)),
+        SlotUpdate(old, next_version(old, left, NOW)),
+        SlotUpdate(new, next_version(new, taken, NOW)),
     )
     assert await repositories.commit(booking(other, BEN))
     assert not await repositories.commit(*changes)
@@ -288,8 +287,8 @@ async def test_of_a_hold_confirmed_and_a_booking_that_counted_on_its_end_one_is_
     booked, outcome = decide(book, other, BookingRequest(ADA, new_booking_id(), ADA), over)
     assert isinstance(outcome, Booked)
     both = (
-        SlotChange(mine, next_version(mine, confirmed, NOW)),
-        SlotChange(other, next_version(other, booked, over)),
+        SlotUpdate(mine, next_version(mine, confirmed, NOW)),
+        SlotUpdate(other, next_version(other, booked, over)),
     )
     assert sorted(await asyncio.gather(*map(repositories.commit, both))) == [False, True]
 
@@ -302,7 +301,7 @@ async def test_an_organiser_books_two_of_a_choice_for_somebody_in_one_write(
     parties = [BookingRequest(ADA, new_booking_id(), EVE, as_organizer=True) for _ in ids]
     claims = [SlotClaim(slot_id, party) for slot_id, party in zip(ids, parties, strict=True)]
     after, _ = decide_all(looks, claims, NOW)
-    changes = [SlotChange(looks[id_], next_version(looks[id_], after[id_], NOW)) for id_ in ids]
+    changes = [SlotUpdate(looks[id_], next_version(looks[id_], after[id_], NOW)) for id_ in ids]
     assert await repositories.commit(*changes)
     assert [(await roster(repositories, look)).booked_count for look in looks.values()] == [1, 1]
 
@@ -319,10 +318,10 @@ async def test_who_waits_in_two_of_a_choice_is_given_one_when_both_come_free(
         after, _ = decide(
             join, before, WaitlistEntry(new_waitlist_entry_id(), slot_id, ADA, NOW), NOW
         )
-        assert await repositories.commit(SlotChange(before, next_version(before, after, NOW)))
+        assert await repositories.commit(SlotUpdate(before, next_version(before, after, NOW)))
     later = NOW + timedelta(hours=1)
     looks = {slot_id: await repositories.look(slot_id, now=later) for slot_id in ids}
-    assert await repositories.commit(*decide_batch(looks, [], later).changes)
+    assert await repositories.commit(*decide_batch(looks, [], later).updates)
     assert sorted([(await repositories.look(slot_id, ADA)).booked_count for slot_id in ids]) == [
         0,
         1,
@@ -359,7 +358,7 @@ async def test_when_the_next_hold_runs_out_is_kept_right(repositories: Rooms) ->
     assert await repositories.slots.find_due(due, 9) == [new.id]
     before = await repositories.look(new.id, ADA)
     after, _ = decide(confirm, before, ask(before), NOW)
-    assert await repositories.commit(SlotChange(before, next_version(before, after, NOW)))
+    assert await repositories.commit(SlotUpdate(before, next_version(before, after, NOW)))
     # Earlier than need be, until whoever sweeps finds nothing there and says so.
     await repositories.writes.set_next_deadline(before)
     assert await repositories.slots.find_due(due, 9) == [new.id]

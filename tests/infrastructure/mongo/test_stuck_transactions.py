@@ -16,7 +16,7 @@ from slotlock.infrastructure.mongo.client import Database, connect
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id
 from slotlock.infrastructure.mongo.slots import writer
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.processes import database_url
@@ -39,7 +39,7 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
 def booked(before: Slot) -> ChangeSet:
     """Ada's booking of a slot."""
     after, _ = decide(book, before, BookingRequest(ADA, new_booking_id(), ADA), NOW)
-    return ChangeSet((SlotChange(before, next_version(before, after, NOW)),))
+    return ChangeSet((SlotUpdate(before, next_version(before, after, NOW)),))
 
 
 async def test_a_slot_that_cannot_be_written_keeps_no_other_waiting(database: Database) -> None:

@@ -11,7 +11,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.infrastructure.mongo.client import Database, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.container import utc_now
@@ -53,7 +53,7 @@ async def kept(database: Database) -> Slot:
 async def change(writes: SlotWriter, before: Slot) -> None:
     """A change that nobody announces."""
     after = replace(before, version=before.version + 1, title="Pilates")
-    assert check_written(await writes.commit(ChangeSet((SlotChange(before, after),))))
+    assert check_written(await writes.commit(ChangeSet((SlotUpdate(before, after),))))
 
 
 async def test_healing_tells_what_no_announcement_told(

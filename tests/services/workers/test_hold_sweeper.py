@@ -11,7 +11,7 @@ from bson import ObjectId
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.ids import new_booking_id
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.booking import book
 from slotlock.services.workers import hold_sweeper
 from tests.support.model.checker import ModelChecker, SlotShape

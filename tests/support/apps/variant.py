@@ -153,7 +153,7 @@ def install_pause(point: str, pause_key: str) -> None:
 
     async def commit_after_pause(self: SlotWriter, changes: ChangeSet) -> CommitResult:
         if (
-            changes.slot_changes or changes.preconditions
+            changes.slot_updates or changes.preconditions
         ):  # a new slot that depends on nothing is no act
             await wait()
         return await commit(self, changes)

@@ -32,10 +32,11 @@ from slotlock.infrastructure.mongo.ids import (
     new_team_id,
     new_waitlist_entry_id,
 )
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotChange, check_written
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, ResourceVersion
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.resources import ResourceRepository
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.infrastructure.mongo.users.documents import search_words_of
@@ -82,7 +83,7 @@ async def write_slots(
     booking_id = new_booking_id()
     after, _ = decide(book, before, BookingRequest(ADA, booking_id, ADA, hold=True), now)
     answers = (IdempotencyRecord(str(booking_id), "print", None, now),)
-    change = SlotChange(before, next_version(before, after, now))
+    change = SlotUpdate(before, next_version(before, after, now))
     assert check_written(await writes.commit(ChangeSet((change,), answers, (team,))))
     for person in (BEN, CLEO):
         before = await load_for_update(slots, slot_id)
@@ -90,14 +91,14 @@ async def write_slots(
             join, before, WaitlistEntry(new_waitlist_entry_id(), slot_id, person, now), now
         )
         assert check_written(
-            await writes.commit(ChangeSet((SlotChange(before, next_version(before, after, now)),)))
+            await writes.commit(ChangeSet((SlotUpdate(before, next_version(before, after, now)),)))
         )
     before = await load_for_update(slots, slot_id, booking_id)
     caller = Caller(ADA, Role.MEMBER, "session", now)
     after, _ = decide(cancel, before, BookingCommand(booking_id, caller), now)
     after, _ = decide(leave, expire_and_promote(after, now), CLEO, now)
     assert check_written(
-        await writes.commit(ChangeSet((SlotChange(before, next_version(before, after, now)),)))
+        await writes.commit(ChangeSet((SlotUpdate(before, next_version(before, after, now)),)))
     )
     await writes.set_next_deadline(await load_for_update(slots, slot_id))
     return booking_id
@@ -130,7 +131,7 @@ async def run_slot_queries(database: Database) -> None:
     stale = slot(id=ids[1])
     after, _ = decide(book, stale, BookingRequest(ADA, new_booking_id(), ADA), now)
     assert not check_written(
-        await writes.commit(ChangeSet((SlotChange(stale, next_version(stale, after, now)),)))
+        await writes.commit(ChangeSet((SlotUpdate(stale, next_version(stale, after, now)),)))
     )
     await slots.find_due(now, 10)
     assert await slots.find_by_users([ADA, BEN], now, now)
@@ -192,7 +193,7 @@ async def run_campaign_queries(database: Database) -> None:
         book, found, BookingRequest(ADA, new_booking_id(), CLEO, as_organizer=True), now
     )
     assert check_written(
-        await writes.commit(ChangeSet((SlotChange(found, next_version(found, after, now)),)))
+        await writes.commit(ChangeSet((SlotUpdate(found, next_version(found, after, now)),)))
     )
     await load_for_update(slots, added[1].id)
     edited = replace(before, terms=replace(before.terms, version=2))

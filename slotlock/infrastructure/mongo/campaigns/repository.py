@@ -21,7 +21,12 @@ from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.audit.notes import in_transaction, insert_notes
 from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
 from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
-from slotlock.infrastructure.mongo.client import CAMPAIGNS_CONCURRENCY, Database, Document
+from slotlock.infrastructure.mongo.client import (
+    CAMPAIGNS_CONCURRENCY,
+    Database,
+    Document,
+    is_unavailable,
+)
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
 from slotlock.infrastructure.mongo.slots.documents import to_slot
 from slotlock.infrastructure.mongo.slots.queries import slot_projection
@@ -38,7 +43,7 @@ class CampaignRepository:
         self._campaigns = database["campaigns"]
         self._slots = database["slots"]
         self._users = database["users"]
-        self._read_batcher = Batcher(self._read_batch)
+        self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
         # Reports take their time: one at most keeps others from the gate.
         reports = ConcurrencyLimiter(1)
         self.statistics = CampaignStatisticsQueries(database, reports, self.list_limiter)

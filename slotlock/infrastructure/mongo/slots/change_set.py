@@ -8,7 +8,6 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
-from slotlock.infrastructure.mongo.slots import documents
 from slotlock.infrastructure.mongo.slots.preconditions import Precondition
 
 
@@ -34,8 +33,8 @@ def check_written(result: CommitResult) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotChange:
-    """A slot as it was loaded, and as it will be."""
+class SlotUpdate:
+    """A slot as it was loaded and as it will be; `after.change` says what changed."""
 
     before: Slot
     after: Slot
@@ -48,7 +47,7 @@ class ChangeSet:
     `team_versions` and `preconditions` are what the decision relied on besides the slots.
     """
 
-    slot_changes: tuple[SlotChange, ...]
+    slot_updates: tuple[SlotUpdate, ...]
     idempotency_records: tuple[IdempotencyRecord, ...] = ()
     team_versions: tuple[TeamVersion, ...] = ()
     new_slots: tuple[Slot, ...] = ()
@@ -65,9 +64,7 @@ class ChangeSet:
             self.preconditions,
             self.audit_notes,
         )
-        if any(more) or len(self.slot_changes) != 1:
+        if any(more) or len(self.slot_updates) != 1:
             return False
-        change = self.slot_changes[0]
-        return not change.after.depends_on_other_bookings and documents.only_adds_bookings(
-            change.before, change.after
-        )
+        after = self.slot_updates[0].after
+        return after.change.only_adds_bookings and not after.depends_on_other_bookings

@@ -159,23 +159,10 @@ def version_filter(before: Slot) -> Document:
     return {"_id": ObjectId(before.id), "version": before.version}
 
 
-def only_adds_bookings(before: Slot, after: Slot) -> bool:
-    """Whether bookings are added and nothing else of the slot changes: the plain booking."""
-    return (
-        len(after.bookings) > len(before.bookings)
-        and after.bookings[: len(before.bookings)] == before.bookings
-        and not after.ended_bookings
-        and after.waitlist == before.waitlist
-        and _changed_fields(before, after) == {}
-    )
-
-
 def to_update(before: Slot, after: Slot) -> Document | list[Document]:
-    """The change alone: what it costs to send does not grow with the roster."""
-    if only_adds_bookings(before, after):
-        added = [
-            booking_to_subdocument(booking) for booking in after.bookings[len(before.bookings) :]
-        ]
+    """Return the update that writes what changed: its size does not grow with the roster."""
+    if after.change.only_adds_bookings:
+        added = [booking_to_subdocument(booking) for booking in after.change.added]
         update: Document = {
             "$set": {"version": after.version, "changedAt": after.changed_at},
             "$inc": {"remaining": before.booked_count - after.booked_count},
@@ -184,43 +171,34 @@ def to_update(before: Slot, after: Slot) -> Document | list[Document]:
         if after.next_deadline is not None:
             update["$min"] = {"nextDeadline": after.next_deadline}
         return update
-    # An array cannot be pulled from and pushed to in one plain update; a pipeline can do both.
+    # A plain update cannot remove from an array and add to it at once; a pipeline can.
     return [{"$set": _update_stage(before, after)}]
 
 
 def _update_stage(before: Slot, after: Slot) -> Document:
-    changes: Document = {
+    change = after.change
+    fields: Document = {
         field: "$$REMOVE" if value is None and field in OPTIONAL_FIELDS else {"$literal": value}
-        for field, value in _changed_fields(before, after).items()
+        for field, value in (_changed_fields(before, after) if change.is_edited else {}).items()
     }
-    changes |= {"version": after.version, "changedAt": after.changed_at}
-    # Relative, like every change of a count: an absolute one would undo what it did not see.
+    fields |= {"version": after.version, "changedAt": after.changed_at}
+    # Relative, like every change of a count: the absolute count would undo concurrent changes.
     places = (after.capacity - before.capacity) - (after.booked_count - before.booked_count)
-    changes["remaining"] = {"$add": ["$remaining", places]}
-    had = {booking.id: booking for booking in before.bookings}
-    has = {booking.id: booking for booking in after.bookings}
-    changes["bookings"] = _array_expression(
+    fields["remaining"] = {"$add": ["$remaining", places]}
+    fields["bookings"] = _array_expression(
         "$bookings",
-        removed_ids=[id_ for id_ in had if id_ not in has],
-        changed=[
-            booking_to_subdocument(has[id_]) for id_ in had if id_ in has and has[id_] != had[id_]
-        ],
-        added=[booking_to_subdocument(booking) for id_, booking in has.items() if id_ not in had],
+        removed_ids=[booking.id for booking in change.ended],
+        changed=[booking_to_subdocument(booking) for booking in change.changed],
+        added=[booking_to_subdocument(booking) for booking in change.added],
     )
-    waited = {waiting.id for waiting in before.waitlist}
-    waits = {waiting.id for waiting in after.waitlist}
-    changes["waitlist"] = _array_expression(
+    fields["waitlist"] = _array_expression(
         "$waitlist",
-        removed_ids=waited - waits,
+        removed_ids=change.removed_entries,
         changed=[],
-        added=[
-            _waitlist_entry_to_subdocument(waiting)
-            for waiting in after.waitlist
-            if waiting.id not in waited
-        ],
+        added=[_waitlist_entry_to_subdocument(entry) for entry in change.joined],
     )
-    changes["nextDeadline"] = "$$REMOVE" if after.next_deadline is None else after.next_deadline
-    return changes
+    fields["nextDeadline"] = "$$REMOVE" if after.next_deadline is None else after.next_deadline
+    return fields
 
 
 def _changed_fields(before: Slot, after: Slot) -> Document:

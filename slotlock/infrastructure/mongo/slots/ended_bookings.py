@@ -6,7 +6,7 @@ from slotlock.domain.booking.booking import Booking, BookingId, SlotId
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
-from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
 from slotlock.infrastructure.mongo.slots.booking_documents import to_ended_booking
 
@@ -19,7 +19,7 @@ class EndedBookingRepository:
     def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
         self.list_limiter = list_limiter
         self._ended_bookings = database["ended_bookings"]
-        self._find_batcher = Batcher(self._find_batch)
+        self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
 
     async def create_indexes(self) -> None:
         """Create the indexes that are missing."""

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from bson import ObjectId
 from pymongo.errors import OperationFailure
 
-from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntryId
+from slotlock.domain.booking.booking import SlotId, WaitlistEntryId
 from slotlock.domain.booking.promotion import promotion_candidates
 from slotlock.domain.booking.slot import SeriesId, Slot
 from slotlock.domain.shared.pagination import Page, Position
@@ -28,19 +28,12 @@ from slotlock.infrastructure.mongo.slots import documents
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
 from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query, slot_projection
+from slotlock.infrastructure.mongo.slots.slot_query import (
+    SharedSlot,
+    SlotQuery,
+    merged_projection,
+)
 from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader, with_user_contexts
-
-
-@dataclass(frozen=True, slots=True)
-class SlotQuery:
-    """Which slot is looked at, whose bookings in it, which besides, and how far down the line."""
-
-    slot_id: SlotId
-    now: datetime
-    user_ids: Sequence[UserId] = ()
-    booking_ids: Sequence[BookingId] = ()
-    waitlist_depth: int = 1
-    for_update: bool = False
 
 
 class SlotRepository:
@@ -54,8 +47,8 @@ class SlotRepository:
         self.calendar_queries = CalendarSlotQueries(database, self.list_limiter)
         self.audit_log = AuditLogQueries(database, self.list_limiter)
         self._user_contexts = UserContextLoader(database)
-        self._find_batcher = Batcher(self._find_batch)
-        self._waitlist_batcher = Batcher(self._read_waitlist_batch)
+        self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
+        self._waitlist_batcher = Batcher(self._read_waitlist_batch, is_outage=is_unavailable)
 
     async def create_indexes(self) -> None:
         """Create the indexes that are missing."""
@@ -65,44 +58,52 @@ class SlotRepository:
         await self.audit_log.create_indexes()
 
     async def find(self, query: SlotQuery) -> Slot | None:
-        """The slot as it is now; None when there is none.
-
-        Looks of concurrent callers are one query, so that some of theirs may show too.
-        """
+        """Return the slot as far as the query asks for it; None if there is none."""
         return await self._find_batcher.submit(query)
 
     async def find_for_update(self, *queries: SlotQuery) -> list[Slot | None]:
-        """The same with what a decision needs besides: these people's groups and other places.
+        """Return the slots with the groups and other bookings of the users that a decision needs.
 
-        What is written on this look is guarded by its version and by theirs.
+        A write that is decided on them is conditional on their versions.
         """
-        decide = (replace(look, for_update=True) for look in queries)
-        slots = await asyncio.gather(*map(self._find_batcher.submit, decide))
+        for_update = (replace(query, for_update=True) for query in queries)
+        slots = await asyncio.gather(*map(self._find_batcher.submit, for_update))
         asking = [slot for slot in slots if slot and slot.needs_user_context]
         if not asking:
             return slots
-        people: set[UserId] = set()
-        for look, slot in zip(queries, slots, strict=True):
+        user_ids: set[UserId] = set()
+        for query, slot in zip(queries, slots, strict=True):
             if slot and slot.needs_user_context:
-                people.update(look.user_ids, _affected_users(slot, look))
-        known = await self._user_contexts.load(people, asking, max(look.now for look in queries))
+                user_ids.update(query.user_ids, _affected_users(slot, query))
+        now = max(query.now for query in queries)
+        contexts = await self._user_contexts.load(user_ids, asking, now)
         return [
-            with_user_contexts(slot, look.user_ids, known)
+            with_user_contexts(slot, query.user_ids, contexts)
             if slot and slot.needs_user_context
             else slot
-            for look, slot in zip(queries, slots, strict=True)
+            for query, slot in zip(queries, slots, strict=True)
         ]
 
     async def _find_batch(self, queries: list[SlotQuery]) -> list[Slot | Exception | None]:
-        wanted = {look.slot_id for look in queries}
+        slot_ids = {query.slot_id for query in queries}
         try:
-            found = await self._load_slots(wanted, queries)
+            found = await self._load_slots(slot_ids, queries)
         except OperationFailure as error:
             if is_unavailable(error):
                 raise
-            # One that MongoDB cannot make sense of is its readers' alone.
-            found = {slot_id: await self._load_slot(slot_id, queries) for slot_id in wanted}
-        return [found.get(look.slot_id) for look in queries]
+            # A slot that MongoDB cannot evaluate is the failure of its own callers only.
+            found = {slot_id: await self._load_slot(slot_id, queries) for slot_id in slot_ids}
+        if len(queries) == 1:
+            return [found.get(queries[0].slot_id)]
+        shared = {
+            slot_id: SharedSlot(slot) for slot_id, slot in found.items() if isinstance(slot, Slot)
+        }
+        return [
+            shared[query.slot_id].part_for(query)
+            if query.slot_id in shared
+            else found.get(query.slot_id)
+            for query in queries
+        ]
 
     async def _load_slot(
         self, slot_id: SlotId, queries: list[SlotQuery]
@@ -115,20 +116,13 @@ class SlotRepository:
     async def _load_slots(
         self, slot_ids: set[SlotId], queries: list[SlotQuery]
     ) -> Mapping[SlotId, Slot | Exception | None]:
-        projection = slot_projection(
-            {user_id for look in queries for user_id in look.user_ids},
-            {booking_id for look in queries for booking_id in look.booking_ids},
-            max(look.now for look in queries),
-            max(look.waitlist_depth for look in queries),
-            for_update=any(look.for_update for look in queries),
-        )
-        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
+        by_id = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
         found: dict[SlotId, Slot | Exception | None] = {}
-        async for document in self._slots.find(query, projection):
+        async for document in self._slots.find(by_id, merged_projection(queries)):
             slot_id = SlotId(str(document["_id"]))
             try:
                 found[slot_id] = documents.to_slot(document)
-            except (KeyError, ValueError, TypeError) as error:  # its readers' alone, too
+            except (KeyError, ValueError, TypeError) as error:  # concerns its own callers only
                 found[slot_id] = error
         return found
 

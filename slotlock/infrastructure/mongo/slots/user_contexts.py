@@ -17,6 +17,7 @@ from pymongo import UpdateOne
 
 from slotlock.domain.booking.booking import OtherBooking, UserContext
 from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
@@ -29,11 +30,84 @@ CONTEXT_BATCH_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class _ContextQuery:
-    """What is known of these people, as far as it bears on these slots?"""
+    """Whose context to load, and for decisions in which slots."""
 
     user_ids: Set[UserId]
     slots: Sequence[Slot]
     now: datetime
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether the users' groups matter in these slots."""
+        return any(slot.needs_user_groups for slot in self.slots)
+
+    @property
+    def needs_other_bookings(self) -> bool:
+        """Whether the users' bookings in other slots matter in these slots."""
+        return any(slot.depends_on_other_bookings for slot in self.slots)
+
+    def part_of(self, shared: Mapping[UserId, UserContext]) -> dict[UserId, UserContext]:
+        """Return of a result for several queries what this query alone would have returned."""
+        matters = _Relevance.of(self.slots)
+        return {
+            user_id: UserContext(
+                user_id,
+                shared[user_id].groups if self.needs_groups else (),
+                shared[user_id].version if self.needs_other_bookings else 0,
+                tuple(filter(matters.includes, shared[user_id].other_bookings)),
+            )
+            for user_id in self.user_ids
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Relevance:
+    """In which other slots a booking counts for one in some slots."""
+
+    choice_groups: frozenset[str]
+    campaign_ids: frozenset[CampaignId]
+    # The time in which no meeting may overlap, from the first start to the last end.
+    period: tuple[datetime, datetime] | None
+
+    @classmethod
+    def of(cls, slots: Sequence[Slot]) -> "_Relevance":
+        """Return what counts for bookings in these slots."""
+        limiting = [(slot, slot.terms) for slot in slots if slot.terms is not None]
+        exclusive = [slot for slot, terms in limiting if terms.forbid_overlap]
+        return cls(
+            frozenset(slot.choice_group for slot in slots if slot.choice_group is not None),
+            frozenset(t.campaign_id for _, t in limiting if t.max_bookings is not None),
+            (min(slot.start for slot in exclusive), max(slot.end for slot in exclusive))
+            if exclusive
+            else None,
+        )
+
+    def includes(self, other: OtherBooking) -> bool:
+        """Return whether a booking in another slot counts."""
+        terms = other.terms
+        if other.choice_group in self.choice_groups:
+            return True
+        if terms is None:
+            return False
+        if terms.campaign_id in self.campaign_ids:
+            return True
+        start, end = other.meetings[0].start, other.meetings[-1].end
+        overlaps = self.period is not None and end > self.period[0] and start < self.period[1]
+        return terms.forbid_overlap and overlaps
+
+    def to_queries(self) -> list[Document]:
+        """Return the queries for the slots in which a booking counts."""
+        queries: list[Document] = []
+        if self.choice_groups:
+            queries.append({"choiceGroup": {"$in": sorted(self.choice_groups)}})
+        if self.campaign_ids:
+            queries.append(
+                {"campaign.id": {"$in": [ObjectId(id_) for id_ in sorted(self.campaign_ids)]}}
+            )
+        if self.period is not None:
+            within = {"end": {"$gt": self.period[0]}, "start": {"$lt": self.period[1]}}
+            queries.append({"campaign.forbidOverlap": True, **within})
+        return queries
 
 
 class UserContextLoader:
@@ -43,28 +117,26 @@ class UserContextLoader:
         self._slots = database["slots"]
         self._user_versions = database["user_versions"]
         self._users = database["users"]
-        self._load_batcher = Batcher(self._load_batch, CONTEXT_BATCH_SIZE)
+        self._load_batcher = Batcher(self._load_batch, CONTEXT_BATCH_SIZE, is_outage=is_unavailable)
 
     async def load(
         self, user_ids: Set[UserId], slots: Sequence[Slot], now: datetime
     ) -> dict[UserId, UserContext]:
-        """What bears on decisions in these slots, for these people.
-
-        What concurrent callers ask is asked together, so that more is known than was asked; rules
-        ask again whom and what it is about.
-        """
+        """Return what matters of these users for decisions in these slots."""
         return await self._load_batcher.submit(_ContextQuery(user_ids, slots, now))
 
     async def _load_batch(
         self, queries: list[_ContextQuery]
     ) -> Sequence[dict[UserId, UserContext] | Exception]:
         try:
-            return [await self._load_all(*queries)] * len(queries)
+            shared = await self._load_all(*queries)
         except Exception as error:
             if is_unavailable(error) or len(queries) == 1:
                 raise
-        # What cannot be read of one person is told to those who ask for that one.
-        return [await self._load_or_error(question) for question in queries]
+        else:
+            return [shared] if len(queries) == 1 else [query.part_of(shared) for query in queries]
+        # A document that cannot be read is the failure of the callers that need it only.
+        return [await self._load_or_error(query) for query in queries]
 
     async def _load_or_error(self, query: _ContextQuery) -> dict[UserId, UserContext] | Exception:
         try:
@@ -73,30 +145,29 @@ class UserContextLoader:
             return error
 
     async def _load_all(self, *queries: _ContextQuery) -> dict[UserId, UserContext]:
-        """Each page's version is read first, then the places: what comes in between turns the
-        page.
-        """
-        user_ids = sorted({user_id for question in queries for user_id in question.user_ids})
-        slots = [slot for question in queries for slot in question.slots]
-        now = max(question.now for question in queries)
+        # The versions are read before the bookings: a booking that is written in between changes
+        # the version, and the write that was decided without it fails.
+        user_ids = sorted({user_id for query in queries for user_id in query.user_ids})
+        slots = [slot for query in queries for slot in query.slots]
+        now = max(query.now for query in queries)
         users = [ObjectId(user_id) for user_id in user_ids]
         versions, groups = await asyncio.gather(
             self._find_versions(users)
-            if any(slot.depends_on_other_bookings for slot in slots)
+            if any(query.needs_other_bookings for query in queries)
             else _no_documents(),
             self._find_groups(users)
-            if any(slot.needs_user_groups for slot in slots)
+            if any(query.needs_groups for query in queries)
             else _no_documents(),
         )
-        places: dict[UserId, list[OtherBooking]] = {}
-        for place in await self._find_other_bookings(user_ids, slots, now):
-            places.setdefault(place.booking.user_id, []).append(place)
+        bookings: dict[UserId, list[OtherBooking]] = {}
+        for other in await self._find_other_bookings(user_ids, slots, now):
+            bookings.setdefault(other.booking.user_id, []).append(other)
         return {
             user_id: UserContext(
                 user_id,
                 tuple(groups.get(user, ())),
                 versions.get(user, 0),
-                tuple(places.get(user_id, ())),
+                tuple(bookings.get(user_id, ())),
             )
             for user_id, user in zip(user_ids, users, strict=True)
         }
@@ -112,7 +183,7 @@ class UserContextLoader:
     async def _find_other_bookings(
         self, user_ids: Sequence[UserId], slots: Sequence[Slot], now: datetime
     ) -> list[OtherBooking]:
-        wanted = _relevant_slot_queries(slots)
+        wanted = _Relevance.of(slots).to_queries()
         if not wanted:
             return []
         query: Document = {
@@ -127,22 +198,6 @@ class UserContextLoader:
 
 async def _no_documents() -> dict[ObjectId, Any]:
     return {}
-
-
-def _relevant_slot_queries(slots: Sequence[Slot]) -> list[Document]:
-    """The queries for slots in which a booking counts for one in these slots."""
-    choices = {slot.choice_group for slot in slots if slot.choice_group is not None}
-    queries: list[Document] = [{"choiceGroup": {"$in": sorted(choices)}}] if choices else []
-    campaigns = {s.terms.campaign_id for s in slots if s.terms and s.terms.max_bookings is not None}
-    if campaigns:
-        queries.append({"campaign.id": {"$in": [ObjectId(id_) for id_ in campaigns]}})
-    if busy := [slot for slot in slots if slot.terms and slot.terms.forbid_overlap]:
-        within = {
-            "end": {"$gt": min(slot.start for slot in busy)},
-            "start": {"$lt": max(slot.end for slot in busy)},
-        }
-        queries.append({"campaign.forbidOverlap": True, **within})
-    return queries
 
 
 def with_user_contexts(
@@ -171,9 +226,8 @@ def user_version_updates(before: Slot, after: Slot) -> Iterator[tuple[UserId, Up
     """The pages that a change turns, each guarded by the version that was seen."""
     if not after.depends_on_other_bookings:
         return
-    # A hold that was confirmed too: whoever booked elsewhere counted on it to run out.
-    had = set(before.bookings)
-    chosen = {booking.user_id for booking in after.bookings if booking not in had}
+    # Confirmed holds count as well: a booking elsewhere may rely on their expiry.
+    chosen = {booking.user_id for booking in (*after.change.added, *after.change.changed)}
     for user_id in sorted(chosen):
         if known := before.user_context(user_id):
             seen: Document = {"_id": ObjectId(user_id)}

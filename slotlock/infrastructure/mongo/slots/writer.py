@@ -41,7 +41,7 @@ from slotlock.infrastructure.mongo.slots.booking_documents import (
     ended_booking_to_document,
     ended_waitlist_entry_to_document,
 )
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotChange
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
 from slotlock.infrastructure.mongo.slots.preconditions import version_check
 from slotlock.infrastructure.mongo.slots.queries import booking_ids_projection
 from slotlock.infrastructure.mongo.slots.user_contexts import user_version_updates
@@ -73,7 +73,7 @@ class _StoredBookings:
     booking_ids: frozenset[BookingId]
     versions: Mapping[SlotId, int]
 
-    def result_of(self, change: SlotChange, *, is_confirmed: bool) -> BulkResult:
+    def result_of(self, change: SlotUpdate, *, is_confirmed: bool) -> BulkResult:
         """Return the outcome of a change that adds bookings."""
         if _new_booking_ids(change) <= self.booking_ids:
             return BulkResult.WRITTEN
@@ -92,7 +92,7 @@ class SlotWriter:
         self._database = database
         self._slots = database["slots"]
         self._ended_bookings = database["ended_bookings"]
-        self._bulk_adder = Batcher(self._bulk_add, MAX_BULK_SIZE)
+        self._bulk_adder = Batcher(self._bulk_add, MAX_BULK_SIZE, is_outage=is_unavailable)
 
     async def commit(self, changes: ChangeSet) -> CommitResult:
         """Write a change set if everything is still as it was when it was decided.
@@ -102,7 +102,7 @@ class SlotWriter:
         """
         is_tried_before = False
         if changes.only_adds_to_one_slot:
-            result = await self._bulk_adder.submit(changes.slot_changes[0])
+            result = await self._bulk_adder.submit(changes.slot_updates[0])
             if result is not BulkResult.UNCONFIRMED:
                 return _COMMIT_RESULTS[result]
             is_tried_before = True
@@ -150,7 +150,7 @@ class SlotWriter:
                 if done.matched_count + done.upserted_count < len(updates):
                     raise _VersionConflictError
 
-    async def _bulk_add(self, slot_changes: list[SlotChange]) -> list[BulkResult | Exception]:
+    async def _bulk_add(self, slot_updates: list[SlotUpdate]) -> list[BulkResult | Exception]:
         """Write the new bookings of concurrent commands, each conditional on its slot's version.
 
         A slot that cannot be written soon, because a process died in a transaction on it, does not
@@ -160,10 +160,10 @@ class SlotWriter:
         is_confirmed = True
         try:
             with timeout(BULK_TIMEOUT_S):
-                updates = [_versioned_update(change) for change in slot_changes]
+                updates = [_versioned_update(change) for change in slot_updates]
                 result = await self._slots.bulk_write(updates, ordered=False)
-            if result.modified_count == len(slot_changes):
-                return [BulkResult.WRITTEN] * len(slot_changes)
+            if result.modified_count == len(slot_updates):
+                return [BulkResult.WRITTEN] * len(slot_updates)
         except BulkWriteError as error:
             is_confirmed = not (error.timeout or error.details["writeConcernErrors"])
             for each in error.details["writeErrors"] if is_confirmed else ():
@@ -172,16 +172,16 @@ class SlotWriter:
             if not is_unavailable(error):
                 raise
             is_confirmed = False
-        stored = await self._find_written(slot_changes)
+        stored = await self._find_written(slot_updates)
         return [
             errors.get(index) or stored.result_of(change, is_confirmed=is_confirmed)
-            for index, change in enumerate(slot_changes)
+            for index, change in enumerate(slot_updates)
         ]
 
     @limited
     async def _find_commit_result(self, changes: ChangeSet) -> CommitResult:
         """Return what became of a write that was not confirmed, as far as its bookings tell."""
-        adding = [change for change in changes.slot_changes if _new_booking_ids(change)]
+        adding = [change for change in changes.slot_updates if _new_booking_ids(change)]
         if not adding:
             return CommitResult.UNKNOWN
         try:
@@ -194,10 +194,10 @@ class SlotWriter:
         known = results - {BulkResult.UNCONFIRMED}
         return _COMMIT_RESULTS[known.pop()] if known else CommitResult.UNKNOWN
 
-    async def _find_written(self, slot_changes: list[SlotChange]) -> _StoredBookings:
+    async def _find_written(self, slot_updates: list[SlotUpdate]) -> _StoredBookings:
         """Find which new bookings were written: a bulk write says how many, and not which."""
-        ids = [ObjectId(id_) for change in slot_changes for id_ in _new_booking_ids(change)]
-        query = {"_id": {"$in": [ObjectId(change.before.id) for change in slot_changes]}}
+        ids = [ObjectId(id_) for change in slot_updates for id_ in _new_booking_ids(change)]
+        query = {"_id": {"$in": [ObjectId(change.before.id) for change in slot_updates]}}
         found = await self._slots.find(query, booking_ids_projection(ids)).to_list()
         live = {entry["id"] for document in found for entry in document["bookings"]}
         # Another command may have ended one since.
@@ -239,17 +239,17 @@ def _inserts(changes: ChangeSet) -> Iterator[tuple[str, list[Document]]]:
     yield (
         "ended_bookings",
         [
-            ended_booking_to_document(b)
-            for c in changes.slot_changes
-            for b in c.after.ended_bookings
+            ended_booking_to_document(booking)
+            for update in changes.slot_updates
+            for booking in update.after.change.ended
         ],
     )
     yield (
         "ended_waitlist_entries",
         [
-            ended_waitlist_entry_to_document(one)
-            for c in changes.slot_changes
-            for one in c.after.ended_waitlist_entries
+            ended_waitlist_entry_to_document(ended)
+            for update in changes.slot_updates
+            for ended in update.after.change.ended_entries
         ],
     )
     yield (
@@ -266,7 +266,7 @@ def _updates(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne]]]:
     The slots come last: a process that dies in between keeps them from others until MongoDB gives
     the transaction up.
     """
-    yield "user_versions", _merge_user_version_updates(changes.slot_changes)
+    yield "user_versions", _merge_user_version_updates(changes.slot_updates)
     yield (
         "teams",
         [
@@ -277,30 +277,30 @@ def _updates(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne]]]:
     for guard in changes.preconditions:
         name, update = version_check(guard)
         yield name, [update]
-    yield "slots", [_versioned_update(change) for change in changes.slot_changes]
+    yield "slots", [_versioned_update(change) for change in changes.slot_updates]
 
 
-def _merge_user_version_updates(slot_changes: Iterable[SlotChange]) -> list[UpdateOne]:
+def _merge_user_version_updates(slot_updates: Iterable[SlotUpdate]) -> list[UpdateOne]:
     """One page for all that a person is given in this write.
 
     Errors: _StaleError when two of the decisions were made on different versions of it.
     """
     pages: dict[UserId, UpdateOne] = {}
-    for change in slot_changes:
+    for change in slot_updates:
         for user_id, page in user_version_updates(change.before, change.after):
             if pages.setdefault(user_id, page) != page:
                 raise _VersionConflictError
     return list(pages.values())
 
 
-def _new_booking_ids(change: SlotChange) -> set[BookingId]:
-    had = {booking.id for booking in change.before.bookings}
-    return {booking.id for booking in change.after.bookings if booking.id not in had}
+def _new_booking_ids(update: SlotUpdate) -> set[BookingId]:
+    return {booking.id for booking in update.after.change.added}
 
 
-def _versioned_update(change: SlotChange) -> UpdateOne:
-    update = documents.to_update(change.before, change.after)
-    return UpdateOne(documents.version_filter(change.before), update)
+def _versioned_update(update: SlotUpdate) -> UpdateOne:
+    return UpdateOne(
+        documents.version_filter(update.before), documents.to_update(update.before, update.after)
+    )
 
 
 def _error_codes(error: OperationFailure) -> set[int | None]:

@@ -21,6 +21,7 @@ from slotlock.infrastructure.mongo.client import (
     USERS_CONCURRENCY,
     Database,
     Document,
+    is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
 from slotlock.infrastructure.mongo.users import documents
@@ -49,7 +50,7 @@ class UserRepository:
         self.list_limiter = ConcurrencyLimiter(USER_LISTS_CONCURRENCY)
         self._database = database
         self._users = database["users"]
-        self._read_batcher = Batcher(self._read_batch)
+        self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
         self.waitlist_groups = WaitlistGroupSync(database)
         self.imports = UserImportWriter(database, self.list_limiter, self.waitlist_groups)
         self.invitations = InvitationRepository(database, self.limiter, self.list_limiter)

@@ -23,7 +23,12 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.batching import Batcher, chunked
 from slotlock.infrastructure.mongo.audit.notes import in_transaction
-from slotlock.infrastructure.mongo.client import USERS_CONCURRENCY, Database, Document
+from slotlock.infrastructure.mongo.client import (
+    USERS_CONCURRENCY,
+    Database,
+    Document,
+    is_unavailable,
+)
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 
@@ -106,7 +111,7 @@ class SessionRepository:
         self._recheck_limiter = ConcurrencyLimiter(1)
         self._database = database
         self._sessions = database["sessions"]
-        self._role_batcher = Batcher(self._read_role_batch)
+        self._role_batcher = Batcher(self._read_role_batch, is_outage=is_unavailable)
 
     async def create_indexes(self) -> None:
         """Create the collections and indexes that are missing."""

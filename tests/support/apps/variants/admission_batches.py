@@ -36,7 +36,7 @@ def never_split_batches() -> None:
 
 
 async def _commit_with_version_bump(self: SlotWriter, changes: ChangeSet) -> CommitResult:
-    for change in changes.slot_changes:
+    for change in changes.slot_updates:
         had = {booking.id for booking in change.before.bookings}
         people = [b.user_id for b in change.after.bookings if b.id not in had]
         if len(people) > 1 and not contended_user_ids:

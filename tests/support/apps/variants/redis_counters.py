@@ -11,7 +11,8 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.refusals import SlotFull
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
-from slotlock.infrastructure.mongo.slots.repository import SlotQuery, SlotRepository
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.booking import book
 from tests.support.apps.pause_points import replace_everywhere
@@ -42,7 +43,7 @@ async def _find_with_cached_count(self: SlotRepository, *queries: SlotQuery) -> 
 
 async def _commit_and_cache_count(self: SlotWriter, changes: ChangeSet) -> CommitResult:
     result = await original_commit(self, changes)
-    for change in changes.slot_changes if result is CommitResult.WRITTEN else ():
+    for change in changes.slot_updates if result is CommitResult.WRITTEN else ():
         await _redis().set(_counter_key(change.after.id), change.after.remaining)
     return result
 

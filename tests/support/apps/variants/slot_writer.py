@@ -10,7 +10,7 @@ from pymongo.asynchronous.collection import AsyncCollection
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.mongo.slots import documents, user_contexts
 from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotChange
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
 from slotlock.infrastructure.mongo.slots.writer import BulkResult, SlotWriter
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
@@ -41,7 +41,7 @@ def write_absolute_counts() -> None:
     documents.to_update = _update_with_absolute_count
 
 
-async def _count_then_insert(self: SlotWriter, changes: list[SlotChange]) -> list[BulkResult]:
+async def _count_then_insert(self: SlotWriter, changes: list[SlotUpdate]) -> list[BulkResult]:
     slots, written = self._slots, []
     for change in changes:
         before, after = change.before, change.after
@@ -76,10 +76,10 @@ def skip_transaction() -> None:
 
 
 async def _commit_one_by_one(self: SlotWriter, changes: ChangeSet) -> CommitResult:
-    if not changes.slot_changes:
+    if not changes.slot_updates:
         return await original_commit_in_transaction(self, changes)
     results = set()
-    for change in changes.slot_changes:
+    for change in changes.slot_updates:
         results.add(await original_commit_in_transaction(self, ChangeSet((change,))))
         await pause_if_selected("between")
     return results.pop() if len(results) == 1 else CommitResult.CONFLICT
@@ -117,7 +117,7 @@ async def _insert_then_pause(self: Any, *arguments: Any, **kwargs: Any) -> Any:
 
 async def _write_all_then_pause(self: SlotWriter, changes: ChangeSet, session: Any) -> None:
     await original_write_all(self, changes, session)
-    if changes.slot_changes:
+    if changes.slot_updates:
         await pause_if_selected("transaction")
 
 
@@ -128,7 +128,7 @@ def install_pauses() -> None:
 
 
 async def _fail_first_commit(self: SlotWriter, changes: ChangeSet) -> CommitResult:
-    if not changes.slot_changes:
+    if not changes.slot_updates:
         return await original_commit(self, changes)
     SlotWriter.commit = original_commit  # type: ignore[method-assign]
     raise RuntimeError("the first write fails")

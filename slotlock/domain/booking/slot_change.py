@@ -1,0 +1,87 @@
+"""What decisions have changed in a slot since it was loaded: all that has to be written."""
+
+from dataclasses import dataclass, replace
+
+from slotlock.domain.booking.booking import (
+    Booking,
+    EndedWaitlistEntry,
+    WaitlistEntry,
+    WaitlistEntryId,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotChange:
+    """The changes to a loaded slot, empty at first. Nothing else has to be compared or written.
+
+    `added` and `changed` are live bookings. `ended` bookings were loaded, or were added before.
+    `joined` are new entries of the waiting list. `removed_entries` are loaded entries that left it,
+    be it with a booking or without; `ended_entries` are those that ended without a booking.
+    """
+
+    added: tuple[Booking, ...] = ()
+    changed: tuple[Booking, ...] = ()
+    ended: tuple[Booking, ...] = ()
+    joined: tuple[WaitlistEntry, ...] = ()
+    removed_entries: tuple[WaitlistEntryId, ...] = ()
+    ended_entries: tuple[EndedWaitlistEntry, ...] = ()
+    is_edited: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return self == EMPTY_CHANGE
+
+    @property
+    def only_adds_bookings(self) -> bool:
+        """Whether bookings are added and nothing else changes, which is the plain booking."""
+        return bool(self.added) and self == SlotChange(added=self.added)
+
+    def with_added(self, booking: Booking) -> "SlotChange":
+        """Record a new booking."""
+        return replace(self, added=(*self.added, booking))
+
+    def with_changed(self, booking: Booking) -> "SlotChange":
+        """Record the new state of a live booking."""
+        if any(each.id == booking.id for each in self.added):
+            added = tuple(booking if each.id == booking.id else each for each in self.added)
+            return replace(self, added=added)
+        others = tuple(each for each in self.changed if each.id != booking.id)
+        return replace(self, changed=(*others, booking))
+
+    def with_ended(self, *bookings: Booking) -> "SlotChange":
+        """Record the end of bookings."""
+        ended_ids = {booking.id for booking in bookings}
+        return replace(
+            self,
+            added=tuple(each for each in self.added if each.id not in ended_ids),
+            changed=tuple(each for each in self.changed if each.id not in ended_ids),
+            ended=(*self.ended, *bookings),
+        )
+
+    def with_joined(self, entry: WaitlistEntry) -> "SlotChange":
+        """Record a new entry of the waiting list."""
+        return replace(self, joined=(*self.joined, entry))
+
+    def with_removed_entries(self, *entries: WaitlistEntry) -> "SlotChange":
+        """Record that entries left the waiting list."""
+        removed_ids = {entry.id for entry in entries}
+        joined_ids = {entry.id for entry in self.joined}
+        loaded = tuple(entry.id for entry in entries if entry.id not in joined_ids)
+        return replace(
+            self,
+            joined=tuple(entry for entry in self.joined if entry.id not in removed_ids),
+            removed_entries=(*self.removed_entries, *loaded),
+        )
+
+    def with_ended_entries(self, *ended: EndedWaitlistEntry) -> "SlotChange":
+        """Record that entries left the waiting list without a booking."""
+        change = self.with_removed_entries(*(each.entry for each in ended))
+        return replace(change, ended_entries=(*self.ended_entries, *ended))
+
+    def with_edit(self) -> "SlotChange":
+        """Record that an organizer edited the slot itself."""
+        return replace(self, is_edited=True)
+
+
+EMPTY_CHANGE = SlotChange()

@@ -1,0 +1,50 @@
+"""The history of a booking, as its user and organizers see it."""
+
+from datetime import datetime
+from typing import Self
+
+import strawberry
+from strawberry import field
+
+from slotlock.domain.booking.history import HistoryChange
+from slotlock.domain.users.user import UserId
+from slotlock.graphql.context import Info
+from slotlock.graphql.core.enums import BookingAction, BookingLimit, BookingStatus
+from slotlock.graphql.users.types import User, load_user
+
+
+@strawberry.type(description="One entry in the history of a booking.")
+class BookingChange:
+    at: datetime = field(description="When the change happened.")
+    action: BookingAction = field(description="What happened to the booking.")
+    before: BookingStatus | None = field(
+        description="The status before the change; null for the first entry."
+    )
+    after: BookingStatus = field(description="The status after the change.")
+    held_until: datetime | None = field(
+        description="When the hold expires after this change; null for a booking that is no hold."
+    )
+    overridden_limits: list[BookingLimit] = field(
+        description="The limits that an organizer overrode with this change."
+    )
+    by_id: strawberry.Private[UserId | None]
+
+    @field(
+        description="The user who made the change; null for the waiting list and for expired holds."
+    )
+    async def by(self, info: Info) -> User | None:
+        return await load_user(info, self.by_id) if self.by_id else None
+
+    @classmethod
+    def from_domain(cls, change: HistoryChange) -> Self:
+        """Show an entry of a booking's history."""
+        entry = change.entry
+        return cls(
+            at=entry.at,
+            action=entry.action,
+            before=change.before.status if change.before else None,
+            after=entry.status,
+            held_until=entry.held_until,
+            overridden_limits=list(entry.overridden_limits),
+            by_id=entry.by,
+        )

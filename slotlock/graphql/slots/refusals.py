@@ -1,0 +1,235 @@
+"""Refusals about slots, their bookings, and the resources that slots occupy."""
+
+from datetime import datetime
+from typing import Self, assert_never
+
+import strawberry
+from strawberry import field
+
+from slotlock.domain.booking import refusals
+from slotlock.domain.campaigns import campaign
+from slotlock.domain.shared import validation
+from slotlock.domain.slots import resources, series
+from slotlock.graphql.campaigns.refusals import CampaignNotFound
+from slotlock.graphql.core.ids import booking_global_id, slot_global_id
+from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.core.values import Meeting
+from slotlock.graphql.slots.types import Booking, Slot
+
+
+@strawberry.type(description="Another request is using the slot right now.")
+class Locked(Refusal):
+    slot_id: strawberry.ID = field(description="The id of the slot.")
+    retry_after_ms: int = field(description="How long to wait before a retry, in milliseconds.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.Locked, _view: ResultView) -> Self:
+        """Show which slot is locked and when a retry may succeed."""
+        return cls(
+            code=RefusalCode.LOCKED,
+            message="Someone else is booking this slot right now. Please try again.",
+            slot_id=slot_global_id(outcome.slot_id),
+            retry_after_ms=outcome.retry_after_ms,
+        )
+
+
+@strawberry.type(
+    description="The slot does not exist, or the caller may not see it. Nobody can book a draft."
+)
+class SlotNotFound(Refusal):
+    slot_id: strawberry.ID = field(description="The id that the request contained.")
+
+    @classmethod
+    def for_id(cls, global_id: str) -> Self:
+        """Refuse an id that names no slot."""
+        return cls(
+            code=RefusalCode.SLOT_NOT_FOUND,
+            message="This slot does not exist.",
+            slot_id=strawberry.ID(global_id),
+        )
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.SlotNotFound, _view: ResultView) -> Self:
+        """Show that the viewer can use no slot of the id."""
+        return cls.for_id(slot_global_id(outcome.slot_id))
+
+
+@strawberry.type(description="The slot has no free place.")
+class SlotFull(Refusal):
+    slot: Slot = field(description="The current state of the slot.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.SlotFull, view: ResultView) -> Self:
+        """Show the full slot."""
+        return cls(
+            code=RefusalCode.SLOT_FULL,
+            message="Every place in this slot is taken.",
+            slot=Slot.for_outcome(outcome, view),
+        )
+
+
+@strawberry.type(description="The user already has an active booking of the slot.")
+class AlreadyBooked(Refusal):
+    booking: Booking = field(description="The existing booking.")
+    slot: Slot = field(description="The current state of the slot.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.AlreadyBooked, view: ResultView) -> Self:
+        """Show the existing booking."""
+        slot = Slot.for_outcome(outcome, view)
+        is_own = view.viewer is not None and outcome.booking.user_id == view.viewer.user_id
+        return cls(
+            code=RefusalCode.ALREADY_BOOKED,
+            message="You already have a booking in this slot."
+            if is_own
+            else "This user already has a booking in this slot.",
+            booking=Booking.from_domain(outcome.booking, slot, view.viewer),
+            slot=slot,
+        )
+
+
+@strawberry.type(description="The slot has started, so its bookings can no longer change.")
+class SlotStarted(Refusal):
+    start_time: datetime = field(description="When the slot started.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.SlotStarted, view: ResultView) -> Self:
+        """Show when the slot started."""
+        return cls(
+            code=RefusalCode.SLOT_STARTED,
+            message="This slot has already started.",
+            start_time=view.slot_of(outcome).start,
+        )
+
+
+@strawberry.type(description="An organizer cancelled the slot.")
+class SlotCancelled(Refusal):
+    slot: Slot = field(description="The current state of the slot.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.SlotCancelled, view: ResultView) -> Self:
+        """Show the cancelled slot."""
+        return cls(
+            code=RefusalCode.SLOT_CANCELLED,
+            message="This slot was cancelled.",
+            slot=Slot.for_outcome(outcome, view),
+        )
+
+
+@strawberry.type(description="The booking does not exist, or the caller may not change it.")
+class BookingNotFound(Refusal):
+    booking_id: strawberry.ID = field(description="The id that the request contained.")
+
+    @classmethod
+    def for_id(cls, global_id: str) -> Self:
+        """Refuse an id that names no booking."""
+        return cls(
+            code=RefusalCode.BOOKING_NOT_FOUND,
+            message="This booking does not exist.",
+            booking_id=strawberry.ID(global_id),
+        )
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.BookingNotFound, _view: ResultView) -> Self:
+        """Show that the viewer can change no booking of the id."""
+        return cls.for_id(booking_global_id(outcome.slot_id, outcome.booking_id))
+
+
+@strawberry.type(description="The new capacity is lower than the number of taken places.")
+class CapacityBelowTaken(Refusal):
+    taken: int = field(description="The number of taken places.")
+    slot: Slot = field(description="The current state of the slot.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.CapacityBelowTaken, view: ResultView) -> Self:
+        """Show how many places are taken."""
+        slot = Slot.for_outcome(outcome, view)
+        taken = slot.capacity - slot.remaining
+        return cls(
+            code=RefusalCode.CAPACITY_BELOW_TAKEN,
+            message=f"The capacity must be at least {taken}: that many places are taken.",
+            taken=taken,
+            slot=slot,
+        )
+
+
+@strawberry.type(description="Another published slot uses the resource at the same time.")
+class ResourceTaken(Refusal):
+    meeting: Meeting = field(description="The first meeting of the slot that overlaps.")
+    other: Slot = field(description="The slot that uses the resource.")
+    other_meeting: Meeting = field(description="The overlapping meeting of the other slot.")
+
+    @classmethod
+    def from_domain(cls, outcome: resources.ResourceTaken, view: ResultView) -> Self:
+        """Show which slot uses the resource and when."""
+        return cls(
+            code=RefusalCode.RESOURCE_TAKEN,
+            message=f"Another slot uses {outcome.resource} at that time.",
+            meeting=Meeting.from_domain(outcome.meeting),
+            other=Slot.from_domain(outcome.other, view.viewer),
+            other_meeting=Meeting.from_domain(outcome.other_meeting),
+        )
+
+
+@strawberry.type(
+    description="The resource is taken on some dates of the series. Nothing was created."
+)
+class SeriesConflicts(Refusal):
+    conflicts: list[ResourceTaken] = field(description="The dates on which it is taken, and why.")
+
+    @classmethod
+    def from_domain(cls, outcome: series.SeriesConflicts, view: ResultView) -> Self:
+        """Show the dates on which the resource is taken."""
+        return cls(
+            code=RefusalCode.SERIES_CONFLICTS,
+            message="The resource is taken on some dates of the series.",
+            conflicts=[ResourceTaken.from_domain(conflict, view) for conflict in outcome.conflicts],
+        )
+
+
+SlotRefusal = (
+    refusals.Locked
+    | refusals.SlotNotFound
+    | refusals.SlotFull
+    | refusals.AlreadyBooked
+    | refusals.SlotStarted
+    | refusals.SlotCancelled
+    | refusals.BookingNotFound
+    | refusals.CapacityBelowTaken
+    | resources.ResourceTaken
+    | series.SeriesConflicts
+    | campaign.CampaignNotFound
+    | validation.InvalidInput
+)
+
+
+def present_slot_refusal(refusal: SlotRefusal, view: ResultView) -> Refusal:  # noqa: C901
+    """Show why a slot could not be changed or used."""
+    match refusal:
+        case refusals.Locked():
+            return Locked.from_domain(refusal, view)
+        case refusals.SlotNotFound():
+            return SlotNotFound.from_domain(refusal, view)
+        case refusals.SlotFull():
+            return SlotFull.from_domain(refusal, view)
+        case refusals.AlreadyBooked():
+            return AlreadyBooked.from_domain(refusal, view)
+        case refusals.SlotStarted():
+            return SlotStarted.from_domain(refusal, view)
+        case refusals.SlotCancelled():
+            return SlotCancelled.from_domain(refusal, view)
+        case refusals.BookingNotFound():
+            return BookingNotFound.from_domain(refusal, view)
+        case refusals.CapacityBelowTaken():
+            return CapacityBelowTaken.from_domain(refusal, view)
+        case resources.ResourceTaken():
+            return ResourceTaken.from_domain(refusal, view)
+        case series.SeriesConflicts():
+            return SeriesConflicts.from_domain(refusal, view)
+        case campaign.CampaignNotFound():
+            return CampaignNotFound.from_domain(refusal, view)
+        case validation.InvalidInput():
+            return InvalidInput.from_domain(refusal, view)
+        case _:
+            assert_never(refusal)

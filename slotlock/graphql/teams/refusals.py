@@ -1,0 +1,139 @@
+"""Refusals about teams and their invitations."""
+
+from typing import Self, assert_never
+
+import strawberry
+from strawberry import field
+
+from slotlock.domain.shared import validation
+from slotlock.domain.teams import outcomes
+from slotlock.domain.teams.team import (
+    MAX_INVITATIONS_PER_ADDRESS,
+    MAX_TEAM_SIZE,
+    MAX_TEAMS_PER_USER,
+)
+from slotlock.graphql.core.ids import team_global_id
+from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode
+from slotlock.graphql.core.result_view import ResultView
+
+
+@strawberry.type(description="The team does not exist, or the caller is not a member.")
+class TeamNotFound(Refusal):
+    team_id: strawberry.ID = field(description="The id that the request contained.")
+
+    @classmethod
+    def for_id(cls, global_id: str) -> Self:
+        """Refuse an id that names no team of the caller."""
+        return cls(
+            code=RefusalCode.TEAM_NOT_FOUND,
+            message="This team does not exist.",
+            team_id=strawberry.ID(global_id),
+        )
+
+    @classmethod
+    def from_domain(cls, outcome: outcomes.TeamNotFound, _view: ResultView) -> Self:
+        """Show that the caller is in no team of this id."""
+        return cls.for_id(team_global_id(outcome.team_id))
+
+
+@strawberry.type(description="The team has the maximum number of members and open invitations.")
+class TeamFull(Refusal):
+    @classmethod
+    def from_domain(cls, _outcome: outcomes.TeamFull, _view: ResultView) -> Self:
+        """Show the maximum."""
+        return cls(
+            code=RefusalCode.TEAM_FULL,
+            message=f"A team can have at most {MAX_TEAM_SIZE} members and open invitations.",
+        )
+
+
+@strawberry.type(description="The invited user is already a member of the team.")
+class AlreadyMember(Refusal):
+    @classmethod
+    def from_domain(cls, _outcome: outcomes.AlreadyMember, _view: ResultView) -> Self:
+        """Show that the invited user is a member."""
+        return cls(
+            code=RefusalCode.ALREADY_MEMBER, message="This user is already a member of the team."
+        )
+
+
+@strawberry.type(description="The invitation does not exist or is no longer open.")
+class NotInvited(Refusal):
+    @classmethod
+    def create(cls) -> Self:
+        """Refuse an invitation that does not exist."""
+        return cls(code=RefusalCode.NOT_INVITED, message="This invitation is no longer open.")
+
+    @classmethod
+    def from_domain(cls, _outcome: outcomes.NotInvited, _view: ResultView) -> Self:
+        """Show that there is no such invitation."""
+        return cls.create()
+
+
+@strawberry.type(description="The caller is a member of the maximum number of teams.")
+class TooManyTeams(Refusal):
+    @classmethod
+    def from_domain(cls, _outcome: outcomes.TooManyTeams, _view: ResultView) -> Self:
+        """Show the maximum."""
+        return cls(
+            code=RefusalCode.TOO_MANY_TEAMS,
+            message=f"You are already in {MAX_TEAMS_PER_USER} teams. Please leave one first.",
+        )
+
+
+@strawberry.type(description="The e-mail address has the maximum number of open invitations.")
+class TooManyInvitations(Refusal):
+    @classmethod
+    def from_domain(cls, _outcome: outcomes.TooManyInvitations, _view: ResultView) -> Self:
+        """Show the maximum."""
+        return cls(
+            code=RefusalCode.TOO_MANY_INVITATIONS,
+            message=f"This address already has {MAX_INVITATIONS_PER_ADDRESS} open invitations.",
+        )
+
+
+@strawberry.type(description="Too many requests are changing the team at once.")
+class TeamBusy(Refusal):
+    retry_after_ms: int = field(description="How long to wait before a retry, in milliseconds.")
+
+    @classmethod
+    def from_domain(cls, outcome: outcomes.TeamBusy, _view: ResultView) -> Self:
+        """Show when a retry may succeed."""
+        return cls(
+            code=RefusalCode.TEAM_BUSY,
+            message="Others are changing this team right now. Please try again.",
+            retry_after_ms=outcome.retry_after_ms,
+        )
+
+
+def present_team_refusal(
+    refusal: outcomes.TeamNotFound
+    | outcomes.TeamFull
+    | outcomes.AlreadyMember
+    | outcomes.NotInvited
+    | outcomes.TooManyTeams
+    | outcomes.TooManyInvitations
+    | outcomes.TeamBusy
+    | validation.InvalidInput,
+    view: ResultView,
+) -> Refusal:
+    """Show why a team or an invitation did not change."""
+    match refusal:
+        case outcomes.TeamNotFound():
+            return TeamNotFound.from_domain(refusal, view)
+        case outcomes.TeamFull():
+            return TeamFull.from_domain(refusal, view)
+        case outcomes.AlreadyMember():
+            return AlreadyMember.from_domain(refusal, view)
+        case outcomes.NotInvited():
+            return NotInvited.from_domain(refusal, view)
+        case outcomes.TooManyTeams():
+            return TooManyTeams.from_domain(refusal, view)
+        case outcomes.TooManyInvitations():
+            return TooManyInvitations.from_domain(refusal, view)
+        case outcomes.TeamBusy():
+            return TeamBusy.from_domain(refusal, view)
+        case validation.InvalidInput():
+            return InvalidInput.from_domain(refusal, view)
+        case _:
+            assert_never(refusal)

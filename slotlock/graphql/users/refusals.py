@@ -1,0 +1,105 @@
+"""Refusals about users: unknown, banned, or not the caller's to act on."""
+
+from typing import Self, assert_never
+
+import strawberry
+from strawberry import field
+
+from slotlock.domain.booking import refusals
+from slotlock.domain.shared import validation
+from slotlock.domain.users import bans
+from slotlock.graphql.core.ids import user_global_id
+from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode
+from slotlock.graphql.core.result_view import ResultView
+
+
+@strawberry.type(description="The user does not exist.")
+class UserNotFound(Refusal):
+    user_id: strawberry.ID = field(description="The id that the request contained.")
+
+    @classmethod
+    def for_id(cls, global_id: str) -> Self:
+        """Refuse an id that names no user."""
+        return cls(
+            code=RefusalCode.USER_NOT_FOUND,
+            message="This user does not exist.",
+            user_id=strawberry.ID(global_id),
+        )
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.UserNotFound, _view: ResultView) -> Self:
+        """Show that no user has the id."""
+        return cls.for_id(user_global_id(outcome.user_id))
+
+
+@strawberry.type(description="The user is banned. Nobody can book for them.")
+class UserBanned(Refusal):
+    user_id: strawberry.ID = field(description="The user to book for.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.UserBanned, _view: ResultView) -> Self:
+        """Show that the user is banned."""
+        return cls(
+            code=RefusalCode.USER_BANNED,
+            message="You cannot book for this user.",
+            user_id=user_global_id(outcome.user_id),
+        )
+
+
+@strawberry.type(description="Members can book for themselves and for members of their teams only.")
+class NotTeammate(Refusal):
+    user_id: strawberry.ID = field(description="The user to book for.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.NotTeammate, _view: ResultView) -> Self:
+        """Show that the user is in no team with the caller."""
+        return cls(
+            code=RefusalCode.NOT_TEAMMATE,
+            message="You can book only for yourself and for members of your teams.",
+            user_id=user_global_id(outcome.user_id),
+        )
+
+
+@strawberry.type(description="Callers cannot ban or unban their own account.")
+class CannotBanSelf(Refusal):
+    @classmethod
+    def from_domain(cls, _outcome: bans.CannotBanSelf, _view: ResultView) -> Self:
+        """Show that the caller named themselves."""
+        return cls(
+            code=RefusalCode.CANNOT_BAN_SELF, message="You cannot ban or unban your own account."
+        )
+
+
+@strawberry.type(description="Only admins can ban or unban organizers and admins.")
+class AdminRequired(Refusal):
+    @classmethod
+    def from_domain(cls, _outcome: bans.AdminRequired, _view: ResultView) -> Self:
+        """Show that the user is an organizer or an admin."""
+        return cls(
+            code=RefusalCode.ADMIN_REQUIRED,
+            message="Only an admin can ban or unban an organizer or an admin.",
+        )
+
+
+OnBehalfRefusal = NotTeammate | UserNotFound | UserBanned
+
+
+def present_user_refusal(
+    refusal: refusals.OnBehalfRefusal | bans.BanRefusal | validation.InvalidInput, view: ResultView
+) -> Refusal:
+    """Show why a user cannot be booked for, banned or changed."""
+    match refusal:
+        case refusals.UserNotFound():
+            return UserNotFound.from_domain(refusal, view)
+        case refusals.UserBanned():
+            return UserBanned.from_domain(refusal, view)
+        case refusals.NotTeammate():
+            return NotTeammate.from_domain(refusal, view)
+        case bans.CannotBanSelf():
+            return CannotBanSelf.from_domain(refusal, view)
+        case bans.AdminRequired():
+            return AdminRequired.from_domain(refusal, view)
+        case validation.InvalidInput():
+            return InvalidInput.from_domain(refusal, view)
+        case _:
+            assert_never(refusal)

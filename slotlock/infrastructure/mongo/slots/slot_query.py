@@ -1,0 +1,110 @@
+"""What a caller asks of one slot, and the part of a shared result that answers it.
+
+Concurrent queries are one command to MongoDB, which reads for all of them. Each caller then gets
+what its own query alone would have returned, and never a row of another caller.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.slots.queries import slot_projection
+
+
+@dataclass(frozen=True, slots=True)
+class SlotQuery:
+    """Which slot to load, and which of its bookings and waitlist entries.
+
+    Loaded are the bookings of these users, the bookings with these ids, the holds that expired,
+    the booking of a one-place slot, the users' waitlist entries, and the first `waitlist_depth`
+    entries with one more for each hold that expired. Where groups are limited and a place is free,
+    or may become free by an update, the whole waitlist is loaded: the next user may be far behind.
+    """
+
+    slot_id: SlotId
+    now: datetime
+    user_ids: Sequence[UserId] = ()
+    booking_ids: Sequence[BookingId] = ()
+    waitlist_depth: int = 1
+    for_update: bool = False
+
+
+def merged_projection(queries: Sequence[SlotQuery]) -> Document:
+    """Return the projection that reads enough of each slot for all these queries."""
+    return slot_projection(
+        {user_id for query in queries for user_id in query.user_ids},
+        {booking_id for query in queries for booking_id in query.booking_ids},
+        max(query.now for query in queries),
+        max(query.waitlist_depth for query in queries),
+        for_update=any(query.for_update for query in queries),
+    )
+
+
+class SharedSlot:
+    """A slot that was loaded for several queries at once."""
+
+    def __init__(self, slot: Slot) -> None:
+        self._slot = slot
+        self._bookings_by_user: dict[UserId, list[int]] = {}
+        self._bookings_by_id: dict[BookingId, int] = {}
+        self._entries_by_user: dict[UserId, list[int]] = {}
+        for index, booking in enumerate(slot.bookings):
+            self._bookings_by_user.setdefault(booking.user_id, []).append(index)
+            self._bookings_by_id[booking.id] = index
+        for index, entry in enumerate(slot.waitlist):
+            self._entries_by_user.setdefault(entry.user_id, []).append(index)
+        self._holds = [
+            (index, held_until)
+            for index, booking in enumerate(slot.bookings)
+            if (held_until := booking.held_until) is not None
+        ]
+
+    def part_for(self, query: SlotQuery) -> Slot:
+        """Return the slot as this query alone would have loaded it."""
+        expired = [index for index, held_until in self._holds if held_until <= query.now]
+        waitlist, loaded = self._waitlist_for(query, len(expired))
+        return replace(
+            self._slot,
+            bookings=self._bookings_for(query, expired),
+            waitlist=waitlist,
+            loaded_waitlist=loaded,
+            next_deadline=self._next_deadline(query),
+        )
+
+    def _next_deadline(self, query: SlotQuery) -> datetime | None:
+        # A hold that expired for a later query of the batch may still be a deadline for this one.
+        deadlines = [held_until for _, held_until in self._holds if held_until > query.now]
+        if self._slot.next_deadline is not None:
+            deadlines.append(self._slot.next_deadline)
+        return min(deadlines, default=None)
+
+    def _bookings_for(self, query: SlotQuery, expired: Sequence[int]) -> tuple[Booking, ...]:
+        if self._slot.capacity == 1:
+            return self._slot.bookings
+        own = set(expired)
+        for user_id in query.user_ids:
+            own.update(self._bookings_by_user.get(user_id, ()))
+        own.update(
+            self._bookings_by_id[id_] for id_ in query.booking_ids if id_ in self._bookings_by_id
+        )
+        return tuple(self._slot.bookings[index] for index in sorted(own))
+
+    def _waitlist_for(
+        self, query: SlotQuery, expired_count: int
+    ) -> tuple[tuple[WaitlistEntry, ...], int]:
+        slot, loaded = self._slot, self._slot.loaded_waitlist
+        has_free_place = slot.remaining + expired_count > 0
+        if not (slot.limits_groups and (query.for_update or has_free_place)):
+            loaded = min(loaded, query.waitlist_depth + expired_count)
+        own = sorted(self._own_entries(query, loaded))
+        return (*slot.waitlist[:loaded], *(slot.waitlist[index] for index in own)), loaded
+
+    def _own_entries(self, query: SlotQuery, loaded: int) -> Iterator[int]:
+        for user_id in set(query.user_ids):
+            for index in self._entries_by_user.get(user_id, ()):
+                if index >= loaded:
+                    yield index
