@@ -116,7 +116,7 @@ class Without:
 async def test_control_without_lock_and_version_a_place_goes_to_several_people(
     run_without_guards: Without, user_tokens: UserTokens, capacity: int
 ) -> None:
-    apps = run_without_guards("lock version")
+    apps = run_without_guards("lock slot-version")
     for _ in range(MAX_LUCKY_RUNS):
         slot_id, outcomes = await rush(apps, user_tokens, capacity)
         if counted(outcomes)["Booked"] > capacity:

@@ -49,7 +49,7 @@ async def cut_short(deployment: Deployment, app: AppProcess) -> tuple[str, list[
     """A campaign with two slots that was hidden by a process that died before they knew."""
     campaign_id = await create_campaign(deployment.organizer(app))
     slot_ids = [await deployment.add_slot(app, campaignId=campaign_id) for _ in range(2)]
-    doomed, stage = deployment.paused_app("spread")
+    doomed, stage = deployment.paused_app("propagate")
     await kill_at_pause(
         stage, doomed, unpublish_campaign(deployment.organizer(doomed), campaign_id)
     )
@@ -95,7 +95,7 @@ async def test_what_is_late_does_not_undo_what_came_after_it(
 ) -> None:
     campaign_id = await create_campaign(deployment.organizer(two_apps[0]))
     slot_id = await deployment.add_slot(two_apps[0], campaignId=campaign_id)
-    slow, stage = deployment.paused_app("spread")
+    slow, stage = deployment.paused_app("propagate")
     late = asyncio.create_task(unpublish_campaign(deployment.organizer(slow), campaign_id))
     await asyncio.to_thread(stage.wait_until_reached)
     renamed = await update_campaign(deployment.organizer(two_apps[0]), campaign_id, name="Renamed")

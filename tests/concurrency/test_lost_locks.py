@@ -90,7 +90,7 @@ async def test_control_without_the_version_the_late_write_books_the_place_twice(
     two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, flush: bool
 ) -> None:
     ada, ben, slot_id = await late_write(
-        two_apps, user_tokens, redis, log_dir, off="version", flush=flush
+        two_apps, user_tokens, redis, log_dir, off="slot-version", flush=flush
     )
     assert (ada["__typename"], ben["__typename"]) == ("Booked", "Booked")
     document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
@@ -137,7 +137,7 @@ async def test_a_release_never_deletes_the_lock_of_another(
 async def test_control_without_the_owner_check_a_release_deletes_the_lock_of_another(
     two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path
 ) -> None:
-    held, left = await late_release(two_apps, user_tokens, redis, log_dir, off="owner")
+    held, left = await late_release(two_apps, user_tokens, redis, log_dir, off="lock-owner")
     assert held is not None
     assert left is None
 

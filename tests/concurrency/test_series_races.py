@@ -73,7 +73,7 @@ async def test_a_slot_that_was_moved_meanwhile_moves_from_where_it_is_by_then(
     assert times == [(start, 1) for start in (*MOVED[:2], MOVED[3])]
 
 
-@pytest.mark.parametrize(("point", "off"), [("commit", "each-try"), ("plan", "planned-on")])
+@pytest.mark.parametrize(("point", "off"), [("commit", "replanning"), ("plan", "plan-basis")])
 async def test_control_what_was_planned_before_it_was_moved_takes_the_move_back(
     deployment: Deployment, app: AppProcess, point: str, off: str
 ) -> None:

@@ -175,8 +175,8 @@ async def test_control_without_the_version_a_rush_without_redis_oversells(
 ) -> None:
     environment = restartable_deployment.apps[0].environment
     with (
-        app_variant(environment, log_dir / "a", without_guards="lock version") as first,
-        app_variant(environment, log_dir / "b", without_guards="lock version") as second,
+        app_variant(environment, log_dir / "a", without_guards="lock slot-version") as first,
+        app_variant(environment, log_dir / "b", without_guards="lock slot-version") as second,
     ):
         restartable_deployment.valkey.kill()
         for _ in range(MAX_LUCKY_RUNS):

@@ -158,14 +158,14 @@ async def test_what_overlaps_is_refused_and_not_only_what_is_at_the_same_time(
 async def test_control_without_overlaps_only_the_same_times_are_refused(
     deployment: Deployment,
 ) -> None:
-    told = await times_that_overlap(deployment, deployment.app("overlaps"))
+    told = await times_that_overlap(deployment, deployment.app("partial-overlaps"))
     assert told == ["Booked", "Booked", "TimeConflict"]
 
 
 async def test_control_without_a_check_of_clashes_anything_is_booked(
     deployment: Deployment,
 ) -> None:
-    assert await times_that_overlap(deployment, deployment.app("clashes")) == ["Booked"] * 3
+    assert await times_that_overlap(deployment, deployment.app("time-conflicts")) == ["Booked"] * 3
 
 
 async def unpublished_meanwhile(deployment: Deployment, app: AppProcess) -> tuple[str, int]:

@@ -74,7 +74,7 @@ async def test_a_hold_that_ran_out_cannot_be_confirmed_though_nobody_swept(
 async def test_control_without_the_end_of_holds_a_late_payer_gets_the_place(
     unswept: Deployment,
 ) -> None:
-    assert await confirmed_late(unswept, "end-of-holds") == "BookingConfirmed"
+    assert await confirmed_late(unswept, "hold-expiry") == "BookingConfirmed"
 
 
 async def confirmed_while_it_ran_out(deployment: Deployment, off: str) -> tuple[str, str, set[str]]:
@@ -105,7 +105,7 @@ async def test_a_confirmation_that_loses_to_the_run_out_is_told_so(unswept: Depl
 async def test_control_without_the_version_a_place_given_on_is_confirmed_too(
     unswept: Deployment,
 ) -> None:
-    told = await confirmed_while_it_ran_out(unswept, "version")
+    told = await confirmed_while_it_ran_out(unswept, "slot-version")
     assert told == ("BookingConfirmed", "Booked", {"Ben"})
 
 
@@ -131,13 +131,13 @@ async def test_a_request_that_is_sent_again_has_no_second_effect(
 async def test_control_without_keys_a_request_that_is_sent_again_books_again(
     deployment: Deployment,
 ) -> None:
-    assert await sent_again(deployment, deployment.app("keys")) == (False, 1)
+    assert await sent_again(deployment, deployment.app("idempotency-keys")) == (False, 1)
 
 
 async def test_sends_that_nobody_orders_have_one_effect_all_the_same(
     deployment: Deployment,
 ) -> None:
-    apps = [deployment.app("order-of-sends") for _ in range(2)]
+    apps = [deployment.app("key-locks") for _ in range(2)]
     slot_id = await deployment.add_slot(apps[0], capacity=5)
     wish = {"idempotencyKey": "at once", "waitMs": 20_000}
     sends = (deployment.client(apps[n % 2], 0).book_slot(slot_id, **wish) for n in range(12))
@@ -170,7 +170,7 @@ async def test_all_holds_that_ran_out_are_swept_while_one_a_second_leaves_most(
     """The promise and its control in one: what the slow sweep left when the other was through."""
     good, slow = app_environment(servers, "swept"), app_environment(servers, "one_a_second")
     async with open_deployment(good, log_dir) as here, open_deployment(slow, log_dir) as there:
-        app, slow_app = here.app(), there.app("whole-sweep")
+        app, slow_app = here.app(), there.app("full-sweep")
         here_ids = await held_in_many_slots(here, app)
         there_ids = await held_in_many_slots(there, slow_app)
         expire_holds(there.mongo_url, *there_ids)
@@ -211,13 +211,13 @@ async def test_a_freed_place_is_the_first_ones_in_line(
 async def test_control_without_the_line_a_walk_in_overtakes_all_who_wait(
     unswept: Deployment,
 ) -> None:
-    assert await who_gets_it(unswept, unswept.app("line")) == (None, "Booked")
+    assert await who_gets_it(unswept, unswept.app("waitlist-order")) == (None, "Booked")
 
 
 async def test_control_without_first_come_the_last_in_line_is_served_first(
     unswept: Deployment,
 ) -> None:
-    assert await who_gets_it(unswept, unswept.app("first-come")) == ("Cy", "SlotFull")
+    assert await who_gets_it(unswept, unswept.app("first-in-first-out")) == ("Cy", "SlotFull")
 
 
 async def offered(deployment: Deployment, app: AppProcess) -> tuple[str, str, int]:

@@ -66,7 +66,7 @@ async def test_a_release_compares_and_deletes_in_one_step(deployment: Deployment
 async def test_control_without_one_step_a_release_deletes_what_it_did_not_compare(
     deployment: Deployment,
 ) -> None:
-    held, left = await release_after_the_lock_ran_out(deployment, "between", "one-step-release")
+    held, left = await release_after_the_lock_ran_out(deployment, "between-steps", "one-step-release")
     assert held is not None
     assert left is None
 
@@ -83,7 +83,7 @@ async def test_control_without_a_token_an_acquisition_a_person_frees_their_own_s
     deployment: Deployment,
 ) -> None:
     held, left = await release_after_the_lock_ran_out(
-        deployment, "release", "acquisition", her_own=True
+        deployment, "release", "token-per-acquisition", her_own=True
     )
     assert held is not None
     assert left is None
@@ -166,4 +166,4 @@ async def test_who_is_refused_does_not_lengthen_a_dead_holders_lock(
 async def test_control_without_that_losers_keep_a_dead_holders_lock_alive(
     deployment: Deployment,
 ) -> None:
-    assert await life_left(deployment, deployment.app("losers-leave")) > 5_000
+    assert await life_left(deployment, deployment.app("no-extension-by-losers")) > 5_000

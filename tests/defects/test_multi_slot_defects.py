@@ -55,7 +55,7 @@ async def test_killed_after_two_places_were_booked_both_are(deployment: Deployme
 async def test_control_without_all_or_none_one_of_two_places_is_booked(
     deployment: Deployment,
 ) -> None:
-    assert await killed_while_booking_two(deployment, "between", "all-or-none") == [1, 0]
+    assert await killed_while_booking_two(deployment, "between-steps", "all-or-none") == [1, 0]
 
 
 async def one_is_full(deployment: Deployment, point: str, off: str) -> tuple[str, list[int]]:

@@ -46,7 +46,7 @@ async def killed_with_the_line_in_hand(
 ) -> QueuedUsers:
     """Who serves is killed before they decide, and another takes over."""
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=4, capacity=2)
-    doomed, stage = deployment.paused_worker("taken", off)
+    doomed, stage = deployment.paused_worker("batch-read", off)
     await asyncio.to_thread(stage.wait_until_reached)
     doomed.kill()
     line.expire_locks()
@@ -64,7 +64,7 @@ async def test_a_request_leaves_the_line_only_when_its_outcome_is_written(
 async def test_control_acknowledged_when_taken_requests_die_with_who_took_them(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await killed_with_the_line_in_hand(deployment, isolated_queue, "ack-after")
+    line = await killed_with_the_line_in_hand(deployment, isolated_queue, "ack-after-write")
     assert await line.result_names() == ["LOST"] * 4
     assert deployment.consistent_booking_ids(line.slot_id) == set()
 
@@ -81,7 +81,7 @@ async def test_control_acknowledged_in_finally_requests_are_lost_with_an_error(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=4, capacity=2)
-    deployment.worker("first-write ack-when-served")
+    deployment.worker("first-write ack-on-success")
     await line.wait_for_status("LOST")
     assert deployment.consistent_booking_ids(line.slot_id) == set()
 
@@ -114,7 +114,7 @@ async def test_what_was_looked_at_before_the_line_is_looked_at_again_when_the_tu
 async def test_control_with_rules_before_the_line_only_what_clashes_is_booked(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    assert await clashing(deployment, isolated_queue, "clashes") == (["Booked", "Booked"], 2)
+    assert await clashing(deployment, isolated_queue, "time-conflicts") == (["Booked", "Booked"], 2)
 
 
 async def given_back_before_it_comes_again(
@@ -122,7 +122,7 @@ async def given_back_before_it_comes_again(
 ) -> int:
     """Who was booked by one that died gives it back; their request is delivered once more."""
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=1)
-    doomed, stage = deployment.paused_worker("kept", off)
+    doomed, stage = deployment.paused_worker("saved", off)
     await asyncio.to_thread(stage.wait_until_reached)
     doomed.kill()
     line.expire_locks()
@@ -147,7 +147,7 @@ async def test_control_without_keys_in_line_who_gave_a_place_back_is_booked_agai
 async def two_serve(deployment: Deployment, isolated_queue: IsolatedQueue, off: str) -> list[str]:
     """One of two falls asleep with the first request in hand; what is told when the second is."""
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=0, capacity=1)
-    both = [deployment.paused_worker("taken", off) for _ in range(2)]
+    both = [deployment.paused_worker("batch-read", off) for _ in range(2)]
     await line.enqueue(deployment.client(isolated_queue.frontend, 0))
     reached = {f"{stage.key}:reached": worker for worker, stage in both}
     found: Any = await asyncio.to_thread(deployment.redis.blpop, list(reached), 4)
@@ -173,7 +173,7 @@ async def test_nobody_is_served_before_who_came_before_them(
 async def test_control_without_turns_who_came_later_gets_the_place(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    assert await two_serve(deployment, isolated_queue, "lease") == ["QUEUED", "Booked"]
+    assert await two_serve(deployment, isolated_queue, "queue-lease") == ["QUEUED", "Booked"]
 
 
 async def lost_in_hand(deployment: Deployment, front: AppProcess) -> tuple[list[str], int]:
@@ -195,7 +195,7 @@ async def test_who_was_told_lost_is_not_booked_by_who_still_had_the_request(
 
 
 async def test_control_without_a_mark_who_was_told_lost_is_booked(deployment: Deployment) -> None:
-    assert await lost_in_hand(deployment, deployment.app("lost-mark")) == (["LOST", "LOST"], 2)
+    assert await lost_in_hand(deployment, deployment.app("lost-records")) == (["LOST", "LOST"], 2)
 
 
 async def lost_and_restored(deployment: Deployment, front: AppProcess) -> tuple[list[str], int]:
@@ -219,4 +219,4 @@ async def test_who_was_told_lost_is_not_booked_from_a_redis_that_was_restored(
 async def test_control_without_a_mark_a_restored_redis_books_who_was_told_lost(
     deployment: Deployment,
 ) -> None:
-    assert await lost_and_restored(deployment, deployment.app("lost-mark")) == (["LOST", "LOST"], 2)
+    assert await lost_and_restored(deployment, deployment.app("lost-records")) == (["LOST", "LOST"], 2)

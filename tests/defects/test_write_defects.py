@@ -16,7 +16,7 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import BOOK_SLOT
 
 Pair = tuple[AppProcess, AppProcess]
-AS_D2 = "lock version relative-counts"
+AS_D2 = "lock slot-version relative-counts"
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ async def test_a_stock_read_before_the_lock_was_lost_is_not_written(
 async def test_control_without_relative_counts_a_late_stock_sells_a_place_again(
     deployment: Deployment, two_apps: Pair
 ) -> None:
-    assert await late_stock(deployment, two_apps[0], "version relative-counts") == (3, 1)
+    assert await late_stock(deployment, two_apps[0], "slot-version relative-counts") == (3, 1)
 
 
 async def killed_while_cancelling(
@@ -130,7 +130,7 @@ async def test_a_redis_that_lost_everything_gives_no_place_back(
 async def test_control_without_the_truth_in_mongodb_an_empty_cache_sells_all_places_again(
     deployment: Deployment,
 ) -> None:
-    assert await after_the_cache_is_lost(deployment, deployment.app("stock")) == "Booked"
+    assert await after_the_cache_is_lost(deployment, deployment.app("counts-in-mongo")) == "Booked"
 
 
 async def killed_while_booking(deployment: Deployment, point: str, off: str) -> tuple[int, int]:
@@ -153,7 +153,7 @@ async def test_killed_after_the_write_a_place_is_taken(deployment: Deployment) -
 async def test_control_without_one_write_for_count_and_booking_a_place_is_nobodys(
     deployment: Deployment,
 ) -> None:
-    assert await killed_while_booking(deployment, "between", "one-write") == (0, 1)
+    assert await killed_while_booking(deployment, "between-steps", "one-write") == (0, 1)
 
 
 async def after_an_error(deployment: Deployment, off: str) -> str:
@@ -176,7 +176,7 @@ async def test_an_error_costs_no_place(deployment: Deployment) -> None:
 async def test_control_without_one_count_a_place_is_lost_with_an_error(
     deployment: Deployment,
 ) -> None:
-    assert await after_an_error(deployment, "admission") == "SlotFull"
+    assert await after_an_error(deployment, "no-redis-counter") == "SlotFull"
 
 
 async def late_comer(deployment: Deployment, app: AppProcess) -> tuple[str, bool]:

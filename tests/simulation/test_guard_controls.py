@@ -56,14 +56,14 @@ def test_with_all_guards_every_promise_holds(simulate_without: SimulateWithout) 
 def test_control_without_version_lock_and_transaction_a_bed_is_overbooked(
     simulate_without: SimulateWithout,
 ) -> None:
-    result = simulate_without("version lock transaction", *ONE_BED_LOCK)
+    result = simulate_without("slot-version lock transaction", *ONE_BED_LOCK)
     assert "notOverbooked" in result.broken_invariants
 
 
 def test_control_with_absolute_counts_the_places_left_are_wrong(
     simulate_without: SimulateWithout,
 ) -> None:
-    guards = "version lock transaction relative-counts"
+    guards = "slot-version lock transaction relative-counts"
     result = simulate_without(guards, *ONE_BED_LOCK, "--places", "4")
     assert "countsAgree" in result.broken_invariants
 
@@ -79,20 +79,20 @@ def test_control_without_refusals_users_receive_bookings_that_do_not_exist(
 def test_control_without_keys_a_repeated_request_has_another_outcome(
     simulate_without: SimulateWithout,
 ) -> None:
-    assert simulate_without("keys", *ONE_BED_WAIT).broken_invariants == {"oneFinalResponse"}
+    assert simulate_without("idempotency-keys", *ONE_BED_WAIT).broken_invariants == {"oneFinalResponse"}
 
 
 def test_control_a_counter_that_is_never_incremented_again_leaves_places_unused(
     simulate_without: SimulateWithout,
 ) -> None:
-    result = simulate_without("admission", *ONE_BED_LOCK, "--places", "8")
+    result = simulate_without("no-redis-counter", *ONE_BED_LOCK, "--places", "8")
     assert "noPlaceUnused" in result.broken_invariants
 
 
 def test_control_without_events_the_live_counts_are_wrong(
     simulate_without: SimulateWithout,
 ) -> None:
-    assert simulate_without("news", *ONE_BED_WAIT).broken_invariants == {"liveCountsAgree"}
+    assert simulate_without("availability-updates", *ONE_BED_WAIT).broken_invariants == {"liveCountsAgree"}
 
 
 def test_control_a_server_with_a_slow_clock_is_detected(

@@ -145,7 +145,7 @@ async def test_a_socket_that_reads_nothing_holds_up_no_stop(two_apps: Pair, log_
     # Without a bound of its own a stop would last for minutes.
     settings = {**two_apps[0].environment, "SLOTLOCK_GRACEFUL_STOP_S": "600"}
     with (
-        app_variant(settings, log_dir, without_guards="unhurried") as app,
+        app_variant(settings, log_dir, without_guards="slow-close") as app,
         open_tcp_connection(app, receive_buffer=4096) as deaf,
     ):
         await asyncio.to_thread(leave_all_unread, deaf)

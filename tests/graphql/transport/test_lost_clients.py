@@ -138,7 +138,7 @@ async def test_a_client_that_answers_no_ping_is_cut(
         wait_until(lambda: subscriptions_open(pinging) == 0, "the subscriptions ended")
 
 
-@pytest.mark.parametrize("guard", ["", " deaf"])
+@pytest.mark.parametrize("guard", ["", " unresponsive-peers"])
 async def test_a_client_that_reads_nothing_is_cut_too(
     app: AppProcess, organizer: GraphQLTestClient, log_dir: Path, guard: str
 ) -> None:

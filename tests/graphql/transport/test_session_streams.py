@@ -127,7 +127,7 @@ async def test_the_announcement_alone_ends_a_socket_elsewhere_also_after_a_flush
 ) -> None:
     with Redis.from_url(two_apps[0].environment["SLOTLOCK_REDIS_URL"]) as redis:
         before = listeners(redis)
-        with app_variant(two_apps[0].environment, log_dir, without_guards="stream-healing") as app:
+        with app_variant(two_apps[0].environment, log_dir, without_guards="stream-rechecks") as app:
             # It serves before it listens, and heals nothing that it missed.
             wait_until(lambda: listeners(redis) > before, "the app hears who is signed out")
             redis.flushall()

@@ -133,7 +133,7 @@ async def test_one_whose_page_others_turn_holds_up_nobody_behind_them(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     line = await with_a_page_that_is_turned(deployment, isolated_queue.frontend)
-    deployment.worker("page-turned")
+    deployment.worker("contended-user")
     await line.assert_results(*["Booked"] * 4)
     await line.assert_arrival_order()
 

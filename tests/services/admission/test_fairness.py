@@ -111,7 +111,7 @@ async def test_who_asks_a_hundred_times_stands_in_line_once_and_pushes_nobody_ba
 async def test_control_where_nobody_knows_who_stands_there_one_person_takes_the_line(
     queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [queue_deployment.frontend("claim", 50), queue_deployment.frontend("claim", 50)]
+    apps = [queue_deployment.frontend("existing-ticket", 50), queue_deployment.frontend("existing-ticket", 50)]
     roomy, slot_id = (
         await queue_deployment.add_slot(apps[0], capacity=3),
         await queue_deployment.add_slot(apps[0], capacity=3),
@@ -123,7 +123,7 @@ async def test_control_where_nobody_knows_who_stands_there_one_person_takes_the_
         "__typename"
     ] == "QueueFull"
     queue_deployment.redis.flushdb()
-    apps = [queue_deployment.frontend("claim")]
+    apps = [queue_deployment.frontend("existing-ticket")]
     await greed(queue_deployment, apps, roomy, keys=True)
     assert (await queue_deployment.queue_client(apps[0], 1).enqueue(roomy))["position"] == GREED + 1
 
@@ -190,4 +190,4 @@ async def test_control_with_consumers_side_by_side_who_came_later_overtakes(
     async def is_served(ben: QueueClient, ticket_id: str) -> None:
         assert await ben.wait_for_outcome_code(ticket_id) == "Booked"
 
-    assert await overtaking(queue_deployment, "lease", is_served) == ["SLOT_FULL", "Booked"]
+    assert await overtaking(queue_deployment, "queue-lease", is_served) == ["SLOT_FULL", "Booked"]

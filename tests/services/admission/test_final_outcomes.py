@@ -86,7 +86,7 @@ async def test_control_with_marks_of_no_question_who_was_told_lost_is_booked(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     line, _ = await lost_and_its_key_sent_for_something_else(
-        deployment, isolated_queue, "requestBooking", "lost-question"
+        deployment, isolated_queue, "requestBooking", "lost-request-hash"
     )
     assert len(deployment.consistent_booking_ids(line.slot_id)) == 1
 

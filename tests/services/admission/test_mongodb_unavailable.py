@@ -89,9 +89,9 @@ async def test_however_often_it_is_tried_while_mongodb_is_away_all_are_answered_
     deployment: Deployment, isolated_queue: IsolatedQueue, mongo: RestartableServer, harm: str
 ) -> None:
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=4, capacity=2)
-    doomed, before = deployment.paused_worker("taken")
+    doomed, before = deployment.paused_worker("batch-read")
     await asyncio.to_thread(before.wait_until_reached)
-    _, tried = deployment.paused_worker("retried", "impatient")
+    _, tried = deployment.paused_worker("retried", "short-timeouts")
     async with watch_ticket(line, 0) as watcher:
         assert (await watcher.next_result())["status"] == "QUEUED"
         with away(mongo, harm):
@@ -122,7 +122,7 @@ async def test_while_mongodb_refuses_all_writes_nobody_is_set_aside(
 ) -> None:
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=4, capacity=2)
     with closed_to_writes(deployment):
-        _, tried = deployment.paused_worker("retried", "impatient")
+        _, tried = deployment.paused_worker("retried", "short-timeouts")
         await asyncio.to_thread(tried.wait_until_reached)
         assert await line.result_names() == ["QUEUED"] * 4
     tried.resume()
@@ -137,18 +137,18 @@ async def test_who_alone_cannot_be_written_is_set_aside_by_a_mongodb_that_takes_
     database = deployment.mongo.get_default_database()
     database.command("collMod", "idempotency_records", validator={"never": True})
     try:
-        deployment.worker("impatient")
+        deployment.worker("short-timeouts")
         await line.wait_for_status("FAILED")
     finally:
         database.command("collMod", "idempotency_records", validator={})
 
 
-@pytest.mark.parametrize("step", ["taken", "commit", "granted", "kept"])
+@pytest.mark.parametrize("step", ["batch-read", "commit", "decided", "saved"])
 async def test_at_whatever_step_mongodb_goes_away_each_request_has_one_outcome(
     deployment: Deployment, isolated_queue: IsolatedQueue, mongo: RestartableServer, step: str
 ) -> None:
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=4, capacity=2)
-    _, stage = deployment.paused_worker(step, "impatient")
+    _, stage = deployment.paused_worker(step, "short-timeouts")
     await asyncio.to_thread(stage.wait_until_reached)
     with away(mongo, "kill"):
         await says_of_mongodb(isolated_queue.frontend, "unavailable")

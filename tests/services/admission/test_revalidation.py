@@ -130,5 +130,5 @@ async def test_what_changed_while_somebody_stood_in_line_is_why_they_are_refused
 async def test_control_a_worker_that_trusts_what_was_found_before_books_them(
     queue_deployment: QueueDeployment, why: str
 ) -> None:
-    code, _ = await served_after(queue_deployment, why, off="validation")
+    code, _ = await served_after(queue_deployment, why, off="revalidation")
     assert code == "Booked"

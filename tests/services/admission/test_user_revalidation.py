@@ -21,7 +21,7 @@ async def banned(queue_deployment: QueueDeployment, who: BookingClient) -> None:
     assert outcome["__typename"] == "User", outcome
 
 
-@pytest.mark.parametrize(("off", "outcome"), [("", "UserBanned"), ("validation", "Booked")])
+@pytest.mark.parametrize(("off", "outcome"), [("", "UserBanned"), ("revalidation", "Booked")])
 async def test_who_was_banned_in_line_gets_no_place_but_from_a_worker_that_trusts_the_line(
     queue_deployment: QueueDeployment, off: str, outcome: str
 ) -> None:
@@ -105,4 +105,4 @@ async def test_for_whom_one_may_ask_is_looked_at_when_the_turn_comes(
 async def test_control_a_worker_that_trusts_whom_one_might_ask_for_books_them(
     queue_deployment: QueueDeployment, why: str
 ) -> None:
-    assert await asked_for_ada(queue_deployment, why, off="validation") == "Booked"
+    assert await asked_for_ada(queue_deployment, why, off="revalidation") == "Booked"

@@ -25,7 +25,7 @@ from tests.support.queue.queued_users import (
 )
 
 # Before the decision, before it is written, before refusals are kept, before it is acknowledged.
-STEPS = ["taken", "commit", "granted", "kept"]
+STEPS = ["batch-read", "commit", "decided", "saved"]
 THREE_OF_SIX = ["Booked"] * 3 + ["SlotFull"] * 3
 
 
@@ -85,7 +85,7 @@ async def test_who_dies_without_a_chance_to_say_so_is_replaced(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=6, capacity=3)
-    doomed, stage = deployment.paused_worker("taken")
+    doomed, stage = deployment.paused_worker("batch-read")
     await asyncio.to_thread(stage.wait_until_reached)
     deployment.worker()
     doomed.kill()
@@ -130,11 +130,11 @@ async def test_who_lost_their_turn_takes_nothing_from_who_has_it(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=2, capacity=2)
-    await killed(line, "taken")
-    late, stage = deployment.paused_worker("overslept")
+    await killed(line, "batch-read")
+    late, stage = deployment.paused_worker("lease-lost")
     await asyncio.to_thread(stage.wait_until_reached)
     line.expire_locks()
-    _, present = deployment.paused_worker("taken")
+    _, present = deployment.paused_worker("batch-read")
     await asyncio.to_thread(present.wait_until_reached)
     stage.resume()
 
@@ -165,7 +165,7 @@ async def test_while_somebody_is_served_nobody_behind_them_is(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=1)
-    slow, stage = deployment.paused_worker("taken")
+    slow, stage = deployment.paused_worker("batch-read")
     await asyncio.to_thread(stage.wait_until_reached)
     deployment.worker()
     await line.enqueue(deployment.client(isolated_queue.frontend, 1))

@@ -105,7 +105,7 @@ async def test_several_slots_on_one_subscription_each_start_with_their_present(
 @contextmanager
 def deaf(apps: Pair, log_dir: Path) -> Iterator[AppProcess]:
     """A process whose bookings nobody hears announced."""
-    with app_variant(apps[0].environment, log_dir / "deaf", without_guards="announcements") as app:
+    with app_variant(apps[0].environment, log_dir / "silent", without_guards="publishing") as app:
         yield app
 
 

@@ -69,9 +69,9 @@ SWITCHES = {
 }
 # Points that are reached in a part of the app of their own.
 PAUSE_INSTALLERS = {
-    **dict.fromkeys(("record", "transaction", "between"), slot_writer.install_pauses),
+    **dict.fromkeys(("record", "transaction", "between-steps"), slot_writer.install_pauses),
     **dict.fromkeys(admission_worker.PAUSE_POINTS, admission_worker.install_pauses),
-    "spread": campaigns.install_pauses,
+    "propagate": campaigns.install_pauses,
     "plan": series.install_pauses,
     **dict.fromkeys(("batch", "batches"), admission_queue.install_pauses),
 }
@@ -115,20 +115,20 @@ def scripts_without(guard: str) -> Iterator[tuple[ModuleType, str, str]]:
 def disable_guard(guard: str) -> None:
     """Take one guard away."""
     match guard:
-        case "version":  # check-then-update, as D1 published it
+        case "slot-version":  # check-then-update, as D1 published it
             documents.version_filter = _id_only_filter
         case "team-version":
             teams.version_filter = _id_only_team_filter
         case "lock":
             Locks.acquire = _acquire_always  # type: ignore[method-assign]
-        case "owner":  # plain DEL, as D1 published it
+        case "lock-owner":  # plain DEL, as D1 published it
             locks.RELEASE = RELEASE_WITHOUT_OWNER  # type: ignore[attr-defined]
         case "renewal":
             leases.RENEW = RENEW_NOTHING  # type: ignore[attr-defined]
         case _ if guard in SCRIPT_GUARDS:
             for module, name, script in scripts_without(guard):
                 setattr(module, name, script)
-        case "announcements":
+        case "publishing":
             locks.availability_message = _unheard_message  # type: ignore[attr-defined]
         case _ if guard in SWITCHES:
             SWITCHES[guard]()

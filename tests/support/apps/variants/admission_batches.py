@@ -72,5 +72,5 @@ def ignore_lost_request_hash() -> None:
     IdempotencyRecords.delete_lost = _delete_any_lost  # type: ignore[method-assign]
 
 
-GUARDS = {"smaller-batches": never_split_batches, "lost-question": ignore_lost_request_hash}
-MISHAPS = {"page-turned": bump_user_version}
+GUARDS = {"smaller-batches": never_split_batches, "lost-request-hash": ignore_lost_request_hash}
+MISHAPS = {"contended-user": bump_user_version}

@@ -71,9 +71,9 @@ def skip_revalidation() -> None:
 
 
 GUARDS = {
-    "claim": skip_existing_ticket_check,
-    "lease": serve_partitions_concurrently,
-    "validation": skip_revalidation,
+    "existing-ticket": skip_existing_ticket_check,
+    "queue-lease": serve_partitions_concurrently,
+    "revalidation": skip_revalidation,
 }
 
 

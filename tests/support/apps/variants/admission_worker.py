@@ -91,10 +91,10 @@ def serve_suspects_together() -> None:
 
 
 GUARDS = {
-    "ack-after": acknowledge_on_read,
-    "ack-when-served": acknowledge_in_finally,
+    "ack-after-write": acknowledge_on_read,
+    "ack-on-success": acknowledge_in_finally,
     "queue-keys": ignore_request_keys,
-    "lost-mark": skip_lost_records,
+    "lost-records": skip_lost_records,
     "suspects": serve_suspects_together,
 }
 
@@ -137,32 +137,32 @@ def shorten_mongo_timeouts() -> None:
 MISHAPS = {
     "holds-raise": raise_on_holds,
     "holds-kill": kill_on_holds,
-    "impatient": shorten_mongo_timeouts,
+    "short-timeouts": shorten_mongo_timeouts,
 }
-PAUSE_POINTS = ("taken", "granted", "kept", "retried", "overslept")
+PAUSE_POINTS = ("batch-read", "decided", "saved", "retried", "lease-lost")
 
 
 async def _serve_batch_after_pause(*arguments: Any) -> Any:
     served_slot_ids.append(arguments[1])
-    await pause_if_selected("taken")
+    await pause_if_selected("batch-read")
     if len(served_slot_ids) > MIN_ATTEMPTS:
         await pause_if_selected("retried")
     return await original_serve_batch(*arguments)
 
 
 async def _run_after_pause(self: SlotBatchRunner) -> None:
-    if await pause_if_selected("overslept"):
+    if await pause_if_selected("lease-lost"):
         await self.lease.lost.wait()
     await original_run(self)
 
 
 async def _save_after_pause(*arguments: Any) -> None:
-    await pause_if_selected("granted")
+    await pause_if_selected("decided")
     await original_save_outcomes(*arguments)
 
 
 async def _acknowledge_after_pause(self: QueuePartition, *arguments: Any) -> None:
-    await pause_if_selected("kept")
+    await pause_if_selected("saved")
     await original_acknowledge(self, *arguments)
 
 

@@ -132,12 +132,12 @@ def offer_without_holding() -> None:
 
 GUARDS = {
     "owner-of-booking": ignore_booking_owner,
-    "end-of-holds": ignore_hold_expiry,
+    "hold-expiry": ignore_hold_expiry,
     "sweeper": disable_sweeper,
-    "whole-sweep": sweep_one_hold_a_second,
-    "keys": ignore_idempotency_keys,
+    "full-sweep": sweep_one_hold_a_second,
+    "idempotency-keys": ignore_idempotency_keys,
     "refusals": report_success_when_full,
-    "line": ignore_waitlist,
-    "first-come": promote_last_in_first_out,
+    "waitlist-order": ignore_waitlist,
+    "first-in-first-out": promote_last_in_first_out,
     "offers": offer_without_holding,
 }

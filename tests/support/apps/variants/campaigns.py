@@ -91,8 +91,8 @@ def ignore_resource_version() -> None:
 
 GUARDS = {
     "group-limits": ignore_group_limits,
-    "overlaps": detect_only_identical_times,
-    "clashes": ignore_time_conflicts,
+    "partial-overlaps": detect_only_identical_times,
+    "time-conflicts": ignore_time_conflicts,
     "terms": skip_terms_propagation,
     "opening": open_by_periodic_job,
     "not-before": open_ahead_by_periodic_job,
@@ -101,7 +101,7 @@ GUARDS = {
 
 
 async def _propagate_after_pause(self: CampaignRepository, *arguments: Any) -> None:
-    await pause_if_selected("spread")
+    await pause_if_selected("propagate")
     await original_propagate_terms(self, *arguments)
 
 

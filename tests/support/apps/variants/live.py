@@ -13,4 +13,4 @@ def drop_availability_updates() -> None:
     AvailabilityHub.publish = _publish_nothing  # type: ignore[method-assign]
 
 
-GUARDS = {"news": drop_availability_updates}
+GUARDS = {"availability-updates": drop_availability_updates}

@@ -35,7 +35,7 @@ async def _release_in_two_steps(self: Locks, lease: Lease, *states: Availability
             holder = await self.pipeline.send("GET", lock_keys(name).lock)
             if holder and holder.decode().startswith(lease.token):
                 if name != HOLD_SWEEPER_LOCK:  # the sweeper's turn is no act
-                    await pause_if_selected("between")
+                    await pause_if_selected("between-steps")
                 await self.pipeline.send("DEL", lock_keys(name).lock)
     for state in states:
         await self.pipeline.send("PUBLISH", *availability_message(state))
@@ -101,10 +101,10 @@ def release_on_success_only() -> None:
 
 
 GUARDS = {
-    "acquisition": use_one_lock_token,
+    "token-per-acquisition": use_one_lock_token,
     "one-step-release": release_in_two_steps,
     "all-locks": keep_partial_locks,
-    "losers-leave": extend_lock_on_refusal,
-    "order-of-sends": skip_key_locks,
+    "no-extension-by-losers": extend_lock_on_refusal,
+    "key-locks": skip_key_locks,
     "finally": release_on_success_only,
 }

@@ -68,4 +68,4 @@ def admit_by_redis_counter() -> None:
     replace_everywhere(original_book, _decrement_then_book)
 
 
-GUARDS = {"stock": trust_cached_counts, "admission": admit_by_redis_counter}
+GUARDS = {"counts-in-mongo": trust_cached_counts, "no-redis-counter": admit_by_redis_counter}

@@ -32,7 +32,7 @@ def ignore_plan_basis() -> None:
     replace_everywhere(edit_command.plan_basis, _return_none)
 
 
-GUARDS = {"each-try": plan_once, "planned-on": ignore_plan_basis}
+GUARDS = {"replanning": plan_once, "plan-basis": ignore_plan_basis}
 
 
 async def _find_rivals_after_pause(*arguments: Any) -> Any:

@@ -39,4 +39,4 @@ def disable_stream_rechecks() -> None:
     session_streams.RECHECK_INTERVAL_S = EFFECTIVELY_NEVER_S
 
 
-GUARDS = {"openness": cache_session_roles, "stream-healing": disable_stream_rechecks}
+GUARDS = {"session-lookups": cache_session_roles, "stream-rechecks": disable_stream_rechecks}

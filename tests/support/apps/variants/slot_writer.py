@@ -48,7 +48,7 @@ async def _count_then_insert(self: SlotWriter, changes: list[SlotUpdate]) -> lis
         count = {"$inc": {"remaining": before.booked_count - after.booked_count, "version": 1}}
         done = await slots.update_one(documents.version_filter(before), count)
         written.append(BulkResult.WRITTEN if done.modified_count else BulkResult.CONFLICT)
-        await pause_if_selected("between")
+        await pause_if_selected("between-steps")
         added = [
             booking_to_subdocument(booking)
             for booking in after.bookings
@@ -81,7 +81,7 @@ async def _commit_one_by_one(self: SlotWriter, changes: ChangeSet) -> CommitResu
     results = set()
     for change in changes.slot_updates:
         results.add(await original_commit_in_transaction(self, ChangeSet((change,))))
-        await pause_if_selected("between")
+        await pause_if_selected("between-steps")
     return results.pop() if len(results) == 1 else CommitResult.CONFLICT
 
 

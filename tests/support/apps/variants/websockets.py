@@ -37,5 +37,5 @@ def lengthen_close_timeout() -> None:
     websockets.StrictWebSocketProtocol = _SlowCloseProtocol  # type: ignore[misc]
 
 
-GUARDS = {"deaf": wait_for_unresponsive_peers}
-MISHAPS = {"pings": shorten_ping_interval, "unhurried": lengthen_close_timeout}
+GUARDS = {"unresponsive-peers": wait_for_unresponsive_peers}
+MISHAPS = {"pings": shorten_ping_interval, "slow-close": lengthen_close_timeout}
