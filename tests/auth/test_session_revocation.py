@@ -87,7 +87,9 @@ async def test_a_token_is_refused_everywhere_from_the_moment_its_end_was_answere
 async def test_control_a_process_that_trusts_for_a_time_takes_tokens_of_ended_sessions(
     two_apps: Pair, http: httpx.AsyncClient, auth: Auth, log_dir: Path
 ) -> None:
-    with app_variant(two_apps[0].environment, log_dir, without_guards="session-lookups") as trusting:
+    with app_variant(
+        two_apps[0].environment, log_dir, without_guards="session-lookups"
+    ) as trusting:
         assert await taken_elsewhere(http, auth, two_apps[0], trusting, signed_out) == ROUNDS
 
 

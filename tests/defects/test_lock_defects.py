@@ -66,7 +66,9 @@ async def test_a_release_compares_and_deletes_in_one_step(deployment: Deployment
 async def test_control_without_one_step_a_release_deletes_what_it_did_not_compare(
     deployment: Deployment,
 ) -> None:
-    held, left = await release_after_the_lock_ran_out(deployment, "between-steps", "one-step-release")
+    held, left = await release_after_the_lock_ran_out(
+        deployment, "between-steps", "one-step-release"
+    )
     assert held is not None
     assert left is None
 

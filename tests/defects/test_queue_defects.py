@@ -149,7 +149,7 @@ async def two_serve(deployment: Deployment, isolated_queue: IsolatedQueue, off: 
     line = await enqueue_users(deployment, isolated_queue.frontend, user_count=0, capacity=1)
     both = [deployment.paused_worker("batch-read", off) for _ in range(2)]
     await line.enqueue(deployment.client(isolated_queue.frontend, 0))
-    reached = {f"{stage.key}:reached": worker for worker, stage in both}
+    reached = {f"{stage.key}:paused": worker for worker, stage in both}
     found: Any = await asyncio.to_thread(deployment.redis.blpop, list(reached), 4)
     sleeper = reached[found[0].decode()]
     sleeper.process.send_signal(signal.SIGSTOP)
@@ -219,4 +219,7 @@ async def test_who_was_told_lost_is_not_booked_from_a_redis_that_was_restored(
 async def test_control_without_a_mark_a_restored_redis_books_who_was_told_lost(
     deployment: Deployment,
 ) -> None:
-    assert await lost_and_restored(deployment, deployment.app("lost-records")) == (["LOST", "LOST"], 2)
+    assert await lost_and_restored(deployment, deployment.app("lost-records")) == (
+        ["LOST", "LOST"],
+        2,
+    )

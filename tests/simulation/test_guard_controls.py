@@ -79,7 +79,9 @@ def test_control_without_refusals_users_receive_bookings_that_do_not_exist(
 def test_control_without_keys_a_repeated_request_has_another_outcome(
     simulate_without: SimulateWithout,
 ) -> None:
-    assert simulate_without("idempotency-keys", *ONE_BED_WAIT).broken_invariants == {"oneFinalResponse"}
+    assert simulate_without("idempotency-keys", *ONE_BED_WAIT).broken_invariants == {
+        "oneFinalResponse"
+    }
 
 
 def test_control_a_counter_that_is_never_incremented_again_leaves_places_unused(
@@ -92,7 +94,9 @@ def test_control_a_counter_that_is_never_incremented_again_leaves_places_unused(
 def test_control_without_events_the_live_counts_are_wrong(
     simulate_without: SimulateWithout,
 ) -> None:
-    assert simulate_without("availability-updates", *ONE_BED_WAIT).broken_invariants == {"liveCountsAgree"}
+    assert simulate_without("availability-updates", *ONE_BED_WAIT).broken_invariants == {
+        "liveCountsAgree"
+    }
 
 
 def test_control_a_server_with_a_slow_clock_is_detected(

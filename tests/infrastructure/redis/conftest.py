@@ -6,7 +6,7 @@ import pytest
 
 from slotlock.infrastructure.redis.locks.locks import Locks
 from tests.support.apps.redis_topologies import TOPOLOGIES, RedisTopology
-from tests.support.apps.variant import scripts_without
+from tests.support.apps.variants.locks import scripts_without
 from tests.support.stores.lock_nodes import open_lock_node
 
 

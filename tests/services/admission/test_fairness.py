@@ -111,7 +111,10 @@ async def test_who_asks_a_hundred_times_stands_in_line_once_and_pushes_nobody_ba
 async def test_control_where_nobody_knows_who_stands_there_one_person_takes_the_line(
     queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [queue_deployment.frontend("existing-ticket", 50), queue_deployment.frontend("existing-ticket", 50)]
+    apps = [
+        queue_deployment.frontend("existing-ticket", 50),
+        queue_deployment.frontend("existing-ticket", 50),
+    ]
     roomy, slot_id = (
         await queue_deployment.add_slot(apps[0], capacity=3),
         await queue_deployment.add_slot(apps[0], capacity=3),

@@ -34,17 +34,17 @@ class PausePoint:
     """A paused act, followed and freed by its name."""
 
     redis: Redis
-    key: str = field(default_factory=lambda: f"stage:{secrets.token_hex(6)}")
+    key: str = field(default_factory=lambda: f"pause:{secrets.token_hex(6)}")
 
     def wait_until_reached(self) -> None:
         """Wait until the act is at its point."""
         # Not BLPOP: a client of Redis gives up by itself, after 5 s unless it is told otherwise.
-        reached = f"{self.key}:reached"
-        wait_until(lambda: self.redis.lpop(reached) is not None, "the act got there", 30)
+        paused = f"{self.key}:paused"
+        wait_until(lambda: self.redis.lpop(paused) is not None, "the act got there", 30)
 
     def resume(self) -> None:
         """Let the act go on."""
-        self.redis.lpush(f"{self.key}:go", "go")
+        self.redis.lpush(f"{self.key}:resume", "resume")
 
 
 @contextmanager
@@ -60,9 +60,9 @@ def app_variant(
     """A process of the app without these guards, that waits at this point."""
     # No administrator: hashing their password is most of what is left of a start.
     settings = {name: value for name, value in environment.items() if "ADMIN" not in name}
-    settings["VARIANT_OFF"] = without_guards
+    settings["VARIANT_WITHOUT_GUARDS"] = without_guards
     if pause_point is not None:
-        settings |= {"VARIANT_PAUSE": pause_at, "VARIANT_STAGE": pause_point.key}
+        settings |= {"VARIANT_PAUSE_AT": pause_at, "VARIANT_PAUSE_KEY": pause_point.key}
     with start(settings, directory) as app:
         yield app
 

@@ -1,4 +1,4 @@
-"""One in line who cannot be served beside others; guards of that, and of what is told as final."""
+"""Guards of large batches and of lost requests, and a user whose version keeps changing."""
 
 from collections.abc import Sequence
 
@@ -30,28 +30,28 @@ async def _serve_whole_batch(
 
 
 def never_split_batches() -> None:
-    """All who wait are served as one batch for ever, whether or not that can be written."""
+    """Retry a batch as a whole, even if it cannot be written."""
     replace_everywhere(original_serve_batch, _serve_whole_batch)
     admission_worker.original_serve_batch = _serve_whole_batch
 
 
 async def _commit_with_version_bump(self: SlotWriter, changes: ChangeSet) -> CommitResult:
     for change in changes.slot_updates:
-        had = {booking.id for booking in change.before.bookings}
-        people = [b.user_id for b in change.after.bookings if b.id not in had]
-        if len(people) > 1 and not contended_user_ids:
-            contended_user_ids.append(people[0])
-        if len(people) > 1 and contended_user_ids[0] in people:
-            turned = {"$inc": {"version": 1}}
+        old_ids = {booking.id for booking in change.before.bookings}
+        user_ids = [b.user_id for b in change.after.bookings if b.id not in old_ids]
+        if len(user_ids) > 1 and not contended_user_ids:
+            contended_user_ids.append(user_ids[0])
+        if len(user_ids) > 1 and contended_user_ids[0] in user_ids:
             await self._database["user_versions"].update_one(
-                {"_id": ObjectId(contended_user_ids[0])}, turned, upsert=True
+                {"_id": ObjectId(contended_user_ids[0])}, {"$inc": {"version": 1}}, upsert=True
             )
     return await original_commit(self, changes)
 
 
 def bump_user_version() -> None:
-    """No guard but a mishap: the page of one is turned whenever they are given a place beside
-    others, as their bookings elsewhere would turn it while a large batch is decided on.
+    """Increment the version of one user whenever they are booked in a batch with others.
+
+    Bookings of that user in other slots would have the same effect.
     """
     SlotWriter.commit = _commit_with_version_bump  # type: ignore[method-assign]
 
@@ -67,10 +67,10 @@ async def _delete_any_lost(
 
 
 def ignore_lost_request_hash() -> None:
-    """That a request was lost is forgotten whatever is asked next under its key."""
+    """Delete the record of a lost request whichever request reuses its key."""
     IdempotencyKey.matches = _matches_when_lost  # type: ignore[method-assign]
     IdempotencyRecords.delete_lost = _delete_any_lost  # type: ignore[method-assign]
 
 
 GUARDS = {"smaller-batches": never_split_batches, "lost-request-hash": ignore_lost_request_hash}
-MISHAPS = {"contended-user": bump_user_version}
+FAULTS = {"contended-user": bump_user_version}

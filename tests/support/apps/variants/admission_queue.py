@@ -1,6 +1,7 @@
-"""Guards of the admission queue, off one by one, and a worker that stops at its batches."""
+"""Guards of the admission queue, and pause points before a batch is processed."""
 
 import secrets
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -19,15 +20,14 @@ from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.admission import batch
 from slotlock.services.booking import book
 from slotlock.services.booking.book import BookingPermissions
-from tests.support.apps import pause_points
-from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
+from tests.support.apps.pause_points import pause_if_selected, rearm, replace_everywhere
 
 original_acquire, original_serve_batch = Locks.acquire, batch.serve_batch
 EXISTING_TICKET_CHECK = "redis.call('hget', KEYS[2], ARGV[2])"
 
 
 def skip_existing_ticket_check() -> None:
-    """Each key has a place of its own in line, whoever sends it."""
+    """Enqueue a request although its key already has a ticket."""
     assert EXISTING_TICKET_CHECK in ENQUEUE
     replace_everywhere(ENQUEUE, ENQUEUE.replace(EXISTING_TICKET_CHECK, "false"))
 
@@ -36,12 +36,12 @@ async def _acquire_without_queue_lease(
     self: Locks, *names: str, wait_s: float = 0.0
 ) -> Lease | None:
     if names[0].startswith(ADMISSION_LOCK_PREFIX):
-        return RedisLease((), "nobody's", 0)
+        return RedisLease((), "no owner", 0)
     return await original_acquire(self, *names, wait_s=wait_s)
 
 
 def serve_partitions_concurrently() -> None:
-    """Every process is a consumer of every partition, as groups of streams are mostly used."""
+    """Let every process consume every partition, as consumer groups usually do."""
     Locks.acquire = _acquire_without_queue_lease  # type: ignore[method-assign]
     partitions.CONSUMER = secrets.token_hex(4)
 
@@ -64,7 +64,7 @@ def _refuse_nobody(*_: Any) -> None:
 
 
 def skip_revalidation() -> None:
-    """What was found in order before the queue is in order behind it."""
+    """Grant every queued request without applying the rules again."""
     rules.book = _book_unconditionally
     replace_everywhere(book.check_booking_permissions, _allow_everybody)
     replace_everywhere(batch._user_refusal, _refuse_nobody)
@@ -80,10 +80,13 @@ GUARDS = {
 async def _serve_batch_after_pause(*arguments: Any) -> Any:
     await pause_if_selected("batch")
     await pause_if_selected("batches")
-    pause_points._reached_points.discard("batches")
+    rearm("batches")
     return await original_serve_batch(*arguments)
 
 
-def install_pauses() -> None:
-    """Let a worker be stopped when it has taken a batch: the first one, or each of them."""
+def _install_pauses() -> None:
     replace_everywhere(original_serve_batch, _serve_batch_after_pause)
+
+
+# Before the first batch is processed, or before each of them.
+PAUSES: dict[str, Callable[[], None]] = dict.fromkeys(("batch", "batches"), _install_pauses)

@@ -1,8 +1,8 @@
-"""Guards of the admission queue, switched off one by one, and requests that harm their servers."""
+"""Guards and pause points of the worker that processes the admission queue, and faulty requests."""
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from slotlock.services.workers.slot_batches import SlotBatchRunner
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 NEVER_SUSPECT_AFTER = 1_000_000
-# More than those after which a request that fails by itself is set aside.
+# More attempts than a failing request gets before it becomes a dead letter.
 MIN_ATTEMPTS = 2 * len(slot_batches.RETRY_DELAYS_S)
 original_serve_batch, original_save_outcomes = batch.serve_batch, batch._record_refusals
 original_run = SlotBatchRunner.run
@@ -44,7 +44,7 @@ async def _read_and_acknowledge(self: QueuePartition) -> list[StreamEntry]:
 
 
 def acknowledge_on_read() -> None:
-    """A request leaves the line when it is taken, whatever becomes of it then (D3)."""
+    """Acknowledge a request when it is read, before it is processed (D3)."""
     QueuePartition.read_new = _read_and_acknowledge  # type: ignore[method-assign]
 
 
@@ -56,7 +56,7 @@ async def _serve_and_acknowledge(self: SlotBatchRunner) -> None:
 
 
 def acknowledge_in_finally() -> None:
-    """A request leaves the queue when it was processed and when that failed (D3)."""
+    """Acknowledge a request after it was processed, also if that failed (D3)."""
     SlotBatchRunner.run = _serve_and_acknowledge  # type: ignore[method-assign]
 
 
@@ -70,7 +70,7 @@ def _command_without_key(self: Any) -> BookSlotCommand:
 
 
 def ignore_request_keys() -> None:
-    """Who serves a request neither looks for its answer nor keeps one with what is written."""
+    """Process a request without reading or writing its idempotency record."""
     replace_everywhere(batch._settled_outcomes, _no_settled_outcomes)
     batch._QueuedCommand.command = property(_command_without_key)  # type: ignore[assignment]
 
@@ -81,12 +81,12 @@ async def _save_unless_lost(self: IdempotencyRecords, record: IdempotencyRecord)
 
 
 def skip_lost_records() -> None:
-    """That a request is lost is told, and nobody is kept from granting it."""
+    """Report a request as lost without recording that it must not be granted."""
     IdempotencyRecords.save = _save_unless_lost  # type: ignore[method-assign]
 
 
 def serve_suspects_together() -> None:
-    """What may be what kills its servers is served beside others for ever."""
+    """Never isolate a request that may crash its worker."""
     partitions.ISOLATE_AFTER_DELIVERIES = NEVER_SUSPECT_AFTER
 
 
@@ -100,11 +100,11 @@ GUARDS = {
 
 
 def raise_on_holds() -> None:
-    """No guard but a mishap: whoever asks for a hold is an error when it is decided on."""
+    """Raise an error when a request for a hold is decided."""
 
     def raise_if_hold(self: BookSlotCommand, *arguments: Any) -> Any:
         if self.request.hold:
-            raise RuntimeError("there is something about this one")
+            raise RuntimeError("a request for a hold")
         return original_apply(self, *arguments)
 
     BookSlotCommand.apply = raise_if_hold  # type: ignore[method-assign,assignment]
@@ -116,7 +116,7 @@ def _shorten_retry_delays() -> None:
 
 
 def kill_on_holds() -> None:
-    """No guard but a mishap: whoever asks for a hold is the death of who decides on it."""
+    """Kill the process when a request for a hold is decided."""
 
     def kill_if_hold(self: BookSlotCommand, *arguments: Any) -> Any:
         if self.request.hold:
@@ -127,19 +127,16 @@ def kill_on_holds() -> None:
 
 
 def shorten_mongo_timeouts() -> None:
-    """No guard: MongoDB is given up after half a second, and requests that fail after less, so that
-    many tries take little time.
-    """
+    """Shorten the timeouts of MongoDB and the delays between attempts."""
     client.SELECTION_TIMEOUT_MS = client.OPERATION_TIMEOUT_MS = 500
     _shorten_retry_delays()
 
 
-MISHAPS = {
+FAULTS = {
     "holds-raise": raise_on_holds,
     "holds-kill": kill_on_holds,
     "short-timeouts": shorten_mongo_timeouts,
 }
-PAUSE_POINTS = ("batch-read", "decided", "saved", "retried", "lease-lost")
 
 
 async def _serve_batch_after_pause(*arguments: Any) -> Any:
@@ -166,11 +163,15 @@ async def _acknowledge_after_pause(self: QueuePartition, *arguments: Any) -> Non
     await original_acknowledge(self, *arguments)
 
 
-def install_pauses() -> None:
-    """Let who serves the queue be stopped before the decision, after the grants, after all; when
-    they tried many times; and until they have lost their turn.
-    """
+def _install_pauses() -> None:
     replace_everywhere(original_serve_batch, _serve_batch_after_pause)
     SlotBatchRunner.run = _run_after_pause  # type: ignore[method-assign]
     replace_everywhere(original_save_outcomes, _save_after_pause)
     QueuePartition.acknowledge = _acknowledge_after_pause  # type: ignore[method-assign,assignment]
+
+
+# After a batch is read; after many attempts; after bookings are written and before refusals are
+# recorded; after all is written; and after a batch is assigned, until its lease is lost.
+PAUSES: dict[str, Callable[[], None]] = dict.fromkeys(
+    ("batch-read", "retried", "decided", "saved", "lease-lost"), _install_pauses
+)

@@ -1,4 +1,7 @@
-"""Rules and promises of the desk, switched off one by one as the five designs lacked them."""
+"""Guards of the booking rules, and the worker that expires holds.
+
+D1 to D5 are the five published designs that docs/defects.md compares.
+"""
 
 from dataclasses import replace
 from datetime import datetime
@@ -39,17 +42,17 @@ def _unchanged_slot(slot: Slot, *_: Any) -> Slot:
 
 
 def ignore_booking_owner() -> None:
-    """Whoever knows the id of a booking may do with it as they please (D5)."""
+    """Let every user change a booking whose id they know (D5)."""
     changes.BookingCommand.may_change = _return_true  # type: ignore[method-assign,assignment]
 
 
 def ignore_hold_expiry() -> None:
-    """Nobody looks at the clock when a hold is confirmed (D5)."""
+    """Treat no hold as expired (D5)."""
     Booking.is_expired_at = _return_false  # type: ignore[method-assign,assignment]
 
 
 def disable_sweeper() -> None:
-    """Nothing is swept up; no guard of any promise but of speed."""
+    """Expire no hold in the background. Commands on the slot still expire holds."""
 
     async def sweep_nothing(services: Any) -> int:
         return 0
@@ -58,7 +61,7 @@ def disable_sweeper() -> None:
 
 
 def sweep_one_hold_a_second() -> None:
-    """The sweep frees one hold, and sleeps for a second (D5)."""
+    """Expire one hold per sweep and sweep once a second (D5)."""
     hold_sweeper.MAX_DUE_SLOTS, hold_sweeper.SWEEP_INTERVAL_S = 1, 1.0
     sweep = hold_sweeper.sweep
 
@@ -69,7 +72,7 @@ def sweep_one_hold_a_second() -> None:
 
 
 def ignore_idempotency_keys() -> None:
-    """A request that is sent again is a new one (D5)."""
+    """Treat every retry as a new request (D5)."""
     BookingOptions.to_idempotency_key = BookingChangeRequest.to_idempotency_key = _return_none  # type: ignore[method-assign,assignment]
 
 
@@ -83,7 +86,7 @@ def _book_even_if_full(slot: Slot, request: Any, now: datetime) -> Decision[Any]
 
 
 def report_success_when_full() -> None:
-    """Whoever comes too late is congratulated (D5)."""
+    """Return Booked although the slot is full (D5)."""
     replace_everywhere(original_book, _book_even_if_full)
 
 
@@ -94,20 +97,20 @@ def _book_ignoring_waitlist(slot: Slot, request: Any, now: datetime) -> Decision
 
 
 def ignore_waitlist() -> None:
-    """A freed place is whoever's who comes next; those who wait may ask for it too."""
+    """Give a freed place to the next user who books, not to the waitlist."""
     replace_everywhere(original_promote_waitlist, _unchanged_slot)
     replace_everywhere(original_book, _book_ignoring_waitlist)
 
 
 def promote_last_in_first_out() -> None:
-    """The end of the line is served first."""
+    """Promote the newest waitlist entry first."""
 
     def promote_from_end(slot: Slot, now: datetime) -> Slot:
-        line = slot.waitlist
-        served = original_promote_waitlist(
-            replace(slot, waitlist=line[::-1], loaded_waitlist=len(line)), now
+        waitlist = slot.waitlist
+        promoted = original_promote_waitlist(
+            replace(slot, waitlist=waitlist[::-1], loaded_waitlist=len(waitlist)), now
         )
-        return replace(served, waitlist=served.waitlist[::-1])
+        return replace(promoted, waitlist=promoted.waitlist[::-1])
 
     replace_everywhere(original_promote_waitlist, promote_from_end)
 
@@ -118,7 +121,7 @@ def _promote_without_place(slot: Slot, entry: Any, now: datetime) -> Slot:
 
 
 def offer_without_holding() -> None:
-    """An offered place is anybody's until it is accepted."""
+    """Leave an offered place free until the user accepts the offer."""
 
     def promote_one(slot: Slot, now: datetime) -> Slot:
         return (

@@ -1,6 +1,9 @@
-"""Guards of campaigns and of resources, switched off one by one as the five designs lacked them."""
+"""Guards of campaigns and resources, and a pause point in the propagation of terms.
 
-from collections.abc import Sequence
+D1 to D5 are the five published designs that docs/defects.md compares.
+"""
+
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,23 +32,23 @@ def _return_none(*_: Any) -> None:
 
 
 def ignore_group_limits() -> None:
-    """How many of a class may have a place is there to be read, and that is all (D3)."""
+    """Never enforce a group limit (D3)."""
     Slot.exceeded_group_limit = _return_none  # type: ignore[method-assign,assignment]
 
 
 def _first_identical(
     one: Sequence[Meeting], other: Sequence[Meeting]
 ) -> tuple[Meeting, Meeting] | None:
-    return next(((here, here) for here in one if here in other), None)
+    return next(((meeting, meeting) for meeting in one if meeting in other), None)
 
 
 def detect_only_identical_times() -> None:
-    """Times that overlap and are not the same are both given (D1)."""
+    """Treat overlapping times as a conflict only if they are identical (D1)."""
     replace_everywhere(meetings.first_overlap, _first_identical)
 
 
 def ignore_time_conflicts() -> None:
-    """Nobody looks for clashes when a place is given (D3)."""
+    """Book without checking for time conflicts (D3)."""
     replace_everywhere(limits._time_conflict, _return_none)
 
 
@@ -54,7 +57,7 @@ async def _propagate_nothing(*_: Any) -> None:
 
 
 def skip_terms_propagation() -> None:
-    """What became of a campaign does not reach its slots before it is answered."""
+    """Do not copy changed terms of a campaign to its slots."""
     CampaignRepository.propagate_terms = _propagate_nothing  # type: ignore[method-assign,assignment]
 
 
@@ -63,7 +66,7 @@ def _state_at_last_second(self: CampaignTerms, now: datetime) -> CampaignState:
 
 
 def open_by_periodic_job() -> None:
-    """A job that runs each second opens and closes."""
+    """Open and close campaigns on full seconds, as a periodic job would."""
     CampaignTerms.state_at = _state_at_last_second  # type: ignore[method-assign]
 
 
@@ -72,7 +75,7 @@ def _state_at_next_second(self: CampaignTerms, now: datetime) -> CampaignState:
 
 
 def open_ahead_by_periodic_job() -> None:
-    """The same, and it opens all that will open before it runs again."""
+    """Open and close campaigns up to one second early, as a job that looks ahead would."""
     CampaignTerms.state_at = _state_at_next_second  # type: ignore[method-assign]
 
 
@@ -85,7 +88,7 @@ def _unversioned_check(precondition: Precondition) -> tuple[str, UpdateOne]:
 
 
 def ignore_resource_version() -> None:
-    """Whether a resource is free is looked up, and nothing keeps it so until the write."""
+    """Check that a resource is free without comparing its version in the write."""
     replace_everywhere(original_version_check, _unversioned_check)
 
 
@@ -105,6 +108,8 @@ async def _propagate_after_pause(self: CampaignRepository, *arguments: Any) -> N
     await original_propagate_terms(self, *arguments)
 
 
-def install_pauses() -> None:
-    """Let a change of a campaign be stopped before it reaches the campaign's slots."""
+def _pause_before_propagation() -> None:
     CampaignRepository.propagate_terms = _propagate_after_pause  # type: ignore[method-assign,assignment]
+
+
+PAUSES: dict[str, Callable[[], None]] = {"propagate": _pause_before_propagation}

@@ -1,4 +1,4 @@
-"""Guards of what is told live, switched off one by one."""
+"""Guards of the live availability of slots."""
 
 from slotlock.domain.booking.availability import Availability
 from slotlock.services.live.availability import AvailabilityHub
@@ -9,7 +9,7 @@ def _publish_nothing(self: AvailabilityHub, state: Availability) -> int:
 
 
 def drop_availability_updates() -> None:
-    """Whoever watches is told the first state, and nothing newer, announced or read again."""
+    """Send subscribers the first state and no later one."""
     AvailabilityHub.publish = _publish_nothing  # type: ignore[method-assign]
 
 

@@ -1,12 +1,15 @@
-"""Guards of the lock, switched off one by one as the five designs lacked them."""
+"""Guards of the lock, and pause points before its release."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from types import ModuleType
 
 from slotlock.domain.booking.availability import Availability
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK, IDEMPOTENCY_LOCK_PREFIX, lock_keys
-from slotlock.infrastructure.redis.locks import locks
+from slotlock.infrastructure.redis.locks import leases, locks, waiters
 from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease, RedisLease
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
+from slotlock.infrastructure.redis.locks.scripts import ACQUIRE
 from slotlock.infrastructure.redis.slot_events import availability_message
 from slotlock.services.commands import executor
 from slotlock.services.commands.command import SlotCommand
@@ -14,8 +17,59 @@ from slotlock.services.container import Services
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 CONSTANT_DIGIT = "5"
+RELEASE_WITHOUT_OWNER = "redis.call('del', KEYS[1])"  # returns nil: no waiter received the lock
+RENEW_NOTHING = "return 1"
+# The guard's text in the scripts of the lock, and the text that replaces it.
+SCRIPT_GUARDS = {
+    "fairness": ("zpopmin", "zpopmax"),
+    "barging": ("not lock and redis.call('exists', KEYS[2]) == 1", "false"),
+    "heartbeat": ("heartbeat and now_us() - heartbeat <", "true or 0 <"),
+    "ttl": (", 'PX', ttl_ms", ""),
+}
 
 original_acquire = Locks.acquire
+
+
+def scripts_without(guard: str) -> Iterator[tuple[ModuleType, str, str]]:
+    """Yield the module, the name and the text of each lock script without this guard."""
+    guard_text, replacement = SCRIPT_GUARDS[guard]
+    assert guard_text in ACQUIRE
+    for module, name in ((locks, "ACQUIRE"), (locks, "RELEASE"), (waiters, "KEEP_ALIVE")):
+        yield module, name, getattr(module, name).replace(guard_text, replacement)
+
+
+def remove_script_guard(guard: str) -> None:
+    """Remove a guard from every script of the lock."""
+    for module, name, script in scripts_without(guard):
+        setattr(module, name, script)
+
+
+async def _acquire_always(self: Locks, *names: str, wait_s: float = 0.0) -> Lease:
+    return RedisLease(names, "no owner", 0)
+
+
+def skip_lock() -> None:
+    """Grant every lock without asking Redis."""
+    Locks.acquire = _acquire_always  # type: ignore[method-assign]
+
+
+def release_without_owner_check() -> None:
+    """Release with a plain DEL (D1)."""
+    locks.RELEASE = RELEASE_WITHOUT_OWNER  # type: ignore[attr-defined]
+
+
+def skip_renewal() -> None:
+    """Let every lease expire at the end of its first time to live."""
+    leases.RENEW = RENEW_NOTHING  # type: ignore[attr-defined]
+
+
+def _message_without_subscribers(state: Availability) -> tuple[str, bytes]:
+    return "no:subscribers", b""
+
+
+def skip_publishing() -> None:
+    """Publish availability to a channel without subscribers."""
+    locks.availability_message = _message_without_subscribers  # type: ignore[attr-defined]
 
 
 class _ConstantSecrets:
@@ -25,7 +79,7 @@ class _ConstantSecrets:
 
 
 def use_one_lock_token() -> None:
-    """The lock names its owner and not the acquisition (D2); there is one person in the test."""
+    """Use one lock token for every acquisition of a user (D2)."""
     locks.secrets = _ConstantSecrets  # type: ignore[attr-defined,assignment]
 
 
@@ -34,7 +88,7 @@ async def _release_in_two_steps(self: Locks, lease: Lease, *states: Availability
         for name in lease.names:
             holder = await self.pipeline.send("GET", lock_keys(name).lock)
             if holder and holder.decode().startswith(lease.token):
-                if name != HOLD_SWEEPER_LOCK:  # the sweeper's turn is no act
+                if name != HOLD_SWEEPER_LOCK:
                     await pause_if_selected("between-steps")
                 await self.pipeline.send("DEL", lock_keys(name).lock)
     for state in states:
@@ -42,7 +96,7 @@ async def _release_in_two_steps(self: Locks, lease: Lease, *states: Availability
 
 
 def release_in_two_steps() -> None:
-    """GET, compare, DEL (D2)."""
+    """Release with GET, a comparison and DEL (D2)."""
     Locks.release = _release_in_two_steps  # type: ignore[method-assign]
 
 
@@ -55,7 +109,7 @@ async def _acquire_partially(self: Locks, *names: str, wait_s: float = 0.0) -> L
 
 
 def keep_partial_locks() -> None:
-    """Of several locks those that are free are taken, and kept though others are not (D4)."""
+    """Acquire the free ones of several locks and keep them although others are taken (D4)."""
     Locks.acquire = _acquire_partially  # type: ignore[method-assign]
 
 
@@ -68,7 +122,7 @@ async def _acquire_and_extend(self: Locks, *names: str, wait_s: float = 0.0) -> 
 
 
 def extend_lock_on_refusal() -> None:
-    """Whoever is refused lets the holder's lock last longer, dead or alive (D4)."""
+    """Extend the lock of its holder whenever another acquisition fails (D4)."""
     Locks.acquire = _acquire_and_extend  # type: ignore[method-assign]
 
 
@@ -79,7 +133,7 @@ async def _acquire_except_keys(self: Locks, *names: str, wait_s: float = 0.0) ->
 
 
 def skip_key_locks() -> None:
-    """Sends of one key are not served one after the other, as when Redis loses their lock."""
+    """Process requests with the same idempotency key concurrently, as after a loss of Redis."""
     Locks.acquire = _acquire_except_keys  # type: ignore[method-assign]
 
 
@@ -96,11 +150,27 @@ async def _serve_and_release_on_success(
 
 
 def release_on_success_only() -> None:
-    """A return and an error skip the unlock (D3, D4)."""
+    """Skip the release after a refusal and after an error (D3, D4)."""
     replace_everywhere(original_serve_and_release, _serve_and_release_on_success)
 
 
-GUARDS = {
+def _pause_before_release() -> None:
+    release = Locks.release
+
+    async def release_after_pause(self: Locks, lease: Lease, *states: Availability) -> None:
+        if HOLD_SWEEPER_LOCK not in lease.names:
+            await pause_if_selected("release")
+        await release(self, lease, *states)
+
+    Locks.release = release_after_pause  # type: ignore[method-assign]
+
+
+GUARDS: dict[str, Callable[[], None]] = {
+    **{guard: partial(remove_script_guard, guard) for guard in SCRIPT_GUARDS},
+    "lock": skip_lock,
+    "lock-owner": release_without_owner_check,
+    "renewal": skip_renewal,
+    "publishing": skip_publishing,
     "token-per-acquisition": use_one_lock_token,
     "one-step-release": release_in_two_steps,
     "all-locks": keep_partial_locks,
@@ -108,3 +178,4 @@ GUARDS = {
     "key-locks": skip_key_locks,
     "finally": release_on_success_only,
 }
+PAUSES: dict[str, Callable[[], None]] = {"release": _pause_before_release}

@@ -1,4 +1,4 @@
-"""Places kept in Redis instead of where the bookings are, as two of the five designs had it."""
+"""Counters of free places in Redis, as two of the five designs in docs/defects.md have them."""
 
 import os
 from dataclasses import replace
@@ -30,7 +30,7 @@ def _redis() -> Redis:
 
 
 def _counter_key(slot_id: SlotId) -> str:
-    return f"stock:{slot_id}"
+    return f"remaining:{slot_id}"
 
 
 async def _find_with_cached_count(self: SlotRepository, *queries: SlotQuery) -> list[Slot | None]:
@@ -49,7 +49,7 @@ async def _commit_and_cache_count(self: SlotWriter, changes: ChangeSet) -> Commi
 
 
 def trust_cached_counts() -> None:
-    """The places left are what Redis says, and all of them when it says nothing (D2)."""
+    """Read the number of free places from Redis; a missing counter means all (D2)."""
     SlotRepository.find_for_update = _find_with_cached_count  # type: ignore[method-assign]
     SlotWriter.commit = _commit_and_cache_count  # type: ignore[method-assign]
 
@@ -64,7 +64,7 @@ async def _decrement_then_book(services: Any, caller: Any, slot_id: SlotId, *opt
 
 
 def admit_by_redis_counter() -> None:
-    """A counter in Redis is lowered first, and what fails afterwards does not raise it (D5)."""
+    """Decrement a counter in Redis first; a later failure does not increment it (D5)."""
     replace_everywhere(original_book, _decrement_then_book)
 
 

@@ -1,5 +1,6 @@
-"""Guards of what organisers do to several slots at once, switched off one by one."""
+"""Guards of edits of several slots, and a pause point between plan and write."""
 
+from collections.abc import Callable
 from typing import Any
 
 from slotlock.domain.slots import series
@@ -13,7 +14,7 @@ original_changes_per_slot, original_resource_rivals = (
 
 
 def plan_once() -> None:
-    """What each slot becomes is worked out before the first try, and the next ones go by that."""
+    """Compute the change of each slot once and reuse it in every attempt."""
     plans: list[Any] = []
 
     def reuse_first_plan(*arguments: Any) -> Any:
@@ -28,7 +29,7 @@ def _return_none(*_: Any) -> None:
 
 
 def ignore_plan_basis() -> None:
-    """Nobody compares the slots that are written over with those that the plan was made of."""
+    """Write the slots without comparing them with those that the plan was based on."""
     replace_everywhere(edit_command.plan_basis, _return_none)
 
 
@@ -40,6 +41,8 @@ async def _find_rivals_after_pause(*arguments: Any) -> Any:
     return await original_resource_rivals(*arguments)
 
 
-def install_pauses() -> None:
-    """Let an edit be stopped when it is planned, before the slots are looked at to be written."""
+def _pause_after_plan() -> None:
     replace_everywhere(original_resource_rivals, _find_rivals_after_pause)
+
+
+PAUSES: dict[str, Callable[[], None]] = {"plan": _pause_after_plan}

@@ -1,6 +1,9 @@
-"""Guards of what is written, switched off one by one as the five designs lacked them."""
+"""Guards of the writes to MongoDB, and pause points around them.
 
-from collections.abc import Iterator
+D1 to D5 are the five published designs that docs/defects.md compares.
+"""
+
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from bson import ObjectId
@@ -8,6 +11,8 @@ from pymongo import UpdateOne
 from pymongo.asynchronous.collection import AsyncCollection
 
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.teams.team import TeamVersion
+from slotlock.infrastructure.mongo import teams
 from slotlock.infrastructure.mongo.slots import documents, user_contexts
 from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
@@ -21,9 +26,25 @@ original_write_all, original_commit, original_commit_in_transaction = (
     SlotWriter._commit_transaction,
 )
 original_insert_many = AsyncCollection.insert_many
-
-
 RECORD_COLLECTIONS = ("ended_bookings", "ended_waitlist_entries", "idempotency_records")
+
+
+def _id_only_filter(before: Slot) -> dict[str, Any]:
+    return {"_id": ObjectId(before.id)}
+
+
+def ignore_slot_version() -> None:
+    """Check, then update without comparing the version (D1)."""
+    documents.version_filter = _id_only_filter
+
+
+def _id_only_team_filter(team_version: TeamVersion) -> dict[str, Any]:
+    return {"_id": ObjectId(team_version.team_id)}
+
+
+def ignore_team_version() -> None:
+    """Write a change of a team without comparing its version."""
+    teams.version_filter = _id_only_team_filter
 
 
 def _update_with_absolute_count(before: Slot, after: Slot) -> Any:
@@ -37,7 +58,7 @@ def _update_with_absolute_count(before: Slot, after: Slot) -> Any:
 
 
 def write_absolute_counts() -> None:
-    """The stock is written as the number that was worked out from what was read (D2)."""
+    """Write the number of remaining places as an absolute value (D2)."""
     documents.to_update = _update_with_absolute_count
 
 
@@ -60,7 +81,7 @@ async def _count_then_insert(self: SlotWriter, changes: list[SlotUpdate]) -> lis
 
 
 def write_count_and_booking_separately() -> None:
-    """The place is taken in one write, the booking made in the next (D3)."""
+    """Decrement the count in one write and add the booking in the next (D3)."""
     SlotWriter._bulk_add = _count_then_insert  # type: ignore[method-assign,assignment]
 
 
@@ -71,7 +92,7 @@ async def _commit_without_transaction(self: SlotWriter, changes: ChangeSet) -> C
 
 
 def skip_transaction() -> None:
-    """What belongs to a change is written by itself (D2)."""
+    """Write the documents of one change without a transaction (D2)."""
     SlotWriter._commit_transaction = _commit_without_transaction  # type: ignore[method-assign]
 
 
@@ -86,7 +107,7 @@ async def _commit_one_by_one(self: SlotWriter, changes: ChangeSet) -> CommitResu
 
 
 def write_slots_one_by_one() -> None:
-    """Several slots are written one by one (D4)."""
+    """Commit several slots one after the other (D4)."""
     SlotWriter._commit_transaction = _commit_one_by_one  # type: ignore[method-assign]
 
 
@@ -95,11 +116,13 @@ def _no_updates(*_: Any) -> Iterator[UpdateOne]:
 
 
 def skip_user_version_updates() -> None:
-    """Nothing tells whether a person chose elsewhere meanwhile (D4)."""
+    """Do not detect concurrent bookings of the same user in other slots (D4)."""
     replace_everywhere(user_contexts.user_version_updates, _no_updates)
 
 
 GUARDS = {
+    "slot-version": ignore_slot_version,
+    "team-version": ignore_team_version,
     "relative-counts": write_absolute_counts,
     "one-write": write_count_and_booking_separately,
     "transaction": skip_transaction,
@@ -121,10 +144,31 @@ async def _write_all_then_pause(self: SlotWriter, changes: ChangeSet, session: A
         await pause_if_selected("transaction")
 
 
-def install_pauses() -> None:
-    """Let acts be stopped after they wrote records, and before their transaction commits."""
+def _pause_before_commit() -> None:
+    commit = SlotWriter.commit
+
+    async def commit_after_pause(self: SlotWriter, changes: ChangeSet) -> CommitResult:
+        # The creation of a slot without preconditions is part of the setup of a test.
+        if changes.slot_updates or changes.preconditions:
+            await pause_if_selected("commit")
+        return await commit(self, changes)
+
+    SlotWriter.commit = commit_after_pause  # type: ignore[method-assign]
+
+
+def _pause_after_records() -> None:
     AsyncCollection.insert_many = _insert_then_pause  # type: ignore[method-assign]
+
+
+def _pause_before_transaction_commit() -> None:
     SlotWriter._write_all = _write_all_then_pause  # type: ignore[method-assign]
+
+
+PAUSES: dict[str, Callable[[], None]] = {
+    "commit": _pause_before_commit,
+    "record": _pause_after_records,
+    "transaction": _pause_before_transaction_commit,
+}
 
 
 async def _fail_first_commit(self: SlotWriter, changes: ChangeSet) -> CommitResult:
@@ -135,8 +179,8 @@ async def _fail_first_commit(self: SlotWriter, changes: ChangeSet) -> CommitResu
 
 
 def fail_first_write() -> None:
-    """No guard but a mishap: the first write of the process is an error."""
+    """Raise an error in the first commit of the process."""
     SlotWriter.commit = _fail_first_commit  # type: ignore[method-assign]
 
 
-MISHAPS = {"first-write": fail_first_write}
+FAULTS = {"first-write": fail_first_write}

@@ -1,4 +1,4 @@
-"""Guards against peers that do not listen, switched off; and pings that come soon."""
+"""Guards against peers that do not read, and short ping intervals."""
 
 import logging
 from typing import Any
@@ -17,12 +17,12 @@ class _PatientProtocol(websockets.StrictWebSocketProtocol):
 
 
 def wait_for_unresponsive_peers() -> None:
-    """Close a peer that answers no ping in order, once it has read what was sent."""
+    """Close a peer that missed a pong only after it has read everything that was sent."""
     websockets.StrictWebSocketProtocol = _PatientProtocol  # type: ignore[misc]
 
 
 def shorten_ping_interval() -> None:
-    """Pings within a test's patience, and time to begin something before they count."""
+    """Ping early enough for a test, with time to start an operation before the timeout."""
     websockets.PING_INTERVAL_S, websockets.PONG_TIMEOUT_S = 0.5, 3.0
 
 
@@ -33,9 +33,9 @@ class _SlowCloseProtocol(websockets.StrictWebSocketProtocol):
 
 
 def lengthen_close_timeout() -> None:
-    """Only a stop is in a hurry; who reads nothing is waited for as long as a test lasts."""
+    """Wait longer than any test for a peer to close, except during shutdown."""
     websockets.StrictWebSocketProtocol = _SlowCloseProtocol  # type: ignore[misc]
 
 
 GUARDS = {"unresponsive-peers": wait_for_unresponsive_peers}
-MISHAPS = {"pings": shorten_ping_interval, "slow-close": lengthen_close_timeout}
+FAULTS = {"pings": shorten_ping_interval, "slow-close": lengthen_close_timeout}
