@@ -1,0 +1,85 @@
+"""The union of each mutation lists exactly the outcomes of its use case."""
+
+from collections.abc import Callable
+from types import UnionType
+from typing import get_args, get_type_hints
+
+import pytest
+from graphql import GraphQLUnionType
+
+from slotlock.auth import accounts, invitations, sessions, user_admin
+from slotlock.domain.booking import outcomes, tickets
+from slotlock.domain.campaigns import campaign
+from slotlock.domain.teams import outcomes as teams
+from slotlock.graphql.schema.schema import executable_schema
+from slotlock.services.campaigns import campaigns
+from slotlock.services.slots import editing, series
+
+
+def returned_by(use_case: Callable[..., object]) -> UnionType:
+    """The union of outcomes in the signature of a use case."""
+    union: UnionType = get_type_hints(use_case)["return"]
+    return union
+
+
+OUTCOMES = {
+    "BookSlotResult": outcomes.BookOutcome,
+    "BookSlotsResult": outcomes.BookAllOutcome,
+    "ConfirmBookingResult": outcomes.ConfirmOutcome,
+    "ExtendHoldResult": outcomes.ExtendOutcome,
+    "CancelBookingResult": outcomes.CancelOutcome,
+    "MoveBookingResult": outcomes.MoveOutcome,
+    "JoinWaitlistResult": outcomes.JoinWaitlistOutcome,
+    "LeaveWaitlistResult": outcomes.LeaveWaitlistOutcome,
+    "RequestBookingResult": tickets.RequestBookingOutcome,
+    "CreateSlotResult": editing.CreateSlotOutcome,
+    "UpdateSlotResult": outcomes.EditSlotOutcome,
+    "CreateSlotSeriesResult": series.CreateSeriesOutcome,
+    "CreateCampaignResult": returned_by(campaigns.create),
+    "UpdateCampaignResult": campaign.CampaignOutcome,
+    "CreateTeamResult": teams.CreateTeamOutcome,
+    "InviteToTeamResult": teams.InviteToTeamOutcome,
+    "AcceptTeamInvitationResult": teams.AcceptInvitationOutcome,
+    "DeclineTeamInvitationResult": teams.DeclineInvitationOutcome,
+    "WithdrawTeamInvitationResult": teams.WithdrawInvitationOutcome,
+    "LeaveTeamResult": teams.LeaveTeamOutcome,
+    "SetGroupsResult": returned_by(user_admin.set_groups),
+    "BanUserResult": returned_by(user_admin.ban),
+    "UnbanUserResult": returned_by(user_admin.unban),
+    "RegisterResult": returned_by(accounts.register),
+    "LoginResult": returned_by(accounts.login),
+    "SetPasswordResult": returned_by(invitations.set_password),
+    "RefreshResult": returned_by(sessions.refresh_session),
+    "ChangePasswordResult": returned_by(accounts.change_password),
+}
+# `endSession` has no outcome in `auth`: ending a session twice is no error there.
+WITHOUT_OUTCOME = {"EndSessionResult"}
+SHOWN_AS = {
+    "SlotSaved": "Slot",
+    "SeriesCreated": "SlotSeriesCreated",
+    "CampaignSaved": "Campaign",
+    "TeamSaved": "Team",
+    "NoneBooked": "ClaimsRefused",
+    "SignedInSession": "Session",
+}
+
+
+def member_names(union: str) -> set[str]:
+    type_ = executable_schema.type_map[union]
+    assert isinstance(type_, GraphQLUnionType)
+    return {member.name for member in type_.types}
+
+
+def test_every_union_is_compared() -> None:
+    unions = {
+        name
+        for name, type_ in executable_schema.type_map.items()
+        if isinstance(type_, GraphQLUnionType)
+    }
+    assert unions == OUTCOMES.keys() | WITHOUT_OUTCOME
+
+
+@pytest.mark.parametrize("union", OUTCOMES)
+def test_a_union_lists_exactly_the_outcomes_of_its_use_case(union: str) -> None:
+    names = [outcome.__name__ for outcome in get_args(OUTCOMES[union])]
+    assert member_names(union) == {SHOWN_AS.get(name, name) for name in names}
