@@ -1,7 +1,7 @@
-"""One batch of the admission queue: everything is looked at again, decided in order, and kept."""
+"""Decides a batch of queued requests for one slot, in order of arrival, and stores the outcomes."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -12,7 +12,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, UserBanned, UserNotFound
 from slotlock.domain.booking.tickets import RequestLost
-from slotlock.domain.users.user import Caller, User, UserId
+from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking
 from slotlock.services.booking.book import BOOKINGS_TOTAL, BookSlotCommand, execute_booking
@@ -24,38 +24,31 @@ from slotlock.services.commands.outcome_snapshots import strip_slots
 from slotlock.services.container import Services
 
 MAX_BATCH_SIZE = 500
-# Whoever stands in line came when it was open by the clock of another process.
+# The process that accepted a request may have a clock ahead of this one. A campaign that opens
+# within this time was open there.
 MAX_CLOCK_SKEW = timedelta(seconds=2)
-# How long a batch waits for the slot's lock before it looks again at whom it serves.
+# Afterwards, the batch is loaded again and retried.
 LOCK_TIMEOUT_S = 5.0
 
 QUEUE_WAIT_SECONDS = Histogram(
     "slotlock_queue_wait_seconds",
-    "Time from standing in line to the outcome",
+    "Time from enqueueing to the outcome",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _QueuedCommand:
-    """A request in line with whoever asked for it, as they are now."""
+class _QueuedRequest:
+    """A queued request as a command. `refusal` is set if its sender may not book any more."""
 
     entry: StreamEntry
-    queued_booking: QueuedBooking
-    idempotency_key: IdempotencyKey
-    user: User | None
+    command: BookSlotCommand
+    key: IdempotencyKey
+    refusal: UserNotFound | UserBanned | None
 
     @property
     def is_on_behalf(self) -> bool:
-        return self.queued_booking.user_id != self.queued_booking.requested_by
-
-    @property
-    def command(self) -> BookSlotCommand:
-        role, request = self.user.role, self.queued_booking  # type: ignore[union-attr]
-        caller = Caller(request.requested_by, role, "", self.entry.requested_at)
-        return BookSlotCommand.create(
-            caller, request.slot_id, request.user_id, request.hold, self.idempotency_key
-        )
+        return self.command.request.user_id != self.command.caller.user_id
 
 
 async def serve_batch(
@@ -64,65 +57,82 @@ async def serve_batch(
     entries: Sequence[StreamEntry],
     max_size: int = MAX_BATCH_SIZE,
 ) -> list[StreamEntry]:
-    """Serve the first who stand in line for a slot; those of them whose outcomes are written.
+    """Decide the first of these entries and return those whose outcomes are stored.
 
-    They are a beginning of the line: nobody is served while somebody in front of them is not.
+    The result is always a prefix: no request is decided before an earlier one has its outcome.
     """
-    visitors = await _load_queued_commands(services, entries[:max_size])
-    done: list[StreamEntry] = []
-    # Who asks for another rests on a team or a role, and is served alone, in their turn.
-    for alone, together in groupby(visitors, lambda visitor: visitor.is_on_behalf):
-        run = list(together)
-        served = await (
-            _serve_one_by_one(services, run) if alone else _serve_together(services, slot_id, run)
-        )
-        await _record_refusals(services, run[: len(served)], served)
-        done += [visitor.entry for visitor in run[: len(served)]]
-        if len(served) < len(run):
+    requests = await _load_requests(services, entries[:max_size])
+    served: list[StreamEntry] = []
+    # The permission to book for another user is checked anew for each request, within the write.
+    for is_on_behalf, group in groupby(requests, lambda request: request.is_on_behalf):
+        run = list(group)
+        if is_on_behalf:
+            outcomes = await _serve_individually(services, run)
+        else:
+            outcomes = await _serve_together(services, slot_id, run)
+        decided = run[: len(outcomes)]
+        await _store_refusals(services, decided, outcomes)
+        served += [request.entry for request in decided]
+        if len(decided) < len(run):
             break
-    for entry in done:
-        QUEUE_WAIT_SECONDS.observe(max((services.now() - entry.requested_at).total_seconds(), 0.0))
-    return done
+    for entry in served:
+        waited = services.now() - entry.requested_at
+        QUEUE_WAIT_SECONDS.observe(max(waited.total_seconds(), 0.0))
+    return served
 
 
-async def _load_queued_commands(
+async def _load_requests(
     services: Services, entries: Sequence[StreamEntry]
-) -> list[_QueuedCommand]:
-    requests = [entry.request for entry in entries if entry.request is not None]
-    users = await services.users.find_many({request.requested_by for request in requests})
+) -> list[_QueuedRequest]:
+    bookings = [entry.request for entry in entries if entry.request is not None]
+    users = await services.users.find_many({booking.requested_by for booking in bookings})
     return [
-        _to_queued_command(entry, request, users)
-        for entry, request in zip(entries, requests, strict=True)
+        _to_request(entry, booking, users.get(booking.requested_by))
+        for entry, booking in zip(entries, bookings, strict=True)
     ]
 
 
-def _to_queued_command(
-    entry: StreamEntry, queued_booking: QueuedBooking, users: Mapping[UserId, User]
-) -> _QueuedCommand:
-    asked_by = queued_booking.requested_by
-    slip = IdempotencyKey(
-        asked_by, "", queued_booking.key, queued_booking.request_hash, entry.requested_at
+def _to_request(entry: StreamEntry, booking: QueuedBooking, sender: User | None) -> _QueuedRequest:
+    key = IdempotencyKey(
+        booking.requested_by, "", booking.key, booking.request_hash, entry.requested_at
     )
-    return _QueuedCommand(entry, queued_booking, slip, users.get(asked_by))
+    # A sender who was deleted is refused, so that their role does not matter.
+    role = sender.role if sender is not None else Role.MEMBER
+    caller = Caller(booking.requested_by, role, "", entry.requested_at)
+    command = _to_command(caller, booking, key)
+    return _QueuedRequest(entry, command, key, _sender_refusal(booking.requested_by, sender))
+
+
+def _to_command(caller: Caller, booking: QueuedBooking, key: IdempotencyKey) -> BookSlotCommand:
+    return BookSlotCommand.create(caller, booking.slot_id, booking.user_id, booking.hold, key)
+
+
+def _sender_refusal(user_id: UserId, sender: User | None) -> UserNotFound | UserBanned | None:
+    if sender is None:
+        return UserNotFound(user_id)
+    return UserBanned(user_id) if sender.banned else None
 
 
 async def _serve_together(
-    services: Services, slot_id: SlotId, queued: Sequence[_QueuedCommand]
+    services: Services, slot_id: SlotId, requests: Sequence[_QueuedRequest]
 ) -> list[object]:
-    """The outcomes of the first who ask for themselves, up to somebody who could not be served."""
-    outcomes = await _settled_outcomes(services, queued)
-    new = [place for place, outcome in enumerate(outcomes) if outcome is None]
-    commands = [queued[place].command for place in new]
-    served = await run_with_lock(services, commands, LOCK_TIMEOUT_S) if new else ()
-    for place, outcome in zip(new, served or [locked_refusal(slot_id)] * len(new), strict=True):
-        outcomes[place] = outcome
-    # What is refused behind a place that could not be written rests on that place.
+    """Decide all requests in one write. Returns outcomes up to the first that must be retried."""
+    outcomes = await _find_known_outcomes(services, requests)
+    undecided = [index for index, outcome in enumerate(outcomes) if outcome is None]
+    if undecided:
+        commands = [requests[index].command for index in undecided]
+        decided = await run_with_lock(services, commands, LOCK_TIMEOUT_S)
+        if decided is None:
+            decided = tuple(locked_refusal(slot_id) for _ in commands)
+        for index, outcome in zip(undecided, decided, strict=True):
+            outcomes[index] = outcome
+    # The outcomes after it assume that its place is taken.
     return outcomes[: _first_retry_index(outcomes, services.now())]
 
 
 def _first_retry_index(outcomes: Sequence[object], now: datetime) -> int:
-    unserved = (place for place, outcome in enumerate(outcomes) if _must_retry(outcome, now))
-    return next(unserved, len(outcomes))
+    retries = (index for index, outcome in enumerate(outcomes) if _must_retry(outcome, now))
+    return next(retries, len(outcomes))
 
 
 def _must_retry(outcome: object, now: datetime) -> bool:
@@ -130,44 +140,45 @@ def _must_retry(outcome: object, now: datetime) -> bool:
     return opens_soon or isinstance(outcome, Locked)
 
 
-async def _serve_one_by_one(services: Services, queued: Sequence[_QueuedCommand]) -> list[object]:
-    outcomes = await _settled_outcomes(services, queued)
-    for place, outcome in enumerate(outcomes):
+async def _serve_individually(
+    services: Services, requests: Sequence[_QueuedRequest]
+) -> list[object]:
+    """Decide each request in its own write. Returns outcomes up to the first to be retried."""
+    outcomes = await _find_known_outcomes(services, requests)
+    for index, outcome in enumerate(outcomes):
         if outcome is None:
-            outcomes[place] = await execute_booking(services, queued[place].command, LOCK_TIMEOUT_S)
-        if _must_retry(outcomes[place], services.now()):
-            return outcomes[:place]
+            command = requests[index].command
+            outcomes[index] = await execute_booking(services, command, LOCK_TIMEOUT_S)
+        if _must_retry(outcomes[index], services.now()):
+            return outcomes[:index]
     return outcomes
 
 
-async def _settled_outcomes(services: Services, queued: Sequence[_QueuedCommand]) -> list[object]:
-    """Outcomes that there are before anything is decided: of keys that were answered, by whoever
-    served them before, and of people who are gone or banned. None of the others.
-    """
-    kept = await asyncio.gather(
-        *(find_replay(services.idempotency_records, visitor.idempotency_key) for visitor in queued)
+async def _find_known_outcomes(
+    services: Services, requests: Sequence[_QueuedRequest]
+) -> list[object]:
+    """Find the outcomes that need no decision, of refused senders too. None for the others."""
+    stored = await asyncio.gather(
+        *(find_replay(services.idempotency_records, request.key) for request in requests)
     )
-    return [answer or _user_refusal(visitor) for answer, visitor in zip(kept, queued, strict=True)]
+    return [
+        request.refusal if outcome is None else outcome
+        for outcome, request in zip(stored, requests, strict=True)
+    ]
 
 
-def _user_refusal(queued_command: _QueuedCommand) -> UserNotFound | UserBanned | None:
-    if queued_command.user is None:
-        return UserNotFound(queued_command.queued_booking.requested_by)
-    return UserBanned(queued_command.user.id) if queued_command.user.banned else None
-
-
-async def _record_refusals(
-    services: Services, queued: Sequence[_QueuedCommand], outcomes: Sequence[object]
+async def _store_refusals(
+    services: Services, requests: Sequence[_QueuedRequest], outcomes: Sequence[object]
 ) -> None:
-    """Keep the refusals: what was granted was kept with what it wrote."""
+    """Store the refusals. An accepted outcome was stored together with its booking."""
     now = services.now()
     refusals = [
-        to_record(visitor.idempotency_key, strip_slots(outcome), now)
-        for visitor, outcome in zip(queued, outcomes, strict=True)
+        to_record(request.key, strip_slots(outcome), now)
+        for request, outcome in zip(requests, outcomes, strict=True)
         if not isinstance(outcome, BookingWritten | KeyReused | RequestLost)
     ]
-    if refusals:  # those whose keys were answered meanwhile stay as they were answered
+    if refusals:  # outcomes that were stored meanwhile are not replaced
         await services.idempotency_records.save_all(refusals)
-    for visitor, outcome in zip(queued, outcomes, strict=True):
-        if not visitor.is_on_behalf:
+    for request, outcome in zip(requests, outcomes, strict=True):
+        if not request.is_on_behalf:  # execute_booking has counted the others
             BOOKINGS_TOTAL.labels(outcome_label(outcome)).inc()

@@ -1,11 +1,14 @@
-"""Standing in the admission queue: a ticket at once, the answer later.
+"""Requests a booking through the admission queue: the client gets a ticket now, the outcome later.
 
-The ticket of a request is its idempotency key, the sender's or one made for it: the answer is kept
-under it, so that a request is handled once however often it is delivered.
+The id of a ticket is the idempotency key of its request, which the client sent or this module made.
+The outcome is stored under the key, so a request has one effect however often it is delivered.
 """
 
 import random
 import secrets
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Self
 
 from prometheus_client import Counter
 
@@ -20,7 +23,6 @@ from slotlock.domain.booking.refusals import (
 )
 from slotlock.domain.booking.tickets import RequestBookingOutcome, RequestLost, Ticket, TicketRef
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking, QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.services.admission.tickets import answered_ticket, queued_ticket
@@ -35,124 +37,150 @@ from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 
-# The spread keeps those refused together from returning so.
+# The spread keeps refused clients from retrying together.
 RETRY_AFTER_MS = (1_000, 5_000)
-# How long somebody waits for their turn when there is no queue to stand in.
+# How long a request waits for the slot's lock if there is no queue, because Redis is unavailable.
 IMMEDIATE_TIMEOUT_S = 5.0
 
 BOOKING_REQUESTS_TOTAL = Counter(
-    "slotlock_queue_requests_total", "Answers to requestBooking by outcome", ["outcome"]
+    "slotlock_queue_requests_total", "Responses to requestBooking by outcome", ["outcome"]
 )
+
+
+class PriorTicket(Enum):
+    """What became of an earlier request with the same key that has no stored outcome."""
+
+    # There was none, or it is still queued.
+    NONE = auto()
+    # Redis lost it, and its ticket reported so.
+    LOST = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _TicketRequest:
+    command: BookSlotCommand
+    key: IdempotencyKey
+    has_client_key: bool
+
+    @classmethod
+    def create(
+        cls, caller: Caller, slot_id: SlotId, user_id: UserId, options: BookingOptions
+    ) -> Self:
+        # The same parts as in `book`: bookSlot with this key replays the outcome of the ticket.
+        parts = (BookSlotCommand.name, slot_id, user_id, options.hold)
+        key_text = options.key or secrets.token_hex(16)
+        key = IdempotencyKey.for_request(caller.user_id, key_text, *parts)
+        command = BookSlotCommand.create(caller, slot_id, user_id, options.hold, key)
+        return cls(command, key, has_client_key=bool(options.key))
+
+    @property
+    def queued_booking(self) -> QueuedBooking:
+        command = self.command
+        return QueuedBooking(
+            command.slot_id,
+            command.request.user_id,
+            command.caller.user_id,
+            command.request.hold,
+            self.key.key_hash,
+            self.key.request_hash,
+        )
+
+    def has_position(self, position: QueuePosition) -> bool:
+        return position.matches(self.key.key_hash, self.key.short_request_hash)
 
 
 async def request_booking(
     services: Services, caller: Caller, slot_id: SlotId, user_id: UserId, options: BookingOptions
 ) -> RequestBookingOutcome:
-    """A ticket for a place in the line in front of a slot, or why it is refused at once.
+    """Return a ticket for the request, or the reason why it is refused immediately.
 
-    The same key, or another request of the caller's for the same place, gives the ticket that
-    there is. While Redis is away there is no line, and the request is served now.
+    The same key, or another request of the caller for the same booking, returns the existing
+    ticket. While Redis is unavailable there is no queue, and the request is executed now.
     """
-    key = BookingOptions(options.hold, key=options.key or secrets.token_hex(16))
-    slip = key.to_idempotency_key(caller, "book", slot_id, user_id)
-    assert slip is not None  # noqa: S101 - there is a key
-    asking = BookSlotCommand.create(caller, slot_id, user_id, options.hold, slip)
-    kept = await services.idempotency_records.find(slip.record_id) if options.key else None
-    outcome: RequestBookingOutcome | None = await _existing_ticket(services, slip, slot_id, kept)
-    if outcome is None:
-        outcome = await _enqueue_or_serve(
-            services, asking, slip, was_lost=kept is not None, is_new_key=options.key is None
-        )
-    if options.key and not isinstance(outcome, KeyReused):
-        # Sent before or twice at once, it may have been answered since that look.
-        kept = await services.idempotency_records.find(slip.record_id)
-        outcome = await _existing_ticket(services, slip, slot_id, kept) or outcome
+    request = _TicketRequest.create(caller, slot_id, user_id, options)
+    outcome = await _find_or_create_ticket(services, request)
     BOOKING_REQUESTS_TOTAL.labels(outcome_label(outcome)).inc()
     return outcome
 
 
-async def _enqueue_or_serve(
-    services: Services,
-    command: BookSlotCommand,
-    idempotency_key: IdempotencyKey,
-    *,
-    was_lost: bool,
-    is_new_key: bool,
+async def _find_or_create_ticket(
+    services: Services, request: _TicketRequest
+) -> RequestBookingOutcome:
+    if not request.has_client_key:
+        return await _enqueue_or_execute(services, request, PriorTicket.NONE)
+    prior = await _find_prior(services, request)
+    if not isinstance(prior, PriorTicket):
+        return prior
+    outcome = await _enqueue_or_execute(services, request, prior)
+    if isinstance(outcome, KeyReused):
+        return outcome
+    # The same key may have been sent twice at once, or answered since it was looked up.
+    latest = await _find_prior(services, request)
+    return outcome if isinstance(latest, PriorTicket) else latest
+
+
+async def _find_prior(
+    services: Services, request: _TicketRequest
+) -> Ticket | KeyReused | PriorTicket:
+    """Find the answered ticket of the key, or why there is none."""
+    key = request.key
+    record = await services.idempotency_records.find(key.record_id)
+    if record is None:
+        return PriorTicket.NONE
+    if not key.matches(record):
+        return KeyReused(key.key)
+    if isinstance(record.outcome, RequestLost):
+        return PriorTicket.LOST
+    requested_at = record.requested_at or record.at
+    ref = TicketRef(
+        request.command.slot_id, key.user_id, key.key_hash, key.short_request_hash, requested_at
+    )
+    return await answered_ticket(services, ref, record)
+
+
+async def _enqueue_or_execute(
+    services: Services, request: _TicketRequest, prior: PriorTicket
 ) -> RequestBookingOutcome:
     try:
-        return await _enqueue(services, command, idempotency_key, was_lost=was_lost)
+        return await _enqueue(services, request, prior)
     except RedisUnavailableError as error:
-        outcome = await _serve_immediately(services, command, idempotency_key)
-        elsewhere = error.sent or not is_new_key
-    if elsewhere and not isinstance(outcome, Ticket | KeyReused):
-        # It may stand in line all the same, by this send or an earlier one, and must not be granted
-        # after it was refused.
-        await services.idempotency_records.save(idempotency_key.lost_record(services.now()))
+        may_be_queued = error.sent or request.has_client_key
+    outcome = await _execute_now(services, request)
+    if may_be_queued and not isinstance(outcome, Ticket | KeyReused):
+        # A worker must not book the queued request after this refusal.
+        await _mark_lost(services, request)
     return outcome
 
 
-async def _existing_ticket(
-    services: Services,
-    idempotency_key: IdempotencyKey,
-    slot_id: SlotId,
-    record: IdempotencyRecord | None,
-) -> Ticket | KeyReused | None:
-    """The answered ticket of a key that was used before; one that is lost is asked again."""
-    if record is not None and not idempotency_key.matches(record):
-        return KeyReused(idempotency_key.key)
-    if record is None or isinstance(record.outcome, RequestLost):
-        return None
-    asked_at = record.requested_at or record.at
-    return await answered_ticket(
-        services,
-        TicketRef(
-            slot_id,
-            idempotency_key.user_id,
-            idempotency_key.key_hash,
-            idempotency_key.short_request_hash,
-            asked_at,
-        ),
-        record,
-    )
-
-
 async def _enqueue(
-    services: Services, command: BookSlotCommand, idempotency_key: IdempotencyKey, *, was_lost: bool
+    services: Services, request: _TicketRequest, prior: PriorTicket
 ) -> RequestBookingOutcome:
-    request = QueuedBooking(
-        command.slot_id,
-        command.request.user_id,
-        command.caller.user_id,
-        command.request.hold,
-        idempotency_key.key_hash,
-        idempotency_key.request_hash,
-    )
-    refusal = await _preview_refusal(services, command)
+    refusal = await _preview_refusal(services, request.command)
     if refusal is not None:
-        # Whoever stands in line already is told where, and hears the answer there.
-        standing = await services.admission_queue.find_by_claim(request)
-        return (
-            refusal if standing is None else await _ticket_for(services, standing, idempotency_key)
-        )
-    if was_lost:  # not sooner: whoever is refused now stays lost, and is granted by nobody
+        # If the same booking is queued already, its ticket will report the outcome.
+        position = await services.admission_queue.find_by_claim(request.queued_booking)
+        return refusal if position is None else await _ticket_at(services, position, request)
+    if prior is PriorTicket.LOST:
+        # Only now: a request that is refused above stays lost, so that no worker books it.
         await services.idempotency_records.delete_lost(
-            idempotency_key.record_id, idempotency_key.short_request_hash
+            request.key.record_id, request.key.short_request_hash
         )
-    standing = await services.admission_queue.enqueue(request)
-    if was_lost and (
-        standing is None
-        or not standing.matches(idempotency_key.key_hash, idempotency_key.short_request_hash)
-    ):
-        await services.idempotency_records.save(idempotency_key.lost_record(services.now()))
-    if standing is None:
-        return QueueFull(command.slot_id, _retry_after_ms())
-    return await _ticket_for(services, standing, idempotency_key)
+    position = await services.admission_queue.enqueue(request.queued_booking)
+    if prior is PriorTicket.LOST and (position is None or not request.has_position(position)):
+        await _mark_lost(services, request)
+    if position is None:
+        return QueueFull(request.command.slot_id, _retry_after_ms())
+    return await _ticket_at(services, position, request)
+
+
+async def _mark_lost(services: Services, request: _TicketRequest) -> None:
+    await services.idempotency_records.save(request.key.lost_record(services.now()))
 
 
 async def _preview_refusal(
     services: Services, command: BookSlotCommand
 ) -> BookingRefusal | OnBehalfRefusal | None:
-    """Why it would be refused now, for what will not be granted need not wait."""
+    """Return why the request would be refused now, since waiting would be in vain."""
     user_id = command.request.user_id
     permissions = await check_booking_permissions(services, command.caller, [user_id])
     if refusal := permissions.refusals.get(user_id):
@@ -161,31 +189,29 @@ async def _preview_refusal(
     return decision.outcome if isinstance(decision.outcome, BookingRefusal) else None
 
 
-async def _ticket_for(
-    services: Services, queue_position: QueuePosition, idempotency_key: IdempotencyKey
+async def _ticket_at(
+    services: Services, position: QueuePosition, request: _TicketRequest
 ) -> Ticket | KeyReused:
-    if queue_position.matches(idempotency_key.key_hash, idempotency_key.short_request_hash):
-        return queue_position.ticket
-    if queue_position.ref.key_hash == idempotency_key.key_hash:
-        return KeyReused(idempotency_key.key)
-    # Under another key of theirs, which may have been answered by other means.
-    return await queued_ticket(services, queue_position.ref, queue_position)
+    if request.has_position(position):
+        return position.ticket
+    if position.ref.key_hash == request.key.key_hash:
+        return KeyReused(request.key.key)
+    # The caller queued the same booking under another key, which may have an outcome by now.
+    return await queued_ticket(services, position.ref, position)
 
 
-async def _serve_immediately(
-    services: Services, command: BookSlotCommand, idempotency_key: IdempotencyKey
-) -> RequestBookingOutcome:
-    executed = await execute_booking(services, command, IMMEDIATE_TIMEOUT_S)
-    outcome = command.check_outcome(executed)
+async def _execute_now(services: Services, request: _TicketRequest) -> RequestBookingOutcome:
+    executed = await execute_booking(services, request.command, IMMEDIATE_TIMEOUT_S)
+    outcome = request.command.check_outcome(executed)
     match outcome:
         case Booked():
-            # As it was kept, for the same key gives the same ticket.
-            kept = await services.idempotency_records.find(idempotency_key.record_id)
-            ticket = await _existing_ticket(services, idempotency_key, command.slot_id, kept)
-            assert ticket is not None  # noqa: S101 - it was kept with the booking
-            return ticket
+            # The record says when it was requested: the same key must return the same ticket.
+            ticket = await _find_prior(services, request)
+            if not isinstance(ticket, PriorTicket):
+                return ticket
+            raise LookupError("a booking was written without its idempotency record")
         case Locked():
-            return QueueFull(command.slot_id, _retry_after_ms())
+            return QueueFull(request.command.slot_id, _retry_after_ms())
         case _:
             return outcome
 

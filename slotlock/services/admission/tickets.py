@@ -1,4 +1,4 @@
-"""Looking at tickets: in line by what Redis knows, answered by what MongoDB keeps, else lost."""
+"""Reads tickets: queued ones from Redis, answered ones from MongoDB, all others are lost."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from slotlock.services.container import Services
 
 
 async def find_ticket(services: Services, ref: TicketRef, caller: Caller) -> Ticket | None:
-    """The ticket as it stands; None for anybody but who asked for it, and when it is too old."""
+    """Return a ticket, or None if it belongs to somebody else or is too old."""
     if ref.requested_by != caller.user_id or not ref.is_known_at(services.now()):
         return None
     return await load_ticket(services, ref)
@@ -31,58 +31,57 @@ async def find_ticket(services: Services, ref: TicketRef, caller: Caller) -> Tic
 async def load_tickets(
     services: Services, refs: Iterable[TicketRef]
 ) -> Sequence[Ticket | BaseException]:
-    """The tickets as they stand, or why one cannot be read. What concerns many travels together."""
+    """Return each ticket, or the error why it could not be read. The reads are batched."""
     reads = (load_ticket(services, ref) for ref in refs)
     return await asyncio.gather(*reads, return_exceptions=True)
 
 
 async def load_ticket(services: Services, ref: TicketRef) -> Ticket:
-    """A ticket as it stands.
+    """Return the present state of a ticket.
 
-    The line is asked first: outcomes are written before a request leaves it, so that what is
-    neither there nor answered afterwards is lost. That is written down before it is told, for then
-    nobody who may still have the request can grant it.
+    The queue is read first. Outcomes are stored before a request leaves the queue, so a request
+    that is not queued and has no outcome is lost. That is stored before it is reported: a worker
+    that still has the request must not book it any more.
     """
     try:
-        standing = await services.admission_queue.find(ref.slot_id, ref.requested_by, ref.key_hash)
+        position = await services.admission_queue.find(ref.slot_id, ref.requested_by, ref.key_hash)
     except RedisUnavailableError:
         return await _find_answered(services, ref) or Ticket(ref, TicketStatus.QUEUED)
-    if standing is not None and standing.matches(ref.key_hash, ref.request_hash):
-        return await queued_ticket(services, ref, standing)
-    kept = await _find_answered(services, ref)
-    if kept is not None:
-        return kept
-    # Also where its key stands in line for something else, which that will not be granted.
-    mark = lost_record(record_id(ref.requested_by, ref.key_hash), ref.request_hash, services.now())
-    await services.idempotency_records.save(mark)
+    if position is not None and position.matches(ref.key_hash, ref.request_hash):
+        return await queued_ticket(services, ref, position)
+    answered = await _find_answered(services, ref)
+    if answered is not None:
+        return answered
+    # Also if the key is queued with other arguments: that request will end as KeyReused.
+    id_ = record_id(ref.requested_by, ref.key_hash)
+    await services.idempotency_records.save(lost_record(id_, ref.request_hash, services.now()))
     return await _find_answered(services, ref) or Ticket(ref, TicketStatus.LOST)
 
 
 async def queued_ticket(
     services: Services, ref: TicketRef, queue_position: QueuePosition
 ) -> Ticket:
-    """The ticket of who stands in line, under the id asked for: after it was lost and asked for
-    again, a later one stands there.
+    """Return the ticket of a queued request, under the id that was asked for.
 
-    It may have been answered all the same, by other means or before it came back into the line, and
-    what was answered stays so. While MongoDB is away it is told where it stands.
+    After a loss, the request may be queued again under a newer id. If it has an outcome already,
+    that one is final. While MongoDB is unavailable, the position is returned.
     """
     try:
-        kept = await _find_answered(services, ref)
+        answered = await _find_answered(services, ref)
     except Exception as error:
         if not is_unavailable(error):
             raise
-        kept = None
-    return kept or replace(queue_position.ticket, ref=ref)
+        answered = None
+    return answered or replace(queue_position.ticket, ref=ref)
 
 
 async def _find_answered(services: Services, ref: TicketRef) -> Ticket | None:
-    kept = await services.idempotency_records.find(record_id(ref.requested_by, ref.key_hash))
-    return None if kept is None else await answered_ticket(services, ref, kept)
+    record = await services.idempotency_records.find(record_id(ref.requested_by, ref.key_hash))
+    return None if record is None else await answered_ticket(services, ref, record)
 
 
 async def answered_ticket(services: Services, ref: TicketRef, record: IdempotencyRecord) -> Ticket:
-    """The ticket with the answer that is kept under its key."""
+    """Return the ticket with the outcome that is stored under its key."""
     if not record.request_hash.startswith(ref.request_hash):
         return Ticket(ref, TicketStatus.ANSWERED, outcome=KeyReused(""))
     if isinstance(record.outcome, RequestLost):
@@ -92,22 +91,23 @@ async def answered_ticket(services: Services, ref: TicketRef, record: Idempotenc
 
 
 async def replay_outcome(services: Services, outcome: Any, user_id: UserId) -> Any:
-    """A kept answer with the slots, as they are now, that it was kept without; SlotNotFound when
-    its reader may not see them any more.
+    """Add the present slots to an outcome that was stored without them.
+
+    Returns SlotNotFound if the user may not see such a slot any more.
     """
     missing = stripped_slot_ids(outcome)
     if not missing:
         return outcome
     now = services.now()
-    looks = (SlotQuery(slot_id, now, [user_id]) for slot_id in missing)
-    found = await asyncio.gather(*map(services.slots.find, looks))
-    seen = [slot for slot in found if slot and await _is_visible_to(services, slot, user_id)]
-    return restore_slots(outcome, {slot.id: as_of(slot, now) for slot in seen})
+    queries = (SlotQuery(slot_id, now, [user_id]) for slot_id in missing)
+    slots = await asyncio.gather(*map(services.slots.find, queries))
+    visible = [slot for slot in slots if slot and await _is_visible_to(services, slot, user_id)]
+    return restore_slots(outcome, {slot.id: as_of(slot, now) for slot in visible})
 
 
 async def _is_visible_to(services: Services, slot: Slot, user_id: UserId) -> bool:
     if is_visible(slot, None) or slot.booking_of(user_id):
         return True
-    # Hidden since: for organisers, and who watches a ticket is known by their id alone.
+    # The slot was unpublished meanwhile. A ticket names its user only by id, so load the role.
     user = (await services.users.find_many([user_id])).get(user_id)
     return user is not None and user.role.is_organizer

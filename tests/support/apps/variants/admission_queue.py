@@ -67,7 +67,7 @@ def skip_revalidation() -> None:
     """Grant every queued request without applying the rules again."""
     rules.book = _book_unconditionally
     replace_everywhere(book.check_booking_permissions, _allow_everybody)
-    replace_everywhere(batch._user_refusal, _refuse_nobody)
+    replace_everywhere(batch._sender_refusal, _refuse_nobody)
 
 
 GUARDS = {

@@ -23,7 +23,7 @@ from tests.support.apps.pause_points import pause_if_selected, replace_everywher
 NEVER_SUSPECT_AFTER = 1_000_000
 # More attempts than a failing request gets before it becomes a dead letter.
 MIN_ATTEMPTS = 2 * len(slot_batches.RETRY_DELAYS_S)
-original_serve_batch, original_save_outcomes = batch.serve_batch, batch._record_refusals
+original_serve_batch, original_save_outcomes = batch.serve_batch, batch._store_refusals
 original_run = SlotBatchRunner.run
 original_read_new, original_acknowledge = QueuePartition.read_new, QueuePartition.acknowledge
 original_save, original_acquire, original_apply = (
@@ -31,7 +31,7 @@ original_save, original_acquire, original_apply = (
     Locks.acquire,
     BookSlotCommand.apply,
 )
-original_command: Any = batch._QueuedCommand.command
+original_to_command = batch._to_command
 served_slot_ids: list[SlotId] = []
 
 
@@ -60,19 +60,18 @@ def acknowledge_in_finally() -> None:
     SlotBatchRunner.run = _serve_and_acknowledge  # type: ignore[method-assign]
 
 
-async def _no_settled_outcomes(services: Services, commands: Sequence[Any]) -> list[Any]:
-    return [None for _ in commands]
+async def _find_no_outcomes(services: Services, requests: Sequence[Any]) -> list[object]:
+    return [None for _ in requests]
 
 
-def _command_without_key(self: Any) -> BookSlotCommand:
-    found: BookSlotCommand = original_command.fget(self)
-    return replace(found, idempotency_key=None)
+def _command_without_key(*arguments: Any) -> BookSlotCommand:
+    return replace(original_to_command(*arguments), idempotency_key=None)
 
 
 def ignore_request_keys() -> None:
     """Process a request without reading or writing its idempotency record."""
-    replace_everywhere(batch._settled_outcomes, _no_settled_outcomes)
-    batch._QueuedCommand.command = property(_command_without_key)  # type: ignore[assignment]
+    replace_everywhere(batch._find_known_outcomes, _find_no_outcomes)
+    replace_everywhere(original_to_command, _command_without_key)
 
 
 async def _save_unless_lost(self: IdempotencyRecords, record: IdempotencyRecord) -> None:
