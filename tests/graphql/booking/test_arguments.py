@@ -29,9 +29,9 @@ Two = tuple[BookingClient, BookingClient]
 
 @pytest.fixture
 async def clients(app: AppProcess, http: httpx.AsyncClient) -> Two:
-    """Ada and an organiser."""
-    (ada,), organiser = await create_booking_clients(http, 1, app)
-    return ada, organiser
+    """Ada and an organizer."""
+    (ada,), organizer = await create_booking_clients(http, 1, app)
+    return ada, organizer
 
 
 def keyed(slot_id: str, booking_id: str, key: str) -> list[tuple[str, dict[str, Any]]]:
@@ -66,8 +66,8 @@ def patient(slot_id: str, booking_id: str, wait: int) -> list[tuple[str, dict[st
 
 
 async def test_a_key_is_a_line_of_1_to_255_characters(clients: Two) -> None:
-    ada, organiser = clients
-    slot_id = await organiser.add_slot(capacity=5)
+    ada, organizer = clients
+    slot_id = await organizer.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     for bad in BAD_KEYS:
         for query, asked in (*keyed(slot_id, hold["id"], bad), *keyed("x", "x", bad)):
@@ -77,8 +77,8 @@ async def test_a_key_is_a_line_of_1_to_255_characters(clients: Two) -> None:
 
 
 async def test_one_waits_for_0_to_20000_ms(clients: Two) -> None:
-    ada, organiser = clients
-    slot_id = await organiser.add_slot(capacity=5)
+    ada, organizer = clients
+    slot_id = await organizer.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     for bad in BAD_WAITS:
         for query, asked in (*patient(slot_id, hold["id"], bad), *patient("x", "x", bad)):
@@ -89,8 +89,8 @@ async def test_one_waits_for_0_to_20000_ms(clients: Two) -> None:
 
 
 async def test_nobody_acts_without_identity(clients: Two) -> None:
-    ada, organiser = clients
-    slot_id = await organiser.add_slot(capacity=5)
+    ada, organizer = clients
+    slot_id = await organizer.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     nobody = BookingClient(ada.http, ada.url)
     for query, asked in (*keyed(slot_id, hold["id"], "k"), *patient(slot_id, hold["id"], 0)):

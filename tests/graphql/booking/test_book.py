@@ -28,19 +28,19 @@ MINE = """query($first: Int! = 20, $after: String) {
 async def people(
     app: AppProcess, http: httpx.AsyncClient
 ) -> tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]:
-    """Ada and Ben, who book, and an organiser."""
+    """Ada and Ben, who book, and an organizer."""
     crowd = await create_user_tokens(app.environment, 2)
-    ada, ben, organiser = (
+    ada, ben, organizer = (
         GraphQLTestClient(http, app.url, token) for token in (*crowd.members, crowd.organizer)
     )
-    return ada, ben, organiser
+    return ada, ben, organizer
 
 
 async def test_a_booking_takes_a_place_and_cancelling_gives_it_back(
     people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
-    ada, ben, organiser = people
-    slot_id = (await organiser.create_slot())["id"]
+    ada, ben, organizer = people
+    slot_id = (await organizer.create_slot())["id"]
     booked = await ada.book(slot_id)
     assert booked["slot"] == {"id": slot_id, "remaining": 0, "version": 2}
     assert (await ada.book(slot_id))["booking"]["id"] == booked["booking"]["id"]
@@ -53,39 +53,39 @@ async def test_a_booking_takes_a_place_and_cancelling_gives_it_back(
 async def test_cancelling_twice_answers_the_same(
     people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
-    ada, _, organiser = people
-    slot_id = (await organiser.create_slot())["id"]
+    ada, _, organizer = people
+    slot_id = (await organizer.create_slot())["id"]
     booking_id = (await ada.book(slot_id))["booking"]["id"]
     once, twice = await ada.cancel(booking_id), await ada.cancel(booking_id)
     assert once["__typename"] == "BookingCancelled"
     assert twice["booking"] == once["booking"]
 
 
-async def test_nobody_cancels_or_sees_the_booking_of_another_but_organisers_do(
+async def test_nobody_cancels_or_sees_the_booking_of_another_but_organizers_do(
     app: AppProcess, people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
 ) -> None:
-    ada, ben, organiser = people
-    slot_id = (await organiser.create_slot())["id"]
+    ada, ben, organizer = people
+    slot_id = (await organizer.create_slot())["id"]
     booking_id = (await ada.book(slot_id))["booking"]["id"]
     assert (await ben.cancel(booking_id))["__typename"] == "BookingNotFound"
     assert await ben.execute(NODE, id=booking_id) is None
-    assert (await organiser.execute(NODE, id=booking_id))["id"] == booking_id
+    assert (await organizer.execute(NODE, id=booking_id))["id"] == booking_id
     nobody = GraphQLTestClient(ada.http, app.url)
     assert await nobody.error_code(CANCEL_BOOKING, booking=booking_id) == "UNAUTHENTICATED"
-    assert (await organiser.cancel(booking_id))["__typename"] == "BookingCancelled"
+    assert (await organizer.cancel(booking_id))["__typename"] == "BookingCancelled"
     assert (await ben.cancel(booking_id))["__typename"] == "BookingNotFound"
 
 
-async def test_who_booked_a_one_place_slot_is_shown_to_them_and_to_organisers(
+async def test_who_booked_a_one_place_slot_is_shown_to_them_and_to_organizers(
     app: AppProcess, people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
 ) -> None:
-    ada, ben, organiser = people
-    slot_id = (await organiser.create_slot())["id"]
+    ada, ben, organizer = people
+    slot_id = (await organizer.create_slot())["id"]
     booked = await ada.book(slot_id)
     adas = booked["booking"]["user"]["id"]
     own = await ada.execute(SEEN, id=slot_id)
     assert (own["bookedBy"]["id"], own["myBooking"]["id"]) == (adas, booked["booking"]["id"])
-    assert (await organiser.execute(SEEN, id=slot_id))["bookedBy"]["id"] == adas
+    assert (await organizer.execute(SEEN, id=slot_id))["bookedBy"]["id"] == adas
     for other in (ben, GraphQLTestClient(ada.http, app.url)):
         seen = await other.execute(SEEN, id=slot_id)
         assert seen == {"isBooked": True, "bookedBy": None, "myBooking": None}
@@ -94,14 +94,14 @@ async def test_who_booked_a_one_place_slot_is_shown_to_them_and_to_organisers(
 async def test_the_roster_lists_bookings_in_the_order_they_were_made(
     app: AppProcess, people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
 ) -> None:
-    *_, organiser = people
-    slot_id = (await organiser.create_slot(capacity=5))["id"]
+    *_, organizer = people
+    slot_id = (await organizer.create_slot(capacity=5))["id"]
     crowd = await create_user_tokens(app.environment, 5)
     made = [
-        (await GraphQLTestClient(organiser.http, app.url, token).book(slot_id))["booking"]["id"]
+        (await GraphQLTestClient(organizer.http, app.url, token).book(slot_id))["booking"]["id"]
         for token in crowd.members
     ]
-    roster = await organiser.execute(SLOT_ROSTER, slot=slot_id)
+    roster = await organizer.execute(SLOT_ROSTER, slot=slot_id)
     assert [booking["id"] for booking in roster["nodes"]] == made
     page = """query($slot: ID!, $after: String) {
       slotRoster(slotId: $slot, first: 2, after: $after) {
@@ -111,20 +111,20 @@ async def test_the_roster_lists_bookings_in_the_order_they_were_made(
     }"""
     walked, after, more = [], None, True
     while more:
-        got = await organiser.execute(page, slot=slot_id, after=after)
+        got = await organizer.execute(page, slot=slot_id, after=after)
         walked += [booking["id"] for booking in got["nodes"]]
         after, more = got["pageInfo"]["endCursor"], got["pageInfo"]["hasNextPage"]
     assert walked == made
-    assert await organiser.execute(SLOT_ROSTER, slot=NOWHERE) is None
+    assert await organizer.execute(SLOT_ROSTER, slot=NOWHERE) is None
 
 
 async def test_my_bookings_lists_ones_own_live_bookings_by_the_start_of_their_slots(
     people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
-    ada, ben, organiser = people
+    ada, ben, organizer = people
     slots = [
         (
-            await organiser.create_slot(
+            await organizer.create_slot(
                 startTime=hours_from_now(h), endTime=hours_from_now(h + 1), capacity=2
             )
         )["id"]
@@ -144,8 +144,8 @@ async def test_my_bookings_lists_ones_own_live_bookings_by_the_start_of_their_sl
 async def test_a_slot_that_has_begun_is_neither_booked_nor_left(
     people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
-    ada, _, organiser = people
-    begun = await organiser.create_slot(startTime=hours_from_now(-1))
+    ada, _, organizer = people
+    begun = await organizer.create_slot(startTime=hours_from_now(-1))
     assert (await ada.book(begun["id"]))["__typename"] == "SlotStarted"
 
 
@@ -163,20 +163,20 @@ async def test_an_id_of_no_slot_is_slot_not_found(
 async def test_booking_without_identity_is_unauthenticated_and_books_nothing(
     app: AppProcess, people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
 ) -> None:
-    *_, organiser = people
-    slot_id = (await organiser.create_slot())["id"]
+    *_, organizer = people
+    slot_id = (await organizer.create_slot())["id"]
     assert (
-        await GraphQLTestClient(organiser.http, app.url).error_code(BOOK_SLOT, slot=slot_id)
+        await GraphQLTestClient(organizer.http, app.url).error_code(BOOK_SLOT, slot=slot_id)
         == "UNAUTHENTICATED"
     )
-    assert not (await organiser.execute(SLOT_ROSTER, slot=slot_id))["nodes"]
+    assert not (await organizer.execute(SLOT_ROSTER, slot=slot_id))["nodes"]
 
 
 async def test_several_things_are_fetched_by_their_ids_at_once_in_their_order(
     people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
-    ada, ben, organiser = people
-    slot_id = (await organiser.create_slot())["id"]
+    ada, ben, organizer = people
+    slot_id = (await organizer.create_slot())["id"]
     booked = await ada.book(slot_id)
     adas, mine = booked["booking"]["user"]["id"], booked["booking"]["id"]
     nodes = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"

@@ -24,10 +24,10 @@ OTHERS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
-    """Ada and Ben, who are a team, Cleo, who is a stranger, and an organiser."""
-    (ada, ben, cleo), organiser = await create_booking_clients(http, 3, *two_apps)
+    """Ada and Ben, who are a team, Cleo, who is a stranger, and an organizer."""
+    (ada, ben, cleo), organizer = await create_booking_clients(http, 3, *two_apps)
     await ada.create_team_with(ben)
-    return ada, ben, cleo, organiser
+    return ada, ben, cleo, organizer
 
 
 def claims(slot_ids: list[str], *user_ids: str) -> list[Json]:
@@ -50,8 +50,8 @@ def refused(outcome: Json) -> dict[int, str]:
 
 
 async def test_all_places_are_booked_in_the_order_of_the_claims(clients: Four) -> None:
-    ada, *_, organiser = clients
-    slot_ids = [await organiser.add_slot(capacity=2) for _ in range(5)]
+    ada, *_, organizer = clients
+    slot_ids = [await organizer.add_slot(capacity=2) for _ in range(5)]
     outcome = await ada.book_all(*claims(slot_ids))
     assert outcome["__typename"] == "AllBooked"
     assert [booking["slot"]["id"] for booking in outcome["bookings"]] == slot_ids
@@ -62,12 +62,12 @@ async def test_all_places_are_booked_in_the_order_of_the_claims(clients: Four) -
 
 
 async def test_one_refused_claim_refuses_all_and_says_which_and_why(clients: Four) -> None:
-    ada, ben, cleo, organiser = clients
-    free, full, off, mine = [await organiser.add_slot() for _ in range(4)]
-    begun = await organiser.add_slot(startTime=hours_from_now(-1))
+    ada, ben, cleo, organizer = clients
+    free, full, off, mine = [await organizer.add_slot() for _ in range(4)]
+    begun = await organizer.add_slot(startTime=hours_from_now(-1))
     await cleo.book_slot(full)
     await ada.book_slot(mine)
-    await organiser.cancel_slot(off)
+    await organizer.cancel_slot(off)
     asked = [free, full, off, begun, mine, NOWHERE, "nonsense"]
     outcome = await ada.book_all(*claims(asked))
     assert refused(outcome) == {
@@ -83,8 +83,8 @@ async def test_one_refused_claim_refuses_all_and_says_which_and_why(clients: Fou
 
 
 async def test_holds_are_made_all_or_none_too_and_confirmed_one_by_one(clients: Four) -> None:
-    ada, ben, _, organiser = clients
-    slot_ids = [await organiser.add_slot() for _ in range(2)]
+    ada, ben, _, organizer = clients
+    slot_ids = [await organizer.add_slot() for _ in range(2)]
     outcome = await ada.book_all(
         *claims(slot_ids, await ada.fetch_user_id(), await ben.fetch_user_id()), hold=True
     )
@@ -96,8 +96,8 @@ async def test_holds_are_made_all_or_none_too_and_confirmed_one_by_one(clients: 
 
 
 async def test_a_member_books_for_members_of_their_team_and_is_recorded(clients: Four) -> None:
-    ada, ben, _, organiser = clients
-    slot_id = await organiser.add_slot(capacity=2)
+    ada, ben, _, organizer = clients
+    slot_id = await organizer.add_slot(capacity=2)
     adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
     outcome = await ada.book_all(*claims([slot_id, slot_id], adas, bens))
     own, other = outcome["bookings"]
@@ -109,8 +109,8 @@ async def test_a_member_books_for_members_of_their_team_and_is_recorded(clients:
 
 
 async def test_one_place_is_booked_for_a_team_mate_as_well(clients: Four) -> None:
-    ada, ben, cleo, organiser = clients
-    slot_id = await organiser.add_slot(capacity=2)
+    ada, ben, cleo, organizer = clients
+    slot_id = await organizer.add_slot(capacity=2)
     booked = await ada.book_slot(slot_id, userId=await ben.fetch_user_id())
     assert (booked["__typename"], booked["booking"]["onBehalf"]) == ("Booked", True)
     assert (await ada.book_slot(slot_id, userId=await cleo.fetch_user_id()))[
@@ -122,8 +122,8 @@ async def test_one_place_is_booked_for_a_team_mate_as_well(clients: Four) -> Non
 
 
 async def test_nobody_books_for_a_stranger_nor_for_who_left_the_team(clients: Four) -> None:
-    ada, ben, cleo, organiser = clients
-    slot_ids = [await organiser.add_slot() for _ in range(3)]
+    ada, ben, cleo, organizer = clients
+    slot_ids = [await organizer.add_slot() for _ in range(3)]
     people = [await person.fetch_user_id() for person in (ada, ben, cleo)]
     assert refused(await ada.book_all(*claims(slot_ids, *people))) == {2: "NOT_TEAMMATE"}
     assert refused(await cleo.book_all(*claims(slot_ids, *people))) == {
@@ -137,8 +137,8 @@ async def test_nobody_books_for_a_stranger_nor_for_who_left_the_team(clients: Fo
 
 
 async def test_who_is_only_invited_is_not_booked_for(clients: Four) -> None:
-    ada, _, cleo, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, _, cleo, organizer = clients
+    slot_id = await organizer.add_slot()
     (team,) = await ada.execute("{ myTeams { id } }")
     email = (await cleo.execute("{ me { email } }"))["email"]
     invite = "mutation($t: ID!, $e: EmailAddress!) { inviteToTeam(input: {teamId: $t, email: $e})"
@@ -149,8 +149,8 @@ async def test_who_is_only_invited_is_not_booked_for(clients: Four) -> None:
 
 
 async def test_the_same_place_claimed_twice_is_refused_whole(clients: Four) -> None:
-    ada, *_, organiser = clients
-    slot_id = await organiser.add_slot(capacity=5)
+    ada, *_, organizer = clients
+    slot_id = await organizer.add_slot(capacity=5)
     twice = claims([slot_id, slot_id])
     named = [twice[0], {**twice[1], "userId": await ada.fetch_user_id()}]
     for asked in (twice, named):
@@ -161,9 +161,9 @@ async def test_the_same_place_claimed_twice_is_refused_whole(clients: Four) -> N
 async def test_a_reached_limit_names_the_other_booking_unless_it_is_another_claims(
     clients: Four,
 ) -> None:
-    ada, *_, organiser = clients
+    ada, *_, organizer = clients
     room = secrets.token_hex(8)
-    bed, other_bed = [await organiser.add_slot(choiceGroup=room, capacity=2) for _ in range(2)]
+    bed, other_bed = [await organizer.add_slot(choiceGroup=room, capacity=2) for _ in range(2)]
     answer = await ada.send(OTHERS, input={"claims": claims([bed, other_bed])})
     (only,) = answer["data"]["bookSlots"]["refusals"]
     assert (only["refusal"]["code"], only["refusal"]["otherBookingId"]) == ("LIMIT_REACHED", None)
@@ -173,16 +173,16 @@ async def test_a_reached_limit_names_the_other_booking_unless_it_is_another_clai
 
 
 async def test_more_claims_for_a_slot_than_it_has_places_take_none(clients: Four) -> None:
-    ada, ben, _, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, _, organizer = clients
+    slot_id = await organizer.add_slot()
     asked = claims([slot_id, slot_id], await ada.fetch_user_id(), await ben.fetch_user_id())
     assert refused(await ada.book_all(*asked)) == {1: "SLOT_FULL"}
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
 async def test_1_to_50_places_are_claimed_at_once(clients: Four) -> None:
-    ada, *_, organiser = clients
-    slot_ids = await asyncio.gather(*(organiser.add_slot() for _ in range(51)))
+    ada, *_, organizer = clients
+    slot_ids = await asyncio.gather(*(organizer.add_slot() for _ in range(51)))
     for asked in ([], claims(list(slot_ids))):
         assert await ada.error_code(BOOK_SEVERAL, input={"claims": asked}) == "BAD_USER_INPUT"
     outcome = await ada.book_all(*claims(list(slot_ids[:50])))
@@ -190,11 +190,11 @@ async def test_1_to_50_places_are_claimed_at_once(clients: Four) -> None:
 
 
 async def test_a_claim_for_an_id_of_nobody_is_refused(clients: Four) -> None:
-    ada, *_, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, *_, organizer = clients
+    slot_id = await organizer.add_slot()
     for user_id in ("", "nobody", "slot_" + "0" * 24, "user_" + "0" * 24):
         claim = {"slotId": slot_id, "userId": user_id}
-        assert refused(await organiser.book_all(claim)) == {0: "USER_NOT_FOUND"}
+        assert refused(await organizer.book_all(claim)) == {0: "USER_NOT_FOUND"}
         assert refused(await ada.book_all(claim)).keys() == {0}
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
@@ -202,17 +202,17 @@ async def test_a_claim_for_an_id_of_nobody_is_refused(clients: Four) -> None:
 async def test_an_id_that_names_nobody_is_refused_alike_alone_and_among_others(
     clients: Four,
 ) -> None:
-    ada, *_, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, *_, organizer = clients
+    slot_id = await organizer.add_slot()
     alone = await ada.book_slot(slot_id, userId="nobody")
     several = await ada.book_all({"slotId": slot_id, "userId": "nobody"})
     assert refused(several) == {0: alone["code"]}
 
 
 async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(clients: Four) -> None:
-    ada, ben, _, organiser = clients
+    ada, ben, _, organizer = clients
     room = secrets.token_hex(8)
-    beds = [await organiser.add_slot(choiceGroup=room) for _ in range(3)]
+    beds = [await organizer.add_slot(choiceGroup=room) for _ in range(3)]
     adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
     assert refused(await ada.book_all(*claims(beds[:2]))) == {1: "LIMIT_REACHED"}
     assert (await ada.book_all(*claims(beds[:2], adas, bens)))["__typename"] == "AllBooked"
@@ -224,11 +224,11 @@ async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(clients: Fou
 
 @pytest.mark.parametrize("patience", [0, 20_000])
 async def test_two_people_never_end_up_with_four_beds(clients: Four, patience: int) -> None:
-    ada, ben, _, organiser = clients
+    ada, ben, _, organizer = clients
     adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
     for _ in range(10):
         room = secrets.token_hex(8)
-        beds = [await organiser.add_slot(choiceGroup=room) for _ in range(4)]
+        beds = [await organizer.add_slot(choiceGroup=room) for _ in range(4)]
         outcomes = await asyncio.gather(
             ada.book_all(*claims(beds[:2], adas, bens), waitMs=patience),
             ben.book_all(*claims(beds[2:], bens, adas), waitMs=patience),
@@ -241,8 +241,8 @@ async def test_two_people_never_end_up_with_four_beds(clients: Four, patience: i
 async def test_teams_that_claim_the_same_places_in_opposite_orders_get_all_or_nothing(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    people, organiser = await create_booking_clients(http, 12, *two_apps)
-    slot_ids = [await organiser.add_slot(capacity=4) for _ in range(6)]
+    people, organizer = await create_booking_clients(http, 12, *two_apps)
+    slot_ids = [await organizer.add_slot(capacity=4) for _ in range(6)]
     outcomes = await asyncio.gather(
         *(
             person.book_all(*claims(slot_ids[:: 1 if i % 4 < 2 else -1]), waitMs=20_000)
@@ -250,4 +250,4 @@ async def test_teams_that_claim_the_same_places_in_opposite_orders_get_all_or_no
         )
     )
     assert Counter(o["__typename"] for o in outcomes) == {"AllBooked": 4, "ClaimsRefused": 8}
-    assert await left(organiser, slot_ids) == [0] * 6
+    assert await left(organizer, slot_ids) == [0] * 6

@@ -49,7 +49,7 @@ class Office:
     def __init__(
         self, apps: Pair, ada: BookingClient, ben: BookingClient, organizer: BookingClient
     ) -> None:
-        self.ada, self.ben, self.organiser = ada, ben, organizer
+        self.ada, self.ben, self.organizer = ada, ben, organizer
         self._apps = apps
 
     @asynccontextmanager
@@ -61,8 +61,8 @@ class Office:
             # Nothing says that a watch has begun, but that it tells of a probe.
             probes, user_id, begun = set[str](), await person.fetch_user_id(), False
             while not begun:
-                probes.add(probe := await self.organiser.add_slot())
-                await self.organiser.book_slot(probe, userId=user_id)
+                probes.add(probe := await self.organizer.add_slot())
+                await self.organizer.book_slot(probe, userId=user_id)
                 try:
                     async with asyncio.timeout(3):
                         begun = (await opened.next_result())["booking"]["slot"]["id"] in probes
@@ -73,7 +73,7 @@ class Office:
 
 @pytest.fixture
 async def office(two_apps: Pair, http: httpx.AsyncClient) -> Office:
-    """Ada at one process, Ben at the other, and an organiser."""
+    """Ada at one process, Ben at the other, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     return Office(two_apps, ada, ben, organizer)
 
@@ -90,7 +90,7 @@ async def booked(person: BookingClient, slot_id: str) -> str:
 
 
 async def test_a_promotion_is_told(office: Office) -> None:
-    slot_id = await office.organiser.add_slot()
+    slot_id = await office.organizer.add_slot()
     booking_id = await booked(office.ada, slot_id)
     await office.ben.join(slot_id)
     async with office.watching(office.ben) as watcher:
@@ -104,12 +104,12 @@ async def test_a_promotion_is_told(office: Office) -> None:
 async def test_an_offer_is_told_and_that_it_lapsed_and_that_it_passed_on(
     office: Office, mongo_url: str
 ) -> None:
-    slot_id = await office.organiser.add_slot(waitlistOfferMinutes=30)
-    booking_id = await booked(office.organiser, slot_id)
+    slot_id = await office.organizer.add_slot(waitlistOfferMinutes=30)
+    booking_id = await booked(office.organizer, slot_id)
     await office.ada.join(slot_id)
     await office.ben.join(slot_id)
     async with office.watching(office.ada) as adas, office.watching(office.ben) as bens:
-        await office.organiser.cancel_booking(booking_id)
+        await office.organizer.cancel_booking(booking_id)
         assert await adas.told_in_short() == ("OFFERED", None, slot_id, "HELD")
         expire_holds(mongo_url, slot_id)
         assert await adas.told_in_short() == ("EXPIRED", None, slot_id, "EXPIRED")
@@ -117,7 +117,7 @@ async def test_an_offer_is_told_and_that_it_lapsed_and_that_it_passed_on(
 
 
 async def test_a_hold_that_ran_out_is_told(office: Office, mongo_url: str) -> None:
-    slot_id = await office.organiser.add_slot()
+    slot_id = await office.organizer.add_slot()
     hold = await office.ada.hold(slot_id)
     async with office.watching(office.ada) as watcher:
         expire_holds(mongo_url, slot_id)
@@ -126,8 +126,8 @@ async def test_a_hold_that_ran_out_is_told(office: Office, mongo_url: str) -> No
     assert event["booking"] == await office.ada.fetch_booking(hold["id"])
 
 
-async def test_what_an_organiser_does_to_a_booking_is_told(office: Office) -> None:
-    organizer, adas = office.organiser, await office.ada.fetch_user_id()
+async def test_what_an_organizer_does_to_a_booking_is_told(office: Office) -> None:
+    organizer, adas = office.organizer, await office.ada.fetch_user_id()
     by = await organizer.fetch_user_id()
     one, two, three = [await organizer.add_slot() for _ in range(3)]
     hold = await office.ada.hold(one)
@@ -144,21 +144,21 @@ async def test_what_an_organiser_does_to_a_booking_is_told(office: Office) -> No
         assert await watcher.told_in_short() == ("BOOKED", by, three, "CONFIRMED")
 
 
-async def test_a_slot_that_is_called_off_is_told_to_everyone_in_it(office: Office) -> None:
+async def test_a_slot_that_is_cancelled_is_told_to_everyone_in_it(office: Office) -> None:
     slot_id, by = (
-        await office.organiser.add_slot(capacity=2),
-        await office.organiser.fetch_user_id(),
+        await office.organizer.add_slot(capacity=2),
+        await office.organizer.fetch_user_id(),
     )
     for person in (office.ada, office.ben):
         await person.book_slot(slot_id)
     async with office.watching(office.ada) as adas, office.watching(office.ben) as bens:
-        await office.organiser.cancel_slot(slot_id)
+        await office.organizer.cancel_slot(slot_id)
         for watcher in (adas, bens):
             assert await watcher.told_in_short() == ("CANCELLED", by, slot_id, "CANCELLED")
 
 
 async def test_a_team_mate_who_books_for_somebody_is_told_of(office: Office) -> None:
-    slot_ids = [await office.organiser.add_slot(capacity=2) for _ in range(2)]
+    slot_ids = [await office.organizer.add_slot(capacity=2) for _ in range(2)]
     await office.ada.create_team_with(office.ben)
     bens = await office.ben.fetch_user_id()
     claims = [{"slotId": slot_id, "userId": bens} for slot_id in slot_ids]
@@ -169,7 +169,7 @@ async def test_a_team_mate_who_books_for_somebody_is_told_of(office: Office) -> 
 
 
 async def test_what_one_does_oneself_is_not_told(office: Office) -> None:
-    one, two, three = [await office.organiser.add_slot() for _ in range(3)]
+    one, two, three = [await office.organizer.add_slot() for _ in range(3)]
     async with office.watching(office.ada) as watcher:
         hold = await office.ada.hold(one)
         await office.ada.extend(hold["id"])
@@ -177,16 +177,16 @@ async def test_what_one_does_oneself_is_not_told(office: Office) -> None:
         moved = (await office.ada.move(hold["id"], two))["booking"]
         await office.ada.cancel_booking(moved["id"])
         await office.ada.book_slot(one)
-        await office.organiser.book_slot(three, userId=await office.ada.fetch_user_id())
+        await office.organizer.book_slot(three, userId=await office.ada.fetch_user_id())
         assert (await watcher.told_in_short())[2] == three
 
 
 async def test_nobody_is_told_of_the_bookings_of_another(office: Office) -> None:
-    slot_id, other_id = [await office.organiser.add_slot(capacity=3) for _ in range(2)]
+    slot_id, other_id = [await office.organizer.add_slot(capacity=3) for _ in range(2)]
     async with office.watching(office.ada) as adas, office.watching(office.ben) as bens:
-        await office.organiser.book_slot(slot_id, userId=await office.ben.fetch_user_id())
+        await office.organizer.book_slot(slot_id, userId=await office.ben.fetch_user_id())
         assert (await bens.told_in_short())[2] == slot_id
-        await office.organiser.book_slot(other_id, userId=await office.ada.fetch_user_id())
+        await office.organizer.book_slot(other_id, userId=await office.ada.fetch_user_id())
         event = await adas.told()
         assert event["booking"]["slot"]["id"] == other_id
         assert event["booking"]["user"]["id"] == await office.ada.fetch_user_id()
@@ -195,15 +195,15 @@ async def test_nobody_is_told_of_the_bookings_of_another(office: Office) -> None
 async def test_every_watch_of_a_person_is_told_and_one_that_ends_ends_no_other(
     office: Office,
 ) -> None:
-    slot_id, other_id = [await office.organiser.add_slot() for _ in range(2)]
+    slot_id, other_id = [await office.organizer.add_slot() for _ in range(2)]
     adas = await office.ada.fetch_user_id()
     async with office.watching(office.ada) as first:
         async with office.watching(office.ada) as second:
-            await office.organiser.book_slot(slot_id, userId=adas)
+            await office.organizer.book_slot(slot_id, userId=adas)
             assert (await second.told_in_short())[2] == slot_id
         while (await first.told_in_short())[2] != slot_id:
             pass
-        await office.organiser.book_slot(other_id, userId=adas)
+        await office.organizer.book_slot(other_id, userId=adas)
         assert (await first.told_in_short())[2] == other_id
 
 
@@ -218,44 +218,44 @@ async def test_one_has_to_say_who_one_is_to_watch_ones_bookings(two_apps: Pair) 
 async def test_what_redis_lost_is_told_all_the_same(
     office: Office, servers: EmbeddedServers
 ) -> None:
-    slot_ids = [await office.organiser.add_slot() for _ in range(5)]
-    adas, by = await office.ada.fetch_user_id(), await office.organiser.fetch_user_id()
+    slot_ids = [await office.organizer.add_slot() for _ in range(5)]
+    adas, by = await office.ada.fetch_user_id(), await office.organizer.fetch_user_id()
     with Redis.from_url(servers.redis_url) as redis:
         async with office.watching(office.ada) as watcher:
             for slot_id in slot_ids:
                 # Who listens comes back after half a second, and has missed what was said then.
                 redis.client_kill_filter(_type="pubsub")
                 redis.flushall()
-                await office.organiser.book_slot(slot_id, userId=adas)
+                await office.organizer.book_slot(slot_id, userId=adas)
                 assert await watcher.told_in_short() == ("BOOKED", by, slot_id, "CONFIRMED")
 
 
 async def test_a_booking_that_one_just_made_is_told_of_when_it_is_cancelled(
     office: Office,
 ) -> None:
-    by = await office.organiser.fetch_user_id()
+    by = await office.organizer.fetch_user_id()
     async with office.watching(office.ada) as watcher:
         for _ in range(5):
-            slot_id = await office.organiser.add_slot()
+            slot_id = await office.organizer.add_slot()
             booking_id = await booked(office.ada, slot_id)
-            await office.organiser.cancel_booking(booking_id)
+            await office.organizer.cancel_booking(booking_id)
             assert await watcher.told_in_short() == ("CANCELLED", by, slot_id, "CANCELLED")
 
 
 async def test_a_place_that_comes_and_goes_at_once_is_told_of_both_times(office: Office) -> None:
-    adas, by = await office.ada.fetch_user_id(), await office.organiser.fetch_user_id()
+    adas, by = await office.ada.fetch_user_id(), await office.organizer.fetch_user_id()
     async with office.watching(office.ada) as watcher:
         for _ in range(5):
-            slot_id = await office.organiser.add_slot()
-            booking = (await office.organiser.book_slot(slot_id, userId=adas))["booking"]
-            await office.organiser.cancel_booking(booking["id"])
+            slot_id = await office.organizer.add_slot()
+            booking = (await office.organizer.book_slot(slot_id, userId=adas))["booking"]
+            await office.organizer.cancel_booking(booking["id"])
             told = [(await watcher.told_in_short())[:3] for _ in range(2)]
             assert told == [("BOOKED", by, slot_id), ("CANCELLED", by, slot_id)]
 
 
 async def test_a_late_comers_booking_in_a_slot_that_began_is_told(office: Office) -> None:
-    slot_id = await office.organiser.add_slot(startTime=hours_from_now(-1))
+    slot_id = await office.organizer.add_slot(startTime=hours_from_now(-1))
     async with office.watching(office.ada) as watcher:
-        await office.organiser.book_slot(slot_id, userId=await office.ada.fetch_user_id())
+        await office.organizer.book_slot(slot_id, userId=await office.ada.fetch_user_id())
         event = await watcher.told()
     assert (event["action"], event["booking"]["overriddenLimits"]) == ("BOOKED", ["SLOT_STARTED"])

@@ -24,9 +24,9 @@ NOTHING = "0" * 24
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organiser."""
-    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organiser
+    """Ada at one process, Ben at the other, and an organizer."""
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organizer
 
 
 async def booked(person: BookingClient, slot_id: str) -> str:
@@ -35,8 +35,8 @@ async def booked(person: BookingClient, slot_id: str) -> str:
 
 
 async def test_the_place_is_back_at_once_at_the_other_process_too(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
     cancelled = await ada.cancel_booking(await booked(ada, slot_id))
     assert cancelled["slot"]["remaining"] == 1
     booking = cancelled["booking"]
@@ -47,12 +47,12 @@ async def test_the_place_is_back_at_once_at_the_other_process_too(clients: Three
 
 
 async def test_cancelling_again_gives_the_same_booking_however_often(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
     first = await ada.cancel_booking(booking_id)
     await ben.book_slot(slot_id)
-    for again in (await ada.cancel_booking(booking_id), await organiser.cancel_booking(booking_id)):
+    for again in (await ada.cancel_booking(booking_id), await organizer.cancel_booking(booking_id)):
         assert (again["__typename"], again["booking"]) == ("BookingCancelled", first["booking"])
     assert (await ben.fetch_slot(slot_id))["myBooking"]["status"] == "CONFIRMED"
 
@@ -60,8 +60,8 @@ async def test_cancelling_again_gives_the_same_booking_however_often(clients: Th
 async def test_of_20_cancellations_at_once_one_has_an_effect_and_all_give_the_same_booking(
     two_apps: Pair, clients: Three
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot(capacity=2)
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(capacity=2)
     await ben.book_slot(slot_id)
     booking_id = await booked(ada, slot_id)
     version = (await ada.fetch_slot(slot_id))["version"]
@@ -74,12 +74,12 @@ async def test_of_20_cancellations_at_once_one_has_an_effect_and_all_give_the_sa
     assert all(answer["booking"] == answers[0]["booking"] for answer in answers)
     seen = await ada.fetch_slot(slot_id)
     assert (seen["remaining"], seen["version"]) == (1, version + 1)
-    assert len(await organiser.fetch_slot_history(slot_id)) == 1
+    assert len(await organizer.fetch_slot_history(slot_id)) == 1
 
 
 async def test_the_booking_of_another_is_not_there_to_be_cancelled(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
     assert (await ben.cancel_booking(booking_id))["code"] == "BOOKING_NOT_FOUND"
     assert (await ben.fetch_slot(slot_id))["remaining"] == 0
@@ -95,20 +95,20 @@ async def test_the_booking_of_another_is_not_there_to_be_cancelled(clients: Thre
 async def test_an_id_of_no_booking_is_booking_not_found_to_every_act(
     clients: Three, booking_id: str
 ) -> None:
-    ada, _, organiser = clients
+    ada, _, organizer = clients
     for asked in (
         ada.cancel_booking(booking_id),
         ada.confirm(booking_id),
         ada.extend(booking_id),
-        ada.move(booking_id, await organiser.add_slot()),
-        organiser.cancel_booking(booking_id),
+        ada.move(booking_id, await organizer.add_slot()),
+        organizer.cancel_booking(booking_id),
     ):
         assert (await asked)["code"] == "BOOKING_NOT_FOUND"
 
 
 async def test_a_booking_is_found_in_its_own_slot_only(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    ada, _, organizer = clients
+    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
     forged = f"booking_{other_id[-24:]}{booking_id[-24:]}"
     assert (await ada.cancel_booking(forged))["code"] == "BOOKING_NOT_FOUND"
@@ -117,11 +117,11 @@ async def test_a_booking_is_found_in_its_own_slot_only(clients: Three) -> None:
     assert await ada.fetch_booking(forged) is None
 
 
-async def test_after_the_cut_off_its_owner_keeps_the_place_and_an_organiser_is_recorded(
+async def test_after_the_cut_off_its_owner_keeps_the_place_and_an_organizer_is_recorded(
     clients: Three,
 ) -> None:
-    ada, ben, organiser = clients
-    slot = await organiser.create_slot(cancelCutoffMinutes=THREE_DAYS)
+    ada, ben, organizer = clients
+    slot = await organizer.create_slot(cancelCutoffMinutes=THREE_DAYS)
     booking_id = await booked(ada, slot["id"])
     refused = await ada.cancel_booking(booking_id)
     assert refused["code"] == "CUTOFF_PASSED"
@@ -130,9 +130,9 @@ async def test_after_the_cut_off_its_owner_keeps_the_place_and_an_organiser_is_r
     assert (await ben.cancel_booking(booking_id))["code"] == "BOOKING_NOT_FOUND"
     assert (await ada.fetch_slot(slot["id"]))["myBooking"]["status"] == "CONFIRMED"
 
-    cancelled = (await organiser.cancel_booking(booking_id))["booking"]
+    cancelled = (await organizer.cancel_booking(booking_id))["booking"]
     assert cancelled["overriddenLimits"] == ["CANCEL_CUTOFF"]
-    (kept,) = await organiser.fetch_slot_history(slot["id"])
+    (kept,) = await organizer.fetch_slot_history(slot["id"])
     assert kept == cancelled == await ada.fetch_booking(booking_id)
     last = kept["history"][-1]
     assert (last["action"], last["before"], last["after"]) == (
@@ -142,31 +142,31 @@ async def test_after_the_cut_off_its_owner_keeps_the_place_and_an_organiser_is_r
     )
     assert (last["overriddenLimits"], last["by"]["id"]) == (
         ["CANCEL_CUTOFF"],
-        await organiser.fetch_user_id(),
+        await organizer.fetch_user_id(),
     )
 
 
-async def test_an_organiser_who_overrides_nothing_names_nothing(clients: Three) -> None:
-    ada, _, organiser = clients
-    cancelled = await organiser.cancel_booking(await booked(ada, await organiser.add_slot()))
+async def test_an_organizer_who_overrides_nothing_names_nothing(clients: Three) -> None:
+    ada, _, organizer = clients
+    cancelled = await organizer.cancel_booking(await booked(ada, await organizer.add_slot()))
     assert cancelled["booking"]["overriddenLimits"] == []
 
 
 async def test_a_hold_is_given_up_after_the_cut_off_too(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_id = await organiser.add_slot(cancelCutoffMinutes=THREE_DAYS)
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot(cancelCutoffMinutes=THREE_DAYS)
     hold = await ada.hold(slot_id)
     assert (await ada.cancel_booking(hold["id"]))["__typename"] == "BookingCancelled"
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_once_the_slot_began_only_an_organiser_cancels(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_id = await organiser.add_slot()
+async def test_once_the_slot_began_only_an_organizer_cancels(clients: Three) -> None:
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
-    await organiser.update_slot(slot_id, startTime=hours_from_now(-0.5))
+    await organizer.update_slot(slot_id, startTime=hours_from_now(-0.5))
     assert (await ada.cancel_booking(booking_id))["code"] == "SLOT_STARTED"
-    cancelled = (await organiser.cancel_booking(booking_id))["booking"]
+    cancelled = (await organizer.cancel_booking(booking_id))["booking"]
     assert (
         cancelled["overriddenLimits"]
         == cancelled["history"][-1]["overriddenLimits"]
@@ -177,8 +177,8 @@ async def test_once_the_slot_began_only_an_organiser_cancels(clients: Three) -> 
 async def test_a_booking_that_was_cancelled_is_past_confirming_extending_and_moving(
     clients: Three,
 ) -> None:
-    ada, _, organiser = clients
-    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    ada, _, organizer = clients
+    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     hold = await ada.hold(slot_id)
     await ada.cancel_booking(hold["id"])
     for asked in (ada.confirm(hold["id"]), ada.extend(hold["id"]), ada.move(hold["id"], other_id)):
@@ -188,9 +188,9 @@ async def test_a_booking_that_was_cancelled_is_past_confirming_extending_and_mov
 
 
 async def test_confirming_and_cancelling_at_once_end_in_one_truth(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_id = await organiser.add_slot()
-    elsewhere = BookingClient(ada.http, organiser.url, ada.token)
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot()
+    elsewhere = BookingClient(ada.http, organizer.url, ada.token)
     for _ in range(10):
         hold = await ada.hold(slot_id)
         confirmed, cancelled = await asyncio.gather(
@@ -202,26 +202,26 @@ async def test_confirming_and_cancelling_at_once_end_in_one_truth(clients: Three
         assert (await elsewhere.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_a_booking_of_a_slot_that_was_called_off_shows_as_cancelled(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_id = await organiser.add_slot()
+async def test_a_booking_of_a_slot_that_was_cancelled_shows_as_cancelled(clients: Three) -> None:
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
-    await organiser.cancel_slot(slot_id)
+    await organizer.cancel_slot(slot_id)
     assert (await ada.fetch_booking(booking_id))["status"] == "CANCELLED"
     assert (await ada.cancel_booking(booking_id))["__typename"] == "BookingCancelled"
 
 
-async def test_what_ended_is_listed_in_the_order_it_did_for_organisers_only(
+async def test_what_ended_is_listed_in_the_order_it_did_for_organizers_only(
     clients: Three,
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot(capacity=2)
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(capacity=2)
     ended = []
     for person in (ada, ben, ada, ben, ada):
         booking_id = await booked(person, slot_id)
         await person.cancel_booking(booking_id)
         ended.append(booking_id)
-    assert [booking["id"] for booking in await organiser.fetch_slot_history(slot_id)] == ended
+    assert [booking["id"] for booking in await organizer.fetch_slot_history(slot_id)] == ended
     page = """query($slot: ID!, $after: String) {
       slotHistory(slotId: $slot, first: 2, after: $after) {
         nodes { id }
@@ -230,12 +230,12 @@ async def test_what_ended_is_listed_in_the_order_it_did_for_organisers_only(
     }"""
     walked, after, more = [], None, True
     while more:
-        got = await organiser.execute(page, slot=slot_id, after=after)
+        got = await organizer.execute(page, slot=slot_id, after=after)
         walked += [booking["id"] for booking in got["nodes"]]
         after, more = got["pageInfo"]["endCursor"], got["pageInfo"]["hasNextPage"]
     assert walked == ended
     assert await ada.error_code(SLOT_HISTORY, slot=slot_id) == "FORBIDDEN"
     nobody = GraphQLTestClient(ada.http, ada.url)
     assert await nobody.error_code(SLOT_HISTORY, slot=slot_id) == "UNAUTHENTICATED"
-    assert await organiser.execute(SLOT_HISTORY, slot=f"slot_{NOTHING}") is None
-    assert await organiser.error_code(page, slot=slot_id, after="nonsense") == "BAD_USER_INPUT"
+    assert await organizer.execute(SLOT_HISTORY, slot=f"slot_{NOTHING}") is None
+    assert await organizer.error_code(page, slot=slot_id, after="nonsense") == "BAD_USER_INPUT"

@@ -27,9 +27,9 @@ ENDED = """query($first: Int! = 20, $after: String) {
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organiser."""
-    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organiser
+    """Ada at one process, Ben at the other, and an organizer."""
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organizer
 
 
 async def ended(person: BookingClient, **page: Any) -> list[Json]:
@@ -48,8 +48,8 @@ async def given_back(person: BookingClient, slot_id: str) -> str:
 async def test_bookings_that_were_cancelled_moved_or_ran_out_are_listed_the_latest_first(
     two_apps: Pair, clients: Three
 ) -> None:
-    ada, _, organiser = clients
-    slot_id, other_id, held_id = [await organiser.add_slot(capacity=2) for _ in range(3)]
+    ada, _, organizer = clients
+    slot_id, other_id, held_id = [await organizer.add_slot(capacity=2) for _ in range(3)]
     cancelled = await given_back(ada, slot_id)
     moved = (await ada.book_slot(slot_id))["booking"]["id"]
     now = (await ada.move(moved, other_id))["booking"]["id"]
@@ -73,25 +73,25 @@ async def test_bookings_that_were_cancelled_moved_or_ran_out_are_listed_the_late
 
 
 async def test_what_others_did_to_ones_bookings_is_listed_too(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_id, adas = await organiser.add_slot(), await ada.fetch_user_id()
+    ada, ben, organizer = clients
+    slot_id, adas = await organizer.add_slot(), await ada.fetch_user_id()
     await ben.create_team_with(ada)
     booking_id = (await ben.book_slot(slot_id, userId=adas))["booking"]["id"]
-    await organiser.cancel_booking(booking_id)
+    await organizer.cancel_booking(booking_id)
     assert [(b["id"], b["user"]["id"]) for b in await ended(ada)] == [(booking_id, adas)]
     assert await ended(ben) == []
-    assert await ended(organiser) == []
+    assert await ended(organizer) == []
 
 
 async def test_nobody_is_told_what_became_of_the_bookings_of_others(
     clients: Three, two_apps: Pair
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot(capacity=2)
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(capacity=2)
     adas, bens = await given_back(ada, slot_id), await given_back(ben, slot_id)
     assert [booking["id"] for booking in await ended(ada)] == [adas]
     assert [booking["id"] for booking in await ended(ben)] == [bens]
-    assert await ended(organiser) == []
+    assert await ended(organizer) == []
     nobody = GraphQLTestClient(ada.http, two_apps[0].url)
     assert await nobody.error_code(ENDED) == "UNAUTHENTICATED"
     # Not even with a cursor of theirs.
@@ -117,8 +117,8 @@ async def walk(person: BookingClient, first: int) -> list[str]:
 
 
 async def test_pages_follow_each_other_without_gap_or_repeat(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_ids = [await organiser.add_slot(capacity=2) for _ in range(2)]
+    ada, ben, organizer = clients
+    slot_ids = [await organizer.add_slot(capacity=2) for _ in range(2)]
     made = []
     for number in range(5):
         made.append(await given_back(ada, slot_ids[number % 2]))
@@ -128,8 +128,8 @@ async def test_pages_follow_each_other_without_gap_or_repeat(clients: Three) -> 
 
 
 async def test_what_ends_meanwhile_shifts_no_page(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot()
     made = [await given_back(ada, slot_id) for _ in range(4)]
     page = await ada.execute(ENDED, first=2)
     await given_back(ada, slot_id)

@@ -20,9 +20,9 @@ Two = tuple[BookingClient, BookingClient]
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Two:
-    """Ada and an organiser."""
-    (_, ada), organiser = await create_booking_clients(http, 2, *two_apps)
-    return ada, organiser
+    """Ada and an organizer."""
+    (_, ada), organizer = await create_booking_clients(http, 2, *two_apps)
+    return ada, organizer
 
 
 @pytest.fixture
@@ -37,10 +37,10 @@ def lasts(hold: Json) -> timedelta:
 
 
 async def test_an_extended_hold_lasts_as_long_as_one_that_begins_now(clients: Two) -> None:
-    ada, organiser = clients
-    slot_id = await organiser.add_slot(holdMinutes=1)
+    ada, organizer = clients
+    slot_id = await organizer.add_slot(holdMinutes=1)
     hold = await ada.hold(slot_id)
-    await organiser.update_slot(slot_id, holdMinutes=10)
+    await organizer.update_slot(slot_id, holdMinutes=10)
     extended = await ada.extend(hold["id"])
     assert extended["__typename"] == "HoldExtended"
     booking = extended["booking"]
@@ -52,8 +52,8 @@ async def test_an_extended_hold_lasts_as_long_as_one_that_begins_now(clients: Tw
 async def test_no_extension_passes_the_hour_that_is_the_most_a_hold_may_last(
     clients: Two, mongo_url: str
 ) -> None:
-    ada, organiser = clients
-    slot_id = await organiser.add_slot(holdMinutes=5)
+    ada, organizer = clients
+    slot_id = await organizer.add_slot(holdMinutes=5)
     hold = await ada.hold(slot_id)
     backdate_bookings(mongo_url, slot_id, minutes=54)
     extended = await ada.extend(hold["id"])
@@ -64,15 +64,15 @@ async def test_no_extension_passes_the_hour_that_is_the_most_a_hold_may_last(
 
 
 async def test_a_hold_that_lasts_an_hour_cannot_be_extended(clients: Two) -> None:
-    ada, organiser = clients
-    hold = await ada.hold(await organiser.add_slot(holdMinutes=60))
+    ada, organizer = clients
+    hold = await ada.hold(await organizer.add_slot(holdMinutes=60))
     assert (await ada.extend(hold["id"]))["code"] == "HOLD_LIMIT_REACHED"
     assert await ada.fetch_booking(hold["id"]) == hold
 
 
 async def test_a_hold_that_moved_is_as_old_as_it_was(clients: Two, mongo_url: str) -> None:
-    ada, organiser = clients
-    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    ada, organizer = clients
+    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     hold = await ada.hold(slot_id)
     backdate_bookings(mongo_url, slot_id, minutes=55)
     moved = (await ada.move(hold["id"], other_id))["booking"]
@@ -80,16 +80,16 @@ async def test_a_hold_that_moved_is_as_old_as_it_was(clients: Two, mongo_url: st
 
 
 async def test_a_booking_for_good_needs_no_more_time(clients: Two) -> None:
-    ada, organiser = clients
-    booked = (await ada.book_slot(await organiser.add_slot()))["booking"]
+    ada, organizer = clients
+    booked = (await ada.book_slot(await organizer.add_slot()))["booking"]
     assert (await ada.extend(booked["id"]))["code"] == "NOT_HELD"
 
 
-async def test_no_hold_is_extended_in_a_slot_that_was_called_off(clients: Two) -> None:
-    ada, organiser = clients
-    slot_id = await organiser.add_slot()
+async def test_no_hold_is_extended_in_a_slot_that_was_cancelled(clients: Two) -> None:
+    ada, organizer = clients
+    slot_id = await organizer.add_slot()
     hold = await ada.hold(slot_id)
-    await organiser.cancel_slot(slot_id)
+    await organizer.cancel_slot(slot_id)
     assert (await ada.extend(hold["id"]))["code"] == "SLOT_CANCELLED"
     assert (await ada.fetch_booking(hold["id"]))["status"] == "CANCELLED"
 
@@ -97,8 +97,8 @@ async def test_no_hold_is_extended_in_a_slot_that_was_called_off(clients: Two) -
 async def test_asking_again_and_again_for_a_moment_more_adds_nothing_to_the_record(
     clients: Two,
 ) -> None:
-    ada, organiser = clients
-    slot_id = await organiser.add_slot(holdMinutes=5)
+    ada, organizer = clients
+    slot_id = await organizer.add_slot(holdMinutes=5)
     hold = await ada.hold(slot_id)
     version = (await ada.fetch_slot(slot_id))["version"]
     answers = [await ada.extend(hold["id"]) for _ in range(50)]

@@ -31,9 +31,9 @@ Three = tuple[BookingClient, BookingClient, BookingClient]
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organiser."""
-    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organiser
+    """Ada at one process, Ben at the other, and an organizer."""
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organizer
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def lasts(hold: Json) -> timedelta:
 
 
 async def test_a_hold_really_takes_a_place(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
     hold = await ada.hold(slot_id)
     assert (hold["status"], [entry["action"] for entry in hold["history"]]) == ("HELD", ["HELD"])
     assert (await ben.book_slot(slot_id))["__typename"] == "SlotFull"
@@ -59,8 +59,8 @@ async def test_a_hold_really_takes_a_place(clients: Three) -> None:
 
 
 async def test_each_hold_leaves_one_place_less(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot(capacity=3)
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(capacity=3)
     await ada.hold(slot_id)
     assert (await ben.fetch_slot(slot_id))["remaining"] == 2
     await ben.hold(slot_id)
@@ -71,32 +71,32 @@ async def test_each_hold_leaves_one_place_less(clients: Three) -> None:
 async def test_a_hold_lasts_five_minutes_or_as_long_as_its_slot_says(
     clients: Three, fields: Json, minutes: int
 ) -> None:
-    ada, _, organiser = clients
-    slot_id = await organiser.add_slot(**fields)
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot(**fields)
     assert lasts(await ada.hold(slot_id)) == timedelta(minutes=minutes)
 
 
 async def test_a_hold_lasts_no_longer_than_until_the_slot_begins(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot = await organiser.create_slot(startTime=hours_from_now(0.5), holdMinutes=60)
+    ada, _, organizer = clients
+    slot = await organizer.create_slot(startTime=hours_from_now(0.5), holdMinutes=60)
     assert (await ada.hold(slot["id"]))["heldUntil"] == slot["startTime"]
 
 
 @pytest.mark.parametrize("minutes", [0, 61, -1])
 async def test_a_slot_holds_for_1_to_60_minutes(clients: Three, minutes: int) -> None:
-    *_, organiser = clients
-    refused = await organiser.execute(CREATE_SLOT, input={**slot_input(), "holdMinutes": minutes})
+    *_, organizer = clients
+    refused = await organizer.execute(CREATE_SLOT, input={**slot_input(), "holdMinutes": minutes})
     assert refused["code"] == "INVALID_INPUT"
     assert [problem["field"] for problem in refused["fields"]] == ["holdMinutes"]
-    slot_id = await organiser.add_slot()
-    assert (await organiser.update_slot(slot_id, holdMinutes=minutes))["code"] == "INVALID_INPUT"
+    slot_id = await organizer.add_slot()
+    assert (await organizer.update_slot(slot_id, holdMinutes=minutes))["code"] == "INVALID_INPUT"
 
 
 async def test_its_owner_makes_a_hold_a_booking_for_good_and_again_with_the_same_answer(
     clients: Three, mongo_url: str
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
     hold = await ada.hold(slot_id)
     confirmed = await ada.confirm(hold["id"])
     assert confirmed["__typename"] == "BookingConfirmed"
@@ -114,8 +114,8 @@ async def test_its_owner_makes_a_hold_a_booking_for_good_and_again_with_the_same
 
 
 async def test_a_hold_is_not_there_for_a_stranger_whatever_they_ask(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     hold = await ada.hold(slot_id)
     for asked in (
         ben.confirm(hold["id"]),
@@ -128,40 +128,40 @@ async def test_a_hold_is_not_there_for_a_stranger_whatever_they_ask(clients: Thr
     assert await ada.fetch_booking(hold["id"]) == hold
 
 
-async def test_an_organiser_confirms_for_somebody_and_is_recorded(clients: Three) -> None:
-    ada, _, organiser = clients
-    hold = await ada.hold(await organiser.add_slot())
-    booking = (await organiser.confirm(hold["id"]))["booking"]
+async def test_an_organizer_confirms_for_somebody_and_is_recorded(clients: Three) -> None:
+    ada, _, organizer = clients
+    hold = await ada.hold(await organizer.add_slot())
+    booking = (await organizer.confirm(hold["id"]))["booking"]
     assert (booking["status"], booking["user"]["id"]) == ("CONFIRMED", await ada.fetch_user_id())
-    assert booking["history"][-1]["by"]["id"] == await organiser.fetch_user_id()
+    assert booking["history"][-1]["by"]["id"] == await organizer.fetch_user_id()
 
 
-async def test_no_hold_is_confirmed_in_a_slot_that_was_called_off(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_id = await organiser.add_slot()
+async def test_no_hold_is_confirmed_in_a_slot_that_was_cancelled(clients: Three) -> None:
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot()
     hold = await ada.hold(slot_id)
-    await organiser.cancel_slot(slot_id)
+    await organizer.cancel_slot(slot_id)
     assert (await ada.confirm(hold["id"]))["code"] == "SLOT_CANCELLED"
 
 
 async def test_nobody_is_told_confirmed_of_a_booking_that_shows_as_cancelled(
     clients: Three,
 ) -> None:
-    ada, _, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot()
     booking = (await ada.book_slot(slot_id))["booking"]
-    await organiser.cancel_slot(slot_id)
+    await organizer.cancel_slot(slot_id)
     assert (await ada.confirm(booking["id"]))["code"] == "SLOT_CANCELLED"
 
 
 async def test_it_is_too_late_for_everything_once_a_hold_ran_out(
     clients: Three, mongo_url: str
 ) -> None:
-    ada, _, organiser = clients
-    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    ada, _, organizer = clients
+    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     hold = await ada.hold(slot_id)
     expire_holds(mongo_url, slot_id)
-    for late in (ada, organiser, ada):
+    for late in (ada, organizer, ada):
         for answer in (
             await late.confirm(hold["id"]),
             await late.extend(hold["id"]),
@@ -178,14 +178,14 @@ async def test_it_is_too_late_for_everything_once_a_hold_ran_out(
         "EXPIRED",
         None,
     )
-    assert [ended["id"] for ended in await organiser.fetch_slot_history(slot_id)] == [hold["id"]]
+    assert [ended["id"] for ended in await organizer.fetch_slot_history(slot_id)] == [hold["id"]]
 
 
 async def test_the_place_of_a_hold_that_ran_out_is_free_at_that_instant(
     clients: Three, mongo_url: str
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
     hold = await ada.hold(slot_id)
     expire_holds(mongo_url, slot_id)
     seen = await ada.fetch_slot(slot_id)
@@ -196,8 +196,8 @@ async def test_the_place_of_a_hold_that_ran_out_is_free_at_that_instant(
 
 
 async def test_who_holds_a_place_has_a_place_and_cannot_have_another(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_id = await organiser.add_slot(capacity=5)
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     for again in (await ada.book_slot(slot_id), await ada.book_slot(slot_id, hold=True)):
         assert (again["__typename"], again["booking"]["id"]) == ("AlreadyBooked", hold["id"])
@@ -207,9 +207,9 @@ async def test_who_holds_a_place_has_a_place_and_cannot_have_another(clients: Th
 async def test_a_hold_that_ran_out_does_not_stand_against_another_place_of_its_choice(
     clients: Three, mongo_url: str
 ) -> None:
-    ada, _, organiser = clients
+    ada, _, organizer = clients
     room = f"Room {await ada.fetch_user_id()}"
-    bed, other_bed = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
+    bed, other_bed = [await organizer.add_slot(choiceGroup=room) for _ in range(2)]
     await ada.hold(bed)
     assert (await ada.book_slot(other_bed))["code"] == "LIMIT_REACHED"
     expire_holds(mongo_url, bed)
@@ -219,8 +219,8 @@ async def test_a_hold_that_ran_out_does_not_stand_against_another_place_of_its_c
 async def test_watchers_at_the_other_process_see_the_place_of_a_hold_that_ran_out(
     two_apps: Pair, clients: Three, mongo_url: str
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
     await ada.hold(slot_id)
     async with open_websocket(two_apps[1], ben.token) as watcher:
         await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot_id])
@@ -232,8 +232,8 @@ async def test_watchers_at_the_other_process_see_the_place_of_a_hold_that_ran_ou
 async def test_1000_holds_over_200_slots_run_out_in_the_same_instant_and_all_are_swept_up(
     two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
 ) -> None:
-    people, organiser = await create_booking_clients(http, 5, *two_apps)
-    slot_ids = await asyncio.gather(*(organiser.add_slot(capacity=5) for _ in range(200)))
+    people, organizer = await create_booking_clients(http, 5, *two_apps)
+    slot_ids = await asyncio.gather(*(organizer.add_slot(capacity=5) for _ in range(200)))
     for begin in range(0, 200, 50):
         claims = [{"slotId": slot_id} for slot_id in slot_ids[begin : begin + 50]]
         held = await asyncio.gather(
@@ -252,8 +252,8 @@ async def test_1000_holds_over_200_slots_run_out_in_the_same_instant_and_all_are
 async def test_whoever_confirms_as_the_hold_runs_out_is_told_what_it_became(
     two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
 ) -> None:
-    people, organiser = await create_booking_clients(http, 20, *two_apps)
-    slot_id = await organiser.add_slot(capacity=20)
+    people, organizer = await create_booking_clients(http, 20, *two_apps)
+    slot_id = await organizer.add_slot(capacity=20)
     holds = [await person.hold(slot_id, waitMs=20_000) for person in people]
     confirming = [person.confirm(h["id"]) for person, h in zip(people, holds, strict=True)]
     ending = asyncio.to_thread(expire_holds, mongo_url, slot_id)

@@ -17,9 +17,9 @@ Three = tuple[BookingClient, BookingClient, BookingClient]
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organiser."""
-    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organiser
+    """Ada at one process, Ben at the other, and an organizer."""
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organizer
 
 
 async def booked(person: BookingClient, slot_id: str) -> str:
@@ -36,8 +36,8 @@ async def assert_still_there(person: BookingClient, booking_id: str) -> None:
 
 
 async def test_a_move_gives_one_place_back_and_takes_one(clients: Three) -> None:
-    ada, ben, organiser = clients
-    old_id, new_id = await organiser.add_slot(capacity=3), await organiser.add_slot(capacity=5)
+    ada, ben, organizer = clients
+    old_id, new_id = await organizer.add_slot(capacity=3), await organizer.add_slot(capacity=5)
     booking_id = await booked(ada, old_id)
     moved = await ada.move(booking_id, new_id)
     assert moved["__typename"] == "BookingMoved"
@@ -55,12 +55,12 @@ async def test_a_move_gives_one_place_back_and_takes_one(clients: Three) -> None
     assert (await ada.fetch_slot(old_id))["myBooking"] is None
     assert await ada.fetch_booking(new["id"]) == (await ada.fetch_slot(new_id))["myBooking"] == new
     assert await ada.fetch_booking(booking_id) == old
-    assert await organiser.fetch_slot_history(old_id) == [old]
+    assert await organizer.fetch_slot_history(old_id) == [old]
 
 
 async def test_a_booking_moves_as_often_as_its_owner_likes(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_ids = [await organiser.add_slot() for _ in range(4)]
+    ada, _, organizer = clients
+    slot_ids = [await organizer.add_slot() for _ in range(4)]
     booking_id = await booked(ada, slot_ids[0])
     for slot_id in (*slot_ids[1:], slot_ids[0]):
         booking_id = (await ada.move(booking_id, slot_id))["booking"]["id"]
@@ -68,18 +68,18 @@ async def test_a_booking_moves_as_often_as_its_owner_likes(clients: Three) -> No
 
 
 async def test_who_cannot_have_the_other_place_keeps_the_one_they_have(clients: Three) -> None:
-    ada, ben, organiser = clients
+    ada, ben, organizer = clients
     full, mine, begun, off, draft = [
-        await organiser.add_slot(capacity=2),
-        await organiser.add_slot(capacity=2),
-        await organiser.add_slot(startTime=hours_from_now(-1)),
-        await organiser.add_slot(),
-        await organiser.add_slot(draft=True),
+        await organizer.add_slot(capacity=2),
+        await organizer.add_slot(capacity=2),
+        await organizer.add_slot(startTime=hours_from_now(-1)),
+        await organizer.add_slot(),
+        await organizer.add_slot(draft=True),
     ]
-    await organiser.update_slot(full, capacity=1)
+    await organizer.update_slot(full, capacity=1)
     await ben.book_slot(full)
-    await organiser.cancel_slot(off)
-    booking_id, there = await booked(ada, mine), await organiser.add_slot()
+    await organizer.cancel_slot(off)
+    booking_id, there = await booked(ada, mine), await organizer.add_slot()
     await ada.book_slot(there)
     expected = {
         full: "SLOT_FULL",
@@ -98,20 +98,20 @@ async def test_who_cannot_have_the_other_place_keeps_the_one_they_have(clients: 
 
 
 async def test_a_booking_moves_until_its_cut_off_and_until_its_slot_begins(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    ada, _, organizer = clients
+    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
-    await organiser.update_slot(slot_id, cancelCutoffMinutes=2 * 24 * 60)
+    await organizer.update_slot(slot_id, cancelCutoffMinutes=2 * 24 * 60)
     assert (await ada.move(booking_id, other_id))["code"] == "CUTOFF_PASSED"
-    await organiser.update_slot(slot_id, startTime=hours_from_now(-1))
+    await organizer.update_slot(slot_id, startTime=hours_from_now(-1))
     assert (await ada.move(booking_id, other_id))["code"] == "SLOT_STARTED"
     await assert_still_there(ada, booking_id)
     assert (await ada.fetch_slot(other_id))["remaining"] == 1
 
 
 async def test_a_booking_that_moved_or_was_cancelled_does_not_move(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_ids = [await organiser.add_slot() for _ in range(3)]
+    ada, _, organizer = clients
+    slot_ids = [await organizer.add_slot() for _ in range(3)]
     first = await booked(ada, slot_ids[0])
     second = (await ada.move(first, slot_ids[1]))["booking"]["id"]
     assert (await ada.move(first, slot_ids[2]))["code"] == "BOOKING_NOT_FOUND"
@@ -121,8 +121,8 @@ async def test_a_booking_that_moved_or_was_cancelled_does_not_move(clients: Thre
 
 
 async def test_a_hold_that_moves_stays_a_hold_and_lasts_as_long_as_it_did(clients: Three) -> None:
-    ada, _, organiser = clients
-    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot(holdMinutes=60)
+    ada, _, organizer = clients
+    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot(holdMinutes=60)
     hold = await ada.hold(slot_id)
     moved = (await ada.move(hold["id"], other_id))["booking"]
     assert (moved["status"], moved["heldUntil"]) == ("HELD", hold["heldUntil"])
@@ -130,8 +130,8 @@ async def test_a_hold_that_moves_stays_a_hold_and_lasts_as_long_as_it_did(client
 
 
 async def test_the_place_that_was_left_is_the_next_persons_at_once(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_id, other_id = await organiser.add_slot(), await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
     await ben.join(slot_id)
     await ada.move(booking_id, other_id)
@@ -145,9 +145,9 @@ async def test_the_place_that_was_left_is_the_next_persons_at_once(clients: Thre
 async def test_the_place_that_is_left_does_not_stand_against_another_of_the_same_choice(
     clients: Three,
 ) -> None:
-    ada, _, organiser = clients
+    ada, _, organizer = clients
     room = f"Room {await ada.fetch_user_id()}"
-    bed, better, other = [await organiser.add_slot(choiceGroup=room) for _ in range(3)]
+    bed, better, other = [await organizer.add_slot(choiceGroup=room) for _ in range(3)]
     booking_id = await booked(ada, bed)
     moved = await ada.move(booking_id, better)
     assert moved["__typename"] == "BookingMoved"
@@ -155,10 +155,10 @@ async def test_the_place_that_is_left_does_not_stand_against_another_of_the_same
 
 
 async def test_of_ten_moves_of_one_booking_at_once_one_happens(clients: Three) -> None:
-    ada, _, organiser = clients
-    there = BookingClient(ada.http, organiser.url, ada.token)
-    slot_id = await organiser.add_slot()
-    targets = [await organiser.add_slot() for _ in range(10)]
+    ada, _, organizer = clients
+    there = BookingClient(ada.http, organizer.url, ada.token)
+    slot_id = await organizer.add_slot()
+    targets = [await organizer.add_slot() for _ in range(10)]
     booking_id = await booked(ada, slot_id)
     answers = await asyncio.gather(
         *((ada, there)[i % 2].move(booking_id, to, waitMs=20_000) for i, to in enumerate(targets))
@@ -172,14 +172,14 @@ async def test_of_ten_moves_of_one_booking_at_once_one_happens(clients: Three) -
 async def test_forty_people_who_cross_between_two_slots_at_once_all_keep_one_place(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    people, organiser = await create_booking_clients(http, 40, *two_apps)
-    here, there = await organiser.add_slot(capacity=25), await organiser.add_slot(capacity=25)
+    people, organizer = await create_booking_clients(http, 40, *two_apps)
+    here, there = await organizer.add_slot(capacity=25), await organizer.add_slot(capacity=25)
     slot_ids = [here if i < 20 else there for i in range(40)]
     claims = [
         {"slotId": s, "userId": await p.fetch_user_id()}
         for p, s in zip(people, slot_ids, strict=True)
     ]
-    assert (await organiser.book_all(*claims))["__typename"] == "AllBooked"
+    assert (await organizer.book_all(*claims))["__typename"] == "AllBooked"
 
     async def cross(person: BookingClient, slot_id: str) -> str:
         booking = (await person.fetch_slot(slot_id))["myBooking"]
@@ -195,5 +195,5 @@ async def test_forty_people_who_cross_between_two_slots_at_once_all_keep_one_pla
     assert len(users) == len(set(users)) == 40
     for document in documents:
         assert_slot_consistent(document, len(document["bookings"]))
-    ended = [await organiser.fetch_slot_history(slot_id) for slot_id in (here, there)]
+    ended = [await organizer.fetch_slot_history(slot_id) for slot_id in (here, there)]
     assert sum(map(len, ended)) == answers["BookingMoved"]

@@ -46,8 +46,8 @@ def forget_the_dead(redis: Redis) -> None:
 async def test_after_a_crash_and_a_restart_a_key_is_answered_as_before(
     settings: dict[str, str], survivor: AppProcess, log_dir: Path, http: httpx.AsyncClient
 ) -> None:
-    (ada,), organiser = await create_booking_clients(http, 1, survivor)
-    slot_id, key = await organiser.add_slot(capacity=5), secrets.token_hex(8)
+    (ada,), organizer = await create_booking_clients(http, 1, survivor)
+    slot_id, key = await organizer.add_slot(capacity=5), secrets.token_hex(8)
     with app_process(settings, log_dir / "first") as first:
         there = BookingClient(http, first.url, ada.token)
         answer = json.dumps(await there.book_slot(slot_id, idempotencyKey=key))
@@ -68,8 +68,8 @@ async def test_whoever_is_killed_before_or_after_the_write_books_once_all_the_sa
     http: httpx.AsyncClient,
     moment: str,
 ) -> None:
-    (ada,), organiser = await create_booking_clients(http, 1, survivor)
-    slot_ids, key = [await organiser.add_slot(capacity=5) for _ in range(2)], secrets.token_hex(8)
+    (ada,), organizer = await create_booking_clients(http, 1, survivor)
+    slot_ids, key = [await organizer.add_slot(capacity=5) for _ in range(2)], secrets.token_hex(8)
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
     with Redis.from_url(servers.redis_url) as redis:
         stage = PausePoint(redis)

@@ -32,9 +32,9 @@ BOOKED_BY = """mutation($booking: ID!, $key: String) {
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organiser."""
-    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organiser
+    """Ada at one process, Ben at the other, and an organizer."""
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organizer
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def there(person: BookingClient, apps: Pair) -> BookingClient:
 async def test_20_sends_at_once_over_both_processes_are_one_booking_and_one_answer(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, _, organiser = clients
-    slot_id = await organiser.add_slot(capacity=30)
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot(capacity=30)
     asked = {"input": {"slotId": slot_id, "idempotencyKey": key}}
     shots = [(two_apps[i % 2].url, ada.token or "", BOOK_WITH_OPTIONS, asked) for i in range(20)]
     answers = {json.dumps(answer) for answer in await send_simultaneously(shots)}
@@ -65,8 +65,8 @@ async def test_20_sends_at_once_over_both_processes_are_one_booking_and_one_answ
 async def test_20_sends_of_several_places_at_once_are_one_booking_each(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, _, organiser = clients
-    slot_ids = [await organiser.add_slot(capacity=30) for _ in range(3)]
+    ada, _, organizer = clients
+    slot_ids = [await organizer.add_slot(capacity=30) for _ in range(3)]
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
     asked = {"input": {"claims": claims, "idempotencyKey": key, "hold": True, "waitMs": 20_000}}
     shots = [(two_apps[i % 2].url, ada.token or "", BOOK_SEVERAL, asked) for i in range(20)]
@@ -79,9 +79,9 @@ async def test_20_sends_of_several_places_at_once_are_one_booking_each(
 async def test_two_questions_under_one_key_at_once_have_one_effect(
     two_apps: Pair, clients: Three
 ) -> None:
-    ada, _, organiser = clients
+    ada, _, organizer = clients
     for _ in range(5):
-        key, slot_ids = secrets.token_hex(8), [await organiser.add_slot() for _ in range(2)]
+        key, slot_ids = secrets.token_hex(8), [await organizer.add_slot() for _ in range(2)]
         shots = [
             (
                 app.url,
@@ -99,11 +99,11 @@ async def test_two_questions_under_one_key_at_once_have_one_effect(
 async def test_the_answer_stays_as_it_was_whatever_became_of_the_booking(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot(capacity=5)
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(capacity=5)
     first = await ada.book_slot(slot_id, idempotencyKey=key)
     await ben.book_slot(slot_id)
-    await organiser.update_slot(slot_id, capacity=9)
+    await organizer.update_slot(slot_id, capacity=9)
     await ada.cancel_booking(first["booking"]["id"])
     for person in (ada, there(ada, two_apps)):
         assert json.dumps(await person.book_slot(slot_id, idempotencyKey=key)) == json.dumps(first)
@@ -123,10 +123,10 @@ ON_A_BOOKING: dict[str, Act] = {
 async def test_what_is_done_to_a_booking_under_a_key_is_done_once_and_answered_the_same(
     two_apps: Pair, clients: Three, key: str, name: str
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot(capacity=3, holdMinutes=1)
-    hold, other = await ada.hold(slot_id), await ada.hold(await organiser.add_slot())
-    await organiser.update_slot(slot_id, holdMinutes=10)
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(capacity=3, holdMinutes=1)
+    hold, other = await ada.hold(slot_id), await ada.hold(await organizer.add_slot())
+    await organizer.update_slot(slot_id, holdMinutes=10)
     act = ON_A_BOOKING[name]
     first = await act(ada, ben, hold, key)
     assert "code" not in first
@@ -142,8 +142,8 @@ async def test_what_is_done_to_a_booking_under_a_key_is_done_once_and_answered_t
 async def test_a_move_under_a_key_happens_once_and_is_answered_the_same(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = clients
-    here, to, elsewhere = [await organiser.add_slot(capacity=3) for _ in range(3)]
+    ada, ben, organizer = clients
+    here, to, elsewhere = [await organizer.add_slot(capacity=3) for _ in range(3)]
     booking = (await ada.book_slot(here))["booking"]
     shots = [
         (
@@ -168,9 +168,9 @@ async def test_a_move_under_a_key_happens_once_and_is_answered_the_same(
 async def test_a_key_that_booked_is_good_for_nothing_else(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = clients
+    ada, ben, organizer = clients
     await ada.create_team_with(ben)
-    slot_id, other_id = await organiser.add_slot(capacity=3), await organiser.add_slot(capacity=3)
+    slot_id, other_id = await organizer.add_slot(capacity=3), await organizer.add_slot(capacity=3)
     booking = (await ada.book_slot(slot_id, idempotencyKey=key))["booking"]
     for asked in (
         ada.book_slot(other_id, idempotencyKey=key),
@@ -191,9 +191,9 @@ async def test_a_key_that_booked_is_good_for_nothing_else(
 async def test_other_claims_under_the_key_of_several_places_are_reuse(
     clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = clients
+    ada, ben, organizer = clients
     await ada.create_team_with(ben)
-    one, two = [{"slotId": await organiser.add_slot(capacity=3)} for _ in range(2)]
+    one, two = [{"slotId": await organizer.add_slot(capacity=3)} for _ in range(2)]
     first = await ada.book_all(one, two, idempotencyKey=key)
     assert await ada.book_all(one, two, idempotencyKey=key, waitMs=50) == first
     for claims in ([one], [two, one], [one, {**two, "userId": await ben.fetch_user_id()}]):
@@ -204,8 +204,8 @@ async def test_other_claims_under_the_key_of_several_places_are_reuse(
 async def test_how_long_one_waits_and_whether_one_names_oneself_are_no_part_of_the_question(
     clients: Three, key: str
 ) -> None:
-    ada, _, organiser = clients
-    slot_id = await organiser.add_slot(capacity=3)
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot(capacity=3)
     first = await ada.book_slot(slot_id, idempotencyKey=key)
     assert await ada.book_slot(slot_id, idempotencyKey=key, waitMs=20_000) == first
     assert (
@@ -216,22 +216,22 @@ async def test_how_long_one_waits_and_whether_one_names_oneself_are_no_part_of_t
 
 
 async def test_the_key_of_another_person_is_another_key(clients: Three, key: str) -> None:
-    ada, ben, organiser = clients
-    slot_id, other_id = await organiser.add_slot(capacity=3), await organiser.add_slot(capacity=3)
+    ada, ben, organizer = clients
+    slot_id, other_id = await organizer.add_slot(capacity=3), await organizer.add_slot(capacity=3)
     adas = await ada.book_slot(slot_id, idempotencyKey=key)
     bens = await ben.book_slot(other_id, idempotencyKey=key)
     assert (adas["__typename"], bens["__typename"]) == ("Booked", "Booked")
-    organisers = await organiser.book_slot(
+    organizers = await organizer.book_slot(
         slot_id, idempotencyKey=key, userId=await ben.fetch_user_id()
     )
-    assert organisers["__typename"] == "Booked"
+    assert organizers["__typename"] == "Booked"
 
 
 async def test_a_refusal_changed_nothing_and_is_not_kept(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
     hold = await ben.hold(slot_id)
     assert (await ada.book_slot(slot_id, idempotencyKey=key))["code"] == "SLOT_FULL"
     assert (await ada.book_all({"slotId": slot_id}, idempotencyKey=key))["code"] == (
@@ -242,21 +242,21 @@ async def test_a_refusal_changed_nothing_and_is_not_kept(
     assert (await ada.book_slot(slot_id, idempotencyKey=key))["__typename"] == "Booked"
 
 
-async def test_an_organiser_is_answered_the_same_about_whoever_came_next(
+async def test_an_organizer_is_answered_the_same_about_whoever_came_next(
     clients: Three, key: str
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
     booking = (await ada.book_slot(slot_id))["booking"]
     await ben.join(slot_id)
-    first = await organiser.execute(BOOKED_BY, booking=booking["id"], key=key)
+    first = await organizer.execute(BOOKED_BY, booking=booking["id"], key=key)
     assert first["slot"]["bookedBy"]["id"] == await ben.fetch_user_id()
-    assert await organiser.execute(BOOKED_BY, booking=booking["id"], key=key) == first
+    assert await organizer.execute(BOOKED_BY, booking=booking["id"], key=key) == first
 
 
 async def test_an_answer_that_had_nothing_left_to_do_is_kept_too(clients: Three, key: str) -> None:
-    ada, _, organiser = clients
-    gone, other = [await ada.hold(await organiser.add_slot()) for _ in range(2)]
+    ada, _, organizer = clients
+    gone, other = [await ada.hold(await organizer.add_slot()) for _ in range(2)]
     await ada.cancel_booking(gone["id"])
     assert (await ada.cancel_booking(gone["id"], key=key))["__typename"] == "BookingCancelled"
     assert (await ada.cancel_booking(other["id"], key=key))["code"] == "KEY_REUSED"

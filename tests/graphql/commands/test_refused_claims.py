@@ -24,9 +24,9 @@ PATIENT = {"waitMs": 20_000}
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organiser."""
-    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organiser
+    """Ada at one process, Ben at the other, and an organizer."""
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organizer
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def refused(outcome: Json) -> dict[int, str]:
 
 
 async def test_claims_that_are_refused_anyway_wait_for_nobody(clients: Three, redis: Redis) -> None:
-    ada, ben, organiser = clients
-    full, free, mine = [await organiser.add_slot() for _ in range(3)]
-    off = await organiser.add_slot()
+    ada, ben, organizer = clients
+    full, free, mine = [await organizer.add_slot() for _ in range(3)]
+    off = await organizer.add_slot()
     await ada.book_slot(full)
     await ben.book_slot(mine)
-    await organiser.cancel_slot(off)
+    await organizer.cancel_slot(off)
     locked = [full, free, mine, off]
     for slot_id in locked:
         assert redis.set(lock_key(slot_id), "somebody-else:1")
@@ -75,8 +75,8 @@ async def test_claims_that_could_be_granted_wait_for_their_turn(
     clients: Three, redis: Redis
 ) -> None:
     """The control: what is at hand is told at once only because it is a refusal."""
-    _, ben, organiser = clients
-    slot_ids = [await organiser.add_slot() for _ in range(2)]
+    _, ben, organizer = clients
+    slot_ids = [await organizer.add_slot() for _ in range(2)]
     assert redis.set(lock_key(slot_ids[1]), "somebody-else:1")
     try:
         claims = [{"slotId": slot_id} for slot_id in slot_ids]
@@ -89,17 +89,17 @@ async def test_claims_that_could_be_granted_wait_for_their_turn(
 async def test_20_people_claim_a_choice_at_once_and_each_has_one_place(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    people, organiser = await create_booking_clients(http, 20, *two_apps)
+    people, organizer = await create_booking_clients(http, 20, *two_apps)
     await people[0].create_team_with(*people[1:])
     ids = await asyncio.gather(*(person.fetch_user_id() for person in people))
     room = secrets.token_hex(8)
-    beds = [await organiser.add_slot(choiceGroup=room, capacity=20) for _ in range(2)]
+    beds = [await organizer.add_slot(choiceGroup=room, capacity=20) for _ in range(2)]
     each = [{"slotId": beds[n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
     other = [{"slotId": beds[1 - n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
 
     twice = await people[0].book_all(*each, *other, **PATIENT)
     assert refused(twice) == dict.fromkeys(range(20, 40), "LIMIT_REACHED")
-    assert [(await organiser.fetch_slot(bed))["remaining"] for bed in beds] == [20, 20]
+    assert [(await organizer.fetch_slot(bed))["remaining"] for bed in beds] == [20, 20]
 
     booked = await people[0].book_all(*each, **PATIENT)
     assert booked["__typename"] == "AllBooked"
@@ -110,4 +110,4 @@ async def test_20_people_claim_a_choice_at_once_and_each_has_one_place(
     assert refused(again) == dict.fromkeys(range(20), "LIMIT_REACHED")
     own = await asyncio.gather(*(p.book_slot(beds[1 - n % 2]) for n, p in enumerate(people)))
     assert {outcome["code"] for outcome in own} == {"LIMIT_REACHED"}
-    assert [(await organiser.fetch_slot(bed))["remaining"] for bed in beds] == [10, 10]
+    assert [(await organizer.fetch_slot(bed))["remaining"] for bed in beds] == [10, 10]

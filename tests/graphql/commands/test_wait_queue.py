@@ -30,9 +30,9 @@ SOON = "mutation($id: ID!) { %s(slotId: $id, waitMs: 0) { __typename ...on Refus
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organiser."""
-    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organiser
+    """Ada at one process, Ben at the other, and an organizer."""
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organizer
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ async def test_200_callers_who_wait_get_every_place_and_none_is_told_locked(
     places: int,
     expected: dict[str, int],
 ) -> None:
-    organiser = BookingClient(http, two_apps[0].url, user_tokens.organizer)
-    slot_id = await organiser.add_slot(capacity=places)
+    organizer = BookingClient(http, two_apps[0].url, user_tokens.organizer)
+    slot_id = await organizer.add_slot(capacity=places)
     outcomes = await rush(two_apps, user_tokens, slot_id, LONGEST_MS)
     assert Counter(outcome["__typename"] for outcome in outcomes) == expected
     document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
@@ -84,8 +84,8 @@ async def test_200_callers_who_wait_get_every_place_and_none_is_told_locked(
 async def test_200_callers_with_keys_who_wait_get_every_place_too(
     two_apps: Pair, user_tokens: UserTokens, http: httpx.AsyncClient
 ) -> None:
-    organiser = BookingClient(http, two_apps[0].url, user_tokens.organizer)
-    slot_id = await organiser.add_slot(capacity=200)
+    organizer = BookingClient(http, two_apps[0].url, user_tokens.organizer)
+    slot_id = await organizer.add_slot(capacity=200)
     wish = {"slotId": slot_id, "waitMs": LONGEST_MS, "idempotencyKey": "mine", "hold": True}
     shots = [
         (two_apps[i % 2].url, token, BOOK_WITH_OPTIONS, {"input": wish})
@@ -102,8 +102,8 @@ async def test_200_callers_with_keys_who_wait_get_every_place_too(
 async def test_places_given_back_and_taken_by_many_who_wait_add_up(
     two_apps: Pair, user_tokens: UserTokens, http: httpx.AsyncClient
 ) -> None:
-    organiser = BookingClient(http, two_apps[0].url, user_tokens.organizer)
-    slot_id = await organiser.add_slot(capacity=40)
+    organizer = BookingClient(http, two_apps[0].url, user_tokens.organizer)
+    slot_id = await organizer.add_slot(capacity=40)
     first = [
         BookingClient(http, two_apps[i % 2].url, token)
         for i, token in enumerate(user_tokens.members[:40])
@@ -136,9 +136,9 @@ async def test_places_given_back_and_taken_by_many_who_wait_add_up(
 async def test_who_does_not_wait_is_told_locked_and_when_to_ask_again(
     clients: Three, redis: Redis
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id, other_id = await organiser.add_slot(capacity=5), await organiser.add_slot(capacity=5)
-    full_id = await organiser.add_slot()
+    ada, ben, organizer = clients
+    slot_id, other_id = await organizer.add_slot(capacity=5), await organizer.add_slot(capacity=5)
+    full_id = await organizer.add_slot()
     hold = await ada.hold(slot_id)
     await ada.book_slot(full_id)
     for each in (slot_id, full_id):
@@ -172,8 +172,8 @@ async def test_who_does_not_wait_is_told_locked_and_when_to_ask_again(
 
 
 async def test_who_waits_in_vain_is_told_locked_in_the_end(clients: Three, redis: Redis) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot(capacity=5)
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(capacity=5)
     take(redis, slot_id)
     try:
         answers = await asyncio.gather(
@@ -189,8 +189,8 @@ async def test_who_waits_in_vain_is_told_locked_in_the_end(clients: Three, redis
 async def test_who_waits_is_served_once_the_one_before_them_is_gone(
     clients: Three, redis: Redis
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot(capacity=5)
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(capacity=5)
     take(redis, slot_id, px=1_000)  # a holder who died: nobody lets go
     answers = await asyncio.gather(
         *(person.book_slot(slot_id, waitMs=LONGEST_MS) for person in (ada, ben))
@@ -201,9 +201,9 @@ async def test_who_waits_is_served_once_the_one_before_them_is_gone(
 async def test_who_is_more_patient_than_those_in_front_goes_on_waiting(
     clients: Three, redis: Redis
 ) -> None:
-    ada, ben, organiser = clients
+    ada, ben, organizer = clients
     here = BookingClient(ben.http, ada.url, ben.token)
-    slot_id = await organiser.add_slot(capacity=5)
+    slot_id = await organizer.add_slot(capacity=5)
     take(redis, slot_id, px=2_000)
     hasty = asyncio.create_task(ada.book_slot(slot_id, waitMs=700))
     await here.fetch_user_id()  # Ada's request is on its way before Ben's

@@ -35,10 +35,10 @@ def redis(servers: EmbeddedServers) -> Iterator[Redis]:
 async def clients(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[BookingClient, BookingClient, BookingClient]:
-    """Ada and Ben, who are a team, and an organiser."""
-    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
+    """Ada and Ben, who are a team, and an organizer."""
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     await ada.create_team_with(ben)
-    return ada, ben, organiser
+    return ada, ben, organizer
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ async def timed(asked: Awaitable[Json]) -> tuple[str, float]:
 async def test_a_lock_that_others_keep_is_waited_for_no_longer_than_was_said(
     clients: tuple[BookingClient, BookingClient, BookingClient], busy: list[str]
 ) -> None:
-    ada, ben, organiser = clients
+    ada, ben, organizer = clients
     bens, patient = await ben.fetch_user_id(), {"waitMs": int(1000 * PATIENCE_S)}
     await ada.fetch_user_id()  # so that nobody's session is looked up while the time runs
     answers = await asyncio.gather(
@@ -72,7 +72,7 @@ async def test_a_lock_that_others_keep_is_waited_for_no_longer_than_was_said(
         timed(ada.book_slot(busy[2], userId=bens, **patient)),
         timed(ada.book_slot(busy[3], userId=bens, idempotencyKey=secrets.token_hex(8), **patient)),
         timed(ada.book_all({"slotId": busy[4]}, {"slotId": busy[5], "userId": bens}, **patient)),
-        timed(organiser.book_slot(busy[5], userId=bens, **patient)),
+        timed(organizer.book_slot(busy[5], userId=bens, **patient)),
     )
     assert {name for name, _ in answers} == {"Locked"}
     for _, took in answers:

@@ -159,15 +159,15 @@ async def test_malformed_wishes_are_told_so(
     assert queue_deployment.queue_length() == 0
 
 
-async def test_a_team_mate_and_an_organiser_stand_in_line_for_others(
+async def test_a_team_mate_and_an_organizer_stand_in_line_for_others(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
     slot_id = await queue_deployment.add_slot(app, capacity=5)
     ada, ben, cleo = queue_deployment.queue_clients(app, 3)
-    organiser = QueueClient(queue_deployment.http, app.url, queue_deployment.user_tokens.organizer)
+    organizer = QueueClient(queue_deployment.http, app.url, queue_deployment.user_tokens.organizer)
     await ada.create_team_with(ben)
-    asked = [(ada, await ben.fetch_user_id()), (organiser, await cleo.fetch_user_id()), (ada, None)]
+    asked = [(ada, await ben.fetch_user_id()), (organizer, await cleo.fetch_user_id()), (ada, None)]
     tickets = [await who.enqueue(slot_id, userId=user) for who, user in asked]
     assert [ticket["position"] for ticket in tickets] == [1, 2, 3]
     queue_deployment.worker()

@@ -15,39 +15,39 @@ UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada and Ben, who are a team, and an organiser."""
-    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
+    """Ada and Ben, who are a team, and an organizer."""
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     await ada.create_team_with(ben)
-    return ada, ben, organiser
+    return ada, ben, organizer
 
 
 async def test_nobody_books_for_who_was_banned_until_they_are_let_in_again(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_id, bens = await organiser.add_slot(), await ben.fetch_user_id()
-    await organiser.execute(BAN, user=bens)
-    for person in (ada, organiser):
+    ada, ben, organizer = clients
+    slot_id, bens = await organizer.add_slot(), await ben.fetch_user_id()
+    await organizer.execute(BAN, user=bens)
+    for person in (ada, organizer):
         assert (await person.book_slot(slot_id, userId=bens))["code"] == "USER_BANNED"
         refused = await person.book_all({"slotId": slot_id, "userId": bens})
         assert refused["refusals"][0]["refusal"]["code"] == "USER_BANNED"
-    await organiser.execute(UNBAN, user=bens)
+    await organizer.execute(UNBAN, user=bens)
     assert (await ada.book_slot(slot_id, userId=bens))["__typename"] == "Booked"
 
 
 async def test_who_is_banned_leaves_every_line_and_costs_nobody_else_a_turn(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot()
-    taken = (await organiser.book_slot(slot_id))["booking"]
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
+    taken = (await organizer.book_slot(slot_id))["booking"]
     await ben.join(slot_id)
     await ada.join(slot_id)
-    await organiser.execute(BAN, user=await ben.fetch_user_id())
+    await organizer.execute(BAN, user=await ben.fetch_user_id())
     assert (await ada.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
-    await organiser.cancel_booking(taken["id"])
+    await organizer.cancel_booking(taken["id"])
     assert (await ada.fetch_slot(slot_id))["myBooking"]["status"] == "CONFIRMED"
 
 
 async def test_bookings_of_who_is_banned_stay(clients: Three) -> None:
-    _, ben, organiser = clients
-    slot_id = await organiser.add_slot()
+    _, ben, organizer = clients
+    slot_id = await organizer.add_slot()
     booking = (await ben.book_slot(slot_id))["booking"]
-    await organiser.execute(BAN, user=await ben.fetch_user_id())
-    assert (await organiser.fetch_booking(booking["id"]))["status"] == "CONFIRMED"
+    await organizer.execute(BAN, user=await ben.fetch_user_id())
+    assert (await organizer.fetch_booking(booking["id"]))["status"] == "CONFIRMED"

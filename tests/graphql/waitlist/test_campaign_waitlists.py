@@ -29,7 +29,7 @@ NINE, TEN, ELEVEN = (f"2040-05-07T{hour}:00:00.000Z" for hour in ("09", "10", "1
 async def clients(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[list[BookingClient], BookingClient]:
-    """Five people by turns at both processes, of whom 0 and 1 are of 5a, 2 of 5b; an organiser."""
+    """Five people by turns at both processes, of whom 0 and 1 are of 5a, 2 of 5b; an organizer."""
     people, organizer = await create_booking_clients(http, 5, *two_apps)
     classes = ("class:5a", "class:5a", "class:5b", "class:5c", "class:5d")
     for person, group in zip(people, classes, strict=True):
@@ -206,7 +206,7 @@ async def test_a_line_is_served_when_the_clock_opens_its_campaign_again(
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_an_organiser_seats_somebody_in_line_once_it_is_closed(
+async def test_an_organizer_seats_somebody_in_line_once_it_is_closed(
     clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
     (ada, ben, cleo, _, _), organizer = clients

@@ -21,9 +21,9 @@ Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, Booking
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Five:
-    """Ada, Ben, Cleo and Dan, by turns at the processes, and an organiser."""
-    (ada, ben, cleo, dan), organiser = await create_booking_clients(http, 4, *two_apps)
-    return ada, ben, cleo, dan, organiser
+    """Ada, Ben, Cleo and Dan, by turns at the processes, and an organizer."""
+    (ada, ben, cleo, dan), organizer = await create_booking_clients(http, 4, *two_apps)
+    return ada, ben, cleo, dan, organizer
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def mongo_url(two_apps: Pair) -> str:
 
 async def offering(clients: Five, **fields: int | str) -> str:
     """A slot of one place that Ada gave back, so that it is offered to Ben, Cleo and Dan."""
-    ada, *line, organiser = clients
-    slot_id = await organiser.add_slot(**{"waitlistOfferMinutes": 30, **fields})
+    ada, *line, organizer = clients
+    slot_id = await organizer.add_slot(**{"waitlistOfferMinutes": 30, **fields})
     booked = (await ada.book_slot(slot_id))["booking"]
     for person in line:
         assert (await person.join(slot_id))["__typename"] == "WaitlistJoined"
@@ -114,7 +114,7 @@ async def test_a_walk_in_cannot_have_a_place_that_is_offered(
 async def test_an_offer_that_lapses_passes_on_to_the_next_and_the_next(
     clients: Five, mongo_url: str
 ) -> None:
-    _, ben, cleo, dan, organiser = clients
+    _, ben, cleo, dan, organizer = clients
     slot_id = await offering(clients)
     offers = []
     for person in (ben, cleo, dan):
@@ -122,7 +122,7 @@ async def test_an_offer_that_lapses_passes_on_to_the_next_and_the_next(
         expire_holds(mongo_url, slot_id)
         assert (await person.confirm(offers[-1]["id"]))["code"] == "HOLD_EXPIRED"
     assert (await ben.fetch_slot(slot_id))["remaining"] == 1
-    ended = await organiser.fetch_slot_history(slot_id)
+    ended = await organizer.fetch_slot_history(slot_id)
     assert [(b["id"], b["status"]) for b in ended[1:]] == [(o["id"], "EXPIRED") for o in offers]
     assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
 
@@ -139,25 +139,25 @@ async def test_an_offer_that_is_declined_passes_on_at_once(clients: Five) -> Non
 
 
 async def test_an_offer_is_declined_after_the_cut_off_too(clients: Five) -> None:
-    ada, ben, cleo, _, organiser = clients
-    slot_id = await organiser.add_slot(waitlistOfferMinutes=30)
+    ada, ben, cleo, _, organizer = clients
+    slot_id = await organizer.add_slot(waitlistOfferMinutes=30)
     booking = (await ada.book_slot(slot_id))["booking"]
     await ben.join(slot_id)
     await cleo.join(slot_id)
-    await organiser.update_slot(slot_id, cancelCutoffMinutes=3 * 24 * 60)
-    await organiser.cancel_booking(booking["id"])
+    await organizer.update_slot(slot_id, cancelCutoffMinutes=3 * 24 * 60)
+    await organizer.cancel_booking(booking["id"])
     offer = await offered_to(ben, slot_id)
     assert (await ben.cancel_booking(offer["id"]))["__typename"] == "BookingCancelled"
     await offered_to(cleo, slot_id)
 
 
 async def test_several_places_are_offered_at_once_to_as_many(clients: Five) -> None:
-    ada, ben, cleo, dan, organiser = clients
-    slot_id = await organiser.add_slot(waitlistOfferMinutes=30)
+    ada, ben, cleo, dan, organizer = clients
+    slot_id = await organizer.add_slot(waitlistOfferMinutes=30)
     await ada.book_slot(slot_id)
     for person in (ben, cleo, dan):
         await person.join(slot_id)
-    assert (await organiser.update_slot(slot_id, capacity=3))["remaining"] == 0
+    assert (await organizer.update_slot(slot_id, capacity=3))["remaining"] == 0
     assert [(await p.fetch_slot(slot_id))["myBooking"] is not None for p in (ben, cleo, dan)] == [
         True,
         True,
@@ -168,11 +168,11 @@ async def test_several_places_are_offered_at_once_to_as_many(clients: Five) -> N
 async def test_an_offer_taken_elsewhere_is_held_no_longer_than_a_hold_may_last(
     clients: Five,
 ) -> None:
-    _, ben, *_, organiser = clients
+    _, ben, *_, organizer = clients
     week = 7 * 24 * 60
     month = {"startTime": hours_from_now(720), "endTime": hours_from_now(721)}
     slot_id = await offering(clients, waitlistOfferMinutes=week, **month)
-    other_id = await organiser.add_slot(**month)
+    other_id = await organizer.add_slot(**month)
     moved = await ben.move((await offered_to(ben, slot_id))["id"], other_id)
     booking = moved["booking"]
     lasts = datetime.fromisoformat(booking["heldUntil"]) - datetime.fromisoformat(
@@ -183,8 +183,8 @@ async def test_an_offer_taken_elsewhere_is_held_no_longer_than_a_hold_may_last(
 
 @pytest.mark.parametrize("minutes", [0, 10081])
 async def test_an_offer_lasts_1_minute_to_7_days(clients: Five, minutes: int) -> None:
-    *_, organiser = clients
-    slot_id = await organiser.add_slot()
-    assert (await organiser.update_slot(slot_id, waitlistOfferMinutes=minutes))["code"] == (
+    *_, organizer = clients
+    slot_id = await organizer.add_slot()
+    assert (await organizer.update_slot(slot_id, waitlistOfferMinutes=minutes))["code"] == (
         "INVALID_INPUT"
     )

@@ -22,9 +22,9 @@ Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, Booking
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Five:
-    """Ada, Ben, Cleo and Dan, by turns at the processes, and an organiser."""
-    (ada, ben, cleo, dan), organiser = await create_booking_clients(http, 4, *two_apps)
-    return ada, ben, cleo, dan, organiser
+    """Ada, Ben, Cleo and Dan, by turns at the processes, and an organizer."""
+    (ada, ben, cleo, dan), organizer = await create_booking_clients(http, 4, *two_apps)
+    return ada, ben, cleo, dan, organizer
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ async def theirs(person: BookingClient, slot_id: str) -> Json:
 
 
 async def test_there_is_a_line_only_while_the_slot_is_full(clients: Five) -> None:
-    ada, ben, *_, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, *_, organizer = clients
+    slot_id = await organizer.add_slot()
     assert (await ben.join(slot_id))["code"] == "SLOT_NOT_FULL"
     booking_id = await booked(ada, slot_id)
     joined = await ben.join(slot_id)
@@ -65,8 +65,8 @@ async def test_there_is_a_line_only_while_the_slot_is_full(clients: Five) -> Non
 
 
 async def test_who_has_a_place_or_a_turn_already_is_told_which(clients: Five) -> None:
-    ada, ben, *_, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, *_, organizer = clients
+    slot_id = await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
     assert (await ada.join(slot_id))["code"] == "ALREADY_BOOKED"
     entry = (await ben.join(slot_id))["entry"]
@@ -77,13 +77,13 @@ async def test_who_has_a_place_or_a_turn_already_is_told_which(clients: Five) ->
 
 
 async def test_nobody_waits_for_a_slot_that_is_not_to_be_had(clients: Five) -> None:
-    ada, *_, organiser = clients
-    off = await organiser.add_slot()
-    await organiser.cancel_slot(off)
+    ada, *_, organizer = clients
+    off = await organizer.add_slot()
+    await organizer.cancel_slot(off)
     expected = {
         off: "SLOT_CANCELLED",
-        await organiser.add_slot(startTime=hours_from_now(-1)): "SLOT_STARTED",
-        await organiser.add_slot(draft=True): "SLOT_NOT_FOUND",
+        await organizer.add_slot(startTime=hours_from_now(-1)): "SLOT_STARTED",
+        await organizer.add_slot(draft=True): "SLOT_NOT_FOUND",
         "slot_" + "0" * 24: "SLOT_NOT_FOUND",
         "nonsense": "SLOT_NOT_FOUND",
     }
@@ -95,8 +95,8 @@ async def test_nobody_waits_for_a_slot_that_is_not_to_be_had(clients: Five) -> N
 async def test_ten_people_are_served_in_the_order_they_came(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    (first, *line), organiser = await create_booking_clients(http, 11, *two_apps)
-    slot_id = await organiser.add_slot()
+    (first, *line), organizer = await create_booking_clients(http, 11, *two_apps)
+    slot_id = await organizer.add_slot()
     booking_id = await booked(first, slot_id)
     joined = [await person.join(slot_id) for person in line]
     assert [answer["position"] for answer in joined] == list(range(1, 11))
@@ -116,8 +116,8 @@ async def test_ten_people_are_served_in_the_order_they_came(
 
 
 async def test_leaving_costs_nobody_else_a_turn(clients: Five) -> None:
-    ada, ben, cleo, dan, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, cleo, dan, organizer = clients
+    slot_id = await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
     for person in (ben, cleo, dan):
         await person.join(slot_id)
@@ -134,24 +134,24 @@ async def test_leaving_costs_nobody_else_a_turn(clients: Five) -> None:
 
 
 async def test_a_place_in_line_is_shown_to_nobody_else(clients: Five) -> None:
-    ada, ben, cleo, _, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, cleo, _, organizer = clients
+    slot_id = await organizer.add_slot()
     await ada.book_slot(slot_id)
     await ben.join(slot_id)
-    for other in (ada, cleo, organiser):
+    for other in (ada, cleo, organizer):
         seen = await other.fetch_slot(slot_id)
         assert (seen["myWaitlistEntry"], seen["waitlistLength"]) == (None, 1)
 
 
 async def test_no_more_wait_than_the_slot_lets(clients: Five) -> None:
-    ada, ben, cleo, dan, organiser = clients
-    slot_id = await organiser.add_slot(waitlistCapacity=1)
+    ada, ben, cleo, dan, organizer = clients
+    slot_id = await organizer.add_slot(waitlistCapacity=1)
     await ada.book_slot(slot_id)
     await ben.join(slot_id)
     assert (await cleo.join(slot_id))["code"] == "WAITLIST_FULL"
     await ben.leave(slot_id)
     assert (await cleo.join(slot_id))["position"] == 1
-    await organiser.update_slot(slot_id, waitlistCapacity=0)
+    await organizer.update_slot(slot_id, waitlistCapacity=0)
     assert (await dan.join(slot_id))["code"] == "WAITLIST_FULL"
     assert await place_in_line(cleo, slot_id) == 1
 
@@ -159,9 +159,9 @@ async def test_no_more_wait_than_the_slot_lets(clients: Five) -> None:
 async def test_of_fifty_who_join_at_once_thirty_wait_and_each_place_is_given_once(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    people, organiser = await create_booking_clients(http, 50, *two_apps)
-    slot_id = await organiser.add_slot(waitlistCapacity=30)
-    await organiser.book_slot(slot_id)
+    people, organizer = await create_booking_clients(http, 50, *two_apps)
+    slot_id = await organizer.add_slot(waitlistCapacity=30)
+    await organizer.book_slot(slot_id)
     shots = [
         (person.url, person.token or "", JOIN_WAITLIST, {"slot": slot_id}) for person in people
     ]
@@ -174,7 +174,7 @@ async def test_of_fifty_who_join_at_once_thirty_wait_and_each_place_is_given_onc
     joined = {a["position"]: i for i, a in enumerate(answers) if "position" in a}
     assert sorted(joined) == list(range(1, 31))
     assert sum(answer["__typename"] == "WaitlistFull" for answer in answers) == 20
-    await organiser.update_slot(slot_id, capacity=6)
+    await organizer.update_slot(slot_id, capacity=6)
     served = [bool((await person.fetch_slot(slot_id))["myBooking"]) for person in people]
     assert {i for i, place in enumerate(served) if place} == {joined[n] for n in range(1, 6)}
 
@@ -182,26 +182,26 @@ async def test_of_fifty_who_join_at_once_thirty_wait_and_each_place_is_given_onc
 async def test_places_that_are_added_go_to_the_line_in_its_order_and_in_one_write(
     clients: Five,
 ) -> None:
-    ada, ben, cleo, dan, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, cleo, dan, organizer = clients
+    slot_id = await organizer.add_slot()
     await ada.book_slot(slot_id)
     for person in (cleo, ben, dan):
         await person.join(slot_id)
     version = (await ada.fetch_slot(slot_id))["version"]
-    raised = await organiser.update_slot(slot_id, capacity=3)
+    raised = await organizer.update_slot(slot_id, capacity=3)
     assert (raised["version"], raised["remaining"], raised["waitlistLength"]) == (version + 1, 0, 1)
     assert (await theirs(cleo, slot_id))["status"] == "CONFIRMED"
     assert (await theirs(ben, slot_id))["status"] == "CONFIRMED"
     assert await place_in_line(dan, slot_id) == 1
-    assert (await organiser.update_slot(slot_id, capacity=9))["remaining"] == 5
+    assert (await organizer.update_slot(slot_id, capacity=9))["remaining"] == 5
     assert (await theirs(dan, slot_id))["status"] == "CONFIRMED"
 
 
 async def test_the_place_of_a_hold_that_ran_out_is_the_next_persons(
     clients: Five, mongo_url: str
 ) -> None:
-    ada, ben, cleo, _, organiser = clients
-    slot_id = await organiser.add_slot()
+    ada, ben, cleo, _, organizer = clients
+    slot_id = await organizer.add_slot()
     await ada.hold(slot_id)
     await ben.join(slot_id)
     expire_holds(mongo_url, slot_id)
@@ -213,9 +213,9 @@ async def test_the_place_of_a_hold_that_ran_out_is_the_next_persons(
 async def test_walk_ins_do_not_get_past_the_line_however_many_try(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    (holder, *line), organiser = await create_booking_clients(http, 6, *two_apps)
+    (holder, *line), organizer = await create_booking_clients(http, 6, *two_apps)
     walk_ins, _ = await create_booking_clients(http, 30, *two_apps)
-    slot_id = await organiser.add_slot()
+    slot_id = await organizer.add_slot()
     booking_id = await booked(holder, slot_id)
     for person in line:
         await person.join(slot_id)
@@ -230,9 +230,9 @@ async def test_walk_ins_do_not_get_past_the_line_however_many_try(
 
 
 async def test_who_chose_another_of_a_choice_meanwhile_is_passed_over(clients: Five) -> None:
-    ada, ben, cleo, _, organiser = clients
+    ada, ben, cleo, _, organizer = clients
     room = f"Room {await ada.fetch_user_id()}"
-    bed, other_bed = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
+    bed, other_bed = [await organizer.add_slot(choiceGroup=room) for _ in range(2)]
     booking_id = await booked(ada, bed)
     await ben.join(bed)
     await cleo.join(bed)
