@@ -1,4 +1,4 @@
-"""Who asks is told by the header; one that is no good stops only what needs to know."""
+"""Authentication by the `Authorization` header: valid, invalid and missing tokens."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -27,52 +27,54 @@ async def client(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
         yield GraphQLTestClient(http, app.url)
 
 
-def signed(secret: str, *, expired: bool) -> str:
-    """A token that is whole, but of no session."""
+def sign_access_token(secret: str, *, expired: bool) -> str:
+    """Return an access token whose session does not exist."""
     now = utc_now() - timedelta(hours=1 if expired else 0)
-    token = TokenClaims(UserId("0" * 24), "-" * 22, new_token_id(), now + timedelta(minutes=15))
-    return TokenSigner([secret]).sign("access", token, now)
+    claims = TokenClaims(UserId("0" * 24), "-" * 22, new_token_id(), now + timedelta(minutes=15))
+    return TokenSigner([secret]).sign("access", claims, now)
 
 
-BAD = {
+INVALID_TOKENS = {
     "garbled": "x.y.z",
-    "expired": signed(SECRET, expired=True),
-    "of an ended session": signed(SECRET, expired=False),
-    "signed by another key": signed("another secret, longer than 32 bytes", expired=False),
+    "expired": sign_access_token(SECRET, expired=True),
+    "of an ended session": sign_access_token(SECRET, expired=False),
+    "signed by another key": sign_access_token(
+        "another secret, longer than 32 bytes", expired=False
+    ),
     "deeply nested": "W1tb" * 1000 + ".e30.AA",
 }
 
 
-@pytest.mark.parametrize("kind", BAD)
-async def test_a_token_that_is_no_good_stops_nobody_from_getting_a_new_one(
+@pytest.mark.parametrize("kind", INVALID_TOKENS)
+async def test_an_invalid_token_does_not_prevent_login_and_refresh(
     client: GraphQLTestClient, kind: str
 ) -> None:
-    client.token = BAD[kind]
+    client.token = INVALID_TOKENS[kind]
     email = f"{secrets.token_hex(8)}@slotlock.test"
-    given = {"email": email, "password": PASSWORD}
-    session = await client.execute(REGISTER, input={**given, "name": "Ada"})
+    credentials = {"email": email, "password": PASSWORD}
+    session = await client.execute(REGISTER, input={**credentials, "name": "Ada"})
     assert session["__typename"] == "Session"
-    assert (await client.execute(LOGIN, input=given))["__typename"] == "Session"
+    assert (await client.execute(LOGIN, input=credentials))["__typename"] == "Session"
     refreshed = await client.execute(REFRESH, token=session["refreshToken"])
     assert refreshed["__typename"] == "Session"
 
 
-@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("kind", INVALID_TOKENS)
 @pytest.mark.parametrize(
     "query",
     [ME, "mutation { logout }", "{ myBookings { nodes { id } } }", "{ slots { nodes { id } } }"],
 )
-async def test_a_token_that_is_no_good_is_never_taken_for_nobody(
+async def test_an_invalid_token_is_unauthenticated_and_never_anonymous(
     client: GraphQLTestClient, kind: str, query: str
 ) -> None:
-    client.token = BAD[kind]
+    client.token = INVALID_TOKENS[kind]
     assert await client.error_code(query) == "UNAUTHENTICATED"
 
 
 @pytest.mark.parametrize(
     "header", ["Bearer", "Basic YTpi", "Token x", "x", "Bearer \u00e9", "Bearer a b"]
 )
-async def test_a_header_that_is_no_bearer_token_is_no_identity(
+async def test_a_header_without_a_bearer_token_is_unauthenticated(
     client: GraphQLTestClient, header: str
 ) -> None:
     headers = {"Authorization": header.encode("latin-1")}
@@ -84,7 +86,7 @@ async def test_a_header_that_is_no_bearer_token_is_no_identity(
     assert response.json()["errors"][0]["extensions"]["code"] == "UNAUTHENTICATED"
 
 
-async def test_the_scheme_is_read_in_any_case(client: GraphQLTestClient) -> None:
+async def test_the_scheme_is_case_insensitive(client: GraphQLTestClient) -> None:
     email = f"{secrets.token_hex(8)}@slotlock.test"
     session = await client.execute(
         REGISTER, input={"name": "Ada", "email": email, "password": PASSWORD}
@@ -94,6 +96,6 @@ async def test_the_scheme_is_read_in_any_case(client: GraphQLTestClient) -> None
     assert response.json()["data"]["me"] is not None
 
 
-async def test_without_a_header_what_is_public_may_be_read(client: GraphQLTestClient) -> None:
+async def test_public_data_can_be_read_without_a_header(client: GraphQLTestClient) -> None:
     assert (await client.execute("{ slots { nodes { id } } }"))["nodes"] is not None
     assert await client.execute(ME) is None

@@ -1,4 +1,4 @@
-"""Who is banned is out at once, wherever they are signed in, and comes back when unbanned."""
+"""Bans: they end every session at once, need a permission, and can be lifted."""
 
 import asyncio
 import secrets
@@ -27,7 +27,7 @@ from tests.support.clients.client import Json
 from tests.support.stores.users import auth_for_database
 
 PASSWORD = "correct horse battery"
-NOBODY = UserId("f" * 24)
+UNKNOWN_USER = UserId("f" * 24)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ async def other_process(servers: EmbeddedServers) -> AsyncIterator[Auth]:
         yield opened
 
 
-async def somebody(auth: Auth, role: Role = Role.MEMBER) -> User:
+async def create_user_with_role(auth: Auth, role: Role = Role.MEMBER) -> User:
     email = f"{secrets.token_hex(8)}@slotlock.test"
     created = await accounts.create_user(auth, "Ada", email, PASSWORD, role)
     assert isinstance(created, User)
@@ -52,7 +52,7 @@ async def somebody(auth: Auth, role: Role = Role.MEMBER) -> User:
 
 @pytest.fixture
 async def user(auth: Auth) -> User:
-    return await somebody(auth)
+    return await create_user_with_role(auth)
 
 
 def caller(user: User) -> Caller:
@@ -61,39 +61,39 @@ def caller(user: User) -> Caller:
 
 @pytest.fixture
 async def organizer(auth: Auth) -> Caller:
-    return caller(await somebody(auth, Role.ORGANIZER))
+    return caller(await create_user_with_role(auth, Role.ORGANIZER))
 
 
 @pytest.fixture
 async def admin(auth: Auth) -> Caller:
-    return caller(await somebody(auth, Role.ADMIN))
+    return caller(await create_user_with_role(auth, Role.ADMIN))
 
 
-async def knows(auth: Auth, session: SignedInSession) -> bool:
-    """Whether this process takes the session's access token."""
+async def accepts(auth: Auth, session: SignedInSession) -> bool:
+    """Return whether this process accepts the session's access token."""
     try:
         return await authenticate(auth, f"Bearer {session.access_token}") is not None
     except BadTokenError:
         return False
 
 
-async def test_who_is_banned_is_signed_out_at_once_here_and_elsewhere(
+async def test_a_ban_ends_all_sessions_in_every_process(
     auth: Auth, other_process: Auth, user: User, organizer: Caller
 ) -> None:
     sessions = [await open_session(auth, user) for _ in range(2)]
     for session in sessions:
-        assert await knows(auth, session)
-        assert await knows(other_process, session)
+        assert await accepts(auth, session)
+        assert await accepts(other_process, session)
     banned = await user_admin.ban(auth, organizer, user.id, None)
     assert isinstance(banned, User)
     assert banned.banned
     for session in sessions:
-        assert not await knows(auth, session)
-        assert not await knows(other_process, session)
+        assert not await accepts(auth, session)
+        assert not await accepts(other_process, session)
         assert await refresh_session(other_process, session.refresh_token) == InvalidSession()
 
 
-async def test_a_ban_is_told_to_who_knows_the_password_and_to_nobody_else(
+async def test_only_the_right_password_reveals_a_ban(
     auth: Auth, user: User, organizer: Caller
 ) -> None:
     await user_admin.ban(auth, organizer, user.id, "Loud")
@@ -104,16 +104,16 @@ async def test_a_ban_is_told_to_who_knows_the_password_and_to_nobody_else(
     )
 
 
-async def test_who_is_unbanned_signs_in_again(auth: Auth, user: User, organizer: Caller) -> None:
-    old = await open_session(auth, user)
+async def test_an_unbanned_user_can_log_in_again(auth: Auth, user: User, organizer: Caller) -> None:
+    old_session = await open_session(auth, user)
     await user_admin.ban(auth, organizer, user.id, "Loud")
     assert await user_admin.unban(auth, organizer, user.id) == user
     assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
-    assert not await knows(auth, old)
+    assert not await accepts(auth, old_session)
     assert await user_admin.unban(auth, organizer, user.id) == user
 
 
-async def test_who_is_banned_again_stays_so_since_the_first_time(
+async def test_a_second_ban_changes_the_reason_but_not_the_time(
     auth: Auth, user: User, organizer: Caller
 ) -> None:
     first = await user_admin.ban(auth, organizer, user.id, " Loud ")
@@ -126,69 +126,70 @@ async def test_who_is_banned_again_stays_so_since_the_first_time(
     )
 
 
-async def banned_by(auth: Auth, by: Caller, user_id: UserId) -> object:
-    return await user_admin.ban(auth, by, user_id, "why")
+async def ban_with_reason(auth: Auth, caller: Caller, user_id: UserId) -> object:
+    return await user_admin.ban(auth, caller, user_id, "why")
 
 
-@pytest.mark.parametrize("act", [banned_by, user_admin.unban])
-async def test_nobody_is_banned_or_unbanned_by_who_may_not(
-    auth: Auth, organizer: Caller, admin: Caller, act: Callable[..., Awaitable[object]]
+@pytest.mark.parametrize("action", [ban_with_reason, user_admin.unban])
+async def test_bans_need_the_permission_and_an_existing_user(
+    auth: Auth, organizer: Caller, admin: Caller, action: Callable[..., Awaitable[object]]
 ) -> None:
-    assert await act(auth, organizer, organizer.user_id) == CannotBanSelf()
-    assert await act(auth, organizer, admin.user_id) == AdminRequired()
-    assert await act(auth, organizer, NOBODY) == UserNotFound(NOBODY)
-    assert isinstance(await act(auth, admin, organizer.user_id), User)
+    assert await action(auth, organizer, organizer.user_id) == CannotBanSelf()
+    assert await action(auth, organizer, admin.user_id) == AdminRequired()
+    assert await action(auth, organizer, UNKNOWN_USER) == UserNotFound(UNKNOWN_USER)
+    assert isinstance(await action(auth, admin, organizer.user_id), User)
 
 
-async def test_a_reason_that_cannot_be_taken_bans_nobody(
-    auth: Auth, user: User, organizer: Caller
-) -> None:
+async def test_an_invalid_reason_bans_no_user(auth: Auth, user: User, organizer: Caller) -> None:
     for reason in ("x" * 201, "two\nlines"):
         assert isinstance(await user_admin.ban(auth, organizer, user.id, reason), InvalidInput)
     assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
 
 
-async def test_who_became_an_organiser_meanwhile_is_not_banned_by_one(
+async def test_a_user_who_becomes_an_organizer_during_the_ban_is_not_banned_by_one(
     auth: Auth, user: User, organizer: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ban = BanWriter.ban
 
-    async def late(self: BanWriter, seen: User, *rest: object) -> User | None:
+    async def ban_after_promotion(self: BanWriter, loaded: User, *arguments: object) -> User | None:
         await accounts.set_role(auth, user.email, Role.ORGANIZER)
-        return await ban(self, seen, *rest)  # type: ignore[arg-type]
+        return await ban(self, loaded, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(BanWriter, "ban", late)
+    monkeypatch.setattr(BanWriter, "ban", ban_after_promotion)
     assert await user_admin.ban(auth, organizer, user.id, None) == AdminRequired()
     assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
 
 
-async def test_a_ban_that_comes_while_somebody_signs_in_ends_that_session_too(
+async def test_a_ban_during_a_login_ends_the_new_session(
     auth: Auth, user: User, organizer: Caller
 ) -> None:
     await user_admin.ban(auth, organizer, user.id, None)
-    session = await open_session(auth, user)  # as who read the account before the ban
-    assert not await knows(auth, session)
+    session = await open_session(auth, user)  # from the account as it was before the ban
+    assert not await accepts(auth, session)
     assert await refresh_session(auth, session.refresh_token) == InvalidSession()
 
 
-async def test_of_sign_ins_and_a_ban_at_once_no_session_is_left(
+async def test_concurrent_logins_and_a_ban_leave_no_session(
     auth: Auth, other_process: Auth, user: User, organizer: Caller
 ) -> None:
     for _ in range(5):
         *outcomes, banned = await asyncio.gather(
-            *(accounts.login(room, user.email, PASSWORD) for room in [auth, other_process] * 4),
+            *(
+                accounts.login(auth_of_process, user.email, PASSWORD)
+                for auth_of_process in [auth, other_process] * 4
+            ),
             user_admin.ban(auth, organizer, user.id, None),
         )
         assert isinstance(banned, User)
         sessions = [outcome for outcome in outcomes if isinstance(outcome, SignedInSession)]
         assert len(sessions) + outcomes.count(Banned()) == len(outcomes)
         for session in sessions:
-            assert not await knows(auth, session)
-            assert not await knows(other_process, session)
+            assert not await accepts(auth, session)
+            assert not await accepts(other_process, session)
         await user_admin.unban(auth, organizer, user.id)
 
 
-async def test_a_session_that_outlived_its_ban_is_not_refreshed(
+async def test_a_restored_session_of_a_banned_user_cannot_be_refreshed(
     servers: EmbeddedServers, auth: Auth, user: User, organizer: Caller
 ) -> None:
     session = await open_session(auth, user)
@@ -198,7 +199,7 @@ async def test_a_session_that_outlived_its_ban_is_not_refreshed(
         document = sessions.find_one({"_id": session_id})
         assert document is not None
         assert await auth.users.bans.ban(user, organizer.user_id, None, utc_now())
-        sessions.insert_one(document)  # as an old backup would bring it back
+        sessions.insert_one(document)  # as a restored backup would
     assert await auth.sessions.find_role(session_id) is Role.MEMBER
     assert await refresh_session(auth, session.refresh_token) == InvalidSession()
     assert await auth.sessions.find_role(session_id) is None

@@ -1,4 +1,4 @@
-"""One person's address is one account however it is written, and nobody else's."""
+"""E-mail addresses: every form of an address is one account, and similar addresses are not."""
 
 import asyncio
 import secrets
@@ -11,17 +11,19 @@ from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.processes import database_url
 from tests.support.stores.users import auth_for_database
 
-ONE = [
+EQUAL_FORMS = [
     ("jo@x.test", "JO@X.TEST", " jo@x.test "),
     ("a@b\u00fccher.test", "a@xn--bcher-kva.test", "a@XN--BCHER-KVA.test", "a@B\u00dcCHER.test"),
     ("a@fa\u00df.test", "a@xn--fa-hia.test"),
-    # Of a domain, what is equal by its look is equal by its rules (UTS 46).
+    # UTS 46 maps similar characters of a domain to the same name.
     ("a@x.test", "a@\uff58.test", "a@x\u3002test"),
     ("k@x.test", "\u212a@x.test"),
     ("\u00e5@x.test", "\u212b@x.test", "A\u030a@x.test"),
     ("stra\u00dfe@x.test", "STRA\u1e9eE@x.test"),
+    # Only the lower-case letter has a composed form.
+    ("\u01f0@x.test", "J\u030c@x.test"),
 ]
-APART = [
+DIFFERENT_ADDRESSES = [
     ("admin@x.test", "\u0430dmin@x.test", "adm\u0131n@x.test", "ADM\u0130N@x.test"),
     ("fine@x.test", "\ufb01ne@x.test"),
     ("jo@x.test", "\uff4ao@x.test", "\u2460@x.test"),
@@ -29,7 +31,7 @@ APART = [
     ("a@fass.test", "a@fa\u00df.test"),
     ("a@x.test", "a+1@x.test", "a+2@x.test", "a@y.test"),
 ]
-NONE = [
+INVALID_ADDRESSES = [
     "a\u200bb@x.test", "a\u200db@x.test", "a\ufeffb@x.test", "a\u00adb@x.test", "a\u2060b@x.test",
     "a\u202eb@x.test", "a\u200fb@x.test", "a\u2067b@x.test", "a\ufe0fb@x.test", "a\u034fb@x.test",
     "a\u3164b@x.test", "a\u2800b@x.test", "a\u115fb@x.test", "a\U000e0061b@x.test",
@@ -41,31 +43,31 @@ NONE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("forms", ONE, ids=lambda forms: ascii(forms[-1]))
-def test_forms_of_one_address_are_one(forms: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("forms", EQUAL_FORMS, ids=lambda forms: ascii(forms[-1]))
+def test_forms_of_one_address_are_normalized_alike(forms: tuple[str, ...]) -> None:
     assert len({normalize_email(form) for form in forms}) == 1
     assert normalize_email(forms[0]) is not None
 
 
-@pytest.mark.parametrize("forms", APART, ids=lambda forms: ascii(forms[-1]))
-def test_addresses_that_look_alike_are_kept_apart(forms: tuple[str, ...]) -> None:
-    kept = {normalize_email(form) for form in forms}
-    assert len(kept - {None}) == len(forms)
+@pytest.mark.parametrize("forms", DIFFERENT_ADDRESSES, ids=lambda forms: ascii(forms[-1]))
+def test_similar_addresses_stay_different(forms: tuple[str, ...]) -> None:
+    normalized = {normalize_email(form) for form in forms}
+    assert len(normalized - {None}) == len(forms)
 
 
-@pytest.mark.parametrize("text", NONE, ids=ascii)
-def test_what_hides_something_or_is_no_plain_address_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", INVALID_ADDRESSES, ids=ascii)
+def test_hidden_characters_and_complex_addresses_are_invalid(text: str) -> None:
     assert normalize_email(text) is None
 
 
-def test_what_is_kept_of_an_address_is_kept_of_itself() -> None:
-    for form in (form for forms in ONE + APART for form in forms):
-        kept = normalize_email(form)
-        assert kept is not None
-        assert normalize_email(kept) == kept
+def test_a_normalized_address_is_normalized_to_itself() -> None:
+    for form in (form for forms in EQUAL_FORMS + DIFFERENT_ADDRESSES for form in forms):
+        normalized = normalize_email(form)
+        assert normalized is not None
+        assert normalize_email(normalized) == normalized
 
 
-async def test_of_those_who_register_forms_of_one_address_at_once_one_gets_it(
+async def test_one_of_concurrent_registrations_of_an_address_succeeds(
     servers: EmbeddedServers,
 ) -> None:
     tag = secrets.token_hex(8)

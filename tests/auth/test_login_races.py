@@ -1,4 +1,4 @@
-"""Somebody signs in while their password, their role or a ban is written: nobody slips through."""
+"""Logins concurrent with a new password, role or ban: no session ignores the change."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -18,8 +18,8 @@ from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from tests.support.apps.processes import database_url
 from tests.support.stores.users import auth_for_database, insert_user
 
-ORGANISER = UserId("a" * 24)
-OLD, NEW = "the hash of the old password", "the hash of the new password"
+ORGANIZER_ID = UserId("a" * 24)
+OLD_HASH, NEW_HASH = "the hash of the old password", "the hash of the new password"
 
 
 @pytest.fixture
@@ -30,131 +30,133 @@ async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
 
 
 async def caller_of(auth: Auth, session: SignedInSession) -> Caller | None:
-    """Who comes with the session's access token; None when it is refused."""
+    """Return the caller of the session's access token; None if it is rejected."""
     try:
         return await authenticate(auth, f"Bearer {session.access_token}")
     except BadTokenError:
         return None
 
 
-async def change_password(auth: Auth, user: User, own: Caller) -> None:
-    changed = await auth.users.password_writer.update(user.id, own.session_id, OLD, NEW)
-    assert changed is not None
+async def change_password(auth: Auth, user: User, own_caller: Caller) -> None:
+    ended = await auth.users.password_writer.update(
+        user.id, own_caller.session_id, OLD_HASH, NEW_HASH
+    )
+    assert ended is not None
 
 
-async def ban(auth: Auth, user: User, own: Caller) -> None:
-    assert await auth.users.bans.ban(user, ORGANISER, None, auth.now())
+async def ban(auth: Auth, user: User, own_caller: Caller) -> None:
+    assert await auth.users.bans.ban(user, ORGANIZER_ID, None, auth.now())
 
 
-async def demote(auth: Auth, user: User, own: Caller) -> None:
+async def demote(auth: Auth, user: User, own_caller: Caller) -> None:
     assert await auth.users.set_role(user.email, Role.MEMBER, None, auth.now())
 
 
-Act = Callable[[Auth, User, Caller], Coroutine[Any, Any, None]]
+Change = Callable[[Auth, User, Caller], Coroutine[Any, Any, None]]
 
 
-class Paused:
-    """The next sign-in, which waits with its last step until the test says go."""
+class PausedLogin:
+    """Pauses the next login before its last step until `resume` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached = reached = asyncio.Event()
-        self.go = go = asyncio.Event()
+        self.resume = resume = asyncio.Event()
         monkeypatch.setattr(sessions, "MAX_SESSIONS", 0)
 
-        async def late(
+        async def paused_end_oldest(
             self: SessionRepository, user_id: UserId, session: AsyncClientSession
         ) -> None:
             reached.set()
-            await go.wait()
+            await resume.wait()
 
-        monkeypatch.setattr(SessionRepository, "_end_oldest", late)
+        monkeypatch.setattr(SessionRepository, "_end_oldest", paused_end_oldest)
 
 
-def without_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def none(*_: Any) -> int:
+def disable_serialization(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def do_nothing(*_: Any) -> int:
         return 1
 
     for module in (sessions, account_updates):
-        monkeypatch.setattr(module, "serialize_user_sessions", none)
+        monkeypatch.setattr(module, "serialize_user_sessions", do_nothing)
 
 
-def telling_of_turns(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Set as soon as somebody tries to take a turn."""
-    tried, take_turn = asyncio.Event(), sessions.serialize_user_sessions
+def watch_serialization(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Return an event that is set when a change waits for the user's serialization."""
+    reached, serialize = asyncio.Event(), sessions.serialize_user_sessions
 
-    async def told(*arguments: Any) -> int:
-        tried.set()
-        return await take_turn(*arguments)
+    async def recording_serialize(*arguments: Any) -> int:
+        reached.set()
+        return await serialize(*arguments)
 
     for module in (sessions, account_updates):
-        monkeypatch.setattr(module, "serialize_user_sessions", told)
-    return tried
+        monkeypatch.setattr(module, "serialize_user_sessions", recording_serialize)
+    return reached
 
 
-async def staged(
+async def pause_second_login(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
-) -> tuple[User, Caller, asyncio.Task[SignedInSession], Paused]:
-    """An organiser with a session, who is in the middle of opening a second one."""
-    user = await insert_user(auth, Role.ORGANIZER, OLD)
-    own = await caller_of(auth, await open_session(auth, user, OLD))
-    assert own is not None
-    paused = Paused(monkeypatch)
-    signing_in = asyncio.create_task(open_session(auth, user, OLD))
+) -> tuple[User, Caller, asyncio.Task[SignedInSession], PausedLogin]:
+    """Return an organizer with a session, and a paused login that opens a second one."""
+    user = await insert_user(auth, Role.ORGANIZER, OLD_HASH)
+    own_caller = await caller_of(auth, await open_session(auth, user, OLD_HASH))
+    assert own_caller is not None
+    paused = PausedLogin(monkeypatch)
+    login = asyncio.create_task(open_session(auth, user, OLD_HASH))
     await paused.reached.wait()
-    return user, own, signing_in, paused
+    return user, own_caller, login, paused
 
 
-def slipped_through(act: Act, caller: Caller | None) -> bool:
-    """Whether a session is as if the act had not been."""
-    return caller is not None and (act is not demote or caller.role is Role.ORGANIZER)
+def ignores_change(change: Change, caller: Caller | None) -> bool:
+    """Return whether the session is as if the change had not happened."""
+    return caller is not None and (change is not demote or caller.role is Role.ORGANIZER)
 
 
-@pytest.mark.parametrize("act", [change_password, ban, demote])
-async def test_a_sign_in_under_way_does_not_slip_through(
-    auth: Auth, monkeypatch: pytest.MonkeyPatch, act: Act
+@pytest.mark.parametrize("change", [change_password, ban, demote])
+async def test_a_login_in_progress_sees_a_concurrent_change(
+    auth: Auth, monkeypatch: pytest.MonkeyPatch, change: Change
 ) -> None:
-    user, own, signing_in, paused = await staged(auth, monkeypatch)
-    tried = telling_of_turns(monkeypatch)
-    acting = asyncio.create_task(act(auth, user, own))
-    await tried.wait()
-    paused.go.set()
-    session, _ = await asyncio.gather(signing_in, acting)
+    user, own_caller, login, paused = await pause_second_login(auth, monkeypatch)
+    reached = watch_serialization(monkeypatch)
+    changing = asyncio.create_task(change(auth, user, own_caller))
+    await reached.wait()
+    paused.resume.set()
+    session, _ = await asyncio.gather(login, changing)
     caller = await caller_of(auth, session)
-    assert not slipped_through(act, caller)
-    if act is not demote:
+    assert not ignores_change(change, caller)
+    if change is not demote:
         assert await refresh_session(auth, session.refresh_token) == InvalidSession()
 
 
-@pytest.mark.parametrize("act", [change_password, ban, demote])
-async def test_control_without_turns_a_sign_in_under_way_slips_through(
-    auth: Auth, monkeypatch: pytest.MonkeyPatch, act: Act
+@pytest.mark.parametrize("change", [change_password, ban, demote])
+async def test_control_without_serialization_a_login_in_progress_ignores_the_change(
+    auth: Auth, monkeypatch: pytest.MonkeyPatch, change: Change
 ) -> None:
-    without_turns(monkeypatch)
-    user, own, signing_in, paused = await staged(auth, monkeypatch)
-    await act(auth, user, own)
-    paused.go.set()
-    assert slipped_through(act, await caller_of(auth, await signing_in))
+    disable_serialization(monkeypatch)
+    user, own_caller, login, paused = await pause_second_login(auth, monkeypatch)
+    await change(auth, user, own_caller)
+    paused.resume.set()
+    assert ignores_change(change, await caller_of(auth, await login))
 
 
-@pytest.mark.parametrize("act", [change_password, ban, demote])
-async def test_who_looked_before_and_signs_in_after_does_not_slip_through(
-    auth: Auth, act: Act
+@pytest.mark.parametrize("change", [change_password, ban, demote])
+async def test_a_login_with_an_account_loaded_before_the_change_sees_it(
+    auth: Auth, change: Change
 ) -> None:
-    user = await insert_user(auth, Role.ORGANIZER, OLD)
-    own = await caller_of(auth, await open_session(auth, user, OLD))
-    assert own is not None
-    await act(auth, user, own)
-    session = await open_session(auth, user, OLD)
-    assert not slipped_through(act, await caller_of(auth, session))
+    user = await insert_user(auth, Role.ORGANIZER, OLD_HASH)
+    own_caller = await caller_of(auth, await open_session(auth, user, OLD_HASH))
+    assert own_caller is not None
+    await change(auth, user, own_caller)
+    session = await open_session(auth, user, OLD_HASH)
+    assert not ignores_change(change, await caller_of(auth, session))
 
 
-async def test_a_person_has_at_most_a_hundred_sessions_and_loses_the_oldest(
+async def test_the_oldest_sessions_end_above_the_maximum_number(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "MAX_SESSIONS", 3)
     user = await insert_user(auth)
     opened = [await open_session(auth, user) for _ in range(4)]
-    at_once = await asyncio.gather(*(open_session(auth, user) for _ in range(6)))
+    concurrent = await asyncio.gather(*(open_session(auth, user) for _ in range(6)))
     assert [await caller_of(auth, session) for session in opened] == [None] * 4
-    callers = [await caller_of(auth, session) for session in at_once]
+    callers = [await caller_of(auth, session) for session in concurrent]
     assert sum(caller is not None for caller in callers) == 3

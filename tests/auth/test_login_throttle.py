@@ -1,4 +1,4 @@
-"""Passwords cannot be guessed in numbers, and nobody is kept out by who tries."""
+"""The login throttle: it limits guesses, and attackers cannot lock users out."""
 
 import asyncio
 import secrets
@@ -34,236 +34,251 @@ KEY = b"a key of the tests"
 
 
 @dataclass(frozen=True)
-class Door:
-    """Where people sign in."""
+class LoginClient:
+    """Attempts logins through the throttle."""
 
     auth: Auth
-    line: AutoPipeline
+    pipeline: AutoPipeline
 
     async def try_once(self, email: str, address: str, password: str = WRONG) -> object:
-        """What comes of signing in."""
+        """Return the outcome of one login."""
         return await throttle_login(
             self.auth, email, address, lambda: accounts.login(self.auth, email, password)
         )
 
     async def fail(self, times: int, email: str, address: str) -> list[object]:
-        """What comes of so many wrong passwords."""
+        """Return the outcomes of this many wrong passwords."""
         return [await self.try_once(email, address) for _ in range(times)]
 
-    async def person(self) -> str:
-        """The address of somebody with a password."""
+    async def create_user(self) -> str:
+        """Create a user with a password. Return their e-mail address."""
         email = f"{secrets.token_hex(8)}@slotlock.test"
         await accounts.create_user(self.auth, "Ada", email, PASSWORD, Role.MEMBER)
         return email
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test of numbers need not wait for the real cost of a hash."""
+def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash cheaply: these tests count attempts and do not need the real cost."""
     costs = {"argon2__memory_cost": 8, "argon2__time_cost": 1, "argon2__parallelism": 1}
     context = CryptContext(schemes=["argon2"], **costs)
     monkeypatch.setattr("slotlock.auth.passwords._CONTEXT", context)
 
 
 @pytest.fixture
-async def login_throttle(servers: EmbeddedServers) -> AsyncIterator[Door]:
+async def login_client(servers: EmbeddedServers) -> AsyncIterator[LoginClient]:
     async with auth_for_database(database_url(servers, "throttling")) as auth:
         await auth.users.create_indexes()
-        line = AutoPipeline(redis_client(servers.redis_url))
-        throttle = LoginThrottle(RateLimiter(line), KnownAddresses(line), KEY)
-        yield Door(replace(auth, login_throttle=throttle), line)
-        await line.close()
+        pipeline = AutoPipeline(redis_client(servers.redis_url))
+        throttle = LoginThrottle(RateLimiter(pipeline), KnownAddresses(pipeline), KEY)
+        yield LoginClient(replace(auth, login_throttle=throttle), pipeline)
+        await pipeline.close()
 
 
-def new_address() -> str:
+def new_client_address() -> str:
     return f"address {secrets.token_hex(8)}"
 
 
-async def test_after_ten_wrong_passwords_from_one_address_the_right_one_has_to_wait_too(
-    login_throttle: Door,
+async def test_after_ten_failures_from_one_address_the_right_password_has_to_wait(
+    login_client: LoginClient,
 ) -> None:
-    email, here = await login_throttle.person(), new_address()
+    email, client_address = await login_client.create_user(), new_client_address()
     assert (
-        await login_throttle.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, here)
+        await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
         == [InvalidCredentials()] * PER_ACCOUNT_AND_ADDRESS.max_count
     )
-    refused = await login_throttle.try_once(email, here, PASSWORD)
-    assert isinstance(refused, TooManyAttempts)
-    assert 0 < refused.retry_after_ms <= 2 * PER_ACCOUNT_AND_ADDRESS.window_s * 1000
+    outcome = await login_client.try_once(email, client_address, PASSWORD)
+    assert isinstance(outcome, TooManyAttempts)
+    assert 0 < outcome.retry_after_ms <= 2 * PER_ACCOUNT_AND_ADDRESS.window_s * 1000
 
 
-async def test_an_account_that_is_not_there_is_throttled_as_one_that_is(
-    login_throttle: Door,
+async def test_an_unknown_account_is_throttled_like_an_existing_one(
+    login_client: LoginClient,
 ) -> None:
-    email, here = f"{secrets.token_hex(8)}@slotlock.test", new_address()
+    email, client_address = f"{secrets.token_hex(8)}@slotlock.test", new_client_address()
     assert (
-        await login_throttle.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, here)
+        await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
         == [InvalidCredentials()] * PER_ACCOUNT_AND_ADDRESS.max_count
     )
-    assert isinstance(await login_throttle.try_once(email, here), TooManyAttempts)
+    assert isinstance(await login_client.try_once(email, client_address), TooManyAttempts)
 
 
-async def test_other_ways_to_write_an_address_are_the_same_account(login_throttle: Door) -> None:
-    email, here = f"{secrets.token_hex(8)}@b\u00fccher.test", new_address()
-    await login_throttle.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, here)
+async def test_all_forms_of_an_email_address_are_one_account(login_client: LoginClient) -> None:
+    email, client_address = f"{secrets.token_hex(8)}@b\u00fccher.test", new_client_address()
+    await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
     for form in (email.upper(), f" {email} ", email.replace("b\u00fccher", "xn--bcher-kva")):
-        assert isinstance(await login_throttle.try_once(form, here), TooManyAttempts)
+        assert isinstance(await login_client.try_once(form, client_address), TooManyAttempts)
 
 
-async def test_of_many_guesses_at_once_ten_are_made(login_throttle: Door) -> None:
-    email, here = await login_throttle.person(), new_address()
-    outcomes = await asyncio.gather(*(login_throttle.try_once(email, here) for _ in range(100)))
+async def test_of_many_concurrent_guesses_ten_are_checked(login_client: LoginClient) -> None:
+    email, client_address = await login_client.create_user(), new_client_address()
+    outcomes = await asyncio.gather(
+        *(login_client.try_once(email, client_address) for _ in range(100))
+    )
     assert outcomes.count(InvalidCredentials()) == PER_ACCOUNT_AND_ADDRESS.max_count
 
 
-async def test_control_guesses_that_are_counted_when_they_have_failed_are_made_by_the_hundred(
-    login_throttle: Door, monkeypatch: pytest.MonkeyPatch
+async def test_control_counting_only_after_the_failure_allows_all_concurrent_guesses(
+    login_client: LoginClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = LoginThrottle._charge
+    charge = LoginThrottle._charge
 
-    async def look_only(self: LoginThrottle, wants: Sequence[RateCharge], verb: ChargeMode) -> int:
-        return await ask(self, wants, ChargeMode.PEEK)
+    async def peek_only(
+        self: LoginThrottle, charges: Sequence[RateCharge], mode: ChargeMode
+    ) -> int:
+        return await charge(self, charges, ChargeMode.PEEK)
 
-    monkeypatch.setattr(LoginThrottle, "_charge", look_only)
-    email, here = await login_throttle.person(), new_address()
-    outcomes = await asyncio.gather(*(login_throttle.try_once(email, here) for _ in range(100)))
+    monkeypatch.setattr(LoginThrottle, "_charge", peek_only)
+    email, client_address = await login_client.create_user(), new_client_address()
+    outcomes = await asyncio.gather(
+        *(login_client.try_once(email, client_address) for _ in range(100))
+    )
     assert outcomes.count(InvalidCredentials()) == 100
 
 
-async def test_signing_in_forgets_what_failed_before_it_there(login_throttle: Door) -> None:
-    email, here = await login_throttle.person(), new_address()
+async def test_a_successful_login_resets_the_failures_of_its_address(
+    login_client: LoginClient,
+) -> None:
+    email, client_address = await login_client.create_user(), new_client_address()
     for _ in range(3):
-        await login_throttle.fail(PER_ACCOUNT_AND_ADDRESS.max_count - 1, email, here)
-        assert isinstance(await login_throttle.try_once(email, here, PASSWORD), SignedInSession)
+        await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count - 1, email, client_address)
+        assert isinstance(
+            await login_client.try_once(email, client_address, PASSWORD), SignedInSession
+        )
 
 
-async def test_guesses_from_many_addresses_are_counted_together(login_throttle: Door) -> None:
-    email, hourly = await login_throttle.person(), PER_ACCOUNT[0].max_count
-    outcomes = [await login_throttle.try_once(email, new_address()) for _ in range(hourly + 1)]
+async def test_guesses_from_many_addresses_count_together(login_client: LoginClient) -> None:
+    email, hourly = await login_client.create_user(), PER_ACCOUNT[0].max_count
+    outcomes = [await login_client.try_once(email, new_client_address()) for _ in range(hourly + 1)]
     assert outcomes[:-1] == [InvalidCredentials()] * hourly
     assert isinstance(outcomes[-1], TooManyAttempts)
 
 
-async def test_nobody_is_kept_out_by_others_where_they_signed_in_before(
-    login_throttle: Door,
+async def test_failures_elsewhere_do_not_lock_out_a_user_at_a_known_address(
+    login_client: LoginClient,
 ) -> None:
-    email, home = await login_throttle.person(), new_address()
-    assert isinstance(await login_throttle.try_once(email, home, PASSWORD), SignedInSession)
+    email, known_address = await login_client.create_user(), new_client_address()
+    assert isinstance(await login_client.try_once(email, known_address, PASSWORD), SignedInSession)
     for _ in range(PER_ACCOUNT[0].max_count):
-        await login_throttle.try_once(email, new_address())
+        await login_client.try_once(email, new_client_address())
     assert isinstance(
-        await login_throttle.try_once(email, new_address(), PASSWORD), TooManyAttempts
+        await login_client.try_once(email, new_client_address(), PASSWORD), TooManyAttempts
     )
-    assert isinstance(await login_throttle.try_once(email, home, PASSWORD), SignedInSession)
+    assert isinstance(await login_client.try_once(email, known_address, PASSWORD), SignedInSession)
 
 
-async def test_who_fails_at_one_account_leaves_the_others_at_the_address_alone(
-    login_throttle: Door,
+async def test_failures_on_one_account_do_not_affect_others_at_the_address(
+    login_client: LoginClient,
 ) -> None:
-    school, email = new_address(), await login_throttle.person()
-    await login_throttle.fail(
-        2 * PER_ACCOUNT_AND_ADDRESS.max_count, await login_throttle.person(), school
+    shared_address, email = new_client_address(), await login_client.create_user()
+    await login_client.fail(
+        2 * PER_ACCOUNT_AND_ADDRESS.max_count, await login_client.create_user(), shared_address
     )
-    assert isinstance(await login_throttle.try_once(email, school, PASSWORD), SignedInSession)
+    assert isinstance(await login_client.try_once(email, shared_address, PASSWORD), SignedInSession)
 
 
-async def test_an_address_that_fails_at_thousands_of_accounts_has_to_wait(
-    login_throttle: Door, monkeypatch: pytest.MonkeyPatch
+async def test_an_address_with_too_many_failures_has_to_wait(
+    login_client: LoginClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    narrow = replace(PER_ADDRESS, max_count=20)
-    monkeypatch.setattr("slotlock.auth.login_throttle.PER_ADDRESS", narrow)
-    email, here = await login_throttle.person(), new_address()
-    for number in range(narrow.max_count):
+    low_limit = replace(PER_ADDRESS, max_count=20)
+    monkeypatch.setattr("slotlock.auth.login_throttle.PER_ADDRESS", low_limit)
+    email, client_address = await login_client.create_user(), new_client_address()
+    for number in range(low_limit.max_count):
         assert (
-            await login_throttle.try_once(f"{number}@slotlock.test", here) == InvalidCredentials()
+            await login_client.try_once(f"{number}@slotlock.test", client_address)
+            == InvalidCredentials()
         )
-    assert isinstance(await login_throttle.try_once(email, here, PASSWORD), TooManyAttempts)
+    assert isinstance(await login_client.try_once(email, client_address, PASSWORD), TooManyAttempts)
     assert isinstance(
-        await login_throttle.try_once(email, new_address(), PASSWORD), SignedInSession
+        await login_client.try_once(email, new_client_address(), PASSWORD), SignedInSession
     )
 
 
-async def test_an_address_that_fails_keeps_nobody_out_who_signed_in_there_before(
-    login_throttle: Door, monkeypatch: pytest.MonkeyPatch
+async def test_an_address_with_too_many_failures_accepts_users_who_are_known_there(
+    login_client: LoginClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "slotlock.auth.login_throttle.PER_ADDRESS", replace(PER_ADDRESS, max_count=3)
     )
-    email, school = await login_throttle.person(), new_address()
-    assert isinstance(await login_throttle.try_once(email, school, PASSWORD), SignedInSession)
+    email, shared_address = await login_client.create_user(), new_client_address()
+    assert isinstance(await login_client.try_once(email, shared_address, PASSWORD), SignedInSession)
     for number in range(3):
-        await login_throttle.try_once(f"{number}@slotlock.test", school)
+        await login_client.try_once(f"{number}@slotlock.test", shared_address)
     assert isinstance(
-        await login_throttle.try_once(await login_throttle.person(), school, PASSWORD),
+        await login_client.try_once(await login_client.create_user(), shared_address, PASSWORD),
         TooManyAttempts,
     )
-    assert isinstance(await login_throttle.try_once(email, school, PASSWORD), SignedInSession)
+    assert isinstance(await login_client.try_once(email, shared_address, PASSWORD), SignedInSession)
     assert (
-        await login_throttle.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, school)
+        await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, shared_address)
         == [InvalidCredentials()] * PER_ACCOUNT_AND_ADDRESS.max_count
     )
-    assert isinstance(await login_throttle.try_once(email, school, PASSWORD), TooManyAttempts)
+    assert isinstance(await login_client.try_once(email, shared_address, PASSWORD), TooManyAttempts)
 
 
-async def test_finding_out_who_has_an_account_counts_as_failing(login_throttle: Door) -> None:
-    email, here = await login_throttle.person(), new_address()
+async def test_registering_a_taken_address_counts_as_a_failure(login_client: LoginClient) -> None:
+    email, client_address = await login_client.create_user(), new_client_address()
 
     async def register() -> object:
-        return await accounts.register(login_throttle.auth, "Eve", email, PASSWORD)
+        return await accounts.register(login_client.auth, "Eve", email, PASSWORD)
 
     outcomes = [
-        await throttle_login(login_throttle.auth, email, here, register)
+        await throttle_login(login_client.auth, email, client_address, register)
         for _ in range(PER_ACCOUNT_AND_ADDRESS.max_count + 1)
     ]
     assert outcomes[:-1] == [EmailTaken(email)] * PER_ACCOUNT_AND_ADDRESS.max_count
     assert isinstance(outcomes[-1], TooManyAttempts)
 
 
-async def test_an_attempt_that_was_not_made_does_not_count(login_throttle: Door) -> None:
-    email, here = await login_throttle.person(), new_address()
+async def test_an_attempt_whose_password_was_not_checked_does_not_count(
+    login_client: LoginClient,
+) -> None:
+    email, client_address = await login_client.create_user(), new_client_address()
 
     async def busy() -> TooManyAttempts:
         return TooManyAttempts(5_000)
 
-    async def away() -> SignedInSession:
+    async def fail() -> SignedInSession:
         raise TimeoutError
 
     for _ in range(PER_ACCOUNT_AND_ADDRESS.max_count):
-        assert await throttle_login(login_throttle.auth, email, here, busy) == TooManyAttempts(
-            5_000
-        )
+        assert await throttle_login(
+            login_client.auth, email, client_address, busy
+        ) == TooManyAttempts(5_000)
         with pytest.raises(TimeoutError):
-            await throttle_login(login_throttle.auth, email, here, away)
-    assert isinstance(await login_throttle.try_once(email, here, PASSWORD), SignedInSession)
+            await throttle_login(login_client.auth, email, client_address, fail)
+    assert isinstance(await login_client.try_once(email, client_address, PASSWORD), SignedInSession)
 
 
-async def test_redis_knows_neither_who_signs_in_nor_where_an_account_is_at_home(
-    login_throttle: Door,
+async def test_redis_holds_neither_email_addresses_nor_known_client_addresses(
+    login_client: LoginClient,
 ) -> None:
-    email, here = await login_throttle.person(), "192.0.2.99"
-    await login_throttle.fail(2, email, here)
-    assert isinstance(await login_throttle.try_once(email, here, PASSWORD), SignedInSession)
-    keys = b" ".join(await login_throttle.line.send("KEYS", "*")).decode()
+    email, client_address = await login_client.create_user(), "192.0.2.99"
+    await login_client.fail(2, email, client_address)
+    assert isinstance(await login_client.try_once(email, client_address, PASSWORD), SignedInSession)
+    keys = b" ".join(await login_client.pipeline.send("KEYS", "*")).decode()
     assert email.partition("@")[0] not in keys
-    assert not [key for key in keys.split() if here in key and "failures" not in key]
+    assert not [key for key in keys.split() if client_address in key and "failures" not in key]
 
 
-async def test_while_redis_is_away_the_process_counts_by_itself(
+async def test_while_redis_is_unavailable_the_process_counts_alone(
     servers: EmbeddedServers, tmp_path: Path
 ) -> None:
     with restartable_server(tmp_path / "own", "valkey") as valkey:
-        line = AutoPipeline(redis_client(valkey.url))
-        throttle = LoginThrottle(RateLimiter(line), KnownAddresses(line), KEY)
+        pipeline = AutoPipeline(redis_client(valkey.url))
+        throttle = LoginThrottle(RateLimiter(pipeline), KnownAddresses(pipeline), KEY)
         async with auth_for_database(database_url(servers, "throttling")) as auth:
-            login_throttle = Door(replace(auth, login_throttle=throttle), line)
-            email, here = await login_throttle.person(), new_address()
+            login_client = LoginClient(replace(auth, login_throttle=throttle), pipeline)
+            email, client_address = await login_client.create_user(), new_client_address()
             valkey.kill()
             assert (
-                await login_throttle.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, here)
+                await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
                 == [InvalidCredentials()] * PER_ACCOUNT_AND_ADDRESS.max_count
             )
-            assert isinstance(await login_throttle.try_once(email, here, PASSWORD), TooManyAttempts)
             assert isinstance(
-                await login_throttle.try_once(email, new_address(), PASSWORD), SignedInSession
+                await login_client.try_once(email, client_address, PASSWORD), TooManyAttempts
             )
-        await line.close()
+            assert isinstance(
+                await login_client.try_once(email, new_client_address(), PASSWORD), SignedInSession
+            )
+        await pipeline.close()

@@ -1,11 +1,11 @@
-"""Passwords are kept as Argon2id, and checking them holds nobody else up."""
+"""Password hashing with Argon2id, outside of the event loop and with a bounded queue."""
 
 import asyncio
 from collections.abc import Iterator
 
 import pytest
 
-from slotlock.auth import passwords as room
+import slotlock.auth.passwords
 from slotlock.auth.passwords import HasherBusyError, PasswordHasher
 
 PASSWORD = "correct horse battery"
@@ -18,14 +18,14 @@ def passwords() -> Iterator[PasswordHasher]:
     started.close()
 
 
-async def test_a_hash_is_argon2id_and_different_each_time(passwords: PasswordHasher) -> None:
+async def test_a_hash_is_argon2id_with_a_random_salt(passwords: PasswordHasher) -> None:
     first, second = await passwords.hash(PASSWORD), await passwords.hash(PASSWORD)
     assert first.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
     assert first != second
     assert PASSWORD not in first
 
 
-async def test_only_the_password_itself_matches(passwords: PasswordHasher) -> None:
+async def test_only_the_same_password_matches(passwords: PasswordHasher) -> None:
     password_hash = await passwords.hash(PASSWORD)
     assert await passwords.matches(PASSWORD, password_hash)
     for other in ("", PASSWORD + " ", PASSWORD.upper(), PASSWORD[:-1]):
@@ -33,40 +33,42 @@ async def test_only_the_password_itself_matches(passwords: PasswordHasher) -> No
 
 
 @pytest.mark.parametrize(
-    ("sent", "kept"), [("cafe\u0301 noir", "caf\u00e9 noir"), ("\uff41" * 8, "a" * 8)]
+    ("decomposed", "composed"), [("cafe\u0301 noir", "caf\u00e9 noir"), ("\uff41" * 8, "a" * 8)]
 )
-async def test_a_password_is_the_same_however_a_keyboard_sends_it(
-    passwords: PasswordHasher, sent: str, kept: str
+async def test_composed_and_decomposed_passwords_are_equal(
+    passwords: PasswordHasher, decomposed: str, composed: str
 ) -> None:
-    assert await passwords.matches(sent, await passwords.hash(kept))
-    assert await passwords.matches(kept, await passwords.hash(sent))
+    assert await passwords.matches(decomposed, await passwords.hash(composed))
+    assert await passwords.matches(composed, await passwords.hash(decomposed))
 
 
 @pytest.mark.parametrize("password", ["\u0000" * 8, "nul\u0000byte", "\U0001f511" * 128, " " * 8])
-async def test_every_character_counts(passwords: PasswordHasher, password: str) -> None:
+async def test_every_character_of_a_password_counts(
+    passwords: PasswordHasher, password: str
+) -> None:
     password_hash = await passwords.hash(password)
     assert await passwords.matches(password, password_hash)
     assert not await passwords.matches(password[:-1], password_hash)
 
 
-async def test_an_unknown_person_costs_the_same_work_and_never_matches(
+async def test_an_unknown_account_costs_the_same_work_and_never_matches(
     passwords: PasswordHasher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checked = []
-    verify = room._CONTEXT.verify
+    verified = []
+    verify = slotlock.auth.passwords._CONTEXT.verify
 
-    def watched(password: str, password_hash: str) -> bool:
-        checked.append((password, password_hash.split("$")[1:4]))
+    def recording_verify(password: str, password_hash: str) -> bool:
+        verified.append((password, password_hash.split("$")[1:4]))
         return bool(verify(password, password_hash))
 
-    monkeypatch.setattr(room._CONTEXT, "verify", watched)
+    monkeypatch.setattr(slotlock.auth.passwords._CONTEXT, "verify", recording_verify)
     assert not await passwords.matches(PASSWORD, await passwords.hash("another password"))
     assert not await passwords.matches(PASSWORD, None)
-    known, unknown = checked
+    known, unknown = verified
     assert known == unknown
 
 
-async def test_the_event_loop_goes_on_while_passwords_are_hashed(passwords: PasswordHasher) -> None:
+async def test_hashing_does_not_block_the_event_loop(passwords: PasswordHasher) -> None:
     hashing = asyncio.gather(*(passwords.hash(PASSWORD) for _ in range(5)))
     ticks = 0
     while not hashing.done():
@@ -76,10 +78,10 @@ async def test_the_event_loop_goes_on_while_passwords_are_hashed(passwords: Pass
     assert ticks > 100
 
 
-async def test_the_line_is_bounded_and_opens_again(
+async def test_the_queue_is_bounded_and_accepts_hashes_again(
     passwords: PasswordHasher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "MAX_QUEUED_HASHES", 3)
+    monkeypatch.setattr(slotlock.auth.passwords, "MAX_QUEUED_HASHES", 3)
     outcomes = await asyncio.gather(
         *(passwords.hash(PASSWORD) for _ in range(5)), return_exceptions=True
     )
@@ -94,15 +96,15 @@ async def test_the_line_is_bounded_and_opens_again(
         await asyncio.gather(*(passwords.matches(PASSWORD, None) for _ in range(4)))
 
 
-async def test_whoever_leaves_the_line_makes_room(
+async def test_a_cancelled_hash_leaves_the_queue(
     passwords: PasswordHasher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "MAX_QUEUED_HASHES", 1)
-    leaving = asyncio.create_task(passwords.hash(PASSWORD))
+    monkeypatch.setattr(slotlock.auth.passwords, "MAX_QUEUED_HASHES", 1)
+    first = asyncio.create_task(passwords.hash(PASSWORD))
     await asyncio.sleep(0)
     with pytest.raises(HasherBusyError):
         await passwords.hash(PASSWORD)
-    leaving.cancel()
+    first.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await leaving
+        await first
     assert await passwords.hash(PASSWORD)

@@ -1,4 +1,4 @@
-"""What comes late is done for who asks by then: after a long body, after other root fields."""
+"""Reauthentication: the session is checked again after a long body and between root fields."""
 
 import asyncio
 import contextlib
@@ -26,22 +26,22 @@ from tests.support.stores.lock_nodes import eventually
 from tests.support.stores.users import auth_for_database, insert_user
 
 LOGOUT = "mutation { logout }"
-ADDRESS = "createCalendarFeed { __typename }"
-THEIRS = "{ myCalendarFeed { __typename } }"
+CREATE_FEED = "createCalendarFeed { __typename }"
+MY_FEED = "{ myCalendarFeed { __typename } }"
 BOOK = "bookSlot(input: {slotId: $id, waitMs: 20000}) { __typename }"
 CREATE = f"""createSlot(input: {{
   title: "Another", startTime: "{hours_from_now(24)}", endTime: "{hours_from_now(25)}"
 }}) {{ __typename }}"""
-BOOKED = "query($id: ID!) { slot(id: $id) { myBooking { status } } }"
+MY_BOOKING = "query($id: ID!) { slot(id: $id) { myBooking { status } } }"
 
 
 @dataclass(frozen=True)
-class Organiser:
-    """Somebody who is signed in twice."""
+class OrganizerWithTwoSessions:
+    """An organizer with two sessions."""
 
     user: User
-    here: GraphQLTestClient
-    elsewhere: GraphQLTestClient
+    client: GraphQLTestClient
+    other_client: GraphQLTestClient
 
 
 @pytest.fixture
@@ -51,199 +51,213 @@ async def auth(app: AppProcess) -> AsyncIterator[Auth]:
 
 
 @pytest.fixture
-async def ada(app: AppProcess, http: httpx.AsyncClient, auth: Auth) -> Organiser:
+async def ada(app: AppProcess, http: httpx.AsyncClient, auth: Auth) -> OrganizerWithTwoSessions:
     user = await insert_user(auth, Role.ORGANIZER)
     tokens = [(await open_session(auth, user)).access_token for _ in range(2)]
-    here, elsewhere = [GraphQLTestClient(http, app.url, token) for token in tokens]
-    return Organiser(user, here, elsewhere)
+    client, other_client = [GraphQLTestClient(http, app.url, token) for token in tokens]
+    return OrganizerWithTwoSessions(user, client, other_client)
 
 
-Meanwhile = Callable[[Auth, Organiser], Coroutine[Any, Any, None]]
+Interruption = Callable[[Auth, OrganizerWithTwoSessions], Coroutine[Any, Any, None]]
 
 
-async def nothing(auth: Auth, ada: Organiser) -> None:
-    """All stays as it is."""
+async def do_nothing(auth: Auth, ada: OrganizerWithTwoSessions) -> None:
+    """Change nothing."""
 
 
-async def sign_out(auth: Auth, ada: Organiser) -> None:
-    """The session ends."""
-    assert await ada.here.execute(LOGOUT) is True
+async def log_out(auth: Auth, ada: OrganizerWithTwoSessions) -> None:
+    """End the session."""
+    assert await ada.client.execute(LOGOUT) is True
 
 
-async def demote(auth: Auth, ada: Organiser) -> None:
-    """The role is taken away."""
+async def demote(auth: Auth, ada: OrganizerWithTwoSessions) -> None:
+    """Remove the role."""
     await auth.users.set_role(ada.user.email, Role.MEMBER, None, auth.now())
 
 
-async def in_halves(
-    who: GraphQLTestClient,
+async def post_in_halves(
+    client: GraphQLTestClient,
     app: AppProcess,
     head: str,
     body: bytes,
-    meanwhile: Coroutine[Any, Any, None],
+    interruption: Coroutine[Any, Any, None],
 ) -> tuple[int, Json]:
-    """What is answered to a body of which half came before something else happened."""
+    """Send half of the body, wait for the interruption, send the rest. Return status and JSON."""
     half = len(body) // 2
-    more = f"Authorization: Bearer {who.token}\r\nContent-Length: {len(body)}\r\n"
-    with open_tcp_connection(app) as peer:
-        lines = f"{head}Host: here\r\n{more}Expect: 100-continue\r\nConnection: close\r\n\r\n"
-        peer.sendall(lines.encode())
-        # Whoever asks has been looked at, where that comes before the body.
-        read_until(peer, b"100 Continue\r\n\r\n")
-        peer.sendall(body[:half])
-        await meanwhile
-        peer.sendall(body[half:])
-        top, _, told = read_until_closed(peer).partition(b"\r\n\r\n")
-    return int(top.split()[1]), json.loads(told)
+    more_headers = f"Authorization: Bearer {client.token}\r\nContent-Length: {len(body)}\r\n"
+    with open_tcp_connection(app) as connection:
+        lines = (
+            f"{head}Host: here\r\n{more_headers}Expect: 100-continue\r\nConnection: close\r\n\r\n"
+        )
+        connection.sendall(lines.encode())
+        # By now the server has authenticated the caller, if it does so before it reads the body.
+        read_until(connection, b"100 Continue\r\n\r\n")
+        connection.sendall(body[:half])
+        await interruption
+        connection.sendall(body[half:])
+        response_head, _, response_body = read_until_closed(connection).partition(b"\r\n\r\n")
+    return int(response_head.split()[1]), json.loads(response_body)
 
 
 @pytest.mark.parametrize("query", ["", "?dryRun=true"])
 @pytest.mark.parametrize(
-    ("meanwhile", "status", "code"),
-    [(nothing, 200, None), (sign_out, 401, "UNAUTHENTICATED"), (demote, 403, "FORBIDDEN")],
+    ("interruption", "status", "code"),
+    [(do_nothing, 200, None), (log_out, 401, "UNAUTHENTICATED"), (demote, 403, "FORBIDDEN")],
 )
-async def test_a_file_is_imported_for_who_still_organises_when_the_last_of_it_came(
-    app: AppProcess, auth: Auth, ada: Organiser, meanwhile: Meanwhile, status: int,
-    code: str | None, query: str,
+async def test_an_import_needs_an_organizer_when_the_end_of_the_file_arrives(
+    app: AppProcess, auth: Auth, ada: OrganizerWithTwoSessions, interruption: Interruption,
+    status: int, code: str | None, query: str,
 ) -> None:  # fmt: skip
     head = f"POST /users/import{query} HTTP/1.1\r\nContent-Type: text/csv\r\n"
     body = generated_user_csv(f"{ada.user.id}.test", 30)
-    answered, told = await in_halves(ada.here, app, head, body, meanwhile(auth, ada))
-    assert (answered, told.get("code")) == (status, code)
+    actual_status, response = await post_in_halves(
+        ada.client, app, head, body, interruption(auth, ada)
+    )
+    assert (actual_status, response.get("code")) == (status, code)
 
 
-@pytest.mark.parametrize("signs_out", [False, True])
-async def test_a_request_is_answered_for_who_asks_when_the_last_of_it_came(
-    app: AppProcess, auth: Auth, ada: Organiser, signs_out: bool
+@pytest.mark.parametrize("logs_out", [False, True])
+async def test_a_request_needs_an_open_session_when_the_end_of_its_body_arrives(
+    app: AppProcess, auth: Auth, ada: OrganizerWithTwoSessions, logs_out: bool
 ) -> None:
     head = "POST /graphql HTTP/1.1\r\nContent-Type: application/json\r\n"
-    body = json.dumps({"query": f"mutation {{ {ADDRESS} }}"}).encode()
-    meanwhile = sign_out if signs_out else nothing
-    _, told = await in_halves(ada.here, app, head, body, meanwhile(auth, ada))
-    codes = [error["extensions"]["code"] for error in told.get("errors", [])]
-    assert codes == (["UNAUTHENTICATED"] if signs_out else [])
-    assert (await ada.elsewhere.execute(THEIRS) is None) is signs_out
+    body = json.dumps({"query": f"mutation {{ {CREATE_FEED} }}"}).encode()
+    interruption = log_out if logs_out else do_nothing
+    _, response = await post_in_halves(ada.client, app, head, body, interruption(auth, ada))
+    codes = [error["extensions"]["code"] for error in response.get("errors", [])]
+    assert codes == (["UNAUTHENTICATED"] if logs_out else [])
+    assert (await ada.other_client.execute(MY_FEED) is None) is logs_out
 
 
-async def by_post(who: GraphQLTestClient, app: AppProcess, query: str) -> Json:
-    """The answer to a request."""
-    return await who.send(query)
+async def send_by_post(client: GraphQLTestClient, app: AppProcess, query: str) -> Json:
+    """Return the JSON response of a POST request."""
+    return await client.send(query)
 
 
-async def by_events(who: GraphQLTestClient, app: AppProcess, query: str) -> Json:
-    """The answer as an event."""
-    headers = {**who.headers, "Accept": "text/event-stream"}
-    response = await who.http.post(who.url + "/graphql", json={"query": query}, headers=headers)
-    answer: Json = json.loads(response.text.partition("data: ")[2].partition("\n")[0])
-    return answer
+async def send_by_event_stream(client: GraphQLTestClient, app: AppProcess, query: str) -> Json:
+    """Return the first event of an event stream."""
+    headers = {**client.headers, "Accept": "text/event-stream"}
+    response = await client.http.post(
+        client.url + "/graphql", json={"query": query}, headers=headers
+    )
+    event: Json = json.loads(response.text.partition("data: ")[2].partition("\n")[0])
+    return event
 
 
-Ask = Callable[[GraphQLTestClient, AppProcess, str], Coroutine[Any, Any, Json]]
+Send = Callable[[GraphQLTestClient, AppProcess, str], Coroutine[Any, Any, Json]]
 
 
-@pytest.mark.parametrize("ask", [by_post, by_events])
+@pytest.mark.parametrize("send", [send_by_post, send_by_event_stream])
 @pytest.mark.parametrize(
     "query",
     [
-        f"mutation {{ logout {ADDRESS} }}",
-        f"mutation {{ ...Both }} fragment Both on Mutation {{ logout {ADDRESS} }}",
-        f'mutation {{ endSession(id: "MINE") {{ __typename }} ... {{ {ADDRESS} }} }}',
-        f"mutation {{ __typename logout revokeCalendarFeed {ADDRESS} }}",
+        f"mutation {{ logout {CREATE_FEED} }}",
+        f"mutation {{ ...Both }} fragment Both on Mutation {{ logout {CREATE_FEED} }}",
+        f'mutation {{ endSession(id: "CURRENT") {{ __typename }} ... {{ {CREATE_FEED} }} }}',
+        f"mutation {{ __typename logout revokeCalendarFeed {CREATE_FEED} }}",
     ],
 )
-async def test_what_comes_after_a_field_that_ends_the_session_is_not_done(
-    app: AppProcess, ada: Organiser, ask: Ask, query: str
+async def test_fields_after_one_that_ends_the_session_are_not_executed(
+    app: AppProcess, ada: OrganizerWithTwoSessions, send: Send, query: str
 ) -> None:
-    sessions = await ada.here.execute("{ mySessions { id current } }")
-    (mine,) = [session["id"] for session in sessions if session["current"]]
-    answer = await ask(ada.here, app, query.replace("MINE", mine))
-    (error,) = answer["errors"]
+    sessions = await ada.client.execute("{ mySessions { id current } }")
+    (current_id,) = [session["id"] for session in sessions if session["current"]]
+    response = await send(ada.client, app, query.replace("CURRENT", current_id))
+    (error,) = response["errors"]
     assert error["extensions"]["code"] == "UNAUTHENTICATED"
-    first = "revokeCalendarFeed" if "revoke" in query else "createCalendarFeed"
-    assert error["path"] == [first]
-    assert await ada.here.error_code("{ me { id } }") == "UNAUTHENTICATED"
-    assert await ada.elsewhere.execute(THEIRS) is None
+    next_field = "revokeCalendarFeed" if "revoke" in query else "createCalendarFeed"
+    assert error["path"] == [next_field]
+    assert await ada.client.error_code("{ me { id } }") == "UNAUTHENTICATED"
+    assert await ada.other_client.execute(MY_FEED) is None
 
 
-async def test_a_socket_does_nothing_more_for_who_signed_out_in_the_same_mutation(
-    app: AppProcess, ada: Organiser
+async def test_a_socket_executes_no_field_after_a_logout_in_the_same_mutation(
+    app: AppProcess, ada: OrganizerWithTwoSessions
 ) -> None:
-    async def refused() -> float:
-        text = (await ada.here.http.get(app.url + "/metrics")).text
+    async def rejected_count() -> float:
+        text = (await ada.client.http.get(app.url + "/metrics")).text
         labels = '{operation="createCalendarFeed",outcome="UNAUTHENTICATED"}'
-        counted = text.partition(f"slotlock_requests_total{labels} ")[2].partition("\n")[0]
-        return float(counted or 0)
+        value = text.partition(f"slotlock_requests_total{labels} ")[2].partition("\n")[0]
+        return float(value or 0)
 
-    before = await refused()
-    async with open_websocket(app, ada.here.token) as opened:
-        await opened.subscribe("1", f"mutation {{ logout {ADDRESS} }}")
-        # The socket closes, and whether that is before the answer is open.
+    before = await rejected_count()
+    async with open_websocket(app, ada.client.token) as websocket:
+        await websocket.subscribe("1", f"mutation {{ logout {CREATE_FEED} }}")
+        # The socket closes, perhaps before it sends the response.
         with contextlib.suppress(ConnectionClosed):
             while True:
-                await opened.receive()
+                await websocket.receive()
 
-    async def done() -> bool:
-        return await refused() > before
+    async def is_over() -> bool:
+        return await rejected_count() > before
 
-    await eventually(done, "the mutation is over")
-    assert await ada.elsewhere.execute(THEIRS) is None
+    await eventually(is_over, "the mutation is over")
+    assert await ada.other_client.execute(MY_FEED) is None
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "code"),
-    [(nothing, None), (sign_out, "UNAUTHENTICATED"), (demote, "FORBIDDEN")],
+    ("interruption", "code"),
+    [(do_nothing, None), (log_out, "UNAUTHENTICATED"), (demote, "FORBIDDEN")],
 )
-async def test_what_others_end_while_a_field_waits_counts_for_the_fields_after_it(
-    app: AppProcess, auth: Auth, ada: Organiser, meanwhile: Meanwhile, code: str | None
+async def test_a_change_of_the_session_while_a_field_waits_applies_to_the_next_field(
+    app: AppProcess,
+    auth: Auth,
+    ada: OrganizerWithTwoSessions,
+    interruption: Interruption,
+    code: str | None,
 ) -> None:
-    slot_id = (await ada.here.create_slot())["id"]
+    slot_id = (await ada.client.create_slot())["id"]
     lock = lock_key(slot_id)
     query = f"mutation($id: ID!) {{ {BOOK} {CREATE} }}"
-    sent = {"query": query, "variables": {"id": slot_id}}
-    url, headers = ada.here.url + "/graphql", ada.here.headers
+    payload = {"query": query, "variables": {"id": slot_id}}
+    url, headers = ada.client.url + "/graphql", ada.client.headers
     with Redis.from_url(app.environment["SLOTLOCK_REDIS_URL"]) as redis:
         redis.set(lock, "somebody-else:1", px=60_000)
-        asking = asyncio.create_task(ada.here.http.post(url, json=sent, headers=headers))
+        request = asyncio.create_task(ada.client.http.post(url, json=payload, headers=headers))
 
-        async def waits() -> bool:
+        async def is_queued() -> bool:
             return bool(redis.exists(lock.replace(":lock", ":queue")))
 
-        await eventually(waits, "it waits")
-        await meanwhile(auth, ada)
+        await eventually(is_queued, "the booking waits for the lock")
+        await interruption(auth, ada)
         redis.delete(lock)
-        answer = (await asking).json()
-    told = [(error["path"], error["extensions"]["code"]) for error in answer.get("errors", [])]
-    assert told == ([(["createSlot"], code)] if code else [])
-    assert (await ada.elsewhere.execute(BOOKED, id=slot_id))["myBooking"] == {"status": "CONFIRMED"}
+        response = (await request).json()
+    errors = [(error["path"], error["extensions"]["code"]) for error in response.get("errors", [])]
+    assert errors == ([(["createSlot"], code)] if code else [])
+    assert (await ada.other_client.execute(MY_BOOKING, id=slot_id))["myBooking"] == {
+        "status": "CONFIRMED"
+    }
 
 
-async def test_fields_of_a_session_that_goes_on_are_done_in_order_also_those_for_nobody(
-    app: AppProcess, ada: Organiser
+async def test_fields_of_an_open_session_are_executed_in_order_also_anonymous_ones(
+    app: AppProcess, ada: OrganizerWithTwoSessions
 ) -> None:
     login = 'login(input: {email: "nobody@slotlock.test", password: "not theirs"}) { __typename }'
     query = f"""mutation {{
-      a: revokeCalendarFeed b: {ADDRESS} c: revokeCalendarFeed d: revokeCalendarFeed
+      a: revokeCalendarFeed b: {CREATE_FEED} c: revokeCalendarFeed d: revokeCalendarFeed
       e: logout f: {login}
     }}"""
-    for who, ask in ((ada.here, by_post), (ada.elsewhere, by_events)):
-        answer = await ask(who, app, query)
-        assert "errors" not in answer
-        assert list(answer["data"].items()) == [
+    for client, send in ((ada.client, send_by_post), (ada.other_client, send_by_event_stream)):
+        response = await send(client, app, query)
+        assert "errors" not in response
+        assert list(response["data"].items()) == [
             ("a", False), ("b", {"__typename": "CalendarFeed"}), ("c", True), ("d", False),
             ("e", True), ("f", {"__typename": "InvalidCredentials"}),
         ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("text", "several"),
+    ("text", "has_several_mutations"),
     [
-        (f"mutation {{ {ADDRESS} }}", False),
+        (f"mutation {{ {CREATE_FEED} }}", False),
         ("mutation { ...One } fragment One on Mutation { logout }", False),
         ("{ a: me { id } b: me { id } }", False),
-        (f"mutation {{ logout {ADDRESS} }}", True),
+        (f"mutation {{ logout {CREATE_FEED} }}", True),
         ("mutation { ...Two } fragment Two on Mutation { a: logout b: logout }", True),
     ],
 )
-def test_only_mutations_of_several_fields_are_looked_at_again(text: str, several: bool) -> None:
+def test_only_mutations_with_several_fields_are_reauthenticated(
+    text: str, has_several_mutations: bool
+) -> None:
     documents = DocumentCache(executable_schema, introspection=False)
-    assert documents.resolve_operation(text, None).has_several_mutations is several
+    assert documents.resolve_operation(text, None).has_several_mutations is has_several_mutations

@@ -1,4 +1,4 @@
-"""Once the end of a session was answered, no process takes its tokens, whatever Redis knows."""
+"""Once the end of a session is acknowledged, no process accepts its tokens, even without Redis."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -36,64 +36,67 @@ async def auth(two_apps: Pair) -> AsyncIterator[Auth]:
         yield opened
 
 
-async def signed_out(client: GraphQLTestClient, auth: Auth, refresh_token: str) -> None:
+async def log_out(client: GraphQLTestClient, auth: Auth, refresh_token: str) -> None:
     assert await client.execute(LOGOUT) is True
 
 
-async def banned(client: GraphQLTestClient, auth: Auth, refresh_token: str) -> None:
-    organiser = await open_session(auth, await insert_user(auth, Role.ORGANIZER))
-    chief = GraphQLTestClient(client.http, client.url, organiser.access_token)
+async def ban(client: GraphQLTestClient, auth: Auth, refresh_token: str) -> None:
+    session = await open_session(auth, await insert_user(auth, Role.ORGANIZER))
+    organizer = GraphQLTestClient(client.http, client.url, session.access_token)
     user_id = (await client.execute(ME))["id"]
-    assert (await chief.execute(BAN, user=user_id))["__typename"] == "User"
+    assert (await organizer.execute(BAN, user=user_id))["__typename"] == "User"
 
 
-async def refresh_token_used_again(
-    client: GraphQLTestClient, auth: Auth, refresh_token: str
-) -> None:
+async def reuse_refresh_token(client: GraphQLTestClient, auth: Auth, refresh_token: str) -> None:
     assert (await client.execute(REFRESH, token=refresh_token))["__typename"] == "Session"
     assert (await client.execute(REFRESH, token=refresh_token))["__typename"] == "InvalidSession"
 
 
-End = Callable[[GraphQLTestClient, Auth, str], Awaitable[None]]
-ENDS: list[End] = [signed_out, banned, refresh_token_used_again]
+EndSession = Callable[[GraphQLTestClient, Auth, str], Awaitable[None]]
+WAYS_TO_END: list[EndSession] = [log_out, ban, reuse_refresh_token]
 
 
-async def taken_elsewhere(
-    http: httpx.AsyncClient, auth: Auth, here: AppProcess, there: AppProcess, end: End
+async def count_accepted_elsewhere(
+    http: httpx.AsyncClient,
+    auth: Auth,
+    first_app: AppProcess,
+    second_app: AppProcess,
+    end: EndSession,
 ) -> int:
-    """How often a process takes a token whose session another one answered to have ended."""
-    taken = 0
-    with Redis.from_url(here.environment["SLOTLOCK_REDIS_URL"]) as redis:
+    """Return how often one process accepts a token whose session ended in another one."""
+    accepted = 0
+    with Redis.from_url(first_app.environment["SLOTLOCK_REDIS_URL"]) as redis:
         for _ in range(ROUNDS):
             session = await open_session(auth, await insert_user(auth))
             first, second = (
-                GraphQLTestClient(http, app.url, session.access_token) for app in (here, there)
+                GraphQLTestClient(http, app.url, session.access_token)
+                for app in (first_app, second_app)
             )
             assert await first.execute(ME) == await second.execute(ME)
             await end(first, auth, session.refresh_token)
             redis.flushall()
-            taken += "errors" not in await second.send(ME)
+            accepted += "errors" not in await second.send(ME)
             assert await first.error_code(ME) == "UNAUTHENTICATED"
-    return taken
+    return accepted
 
 
-@pytest.mark.parametrize("end", ENDS)
-async def test_a_token_is_refused_everywhere_from_the_moment_its_end_was_answered(
-    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, end: End
+@pytest.mark.parametrize("end", WAYS_TO_END)
+async def test_every_process_rejects_a_token_once_the_end_of_its_session_is_acknowledged(
+    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, end: EndSession
 ) -> None:
-    assert await taken_elsewhere(http, auth, *two_apps, end) == 0
+    assert await count_accepted_elsewhere(http, auth, *two_apps, end) == 0
 
 
-async def test_control_a_process_that_trusts_for_a_time_takes_tokens_of_ended_sessions(
+async def test_control_a_process_that_caches_sessions_accepts_tokens_of_ended_ones(
     two_apps: Pair, http: httpx.AsyncClient, auth: Auth, log_dir: Path
 ) -> None:
-    with app_variant(
-        two_apps[0].environment, log_dir, without_guards="session-lookups"
-    ) as trusting:
-        assert await taken_elsewhere(http, auth, two_apps[0], trusting, signed_out) == ROUNDS
+    with app_variant(two_apps[0].environment, log_dir, without_guards="session-lookups") as caching_app:
+        assert (
+            await count_accepted_elsewhere(http, auth, two_apps[0], caching_app, log_out) == ROUNDS
+        )
 
 
-async def test_a_new_role_counts_everywhere_from_the_moment_it_was_given(
+async def test_a_new_role_applies_in_every_process_at_once(
     two_apps: Pair, http: httpx.AsyncClient, auth: Auth
 ) -> None:
     user = await insert_user(auth, Role.ADMIN)
@@ -105,84 +108,91 @@ async def test_a_new_role_counts_everywhere_from_the_moment_it_was_given(
             assert (await client.execute(ME))["role"] == role.name
 
 
-class Reading:
-    """Reads of sessions, of which the first waits with its answer until the test says go."""
+class PausedRead:
+    """Pauses the first read of sessions before it returns, until `resume` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.done, self.go = asyncio.Event(), asyncio.Event()
+        self.done, self.resume = asyncio.Event(), asyncio.Event()
         read = SessionRepository._find_roles
 
-        async def late(sessions: SessionRepository, session_ids: Sequence[str]) -> dict[str, Role]:
+        async def paused_find_roles(
+            sessions: SessionRepository, session_ids: Sequence[str]
+        ) -> dict[str, Role]:
             found = await read(sessions, session_ids)
             if not self.done.is_set():
                 self.done.set()
-                await self.go.wait()
+                await self.resume.wait()
             return found
 
-        monkeypatch.setattr(SessionRepository, "_find_roles", late)
+        monkeypatch.setattr(SessionRepository, "_find_roles", paused_find_roles)
 
 
-def sharing() -> Any:
-    """A look that whoever comes while it is under way shares."""
-    look, under_way = SessionRepository.find_role, dict[str, asyncio.Task[Role | None]]()
+def share_pending_reads() -> Any:
+    """Return a lookup that joins a read that is already pending."""
+    find_role, pending = SessionRepository.find_role, dict[str, asyncio.Task[Role | None]]()
 
-    async def role_in(self: SessionRepository, session_id: str) -> Role | None:
-        task = under_way.get(session_id)
+    async def find_role_shared(self: SessionRepository, session_id: str) -> Role | None:
+        task = pending.get(session_id)
         if task is None or task.done():
-            task = under_way[session_id] = asyncio.create_task(look(self, session_id))
+            task = pending[session_id] = asyncio.create_task(find_role(self, session_id))
         return await task
 
-    return role_in
+    return find_role_shared
 
 
-async def around_the_end(
+async def authenticate_around_the_end(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Caller | BaseException | None, Caller | BaseException | None]:
-    """What comes of one who asks before a session ends, while the read for them is under way, and
-    of one who asks after it ended, when that read is under way still."""
+    """Authenticate before and after a session ends, while the first request's read is pending.
+
+    Returns the result of the earlier and of the later request.
+    """
     session = await open_session(auth, await insert_user(auth))
     authorization = f"Bearer {session.access_token}"
     caller = await authenticate(auth, authorization)
     assert caller is not None
-    reading = Reading(monkeypatch)
+    paused_read = PausedRead(monkeypatch)
     before = asyncio.create_task(authenticate(auth, authorization))
-    await reading.done.wait()
+    await paused_read.done.wait()
     await end_session(auth, caller.user_id, caller.session_id)
     after = asyncio.create_task(authenticate(auth, authorization))
-    await asyncio.sleep(0)  # it is in line now
-    reading.go.set()
+    await asyncio.sleep(0)  # the later request now waits for its read
+    paused_read.resume.set()
     return await asyncio.gather(before, after, return_exceptions=True)
 
 
-async def test_a_read_that_began_before_a_session_ended_serves_nobody_who_came_after(
+async def test_a_read_that_began_before_the_end_serves_no_later_request(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, after = await around_the_end(auth, monkeypatch)
+    before, after = await authenticate_around_the_end(auth, monkeypatch)
     assert isinstance(before, Caller)
     assert isinstance(after, BadTokenError)
 
 
-async def test_control_who_shares_a_read_under_way_is_served_after_the_end(
+async def test_control_sharing_pending_reads_serves_a_request_after_the_end(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SessionRepository, "find_role", sharing())
-    before, after = await around_the_end(auth, monkeypatch)
+    monkeypatch.setattr(SessionRepository, "find_role", share_pending_reads())
+    before, after = await authenticate_around_the_end(auth, monkeypatch)
     assert before == after
     assert isinstance(after, Caller)
 
 
-async def test_a_refresh_token_used_again_ends_the_family_in_every_process(
+async def test_a_reused_refresh_token_ends_the_session_in_every_process(
     servers: EmbeddedServers,
 ) -> None:
     url = database_url(servers, "at_once")
-    async with auth_for_database(url) as here, auth_for_database(url) as there:
-        session = await open_session(here, await insert_user(here))
+    async with auth_for_database(url) as first_app, auth_for_database(url) as second_app:
+        session = await open_session(first_app, await insert_user(first_app))
         authorization = f"Bearer {session.access_token}"
-        assert await authenticate(there, authorization) is not None
+        assert await authenticate(second_app, authorization) is not None
         outcomes = await asyncio.gather(
-            *(refresh_session(room, session.refresh_token) for room in (here, there) * 4)
+            *(
+                refresh_session(process, session.refresh_token)
+                for process in (first_app, second_app) * 4
+            )
         )
         assert sum(hasattr(outcome, "access_token") for outcome in outcomes) == 1
-        for room in (here, there):
+        for process in (first_app, second_app):
             with pytest.raises(BadTokenError, match="ended"):
-                await authenticate(room, authorization)
+                await authenticate(process, authorization)

@@ -1,130 +1,225 @@
-"""A token is believed only when every part of it is ours."""
+"""Signed tokens: valid ones round-trip, keys rotate, and forged or malformed ones are rejected."""
 
+import base64
+import hmac
+import json
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import jwt
+import httpx
 import pytest
 
-from slotlock.auth.tokens import AUDIENCE, ISSUER, BadTokenError, TokenClaims, TokenSigner
+from slotlock.auth.sessions import open_session
+from slotlock.auth.tokens import (
+    AUDIENCE,
+    ISSUER,
+    MAX_TOKEN_LENGTH,
+    BadTokenError,
+    TokenClaims,
+    TokenSigner,
+)
 from slotlock.domain.users.user import UserId
+from tests.support.apps.processes import SECRET, AppProcess
+from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.stores.users import auth_for_database, insert_user
 
-KEY = "the key that signs, of more than 32 bytes"
-OLD = "a key that used to sign, of more than 32 bytes"
+OLD_SECRET = "a key that used to sign, of more than 32 bytes"
 NOW = datetime.now(UTC).replace(microsecond=0)
 TOKEN = TokenClaims(UserId("0" * 24), "s" * 22, "i" * 22, NOW + timedelta(minutes=15))
-CLAIMS: dict[str, Any] = {
-    "iss": ISSUER,
-    "aud": AUDIENCE,
-    "sub": TOKEN.user_id,
-    "exp": TOKEN.expires_at,
-    "iat": NOW,
-    "jti": TOKEN.id,
-    "typ": "access",
-    "sid": TOKEN.session_id,
-}
+HEADER = {"alg": "HS256", "typ": "JWT"}
+PUBLIC_KEY = (
+    "-----BEGIN PUBLIC KEY-----\nMFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAK\n-----END PUBLIC KEY-----"
+)
+ODD_VALUES: list[Any] = [
+    None, True, -1, 1e308, 10**30, 10**400, float("inf"), float("nan"), [], {}, {"$gt": ""},
+    "", "\x00", "\ud800", "\u00e9", "0" * 23 + "g", "\u0660" * 24, "x" * 900, "0" * 24 + "\n",
+    "s" * 23,
+]  # fmt: skip
 
 
-@pytest.fixture
-def tokens() -> TokenSigner:
-    return TokenSigner([KEY])
+def encode_part(value: object) -> str:
+    """Encode one part of a token: bytes and text as they are, other values as JSON."""
+    raw = value if isinstance(value, bytes | str) else json.dumps(value)
+    data = raw if isinstance(raw, bytes) else raw.encode()
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def encoded(key: str = KEY, algorithm: str = "HS256", **changed: Any) -> str:
-    return jwt.encode(CLAIMS | changed, key, algorithm)
+def sign(header: object, claims: object, key: str = SECRET, digest: str = "sha256") -> str:
+    """Return a token with a valid signature over any header and claims."""
+    text = f"{encode_part(header)}.{encode_part(claims)}"
+    return f"{text}.{encode_part(hmac.digest(key.encode(), text.encode(), digest))}"
 
 
-def test_a_token_says_what_it_was_signed_with(tokens: TokenSigner) -> None:
-    assert tokens.verify("access", tokens.sign("access", TOKEN, NOW)) == TOKEN
-    assert tokens.verify("refresh", tokens.sign("refresh", TOKEN, NOW)) == TOKEN
-    assert tokens.verify("access", encoded()) == TOKEN
+def valid_claims() -> Json:
+    """Return the claims of a valid access token whose session does not exist."""
+    now = int(time.time())
+    times = {"exp": now + 900, "iat": now}
+    ids = {"sub": "0" * 24, "jti": "i" * 22, "sid": "s" * 22}
+    return {"iss": ISSUER, "aud": AUDIENCE, "typ": "access", **times, **ids}
 
 
-@pytest.mark.parametrize("claim", CLAIMS)
-def test_every_claim_is_required(tokens: TokenSigner, claim: str) -> None:
-    claims = {name: value for name, value in CLAIMS.items() if name != claim}
+def is_rejected(encoded_token: str) -> bool:
+    try:
+        TokenSigner([SECRET]).verify("access", encoded_token)
+    except BadTokenError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("key", [SECRET, "\u00e9" * 16])  # the second has 32 bytes
+def test_a_signed_token_returns_its_claims(key: str) -> None:
+    signer = TokenSigner([key])
+    assert signer.verify("access", signer.sign("access", TOKEN, NOW)) == TOKEN
+    assert signer.verify("refresh", signer.sign("refresh", TOKEN, NOW)) == TOKEN
+
+
+def test_the_hand_made_tokens_of_these_tests_are_valid_without_changes() -> None:
+    assert not is_rejected(sign(HEADER, valid_claims()))
+
+
+@pytest.mark.parametrize("claim", valid_claims())
+def test_every_claim_is_required(claim: str) -> None:
+    claims = {name: value for name, value in valid_claims().items() if name != claim}
     with pytest.raises(BadTokenError, match="not valid"):
-        tokens.verify("access", jwt.encode(claims, KEY, "HS256"))
+        TokenSigner([SECRET]).verify("access", sign(HEADER, claims))
 
 
 @pytest.mark.parametrize(
     ("claim", "value"),
     [
-        ("iss", "somebody"), ("iss", ""), ("aud", "others"), ("aud", ["others"]),
-        ("typ", "refresh"), ("typ", "ACCESS"), ("typ", 1), ("sub", 7), ("jti", 7), ("sid", 7),
-        ("sid", {}), ("exp", "soon"), ("exp", True), ("iat", "before"),
-        ("iat", NOW + timedelta(hours=1)), ("nbf", NOW + timedelta(hours=1)),
+        ("iss", "somebody"), ("aud", "others"), ("aud", ["others"]), ("typ", "refresh"),
+        ("typ", "ACCESS"), ("typ", 1), ("sub", 7), ("jti", 7), ("sid", 7), ("exp", "soon"),
+        ("iat", "before"), ("iat", int(time.time()) + 3600), ("nbf", int(time.time()) + 3600),
     ],
 )  # fmt: skip
-def test_every_claim_is_checked(tokens: TokenSigner, claim: str, value: object) -> None:
+def test_every_claim_is_checked(claim: str, value: object) -> None:
+    assert is_rejected(sign(HEADER, {**valid_claims(), claim: value}))
+
+
+@pytest.mark.parametrize("claim", ["iss", "aud", "typ", "sub", "exp", "jti", "sid"])
+@pytest.mark.parametrize("value", ODD_VALUES, ids=lambda value: ascii(value)[:20])
+def test_an_odd_claim_is_rejected_although_the_signature_is_valid(
+    claim: str, value: object
+) -> None:
+    assert is_rejected(sign(HEADER, {**valid_claims(), claim: value}))
+
+
+def test_a_token_of_the_other_kind_is_rejected() -> None:
+    signer = TokenSigner([SECRET])
     with pytest.raises(BadTokenError):
-        tokens.verify("access", jwt.encode(CLAIMS | {claim: value}, KEY, "HS256"))
-
-
-def test_a_token_of_the_other_kind_is_refused(tokens: TokenSigner) -> None:
+        signer.verify("refresh", signer.sign("access", TOKEN, NOW))
     with pytest.raises(BadTokenError):
-        tokens.verify("refresh", tokens.sign("access", TOKEN, NOW))
-    with pytest.raises(BadTokenError):
-        tokens.verify("access", tokens.sign("refresh", TOKEN, NOW))
+        signer.verify("access", signer.sign("refresh", TOKEN, NOW))
 
 
-def test_an_expired_token_is_told_from_others(tokens: TokenSigner) -> None:
+@pytest.mark.parametrize("key", [SECRET, OLD_SECRET])
+def test_an_expired_token_is_rejected_as_expired(key: str) -> None:
+    expired = sign(HEADER, {**valid_claims(), "exp": int(time.time()) - 1}, key)
     with pytest.raises(BadTokenError, match="expired"):
-        tokens.verify("access", encoded(exp=NOW - timedelta(seconds=1)))
+        TokenSigner([SECRET, OLD_SECRET]).verify("access", expired)
 
 
-@pytest.mark.parametrize("algorithm", ["none", "HS384", "HS512"])
-def test_only_the_pinned_algorithm_is_taken(tokens: TokenSigner, algorithm: str) -> None:
-    key = "" if algorithm == "none" else KEY.ljust(64, "-")
-    with pytest.raises(BadTokenError):
-        TokenSigner([key or KEY]).verify("access", encoded(key, algorithm))
-
-
-def test_an_unsigned_or_altered_token_is_refused(tokens: TokenSigner) -> None:
-    header, claims, signature = encoded().split(".")
-    other = encoded(sub="1" * 24).split(".")[1]
-    for text in (
+def test_an_unsigned_or_altered_token_is_rejected() -> None:
+    header, claims, signature = sign(HEADER, valid_claims()).split(".")
+    other_claims = encode_part({**valid_claims(), "sub": "1" * 24})
+    for encoded_token in (
         f"{header}.{claims}.",
         f"{header}.{claims}",
-        f"{header}.{other}.{signature}",
+        f"{header}.{other_claims}.{signature}",
         f"{header}.{claims}.{signature[::-1]}",
-        f"{encoded()}.x",
-        f"{other}.{claims}.{signature}",
+        f"{header}.{claims}.{signature}.x",
+        f"{other_claims}.{claims}.{signature}",
         "",
         "..",
         "\u00e9.\u00e9.\u00e9",
     ):
+        assert is_rejected(encoded_token)
+
+
+@pytest.mark.parametrize("claims", ["null", "[]", "7", '"x"', "", "{", "[" * 1_000, b"\xff"])
+def test_claims_that_are_not_an_object_are_rejected(claims: object) -> None:
+    assert is_rejected(sign(HEADER, claims))
+
+
+@pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE", "", None, {}, ["HS256"], 7])
+def test_a_token_without_an_algorithm_is_rejected(algorithm: object) -> None:
+    header = {**HEADER, "alg": algorithm}
+    assert is_rejected(sign(header, valid_claims()))
+    assert is_rejected(f"{encode_part(header)}.{encode_part(valid_claims())}.")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "key", "digest"),
+    [
+        ("HS512", SECRET, "sha512"), ("HS384", SECRET, "sha384"), ("HS256", SECRET, "sha512"),
+        ("RS256", SECRET, "sha256"), ("ES256", SECRET, "sha256"), ("hs256", SECRET, "sha256"),
+        ("HS256", PUBLIC_KEY, "sha256"), ("HS256", "", "sha256"), ("RS256", PUBLIC_KEY, "sha256"),
+        ("HS256", OLD_SECRET, "sha256"),
+    ],
+)  # fmt: skip
+def test_another_algorithm_or_key_is_rejected(algorithm: str, key: str, digest: str) -> None:
+    assert is_rejected(sign({**HEADER, "alg": algorithm}, valid_claims(), key, digest))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kid": "../../../../dev/null"}, {"kid": "' UNION SELECT 'x"}, {"kid": "/etc/hostname"},
+        {"jwk": {"kty": "oct", "k": ""}}, {"jku": "https://elsewhere.example/keys"},
+        {"x5u": "https://elsewhere.example/x.pem"}, {"x5c": ["MIIB"]},
+    ],
+)  # fmt: skip
+def test_the_header_of_a_token_cannot_choose_the_key(fields: Json) -> None:
+    for key in ("", "\x00", "a key that the author of the header has"):
+        assert is_rejected(sign({**HEADER, **fields}, valid_claims(), key))
+
+
+@pytest.mark.parametrize("fields", [{"kid": {}}, {"b64": False}, {"crit": ["exp"]}, {"crit": []}])
+def test_unsupported_header_fields_are_rejected(fields: Json) -> None:
+    assert is_rejected(sign({**HEADER, **fields}, valid_claims()))
+
+
+def test_a_token_that_is_too_long_is_rejected_before_it_is_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    too_long = sign(HEADER, {**valid_claims(), "more": "x" * MAX_TOKEN_LENGTH})
+    monkeypatch.setattr("slotlock.auth.tokens.jwt", None)
+    assert is_rejected(too_long)
+    assert is_rejected("\u00e9" * 20)
+    assert is_rejected("\ud800")
+
+
+def test_a_new_first_key_signs_while_the_old_key_is_still_accepted() -> None:
+    before, after = TokenSigner([OLD_SECRET]), TokenSigner([SECRET])
+    during = TokenSigner([SECRET, OLD_SECRET])
+    old_token = before.sign("access", TOKEN, NOW)
+    new_token = during.sign("access", TOKEN, NOW)
+    assert during.verify("access", old_token) == during.verify("access", new_token) == TOKEN
+    assert after.verify("access", new_token) == TOKEN
+    for signer, encoded_token in ((after, old_token), (before, new_token)):
         with pytest.raises(BadTokenError):
-            tokens.verify("access", text)
-
-
-def test_a_token_of_another_key_is_refused(tokens: TokenSigner) -> None:
-    with pytest.raises(BadTokenError):
-        tokens.verify("access", encoded(OLD))
-
-
-def test_a_new_first_key_signs_while_the_old_one_is_still_accepted() -> None:
-    before, during, after = TokenSigner([OLD]), TokenSigner([KEY, OLD]), TokenSigner([KEY])
-    old = before.sign("access", TOKEN, NOW)
-    new = during.sign("access", TOKEN, NOW)
-    assert during.verify("access", old) == during.verify("access", new) == TOKEN
-    assert after.verify("access", new) == TOKEN
-    for tokens, text in ((after, old), (before, new)):
-        with pytest.raises(BadTokenError):
-            tokens.verify("access", text)
-
-
-def test_an_expired_token_of_an_old_key_is_expired() -> None:
-    with pytest.raises(BadTokenError, match="expired"):
-        TokenSigner([KEY, OLD]).verify("access", encoded(OLD, exp=NOW - timedelta(seconds=1)))
+            signer.verify("access", encoded_token)
 
 
 @pytest.mark.parametrize("keys", [[], [""], ["k" * 31], ["k" * 32, "k" * 31], ["\u00e9" * 15]])
-def test_no_key_or_a_short_one_is_refused(keys: list[str]) -> None:
+def test_a_signer_needs_keys_of_at_least_32_bytes(keys: list[str]) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
         TokenSigner(keys)
 
 
-def test_a_key_is_long_enough_by_its_bytes() -> None:
-    tokens = TokenSigner(["\u00e9" * 16])
-    assert tokens.verify("access", tokens.sign("access", TOKEN, NOW)) == TOKEN
+async def test_an_odd_token_of_an_open_session_is_unauthenticated_and_logs_no_error(
+    app: AppProcess, http: httpx.AsyncClient
+) -> None:
+    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        session = await open_session(auth, await insert_user(auth))
+    token = TokenSigner([SECRET]).verify("access", session.access_token)
+    claims = {**valid_claims(), "sub": token.user_id, "sid": token.session_id}
+    errors_before = app.log.count(" ERROR ")
+    client = GraphQLTestClient(http, app.url, sign(HEADER, claims))
+    assert await client.execute("{ me { id } }") is not None
+    for claim in ("sub", "sid", "jti", "exp"):
+        for value in ODD_VALUES:
+            client.token = sign(HEADER, {**claims, claim: value})
+            assert await client.error_code("{ me { id } }") == "UNAUTHENTICATED"
+    assert app.log.count(" ERROR ") == errors_before

@@ -1,4 +1,4 @@
-"""What MongoDB has no room or no time for is told as that, and nobody else is blamed."""
+"""Imports that do not fit into one transaction are too large; conflicts are busy."""
 
 import secrets
 import traceback
@@ -41,7 +41,7 @@ from tests.support.clients.user_files import generated_user_csv, user_csv, users
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 COMMIT = UserImportWriter.commit
-Fail = Callable[[PyMongoError], None]
+FailImports = Callable[[PyMongoError], None]
 
 
 @pytest.fixture
@@ -52,72 +52,66 @@ async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
 
 
 @pytest.fixture
-def email_domain() -> str:
-    """The domain of addresses that no other test has."""
-    return f"{secrets.token_hex(8)}.test"
+def fail_imports(monkeypatch: pytest.MonkeyPatch) -> FailImports:
+    """Let imports end with an error of MongoDB after they wrote everything."""
 
-
-@pytest.fixture
-def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
-    """Lets an import end in an error of MongoDB after it wrote everything."""
-
-    def let(error: PyMongoError) -> None:
+    def fail_with(error: PyMongoError) -> None:
         write_all = UserImportWriter._write_all
 
-        async def failing(*args: object) -> NoReturn:
+        async def write_all_and_fail(*args: object) -> NoReturn:
             await write_all(*args)  # type: ignore[arg-type]
             raise error
 
-        monkeypatch.setattr(UserImportWriter, "_write_all", failing)
+        monkeypatch.setattr(UserImportWriter, "_write_all", write_all_and_fail)
 
-    return let
+    return fail_with
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An import is tried once."""
+def single_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let imports make one attempt only."""
     monkeypatch.setattr(user_import, "RETRY_FOR_S", 0.0)
 
 
-def in_bulk(code: int) -> BulkWriteError:
-    """As MongoDB says it of one of many documents, which PyMongo quotes."""
-    failed = {"index": 0, "code": code, "errmsg": "no", "op": {"name": "Ada Lovelace"}}
-    return BulkWriteError({"writeErrors": [failed], "writeConcernErrors": []})
+def bulk_write_error(code: int) -> BulkWriteError:
+    """Return the error of one write in a bulk, with the document that PyMongo includes."""
+    write_error = {"index": 0, "code": code, "errmsg": "no", "op": {"name": "Ada Lovelace"}}
+    return BulkWriteError({"writeErrors": [write_error], "writeConcernErrors": []})
 
 
-def transient(code: int) -> OperationFailure:
-    """As MongoDB says it of a transaction that is over."""
+def transient_error(code: int) -> OperationFailure:
+    """Return the error of an aborted transaction."""
     return OperationFailure("no", code, {"errorLabels": ["TransientTransactionError"]})
 
 
-def groups(count: int) -> str:
+def group_list(count: int) -> str:
     return ";".join(f"group {number}" for number in range(count))
 
 
-async def test_a_file_that_changes_as_much_as_it_may_is_imported(
+async def test_a_file_with_the_maximum_of_changes_is_imported(
     auth: Auth, email_domain: str
 ) -> None:
-    size = (
-        MAX_INDEX_CHANGES // 24
-    )  # 20 groups; and each person's words, of which a school's are three
-    body = generated_user_csv(email_domain, size, groups(20))
+    size = MAX_INDEX_CHANGES // 24  # each user has 20 groups and at most 4 search words
+    body = generated_user_csv(email_domain, size, group_list(20))
     assert await import_users(auth, body, dry_run=False) == ImportResult(size, 0, 0, dry_run=False)
-    none = generated_user_csv(email_domain, size, "")
-    assert await import_users(auth, none, dry_run=False) == ImportResult(0, size, 0, dry_run=False)
+    without_groups = generated_user_csv(email_domain, size, "")
+    assert await import_users(auth, without_groups, dry_run=False) == ImportResult(
+        0, size, 0, dry_run=False
+    )
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-async def test_a_file_that_changes_more_than_it_may_is_refused_whole(
+async def test_a_file_with_too_many_changes_imports_nothing(
     auth: Auth, email_domain: str, dry_run: bool
 ) -> None:
     outcome = await import_users(
-        auth, generated_user_csv(email_domain, MAX_IMPORTED_USERS, groups(20)), dry_run=dry_run
+        auth, generated_user_csv(email_domain, MAX_IMPORTED_USERS, group_list(20)), dry_run=dry_run
     )
     assert isinstance(outcome, InvalidUserFile)
     assert not await users_by_local_part(auth, email_domain)
 
 
-async def test_what_does_not_fit_into_the_cache_is_too_much_and_nobody_is_blamed(
+async def test_an_import_that_exceeds_the_cache_is_too_large_and_not_busy(
     tmp_path: Path, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with restartable_server(tmp_path / "mongod", "mongod") as server:
@@ -125,104 +119,111 @@ async def test_what_does_not_fit_into_the_cache_is_too_much_and_nobody_is_blamed
             await auth.users.create_indexes()
             admin = auth.users._database.client.admin
             await admin.command("setParameter", 1, wiredTigerEngineRuntimeConfig="cache_size=8MB")
-            with monkeypatch.context() as impatient:
-                impatient.setattr(user_import, "RETRY_FOR_S", 0.0)
+            with monkeypatch.context() as no_retries:
+                no_retries.setattr(user_import, "RETRY_FOR_S", 0.0)
                 body = generated_user_csv(email_domain, MAX_IMPORTED_USERS, "5a;b")
                 assert await import_users(auth, body, dry_run=False) == ImportTooLarge()
             assert not await users_by_local_part(auth, email_domain)
-            part = await import_users(auth, generated_user_csv(email_domain, 100), dry_run=False)
-            assert part == ImportResult(100, 0, 0, dry_run=False)
+            smaller = await import_users(auth, generated_user_csv(email_domain, 100), dry_run=False)
+            assert smaller == ImportResult(100, 0, 0, dry_run=False)
 
 
-async def test_what_runs_out_of_time_is_too_much_and_keeps_nobody_out(
+async def test_an_import_that_runs_out_of_time_is_too_large_and_blocks_no_later_one(
     auth: Auth, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as short:
-        short.setattr(imports, "OPERATION_TIMEOUT_MS", 100)
-        short.setattr(user_import, "RETRY_FOR_S", 0.0)
+    with monkeypatch.context() as short_timeouts:
+        short_timeouts.setattr(imports, "OPERATION_TIMEOUT_MS", 100)
+        short_timeouts.setattr(user_import, "RETRY_FOR_S", 0.0)
         outcome = await import_users(
             auth, generated_user_csv(email_domain, MAX_IMPORTED_USERS), dry_run=False
         )
     assert outcome == ImportTooLarge()
     assert not await users_by_local_part(auth, email_domain)
-    part = await import_users(auth, generated_user_csv(email_domain, 100), dry_run=False)
-    assert part == ImportResult(100, 0, 0, dry_run=False)
+    smaller = await import_users(auth, generated_user_csv(email_domain, 100), dry_run=False)
+    assert smaller == ImportResult(100, 0, 0, dry_run=False)
 
 
-@pytest.mark.parametrize("error", [transient(388), OperationFailure("no", 388), in_bulk(388)])
-async def test_what_will_never_fit_is_too_much_at_once(
-    auth: Auth, email_domain: str, fail: Fail, error: PyMongoError
-) -> None:
-    fail(error)
-    outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
-    assert outcome == ImportTooLarge()
-    assert not await users_by_local_part(auth, email_domain)
-
-
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
-    "error", [transient(112), in_bulk(112), transient(251), OperationFailure("no", 50)]
+    "error", [transient_error(388), OperationFailure("no", 388), bulk_write_error(388)]
 )
-async def test_a_conflict_with_nobody_and_no_time_are_too_much_however_mongodb_says_it(
-    auth: Auth, email_domain: str, fail: Fail, error: PyMongoError
+async def test_an_import_that_can_never_fit_is_too_large_without_retries(
+    auth: Auth, email_domain: str, fail_imports: FailImports, error: PyMongoError
 ) -> None:
-    fail(error)
+    fail_imports(error)
     outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
     assert outcome == ImportTooLarge()
     assert not await users_by_local_part(auth, email_domain)
 
 
-async def test_what_ran_out_of_time_while_others_were_busy_is_tried_again(
+@pytest.mark.usefixtures("single_attempt")
+@pytest.mark.parametrize(
+    "error",
+    [transient_error(112), bulk_write_error(112), transient_error(251), OperationFailure("no", 50)],
+)
+async def test_timeouts_and_conflicts_without_another_writer_are_too_large(
+    auth: Auth, email_domain: str, fail_imports: FailImports, error: PyMongoError
+) -> None:
+    fail_imports(error)
+    outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
+    assert outcome == ImportTooLarge()
+    assert not await users_by_local_part(auth, email_domain)
+
+
+async def test_an_import_that_ran_out_of_time_is_retried(
     auth: Auth, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tries: list[ImportAttempt] = []
+    attempts: list[ImportAttempt] = []
 
-    async def late(
+    async def commit_with_short_timeout(
         self: UserImportWriter,
         plan: ImportPlan,
-        seen: UserSnapshot,
+        snapshot: UserSnapshot,
         now: datetime,
-        by: UserId | None = None,
+        actor_id: UserId | None = None,
     ) -> ImportAttempt:
-        with monkeypatch.context() as short:
-            if not tries:
-                short.setattr(imports, "OPERATION_TIMEOUT_MS", 10)
-            tries.append(await COMMIT(self, plan, seen, now, by))
-        return tries[-1]
+        with monkeypatch.context() as short_timeouts:
+            if not attempts:
+                short_timeouts.setattr(imports, "OPERATION_TIMEOUT_MS", 10)
+            attempts.append(await COMMIT(self, plan, snapshot, now, actor_id))
+        return attempts[-1]
 
-    monkeypatch.setattr(UserImportWriter, "commit", late)
+    monkeypatch.setattr(UserImportWriter, "commit", commit_with_short_timeout)
     outcome = await import_users(auth, generated_user_csv(email_domain, 3_000), dry_run=False)
     assert outcome == ImportResult(3_000, 0, 0, dry_run=False)
-    first, *others, last = tries
+    first, *others, last = attempts
     assert (first, last) == (ImportAttempt.FAILED, ImportAttempt.WRITTEN)
-    assert set(others) <= {ImportAttempt.CONFLICT}  # as long as the first is being given up
+    assert set(others) <= {ImportAttempt.CONFLICT}  # while MongoDB aborts the first transaction
 
 
-@pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("error", [transient(112), transient(388)])
-async def test_control_an_import_that_somebody_did_overtake_is_busy(
-    auth: Auth, email_domain: str, fail: Fail, error: PyMongoError, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("single_attempt")
+@pytest.mark.parametrize("error", [transient_error(112), transient_error(388)])
+async def test_control_an_import_with_a_real_conflict_is_busy(
+    auth: Auth,
+    email_domain: str,
+    fail_imports: FailImports,
+    error: PyMongoError,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fail(error)
+    fail_imports(error)
 
-    async def overtaken(
+    async def commit_before_conflict(
         self: UserImportWriter,
         plan: ImportPlan,
-        seen: UserSnapshot,
+        snapshot: UserSnapshot,
         now: datetime,
-        by: UserId | None = None,
+        actor_id: UserId | None = None,
     ) -> ImportAttempt:
-        attempt = await COMMIT(self, plan, seen, now, by)
+        attempt = await COMMIT(self, plan, snapshot, now, actor_id)
         await accounts.register(auth, "Eve", f"ada@{email_domain}", "correct horse battery")
         return attempt
 
-    monkeypatch.setattr(UserImportWriter, "commit", overtaken)
+    monkeypatch.setattr(UserImportWriter, "commit", commit_before_conflict)
     outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
     assert isinstance(outcome, ImportBusy)
 
 
-async def told_of_somebody_refused(servers: EmbeddedServers, email_domain: str) -> str:
-    """What is logged when MongoDB refuses one of those who are imported, who is called as said."""
+async def error_of_rejected_user(servers: EmbeddedServers, email_domain: str) -> str:
+    """Return the error of an import in which MongoDB rejects a user by name."""
     name = f"Ada {email_domain}"
     async with auth_for_database(database_url(servers, f"refused_{secrets.token_hex(4)}")) as auth:
         await auth.users.create_indexes()
@@ -234,26 +235,26 @@ async def told_of_somebody_refused(servers: EmbeddedServers, email_domain: str) 
     return "".join(traceback.format_exception(caught.value))
 
 
-async def test_nobodys_name_or_address_is_in_an_error_of_an_import(
+async def test_errors_of_an_import_contain_no_name_or_address(
     servers: EmbeddedServers, email_domain: str
 ) -> None:
-    told = await told_of_somebody_refused(servers, email_domain)
-    assert "121" in told  # DocumentValidationFailure
-    assert email_domain not in told
+    error_text = await error_of_rejected_user(servers, email_domain)
+    assert "121" in error_text  # DocumentValidationFailure
+    assert email_domain not in error_text
 
 
-async def test_control_pymongo_tells_them(
+async def test_control_unredacted_errors_contain_names_and_addresses(
     servers: EmbeddedServers, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imports, "_redacted", lambda error: error)
-    told = await told_of_somebody_refused(servers, email_domain)
-    assert f"'name': 'Ada {email_domain}', 'email': 'ada@{email_domain}'" in told
+    error_text = await error_of_rejected_user(servers, email_domain)
+    assert f"'name': 'Ada {email_domain}', 'email': 'ada@{email_domain}'" in error_text
 
 
-async def test_too_much_is_answered_with_413_and_what_to_do(
-    auth: Auth, email_domain: str, fail: Fail
+async def test_an_import_that_is_too_large_returns_413_with_advice(
+    auth: Auth, email_domain: str, fail_imports: FailImports
 ) -> None:
-    fail(transient(388))
+    fail_imports(transient_error(388))
     headers = {
         "Authorization": f"Bearer {await sign_in_new_user(auth, Role.ORGANIZER)}",
         "Content-Type": "text/csv",
@@ -271,19 +272,21 @@ async def test_too_much_is_answered_with_413_and_what_to_do(
     }
 
 
-def test_operators_are_told_of_too_much_in_a_line(
+def test_the_command_line_reports_an_import_that_is_too_large(
     servers: EmbeddedServers,
     email_domain: str,
-    fail: Fail,
+    fail_imports: FailImports,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in app_environment(servers, "import_limits").items():
         monkeypatch.setenv(name, value)
-    fail(transient(388))
-    file = tmp_path / "people.csv"
+    fail_imports(transient_error(388))
+    file = tmp_path / "users.csv"
     file.write_bytes(user_csv(email_domain, {"ada": "Ada"}))
     assert main(["users", "import", str(file)]) == 1
-    said = capsys.readouterr().err
-    assert said == "slotlock: too much for one import; nothing was imported, split the file\n"
+    error_output = capsys.readouterr().err
+    assert (
+        error_output == "slotlock: too much for one import; nothing was imported, split the file\n"
+    )

@@ -1,7 +1,6 @@
-"""Whoever else writes at the same time, an import is whole, and of two one comes first."""
+"""Imports concurrent with other writes: each import is complete, and two are serialized."""
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 
@@ -27,12 +26,12 @@ from tests.support.stores.users import auth_for_database
 
 PASSWORD = "correct horse battery"
 COMMIT = UserImportWriter.commit
-By = UserId | None
+ActorId = UserId | None
 
 Commit = Callable[
-    [UserImportWriter, ImportPlan, UserSnapshot, datetime, By], Awaitable[ImportAttempt]
+    [UserImportWriter, ImportPlan, UserSnapshot, datetime, ActorId], Awaitable[ImportAttempt]
 ]
-Meet = Callable[[Commit], None]
+LoadBothBeforeCommit = Callable[[Commit], None]
 
 
 @pytest.fixture
@@ -48,19 +47,13 @@ async def other_process(servers: EmbeddedServers) -> AsyncIterator[Auth]:
         yield opened
 
 
-@pytest.fixture
-def email_domain() -> str:
-    """The domain of addresses that no other test has."""
-    return f"{secrets.token_hex(8)}.test"
-
-
 GROUPS = ("a", "b")
 
 
-async def prepare(auth: Auth, email_domain: str, size: int) -> list[bytes]:
-    """Half of the people are in either group; two files, each of which wants all in one group.
+async def create_groups_and_files(auth: Auth, email_domain: str, size: int) -> list[bytes]:
+    """Import users in two groups. Return two files, each of which puts all users in one group.
 
-    So each of the two imports writes the half that the other leaves alone.
+    Each of the two imports writes the half of the users that the other does not change.
     """
     for group in GROUPS:
         body = generated_user_csv(f"{group}.{email_domain}", size, group)
@@ -73,10 +66,10 @@ async def prepare(auth: Auth, email_domain: str, size: int) -> list[bytes]:
     return [first + second.removeprefix(header) for first, second in halves]
 
 
-async def race(
+async def import_concurrently(
     one: Auth, other: Auth, email_domain: str, files: Sequence[bytes]
 ) -> set[tuple[str, ...]]:
-    """The groups that people have after both files came in at once."""
+    """Import both files concurrently. Return the groups that the users have then."""
     outcomes = await asyncio.gather(
         import_users(one, files[0], dry_run=False), import_users(other, files[1], dry_run=False)
     )
@@ -85,124 +78,147 @@ async def race(
 
 
 @pytest.fixture
-def meet(monkeypatch: pytest.MonkeyPatch) -> Meet:
-    """Lets two imports both have looked before either writes in this way."""
-    both_looked, waited = asyncio.Barrier(2), set[int]()
+def load_both_before_commit(monkeypatch: pytest.MonkeyPatch) -> LoadBothBeforeCommit:
+    """Let two imports load their users before one of them commits, with the given function."""
+    both_loaded, has_waited = asyncio.Barrier(2), set[int]()
 
-    def let(write: Commit) -> None:
-        async def late(
-            self: UserImportWriter, plan: ImportPlan, seen: UserSnapshot, now: datetime, by: By
+    def patch_commit(write: Commit) -> None:
+        async def commit(
+            self: UserImportWriter,
+            plan: ImportPlan,
+            snapshot: UserSnapshot,
+            now: datetime,
+            actor_id: ActorId,
         ) -> ImportAttempt:
-            if id(self) not in waited:
-                waited.add(id(self))
-                await both_looked.wait()
-            return await write(self, plan, seen, now, by)
+            if id(self) not in has_waited:
+                has_waited.add(id(self))
+                await both_loaded.wait()
+            return await write(self, plan, snapshot, now, actor_id)
 
-        monkeypatch.setattr(UserImportWriter, "commit", late)
+        monkeypatch.setattr(UserImportWriter, "commit", commit)
 
-    return let
+    return patch_commit
 
 
-async def test_of_two_imports_at_once_everybody_is_as_one_of_them_says(
+async def test_after_two_concurrent_imports_all_users_match_one_file(
     auth: Auth, other_process: Auth, email_domain: str
 ) -> None:
     for number in range(4):
-        here = f"{number}.{email_domain}"
-        files = await prepare(auth, here, 200)
-        assert len(await race(auth, other_process, here, files)) == 1
+        domain = f"{number}.{email_domain}"
+        files = await create_groups_and_files(auth, domain, 200)
+        assert len(await import_concurrently(auth, other_process, domain, files)) == 1
 
 
-async def test_an_import_that_was_overtaken_looks_again(
-    auth: Auth, other_process: Auth, email_domain: str, meet: Meet
+async def test_an_import_with_a_conflict_loads_the_users_again(
+    auth: Auth,
+    other_process: Auth,
+    email_domain: str,
+    load_both_before_commit: LoadBothBeforeCommit,
 ) -> None:
-    files = await prepare(auth, email_domain, 2)
-    meet(COMMIT)
-    assert len(await race(auth, other_process, email_domain, files)) == 1
+    files = await create_groups_and_files(auth, email_domain, 2)
+    load_both_before_commit(COMMIT)
+    assert len(await import_concurrently(auth, other_process, email_domain, files)) == 1
 
 
-async def test_control_without_the_version_two_imports_are_mixed(
-    auth: Auth, other_process: Auth, email_domain: str, meet: Meet
+async def test_control_without_the_version_check_two_imports_are_mixed(
+    auth: Auth,
+    other_process: Auth,
+    email_domain: str,
+    load_both_before_commit: LoadBothBeforeCommit,
 ) -> None:
-    in_turn = asyncio.Lock()
+    commit_lock = asyncio.Lock()
 
-    async def unguarded(
-        self: UserImportWriter, plan: ImportPlan, seen: UserSnapshot, now: datetime, by: By
+    async def commit_without_version_check(
+        self: UserImportWriter,
+        plan: ImportPlan,
+        snapshot: UserSnapshot,
+        now: datetime,
+        actor_id: ActorId,
     ) -> ImportAttempt:
-        async with in_turn:
-            newest = (await self.load_snapshot([])).version
-            return await COMMIT(self, plan, UserSnapshot(newest, seen.users_by_email), now, by)
+        async with commit_lock:
+            current_version = (await self.load_snapshot([])).version
+            return await COMMIT(
+                self, plan, UserSnapshot(current_version, snapshot.users_by_email), now, actor_id
+            )
 
-    files = await prepare(auth, email_domain, 2)
-    meet(unguarded)
-    assert await race(auth, other_process, email_domain, files) == {("a",), ("b",)}
+    files = await create_groups_and_files(auth, email_domain, 2)
+    load_both_before_commit(commit_without_version_check)
+    assert await import_concurrently(auth, other_process, email_domain, files) == {("a",), ("b",)}
 
 
-async def test_an_import_that_races_registering_is_whole_and_each_address_is_one_persons(
+async def test_an_import_concurrent_with_a_registration_is_complete_and_addresses_stay_unique(
     auth: Auth, other_process: Auth, email_domain: str
 ) -> None:
     for number in range(4):
-        here = f"{number}.{email_domain}"
-        email = f"person399@{here}"
+        domain = f"{number}.{email_domain}"
+        email = f"person399@{domain}"
         outcome, registered = await asyncio.gather(
-            import_users(auth, generated_user_csv(here, 400), dry_run=False),
+            import_users(auth, generated_user_csv(domain, 400), dry_run=False),
             accounts.register(other_process, "Eve", email, PASSWORD),
         )
-        people = await users_by_local_part(auth, here)
-        assert len(people) == 400
-        assert {user.groups for user in people.values()} == {("5a",)}
-        first = isinstance(registered, SignedInSession)
-        assert outcome == ImportResult(400 - first, first, 0, dry_run=False)
-        assert first or isinstance(registered, accounts.EmailTaken)
-        assert people["person399"].has_password is first
+        users_by_name = await users_by_local_part(auth, domain)
+        assert len(users_by_name) == 400
+        assert {user.groups for user in users_by_name.values()} == {("5a",)}
+        registered_first = isinstance(registered, SignedInSession)
+        assert outcome == ImportResult(400 - registered_first, registered_first, 0, dry_run=False)
+        assert registered_first or isinstance(registered, accounts.EmailTaken)
+        assert users_by_name["person399"].has_password is registered_first
 
 
-async def test_somebody_who_registers_between_look_and_write_is_looked_at_again(
+async def test_a_registration_between_read_and_write_is_a_conflict(
     auth: Auth, other_process: Auth, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tries: list[ImportAttempt] = []
+    attempts: list[ImportAttempt] = []
 
-    async def late(
-        self: UserImportWriter, plan: ImportPlan, seen: UserSnapshot, now: datetime, by: By
+    async def commit(
+        self: UserImportWriter,
+        plan: ImportPlan,
+        snapshot: UserSnapshot,
+        now: datetime,
+        actor_id: ActorId,
     ) -> ImportAttempt:
-        if not tries:
+        if not attempts:
             await accounts.register(other_process, "Eve", f"eve@{email_domain}", PASSWORD)
-        tries.append(await COMMIT(self, plan, seen, now, by))
-        return tries[-1]
+        attempts.append(await COMMIT(self, plan, snapshot, now, actor_id))
+        return attempts[-1]
 
-    monkeypatch.setattr(UserImportWriter, "commit", late)
+    monkeypatch.setattr(UserImportWriter, "commit", commit)
     outcome = await import_users(
         auth, user_csv(email_domain, {"ada": "Ada", "eve": "Eve"}), dry_run=False
     )
-    assert tries == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
+    assert attempts == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
     assert outcome == ImportResult(1, 1, 0, dry_run=False)
 
 
-async def test_groups_that_were_given_between_look_and_write_are_looked_at_again(
+async def test_new_groups_between_read_and_write_are_a_conflict(
     auth: Auth, other_process: Auth, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
     ada = (await users_by_local_part(auth, email_domain))["ada"]
-    tries: list[ImportAttempt] = []
+    attempts: list[ImportAttempt] = []
 
-    async def late(
-        self: UserImportWriter, plan: ImportPlan, seen: UserSnapshot, now: datetime, by: By
+    async def commit(
+        self: UserImportWriter,
+        plan: ImportPlan,
+        snapshot: UserSnapshot,
+        now: datetime,
+        actor_id: ActorId,
     ) -> ImportAttempt:
-        if not tries:
+        if not attempts:
             await other_process.users.set_groups(ada.id, ["choir"], None, now)
-        tries.append(await COMMIT(self, plan, seen, now, by))
-        return tries[-1]
+        attempts.append(await COMMIT(self, plan, snapshot, now, actor_id))
+        return attempts[-1]
 
-    monkeypatch.setattr(UserImportWriter, "commit", late)
+    monkeypatch.setattr(UserImportWriter, "commit", commit)
     outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada L."}), dry_run=False)
-    assert tries == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
+    assert attempts == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
     assert outcome == ImportResult(0, 1, 0, dry_run=False)
     assert (await users_by_local_part(auth, email_domain))["ada"].groups == ("5a",)
 
 
-async def test_an_import_whose_process_was_killed_leaves_nothing_and_keeps_nobody_out(
+async def test_the_import_of_a_killed_process_leaves_nothing_and_blocks_no_later_one(
     auth: Auth, servers: EmbeddedServers, email_domain: str
 ) -> None:
-    """MongoDB gives its transaction up after 5 s; the import that waits for it is told nothing."""
     await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
     client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "import_races"))
     async with client, client.start_session() as session:
@@ -210,8 +226,9 @@ async def test_an_import_whose_process_was_killed_leaves_nothing_and_keeps_nobod
         database = client.get_default_database()
         imports, users = database["imports"], database["users"]
         await imports.update_one({"_id": "users"}, {"$inc": {"version": 1}}, session=session)
-        dead = {"email": f"dead@{email_domain}", "name": "Dead", "searchWords": [email_domain]}
-        await users.insert_one(dead, session=session)
+        # MongoDB aborts this transaction after 5 s; the other import waits without an error.
+        user = {"email": f"dead@{email_domain}", "name": "Dead", "searchWords": [email_domain]}
+        await users.insert_one(user, session=session)
         outcome = await import_users(auth, user_csv(email_domain, {"ben": "Ben"}), dry_run=False)
     assert outcome == ImportResult(1, 0, 0, dry_run=False)
     assert set(await users_by_local_part(auth, email_domain)) == {"ada", "ben"}

@@ -1,4 +1,4 @@
-"""A file of people is imported whole or not at all, and says beforehand what it will do."""
+"""Importing a file of users: all or nothing, with a dry run, and repeatable."""
 
 import asyncio
 import secrets
@@ -34,13 +34,7 @@ async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
         yield opened
 
 
-@pytest.fixture
-def email_domain() -> str:
-    """The domain of addresses that no other test has."""
-    return f"{secrets.token_hex(8)}.test"
-
-
-async def test_people_are_created_without_a_password_and_as_members(
+async def test_users_are_created_as_members_without_a_password(
     auth: Auth, email_domain: str
 ) -> None:
     outcome = await import_users(
@@ -60,21 +54,21 @@ async def test_the_same_file_again_changes_nothing(auth: Auth, email_domain: str
     assert await users_by_local_part(auth, email_domain) == before
 
 
-async def test_a_dry_run_tells_what_will_happen_and_does_nothing(
+async def test_a_dry_run_returns_the_result_and_writes_nothing(
     auth: Auth, email_domain: str
 ) -> None:
     await import_users(auth, user_csv(email_domain, {"ada": "Ada", "ben": "Ben"}), dry_run=False)
     body = user_csv(email_domain, {"ada": "Ada", "ben": "Benjamin", "cleo": "Cleo"})
     before = await users_by_local_part(auth, email_domain)
-    foretold = await import_users(auth, body, dry_run=True)
-    assert foretold == ImportResult(1, 1, 1, dry_run=True)
+    expected = await import_users(auth, body, dry_run=True)
+    assert expected == ImportResult(1, 1, 1, dry_run=True)
     assert await users_by_local_part(auth, email_domain) == before
-    assert await import_users(auth, body, dry_run=False) == replace(foretold, dry_run=False)
+    assert await import_users(auth, body, dry_run=False) == replace(expected, dry_run=False)
     names = {user.name for user in (await users_by_local_part(auth, email_domain)).values()}
     assert names == {"Ada", "Benjamin", "Cleo"}
 
 
-async def test_who_has_an_account_keeps_password_role_and_session(
+async def test_an_existing_account_preserves_password_and_role(
     auth: Auth, email_domain: str
 ) -> None:
     email = f"ada@{email_domain}"
@@ -86,26 +80,22 @@ async def test_who_has_an_account_keeps_password_role_and_session(
     assert session.user == replace(created, name="Ada L.", groups=("staff",))
 
 
-async def test_people_are_found_by_the_name_they_were_imported_with(
-    auth: Auth, email_domain: str
-) -> None:
+async def test_imported_users_are_found_by_their_latest_name(auth: Auth, email_domain: str) -> None:
     await import_users(auth, user_csv(email_domain, {"ada": "Lovelace"}), dry_run=False)
     await import_users(auth, user_csv(email_domain, {"ada": "Byron"}), dry_run=False)
     assert (await auth.users.page(UserFilter(f"byr {email_domain}"), 10, None)).items
     assert not (await auth.users.page(UserFilter(f"lovel {email_domain}"), 10, None)).items
 
 
-async def test_of_a_file_with_one_bad_line_nothing_is_imported(
-    auth: Auth, email_domain: str
-) -> None:
+async def test_a_file_with_an_invalid_line_imports_nothing(auth: Auth, email_domain: str) -> None:
     body = generated_user_csv(email_domain, 20) + b"\nnobody,Eve,5a"
     outcome = await import_users(auth, body, dry_run=False)
     assert isinstance(outcome, InvalidUserFile)
     assert not await users_by_local_part(auth, email_domain)
 
 
-async def test_ten_thousand_people_fit_into_one_transaction(auth: Auth, email_domain: str) -> None:
-    """On servers that end a transaction after 5 s, as the tests' and all others of slotlock do."""
+async def test_10_000_users_fit_into_one_transaction(auth: Auth, email_domain: str) -> None:
+    # The test servers abort a transaction after 5 s, as the servers in production do.
     created = await import_users(
         auth, generated_user_csv(email_domain, MAX_IMPORTED_USERS), dry_run=False
     )
@@ -114,10 +104,10 @@ async def test_ten_thousand_people_fit_into_one_transaction(auth: Auth, email_do
     assert updated == ImportResult(0, 2_000, 0, dry_run=False)
 
 
-async def test_a_transaction_that_never_ends_is_told_as_busy_and_nothing_is_imported(
+async def test_an_import_blocked_by_an_open_transaction_is_busy(
     auth: Auth, servers: EmbeddedServers, email_domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one of a process that was killed in it, until MongoDB gives it up."""
+    # Like the transaction of a killed process until MongoDB aborts it.
     await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
     monkeypatch.setattr(user_import, "RETRY_FOR_S", 0.0)
     client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "importing"))
@@ -133,24 +123,29 @@ async def test_a_transaction_that_never_ends_is_told_as_busy_and_nothing_is_impo
     assert again == ImportResult(1, 0, 0, dry_run=False)
 
 
-async def test_an_error_in_the_middle_leaves_nothing(auth: Auth, email_domain: str) -> None:
-    """One that is nobody's write: it is raised, and what was written before it is gone."""
-    new = [NewUser(f"{number}@{email_domain}", "Ada", ()) for number in range(1_000)]
-    new.append(NewUser(f"last@{email_domain}", "x" * 17_000_000, ()))  # no document is as large
-    plan = ImportPlan(tuple(new), (), 0)
+async def test_an_unexpected_error_during_the_import_is_raised_and_writes_nothing(
+    auth: Auth, email_domain: str
+) -> None:
+    new_users = [NewUser(f"{number}@{email_domain}", "Ada", ()) for number in range(1_000)]
+    new_users.append(
+        NewUser(f"last@{email_domain}", "x" * 17_000_000, ())
+    )  # larger than a document can be
+    plan = ImportPlan(tuple(new_users), (), 0)
 
     async def commit() -> None:
-        attempt = ImportAttempt.CONFLICT  # by one of before, while it is being given up
+        attempt = (
+            ImportAttempt.CONFLICT
+        )  # with the transaction of an earlier test that MongoDB is aborting
         while attempt is ImportAttempt.CONFLICT:
-            seen = await auth.users.imports.load_snapshot([])
-            attempt = await auth.users.imports.commit(plan, seen, utc_now())
+            snapshot = await auth.users.imports.load_snapshot([])
+            attempt = await auth.users.imports.commit(plan, snapshot, utc_now())
 
     with pytest.raises(PyMongoError):
         await commit()
     assert not await users_by_local_part(auth, email_domain)
 
 
-async def test_the_first_import_of_all_is_first_only_once(servers: EmbeddedServers) -> None:
+async def test_of_two_concurrent_first_imports_one_is_written(servers: EmbeddedServers) -> None:
     name = f"first_{secrets.token_hex(4)}"
     async with (
         auth_for_database(database_url(servers, name)) as auth,
@@ -158,16 +153,16 @@ async def test_the_first_import_of_all_is_first_only_once(servers: EmbeddedServe
     ):
         await auth.users.create_indexes()
         plan = ImportPlan((NewUser("ada@slotlock.test", "Ada", ()),), (), 0)
-        first = UserSnapshot(0, {})
-        written = await asyncio.gather(
-            auth.users.imports.commit(plan, first, utc_now()),
-            other.users.imports.commit(plan, first, utc_now()),
+        snapshot = UserSnapshot(0, {})
+        attempts = await asyncio.gather(
+            auth.users.imports.commit(plan, snapshot, utc_now()),
+            other.users.imports.commit(plan, snapshot, utc_now()),
         )
-        assert written.count(ImportAttempt.WRITTEN) == 1
+        assert attempts.count(ImportAttempt.WRITTEN) == 1
         assert (await auth.users.imports.load_snapshot(["ada@slotlock.test"])).version == 1
 
 
-async def test_people_from_before_there_was_a_search_are_found(
+async def test_users_without_search_words_get_them_at_the_next_start(
     auth: Auth, servers: EmbeddedServers, email_domain: str
 ) -> None:
     await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
