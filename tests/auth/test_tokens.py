@@ -90,11 +90,16 @@ def test_every_claim_is_required(claim: str) -> None:
     [
         ("iss", "somebody"), ("aud", "others"), ("aud", ["others"]), ("typ", "refresh"),
         ("typ", "ACCESS"), ("typ", 1), ("sub", 7), ("jti", 7), ("sid", 7), ("exp", "soon"),
-        ("iat", "before"), ("iat", int(time.time()) + 3600), ("nbf", int(time.time()) + 3600),
+        ("iat", "before"),
     ],
 )  # fmt: skip
 def test_every_claim_is_checked(claim: str, value: object) -> None:
     assert is_rejected(sign(HEADER, {**valid_claims(), claim: value}))
+
+
+@pytest.mark.parametrize("claim", ["iat", "nbf"])
+def test_a_token_from_the_future_is_rejected(claim: str) -> None:
+    assert is_rejected(sign(HEADER, {**valid_claims(), claim: int(time.time()) + 3600}))
 
 
 @pytest.mark.parametrize("claim", ["iss", "aud", "typ", "sub", "exp", "jti", "sid"])

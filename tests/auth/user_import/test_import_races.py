@@ -16,6 +16,7 @@ from slotlock.domain.users.import_plan import ImportPlan, ImportResult
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.users.imports import (
+    IMPORT_ID,
     ImportAttempt,
     UserImportWriter,
     UserSnapshot,
@@ -225,7 +226,7 @@ async def test_the_import_of_a_killed_process_leaves_nothing_and_blocks_no_later
         await session.start_transaction()
         database = client.get_default_database()
         imports, users = database["imports"], database["users"]
-        await imports.update_one({"_id": "users"}, {"$inc": {"version": 1}}, session=session)
+        await imports.update_one({"_id": IMPORT_ID}, {"$inc": {"version": 1}}, session=session)
         # MongoDB aborts this transaction after 5 s; the other import waits without an error.
         user = {"email": f"dead@{email_domain}", "name": "Dead", "searchWords": [email_domain]}
         await users.insert_one(user, session=session)

@@ -18,7 +18,7 @@ from slotlock.domain.users.import_file import MAX_IMPORTED_USERS, InvalidUserFil
 from slotlock.domain.users.import_plan import ImportBusy, ImportPlan, ImportResult, NewUser
 from slotlock.domain.users.user import Role, User, UserFilter
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.users.imports import ImportAttempt, UserSnapshot
+from slotlock.infrastructure.mongo.users.imports import IMPORT_ID, ImportAttempt, UserSnapshot
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
 from tests.support.clients.user_files import generated_user_csv, user_csv, users_by_local_part
@@ -114,7 +114,7 @@ async def test_an_import_blocked_by_an_open_transaction_is_busy(
     async with client, client.start_session() as session:
         await session.start_transaction()
         imports = client.get_default_database()["imports"]
-        await imports.update_one({"_id": "users"}, {"$inc": {"version": 1}}, session=session)
+        await imports.update_one({"_id": IMPORT_ID}, {"$inc": {"version": 1}}, session=session)
         outcome = await import_users(auth, user_csv(email_domain, {"ben": "Ben"}), dry_run=False)
         await session.abort_transaction()
     assert isinstance(outcome, ImportBusy)
