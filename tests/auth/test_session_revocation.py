@@ -90,7 +90,9 @@ async def test_every_process_rejects_a_token_once_the_end_of_its_session_is_ackn
 async def test_control_a_process_that_caches_sessions_accepts_tokens_of_ended_ones(
     two_apps: Pair, http: httpx.AsyncClient, auth: Auth, log_dir: Path
 ) -> None:
-    with app_variant(two_apps[0].environment, log_dir, without_guards="session-lookups") as caching_app:
+    with app_variant(
+        two_apps[0].environment, log_dir, without_guards="session-lookups"
+    ) as caching_app:
         assert (
             await count_accepted_elsewhere(http, auth, two_apps[0], caching_app, log_out) == ROUNDS
         )
