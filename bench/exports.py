@@ -1,7 +1,8 @@
-"""How long a large roster takes to export: `python -m bench.exports` (make bench-exports).
+"""Measures the export of a large roster: `python -m bench.exports` (make bench-exports).
 
-A campaign of 200 slots with 500 bookings each, of 20,000 people, on an embedded MongoDB. Each form
-is built by the process that a server would start; its time and its largest memory are printed.
+The campaign has 200 slots with 500 bookings each, of 20,000 users, on an embedded MongoDB.
+The process that a server would start builds each file format.
+The output has its duration and its maximum memory.
 """
 
 import os
@@ -19,7 +20,7 @@ from bson import ObjectId
 from pymongo import MongoClient
 
 from bench.machine import machine_summary
-from bench.slots import Document
+from bench.quick.slots import Document
 from slotlock.devserver.embedded import embedded_servers
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
 from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
@@ -32,26 +33,26 @@ from slotlock.infrastructure.mongo.users.documents import to_new_document
 SLOTS, BOOKINGS, USERS = 200, 500, 20_000
 CAMPAIGN_ID = CampaignId("c" * 24)
 NOW = datetime(2031, 5, 1, 12, tzinfo=UTC)
-# The kernel's high-water mark of the process itself; what wait() tells includes its parent's.
+# The kernel's maximum for the process itself; the number of wait() includes that of its parent.
 MEASURING_SCRIPT = """
 import atexit, re, runpy, sys
 @atexit.register
-def tell():
+def print_maximum_memory():
     print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1], file=sys.stderr)
 runpy.run_module("slotlock.api.exports.child", run_name="__main__", alter_sys=True)
 """
 
 
 def generate_users() -> Iterator[Document]:
-    """Everybody, with names and addresses as long as they are."""
+    """Yield all users, with names and addresses of realistic length."""
     for number in range(USERS):
         name, email = f"Ada Number {number} Lovelace", f"ada.lovelace.{number}@school.example"
-        person = to_new_document(name, email, Role.MEMBER, "hash", NOW)
-        yield {**person, "_id": ObjectId(f"{number:024x}"), "groups": ["class:5a", "choir"]}
+        user = to_new_document(name, email, Role.MEMBER, "hash", NOW)
+        yield {**user, "_id": ObjectId(f"{number:024x}"), "groups": ["class:5a", "choir"]}
 
 
 def generate_slots() -> Iterator[Document]:
-    """The slots with their rosters: mostly plain bookings, every fifth with a past."""
+    """Yield the slots with their rosters; every fifth booking has a longer history."""
     terms = CampaignTerms(CAMPAIGN_ID, 1, True, NOW, NOW + timedelta(days=30))
     for number in range(SLOTS):
         start = NOW + timedelta(days=number // 8, hours=number % 8)
@@ -71,8 +72,8 @@ def generate_slots() -> Iterator[Document]:
             terms=terms,
         )
         entries = [
-            booking_documents.booking_to_subdocument(_booking(slot, place))
-            for place in range(BOOKINGS)
+            booking_documents.booking_to_subdocument(_booking(slot, index))
+            for index in range(BOOKINGS)
         ]
         yield {**documents.to_document(slot), "bookings": entries}
 
@@ -92,8 +93,8 @@ def _booking(slot: Slot, index: int) -> Booking:
     return Booking(BookingId(f"{number:024x}"), slot.id, user_id, log)
 
 
-def build(url: str, file_format: str, output: BinaryIO) -> tuple[float, float]:
-    """Seconds and MB that one file took."""
+def build(url: str, file_format: str, file: BinaryIO) -> tuple[float, float]:
+    """Build one file and return the seconds and the megabytes of memory."""
     command = (
         sys.executable,
         "-c",
@@ -103,23 +104,23 @@ def build(url: str, file_format: str, output: BinaryIO) -> tuple[float, float]:
         file_format,
         NOW.isoformat(),
     )
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.PIPE
+        command, stdin=subprocess.PIPE, stdout=file, stderr=subprocess.PIPE
     ) as process:
         assert process.stdin is not None  # noqa: S101
         assert process.stderr is not None  # noqa: S101
         process.stdin.write(url.encode() + b"\n")
         process.stdin.flush()
-        told = process.stderr.read().decode()
-    took = time.perf_counter() - began
+        output = process.stderr.read().decode()
+    duration_s = time.perf_counter() - started_at
     if process.returncode != 0:
-        raise SystemExit(told)
-    return took, int(told.split()[-1]) / 1000
+        raise SystemExit(output)
+    return duration_s, int(output.split()[-1]) / 1000
 
 
 def run(file_formats: Sequence[str] = ("csv", "xlsx")) -> None:
-    """Fill a database, and print a line for each form."""
+    """Fill a database and print a line for each file format."""
     with tempfile.TemporaryDirectory() as folder, embedded_servers(Path(folder)) as servers:
         url = servers.mongo_url.replace("/?", "/bench_exports?", 1)
         with closing(MongoClient[Document](url)) as client:
@@ -132,11 +133,14 @@ def run(file_formats: Sequence[str] = ("csv", "xlsx")) -> None:
             f"{SLOTS * BOOKINGS:,} bookings in {SLOTS} slots of {USERS:,} people; "
             f"{machine_summary()}"
         )
-        for form in file_formats:
-            with tempfile.TemporaryFile() as output:
-                seconds, megabytes = build(url, form, output)
-                length = output.seek(0, os.SEEK_END) / 1e6
-            print(f"{form:5} {seconds:5.1f} s {megabytes:6.0f} MB of memory, {length:5.1f} MB file")
+        for file_format in file_formats:
+            with tempfile.TemporaryFile() as file:
+                seconds, megabytes = build(url, file_format, file)
+                length = file.seek(0, os.SEEK_END) / 1e6
+            print(
+                f"{file_format:5} {seconds:5.1f} s {megabytes:6.0f} MB of memory, "
+                f"{length:5.1f} MB file"
+            )
 
 
 if __name__ == "__main__":

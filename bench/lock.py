@@ -1,8 +1,8 @@
-"""How long a crowd in line takes beside the ideal: `python -m bench.lock` (make bench-lock).
+"""Measures the lock queue: `python -m bench.lock` (make bench-lock).
 
-Fifty people who wait for one lock, through two offices, do 20 ms of work each under it. The ideal
-is the same work done one after the other without any lock, measured in the same round.
-Also, how long ten waiters of a killed process hold up the one behind them.
+Fifty waiters in two processes acquire one lock and hold it for 20 ms each.
+The ideal is the same work, one after the other, without a lock, measured in the same round.
+The benchmark also measures how long ten waiters of a killed process delay the next waiter.
 """
 
 import asyncio
@@ -32,39 +32,40 @@ ROUNDS = 5
 DEAD_WAITERS = 10
 
 
-async def ratios(fleet: RedisTopology) -> list[float]:
-    """The time that a crowd takes, as a multiple of the ideal, each round."""
-    async with open_lock_node(fleet.url) as one, open_lock_node(fleet.url) as other:
+async def measure_ratios(topology: RedisTopology) -> list[float]:
+    """Return the duration of each round as a multiple of the ideal."""
+    async with open_lock_node(topology.url) as one, open_lock_node(topology.url) as other:
         return [await _round((one, other)) for _ in range(ROUNDS)]
 
 
 async def _round(nodes: tuple[Locks, Locks]) -> float:
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     for _ in range(WAITERS):
         await asyncio.sleep(WORK_S)
-    ideal, began, slot_id = time.perf_counter() - began, time.perf_counter(), new_slot_id()
+    ideal_s = time.perf_counter() - started_at
+    started_at, slot_id = time.perf_counter(), new_slot_id()
     await asyncio.gather(*(_work(nodes[n % 2], slot_id) for n in range(WAITERS)))
-    return (time.perf_counter() - began) / ideal
+    return (time.perf_counter() - started_at) / ideal_s
 
 
-async def measure_stall(fleet: RedisTopology) -> float:
-    """The seconds that one waits behind the waiters of a killed process."""
+async def measure_stall(topology: RedisTopology) -> float:
+    """Return the seconds that a waiter loses to the waiters of a killed process before it."""
     slot_id = new_slot_id()
-    async with open_lock_node(fleet.url) as one, open_lock_node(fleet.url) as other:
+    async with open_lock_node(topology.url) as one, open_lock_node(topology.url) as other:
         lease = await acquire_lease(one, slot_id)
-        with waiting_process(fleet.url, slot_id, DEAD_WAITERS) as doomed:
+        with waiting_process(topology.url, slot_id, DEAD_WAITERS) as process:
 
             async def all_are_queued() -> bool:
                 return await waiter_count(one, slot_id) == DEAD_WAITERS
 
-            await eventually(all_are_queued, "all of them in line")
-            behind = await start_waiter(other, slot_id)
-            doomed.kill()
-            doomed.wait()
-        began = time.perf_counter()
+            await eventually(all_are_queued, "all waiters are queued")
+            next_waiter = await start_waiter(other, slot_id)
+            process.kill()
+            process.wait()
+        started_at = time.perf_counter()
         await one.release(lease)
-        await behind
-        return time.perf_counter() - began
+        await next_waiter
+        return time.perf_counter() - started_at
 
 
 async def _work(node: Locks, slot_id: SlotId) -> None:
@@ -76,16 +77,16 @@ async def _work(node: Locks, slot_id: SlotId) -> None:
 def main() -> int:
     """Print the table."""
     print(
-        f"{WAITERS} people with {WORK_S * 1000:.0f} ms of work each, {ROUNDS} rounds; "
+        f"{WAITERS} waiters with {WORK_S * 1000:.0f} ms of work each, {ROUNDS} rounds; "
         f"{machine_summary()}"
     )
-    for name, shape in TOPOLOGIES.items():
-        with tempfile.TemporaryDirectory() as folder, shape(Path(folder)) as fleet:
-            told = sorted(asyncio.run(ratios(fleet)))
-            stalled = asyncio.run(measure_stall(fleet))
+    for name, open_topology in TOPOLOGIES.items():
+        with tempfile.TemporaryDirectory() as folder, open_topology(Path(folder)) as topology:
+            ratios = sorted(asyncio.run(measure_ratios(topology)))
+            stall_s = asyncio.run(measure_stall(topology))
         print(
-            f"{name:12} {median(told):.3f} of the ideal ({told[0]:.3f} to {told[-1]:.3f});"
-            f" {DEAD_WAITERS} waiters of a killed process: {stalled:.2f} s"
+            f"{name:12} {median(ratios):.3f} of the ideal ({ratios[0]:.3f} to {ratios[-1]:.3f});"
+            f" {DEAD_WAITERS} waiters of a killed process: {stall_s:.2f} s"
         )
     return 0
 

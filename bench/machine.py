@@ -1,4 +1,4 @@
-"""The machine under the figures: what it needs to have, and what it is."""
+"""The machine of a benchmark: its required tools and its description."""
 
 import os
 import platform
@@ -11,33 +11,33 @@ from pathlib import Path
 from pymongo import MongoClient
 from redis import Redis
 
-from bench.slots import Document
+from bench.quick.slots import Document
 
 REQUIRED_TOOLS = {
-    "wrk": "it makes the load; on Debian and Ubuntu: apt install wrk",
-    "node": "the peers run on it; Node 20 or newer",
-    "npm": "it installs the peers' packages; it comes with Node",
+    "wrk": "generates the load; on Debian and Ubuntu: apt install wrk",
+    "node": "runs the peers; Node 20 or newer",
+    "npm": "installs the peers' packages; comes with Node",
 }
 
 
 def missing_tools() -> list[str]:
-    """A line for each program that is not on PATH."""
+    """Return a line for each program that is not on PATH."""
     return [
-        f"{tool} is missing: {why}"
-        for tool, why in REQUIRED_TOOLS.items()
+        f"{tool} is missing: {purpose}"
+        for tool, purpose in REQUIRED_TOOLS.items()
         if not shutil.which(tool)
     ]
 
 
 def machine_summary() -> str:
-    """The machine in a line, with the date and how busy it was."""
+    """Return the date, the size of the machine and its load in one line."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     now, load = datetime.now(UTC), os.getloadavg()[0]
     return f"{now:%Y-%m-%d %H:%M UTC}, {os.cpu_count()} cores, {memory:.0f} GiB, load {load:.1f}"
 
 
 def describe_machine(client: MongoClient[Document], redis: "Redis") -> dict[str, str]:
-    """What the figures were taken on."""
+    """Return the properties of the machine, with the versions of the software."""
     load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -54,18 +54,18 @@ def describe_machine(client: MongoClient[Document], redis: "Redis") -> dict[str,
 
 
 def _redis_version(redis: "Redis") -> str:
-    known = redis.info("server")
-    return str(known.get("valkey_version") or f"Redis {known['redis_version']}")
+    info = redis.info("server")
+    return str(info.get("valkey_version") or f"Redis {info['redis_version']}")
 
 
 def _version(*command: str) -> str:
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = re.search(r"\d+\.\d+[\w.]*", said.stdout + said.stderr)
-    return found[0] if found else "unknown"
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    match = re.search(r"\d+\.\d+[\w.]*", completed.stdout + completed.stderr)
+    return match[0] if match else "unknown"
 
 
 def _processor() -> str:
-    information = Path("/proc/cpuinfo")
-    text = information.read_text() if information.exists() else ""
-    found = re.search(r"model name\s*:\s*(.+)", text)
-    return found[1].strip() if found else platform.processor() or "unknown"
+    cpu_info = Path("/proc/cpuinfo")
+    text = cpu_info.read_text() if cpu_info.exists() else ""
+    match = re.search(r"model name\s*:\s*(.+)", text)
+    return match[1].strip() if match else platform.processor() or "unknown"

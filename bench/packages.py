@@ -1,4 +1,4 @@
-"""Node packages as their lock file names them, installed beside a copy of what uses them."""
+"""Installs the Node packages of a lock file, with a copy of the scripts that use them."""
 
 import shutil
 import subprocess
@@ -6,20 +6,20 @@ from pathlib import Path
 
 
 class InstallError(Exception):
-    """The packages cannot be installed; the text says why."""
+    """The packages cannot be installed; the text is the reason."""
 
 
 def install(source: Path, home: Path) -> None:
-    """Have the files of a folder and their locked packages in another. Errors: InstallError."""
+    """Copy the files of `source` to `home` and install their packages; raises InstallError."""
     home.mkdir(parents=True, exist_ok=True)
-    lock, done = home / "package-lock.json", home / "installed"
-    wanted = (source / lock.name).read_bytes()
-    installed = done.exists() and lock.read_bytes() == wanted
+    lock_file, marker = home / "package-lock.json", home / "installed"
+    expected = (source / lock_file.name).read_bytes()
+    is_installed = marker.exists() and lock_file.read_bytes() == expected
     for file in filter(Path.is_file, source.iterdir()):
         shutil.copyfile(file, home / file.name)
-    if installed:
+    if is_installed:
         return
-    done.unlink(missing_ok=True)
+    marker.unlink(missing_ok=True)
     npm = subprocess.run(
         ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
         cwd=home,
@@ -28,6 +28,6 @@ def install(source: Path, home: Path) -> None:
         check=False,
     )
     if npm.returncode != 0:
-        said = " | ".join((npm.stderr or npm.stdout).strip().splitlines()[:3])
-        raise InstallError(f"npm ci fails in {home}: {said}")
-    done.touch()
+        output = " | ".join((npm.stderr or npm.stdout).strip().splitlines()[:3])
+        raise InstallError(f"npm ci fails in {home}: {output}")
+    marker.touch()

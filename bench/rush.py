@@ -23,8 +23,8 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.machine import machine_summary
-from bench.slotlock_target import PROJECT, SECRET
-from bench.target_apps import Command, TargetApp, running
+from bench.quick.slotlock_target import PROJECT, SECRET
+from bench.quick.target_apps import Command, TargetApp, running
 from slotlock.devserver.embedded import embedded_servers
 
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20

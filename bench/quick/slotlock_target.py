@@ -1,11 +1,11 @@
-"""slotlock as a target: started as an operator would, with people signed in through its stores."""
+"""slotlock as a target: its command, and users with sessions."""
 
 import asyncio
 import secrets
 import sys
 from pathlib import Path
 
-from bench.target_apps import Command
+from bench.quick.target_apps import Command
 from slotlock.auth.container import Auth
 from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
@@ -19,26 +19,26 @@ from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.services.container import utc_now
 
-PROJECT = Path(__file__).parent.parent
-# Who waits too long in line for MongoDB is told that it is away.
+PROJECT = Path(__file__).parents[2]
+# More concurrent operations would wait too long for MongoDB and fail as unavailable.
 SIGN_IN_BATCH_SIZE = 50
 SECRET = secrets.token_hex(32)
 
 
 def command(servers: EmbeddedServers, database_name: str) -> Command:
-    """Two processes of slotlock on a database of its own."""
+    """Return the command that starts two processes of slotlock on this database."""
     environment = {
         "SLOTLOCK_MONGO_URL": _url(servers, database_name),
         "SLOTLOCK_REDIS_URL": servers.redis_url,
         "SLOTLOCK_SECRET_KEY": SECRET,
         "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
     }
-    words = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
-    return Command(words, environment, PROJECT, "/readyz")
+    arguments = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
+    return Command(arguments, environment, PROJECT, "/readyz")
 
 
 def tokens(servers: EmbeddedServers, database_name: str, count: int) -> list[str]:
-    """Fresh access tokens of so many people who are signed in."""
+    """Return the access tokens of new sessions, one per new user."""
     return asyncio.run(_sign_in(_url(servers, database_name), count))
 
 
@@ -49,13 +49,13 @@ async def _sign_in(mongo_url: str, count: int) -> list[str]:
         users, sessions = UserRepository(database), SessionRepository(database)
         signer, throttle = TokenSigner([SECRET]), NoLoginThrottle()
         auth = Auth(users, sessions, passwords, signer, utc_now, throttle)
-        opened: list[str] = []
-        for some in chunked(range(count), SIGN_IN_BATCH_SIZE):
-            opened += await asyncio.gather(*(_open_session(auth) for _ in some))
+        access_tokens: list[str] = []
+        for batch in chunked(range(count), SIGN_IN_BATCH_SIZE):
+            access_tokens += await asyncio.gather(*(_open_session(auth) for _ in batch))
     finally:
         passwords.close()
         await client.close()
-    return opened
+    return access_tokens
 
 
 async def _open_session(auth: Auth) -> str:

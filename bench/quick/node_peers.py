@@ -1,4 +1,4 @@
-"""The two Node peers: installing them from their lock file, starting them, signing for them."""
+"""The two Node peers: their packages, their commands and their access tokens."""
 
 import secrets
 import time
@@ -9,23 +9,23 @@ import jwt
 from bson import ObjectId
 
 from bench import packages
-from bench.target_apps import Command
+from bench.quick.target_apps import Command
 from slotlock.devserver.embedded import EmbeddedServers
 
 SOURCE = Path(__file__).parent / "peers"
-TOKEN_TTL_S = 15 * 60  # as long as slotlock's own
+TOKEN_TTL_S = 15 * 60  # the lifetime of slotlock's tokens
 SECRET = secrets.token_hex(32)
 
 
 def install(home: Path) -> None:
-    """Have the peers and their locked packages in the folder. Errors: InstallError."""
+    """Install the peers and their locked packages in a folder; raises InstallError."""
     packages.install(SOURCE, home)
 
 
 def command(
     home: Path, script: str, ready_path: str, servers: EmbeddedServers, database_name: str
 ) -> Command:
-    """Two processes of a peer on a database of its own."""
+    """Return the command that starts two processes of a peer on this database."""
     environment = {
         "NODE_ENV": "production",
         "NPROC": "2",
@@ -39,7 +39,7 @@ def command(
 
 
 def tokens(count: int) -> list[str]:
-    """Fresh access tokens of so many people."""
+    """Return new access tokens, one per user."""
     now = int(time.time())
     return [
         jwt.encode({"sub": str(ObjectId()), "iat": now, "exp": now + TOKEN_TTL_S}, SECRET, "HS256")

@@ -1,4 +1,4 @@
-"""Running wrk against a target and reading what its script counted."""
+"""Runs wrk against a target and reads the counts of its script."""
 
 import json
 import os
@@ -14,12 +14,12 @@ WORKLOADS = ("spread", "hot", "one")
 
 
 class LoadError(Exception):
-    """wrk did not do its work; the text says why."""
+    """wrk failed; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one run of wrk saw."""
+    """The counts of one run of wrk; `unexpected` is the last response of an unknown kind."""
 
     requests: int
     duration_us: int
@@ -28,16 +28,16 @@ class Load:
     outcomes: dict[str, int]
     statuses: dict[str, int]
     socket_errors: dict[str, int]
-    odd: str  # the last answer that was none of the expected ones
+    unexpected: str
 
     @property
     def rate(self) -> float:
-        """Requests a second."""
+        """Return the requests per second."""
         return self.requests / (self.duration_us / 1e6)
 
 
 def drive(url: str, kind: str, workload: str, slots: int, tokens: Path, seconds: int) -> Load:
-    """Load a target for so long. Errors: LoadError."""
+    """Send requests to a target for this time and return the counts; raises LoadError."""
     wrk = subprocess.run(
         [
             *("wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", SOCKET_TIMEOUT),
@@ -54,8 +54,8 @@ def drive(url: str, kind: str, workload: str, slots: int, tokens: Path, seconds:
         text=True,
         check=False,
     )
-    last = wrk.stdout.strip().rpartition("\n")[2]
-    if wrk.returncode != 0 or not last.startswith("{"):
-        raise LoadError(f"wrk fails: {(wrk.stderr or last).strip()}")
-    seen: dict[str, Any] = json.loads(last)
-    return Load(**seen)
+    last_line = wrk.stdout.strip().rpartition("\n")[2]
+    if wrk.returncode != 0 or not last_line.startswith("{"):
+        raise LoadError(f"wrk fails: {(wrk.stderr or last_line).strip()}")
+    counts: dict[str, Any] = json.loads(last_line)
+    return Load(**counts)

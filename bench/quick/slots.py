@@ -1,4 +1,4 @@
-"""The slots of every target: as many, of one place each, put back to free before each run."""
+"""The slots of every target: the same number with one place each, freed before each run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,9 +21,13 @@ BATCH_SIZE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class DocumentShape:
-    """How a target's documents look, and what they look like free, booked and wrong."""
+    """The documents of a target.
 
-    document: Callable[[int, datetime], Document]  # of the number and the first day
+    `document` takes the number of the slot and the first day; `free` are the fields of a free slot;
+    `booked` and `wrong` are filters.
+    """
+
+    document: Callable[[int, datetime], Document]
     free: Document
     booked: Document
     wrong: Document
@@ -32,7 +36,7 @@ class DocumentShape:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What MongoDB holds after a run: slots that are booked, and slots that do not add up."""
+    """The number of booked slots, and of slots whose bookings and places disagree."""
 
     booked: int
     wrong: int
@@ -51,10 +55,10 @@ class TargetSlots:
         self._shape = shape
 
     def seed(self, count: int) -> None:
-        """Fill the empty collection."""
+        """Insert so many slots and create the indexes."""
         first_day = datetime.combine(datetime.now(UTC).date(), time(), UTC) + timedelta(days=1)
-        for begin in range(0, count, BATCH_SIZE):
-            numbers = range(begin, min(begin + BATCH_SIZE, count))
+        for start in range(0, count, BATCH_SIZE):
+            numbers = range(start, min(start + BATCH_SIZE, count))
             self._slots.insert_many(
                 [self._shape.document(number, first_day) for number in numbers], ordered=False
             )
@@ -62,11 +66,11 @@ class TargetSlots:
             self._slots.create_index(keys, name=name, **options)
 
     def free_all(self) -> None:
-        """Put those that are booked back to free: a tenth of the time of filling it anew."""
+        """Free the booked slots, which takes a tenth of the time of inserting all again."""
         self._slots.update_many(self._shape.booked, {"$set": self._shape.free})
 
     def tally(self) -> Tally:
-        """Count."""
+        """Count the booked and the wrong slots in MongoDB."""
         return Tally(
             self._slots.count_documents(self._shape.booked),
             self._slots.count_documents(self._shape.wrong),

@@ -1,4 +1,4 @@
-"""Starting a target's processes as they run in production, and what they cost in CPU time."""
+"""Runs the processes of a target as in production, and measures their CPU time."""
 
 import os
 import signal
@@ -12,20 +12,20 @@ from pathlib import Path
 
 import httpx
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class TargetAppError(Exception):
-    """A target does not start; the text says why."""
+    """A target does not start; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How a target is started, and the path that answers 200 when it is ready."""
+    """The command that starts a target, and the path that returns 200 when it is ready."""
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     environment: Mapping[str, str]
     folder: Path
     ready_path: str
@@ -33,21 +33,21 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class TargetApp:
-    """A target that runs."""
+    """A running target."""
 
     url: str
     process: subprocess.Popen[bytes]
 
     def cpu_seconds(self) -> dict[int, float]:
-        """CPU time of each of its processes so far, by pid; empty where there is no /proc."""
-        spent = {}
+        """Return the CPU time of each process so far, by pid; empty without /proc."""
+        seconds = {}
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):
-                # The name before the bracket may hold anything; proc(5) counts on after it.
+                # The program name ends at the last bracket and may contain any character: proc(5).
                 fields = stat.read_text().rpartition(")")[2].split()
                 if int(fields[2]) == self.process.pid:
-                    spent[int(stat.parent.name)] = _seconds(fields[11], fields[12])
-        return spent
+                    seconds[int(stat.parent.name)] = _seconds(fields[11], fields[12])
+        return seconds
 
 
 def _seconds(user: str, system: str) -> float:
@@ -55,16 +55,16 @@ def _seconds(user: str, system: str) -> float:
 
 
 @contextmanager
-def running(name: str, command: Command, logs: Path) -> Iterator[TargetApp]:
-    """The target's processes in a group of their own, ended on leaving. Errors: AppError."""
+def running(name: str, command: Command, log_dir: Path) -> Iterator[TargetApp]:
+    """Run a target in a process group of its own; raises TargetAppError."""
     port = _free_port()
-    own = {key: value for key, value in os.environ.items() if not key.startswith("SLOTLOCK_")}
-    log_file = logs / f"{name}.log"
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SLOTLOCK_")}
+    log_file = log_dir / f"{name}.log"
     with log_file.open("wb") as log:
         process = subprocess.Popen(
-            command.words,
+            command.arguments,
             cwd=command.folder,
-            env={**own, **command.environment, "PORT": str(port)},
+            env={**inherited, **command.environment, "PORT": str(port)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -80,14 +80,14 @@ def running(name: str, command: Command, logs: Path) -> Iterator[TargetApp]:
 
 def _wait_until_ready(name: str, app: TargetApp, path: str, log_file: Path) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
-    while not _answers(app.url + path):
+    while not _responds(app.url + path):
         if app.process.poll() is not None or time.monotonic() > deadline:
-            said = log_file.read_text(errors="replace").strip().splitlines()[-5:]
-            raise TargetAppError(f"{name} does not start: {' | '.join(said) or 'it said nothing'}")
+            lines = log_file.read_text(errors="replace").strip().splitlines()[-5:]
+            raise TargetAppError(f"{name} does not start: {' | '.join(lines) or 'empty log'}")
         time.sleep(0.05)
 
 
-def _answers(url: str) -> bool:
+def _responds(url: str) -> bool:
     with suppress(httpx.TransportError):
         return httpx.get(url, trust_env=False).status_code == 200
     return False
@@ -97,7 +97,7 @@ def _terminate(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(STOP_TIMEOUT_S)
-    with suppress(ProcessLookupError):  # whichever of the group is left
+    with suppress(ProcessLookupError):  # the group may have ended already
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 

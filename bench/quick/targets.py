@@ -1,4 +1,4 @@
-"""What is measured: the two peers and slotlock, each with its slots and its people."""
+"""The targets of the benchmark: the two peers and slotlock, with their slots and users."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pymongo import MongoClient
 
-from bench import node_peers, slotlock_target
-from bench.slots import PEER_SHAPE, SLOTLOCK_SHAPE, Document, TargetSlots
-from bench.target_apps import Command
+from bench.quick import node_peers, slotlock_target
+from bench.quick.slots import PEER_SHAPE, SLOTLOCK_SHAPE, Document, TargetSlots
+from bench.quick.target_apps import Command
 from slotlock.devserver.embedded import EmbeddedServers
 
 USERS = 500
@@ -16,39 +16,42 @@ USERS = 500
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One of the things that are measured."""
+    """One measured program.
+
+    `kind` selects the requests in load.lua; `statuses` are those that its design returns.
+    """
 
     name: str
-    kind: str  # as load.lua knows it
+    kind: str
     command: Command
     slots: TargetSlots
     fresh_tokens: Callable[[], list[str]]
-    statuses: frozenset[str]  # that its design answers
+    statuses: frozenset[str]
 
 
 def create_targets(
     servers: EmbeddedServers, client: MongoClient[Document], peers_home: Path
 ) -> list[Target]:
-    """The two peers, then slotlock."""
+    """Return the two peers and slotlock."""
 
     def peer(name: str, kind: str, script: str, ready_path: str, statuses: set[str]) -> Target:
-        own = f"bench_{name.lower()}"
+        database_name = f"bench_{name.lower()}"
         return Target(
             name=name,
             kind=kind,
-            command=node_peers.command(peers_home, script, ready_path, servers, own),
-            slots=TargetSlots(client, own, PEER_SHAPE),
+            command=node_peers.command(peers_home, script, ready_path, servers, database_name),
+            slots=TargetSlots(client, database_name, PEER_SHAPE),
             fresh_tokens=lambda: node_peers.tokens(USERS),
             statuses=frozenset(statuses),
         )
 
-    own = "bench_slotlock"
+    database_name = "bench_slotlock"
     slotlock = Target(
         name="slotlock",
         kind="slotlock",
-        command=slotlock_target.command(servers, own),
-        slots=TargetSlots(client, own, SLOTLOCK_SHAPE),
-        fresh_tokens=lambda: slotlock_target.tokens(servers, own, USERS),
+        command=slotlock_target.command(servers, database_name),
+        slots=TargetSlots(client, database_name, SLOTLOCK_SHAPE),
+        fresh_tokens=lambda: slotlock_target.tokens(servers, database_name, USERS),
         statuses=frozenset({"200"}),
     )
     return [

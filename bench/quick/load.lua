@@ -1,4 +1,4 @@
--- What wrk sends to every target, and the same count of what each of them answers.
+-- Sends the same requests to every target and counts the responses in the same way.
 -- Environment: KIND (rest, mercurius, slotlock), WORKLOAD (spread, hot, one), SLOTS, TOKENS (a file).
 local KIND, WORKLOAD = os.getenv("KIND"), os.getenv("WORKLOAD")
 local SLOTS = tonumber(os.getenv("SLOTS"))
@@ -10,26 +10,26 @@ local HEADERS = " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\
 
 local tokens = {}
 for line in io.lines(os.getenv("TOKENS")) do tokens[#tokens + 1] = line end
-local people = #tokens
+local user_count = #tokens
 
--- Everything but the slot's id is put together once a person.
+-- The request of each user is built once; only the slot's id changes.
 local function graphql(query, name, id_prefix)
   local before = '{"query":"' .. query .. '","operationName":"' .. name
     .. '","variables":{"id":"' .. id_prefix
   local after = '"}}'
   local length = #before + 24 + #after
-  local heads = {}
+  local beginnings = {}
   for i, token in ipairs(tokens) do
-    heads[i] = "POST /graphql" .. HEADERS .. token
+    beginnings[i] = "POST /graphql" .. HEADERS .. token
       .. "\r\nContent-Length: " .. length .. "\r\n\r\n" .. before
   end
-  return function(person, slot) return heads[person] .. slot .. after end
+  return function(user, slot) return beginnings[user] .. slot .. after end
 end
 
 local function rest(head, tail)
   local tails = {}
   for i, token in ipairs(tokens) do tails[i] = HEADERS .. token .. tail end
-  return function(person, slot) return head .. slot .. tails[person] end
+  return function(user, slot) return head .. slot .. tails[user] end
 end
 
 local book, read
@@ -54,20 +54,20 @@ end
 math.randomseed(42)
 local random, format = math.random, string.format
 local choose = {
-  spread = function(turn) return book, turn % SLOTS end,
+  spread = function(number) return book, number % SLOTS end,
   hot = function() return book, random(0, HOT_SLOTS - 1) * STEP end,
   one = function() return read, random(0, SLOTS - 1) end,
 }
 local chosen = choose[WORKLOAD]
-local turn = 0
+local request_number = 0
 
 function request()
-  local make, slot = chosen(turn)
-  turn = turn + 1
-  return make(turn % people + 1, format("%024x", slot))
+  local make, slot = chosen(request_number)
+  request_number = request_number + 1
+  return make(request_number % user_count + 1, format("%024x", slot))
 end
 
--- The quotes keep "BOOKED" out of "ALREADY_BOOKED" and "Booked" out of "isBooked".
+-- With the quotes, "BOOKED" does not match "ALREADY_BOOKED", nor "Booked" "isBooked".
 local BOOKING = {
   { '"Booked"', "booked" }, { '"BOOKED"', "booked" },
   { '"Locked"', "locked" }, { '"LOCKED"', "locked" },
@@ -77,10 +77,10 @@ local READING = { { '"isBooked"', "read" } }
 local patterns = WORKLOAD == "one" and READING or BOOKING
 local find = string.find
 
--- Globals: `done` runs in another Lua state and can reach nothing else.
+-- Globals, because `done` runs in another Lua state, which sees no locals of this one.
 outcomes = { booked = 0, locked = 0, full = 0, read = 0, other = 0 }
 statuses = {}
-odd = ""
+unexpected = ""
 
 function response(status, _, body)
   statuses[status] = (statuses[status] or 0) + 1
@@ -92,7 +92,7 @@ function response(status, _, body)
     end
   end
   outcomes.other = outcomes.other + 1
-  odd = body:sub(1, 300)
+  unexpected = body:sub(1, 300)
 end
 
 local threads = {}
@@ -105,13 +105,13 @@ local function object(counts)
 end
 
 function done(summary, latency)
-  local thread = threads[1] -- there is one: -t1
+  local thread = threads[1] -- the only one: -t1
   io.write(format(
     '\n{"requests":%d,"duration_us":%d,"p50_us":%d,"p99_us":%d,'
-      .. '"outcomes":%s,"statuses":%s,"socket_errors":%s,"odd":"%s"}\n',
+      .. '"outcomes":%s,"statuses":%s,"socket_errors":%s,"unexpected":"%s"}\n',
     summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
     object(thread:get("outcomes")), object(thread:get("statuses")), object({
       connect = summary.errors.connect, read = summary.errors.read,
       write = summary.errors.write, timeout = summary.errors.timeout,
-    }), (thread:get("odd"):gsub('[%c"\\]', "'"))))
+    }), (thread:get("unexpected"):gsub('[%c"\\]', "'"))))
 end

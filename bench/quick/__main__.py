@@ -1,4 +1,4 @@
-"""The quick benchmark: slotlock beside two Node peers on this machine, by turns, with the count."""
+"""The quick benchmark: slotlock and two Node peers in alternation on this machine."""
 
 import argparse
 import signal
@@ -11,28 +11,28 @@ from pathlib import Path
 from pymongo import MongoClient
 from redis import Redis
 
-from bench import node_peers, report
-from bench.load import LoadError
 from bench.machine import describe_machine, missing_tools
 from bench.packages import InstallError
-from bench.rounds import BenchmarkSetup, Plan, Run, run_rounds, warm_up
-from bench.slots import Document
-from bench.target_apps import TargetAppError, running
-from bench.targets import create_targets
+from bench.quick import node_peers, report
+from bench.quick.load import LoadError
+from bench.quick.rounds import BenchmarkSetup, Plan, Run, run_rounds, warm_up
+from bench.quick.slots import Document
+from bench.quick.target_apps import TargetAppError, running
+from bench.quick.targets import create_targets
 from slotlock.devserver.binaries import ServerStartError
 from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
 
-PEERS_HOME = Path(__file__).parent.parent / ".bench" / "peers"
+PEERS_HOME = Path(__file__).parents[2] / ".bench" / "peers"
 MIN_SLOTS = 20
-# Tokens live 15 minutes and are made once a round, which has nine runs.
+# Tokens live 15 minutes and are created once per round, which has nine runs.
 MAX_RUN_S = 60
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when every run was correct, 1 when one was not, 2 when it cannot be measured here."""
-    asked = _parser().parse_args(arguments)
-    plan = Plan(asked.rounds, asked.seconds, asked.slots)
-    # Leave by the front door, where what was started is ended.
+    """Return 0 if every run was correct, 1 if one was wrong, 2 if the machine lacks a tool."""
+    args = _parser().parse_args(arguments)
+    plan = Plan(args.rounds, args.seconds, args.slots)
+    # An exception on SIGTERM lets the context managers stop the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if missing := missing_tools():
         return _print_errors(missing)
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tempfile.TemporaryDirectory(prefix="slotlock-bench-") as folder,
             embedded_servers(Path(folder, "data")) as servers,
         ):
-            return measure(plan, servers, Path(folder), asked.json)
+            return measure(plan, servers, Path(folder), args.json)
     except (ServerStartError, InstallError, TargetAppError, LoadError) as error:
         return _print_errors([str(error)])
     except KeyboardInterrupt:
@@ -51,22 +51,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(plan: Plan, servers: EmbeddedServers, folder: Path, json_file: Path | None) -> int:
-    """Everything between the start and the end of the servers."""
+    """Run all rounds on the running servers, print the report and return the exit code."""
     with ExitStack() as stack:
         client: MongoClient[Document] = stack.enter_context(MongoClient(servers.mongo_url))
         redis = stack.enter_context(Redis.from_url(servers.redis_url))
-        entrants = []
+        running_targets = []
         for target in create_targets(servers, client, PEERS_HOME):
             _print_step(f"{target.name}: slots, start")
             target.slots.seed(plan.slots)
             app = stack.enter_context(running(target.name, target.command, folder))
-            entrants.append((target, app))
+            running_targets.append((target, app))
         machine = describe_machine(client, redis)
         print(report.format_header(plan, machine), flush=True)
-        field = BenchmarkSetup(plan, entrants, redis, folder)
-        warm_up(field)
+        setup = BenchmarkSetup(plan, running_targets, redis, folder)
+        warm_up(setup)
         runs: list[Run] = []
-        for run in run_rounds(field):
+        for run in run_rounds(setup):
             runs.append(run)
             print(report.format_run(run), flush=True)
     print(report.summary(runs))
@@ -89,12 +89,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.quick", description=__doc__)
     parser.add_argument("--rounds", type=_bounded_int(1, 100), default=3, metavar="N")
     parser.add_argument(
-        "--seconds", type=_bounded_int(1, MAX_RUN_S), default=4, metavar="S", help="of each run"
+        "--seconds",
+        type=_bounded_int(1, MAX_RUN_S),
+        default=4,
+        metavar="S",
+        help="seconds of each run",
     )
     parser.add_argument(
         "--slots", type=_bounded_int(MIN_SLOTS, 10_000_000), default=200_000, metavar="N"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every raw figure there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all raw figures as JSON")
     return parser
 
 

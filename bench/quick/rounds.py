@@ -1,4 +1,4 @@
-"""The rounds: every workload on every target by turns, and the count of bookings after each run."""
+"""Runs every workload on every target in rounds, and checks the bookings after each run."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -7,10 +7,10 @@ from pathlib import Path
 
 from redis import Redis
 
-from bench.load import CONNECTIONS, WORKLOADS, Load, drive
-from bench.slots import Tally
-from bench.target_apps import TargetApp
-from bench.targets import Target
+from bench.quick.load import CONNECTIONS, WORKLOADS, Load, drive
+from bench.quick.slots import Tally
+from bench.quick.target_apps import TargetApp
+from bench.quick.targets import Target
 
 WARM_UP_S = 1
 SETTLE_S = 0.2
@@ -18,7 +18,7 @@ SETTLE_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much is run."""
+    """The number of rounds, the seconds of a run and the number of slots."""
 
     rounds: int
     seconds: int
@@ -27,25 +27,25 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One workload on one target in one round."""
+    """One workload on one target; `cpu_s` lists its processes, the busiest first."""
 
     round: int
     workload: str
     target: str
     load: Load
     tally: Tally
-    cpu_s: list[float]  # of the target's processes, the busiest first
+    cpu_s: list[float]
     problems: list[str]
 
     @property
     def cpu_us_per_request(self) -> float | None:
-        """CPU time of the target's processes a request, where it can be read."""
+        """Return the CPU microseconds per request, or None where /proc is missing."""
         return sum(self.cpu_s) / self.load.requests * 1e6 if sum(self.cpu_s) else None
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSetup:
-    """Where the rounds are run: the targets that are up, the shared Redis, a place for tokens."""
+    """The running targets, their Redis, and a folder for token files."""
 
     plan: Plan
     running_targets: Sequence[tuple[Target, TargetApp]]
@@ -54,7 +54,7 @@ class BenchmarkSetup:
 
 
 def warm_up(setup: BenchmarkSetup) -> None:
-    """Let every process start all its parts, connect and compile before anything counts."""
+    """Send requests that do not count, so that every process connects and compiles first."""
     for target, app in setup.running_targets:
         tokens = _tokens_file(setup, target)
         for workload in WORKLOADS:
@@ -62,7 +62,7 @@ def warm_up(setup: BenchmarkSetup) -> None:
 
 
 def run_rounds(setup: BenchmarkSetup) -> Iterator[Run]:
-    """Every run of every round; who goes first changes with the round."""
+    """Yield every run of every round; the first target changes with the round."""
     for number in range(setup.plan.rounds):
         first = number % len(setup.running_targets)
         order = [*setup.running_targets[first:], *setup.running_targets[:first]]
@@ -94,32 +94,33 @@ def _run(
 
 
 def _settled_tally(target: Target) -> Tally:
-    """The tally once the requests that were under way when wrk stopped have ended."""
+    """Return the tally when no request changes it anymore after wrk has stopped."""
     tally = target.slots.tally()
     while True:
         time.sleep(SETTLE_S)
-        again = target.slots.tally()
-        if again == tally:
+        latest = target.slots.tally()
+        if latest == tally:
             return tally
-        tally = again
+        tally = latest
 
 
 def find_problems(target: Target, workload: str, load: Load, tally: Tally) -> list[str]:
-    """What is wrong with a run, in words; a run that is right has none."""
-    counted, found = load.outcomes["booked"], [] if load.requests else ["nothing was answered"]
-    if tally.booked < counted:
-        found.append(f"{counted} were told that they booked, MongoDB has {tally.booked} bookings")
-    if tally.booked > counted + CONNECTIONS:
-        found.append(f"MongoDB has {tally.booked} bookings, only {counted} were answered")
+    """Return the problems of a run; none if it is correct."""
+    acknowledged = load.outcomes["booked"]
+    found = [] if load.requests else ["no response"]
+    if tally.booked < acknowledged:
+        found.append(f"{acknowledged} bookings acknowledged, MongoDB has {tally.booked}")
+    if tally.booked > acknowledged + CONNECTIONS:
+        found.append(f"MongoDB has {tally.booked} bookings, only {acknowledged} acknowledged")
     if workload == "one" and tally.booked:
-        found.append(f"{tally.booked} slots were booked by reading")
+        found.append(f"{tally.booked} slots were booked by queries")
     if tally.wrong:
-        found.append(f"{tally.wrong} slots whose bookings and places do not add up")
+        found.append(f"{tally.wrong} slots whose bookings and places disagree")
     if load.outcomes["other"]:
-        found.append(f"{load.outcomes['other']} unexpected answers, the last: {load.odd}")
-    odd = {status: n for status, n in load.statuses.items() if status not in target.statuses}
-    if odd:
-        found.append(f"unexpected statuses: {odd}")
+        found.append(f"{load.outcomes['other']} unexpected responses, the last: {load.unexpected}")
+    unexpected = {status: n for status, n in load.statuses.items() if status not in target.statuses}
+    if unexpected:
+        found.append(f"unexpected statuses: {unexpected}")
     if any(load.socket_errors.values()):
         found.append(f"socket errors: {load.socket_errors}")
     return found

@@ -1,0 +1,1 @@
+"""The quick benchmark against two Node peers."""
