@@ -1,1 +1,1 @@
-"""The long run: people book while everything is killed around them, and what must still hold."""
+"""The soak run: users book while processes and servers are killed, and every promise is checked."""

@@ -1,4 +1,4 @@
-"""The command of the long run: `python -m bench.soak --minutes 10 --seed N`."""
+"""The command of the soak run: `python -m bench.soak --minutes 10 --seed N`."""
 
 import argparse
 import asyncio
@@ -18,17 +18,19 @@ LOGS_FOLDER = Path(__file__).parent.parent.parent / ".bench" / "soak"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when everything held, 1 when something did not, 2 when it cannot run here."""
+    """Return 0 if every promise held, 1 if one was broken, 2 if the run is impossible here."""
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0, metavar="M")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    asked = parser.parse_args(arguments)
-    # Leave by the front door, where what was started is ended.
+    parser.add_argument("--minutes", type=float, default=10.0, metavar="M", help="default 10")
+    parser.add_argument(
+        "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="default random"
+    )
+    args = parser.parse_args(arguments)
+    # An exception on SIGTERM lets the context managers stop the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    print(f"seed {asked.seed}, {asked.minutes:g} minutes", flush=True)
+    print(f"seed {args.seed}, {args.minutes:g} minutes", flush=True)
     with tempfile.TemporaryDirectory(prefix="slotlock-soak-") as folder:
         try:
-            code = asyncio.run(soak(asked.seed, asked.minutes, Path(folder)))
+            code = asyncio.run(soak(args.seed, args.minutes, Path(folder)))
         except (SoakError, ServerStartError) as error:
             print(f"soak: {error}", file=sys.stderr)
             code = 2

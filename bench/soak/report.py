@@ -1,4 +1,4 @@
-"""What a long run prints at its end: one table of counts, and whether it passed."""
+"""The output at the end of a run: a table of all counts, and the verdict."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -10,48 +10,52 @@ from bench.soak.world import World
 
 
 def table(world: World, records: list[BookingRecord], watchers: list[Watcher]) -> str:
-    """Every count, a line each."""
-    ledger, acts = world.run_log, defaultdict[str, Counter[str]](Counter)
-    for (name, outcome), count in ledger.outcomes.items():
-        acts[name][outcome] += count
-    lines = [f"{'requests':<24}{sum(ledger.outcomes.values())}"]
-    lines += [_line(f"  {name}", outcomes) for name, outcomes in sorted(acts.items())]
-    lines.append(f"{'answers compared by key':<24}{ledger.compared_responses}")
-    lines.append(_line("tickets ended", count_ticket_ends(ledger)))
-    lines.append(
-        _line("tickets told", Counter(f"{t.source} {t.status}" for t in ledger.ticket_observations))
-    )
-    lines.append(_line("chaos", ledger.chaos))
-    lines.append(_line("bookings made by", Counter(record.actions[0] for record in records)))
+    """Return all counts, a line each."""
+    run_log, operations = world.run_log, defaultdict[str, Counter[str]](Counter)
+    for (name, outcome), count in run_log.outcomes.items():
+        operations[name][outcome] += count
+    observations = Counter(f"{o.source} {o.status}" for o in run_log.ticket_observations)
+    lines = [_value("requests", sum(run_log.outcomes.values()))]
+    lines += [_line(f"  {name}", outcomes) for name, outcomes in sorted(operations.items())]
+    lines.append(_value("responses compared", run_log.compared_responses))
+    lines.append(_line("ticket ends", count_ticket_ends(run_log)))
+    lines.append(_line("ticket observations", observations))
+    lines.append(_line("chaos", run_log.chaos))
+    lines.append(_line("bookings created by", Counter(record.actions[0] for record in records)))
     lines.append(
         _line("bookings ended by", Counter(r.actions[-1] for r in records if not r.is_live))
     )
-    lines.append(f"{'bookings live':<24}{sum(record.is_live for record in records)}")
-    lines.append(_line("checks", ledger.checks))
+    lines.append(_value("bookings live", sum(record.is_live for record in records)))
+    lines.append(_line("checks", run_log.checks))
     for watcher in watchers:
-        told = f"{watcher.messages} messages over {watcher.connection_count} connections"
-        lines.append(f"  {watcher.name:<22}{told}")
+        counts = f"{watcher.messages} messages over {watcher.connection_count} connections"
+        lines.append(f"  {watcher.name:<22}{counts}")
     lines += _memory_lines(world)
     return "\n".join(lines)
 
 
+def _value(name: str, value: int) -> str:
+    return f"{name:<24}{value}"
+
+
 def _line(name: str, counts: Counter[str]) -> str:
-    return f"{name:<24}" + ", ".join(f"{count} {what}" for what, count in counts.most_common())
+    return f"{name:<24}" + ", ".join(f"{count} {label}" for label, count in counts.most_common())
 
 
 def _memory_lines(world: World) -> Iterable[str]:
     for app in (*world.apps, world.worker):
-        lives = ", ".join(
-            f"{life.first_mib:.0f}→{life.last_mib:.0f} "
-            f"({(life.ended_at or life.started_at) - life.started_at:.0f} s)"
-            for life in app.process_runs
+        runs = ", ".join(
+            f"{run.first_mib:.0f}→{run.last_mib:.0f} "
+            f"({(run.ended_at or run.started_at) - run.started_at:.0f} s)"
+            for run in app.process_runs
         )
-        yield f"{f'memory {app.name} (MiB)':<24}{lives}"
+        yield f"{f'memory {app.name} (MiB)':<24}{runs}"
 
 
 def verdict(world: World) -> str:
-    """PASS, or FAIL and how often what was broken."""
-    broken = world.run_log.violations
-    if not broken:
+    """Return PASS, or FAIL with the number of violations of each kind."""
+    violations = world.run_log.violations
+    if not violations:
         return f"PASS (seed {world.seed})"
-    return f"FAIL (seed {world.seed}): " + ", ".join(f"{n} {what}" for what, n in broken.items())
+    counts = ", ".join(f"{count} {kind}" for kind, count in violations.items())
+    return f"FAIL (seed {world.seed}): {counts}"

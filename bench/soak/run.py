@@ -1,4 +1,4 @@
-"""One long run from the first server's start to the last check."""
+"""One soak run, from the start of the servers to the last check."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ from bench.soak.processes import chaos
 from bench.soak.processes.apps import SoakApp, SoakWorker
 from bench.soak.processes.servers import SoakServer
 from bench.soak.run_log import Json, RunLog
-from bench.soak.setup import SECRET, create_scene
+from bench.soak.setup import SECRET, set_up
 from bench.soak.world import World
 from slotlock.devserver.binaries import MONGOD, VALKEY
 
@@ -37,13 +37,13 @@ SLOT_WATCHERS = 3
 BOOKING_WATCHERS = 4
 RESEND_SAMPLE_SIZE = 300
 LOCK_EXPIRY_S = 15.0
-QUIET_S = 5.0
+QUIET_S = 5.0  # for promotions and events after the last hold has ended
 
 
 async def soak(seed: int, minutes: float, folder: Path) -> int:
-    """0 when everything held, 1 when something did not."""
+    """Run for so many minutes; return 0 if every promise held, else 1."""
     async with _open_world(seed, minutes * 60, folder) as world:
-        await create_scene(world)
+        await set_up(world)
         watchers = _watchers(world)
         records = await _run_tasks(world, watchers, DatabaseChecker(world))
         for app in (*world.apps, world.worker):
@@ -68,9 +68,7 @@ async def _open_world(seed: int, seconds: float, folder: Path) -> AsyncIterator[
         "SLOTLOCK_SECRET_KEY": SECRET,
         "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
     }
-    running = [
-        SoakApp(index, environment, folder / f"app{index}.log") for index in range(APP_COUNT)
-    ]
+    apps = [SoakApp(index, environment, folder / f"app{index}.log") for index in range(APP_COUNT)]
     worker = SoakWorker(APP_COUNT, environment, folder / "worker.log")
     limits = httpx.Limits(max_connections=600, max_keepalive_connections=200)
     mongo: MongoClient[Json] = MongoClient(
@@ -79,14 +77,14 @@ async def _open_world(seed: int, seconds: float, folder: Path) -> AsyncIterator[
     redis = Redis.from_url(valkey.url, socket_timeout=1, retry=Retry(NoBackoff(), 0))
     try:
         await asyncio.gather(mongod.start(), valkey.start())
-        await asyncio.gather(*(app.start() for app in (*running, worker)))
+        await asyncio.gather(*(app.start() for app in (*apps, worker)))
         async with httpx.AsyncClient(timeout=60, limits=limits, trust_env=False) as http:
             yield World(
                 *(seed, seconds, RunLog(), mongod, valkey, mongo_url),
-                *(running, http, mongo, redis, worker),
+                *(apps, http, mongo, redis, worker),
             )
     finally:
-        for app in (*running, worker):
+        for app in (*apps, worker):
             app.kill()
         valkey.kill()
         mongod.kill()
@@ -95,71 +93,80 @@ async def _open_world(seed: int, seconds: float, folder: Path) -> AsyncIterator[
 
 
 def _watchers(world: World) -> list[Watcher]:
-    people = world.rng("watchers").sample(world.users, SLOT_WATCHERS + BOOKING_WATCHERS)
+    users = world.rng("watchers").sample(world.users, SLOT_WATCHERS + BOOKING_WATCHERS)
     return [
         Watcher(
-            f"watcher {place} ({'slots' if place < SLOT_WATCHERS else 'news'})",
-            person,
-            watches_slots=place < SLOT_WATCHERS,
+            f"watcher {index} ({'slots' if index < SLOT_WATCHERS else 'bookings'})",
+            user,
+            watches_slots=index < SLOT_WATCHERS,
         )
-        for place, person in enumerate(people)
+        for index, user in enumerate(users)
     ]
 
 
 async def _run_tasks(
     world: World, watchers: list[Watcher], checker: DatabaseChecker
 ) -> list[BookingRecord]:
-    quiet = asyncio.Event()
-    watching = [asyncio.create_task(run_watcher(world, each, quiet)) for each in watchers]
-    resending = [asyncio.create_task(run_resender(world, number)) for number in range(RESENDERS)]
-    playing = [asyncio.create_task(operations.run_user(world, person)) for person in world.users]
-    playing += [
+    stop_watching = asyncio.Event()
+    watch_tasks = [
+        asyncio.create_task(run_watcher(world, watcher, stop_watching)) for watcher in watchers
+    ]
+    background_tasks = [
+        asyncio.create_task(_print_progress(world)),
+        *(asyncio.create_task(run_resender(world, number)) for number in range(RESENDERS)),
+    ]
+    main_tasks = [
+        *(asyncio.create_task(operations.run_user(world, user)) for user in world.users),
         asyncio.create_task(chaos.run_chaos(world)),
         asyncio.create_task(checker.check_repeatedly()),
     ]
-    told = asyncio.create_task(_print_progress(world))
-    await asyncio.wait(playing, timeout=world.seconds, return_when=asyncio.FIRST_EXCEPTION)
+    await asyncio.wait(main_tasks, timeout=world.seconds, return_when=asyncio.FIRST_EXCEPTION)
     world.closing.set()
-    await asyncio.gather(*playing)
-    for task in (told, *resending):
+    await asyncio.gather(*main_tasks)
+    for task in background_tasks:
         task.cancel()
-    await asyncio.gather(told, *resending, return_exceptions=True)
+    await asyncio.gather(*background_tasks, return_exceptions=True)
     await asyncio.gather(*world.follow_tasks)
     await _resend_sample(world)
     await recheck_all_tickets(world)
-    ended = time.monotonic()
+    ended_at = time.monotonic()
     await asyncio.to_thread(chaos.end_holds_now, world, random.Random(0), 1.0)
     await asyncio.sleep(QUIET_S)
     slots = await checker.check_snapshot()
     records = await final_checks.check_records(world, slots, checker.misordered_pairs)
-    await asyncio.sleep(max(LOCK_EXPIRY_S - (time.monotonic() - ended), 0))
+    await asyncio.sleep(max(LOCK_EXPIRY_S - (time.monotonic() - ended_at), 0))
     await final_checks.check_locks(world)
     check_queue_is_empty(world.run_log, await final_checks.count_queue_keys(world))
-    quiet.set()
-    await asyncio.gather(*watching)
+    stop_watching.set()
+    await asyncio.gather(*watch_tasks)
     final_checks.check_watchers(world, watchers, await checker.check_snapshot(), records)
     return records
 
 
 async def _resend_sample(world: World) -> None:
-    # After every crash and restart, the answers under old keys are still the same.
+    # After all crashes and restarts, an old key still has the same outcome.
     rng = world.rng("once more")
-    granted = [act for act in world.run_log.operations if act.idempotency_key and act.first_success]
-    for act in rng.sample(granted, min(len(granted), RESEND_SAMPLE_SIZE)):
-        await resend_until_final(world, act, rng)
+    successful = [
+        operation
+        for operation in world.run_log.operations
+        if operation.idempotency_key and operation.first_success
+    ]
+    for operation in rng.sample(successful, min(len(successful), RESEND_SAMPLE_SIZE)):
+        await resend_until_final(world, operation, rng)
 
 
 async def _print_progress(world: World) -> None:
-    begin = time.monotonic()
+    started_at = time.monotonic()
     while True:
         await asyncio.sleep(30)
         sent = sum(world.run_log.outcomes.values())
-        gone, broken = time.monotonic() - begin, sum(world.run_log.violations.values())
-        print(f"... {gone:.0f} s, {sent} requests, {broken} violations", flush=True)
+        violations = sum(world.run_log.violations.values())
+        elapsed_s = time.monotonic() - started_at
+        print(f"... {elapsed_s:.0f} s, {sent} requests, {violations} violations", flush=True)
 
 
 def save_logs(folder: Path, target: Path) -> None:
-    """Keep the logs of a run that failed."""
+    """Copy the logs of a failed run to a folder."""
     target.mkdir(parents=True, exist_ok=True)
     for log in folder.glob("*.log"):
         shutil.copy(log, target)

@@ -1,4 +1,4 @@
-"""What everybody asked for and was answered, kept beside the database to be held against it."""
+"""Everything that clients requested and received, which the checks compare with the database."""
 
 import time
 from collections import Counter
@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Json = dict[str, Any]
+# The id of a user in hex, and the hash of an idempotency key.
 TicketKey = tuple[str, str]
 
-# Answers that say that something was done, or had been done already.
+# The work was done, now or by an earlier request.
 SUCCESS_OUTCOMES = {
     "Booked",
     "AllBooked",
@@ -17,14 +18,14 @@ SUCCESS_OUTCOMES = {
     "BookingCancelled",
     "HoldExtended",
 }
-UNKNOWN_OUTCOMES = {"lost", "left", "INTERNAL"}
+UNKNOWN_OUTCOMES = {"lost", "hung up", "INTERNAL"}
 NO_EFFECT_OUTCOMES = {"refused connection", "Locked", "TeamBusy", "QueueFull"}
 MAX_SHOWN = 12
 
 
 @dataclass(slots=True, eq=False)
 class SentRequest:
-    """One request; `outcome` is a type's name, an error's code, or the fate of the connection."""
+    """One request; `outcome` is a type name, an error code, or the fate of the connection."""
 
     started_at: float
     ended_at: float = 0.0
@@ -34,25 +35,25 @@ class SentRequest:
 
     @property
     def is_success(self) -> bool:
-        """Whether the answer says that it is done."""
+        """Return whether the response says that the work is done."""
         return self.outcome in SUCCESS_OUTCOMES
 
     @property
     def is_unknown(self) -> bool:
-        """Whether it may have been done or not, or may yet be."""
+        """Return whether the server may have done the work, or may still do it."""
         return self.outcome in UNKNOWN_OUTCOMES
 
     @property
     def is_final(self) -> bool:
-        """Whether it was answered by a clerk who had looked."""
+        """Return whether the server decided on the request."""
         return not self.is_unknown and self.outcome not in NO_EFFECT_OUTCOMES
 
 
 @dataclass(slots=True, eq=False)
 class ClientOperation:
-    """What one person wants, with every request that was sent for it.
+    """One operation of a user, with every request that was sent for it.
 
-    `claims`: the (slot, person) pairs, in hex, for which a booking may come of it.
+    `claims` are the pairs of slot and user, in hex, that the operation may book.
     """
 
     name: str
@@ -66,57 +67,60 @@ class ClientOperation:
 
     @property
     def first_success(self) -> SentRequest | None:
-        """The first answer that said it is done."""
-        return next((send for send in self.requests if send.is_success), None)
+        """Return the first successful request."""
+        return next((request for request in self.requests if request.is_success), None)
 
     @property
     def is_unknown(self) -> bool:
-        """Whether any request of it may have been done unheard."""
-        return any(send.is_unknown for send in self.requests)
+        """Return whether any request may have done the work without a response."""
+        return any(request.is_unknown for request in self.requests)
 
 
 @dataclass(frozen=True, slots=True)
 class TicketObservation:
-    """What was told of a ticket, and when it was asked for and heard."""
+    """One state of a ticket as a client received it, with the time of the request."""
 
     started_at: float
     ended_at: float
     ticket: Json
-    source: str = "asked"
+    source: str = "polled"
 
     @property
     def key(self) -> TicketKey:
-        """Whose ticket it is, in hex, and the hash of its key, both as its id names them."""
+        """Return the user and the hash of the key, both from the ticket's id."""
         return parse_ticket_key(self.ticket["id"])
 
     @property
     def status(self) -> str:
-        """Where it was said to be."""
+        """Return the status of the ticket."""
         return str(self.ticket["status"])
 
     @property
     def outcome(self) -> Json:
-        """What came of it; nothing before it is answered."""
+        """Return the outcome; empty before the ticket is answered."""
         found: Json = self.ticket.get("outcome") or {}
         return found
 
     @property
     def outcome_name(self) -> str:
-        """The name of its outcome, or its status while there is none."""
+        """Return the type name of the outcome, or the status without one."""
         return str(self.outcome.get("__typename", self.status))
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more comes of it by itself."""
+        """Return whether the ticket cannot change by itself anymore."""
         return self.status in ("ANSWERED", "LOST")
 
     def request_order(self) -> tuple[float, float]:
-        """The order in which it was asked: the last telling is the one that was asked for last."""
+        """Return the sort key by which the last observation is the last requested one."""
         return self.started_at, self.ended_at
 
 
 class RunLog:
-    """Every act, every count, and every promise that was seen broken."""
+    """Every operation, every count and every broken promise of a run.
+
+    `mongo_outages` and `redis_losses` are periods in seconds since the epoch.
+    """
 
     def __init__(self) -> None:
         self.operations: list[ClientOperation] = []
@@ -126,31 +130,29 @@ class RunLog:
         self.checks: Counter[str] = Counter()
         self.violations: Counter[str] = Counter()
         self.compared_responses = 0
-        self.mongo_outages: list[list[float]] = []  # when MongoDB was, from and to
-        self.redis_losses: list[
-            tuple[float, float]
-        ] = []  # when Redis lost what it knew, from and to
-        self._seen: set[str] = set()
+        self.mongo_outages: list[list[float]] = []
+        self.redis_losses: list[tuple[float, float]] = []
+        self._reported: set[str] = set()
 
-    def record_violation(self, kind: str, what: str) -> None:
-        """Note a broken promise, and say so at once."""
-        if what in self._seen:
+    def record_violation(self, kind: str, description: str) -> None:
+        """Count a broken promise and print it at once; repetitions are ignored."""
+        if description in self._reported:
             return
-        self._seen.add(what)
+        self._reported.add(description)
         self.violations[kind] += 1
         if self.violations[kind] <= MAX_SHOWN:
-            print(f"VIOLATION {_clock()} {kind}: {what}", flush=True)
+            print(f"VIOLATION {_clock()} {kind}: {description}", flush=True)
 
     def record_mongo_down(self) -> None:
-        """From now on MongoDB is away."""
+        """Record that MongoDB is unavailable from now on."""
         self.mongo_outages.append([time.time(), float("inf")])
 
     def record_mongo_up(self, grace_s: float = 10.0) -> None:
-        """MongoDB is back; clients have so long to notice."""
+        """Record that MongoDB is available; clients notice it within the grace period."""
         self.mongo_outages[-1][1] = time.time() + grace_s
 
     def was_mongo_down(self, started_at: float, ended_at: float) -> bool:
-        """Whether MongoDB was away at any time between these."""
+        """Return whether MongoDB was unavailable at any time in this period."""
         return any(started_at <= until and since <= ended_at for since, until in self.mongo_outages)
 
 
@@ -158,12 +160,12 @@ def _clock() -> str:
     return time.strftime("%H:%M:%S")
 
 
-def parse_ticket_key(gid: str) -> TicketKey:
-    """Whose ticket an id names, and the hash of its key."""
-    plain = gid.removeprefix("ticket_")
+def parse_ticket_key(global_id: str) -> TicketKey:
+    """Return the user and the hash of the key that a ticket's id contains."""
+    plain = global_id.removeprefix("ticket_")
     return plain[24:48], plain[48:80]
 
 
-def raw_id(gid: str) -> str:
-    """The last id that an opaque id of the API names: the truth is read past the app."""
-    return gid[-24:]
+def raw_id(global_id: str) -> str:
+    """Return the last database id, in hex, that an id of the API contains."""
+    return global_id[-24:]

@@ -1,4 +1,4 @@
-"""Rushes: many people at one slot at once, while its lock vanishes under whoever holds it."""
+"""Rushes: many users book one slot at once, while chaos deletes the lock of that slot."""
 
 import asyncio
 import random
@@ -13,11 +13,14 @@ OPERATIONS_PER_USER = 6
 
 
 async def rush(world: World, slot: str, rng: random.Random) -> None:
-    """Everybody wants the same, gives it back, and wants it again."""
-    crowd = rng.sample(world.users, RUSH_USERS)
-    fates = [random.Random(rng.random()) for _ in crowd]
+    """Let users book the slot, cancel, and book it again."""
+    users = rng.sample(world.users, RUSH_USERS)
+    rngs = [random.Random(rng.random()) for _ in users]
     await asyncio.gather(
-        *(_run_user(world, slot, *each) for each in zip(crowd, fates, strict=True))
+        *(
+            _run_user(world, slot, user, user_rng)
+            for user, user_rng in zip(users, rngs, strict=True)
+        )
     )
 
 
@@ -28,21 +31,29 @@ async def _run_user(world: World, slot: str, user: SoakUser, rng: random.Random)
 
 def _pick_operation(slot: str, user: SoakUser, rng: random.Random) -> ClientOperation:
     key = user.next_key() if rng.random() < 0.5 else None
-    wait = rng.choice((0, 0, 1_000, 4_000))
-    mine = [booking for booking in user.known_bookings if booking[-48:-24] == slot]
-    if mine and rng.random() < 0.8:
-        variables: Json = {"booking": mine[-1], "key": key, "wait": wait}
-        query, name = documents.CANCEL, "cancel"
+    wait_ms = rng.choice((0, 0, 1_000, 4_000))
+    own_bookings = [booking for booking in user.known_bookings if booking[-48:-24] == slot]
+    if own_bookings and rng.random() < 0.8:
+        variables: Json = {"booking": own_bookings[-1], "key": key, "wait": wait_ms}
+        document, name = documents.CANCEL, "cancel"
         if rng.random() < 0.2:
-            query, name = documents.CONFIRM, "confirm"
+            document, name = documents.CONFIRM, "confirm"
         else:
-            user.known_bookings.remove(mine[-1])
-        return ClientOperation(name, user.id, query, variables, user.token, key)
+            user.known_bookings.remove(own_bookings[-1])
+        return ClientOperation(name, user.id, document, variables, user.token, key)
     if rng.random() < 0.2:
-        variables = {"slot": f"slot_{slot}", "wait": wait}
+        variables = {"slot": f"slot_{slot}", "wait": wait_ms}
         return ClientOperation("join", user.id, documents.JOIN, variables, user.token)
-    wish = {"slotId": f"slot_{slot}", "waitMs": wait, "idempotencyKey": key}
-    wish["hold"] = rng.random() < 0.3
+    booking_input: Json = {
+        "slotId": f"slot_{slot}",
+        "waitMs": wait_ms,
+        "idempotencyKey": key,
+        "hold": rng.random() < 0.3,
+    }
+    document, name = (
+        (documents.REQUEST, "request") if rng.random() < 0.4 else (documents.BOOK, "book")
+    )
     claims = ((slot, user.id),)
-    query, name = (documents.REQUEST, "request") if rng.random() < 0.4 else (documents.BOOK, "book")
-    return ClientOperation(name, user.id, query, {"input": wish}, user.token, key, claims)
+    return ClientOperation(
+        name, user.id, document, {"input": booking_input}, user.token, key, claims
+    )

@@ -1,4 +1,4 @@
-"""Setting the scene: people who are signed in, their teams, and slots of every kind."""
+"""The setup of a run: users with sessions, their teams, and slots of every kind."""
 
 import asyncio
 import secrets
@@ -21,8 +21,10 @@ ORGANIZERS = 4
 TEAM_SIZE = 4
 TEAMS = 20
 SECRET = secrets.token_hex(32)
+DEFAULT_START_S = 172_800.0
+INVITATION_ATTEMPTS = 20
 
-# Slots by how many of them, and how they differ from one of two places tomorrow.
+# The number of slots of each kind, and their differences from a slot with two places.
 SLOT_KINDS: tuple[tuple[int, Json], ...] = (
     (5, {"holdMinutes": 1}),
     (4, {"capacity": 1}),
@@ -38,41 +40,46 @@ SLOTS_PER_CHOICE_GROUP = 3
 CAMPAIGN_SLOTS = 8
 
 
-async def create_scene(world: World) -> None:
-    """Everybody and everything that is there before the first act."""
+async def set_up(world: World) -> None:
+    """Create all users, slots and teams; raises SoakError."""
     world.users = await _create_users(world)
-    organiser = world.users[-1]
+    organizer = world.users[-1]
     kinds = [fields for count, fields in SLOT_KINDS for _ in range(count)]
     kinds += [
-        {"choiceGroup": choice, "capacity": 3, "waitlistOfferMinutes": 1 if place else None}
-        for choice in CHOICE_GROUPS
-        for place in range(SLOTS_PER_CHOICE_GROUP)
+        {"choiceGroup": name, "capacity": 3, "waitlistOfferMinutes": 1 if number else None}
+        for name in CHOICE_GROUPS
+        for number in range(SLOTS_PER_CHOICE_GROUP)
     ]
     world.rng("kinds").shuffle(kinds)
     for fields in kinds:
-        await create_slot(world, organiser, fields)
-    await create_campaign(world, organiser)
-    for place in range(CAMPAIGN_SLOTS):
-        # Two at a time, so that some overlap.
-        later = 172_800.0 + 3600.0 * (place // 2)
-        fields = {"campaignId": world.campaign, "capacity": 5, "waitlistOfferMinutes": 1}
-        await create_slot(
-            world, organiser, fields if place % 3 else {**fields, "capacity": 3}, later
-        )
-    for share in (0.4, 0.7):  # begin in the middle of the run
-        await create_slot(world, organiser, {"capacity": 3}, world.seconds * share)
+        await create_slot(world, organizer, fields)
+    await create_campaign(world, organizer)
+    for number in range(CAMPAIGN_SLOTS):
+        # Two slots at a time overlap.
+        starts_in_s = DEFAULT_START_S + 3600.0 * (number // 2)
+        capacity = 5 if number % 3 else 3
+        fields = {"campaignId": world.campaign, "capacity": capacity, "waitlistOfferMinutes": 1}
+        await create_slot(world, organizer, fields, starts_in_s)
+    for share in (0.4, 0.7):  # these slots start during the run
+        await create_slot(world, organizer, {"capacity": 3}, world.seconds * share)
     await _create_teams(world)
 
 
 async def create_slot(
-    world: World, organizer: SoakUser, fields: Json, starts_in_s: float = 172_800.0
+    world: World, organizer: SoakUser, fields: Json, starts_in_s: float = DEFAULT_START_S
 ) -> None:
-    """One more slot. Errors: SoakError."""
-    begins = datetime.now(UTC) + timedelta(seconds=starts_in_s)
-    times = [at.isoformat(timespec="seconds") for at in (begins, begins + timedelta(hours=1))]
-    plain = {"title": "A slot", "startTime": times[0], "endTime": times[1], "capacity": 2}
-    answer = await _execute(world, organizer, documents.CREATE, {"input": {**plain, **fields}})
-    slot_id = str(answer["id"])[-24:]
+    """Create a slot and add it to the world; raises SoakError."""
+    start = datetime.now(UTC) + timedelta(seconds=starts_in_s)
+    end = start + timedelta(hours=1)
+    defaults = {
+        "title": "A slot",
+        "startTime": start.isoformat(timespec="seconds"),
+        "endTime": end.isoformat(timespec="seconds"),
+        "capacity": 2,
+    }
+    variables = {"input": {**defaults, **fields}}
+    response = await _execute(world, organizer, documents.CREATE, variables)
+    slot_id = str(response["id"])[-24:]
     world.slots.append(slot_id)
     if "campaignId" in fields:
         world.campaign_start_offsets_s[slot_id] = starts_in_s
@@ -83,32 +90,29 @@ async def create_slot(
 async def _create_users(world: World) -> list[SoakUser]:
     client, database = connect(world.mongo_url)
     try:
-        users, sessions, tokens = (
-            UserRepository(database),
-            SessionRepository(database),
-            TokenSigner([SECRET]),
-        )
+        repository, sessions = UserRepository(database), SessionRepository(database)
+        tokens = TokenSigner([SECRET])
         now = datetime.now(UTC)
-        # One token for the whole run: to refresh it is not what is tried here.
+        # One token lasts for the whole run, because no check covers its renewal.
         until = now + timedelta(seconds=world.seconds + 1800)
-        people = []
+        users = []
         for index in range(MEMBERS + ORGANIZERS):
             role = Role.MEMBER if index < MEMBERS else Role.ORGANIZER
-            email = f"person{index}@slotlock.test"
-            user = await users.insert(f"Person {index}", email, role, "no password", now)
+            email = f"user{index}@slotlock.test"
+            user = await repository.insert(f"User {index}", email, role, "no password", now)
             if user is None:
                 raise SoakError("the database is not new")
-            await users.set_groups(user.id, [class_group(index)], None, now)
+            await repository.set_groups(user.id, [class_group(index)], None, now)
             opened = await sessions.open(NewSession(user.id, new_token_id(), now, until))
             if opened is None:
-                raise SoakError("who was just added cannot sign in")
+                raise SoakError("a new user cannot sign in")
             token = tokens.sign(
                 "access", TokenClaims(user.id, opened[0], new_token_id(), until), now
             )
-            rng = world.rng(f"person {index}")
-            organises = role is Role.ORGANIZER
-            people.append(SoakUser(index, str(user.id), email, token, organises, rng))
-        return people
+            rng = world.rng(f"user {index}")
+            is_organizer = role is Role.ORGANIZER
+            users.append(SoakUser(index, str(user.id), email, token, is_organizer, rng))
+        return users
     finally:
         await client.close()
 
@@ -117,35 +121,33 @@ async def _create_teams(world: World) -> None:
     rng = world.rng("teams")
     for number in range(TEAMS):
         members = rng.sample(world.users[:MEMBERS], TEAM_SIZE)
-        answer = await _execute(
+        response = await _execute(
             world, members[0], documents.CREATE_TEAM, {"name": f"Team {number}"}
         )
-        if answer["__typename"] != "Team":
-            continue  # they are in as many as they may be
-        team = SoakTeam(str(answer["id"]), members)
+        team = SoakTeam(str(response["id"]), members)
         await asyncio.gather(
-            *(add_team_member(world, team, members[0], one) for one in members[1:])
+            *(add_team_member(world, team, members[0], member) for member in members[1:])
         )
         world.teams.append(team)
 
 
 async def add_team_member(world: World, team: SoakTeam, host: SoakUser, guest: SoakUser) -> None:
-    """Invite somebody, who accepts; should it be refused, whoever leans on it is told."""
-    invited = {"team": team.id, "email": guest.email}
-    for person, query, variables in (
-        (host, documents.INVITE, invited),
+    """Invite a user and accept; after a refusal, bookings for that user are refused, too."""
+    invitation = {"team": team.id, "email": guest.email}
+    for user, document, variables in (
+        (host, documents.INVITE, invitation),
         (guest, documents.ACCEPT, {"team": team.id}),
     ):
-        for _ in range(20):
-            act = ClientOperation("team", person.id, query, variables, person.token)
-            if (await send(world, act, person.rng)).is_final:
+        for _ in range(INVITATION_ATTEMPTS):
+            operation = ClientOperation("team", user.id, document, variables, user.token)
+            if (await send(world, operation, user.rng)).is_final:
                 break
             await asyncio.sleep(0.2)
 
 
 async def _execute(world: World, user: SoakUser, document: str, variables: Json) -> Json:
-    act = ClientOperation("scene", user.id, document, variables, user.token)
-    sent = await send(world, act, user.rng)
+    operation = ClientOperation("setup", user.id, document, variables, user.token)
+    sent = await send(world, operation, user.rng)
     if not sent.response or sent.outcome not in ("Slot", "Team"):
-        raise SoakError(f"the scene is not set: {sent.outcome} {sent.response}")
+        raise SoakError(f"the setup failed: {sent.outcome} {sent.response}")
     return sent.response

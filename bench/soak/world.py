@@ -1,4 +1,4 @@
-"""Everything that the tasks of a long run share."""
+"""Everything that the tasks of a soak run share."""
 
 import asyncio
 import random
@@ -17,10 +17,10 @@ from bench.soak.run_log import ClientOperation, Json, RunLog, raw_id
 
 @dataclass(slots=True, eq=False)
 class SoakUser:
-    """Somebody with a fate of their own: what they do follows from the seed and their index."""
+    """A user with a random generator of their own; the id is in hex."""
 
     index: int
-    id: str  # in hex
+    id: str
     email: str
     token: str
     is_organizer: bool
@@ -29,14 +29,14 @@ class SoakUser:
     known_bookings: deque[str] = field(default_factory=lambda: deque(maxlen=8))
 
     def next_key(self) -> str:
-        """A key they never sent."""
+        """Return an idempotency key that this user never sent."""
         self.key_count += 1
         return f"soak-{self.index}-{self.key_count}"
 
 
 @dataclass(slots=True, eq=False)
 class SoakTeam:
-    """A team as its members believe it to be."""
+    """A team as its members know it."""
 
     id: str
     members: list[SoakUser]
@@ -44,7 +44,12 @@ class SoakTeam:
 
 @dataclass(slots=True, eq=False)
 class World:
-    """The stage: servers, processes, people, slots, and the last look at the truth."""
+    """Servers, processes, users and slots, and the last state of the database.
+
+    `slots` holds the ids, in hex, of all slots that were not cancelled.
+    `campaign_start_offsets_s` holds how long after its creation a slot of the campaign starts.
+    `unpublished_periods` holds when the campaign was unpublished, in seconds since the epoch.
+    """
 
     seed: int
     seconds: float
@@ -59,15 +64,11 @@ class World:
     worker: SoakWorker
     users: list[SoakUser] = field(default_factory=list)
     teams: list[SoakTeam] = field(default_factory=list)
-    slots: list[str] = field(default_factory=list)  # in hex, those that are open
+    slots: list[str] = field(default_factory=list)
     choice_groups: dict[str, str] = field(default_factory=dict)
     campaign: str = ""
-    campaign_start_offsets_s: dict[str, float] = field(
-        default_factory=dict
-    )  # how long after now they began
-    unpublished_periods: list[tuple[float, float]] = field(
-        default_factory=list
-    )  # since when, until when
+    campaign_start_offsets_s: dict[str, float] = field(default_factory=dict)
+    unpublished_periods: list[tuple[float, float]] = field(default_factory=list)
     resends: "asyncio.PriorityQueue[tuple[float, int, ClientOperation]]" = field(
         default_factory=asyncio.PriorityQueue
     )
@@ -78,26 +79,25 @@ class World:
     free_places: dict[str, int] = field(default_factory=dict)
 
     def rng(self, name: str) -> random.Random:
-        """Chance of its own for each who needs it, so that none disturbs another's."""
+        """Return a random generator that depends on the seed and this name only."""
         return random.Random(f"{self.seed}:{name}")
 
     @property
     def database(self) -> Any:
-        """The database as it lies, past the app; only what cannot be undone is read."""
+        """Return the database of the app, which only checks and chaos use directly."""
         return self.mongo.get_default_database()
 
     def remember_bookings(self, user_id: str, response: Json) -> None:
-        """Let everybody know of the bookings that they have now."""
+        """Add the bookings of a response to those that their users know."""
         booking = response.get("booking")
-        made = response.get("bookings") or ([booking] if booking else [])
-        for each in made:
-            owner = raw_id(each["user"]["id"]) if "user" in each else user_id
-            for person in self.users:
-                if person.id == owner and each["id"] not in person.known_bookings:
-                    person.known_bookings.append(each["id"])
+        for booked in response.get("bookings") or ([booking] if booking else []):
+            owner_id = raw_id(booked["user"]["id"]) if "user" in booked else user_id
+            for user in self.users:
+                if user.id == owner_id and booked["id"] not in user.known_bookings:
+                    user.known_bookings.append(booked["id"])
 
     async def sleep(self, seconds: float) -> bool:
-        """Sleep, but not past the end of the run; whether it goes on."""
+        """Sleep at most until the end of the run, and return whether the run continues."""
         try:
             async with asyncio.timeout(seconds):
                 await self.closing.wait()

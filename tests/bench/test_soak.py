@@ -1,4 +1,4 @@
-"""The checks of the long run see what is broken; a run that passes would prove nothing else."""
+"""The checks of the soak run detect faults; otherwise a run that passes would prove nothing."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -22,222 +22,239 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SLOT, ANNA, BEN = (str(ObjectId()) for _ in range(3))
 
 
-def booking(made: str = "booked", **more: Any) -> BookingRecord:
-    """Anna's live booking of a second ago, unless it says otherwise."""
-    entry = {"at": NOW, "by": ObjectId(ANNA), "action": made, "status": "confirmed"}
-    kept = {"id": ObjectId(), "user": ObjectId(ANNA), "history": [entry], **more}
-    (record,) = live_records({"_id": ObjectId(SLOT), "bookings": [kept]})
+def booking(action: str = "booked", **fields: Any) -> BookingRecord:
+    """Return Anna's live booking that began with this action."""
+    entry = {"at": NOW, "by": ObjectId(ANNA), "action": action, "status": "confirmed"}
+    document = {"id": ObjectId(), "user": ObjectId(ANNA), "history": [entry], **fields}
+    (record,) = live_records({"_id": ObjectId(SLOT), "bookings": [document]})
     return record
 
 
-def answered(key: str | None, *outcomes: tuple[str, dict[str, Any]]) -> ClientOperation:
-    """An act of Anna's that was sent once for each of the answers, one after the other."""
-    act = ClientOperation("book", ANNA, "", {}, "", key, ((SLOT, ANNA),))
-    for place, (outcome, answer) in enumerate(outcomes):
-        began = NOW.timestamp() + place
-        act.requests.append(SentRequest(began, began + 0.5, outcome, answer))
-    return act
+def book_operation(key: str | None, *outcomes: tuple[str, dict[str, Any]]) -> ClientOperation:
+    """Return an operation of Anna with one request per outcome, a second apart."""
+    operation = ClientOperation("book", ANNA, "", {}, "", key, ((SLOT, ANNA),))
+    for number, (outcome, response) in enumerate(outcomes):
+        started_at = NOW.timestamp() + number
+        operation.requests.append(SentRequest(started_at, started_at + 0.5, outcome, response))
+    return operation
 
 
-def told(record: BookingRecord) -> dict[str, Any]:
-    """The answer that tells of a booking."""
+def booked_response(record: BookingRecord) -> dict[str, Any]:
+    """Return the response that acknowledges a booking."""
     return {"booking": {"id": f"booking_{record.slot_id}{record.id}"}}
 
 
-def test_a_booking_that_was_acknowledged_and_is_gone_is_seen() -> None:
-    ledger, record = RunLog(), booking()
-    ledger.operations.append(answered(None, ("Booked", told(record))))
-    check_acknowledged(ledger, {record.id: record}, set())
-    assert not ledger.violations
-    check_acknowledged(ledger, {}, set())
-    assert ledger.violations["acknowledged"] == 1
+def test_an_acknowledged_booking_that_is_gone_is_detected() -> None:
+    run_log, record = RunLog(), booking()
+    run_log.operations.append(book_operation(None, ("Booked", booked_response(record))))
+    check_acknowledged(run_log, {record.id: record}, set())
+    assert not run_log.violations
+    check_acknowledged(run_log, {}, set())
+    assert run_log.violations["acknowledged"] == 1
 
 
-def test_a_second_booking_of_one_act_is_seen() -> None:
-    ledger, one, other = RunLog(), booking(), booking()
-    ledger.operations.append(answered("a key", ("lost", {}), ("Booked", told(one))))
-    check_origins(ledger, {one.id: one})
-    assert not ledger.violations
-    check_origins(ledger, {one.id: one, other.id: other})
-    assert ledger.violations["from nowhere"] == 1
+def test_a_second_booking_of_one_operation_is_detected() -> None:
+    run_log, one, other = RunLog(), booking(), booking()
+    lost: tuple[str, dict[str, Any]] = ("lost", {})
+    run_log.operations.append(book_operation("a key", lost, ("Booked", booked_response(one))))
+    check_origins(run_log, {one.id: one})
+    assert not run_log.violations
+    check_origins(run_log, {one.id: one, other.id: other})
+    assert run_log.violations["unrequested booking"] == 1
 
 
-def test_a_part_of_a_set_of_slots_is_seen() -> None:
+def test_a_partial_set_of_slots_is_detected() -> None:
     one, other = booking(), booking(user=ObjectId(BEN))
-    act = answered(None, ("lost", {}))
-    act.name, act.claims = "bookAll", ((SLOT, ANNA), (SLOT, BEN))
-    ledger = RunLog()
-    ledger.operations.append(act)
-    check_origins(ledger, {one.id: one, other.id: other})
-    assert not ledger.violations
-    check_origins(ledger, {one.id: one})
-    assert ledger.violations == {"partial bookSlots": 1}
+    operation = book_operation(None, ("lost", {}))
+    operation.name, operation.claims = "bookAll", ((SLOT, ANNA), (SLOT, BEN))
+    run_log = RunLog()
+    run_log.operations.append(operation)
+    check_origins(run_log, {one.id: one, other.id: other})
+    assert not run_log.violations
+    check_origins(run_log, {one.id: one})
+    assert run_log.violations == {"partial bookSlots": 1}
 
 
-def test_another_answer_under_one_key_is_seen() -> None:
-    ledger, one, other = RunLog(), booking(), booking()
-    act = answered("a key", ("Booked", told(one)), ("Booked", told(other)), ("SlotFull", {}))
-    ledger.operations.append(act)
-    check_keys(ledger, record_ids={record_id(act)})
-    assert ledger.violations == {"answers differ": 1, "refused after it was done": 1}
+def test_different_responses_to_one_key_are_detected() -> None:
+    run_log, one, other = RunLog(), booking(), booking()
+    operation = book_operation(
+        "a key",
+        ("Booked", booked_response(one)),
+        ("Booked", booked_response(other)),
+        ("SlotFull", {}),
+    )
+    run_log.operations.append(operation)
+    check_keys(run_log, record_ids={record_id(operation)})
+    assert run_log.violations == {"responses differ": 1, "refused after its success": 1}
 
 
-def test_whoever_is_served_before_their_turn_is_seen() -> None:
-    ledger = RunLog()
+def test_a_promotion_before_an_earlier_waitlist_entry_is_detected() -> None:
+    run_log = RunLog()
     early, late = (NOW - timedelta(minutes=minutes) for minutes in (9, 5))
-    later = booking("promoted", waitedSince=late)
-    waiting = [{"id": ObjectId(), "user": ObjectId(BEN), "since": early}]
-    slot = {"_id": ObjectId(SLOT), "waitlist": waiting}
-    check_waitlist_order(ledger, [slot], [later], [])
-    assert ledger.violations["order"] == 1
+    promoted = booking("promoted", waitedSince=late)
+    waitlist = [{"id": ObjectId(), "user": ObjectId(BEN), "since": early}]
+    slot = {"_id": ObjectId(SLOT), "waitlist": waitlist}
+    check_waitlist_order(run_log, [slot], [promoted], [])
+    assert run_log.violations["order"] == 1
 
 
-def test_a_log_that_is_not_whole_is_seen() -> None:
+def test_an_inconsistent_history_is_detected() -> None:
     assert history_problem(booking()) is None
     assert history_problem(booking("confirmed")) == "begins with confirmed to confirmed"
-    gone = {"_id": ObjectId(), "slot": ObjectId(SLOT), "user": ObjectId(ANNA)}
+    document = {"_id": ObjectId(), "slot": ObjectId(SLOT), "user": ObjectId(ANNA)}
     entry = {"at": NOW, "by": ObjectId(ANNA), "action": "booked", "status": "confirmed"}
-    assert history_problem(ended_record({**gone, "history": [entry]})) == "ended and is confirmed"
+    ended = ended_record({**document, "history": [entry]})
+    assert history_problem(ended) == "is ended with status confirmed"
 
 
-def request(*words: str) -> ClientOperation:
-    """A request of Anna's under a key, sent a second apart: given a ticket, or as the words say."""
-    act = ClientOperation(
+def request_operation(*outcomes: str) -> ClientOperation:
+    """Return a queued booking of Anna under a key, with one request per outcome."""
+    operation = ClientOperation(
         "request", ANNA, "", {"input": {"hold": False}}, "", "a key", ((SLOT, ANNA),)
     )
-    for place, word in enumerate(words):
-        began = NOW.timestamp() + place
-        answer = {"id": TICKET} if word == "Ticket" else {}
-        act.requests.append(SentRequest(began, began + 0.5, word, answer))
-    return act
+    for number, outcome in enumerate(outcomes):
+        started_at = NOW.timestamp() + number
+        response = {"id": TICKET} if outcome == "Ticket" else {}
+        operation.requests.append(SentRequest(started_at, started_at + 0.5, outcome, response))
+    return operation
 
 
-HASHED = key_hash(request())
-TICKET = f"ticket_{SLOT}{ANNA}{HASHED}{'0' * 16}{'1' * 11}"
+KEY_HASH = key_hash(request_operation())
+TICKET = f"ticket_{SLOT}{ANNA}{KEY_HASH}{'0' * 16}{'1' * 11}"
 
 
-def saying(said: BookingRecord | str, at: float, ticket: str = TICKET) -> TicketObservation:
-    """A ticket so many seconds after the beginning: its booking, a status or a refusal's name."""
-    known: dict[str, Any] = {"id": ticket, "status": "ANSWERED"}
-    if isinstance(said, BookingRecord):
-        known["outcome"] = {"__typename": "Booked", **told(said)}
-    elif said in ("QUEUED", "LOST", "FAILED"):
-        known["status"] = said
+def observation(
+    state: BookingRecord | str, at_s: float, ticket_id: str = TICKET
+) -> TicketObservation:
+    """Return the state of a ticket after some seconds: its booking, a status or a refusal."""
+    ticket: dict[str, Any] = {"id": ticket_id, "status": "ANSWERED"}
+    if isinstance(state, BookingRecord):
+        ticket["outcome"] = {"__typename": "Booked", **booked_response(state)}
+    elif state in ("QUEUED", "LOST", "FAILED"):
+        ticket["status"] = state
     else:
-        known["outcome"] = {"__typename": said}
-    began = NOW.timestamp() + at
-    return TicketObservation(began, began + 0.1, known)
+        ticket["outcome"] = {"__typename": state}
+    started_at = NOW.timestamp() + at_s
+    return TicketObservation(started_at, started_at + 0.1, ticket)
 
 
-def broken(
-    act: ClientOperation,
-    *tellings: TicketObservation,
-    kept: BookingRecord | str | None = None,
-    there: Sequence[BookingRecord] = (),
+def violations(
+    operation: ClientOperation,
+    *observations: TicketObservation,
+    recorded: BookingRecord | str | None = None,
+    stored: Sequence[BookingRecord] = (),
 ) -> set[str]:
-    """Which promises are broken when a request was told this, and that is in the database.
+    """Check a ticket against the recorded outcome and the stored bookings.
 
-    Redis lost everything in the second second.
+    Redis loses all data in the second second.
     """
-    ledger, answers = RunLog(), dict[str, tuple[str, str | None]]()
-    ledger.operations.append(act)
-    ledger.ticket_observations += tellings
-    ledger.redis_losses.append((NOW.timestamp() + 1, NOW.timestamp() + 2))
-    if kept is not None:
-        answers[record_id(act)] = (
-            ("Booked", kept.id) if isinstance(kept, BookingRecord) else (kept, None)
-        )
-    check_tickets(ledger, {record.id: record for record in there}, answers)
-    return set(ledger.violations)
+    run_log, outcomes = RunLog(), dict[str, tuple[str, str | None]]()
+    run_log.operations.append(operation)
+    run_log.ticket_observations += observations
+    run_log.redis_losses.append((NOW.timestamp() + 1, NOW.timestamp() + 2))
+    if isinstance(recorded, BookingRecord):
+        outcomes[record_id(operation)] = "Booked", recorded.id
+    elif recorded is not None:
+        outcomes[record_id(operation)] = recorded, None
+    check_tickets(run_log, {record.id: record for record in stored}, outcomes)
+    return set(run_log.violations)
 
 
-def test_tickets_that_keep_all_promises_are_let_be() -> None:
-    made = booking()
-    queued, lost = saying("QUEUED", 0), saying("LOST", 2)
-    assert not broken(request("Ticket"), queued, saying(made, 3), kept=made, there=[made])
-    assert not broken(request("Ticket"), queued, saying("SlotFull", 3), kept="SlotFull")
-    assert not broken(request("Ticket"), queued, lost, kept="RequestLost")
-    again = request("Ticket", "lost", "Ticket", "Ticket")
-    assert not broken(again, queued, lost, saying(made, 5), kept=made, there=[made])
+def test_correct_tickets_cause_no_violation() -> None:
+    booked = booking()
+    queued, lost = observation("QUEUED", 0), observation("LOST", 2)
+    operation = request_operation("Ticket")
+    answered = observation(booked, 3)
+    assert not violations(operation, queued, answered, recorded=booked, stored=[booked])
+    assert not violations(operation, queued, observation("SlotFull", 3), recorded="SlotFull")
+    assert not violations(operation, queued, lost, recorded="RequestLost")
+    retried = request_operation("Ticket", "lost", "Ticket", "Ticket")
+    answered = observation(booked, 5)
+    assert not violations(retried, queued, lost, answered, recorded=booked, stored=[booked])
 
 
-def test_a_ticket_without_an_end_is_seen() -> None:
-    assert broken(request("Ticket"), saying("QUEUED", 0)) == {"ticket without an end"}
-    assert broken(request("Ticket"), saying("FAILED", 2)) == {"ticket set aside"}
+def test_a_ticket_without_an_end_is_detected() -> None:
+    operation = request_operation("Ticket")
+    assert violations(operation, observation("QUEUED", 0)) == {"ticket without an end"}
+    assert violations(operation, observation("FAILED", 2)) == {"ticket failed"}
 
 
-def test_a_ticket_with_two_answers_is_seen() -> None:
+def test_a_ticket_with_two_outcomes_is_detected() -> None:
     one, other = booking(), booking()
-    act, first = request("Ticket"), saying(one, 1)
-    found = broken(act, first, saying(other, 2), kept=one, there=[one, other])
-    assert found == {"ticket answers differ", "ticket booked twice"}
-    found = broken(act, first, saying("SlotFull", 2), kept=one, there=[one])
-    assert found == {"ticket answers differ"}
+    operation, first = request_operation("Ticket"), observation(one, 1)
+    second = observation(other, 2)
+    found = violations(operation, first, second, recorded=one, stored=[one, other])
+    assert found == {"ticket outcomes differ", "ticket booked twice"}
+    second = observation("SlotFull", 2)
+    found = violations(operation, first, second, recorded=one, stored=[one])
+    assert found == {"ticket outcomes differ"}
 
 
-def test_a_ticket_that_was_answered_and_is_in_line_again_is_seen() -> None:
-    made, act = booking(), request("Ticket")
-    told_before = saying(made, 1)
-    found = broken(act, told_before, saying("QUEUED", 2), kept=made, there=[made])
+def test_an_answered_ticket_that_is_queued_again_is_detected() -> None:
+    booked, operation = booking(), request_operation("Ticket")
+    answered = observation(booked, 1)
+    queued, lost = observation("QUEUED", 2), observation("LOST", 2)
+    found = violations(operation, answered, queued, recorded=booked, stored=[booked])
     assert "ticket taken back" in found
-    found = broken(act, told_before, saying("LOST", 2), kept=made, there=[made])
+    found = violations(operation, answered, lost, recorded=booked, stored=[booked])
     assert found == {"ticket taken back"}
 
 
-def test_a_ticket_whose_booking_is_gone_or_somebody_elses_is_seen() -> None:
-    made, act = booking(), request("Ticket")
-    other = booking(id=ObjectId(made.id), user=ObjectId(BEN))
-    for there in ([], [other]):
-        found = broken(act, saying(made, 1), kept=made, there=there)
+def test_a_ticket_whose_booking_is_gone_or_another_users_is_detected() -> None:
+    booked, operation = booking(), request_operation("Ticket")
+    bens = booking(id=ObjectId(booked.id), user=ObjectId(BEN))
+    for stored in ([], [bens]):
+        found = violations(operation, observation(booked, 1), recorded=booked, stored=stored)
         assert found == {"ticket without its booking"}
 
 
-def test_another_answer_than_is_kept_is_seen() -> None:
-    made, act = booking(), request("Ticket")
-    for kept in (None, "RequestLost", "SlotFull", booking()):
-        found = broken(act, saying(made, 1), kept=kept, there=[made])
-        assert found == {"ticket kept otherwise"}
+def test_an_outcome_that_differs_from_its_record_is_detected() -> None:
+    booked, operation = booking(), request_operation("Ticket")
+    for recorded in (None, "RequestLost", "SlotFull", booking()):
+        found = violations(operation, observation(booked, 1), recorded=recorded, stored=[booked])
+        assert found == {"ticket recorded differently"}
 
 
-def test_a_lost_ticket_that_was_granted_unasked_is_seen() -> None:
-    made, lost = booking(), saying("LOST", 2)
-    found = broken(request("Ticket"), lost, kept=made, there=[made])
-    assert found == {"ticket lost and kept"}
-    found = broken(request("Ticket"), lost, saying(made, 3), kept=made, there=[made])
+def test_a_lost_ticket_that_is_booked_without_a_retry_is_detected() -> None:
+    booked, operation, lost = booking(), request_operation("Ticket"), observation("LOST", 2)
+    found = violations(operation, lost, recorded=booked, stored=[booked])
+    assert found == {"ticket lost and recorded"}
+    answered = observation(booked, 3)
+    found = violations(operation, lost, answered, recorded=booked, stored=[booked])
     assert found == {"ticket lost and found"}
 
 
-def test_a_ticket_that_was_lost_while_redis_lost_nothing_is_seen() -> None:
-    late = request("nobody was there", "nobody was there", "nobody was there", "Ticket")
+def test_a_ticket_that_is_lost_without_a_redis_loss_is_detected() -> None:
+    late = request_operation("refused", "refused", "refused", "Ticket")
     del late.requests[:3]
-    assert broken(late, saying("LOST", 5), kept="RequestLost") == {"ticket lost in vain"}
-    early = saying("LOST", 0.2)
-    assert broken(request("Ticket"), early, kept="RequestLost") == {"ticket lost in vain"}
+    for operation, lost_at_s in ((late, 5), (request_operation("Ticket"), 0.2)):
+        found = violations(operation, observation("LOST", lost_at_s), recorded="RequestLost")
+        assert found == {"ticket lost without a Redis loss"}
 
 
-def test_one_booking_for_two_tickets_is_seen() -> None:
-    made, ledger = booking(), RunLog()
-    other = TICKET.replace(HASHED, HASHED[::-1])
-    ledger.ticket_observations += [saying(made, 1), saying(made, 2, other)]
-    check_tickets(ledger, {made.id: made}, {})
-    assert ledger.violations["tickets share a booking"] == 1
+def test_one_booking_for_two_tickets_is_detected() -> None:
+    booked, run_log = booking(), RunLog()
+    other = TICKET.replace(KEY_HASH, KEY_HASH[::-1])
+    run_log.ticket_observations += [observation(booked, 1), observation(booked, 2, other)]
+    check_tickets(run_log, {booked.id: booked}, {})
+    assert run_log.violations["tickets share a booking"] == 1
 
 
-def test_a_booking_by_ticket_comes_from_its_ticket_only() -> None:
-    made, ledger = booking(), RunLog()
-    ledger.operations.append(request("lost", "Ticket"))
-    ledger.ticket_observations.append(saying(made, 2))
-    check_origins(ledger, {made.id: made})
-    assert not ledger.violations
-    ledger.ticket_observations = [saying("SlotFull", 2)]
-    check_origins(ledger, {made.id: made})
-    assert ledger.violations["from nowhere"] == 1
+def test_a_booking_needs_the_outcome_of_its_ticket_as_origin() -> None:
+    booked, run_log = booking(), RunLog()
+    run_log.operations.append(request_operation("lost", "Ticket"))
+    run_log.ticket_observations.append(observation(booked, 2))
+    check_origins(run_log, {booked.id: booked})
+    assert not run_log.violations
+    run_log.ticket_observations = [observation("SlotFull", 2)]
+    check_origins(run_log, {booked.id: booked})
+    assert run_log.violations["unrequested booking"] == 1
 
 
-def test_what_is_left_in_line_is_seen() -> None:
-    ledger, gone = RunLog(), {"requests": 0, "tickets": 0, "dead_letters": 0}
-    check_queue_is_empty(ledger, gone)
-    assert not ledger.violations
-    for kind in gone:
-        check_queue_is_empty(ledger, {**gone, kind: 1})
-    assert ledger.violations == {"left in line": 3}
+def test_entries_that_remain_in_the_queue_are_detected() -> None:
+    run_log, empty = RunLog(), {"requests": 0, "tickets": 0, "dead_letters": 0}
+    check_queue_is_empty(run_log, empty)
+    assert not run_log.violations
+    for kind in empty:
+        check_queue_is_empty(run_log, {**empty, kind: 1})
+    assert run_log.violations == {"queue not empty": 3}

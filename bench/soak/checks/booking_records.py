@@ -1,4 +1,4 @@
-"""Bookings as they lie in the database, live and ended, and whether each one's log is whole."""
+"""Bookings as the database stores them, live and ended, and the check of their histories."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ CREATION_STATUSES = {
     "offered": {"held"},
     "moved": {"confirmed", "held"},
 }
-# What may follow which status, and the status after it.
+# The status after an action, by the action and the status before it.
 TRANSITIONS = {
     ("confirmed", "held"): "confirmed",
     ("extended", "held"): "held",
@@ -29,7 +29,7 @@ LIVE_STATUSES = ("held", "confirmed")
 
 @dataclass(frozen=True, slots=True)
 class BookingRecord:
-    """One booking with all that happened to it. Ids are in hex."""
+    """One booking with its history; ids are in hex."""
 
     id: str
     slot_id: str
@@ -42,45 +42,51 @@ class BookingRecord:
 
     @property
     def status(self) -> str:
-        """Where it is in its life."""
+        """Return the status after the last action."""
         return str(self.history[-1]["status"])
 
     @property
     def created_at(self) -> datetime:
-        """When it was made."""
-        made: datetime = self.history[0]["at"]
-        return made
+        """Return the time of the first action."""
+        created_at: datetime = self.history[0]["at"]
+        return created_at
 
     @property
     def created_by(self) -> str | None:
-        """Who made it."""
+        """Return the user id of the first action, or None for the system."""
         by = self.history[0]["by"]
         return str(by) if by else None
 
     @property
     def actions(self) -> list[str]:
-        """What happened to it, the oldest first."""
+        """Return all actions, the oldest first."""
         return [str(entry["action"]) for entry in self.history]
 
 
 def live_records(slot: Json) -> Iterator[BookingRecord]:
-    """The bookings in a slot's document: live, unless the slot was called off."""
-    off = slot.get("cancellation")
+    """Yield the bookings in a slot's document, which are live unless the slot is cancelled."""
+    cancellation = slot.get("cancellation")
     for entry in slot["bookings"]:
-        record = _record(str(entry["id"]), str(slot["_id"]), entry, is_live=off is None)
-        if off is not None:
-            end = {"at": off["at"], "by": off["by"], "action": "cancelled", "status": "cancelled"}
+        record = _record(str(entry["id"]), str(slot["_id"]), entry, is_live=cancellation is None)
+        if cancellation is not None:
+            end = {
+                "at": cancellation["at"],
+                "by": cancellation["by"],
+                "action": "cancelled",
+                "status": "cancelled",
+            }
             record = replace(record, history=[*record.history, end])
         yield record
 
 
 def ended_record(document: Json) -> BookingRecord:
-    """The booking of a document of ended ones."""
+    """Return the booking of a document in the collection of ended bookings."""
     return _record(str(document["_id"]), str(document["slot"]), document, is_live=False)
 
 
 def _record(booking_id: str, slot_id: str, document: Json, *, is_live: bool) -> BookingRecord:
-    plain = [
+    # The database stores no history for a booking without changes.
+    default_history = [
         {
             "at": document.get("at"),
             "by": document["user"],
@@ -88,34 +94,33 @@ def _record(booking_id: str, slot_id: str, document: Json, *, is_live: bool) -> 
             "status": "confirmed",
         }
     ]
-    origin, target = (_ref(document.get(name)) for name in ("movedFrom", "movedTo"))
     return BookingRecord(
         booking_id,
         slot_id,
         str(document["user"]),
         is_live,
-        document.get("history", plain),
+        document.get("history", default_history),
         document.get("waitedSince"),
-        origin,
-        target,
+        _referenced_id(document.get("movedFrom")),
+        _referenced_id(document.get("movedTo")),
     )
 
 
-def _ref(reference: Any) -> str | None:
+def _referenced_id(reference: Any) -> str | None:
     return str(reference["id"]) if reference else None
 
 
 def history_problem(record: BookingRecord) -> str | None:
-    """What is wrong with a log, if anything is."""
+    """Return the first inconsistency of a history, or None."""
     first, status = record.history[0], str(record.history[0]["status"])
     if status not in CREATION_STATUSES.get(first["action"], ()):
         return f"begins with {first['action']} to {status}"
     for entry in record.history[1:]:
         if TRANSITIONS.get((entry["action"], status)) != entry["status"]:
-            return f"{entry['action']} makes {status} {entry['status']}"
+            return f"{entry['action']} changes {status} to {entry['status']}"
         status = entry["status"]
     if record.is_live != (status in LIVE_STATUSES):
-        return f"{'lives' if record.is_live else 'ended'} and is {status}"
+        return f"is {'live' if record.is_live else 'ended'} with status {status}"
     if (status in ("held", "expired")) != ("heldUntil" in record.history[-1]):
         return f"is {status} and {'has' if 'heldUntil' in record.history[-1] else 'has no'} end"
     if (first["action"] in ("promoted", "offered")) != (record.waiting_since is not None):
@@ -123,5 +128,5 @@ def history_problem(record: BookingRecord) -> str | None:
     if ((first["action"] == "moved") != bool(record.moved_from)) or (
         (not record.is_live and record.actions[-1] == "moved") != bool(record.moved_to)
     ):
-        return f"does not say where it moved: {record.actions}"
+        return f"lacks a reference of its move: {record.actions}"
     return None

@@ -1,4 +1,4 @@
-"""Looking at the raw documents again and again meanwhile, and what must hold each time."""
+"""Reads all slots repeatedly during the run and checks each snapshot."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -14,42 +14,44 @@ from bench.soak.run_log import Json
 from bench.soak.world import World
 
 SNAPSHOT_INTERVAL_S = 0.4
-SNAPSHOTS_PER_MEMORY_SAMPLE = 12  # looks
+SNAPSHOTS_PER_MEMORY_SAMPLE = 12
 
 
 class DatabaseChecker:
-    """What was seen last, and what it says against what was seen before."""
+    """Checks snapshots of all slots, each also against its predecessor.
+
+    `misordered_pairs` are waitlist entries (earlier, later) whose times contradict their order.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._previous: dict[str, Json] = {}
-        # Turns in line, the one in front first, of which the one behind says it came first.
         self.misordered_pairs: set[tuple[str, str]] = set()
 
     async def check_repeatedly(self) -> None:
-        """Look until the run ends; while MongoDB is away there is nothing to see."""
-        looks = 0
+        """Check snapshots until the run ends; skip those that MongoDB does not return."""
+        count = 0
         while await self._world.sleep(SNAPSHOT_INTERVAL_S):
             try:
                 await self.check_snapshot()
             except PyMongoError:
-                self._world.run_log.checks["looks in vain"] += 1
-            looks += 1
-            if looks % SNAPSHOTS_PER_MEMORY_SAMPLE == 0:
+                self._world.run_log.checks["failed snapshots"] += 1
+            count += 1
+            if count % SNAPSHOTS_PER_MEMORY_SAMPLE == 0:
                 for app in (*self._world.apps, self._world.worker):
                     app.sample_memory()
 
     async def check_snapshot(self) -> list[Json]:
-        """All slots as they are at one moment, checked."""
+        """Read all slots at one moment, check them and return them."""
         slots = await asyncio.to_thread(self._read)
         now = datetime.now(UTC)
         for slot in slots:
             self._check_slot(slot, now)
-        self._check_choices(slots, now)
+        self._check_choice_groups(slots, now)
         check_limits(self._world, slots, now)
         self._update_world(slots)
         self._previous = {str(slot["_id"]): slot for slot in slots}
-        self._world.run_log.checks["looks at all slots"] += 1
+        self._world.run_log.checks["snapshots"] += 1
         return slots
 
     def _read(self) -> list[Json]:
@@ -58,61 +60,64 @@ class DatabaseChecker:
             return slots
 
     def _check_slot(self, slot: Json, now: datetime) -> None:
-        name, version = str(slot["_id"]), slot["version"]
-        where = f"slot {name} version {version}"
-        taken, tell = slot["capacity"] - slot["remaining"], self._world.run_log.record_violation
+        report = self._world.run_log.record_violation
+        where = f"slot {slot['_id']} version {slot['version']}"
         self._world.run_log.checks["slot documents"] += 1
-        if taken != len(slot["bookings"]):
-            tell("remaining", f"{where}: {taken} taken by count, {len(slot['bookings'])} bookings")
-        if len(slot["bookings"]) > slot["capacity"]:
-            tell("capacity", f"{where}: {len(slot['bookings'])} of {slot['capacity']} places")
-        for what in ("bookings", "waitlist"):
+        booked, bookings = slot["capacity"] - slot["remaining"], slot["bookings"]
+        if booked != len(bookings):
+            report("remaining", f"{where}: {booked} booked by count, {len(bookings)} bookings")
+        if len(bookings) > slot["capacity"]:
+            report("capacity", f"{where}: {len(bookings)} of {slot['capacity']} places")
+        for list_name in ("bookings", "waitlist"):
             for field in ("user", "id"):
-                counted = Counter(str(entry[field]) for entry in slot[what])
-                if twice := [who for who, count in counted.items() if count > 1]:
-                    tell("twice in a slot", f"{where}: {field} {twice} among {what}")
-        both = {e["user"] for e in slot["bookings"]} & {e["user"] for e in slot["waitlist"]}
+                counts = Counter(str(entry[field]) for entry in slot[list_name])
+                if repeated := [value for value, count in counts.items() if count > 1]:
+                    report("twice in a slot", f"{where}: {field} {repeated} in {list_name}")
+        both = {e["user"] for e in bookings} & {e["user"] for e in slot["waitlist"]}
         if both and now < slot["start"]:
-            tell("books and waits", f"{where}: {both}")
+            report("booked and waiting", f"{where}: {both}")
         for record in live_records(slot):
-            if wrong := history_problem(record):
-                tell("history", f"{where}: booking {record.id} {wrong}")
-        self._check_waitlist_times(slot, where)
-        if before := self._previous.get(name):
-            self._compare(before, slot, where)
+            if problem := history_problem(record):
+                report("history", f"{where}: booking {record.id} {problem}")
+        self._check_waitlist_times(slot)
+        if previous := self._previous.get(str(slot["_id"])):
+            self._compare(previous, slot, where)
 
-    def _check_waitlist_times(self, slot: Json, where: str) -> None:
-        for one, other in combinations(slot["waitlist"], 2):
-            if one["since"] > other["since"]:
-                pair = str(one["id"]), str(other["id"])
+    def _check_waitlist_times(self, slot: Json) -> None:
+        for earlier, later in combinations(slot["waitlist"], 2):
+            if earlier["since"] > later["since"]:
+                pair = str(earlier["id"]), str(later["id"])
                 self.misordered_pairs.add(pair)
-                what = f"slot {where.split()[1]}: {pair[0]} is in front of {pair[1]}"
-                what += f" and waits since {one['since']}, not {other['since']}"
-                self._world.run_log.record_violation("since", what)
+                self._world.run_log.record_violation(
+                    "since",
+                    f"slot {slot['_id']}: {pair[0]} precedes {pair[1]} "
+                    f"but waits since {earlier['since']}, not {later['since']}",
+                )
 
     def _compare(self, previous: Json, slot: Json, where: str) -> None:
-        tell = self._world.run_log.record_violation
+        report = self._world.run_log.record_violation
         if slot["version"] < previous["version"]:
-            tell("version", f"{where} after version {previous['version']}")
+            report("version", f"{where} after version {previous['version']}")
         if slot["version"] == previous["version"] and _versioned_fields(slot) != _versioned_fields(
             previous
         ):
-            tell("version", f"{where}: two states under one version")
-        had = [str(entry["id"]) for entry in previous["waitlist"]]
-        waits = [str(entry["id"]) for entry in slot["waitlist"]]
-        served = {str(entry["id"]) for entry in slot["bookings"]}
-        stayed = [place for place, one in enumerate(had) if one in waits]
-        passed = (
-            [one for place, one in enumerate(had) if one in served and place > min(stayed)]
-            if (stayed)
-            else []
-        )
-        if passed and "campaign" not in slot:  # where who waits for their class is passed over
-            tell("order", f"{where}: {passed} served before {had[min(stayed)]}")
-        if [one for one in waits if one in had] != [one for one in had if one in waits]:
-            tell("order", f"{where}: the line is another than {had}: {waits}")
+            report("version", f"{where}: two states with one version")
+        before = [str(entry["id"]) for entry in previous["waitlist"]]
+        after = [str(entry["id"]) for entry in slot["waitlist"]]
+        booked = {str(entry["id"]) for entry in slot["bookings"]}
+        remaining = [index for index, entry_id in enumerate(before) if entry_id in after]
+        overtaking = [
+            entry_id
+            for index, entry_id in enumerate(before)
+            if entry_id in booked and remaining and index > min(remaining)
+        ]
+        # In the campaign, entries wait for their class limit while later ones are promoted.
+        if overtaking and "campaign" not in slot:
+            report("order", f"{where}: {overtaking} promoted before {before[min(remaining)]}")
+        if [e for e in after if e in before] != [e for e in before if e in after]:
+            report("order", f"{where}: the waitlist changed its order from {before} to {after}")
 
-    def _check_choices(self, slots: list[Json], now: datetime) -> None:
+    def _check_choice_groups(self, slots: list[Json], now: datetime) -> None:
         places: defaultdict[tuple[str, str], list[BookingRecord]] = defaultdict(list)
         for slot in slots:
             if slot.get("choiceGroup") and slot["status"] != "cancelled":
@@ -120,18 +125,18 @@ class DatabaseChecker:
                     until = record.history[-1].get("heldUntil")
                     if until is None or until > now:
                         places[slot["choiceGroup"], record.user_id].append(record)
-        for (choice, user), records in places.items():
-            plain = [
-                r.id
-                for r in records
-                if "one_of_choice" not in r.history[0].get("overriddenLimits", ())
+        for (choice_group, user_id), records in places.items():
+            limited = [
+                record.id
+                for record in records
+                if "one_of_choice" not in record.history[0].get("overriddenLimits", ())
             ]
-            if len(plain) > 1:
-                what = f"{user} in {choice}: {plain}"
-                self._world.run_log.record_violation("twice in a choice", what)
+            if len(limited) > 1:
+                description = f"{user_id} in {choice_group}: {limited}"
+                self._world.run_log.record_violation("twice in a choice group", description)
 
     def _update_world(self, slots: list[Json]) -> None:
-        # What people may then act on: others' bookings for them, places from the waiting list.
+        # Users act on these: bookings that others made for them, promotions from waitlists.
         live: defaultdict[str, list[str]] = defaultdict(list)
         for slot in slots:
             for entry in slot["bookings"]:
@@ -141,5 +146,5 @@ class DatabaseChecker:
 
 
 def _versioned_fields(slot: Json) -> Any:
-    # `nextDeadline` alone is corrected without a version: nobody is told of it.
+    # The sweeper corrects `nextDeadline` without a new version, as no client sees it.
     return {name: value for name, value in slot.items() if name != "nextDeadline"}

@@ -1,4 +1,4 @@
-"""Whether one key had one effect and one answer, from however many sides and times it was sent."""
+"""Checks that one key has one effect and one outcome, however often it was sent."""
 
 import hashlib
 from collections import Counter
@@ -7,72 +7,75 @@ import orjson
 
 from bench.soak.run_log import ClientOperation, Json, RunLog, SentRequest
 
-# No booking can be found gone first and then be confirmed, moved or cancelled.
+# A booking that is gone cannot be confirmed, moved or cancelled later.
 ENDED_OUTCOMES = {"BookingNotFound", "HoldExpired"}
 
 
 def check_keys(run_log: RunLog, record_ids: set[str]) -> None:
-    """Hold every answer under every key against the others. `kept`: the ids of kept answers."""
-    for act in run_log.operations:
-        if act.idempotency_key is None:
+    """Compare all responses of each key; the ids are those of the idempotency records."""
+    for operation in run_log.operations:
+        if operation.idempotency_key is None:
             continue
         run_log.checks["keys"] += 1
-        finals = [sent for sent in act.requests if sent.is_final]
+        finals = [request for request in operation.requests if request.is_final]
         run_log.compared_responses += max(len(finals) - 1, 0)
-        if any(sent.outcome == "KeyReused" for sent in finals):
-            run_log.record_violation("key", f"{_describe(act)}: KeyReused for the same question")
-        if (grant := act.first_success) is None:
+        if any(request.outcome == "KeyReused" for request in finals):
+            run_log.record_violation(
+                "key", f"{_describe(operation)}: KeyReused for the same request"
+            )
+        if (success := operation.first_success) is None:
             continue
-        if record_id(act) in record_ids:
-            _check_responses(run_log, act, grant, finals)
+        if record_id(operation) in record_ids:
+            _check_responses(run_log, operation, success, finals)
         else:
             run_log.record_violation(
-                "key", f"{_describe(act)}: {grant.outcome}, and no answer is kept"
+                "key", f"{_describe(operation)}: {success.outcome}, but no record"
             )
 
 
 def _check_responses(
     run_log: RunLog, operation: ClientOperation, success: SentRequest, finals: list[SentRequest]
 ) -> None:
-    earliest = min(sent.ended_at for sent in finals if sent.is_success)
-    for sent in finals:
-        if sent.is_success and sent.response != success.response:
+    earliest = min(request.ended_at for request in finals if request.is_success)
+    for request in finals:
+        if request.is_success and request.response != success.response:
+            difference = _difference(operation, success, request)
+            run_log.record_violation("responses differ", f"{_describe(operation)}: {difference}")
+        elif not request.is_success and request.started_at > earliest:
             run_log.record_violation(
-                "answers differ", f"{_describe(operation)}: {_difference(operation, success, sent)}"
+                "refused after its success", f"{_describe(operation)}: {request.outcome}"
             )
-        elif not sent.is_success and sent.started_at > earliest:
+        elif not request.is_success and _mentions_own_effect(request, success):
+            delay_s = request.ended_at - earliest
             run_log.record_violation(
-                "refused after it was done", f"{_describe(operation)}: {sent.outcome}"
+                "refused for its own effect",
+                f"{_describe(operation)}: {request.outcome} and also {success.outcome}, "
+                f"{delay_s:+.3f} s after it",
             )
-        elif not sent.is_success and _mentions_own_effect(sent, success):
-            late = sent.ended_at - earliest
-            what = (
-                f"{_describe(operation)}: {sent.outcome} beside {success.outcome}, "
-                f"{late:+.3f} s after it"
-            )
-            run_log.record_violation("refused for its own effect", what)
 
 
 def _mentions_own_effect(request: SentRequest, success: SentRequest) -> bool:
-    """Whether a refusal speaks of what the same key did."""
+    """Return whether a refusal names what an earlier request with the same key did."""
     if request.outcome in ENDED_OUTCOMES and success.outcome not in ("Booked", "AllBooked"):
         return True
-    told = [request.response.get("booking") or {}]
-    told += [each["refusal"].get("booking") or {} for each in request.response.get("refusals", ())]
-    made = [success.response.get("booking") or {}, *success.response.get("bookings", ())]
-    return bool({b["id"] for b in told if b} & {b["id"] for b in made if b})
+    mentioned = [request.response.get("booking") or {}]
+    mentioned += [
+        refused["refusal"].get("booking") or {} for refused in request.response.get("refusals", ())
+    ]
+    created = [success.response.get("booking") or {}, *success.response.get("bookings", ())]
+    return bool({b["id"] for b in mentioned if b} & {b["id"] for b in created if b})
 
 
 def _difference(operation: ClientOperation, one: SentRequest, other: SentRequest) -> str:
     if one.outcome != other.outcome:
         return f"{one.outcome} and {other.outcome}"
-    parts = [
+    fields = [
         f"{name}: {_short(one.response[name])} and {_short(other.response.get(name))}"
         for name in one.response
         if one.response[name] != other.response.get(name)
     ]
-    times = Counter(sent.outcome for sent in operation.requests)
-    return f"{'; '.join(parts)}; sends {dict(times)}"
+    counts = Counter(request.outcome for request in operation.requests)
+    return f"{'; '.join(fields)}; requests {dict(counts)}"
 
 
 def _short(value: object) -> str:
@@ -80,17 +83,17 @@ def _short(value: object) -> str:
 
 
 def record_id(operation: ClientOperation) -> str:
-    """The id under which the answer to its key is kept."""
+    """Return the id of the idempotency record for an operation's key."""
     return record_id_of(operation.user_id, key_hash(operation))
 
 
 def key_hash(operation: ClientOperation) -> str:
-    """What tickets name its key by."""
+    """Return the hash of an operation's key, as ticket ids contain it."""
     return _hash([operation.idempotency_key])[:32]
 
 
 def record_id_of(user_id: str, hashed_key: str) -> str:
-    """The id under which the answer to a key of this hash is kept."""
+    """Return the id of the idempotency record for a key with this hash."""
     return _hash([user_id, hashed_key])
 
 

@@ -1,4 +1,4 @@
-"""Whether every ticket came to one end, the one that the truth knows, and none was lost in vain."""
+"""Checks that every ticket has one outcome, the stored one, and is lost only with Redis."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -16,16 +16,17 @@ from bench.soak.run_log import (
     raw_id,
 )
 
-# By the id of a kept answer its name and, of a booking, the booking's id.
+# The outcome name and the booking id, if any, by the id of the idempotency record.
 OutcomesByRecordId = Mapping[str, tuple[str, str | None]]
 LOST_RECORD = "RequestLost"
 
 
 @dataclass(slots=True)
 class TicketHistory:
-    """All that was told under one key: the acts that were given its tickets, and who asked again.
+    """All observations of one key's tickets.
 
-    `asks` are those who sent the key itself. Nobody else can send one that was made for a ticket.
+    `operations` received such a ticket; `requests` sent the key itself.
+    Nobody else can send a key that the server generated for a ticket.
     """
 
     key: TicketKey
@@ -35,158 +36,176 @@ class TicketHistory:
 
     @property
     def last(self) -> TicketObservation:
-        """What was asked for last."""
+        """Return the observation that was requested last."""
         return max(self.observations, key=TicketObservation.request_order)
 
     @property
     def answered(self) -> list[TicketObservation]:
-        """Every time that it was told as answered, the first heard first."""
-        answers = (telling for telling in self.observations if telling.status == "ANSWERED")
-        return sorted(answers, key=lambda telling: telling.ended_at)
+        """Return all observations with an outcome, in the order of their arrival."""
+        answered = (o for o in self.observations if o.status == "ANSWERED")
+        return sorted(answered, key=lambda observation: observation.ended_at)
 
     def was_retried_after(self, lost: TicketObservation) -> bool:
-        """Whether its key may have been asked again after it was told so."""
-        return any(sent.is_unknown or sent.ended_at > lost.started_at for sent in self.requests)
+        """Return whether a client may have sent the key again after this observation."""
+        return any(
+            request.is_unknown or request.ended_at > lost.started_at for request in self.requests
+        )
 
 
 def ticket_histories(run_log: RunLog) -> dict[TicketKey, TicketHistory]:
-    """By key what was told of its tickets."""
-    found: dict[TicketKey, TicketHistory] = {}
-    for telling in run_log.ticket_observations:
-        found.setdefault(telling.key, TicketHistory(telling.key)).observations.append(telling)
-    for act in run_log.operations:
-        if act.name != "request":
+    """Return the history of each key that had a ticket."""
+    histories: dict[TicketKey, TicketHistory] = {}
+    for observation in run_log.ticket_observations:
+        key = observation.key
+        histories.setdefault(key, TicketHistory(key)).observations.append(observation)
+    for operation in run_log.operations:
+        if operation.name != "request":
             continue
-        given = {parse_ticket_key(s.response["id"]) for s in act.requests if s.outcome == "Ticket"}
-        for key in given & found.keys():
-            found[key].operations.append(act)
-        if act.idempotency_key is not None and (story := found.get((act.user_id, key_hash(act)))):
-            story.requests += act.requests
-    return found
+        received = {
+            parse_ticket_key(request.response["id"])
+            for request in operation.requests
+            if request.outcome == "Ticket"
+        }
+        for key in received & histories.keys():
+            histories[key].operations.append(operation)
+        own_key = (operation.user_id, key_hash(operation))
+        if operation.idempotency_key is not None and (history := histories.get(own_key)):
+            history.requests += operation.requests
+    return histories
 
 
 def count_ticket_ends(run_log: RunLog) -> Counter[str]:
-    """How the tickets ended, a key each."""
-    return Counter(story.last.outcome_name for story in ticket_histories(run_log).values())
+    """Count the last outcomes of all keys."""
+    return Counter(history.last.outcome_name for history in ticket_histories(run_log).values())
 
 
 def check_tickets(
     run_log: RunLog, records: Mapping[str, BookingRecord], recorded_outcomes: OutcomesByRecordId
 ) -> None:
-    """Hold what was told of tickets against itself, the records and the kept answers."""
-    known = ticket_histories(run_log)
-    for story in known.values():
+    """Compare the observations of tickets with each other and with the database."""
+    histories = ticket_histories(run_log)
+    for history in histories.values():
         run_log.checks["tickets"] += 1
-        run_log.compared_responses += max(len(story.answered) - 1, 0)
-        name = f"key {story.key[1]} of {story.key[0]}"
-        for kind, wrong in (
-            *_ending_problems(story),
-            *_change_problems(story),
-            *_loss_problems(run_log, story),
-            *_booking_problems(story, records),
-            *_record_problems(story, recorded_outcomes),
+        run_log.compared_responses += max(len(history.answered) - 1, 0)
+        name = f"key {history.key[1]} of {history.key[0]}"
+        for kind, problem in (
+            *_ending_problems(history),
+            *_change_problems(history),
+            *_loss_problems(run_log, history),
+            *_booking_problems(history, records),
+            *_record_problems(history, recorded_outcomes),
         ):
-            run_log.record_violation(kind, f"{name}: {wrong}")
-    _check_shared(run_log, known.values())
+            run_log.record_violation(kind, f"{name}: {problem}")
+    _check_shared(run_log, histories.values())
 
 
 Problems = Iterable[tuple[str, str]]
 
 
 def _ending_problems(history: TicketHistory) -> Problems:
-    if any(telling.status == "FAILED" for telling in history.observations):
-        yield "ticket set aside", history.last.ticket["id"]
+    if any(observation.status == "FAILED" for observation in history.observations):
+        yield "ticket failed", history.last.ticket["id"]
     elif not history.last.is_final:
         yield "ticket without an end", f"{history.last.outcome_name} at {history.last.ended_at:.3f}"
 
 
 def _change_problems(history: TicketHistory) -> Problems:
-    """It stays answered with one answer, and lost until its person asks again."""
+    """An outcome never changes, and a lost ticket stays lost until its key is sent again."""
     if history.answered:
         first = history.answered[0]
-        for telling in history.answered:
-            if telling.outcome != first.outcome:
-                yield "ticket answers differ", f"{first.outcome} and {telling.outcome}"
-        for telling in history.observations:
-            if telling.status != "ANSWERED" and telling.started_at > first.ended_at:
-                late = telling.started_at - first.ended_at
+        for observation in history.answered:
+            if observation.outcome != first.outcome:
+                yield "ticket outcomes differ", f"{first.outcome} and {observation.outcome}"
+        for observation in history.observations:
+            if observation.status != "ANSWERED" and observation.started_at > first.ended_at:
+                delay_s = observation.started_at - first.ended_at
                 yield (
                     "ticket taken back",
-                    f"{telling.outcome_name} {late:.3f} s after {first.outcome_name}",
+                    f"{observation.outcome_name} {delay_s:.3f} s after {first.outcome_name}",
                 )
     for lost in history.observations:
         if lost.status != "LOST" or history.was_retried_after(lost):
             continue
-        for telling in history.observations:
-            if telling.status != "LOST" and telling.started_at > lost.ended_at:
-                yield "ticket lost and found", f"{telling.outcome_name} at {telling.ended_at:.3f}"
+        for observation in history.observations:
+            if observation.status != "LOST" and observation.started_at > lost.ended_at:
+                yield (
+                    "ticket lost and found",
+                    f"{observation.outcome_name} at {observation.ended_at:.3f}",
+                )
 
 
 def _loss_problems(run_log: RunLog, history: TicketHistory) -> Problems:
-    """Lost is only what stood in line when Redis lost something."""
-    lost = [telling for telling in history.observations if telling.status == "LOST"]
+    """A ticket is lost only if Redis lost data while it was in the queue."""
+    lost = [observation for observation in history.observations if observation.status == "LOST"]
     if not lost:
         return
     run_log.checks["lost tickets"] += 1
-    began = min(sent.started_at for act in history.operations for sent in act.requests)
-    ended = min(telling.ended_at for telling in lost)
-    if not any(since <= ended and began <= until for since, until in run_log.redis_losses):
-        yield "ticket lost in vain", f"asked for at {began:.3f}, lost at {ended:.3f}"
+    started_at = min(
+        request.started_at for operation in history.operations for request in operation.requests
+    )
+    lost_at = min(observation.ended_at for observation in lost)
+    if not any(since <= lost_at and started_at <= until for since, until in run_log.redis_losses):
+        description = f"requested at {started_at:.3f}, lost at {lost_at:.3f}"
+        yield "ticket lost without a Redis loss", description
 
 
 def _booking_problems(history: TicketHistory, records: Mapping[str, BookingRecord]) -> Problems:
-    """The booking that was told is there, once, for whoever it was asked for."""
-    told = {
-        raw_id(t.outcome["booking"]["id"]) for t in history.answered if t.outcome_name == "Booked"
+    """The booking of an outcome exists once, in the requested slot and for the requested user."""
+    booking_ids = {
+        raw_id(observation.outcome["booking"]["id"])
+        for observation in history.answered
+        if observation.outcome_name == "Booked"
     }
-    if len(told) > 1:
-        yield "ticket booked twice", f"{sorted(told)}"
-    for booking in told:
-        record = records.get(booking)
+    if len(booking_ids) > 1:
+        yield "ticket booked twice", f"{sorted(booking_ids)}"
+    for booking_id in booking_ids:
+        record = records.get(booking_id)
         if record is None:
-            yield "ticket without its booking", f"{booking} is nowhere"
+            yield "ticket without its booking", f"{booking_id} is gone"
             continue
-        wanted = {claim for act in history.operations for claim in act.claims}
-        if wanted != {(record.slot_id, record.user_id)}:
-            what = f"{booking} is of {record.user_id} in {record.slot_id}, asked for was {wanted}"
-            yield "ticket without its booking", what
+        claims = {claim for operation in history.operations for claim in operation.claims}
+        if claims != {(record.slot_id, record.user_id)}:
+            yield (
+                "ticket without its booking",
+                f"{booking_id} is of {record.user_id} in {record.slot_id}, requested was {claims}",
+            )
 
 
 def _record_problems(history: TicketHistory, recorded_outcomes: OutcomesByRecordId) -> Problems:
-    """What is kept under the key is what was told."""
-    name, booking = recorded_outcomes.get(record_id_of(*history.key), (LOST_RECORD, None))
+    """The idempotency record of the key holds the outcome that clients received."""
+    name, booking_id = recorded_outcomes.get(record_id_of(*history.key), (LOST_RECORD, None))
     if history.answered:
         first = history.answered[0]
-        told = first.outcome.get("booking") if first.outcome_name == "Booked" else None
-        if name != first.outcome_name or (told and raw_id(told["id"]) != booking):
-            yield "ticket kept otherwise", f"told {first.outcome_name}, kept {name} {booking}"
+        booking = first.outcome.get("booking") if first.outcome_name == "Booked" else None
+        if name != first.outcome_name or (booking and raw_id(booking["id"]) != booking_id):
+            yield (
+                "ticket recorded differently",
+                f"received {first.outcome_name}, recorded {name} {booking_id}",
+            )
     elif (
         history.last.status == "LOST"
         and name != LOST_RECORD
         and not history.was_retried_after(history.last)
     ):
-        yield "ticket lost and kept", f"kept {name} {booking}"
+        yield "ticket lost and recorded", f"recorded {name} {booking_id}"
 
 
 def _check_shared(run_log: RunLog, histories: Iterable[TicketHistory]) -> None:
-    """One booking answers one key."""
-    owners: defaultdict[str, set[TicketKey]] = defaultdict(set)
-    for story in histories:
-        for telling in story.answered:
-            if telling.outcome_name == "Booked":
-                owners[raw_id(telling.outcome["booking"]["id"])].add(story.key)
-    for booking, keys in owners.items():
+    """No booking is the outcome of two keys."""
+    keys_by_booking: defaultdict[str, set[TicketKey]] = defaultdict(set)
+    for history in histories:
+        for observation in history.answered:
+            if observation.outcome_name == "Booked":
+                keys_by_booking[raw_id(observation.outcome["booking"]["id"])].add(history.key)
+    for booking_id, keys in keys_by_booking.items():
         run_log.checks["bookings by ticket"] += 1
         if len(keys) > 1:
-            run_log.record_violation("tickets share a booking", f"{booking}: {sorted(keys)}")
+            run_log.record_violation("tickets share a booking", f"{booking_id}: {sorted(keys)}")
 
 
 def check_queue_is_empty(run_log: RunLog, counts: Mapping[str, int]) -> None:
-    """Nobody is left in line, nothing was set aside, and nothing is known of those who left.
-
-    `left`: how much there is under each key of the queue once all tickets have ended.
-    """
+    """Check that no entry remains under any key of the queue once all tickets have ended."""
     for key, count in sorted(counts.items()):
         run_log.checks["keys of the queue"] += 1
         if count:
-            run_log.record_violation("left in line", f"{key}: {count}")
+            run_log.record_violation("queue not empty", f"{key}: {count}")

@@ -1,4 +1,4 @@
-"""Whether places went to those in line in their turn, and nobody ever had two at once."""
+"""Checks that waitlists are first come, first served, and that nobody has two places at once."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Set
@@ -8,7 +8,7 @@ from itertools import pairwise
 from bench.soak.checks.booking_records import BookingRecord
 from bench.soak.run_log import Json, RunLog
 
-# An act has the time at which it looked: one that had to look twice is written later than it says.
+# The server reads the clock before it reads the slot, so a retried write carries an older time.
 CLOCK_SKEW = timedelta(seconds=1)
 
 
@@ -19,82 +19,78 @@ def check_waitlist_order(
     ended_entries: list[Json],
     misordered_pairs: Set[tuple[str, str]] = frozenset(),
 ) -> None:
-    """Nobody who joined later was served while somebody who joined earlier still waited.
+    """Check that no later entry was promoted while an earlier one waited.
 
-    `untimely`: turns that were seen in line in another order than their times say, the one in
-    front first. The line is what counts.
+    `misordered_pairs` are entries whose times contradict their order in the waitlist.
+    The order in the waitlist counts.
     """
-    served: defaultdict[str, list[BookingRecord]] = defaultdict(list)
-    stayed: defaultdict[str, list[Json]] = defaultdict(list)
+    promoted: defaultdict[str, list[BookingRecord]] = defaultdict(list)
+    left: defaultdict[str, list[Json]] = defaultdict(list)
     for record in records:
         if record.waiting_since is not None:
-            served[record.slot_id].append(record)
-    for turn in ended_entries:
-        stayed[str(turn["slot"])].append(turn)
+            promoted[record.slot_id].append(record)
+    for entry in ended_entries:
+        left[str(entry["slot"])].append(entry)
     for slot in slots:
-        if "campaign" in slot:  # who waits for their class is passed over
+        if "campaign" in slot:  # a full class limit lets later entries overtake
             continue
-        name = str(slot["_id"])
-        in_turn = sorted(served[name], key=lambda r: (r.waiting_since, r.created_at))
-        run_log.checks["turns served"] += len(in_turn)
-        for earlier, later in pairwise(in_turn):
+        slot_id = str(slot["_id"])
+        by_arrival = sorted(promoted[slot_id], key=lambda r: (r.waiting_since, r.created_at))
+        run_log.checks["promotions"] += len(by_arrival)
+        for earlier, later in pairwise(by_arrival):
             if (
                 later.created_at < earlier.created_at - CLOCK_SKEW
                 and (later.id, earlier.id) not in misordered_pairs
             ):
-                what = (
-                    f"slot {name}: {later.id} since {later.waiting_since} "
-                    f"at {later.created_at}, before"
-                )
                 run_log.record_violation(
-                    "order", f"{what} {earlier.id} since {earlier.waiting_since}"
+                    "order",
+                    f"slot {slot_id}: {later.id} since {later.waiting_since} "
+                    f"at {later.created_at}, before {earlier.id} since {earlier.waiting_since}",
                 )
-        _check_passed_over(run_log, name, in_turn, slot["waitlist"], stayed[name])
+        _check_overtaken(run_log, slot_id, by_arrival, slot["waitlist"], left[slot_id])
 
 
-def _check_passed_over(
+def _check_overtaken(
     run_log: RunLog,
-    slot: str,
+    slot_id: str,
     promoted: list[BookingRecord],
-    waiting: list[Json],
+    waitlist: list[Json],
     ended_entries: list[Json],
 ) -> None:
     for record in promoted:
         since = record.waiting_since
         if since is None:
             continue
-        for turn in waiting:
-            if turn["since"] < since - CLOCK_SKEW:
-                what = f"slot {slot}: {record.id} since {since} was served, {turn} still waits"
-                run_log.record_violation("order", what)
-        for turn in ended_entries:
-            if turn["since"] < since - CLOCK_SKEW and turn["at"] > record.created_at + CLOCK_SKEW:
-                what = (
-                    f"slot {slot}: {record.id} since {since} at {record.created_at}, before {turn}"
-                )
-                run_log.record_violation("order", what)
+        what = f"slot {slot_id}: {record.id} since {since}"
+        for entry in waitlist:
+            if entry["since"] < since - CLOCK_SKEW:
+                run_log.record_violation("order", f"{what} was promoted, {entry} still waits")
+        for entry in ended_entries:
+            if entry["since"] < since - CLOCK_SKEW and entry["at"] > record.created_at + CLOCK_SKEW:
+                run_log.record_violation("order", f"{what} at {record.created_at}, before {entry}")
 
 
 def check_duplicates(run_log: RunLog, slots: list[Json], records: list[BookingRecord]) -> None:
-    """Nobody had two places in a slot, or in a choice, for longer than an act takes."""
-    choice_of = {
+    """Check that no user had two bookings in one slot or choice group at the same time."""
+    choice_groups = {
         str(slot["_id"]): slot["choiceGroup"]
         for slot in slots
         if slot.get("choiceGroup") and slot["status"] != "cancelled"
     }
     by_slot: defaultdict[tuple[str, str], list[BookingRecord]] = defaultdict(list)
-    by_choice: defaultdict[tuple[str, str], list[BookingRecord]] = defaultdict(list)
+    by_choice_group: defaultdict[tuple[str, str], list[BookingRecord]] = defaultdict(list)
     for record in records:
         by_slot[record.slot_id, record.user_id].append(record)
-        if record.slot_id in choice_of and "one_of_choice" not in record.history[0].get(
-            "overriddenLimits", ()
-        ):
-            by_choice[choice_of[record.slot_id], record.user_id].append(record)
-    for where, those in ((by_slot, "slot"), (by_choice, "choice")):
-        for (name, user), made in where.items():
-            for one, other in _overlapping(made):
-                what = f"{user} in {those} {name}: {one.id} and {other.id} from {other.created_at}"
-                run_log.record_violation(f"twice in a {those}", what)
+        limits = record.history[0].get("overriddenLimits", ())
+        if record.slot_id in choice_groups and "one_of_choice" not in limits:
+            by_choice_group[choice_groups[record.slot_id], record.user_id].append(record)
+    for groups, kind in ((by_slot, "slot"), (by_choice_group, "choice group")):
+        for (name, user_id), bookings in groups.items():
+            for one, other in _overlapping(bookings):
+                run_log.record_violation(
+                    f"twice in a {kind}",
+                    f"{user_id} in {kind} {name}: {one.id} and {other.id} from {other.created_at}",
+                )
 
 
 def _overlapping(records: Iterable[BookingRecord]) -> Iterable[tuple[BookingRecord, BookingRecord]]:

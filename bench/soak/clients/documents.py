@@ -1,4 +1,4 @@
-"""What the people of a long run say to the desk, as the author of a client would write it."""
+"""The GraphQL documents of the clients; the alias `result` names the root field of each."""
 
 BOOKING_FRAGMENT = """fragment B on Booking {
   id status heldUntil createdAt movedFrom movedTo user { id } slot { id }
@@ -7,7 +7,7 @@ BOOKING_FRAGMENT = """fragment B on Booking {
 SLOT_FRAGMENT = "fragment S on Slot { id remaining version capacity }"
 REFUSAL_FIELDS = "__typename ... on Refusal { code message }"
 
-BOOK = f"""mutation($input: BookSlotInput!) {{ answer: bookSlot(input: $input) {{
+BOOK = f"""mutation($input: BookSlotInput!) {{ result: bookSlot(input: $input) {{
   {REFUSAL_FIELDS}
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ id }} }}
@@ -17,25 +17,25 @@ TICKET_FRAGMENT = f"""fragment T on Ticket {{ id status position outcome {{
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ id }} }}
 }} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
-REQUEST = f"""mutation($input: BookSlotInput!) {{ answer: requestBooking(input: $input) {{
+REQUEST = f"""mutation($input: BookSlotInput!) {{ result: requestBooking(input: $input) {{
   {REFUSAL_FIELDS}
   ... on Ticket {{ ...T }}
   ... on AlreadyBooked {{ booking {{ id }} }}
 }} }} {TICKET_FRAGMENT}"""
 TICKET_QUERY = f"""query($ticket: ID!) {{
-  answer: ticket(id: $ticket) {{ __typename ...T }}
+  result: ticket(id: $ticket) {{ __typename ...T }}
 }} {TICKET_FRAGMENT}"""
 TICKET_SUBSCRIPTION = (
     f"""subscription($ticket: ID!) {{ ticket(id: $ticket) {{ ...T }} }} {TICKET_FRAGMENT}"""
 )
-BOOK_ALL = f"""mutation($input: BookSlotsInput!) {{ answer: bookSlots(input: $input) {{
+BOOK_ALL = f"""mutation($input: BookSlotsInput!) {{ result: bookSlots(input: $input) {{
   {REFUSAL_FIELDS}
   ... on AllBooked {{ bookings {{ ...B }} }}
   ... on ClaimsRefused {{ refusals {{ claim refusal {{
     __typename code ... on AlreadyBooked {{ booking {{ id }} }}
   }} }} }}
 }} }} {BOOKING_FRAGMENT}"""
-MOVE = f"""mutation($input: MoveBookingInput!) {{ answer: moveBooking(input: $input) {{
+MOVE = f"""mutation($input: MoveBookingInput!) {{ result: moveBooking(input: $input) {{
   {REFUSAL_FIELDS}
   ... on BookingMoved {{ booking {{ ...B }} oldBooking {{ ...B }} slot {{ ...S }} }}
 }} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
@@ -43,7 +43,7 @@ MOVE = f"""mutation($input: MoveBookingInput!) {{ answer: moveBooking(input: $in
 
 def _booking_mutation(mutation: str, success_type: str) -> str:
     return f"""mutation($booking: ID!, $key: String, $wait: Int! = 5000) {{
-      answer: {mutation}(bookingId: $booking, idempotencyKey: $key, waitMs: $wait) {{
+      result: {mutation}(bookingId: $booking, idempotencyKey: $key, waitMs: $wait) {{
         {REFUSAL_FIELDS} ... on {success_type} {{ booking {{ ...B }} slot {{ ...S }} }}
     }} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
 
@@ -53,46 +53,46 @@ EXTEND = _booking_mutation("extendHold", "HoldExtended")
 CANCEL = _booking_mutation("cancelBooking", "BookingCancelled")
 
 JOIN = f"""mutation($slot: ID!, $wait: Int!) {{
-  answer: joinWaitlist(slotId: $slot, waitMs: $wait) {{
+  result: joinWaitlist(slotId: $slot, waitMs: $wait) {{
   {REFUSAL_FIELDS} ... on WaitlistJoined {{ position entry {{ id }} }}
 }} }}"""
 LEAVE = f"""mutation($slot: ID!, $wait: Int!) {{
-  answer: leaveWaitlist(slotId: $slot, waitMs: $wait) {{ {REFUSAL_FIELDS} }}
+  result: leaveWaitlist(slotId: $slot, waitMs: $wait) {{ {REFUSAL_FIELDS} }}
 }}"""
 
 CREATE = f"""mutation($input: CreateSlotInput!) {{
-  answer: createSlot(input: $input) {{ {REFUSAL_FIELDS} ... on Slot {{ id }} }}
+  result: createSlot(input: $input) {{ {REFUSAL_FIELDS} ... on Slot {{ id }} }}
 }}"""
 UPDATE = f"""mutation($input: UpdateSlotInput!) {{
-  answer: updateSlot(input: $input) {{ {REFUSAL_FIELDS} ... on Slot {{ id version }} }}
+  result: updateSlot(input: $input) {{ {REFUSAL_FIELDS} ... on Slot {{ id version }} }}
 }}"""
 CANCEL_SLOT = (
-    f"""mutation($slot: ID!) {{ answer: cancelSlot(slotId: $slot) {{ {REFUSAL_FIELDS} }} }}"""
+    f"""mutation($slot: ID!) {{ result: cancelSlot(slotId: $slot) {{ {REFUSAL_FIELDS} }} }}"""
 )
 
 CAMPAIGN_FIELDS = f"""{REFUSAL_FIELDS} ... on Campaign {{ id version }}"""
 CREATE_CAMPAIGN = f"""mutation($input: CreateCampaignInput!) {{
-  answer: createCampaign(input: $input) {{ {CAMPAIGN_FIELDS} }}
+  result: createCampaign(input: $input) {{ {CAMPAIGN_FIELDS} }}
 }}"""
 PUBLISH, UNPUBLISH = (
     f"""mutation($campaign: ID!) {{
-  answer: {name}(campaignId: $campaign) {{ {CAMPAIGN_FIELDS} }}
+  result: {name}(campaignId: $campaign) {{ {CAMPAIGN_FIELDS} }}
 }}"""
     for name in ("publishCampaign", "unpublishCampaign")
 )
 
 TEAM_FIELDS = f"""{REFUSAL_FIELDS} ... on Team {{ id }}"""
 CREATE_TEAM = f"""mutation($name: String!) {{
-  answer: createTeam(input: {{name: $name}}) {{ {TEAM_FIELDS} }}
+  result: createTeam(input: {{name: $name}}) {{ {TEAM_FIELDS} }}
 }}"""
 INVITE = f"""mutation($team: ID!, $email: EmailAddress!) {{
-  answer: inviteToTeam(input: {{teamId: $team, email: $email}}) {{ {TEAM_FIELDS} }}
+  result: inviteToTeam(input: {{teamId: $team, email: $email}}) {{ {TEAM_FIELDS} }}
 }}"""
 ACCEPT = f"""mutation($team: ID!) {{
-  answer: acceptTeamInvitation(teamId: $team) {{ {TEAM_FIELDS} }}
+  result: acceptTeamInvitation(teamId: $team) {{ {TEAM_FIELDS} }}
 }}"""
 LEAVE_TEAM = (
-    f"""mutation($team: ID!) {{ answer: leaveTeam(teamId: $team) {{ {REFUSAL_FIELDS} }} }}"""
+    f"""mutation($team: ID!) {{ result: leaveTeam(teamId: $team) {{ {REFUSAL_FIELDS} }} }}"""
 )
 
 AVAILABILITY = """subscription($slots: [ID!]!) {

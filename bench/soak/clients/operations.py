@@ -1,4 +1,4 @@
-"""What people do at the desk at random: members for themselves and their teams, organisers too."""
+"""Random operations of users: for themselves and their teams, and of organizers for anybody."""
 
 import random
 from collections.abc import Callable
@@ -8,16 +8,18 @@ from bench.soak.campaign import unpublish_for_a_while
 from bench.soak.clients import documents
 from bench.soak.clients.sending import perform, send
 from bench.soak.clients.ticket_following import follow_ticket
-from bench.soak.organizers import edit_slots, reshuffle_team
+from bench.soak.organizers import edit_slots, rejoin_team
 from bench.soak.run_log import ClientOperation, Json
 from bench.soak.world import SoakUser, World
 
 WAITS_MS = (0, 0, 0, 200, 2_000, 8_000)
-MEAN_THINK_TIME_S = 0.45  # on average
+MEAN_THINK_TIME_S = 0.45
+
+OperationBuilder = Callable[[World, SoakUser], ClientOperation | None]
 
 
 async def run_user(world: World, user: SoakUser) -> None:
-    """One person's run from its beginning to its end."""
+    """Perform random operations of one user until the run ends."""
     while await world.sleep(user.rng.expovariate(1 / MEAN_THINK_TIME_S)):
         if user.is_organizer and user.rng.random() < 0.3:
             if user is world.users[-1] and user.rng.random() < 0.1:
@@ -26,28 +28,28 @@ async def run_user(world: World, user: SoakUser) -> None:
                 await edit_slots(world, user)
             continue
         if user.rng.random() < 0.005:
-            await reshuffle_team(world, user)
+            await rejoin_team(world, user)
             continue
-        names, weights = zip(*OPERATION_WEIGHTS.items(), strict=True)
-        act = user.rng.choices(names, weights)[0](world, user)
-        if act is not None:
-            await perform_and_follow(world, act, user.rng)
+        builders, weights = zip(*OPERATION_WEIGHTS.items(), strict=True)
+        operation = user.rng.choices(builders, weights)[0](world, user)
+        if operation is not None:
+            await perform_and_follow(world, operation, user.rng)
         if user.rng.random() < 0.02:
             await reuse_key(world, user)
 
 
 async def perform_and_follow(world: World, operation: ClientOperation, rng: random.Random) -> None:
-    """Perform an act, remember what it brought, and follow the ticket if it is one."""
-    sent = await perform(world, operation, rng)
-    world.remember_bookings(operation.user_id, sent.response)
-    follow_ticket(world, operation, sent, rng)
+    """Perform an operation, remember its bookings, and follow its ticket if it returns one."""
+    request = await perform(world, operation, rng)
+    world.remember_bookings(operation.user_id, request.response)
+    follow_ticket(world, operation, request, rng)
 
 
 def _pick_slot(world: World, rng: random.Random, free_share: float = 0.4) -> str:
-    open_ = [slot for slot in world.slots if world.free_places.get(slot, 0) > 0]
-    if open_ and rng.random() < free_share:
-        return rng.choice(open_)
-    # The first ones are everybody's favourites, or nobody would ever collide.
+    free = [slot for slot in world.slots if world.free_places.get(slot, 0) > 0]
+    if free and rng.random() < free_share:
+        return rng.choice(free)
+    # Most users want the first slots; otherwise their requests would never conflict.
     return world.slots[min(int(rng.expovariate(1 / 8)), len(world.slots) - 1)]
 
 
@@ -56,6 +58,7 @@ def _maybe_key(user: SoakUser) -> str | None:
 
 
 def _pick_holder(world: World, user: SoakUser) -> SoakUser:
+    """Return the user to book for."""
     if user.is_organizer and user.rng.random() < 0.6:
         return user.rng.choice(world.users)
     teams = [team for team in world.teams if user in team.members]
@@ -65,94 +68,98 @@ def _pick_holder(world: World, user: SoakUser) -> SoakUser:
 
 
 def _pick_booking(world: World, user: SoakUser) -> tuple[str, str] | None:
-    """A booking and whose it is: mostly live ones, sometimes such as ended a while ago."""
-    whose = user.rng.choice(world.users) if user.is_organizer and user.rng.random() < 0.7 else user
-    fresh, old = world.live_bookings[whose.id], list(whose.known_bookings)
-    pool = fresh if fresh and user.rng.random() < 0.8 else old
-    return (user.rng.choice(pool), whose.id) if pool else None
+    """Return a booking and the id of its user: mostly a live one, sometimes an ended one."""
+    is_for_other = user.is_organizer and user.rng.random() < 0.7
+    holder = user.rng.choice(world.users) if is_for_other else user
+    live, known = world.live_bookings[holder.id], list(holder.known_bookings)
+    pool = live if live and user.rng.random() < 0.8 else known
+    return (user.rng.choice(pool), holder.id) if pool else None
 
 
 def book(world: World, user: SoakUser) -> ClientOperation:
-    """A place or a hold, for oneself, a mate or anybody."""
-    slot, whose, key = _pick_slot(world, user.rng), _pick_holder(world, user), _maybe_key(user)
-    wish: Json = {
+    """Return an operation that books or holds a place for the user, a team member or anybody."""
+    slot, holder, key = _pick_slot(world, user.rng), _pick_holder(world, user), _maybe_key(user)
+    booking_input: Json = {
         "slotId": f"slot_{slot}",
         "waitMs": user.rng.choice(WAITS_MS),
         "idempotencyKey": key,
         "hold": user.rng.random() < 0.4,
     }
-    if whose is not user:
-        wish["userId"] = f"user_{whose.id}"
-    claims = ((slot, whose.id),)
+    if holder is not user:
+        booking_input["userId"] = f"user_{holder.id}"
+    claims = ((slot, holder.id),)
     return ClientOperation(
-        "book", user.id, documents.BOOK, {"input": wish}, user.token, key, claims
+        "book", user.id, documents.BOOK, {"input": booking_input}, user.token, key, claims
     )
 
 
 def request(world: World, user: SoakUser) -> ClientOperation:
-    """The same by the admission queue."""
+    """Return an operation that books through the admission queue."""
     return replace(book(world, user), name="request", document=documents.REQUEST)
 
 
 def book_all(world: World, user: SoakUser) -> ClientOperation | None:
-    """Overlapping sets of slots for a team, in whatever order."""
+    """Return an operation that books several slots for a team, in a random order."""
     teams = [team for team in world.teams if user in team.members]
     if not teams and not user.is_organizer:
         return None
-    people = world.users if user.is_organizer else user.rng.choice(teams).members
+    users = world.users if user.is_organizer else user.rng.choice(teams).members
     slots = sorted(
         {_pick_slot(world, user.rng, free_share=0.85) for _ in range(user.rng.randint(2, 4))}
     )
     if user.rng.random() < 0.5:
         slots.reverse()
-    pairs = [(s, p.id) for s in slots for p in user.rng.sample(people, user.rng.randint(1, 2))]
+    claims = tuple(
+        (slot, holder.id)
+        for slot in slots
+        for holder in user.rng.sample(users, user.rng.randint(1, 2))
+    )
     key = _maybe_key(user)
-    wish: Json = {
-        "claims": [{"slotId": f"slot_{slot}", "userId": f"user_{who}"} for slot, who in pairs],
+    booking_input: Json = {
+        "claims": [
+            {"slotId": f"slot_{slot}", "userId": f"user_{holder_id}"} for slot, holder_id in claims
+        ],
         "waitMs": user.rng.choice(WAITS_MS),
         "idempotencyKey": key,
         "hold": user.rng.random() < 0.3,
     }
-    claims = tuple(pairs)
     return ClientOperation(
-        "bookAll", user.id, documents.BOOK_ALL, {"input": wish}, user.token, key, claims
+        "bookAll", user.id, documents.BOOK_ALL, {"input": booking_input}, user.token, key, claims
     )
 
 
-def _booking_operation(
-    name: str, document: str
-) -> Callable[[World, SoakUser], ClientOperation | None]:
+def _booking_operation(name: str, document: str) -> OperationBuilder:
     def build(world: World, user: SoakUser) -> ClientOperation | None:
         if (found := _pick_booking(world, user)) is None:
             return None
-        key, wait = _maybe_key(user), user.rng.choice(WAITS_MS)
-        variables = {"booking": found[0], "key": key, "wait": wait}
+        key, wait_ms = _maybe_key(user), user.rng.choice(WAITS_MS)
+        variables = {"booking": found[0], "key": key, "wait": wait_ms}
         return ClientOperation(name, user.id, document, variables, user.token, key)
 
     return build
 
 
 def move(world: World, user: SoakUser) -> ClientOperation | None:
-    """Another slot instead."""
+    """Return an operation that moves a booking to another slot."""
     if (found := _pick_booking(world, user)) is None:
         return None
-    (booking, whose), slot, key = found, _pick_slot(world, user.rng), _maybe_key(user)
-    wish = {
+    (booking, holder_id), slot, key = found, _pick_slot(world, user.rng), _maybe_key(user)
+    move_input = {
         "bookingId": booking,
         "slotId": f"slot_{slot}",
         "waitMs": user.rng.choice(WAITS_MS),
         "idempotencyKey": key,
     }
-    claims = ((slot, whose),)
+    claims = ((slot, holder_id),)
     return ClientOperation(
-        "move", user.id, documents.MOVE, {"input": wish}, user.token, key, claims
+        "move", user.id, documents.MOVE, {"input": move_input}, user.token, key, claims
     )
 
 
-def _waitlist_operation(name: str, document: str) -> Callable[[World, SoakUser], ClientOperation]:
+def _waitlist_operation(name: str, document: str) -> OperationBuilder:
     def build(world: World, user: SoakUser) -> ClientOperation:
         slot = _pick_slot(world, user.rng)
-        full = [each for each in world.slots if world.free_places.get(each, 1) <= 0]
+        full = [slot_id for slot_id in world.slots if world.free_places.get(slot_id, 1) <= 0]
         if name == "join" and full:
             slot = user.rng.choice(full)
         variables = {"slot": f"slot_{slot}", "wait": user.rng.choice(WAITS_MS)}
@@ -162,26 +169,26 @@ def _waitlist_operation(name: str, document: str) -> Callable[[World, SoakUser],
 
 
 async def reuse_key(world: World, user: SoakUser) -> None:
-    """The key of a booking with another question must be refused."""
-    mine = [
-        act
-        for act in world.recent_operations
-        if act.user_id == user.id and act.name == "book" and act.first_success
+    """Send the key of a booking with another request, which the server must reject."""
+    booked = [
+        operation
+        for operation in world.recent_operations
+        if operation.user_id == user.id and operation.name == "book" and operation.first_success
     ]
-    if not mine:
+    if not booked:
         return
-    first = user.rng.choice(mine)
-    wish = first.variables["input"]
-    other = {"input": {**wish, "hold": not wish["hold"]}}
-    act = ClientOperation("reuse", user.id, documents.BOOK, other, user.token)
-    sent = await send(world, act, user.rng)
+    first = user.rng.choice(booked)
+    booking_input = first.variables["input"]
+    changed = {"input": {**booking_input, "hold": not booking_input["hold"]}}
+    operation = ClientOperation("reuse", user.id, documents.BOOK, changed, user.token)
+    sent = await send(world, operation, user.rng)
     if sent.is_final and sent.outcome != "KeyReused":
         world.run_log.record_violation(
             "key reused", f"key {first.idempotency_key} of {user.id}: {sent.outcome}"
         )
 
 
-OPERATION_WEIGHTS: dict[Callable[[World, SoakUser], ClientOperation | None], float] = {
+OPERATION_WEIGHTS: dict[OperationBuilder, float] = {
     book: 24,
     request: 20,
     book_all: 9,

@@ -1,4 +1,4 @@
-"""Sending acts over HTTP to any process: once, at once from several sides, and again and again."""
+"""Sends operations over HTTP to any app process: once, several times at once, and again later."""
 
 import asyncio
 import itertools
@@ -14,24 +14,27 @@ from bench.soak.world import World
 RESOLVE_TIMEOUT_S = 90.0
 RETRY_DELAY_S = 0.4
 RESENDERS = 4
-_numbers = itertools.count()
+RECENT_RESENDS = 12
+# Outcomes that the operations of the run never cause.
+UNEXPECTED_ERRORS = ("BAD_USER_INPUT", "FORBIDDEN", "UNAUTHENTICATED", "LIMIT_EXCEEDED")
+_sequence_numbers = itertools.count()
 
 
 async def send(
     world: World, operation: ClientOperation, rng: random.Random, hang_up_after_s: float = 0.0
 ) -> SentRequest:
-    """One request to a random process; with `leave_after_s` the client hangs up after so long."""
+    """Send one request to a random process; the client may hang up after some seconds."""
     app = rng.choice([app for app in world.apps if app.is_up] or world.apps)
     sent = SentRequest(time.time(), app_index=app.index)
     operation.requests.append(sent)
     body = {"query": operation.document, "variables": operation.variables}
     headers = {"Authorization": f"Bearer {operation.token}"}
-    request = world.http.post(app.url, json=body, headers=headers)
+    pending_response = world.http.post(app.url, json=body, headers=headers)
     try:
         async with asyncio.timeout(hang_up_after_s or None):
-            _read(world, operation, sent, await request)
+            _record_response(world, operation, sent, await pending_response)
     except TimeoutError:
-        sent.outcome = "left"
+        sent.outcome = "hung up"
     except (httpx.ConnectError, httpx.ConnectTimeout):
         sent.outcome = "refused connection"
     except httpx.TransportError:
@@ -41,57 +44,59 @@ async def send(
     if sent.outcome == "INTERNAL" and not world.run_log.was_mongo_down(
         sent.started_at, sent.ended_at
     ):
-        known = sent.response.get("extensions", {}).get("errorId")
+        error_id = sent.response.get("extensions", {}).get("errorId")
         world.run_log.record_violation(
-            "INTERNAL", f"{operation.name} by {operation.user_id} at app {app.index}: {known}"
+            "INTERNAL", f"{operation.name} by {operation.user_id} at app {app.index}: {error_id}"
         )
     return sent
 
 
-def _read(
-    world: World, operation: ClientOperation, request: SentRequest, response: httpx.Response
+def _record_response(
+    world: World, operation: ClientOperation, sent: SentRequest, response: httpx.Response
 ) -> None:
     status = response.status_code
     body: Json = {}
     with suppress(ValueError):
         body = response.json()
     if errors := body.get("errors"):
-        request.outcome = str(errors[0].get("extensions", {}).get("code", "no code"))
-        request.response = errors[0]
+        sent.outcome = str(errors[0].get("extensions", {}).get("code", "no code"))
+        sent.response = errors[0]
     elif status != 200 or not body.get("data"):
-        request.outcome = "INTERNAL" if status >= 500 else f"HTTP {status}"
+        sent.outcome = "INTERNAL" if status >= 500 else f"HTTP {status}"
     else:
-        request.response = body["data"]["answer"] or {"__typename": "nothing"}
-        request.outcome = str(request.response["__typename"])
-    if request.outcome == "Ticket":
+        sent.response = body["data"]["result"] or {"__typename": "nothing"}
+        sent.outcome = str(sent.response["__typename"])
+    if sent.outcome == "Ticket":
         world.run_log.ticket_observations.append(
-            TicketObservation(request.started_at, time.time(), request.response, operation.name)
+            TicketObservation(sent.started_at, time.time(), sent.response, operation.name)
         )
-    away = world.run_log.was_mongo_down(request.started_at, time.time())
-    if status >= 500 and not (status == 503 and away):
+    is_mongo_down = world.run_log.was_mongo_down(sent.started_at, time.time())
+    if status >= 500 and not (status == 503 and is_mongo_down):
         world.run_log.record_violation(
-            "HTTP 5xx", f"{status} for {operation.name} at app {request.app_index}"
+            "HTTP 5xx", f"{status} for {operation.name} at app {sent.app_index}"
         )
-    if request.outcome in ("BAD_USER_INPUT", "FORBIDDEN", "UNAUTHENTICATED", "LIMIT_EXCEEDED"):
-        world.run_log.record_violation("refused request", f"{operation.name}: {request.response}")
+    if sent.outcome in UNEXPECTED_ERRORS:
+        world.run_log.record_violation("refused request", f"{operation.name}: {sent.response}")
 
 
 async def perform(world: World, operation: ClientOperation, rng: random.Random) -> SentRequest:
-    """The act as a client with patience does it; its last answer.
+    """Perform an operation like a robust client, and return the last request.
 
-    What has a key is sent again until it is answered, sometimes from several sides at once, and
-    some of it later on.
+    An operation with a key is sent until it has a final response.
+    Sometimes several requests are sent at once, and sometimes one more later.
     """
     world.run_log.operations.append(operation)
-    sides = rng.choice((1, 1, 1, 1, 2, 3, 4)) if operation.idempotency_key else 1
+    count = rng.choice((1, 1, 1, 1, 2, 3, 4)) if operation.idempotency_key else 1
     hangs_up = rng.random() < 0.05
-    first = rng.uniform(0.001, 0.08) if hangs_up else 0.0
-    hasty = [first, *itertools.repeat(0.0, sides - 1)]
-    sends = await asyncio.gather(*(send(world, operation, rng, leave) for leave in hasty))
-    last = next((sent for sent in sends if sent.is_final), sends[-1])
+    first_hang_up_s = rng.uniform(0.001, 0.08) if hangs_up else 0.0
+    hang_ups_s = [first_hang_up_s, *itertools.repeat(0.0, count - 1)]
+    requests = await asyncio.gather(
+        *(send(world, operation, rng, hang_up_s) for hang_up_s in hang_ups_s)
+    )
+    last = next((request for request in requests if request.is_final), requests[-1])
     if operation.idempotency_key is None:
         return last
-    if not any(sent.is_final for sent in sends) and operation.is_unknown:
+    if not any(request.is_final for request in requests) and operation.is_unknown:
         last = await resend_until_final(world, operation, rng)
     world.recent_operations.append(operation)
     if rng.random() < 0.3:
@@ -102,7 +107,7 @@ async def perform(world: World, operation: ClientOperation, rng: random.Random) 
 async def resend_until_final(
     world: World, operation: ClientOperation, rng: random.Random
 ) -> SentRequest:
-    """Send an act with a key again until somebody who had looked answers it."""
+    """Send an operation with a key until it has a final response, and return the last request."""
     deadline = time.monotonic() + RESOLVE_TIMEOUT_S
     sent = await send(world, operation, rng)
     while not sent.is_final and time.monotonic() < deadline:
@@ -110,29 +115,30 @@ async def resend_until_final(
         sent = await send(world, operation, rng)
     if not sent.is_final:
         world.run_log.record_violation(
-            "never answered", f"{operation.name} key {operation.idempotency_key}: {sent.outcome}"
+            "no final response", f"{operation.name} key {operation.idempotency_key}: {sent.outcome}"
         )
     return sent
 
 
 def schedule_resend(world: World, operation: ClientOperation, delay_s: float) -> None:
-    """Let an act with a key be sent again later."""
-    world.resends.put_nowait((time.monotonic() + delay_s, next(_numbers), operation))
+    """Schedule one more request of an operation with a key."""
+    world.resends.put_nowait((time.monotonic() + delay_s, next(_sequence_numbers), operation))
 
 
 def schedule_recent_resends(world: World) -> None:
-    """A process was killed: whoever was answered a moment ago sends it again."""
-    for act in list(world.recent_operations)[-12:]:
-        schedule_resend(world, act, 0.0)
+    """Send the last operations again at once, because a process was killed."""
+    for operation in list(world.recent_operations)[-RECENT_RESENDS:]:
+        schedule_resend(world, operation, 0.0)
 
 
 async def run_resender(world: World, number: int) -> None:
-    """Send again what is due, until the run ends."""
+    """Send scheduled requests when they are due, until the run ends."""
     rng = world.rng(f"resender {number}")
     while not world.closing.is_set():
-        due, place, act = await world.resends.get()
-        if due > time.monotonic():
-            world.resends.put_nowait((due, place, act))
-            await world.sleep(min(due - time.monotonic(), 0.2))
+        due_at, sequence_number, operation = await world.resends.get()
+        if due_at > time.monotonic():
+            world.resends.put_nowait((due_at, sequence_number, operation))
+            await world.sleep(min(due_at - time.monotonic(), 0.2))
             continue
-        await asyncio.gather(*(send(world, act, rng) for _ in range(rng.choice((1, 1, 2, 3)))))
+        count = rng.choice((1, 1, 2, 3))
+        await asyncio.gather(*(send(world, operation, rng) for _ in range(count)))

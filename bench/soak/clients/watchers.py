@@ -1,4 +1,4 @@
-"""Watchers over WebSockets, who come back when they are cut off, and what they may be told."""
+"""Clients that watch slots or bookings over WebSockets and reconnect after a failure."""
 
 import asyncio
 import json
@@ -24,7 +24,10 @@ SETTLE_S = 3.0
 
 @dataclass(slots=True)
 class Watcher:
-    """Somebody who watches slots, or their own bookings, from one process after the other."""
+    """A client that watches all slots, or its user's bookings, at changing app processes.
+
+    `connected_periods` holds when it was connected, in seconds since the epoch.
+    """
 
     name: str
     user: SoakUser
@@ -33,15 +36,13 @@ class Watcher:
     last_states: dict[str, Json] = field(default_factory=dict)
     history_lengths: dict[str, int] = field(default_factory=dict)
     seen_actions: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    connected_periods: list[list[float]] = field(
-        default_factory=list
-    )  # from when to when it was connected
+    connected_periods: list[list[float]] = field(default_factory=list)
     messages: int = 0
     connection_count: int = 0
 
 
 async def run_watcher(world: World, watcher: Watcher, stop: asyncio.Event) -> None:
-    """Watch until told to stop."""
+    """Watch until the event is set."""
     rng = world.rng(watcher.name)
     while not stop.is_set():
         app = rng.choice([app for app in world.apps if app.is_up] or world.apps)
@@ -56,7 +57,7 @@ async def run_watcher(world: World, watcher: Watcher, stop: asyncio.Event) -> No
 async def open_subscription(
     url: str, token: str, subscription: Json
 ) -> AsyncIterator[ClientConnection]:
-    """A connection that has subscribed to one thing."""
+    """Open a connection with one subscription."""
     protocols = [Subprotocol("graphql-transport-ws")]
     async with connect(url, subprotocols=protocols, proxy=None, open_timeout=10) as socket:
         payload = {"authorization": f"Bearer {token}"}
@@ -70,11 +71,11 @@ async def _watch_once(
     world: World, watcher: Watcher, url: str, duration_s: float, stop: asyncio.Event
 ) -> None:
     watcher.watched_slots = set(world.slots[:MAX_SLOTS])
-    known = [f"slot_{slot}" for slot in sorted(watcher.watched_slots)]
-    asked: Json = {"query": documents.BOOKING_EVENTS}
+    slot_ids = [f"slot_{slot}" for slot in sorted(watcher.watched_slots)]
+    payload: Json = {"query": documents.BOOKING_EVENTS}
     if watcher.watches_slots:
-        asked = {"query": documents.AVAILABILITY, "variables": {"slots": known}}
-    async with open_subscription(url, watcher.user.token, asked) as socket:
+        payload = {"query": documents.AVAILABILITY, "variables": {"slots": slot_ids}}
+    async with open_subscription(url, watcher.user.token, payload) as socket:
         watcher.connection_count += 1
         watcher.connected_periods.append([time.time(), float("inf")])
         until = time.monotonic() + duration_s
@@ -100,31 +101,31 @@ def _on_message(world: World, watcher: Watcher, message: Json) -> None:
 
 
 def _check_availability(world: World, watcher: Watcher, state: Json) -> None:
-    slot, tell = raw_id(state["slotId"]), world.run_log.record_violation
-    before = watcher.last_states.get(slot)
-    if before and state["version"] < before["version"]:
-        what = f"{watcher.name}: slot {slot} version {state['version']} after {before['version']}"
-        tell("watch goes back", what)
+    slot_id, report = raw_id(state["slotId"]), world.run_log.record_violation
+    previous = watcher.last_states.get(slot_id)
+    if previous and state["version"] < previous["version"]:
+        versions = f"version {state['version']} after {previous['version']}"
+        report("availability goes back", f"{watcher.name}: slot {slot_id} {versions}")
     if state["remaining"] < 0 or state["isBooked"] != (state["remaining"] <= 0):
-        tell("watch", f"{watcher.name}: {state}")
-    watcher.last_states[slot] = state
-    world.run_log.checks["states watched"] += 1
+        report("availability", f"{watcher.name}: {state}")
+    watcher.last_states[slot_id] = state
+    world.run_log.checks["availability states"] += 1
 
 
 def _check_booking_event(world: World, watcher: Watcher, event: Json) -> None:
-    booking = raw_id(event["booking"]["id"])
+    booking_id = raw_id(event["booking"]["id"])
     length = len(event["booking"]["history"])
-    if length < watcher.history_lengths.get(booking, 0):
-        world.run_log.record_violation("news goes back", f"{watcher.name}: {event}")
+    if length < watcher.history_lengths.get(booking_id, 0):
+        world.run_log.record_violation("booking event goes back", f"{watcher.name}: {event}")
     if event["by"] and raw_id(event["by"]["id"]) == watcher.user.id:
-        world.run_log.record_violation("news of oneself", f"{watcher.name}: {event}")
-    watcher.history_lengths[booking] = length
-    watcher.seen_actions[booking].add(str(event["action"]).lower())
-    world.run_log.checks["news of bookings"] += 1
+        world.run_log.record_violation("event of an own action", f"{watcher.name}: {event}")
+    watcher.history_lengths[booking_id] = length
+    watcher.seen_actions[booking_id].add(str(event["action"]).lower())
+    world.run_log.checks["booking events"] += 1
 
 
 def was_connected(watcher: Watcher, at: float) -> bool:
-    """Whether it was connected well before this time and for long enough after it."""
+    """Return whether a watcher was connected from a second before this time until long after it."""
     return any(
         since + 1 < at and at + SETTLE_S < until for since, until in watcher.connected_periods
     )

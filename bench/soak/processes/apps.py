@@ -1,4 +1,4 @@
-"""The app's processes, which are killed and started again, and the memory that each life takes."""
+"""The app's processes, which are killed and started again, and their memory."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
 @dataclass(slots=True)
 class ProcessRun:
-    """One process from its start to its end, with its memory in MiB when it was ready and last."""
+    """One process from its start to its end, with its first and last memory in MiB."""
 
     app_index: int
     started_at: float
@@ -34,7 +34,7 @@ class ProcessRun:
 
 @dataclass(slots=True)
 class SoakApp:
-    """One of the processes behind the same database, over all its lives."""
+    """One app on a fixed port, over all its processes; `is_busy` marks one that chaos handles."""
 
     index: int
     environment: Mapping[str, str]
@@ -50,21 +50,21 @@ class SoakApp:
 
     @property
     def name(self) -> str:
-        """What it is called in what is told of it."""
+        """Return the name for the output."""
         return f"app {self.index}"
 
     @property
     def url(self) -> str:
-        """Where its GraphQL is."""
+        """Return the address of GraphQL over HTTP."""
         return graphql_url(self.port)
 
     @property
     def socket_url(self) -> str:
-        """Where its WebSockets are."""
+        """Return the address of GraphQL over WebSocket."""
         return graphql_url(self.port, "ws")
 
     async def start(self) -> None:
-        """Begin a life, again and again while MongoDB or Valkey are away. Errors: SoakError."""
+        """Start a process, again while MongoDB or Valkey are unavailable; raises SoakError."""
         deadline = time.monotonic() + START_TIMEOUT_S
         self._launch()
         while not await self._is_ready():
@@ -73,8 +73,8 @@ class SoakApp:
             if self.process is None or self.process.poll() is not None:
                 self._launch()
             await asyncio.sleep(0.1)
-        now = self.memory_mib()
-        self.process_runs.append(ProcessRun(self.index, time.time(), now, now))
+        memory_mib = self.memory_mib()
+        self.process_runs.append(ProcessRun(self.index, time.time(), memory_mib, memory_mib))
         self.is_up = True
 
     def _launch(self) -> None:
@@ -101,14 +101,14 @@ class SoakApp:
             self.process.send_signal(number)
 
     def kill(self) -> None:
-        """SIGKILL: it gets no chance to clean up."""
+        """Send SIGKILL and wait."""
         self._end_process_run()
         if self.process is not None:
             self.process.kill()
             self.process.wait()
 
     async def stop(self) -> int:
-        """SIGTERM, and wait; its exit code, or -9 when it had to be killed."""
+        """Send SIGTERM and return the exit code, or -9 after a SIGKILL."""
         if self.process is None:
             return 0
         self.process.send_signal(signal.SIGTERM)
@@ -128,26 +128,26 @@ class SoakApp:
         self.is_up = False
 
     def memory_mib(self) -> float:
-        """What it has in memory, in MiB; 0 where there is no /proc."""
+        """Return the resident memory in MiB, or 0 without /proc."""
         with suppress(OSError):
             pid = self.process.pid if self.process else 0
             return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_MIB
         return 0.0
 
     def sample_memory(self) -> None:
-        """Note what it has in memory now."""
-        if self.is_up and (now := self.memory_mib()):
-            self.process_runs[-1].last_mib = now
+        """Record the present memory."""
+        if self.is_up and (memory_mib := self.memory_mib()):
+            self.process_runs[-1].last_mib = memory_mib
 
 
 class SoakWorker(SoakApp):
-    """A process that serves the admission queue and nothing else."""
+    """A process that only serves the admission queue."""
 
     command: ClassVar[str] = "worker"
 
     @property
     def name(self) -> str:
-        """What it is called in what is told of it."""
+        """Return the name for the output."""
         return "worker"
 
     async def _is_ready(self) -> bool:

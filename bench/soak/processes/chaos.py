@@ -1,4 +1,4 @@
-"""What happens to servers, processes, keys and holds meanwhile, by a schedule of the seed."""
+"""Chaos for servers, processes, keys and holds, by a schedule that depends on the seed."""
 
 import asyncio
 import random
@@ -27,10 +27,10 @@ from slotlock.infrastructure.redis.keys import lock_keys
 
 FLUSH_TIMEOUT_S = 3.0
 MAX_UNWRITTEN_S = 2.0
-MEAN_GAP_S = 2.5  # on average
+MEAN_GAP_S = 2.5
 LOCK_KEYS = "slotlock:{*"
-# At once: a lock lives for some ms only. What is in line is left alone, though not whose turn it is
-# to serve it: Redis loses a part of a line only with all that came after it.
+# One script, because a lock lives for some ms only. It spares the entries of the queue, because
+# Redis never loses an entry without all later ones. It does delete the workers' locks.
 DELETE_ONE_SCRIPT = """
 local found = {}
 for _, key in ipairs(redis.call('keys', ARGV[1])) do
@@ -48,26 +48,27 @@ EVENT_WEIGHTS = {
     "kill Valkey": 2,
     "pause Valkey": 2,
     "delete locks": 4,
-    "run out holds": 10,
+    "expire holds": 10,
     "rush": 8,
-    "FLUSHALL a line": 4,
-    "kill Valkey with a line": 2,
-    "kill worker with a line": 3,
-    "kill app with a line": 3,
+    "FLUSHALL and full queue": 4,
+    "kill Valkey and full queue": 2,
+    "kill worker and full queue": 3,
+    "kill app and full queue": 3,
 }
-MONGO_KILLS_AT = (0.35, 0.75)  # of the run; a run that is too short for it leaves MongoDB alone
+# Shares of the run; a shorter run does not kill MongoDB.
+MONGO_KILLS_AT = (0.35, 0.75)
 MIN_MONGO_RUN_S = 40.0
 
 
 def schedule(world: World) -> list[tuple[float, str]]:
-    """When what happens, in seconds from the beginning: every kind once, then at random."""
+    """Return events by the second of the run: every kind once, then random ones."""
     rng = world.rng("chaos")
     at, events = 1.0, list[tuple[float, str]]()
-    first = rng.sample(list(EVENT_WEIGHTS), len(EVENT_WEIGHTS))
+    remaining = rng.sample(list(EVENT_WEIGHTS), len(EVENT_WEIGHTS))
     while (at := at + rng.expovariate(1 / MEAN_GAP_S)) < world.seconds - 3:
         kind = (
-            first.pop()
-            if first
+            remaining.pop()
+            if remaining
             else rng.choices(list(EVENT_WEIGHTS), list(EVENT_WEIGHTS.values()))[0]
         )
         events.append((at, kind))
@@ -77,99 +78,99 @@ def schedule(world: World) -> list[tuple[float, str]]:
 
 
 async def run_chaos(world: World) -> None:
-    """Let it all happen; what takes its time does not hold up what comes next."""
-    rng, begin = world.rng("deeds"), time.monotonic()
-    valkey, running = asyncio.Lock(), set[asyncio.Task[None]]()
+    """Run all events at their times, without waiting for earlier ones to end."""
+    rng, started_at = world.rng("chaos events"), time.monotonic()
+    valkey_lock, running = asyncio.Lock(), set[asyncio.Task[None]]()
 
     async def run_event(kind: str, rng: random.Random) -> None:
         world.run_log.chaos[kind] += 1
         if "Valkey" not in kind:
             await EVENTS[kind](world, rng)
             return
-        async with valkey:
+        async with valkey_lock:
             await EVENTS[kind](world, rng)
 
     for at, kind in schedule(world):
-        if not await world.sleep(max(at - (time.monotonic() - begin), 0)):
+        if not await world.sleep(max(at - (time.monotonic() - started_at), 0)):
             break
         running.add(asyncio.create_task(run_event(kind, random.Random(rng.random()))))
     await asyncio.gather(*running)
 
 
 async def flush_valkey(world: World, _rng: random.Random) -> None:
-    """Everything that Valkey knew is gone."""
-    began = time.time()
+    """Delete all data in Valkey."""
+    started_at = time.time()
     with suppress(RedisError):
         await asyncio.to_thread(world.redis.flushall)
-    # One that was not answered in time may yet happen.
-    world.run_log.redis_losses.append((began, time.time() + FLUSH_TIMEOUT_S))
+    # A command without a response may still be executed.
+    world.run_log.redis_losses.append((started_at, time.time() + FLUSH_TIMEOUT_S))
 
 
 async def kill_valkey(world: World, rng: random.Random) -> None:
-    """Valkey dies, with what it had not written."""
-    began = time.time()
+    """Kill Valkey, which loses its unwritten data, and start it again."""
+    started_at = time.time()
     world.valkey.kill()
-    world.run_log.redis_losses.append((began - MAX_UNWRITTEN_S, time.time()))
+    world.run_log.redis_losses.append((started_at - MAX_UNWRITTEN_S, time.time()))
     await asyncio.sleep(rng.uniform(0, 2))
     await world.valkey.start()
 
 
 async def pause_valkey(world: World, rng: random.Random) -> None:
-    """Valkey hangs."""
+    """Pause Valkey."""
     world.valkey.pause()
     await asyncio.sleep(rng.uniform(1, 2.5))
     world.valkey.resume()
 
 
 async def delete_locks(world: World, rng: random.Random, pattern: str = LOCK_KEYS) -> None:
-    """Single locks vanish under those who hold them, for two seconds on end."""
+    """Delete random locks, also held ones, for two seconds."""
     until = time.monotonic() + 2
     while time.monotonic() < until:
         with suppress(RedisError):
-            any_ = rng.randrange(1000)
-            gone: Any = await asyncio.to_thread(
-                world.redis.eval, DELETE_ONE_SCRIPT, 0, pattern, any_
+            index = rng.randrange(1000)
+            count: Any = await asyncio.to_thread(
+                world.redis.eval, DELETE_ONE_SCRIPT, 0, pattern, index
             )
-            world.run_log.chaos["locks deleted"] += int(gone)
+            world.run_log.chaos["locks deleted"] += int(count)
         await asyncio.sleep(0.001)
 
 
 async def rush_without_locks(world: World, rng: random.Random) -> None:
-    """A rush at one slot, in which exactly one guard is left: the version."""
-    slot, chance = rng.choice(world.slots), random.Random(rng.random())
-    its_lock = lock_keys(slot).lock
-    await asyncio.gather(rush(world, slot, rng), delete_locks(world, chance, its_lock))
+    """Let users rush at one slot without its lock, so that only the version guards it."""
+    slot, lock_rng = rng.choice(world.slots), random.Random(rng.random())
+    lock_key = lock_keys(slot).lock
+    await asyncio.gather(rush(world, slot, rng), delete_locks(world, lock_rng, lock_key))
 
 
 async def expire_holds(world: World, rng: random.Random) -> None:
-    """The time of most holds is over, as if the clock had jumped."""
+    """End most holds now, as if the clock had jumped."""
     with suppress(PyMongoError):
-        world.run_log.chaos["holds run out"] += await asyncio.to_thread(
+        world.run_log.chaos["holds expired"] += await asyncio.to_thread(
             end_holds_now, world, rng, 0.7
         )
 
 
 def end_holds_now(world: World, rng: random.Random, share: float) -> int:
-    """Let this share of the slots' holds end now; returns how many."""
+    """End the holds in this share of the slots now, and return how many."""
     slots, shifted = world.database["slots"], 0
     for slot in slots.find({"bookings.heldUntil": {"$gt": datetime.now(UTC)}}):
         if rng.random() > share:
             continue
-        until, times = datetime.now(UTC), dict[str, Any]()
-        for place, booking in enumerate(slot["bookings"]):
+        until, changes = datetime.now(UTC), dict[str, Any]()
+        for index, booking in enumerate(slot["bookings"]):
             if "heldUntil" in booking and booking["heldUntil"] > until:
                 last = len(booking["history"]) - 1
-                times[f"bookings.{place}.heldUntil"] = until
-                times[f"bookings.{place}.history.{last}.heldUntil"] = until
-        # A new version: what was decided on the old times must not be written on the new ones.
-        guard = {"_id": slot["_id"], "version": slot["version"]}
-        change = {"$set": {**times, "nextDeadline": until}, "$inc": {"version": 1}}
-        shifted += len(times) // 2 * slots.update_one(guard, change).modified_count
+                changes[f"bookings.{index}.heldUntil"] = until
+                changes[f"bookings.{index}.history.{last}.heldUntil"] = until
+        # A new version, so that no decision on the old times is written over the new ones.
+        version_filter = {"_id": slot["_id"], "version": slot["version"]}
+        update = {"$set": {**changes, "nextDeadline": until}, "$inc": {"version": 1}}
+        shifted += len(changes) // 2 * slots.update_one(version_filter, update).modified_count
     return shifted
 
 
 async def kill_mongod(world: World, rng: random.Random) -> None:
-    """MongoDB dies and must come back with everything it acknowledged."""
+    """Kill MongoDB, which must not lose acknowledged writes, and start it again."""
     world.run_log.record_mongo_down()
     world.mongod.kill()
     await asyncio.sleep(rng.uniform(0, 8))
@@ -190,11 +191,11 @@ EVENTS: dict[str, Callable[[World, random.Random], Awaitable[None]]] = {
     "kill Valkey": kill_valkey,
     "pause Valkey": pause_valkey,
     "delete locks": delete_locks,
-    "run out holds": expire_holds,
+    "expire holds": expire_holds,
     "rush": rush_without_locks,
-    "FLUSHALL a line": partial(fill_queue, disturb=flush_valkey),
-    "kill Valkey with a line": partial(fill_queue, disturb=kill_valkey),
-    "kill worker with a line": partial(fill_queue, disturb=kill_worker),
-    "kill app with a line": partial(fill_queue, disturb=kill_app),
+    "FLUSHALL and full queue": partial(fill_queue, disturb=flush_valkey),
+    "kill Valkey and full queue": partial(fill_queue, disturb=kill_valkey),
+    "kill worker and full queue": partial(fill_queue, disturb=kill_worker),
+    "kill app and full queue": partial(fill_queue, disturb=kill_app),
     "kill mongod": kill_mongod,
 }

@@ -1,4 +1,4 @@
-"""What happens to the apps and to the worker: they are killed, told to stop, and hang."""
+"""Chaos for the apps and the worker: SIGKILL, SIGTERM and pauses."""
 
 import asyncio
 import random
@@ -9,19 +9,19 @@ from bench.soak.world import World
 
 
 def _pick_idle_app(world: World, rng: random.Random) -> SoakApp | None:
-    # One of them is left to serve.
+    # One app must remain for the clients.
     idle = [app for app in world.apps if app.is_up and not app.is_busy]
     return rng.choice(idle) if len(idle) > 1 else None
 
 
 async def kill_app(world: World, rng: random.Random) -> None:
-    """A process dies on whatever line it is, and another takes its place."""
+    """Kill an app process and start it again."""
     if (app := _pick_idle_app(world, rng)) is not None:
         await _kill(world, app, rng)
 
 
 async def kill_worker(world: World, rng: random.Random) -> None:
-    """The worker dies with what it has taken from the line."""
+    """Kill the worker, which may hold requests of the queue, and start it again."""
     if not world.worker.is_busy:
         await _kill(world, world.worker, rng)
 
@@ -38,13 +38,13 @@ async def _kill(world: World, app: SoakApp, rng: random.Random) -> None:
 
 
 async def stop_app(world: World, rng: random.Random) -> None:
-    """A process is told to stop, and does so in order."""
+    """Stop an app process gracefully and start it again."""
     if (app := _pick_idle_app(world, rng)) is not None:
         await _stop(world, app)
 
 
 async def stop_worker(world: World, _rng: random.Random) -> None:
-    """The worker is told to stop."""
+    """Stop the worker gracefully and start it again."""
     if not world.worker.is_busy:
         await _stop(world, world.worker)
 
@@ -61,7 +61,7 @@ async def _stop(world: World, app: SoakApp) -> None:
 
 
 async def pause_worker(world: World, rng: random.Random) -> None:
-    """The worker hangs, mostly for longer than it may keep others from its turn."""
+    """Pause the worker, mostly for longer than its lease lasts."""
     if (worker := world.worker).is_busy:
         return
     worker.is_busy = True

@@ -1,4 +1,4 @@
-"""The mongod and the Valkey of a long run, each on one port and in one directory all its lives."""
+"""The mongod and the Valkey of a run, each on a fixed port and in a fixed directory."""
 
 import asyncio
 import os
@@ -12,17 +12,17 @@ from pathlib import Path
 
 from slotlock.devserver.binaries import ServerBinary, find_binary
 
-# Below what the kernel gives to outgoing connections: one of those could take a dead server's port.
+# Below the range of outgoing connections, of which one could take the port of a dead server.
 PORTS = (20_000, 32_000)
 READY_TIMEOUT_S = 60.0
 
 
 class SoakError(Exception):
-    """The run cannot go on; the text says why."""
+    """The run cannot continue; the text is the reason."""
 
 
 def free_port() -> int:
-    """A port that nobody listens on and that no outgoing connection takes meanwhile."""
+    """Return a free port that no outgoing connection takes."""
     while True:
         port = random.SystemRandom().randint(*PORTS)
         with socket.socket() as probe, suppress(OSError):
@@ -32,7 +32,7 @@ def free_port() -> int:
 
 
 class SoakServer:
-    """One server that may be killed, may hang, and comes back where it was."""
+    """A server that chaos kills, pauses and starts again on its port."""
 
     def __init__(self, server_binary: ServerBinary, data_dir: Path) -> None:
         self.server_binary = server_binary
@@ -44,17 +44,17 @@ class SoakServer:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Return the address for clients."""
         return self.server_binary.url_template.format(port=self.port)
 
     async def start(self) -> None:
-        """Begin a life, and wait until it takes writes. Errors: SoakError."""
+        """Start the server and wait until it accepts writes; raises SoakError."""
         self._process = process = self._launch()
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not await asyncio.to_thread(self.server_binary.is_ready, self.port, process.pid):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise SoakError(
-                    f"{self.server_binary.name} did not come back: see {self._data_dir / 'log'}"
+                    f"{self.server_binary.name} does not start: see {self._data_dir / 'log'}"
                 )
             await asyncio.sleep(0.05)
 
@@ -67,17 +67,17 @@ class SoakServer:
             )
 
     def kill(self) -> None:
-        """SIGKILL: what it did not write it never will."""
+        """Send SIGKILL, which loses all data that is not on disk, and wait."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def pause(self) -> None:
-        """Let it hang: its connections stay open and nothing comes back."""
+        """Stop the process; its connections stay open without responses."""
         self._send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Continue the process."""
         self._send_signal(signal.SIGCONT)
 
     def _send_signal(self, number: signal.Signals) -> None:
