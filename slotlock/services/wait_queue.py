@@ -61,7 +61,7 @@ class _WaitQueue(Generic[Command]):
 
 
 class WaitQueues(Generic[Command]):
-    """The wait queues of this process, one per slot that somebody waits for."""
+    """The wait queues of this process, one per slot with waiting callers."""
 
     def __init__(self, locks: Locks) -> None:
         self._locks = locks

@@ -1,1 +1,1 @@
-""""""
+"""Rules for bookings, holds and waiting lists."""

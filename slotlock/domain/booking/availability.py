@@ -1,4 +1,4 @@
-"""What everyone may see of a slot, and who may see it at all."""
+"""The public availability of a slot, and who may see the slot."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +10,7 @@ from slotlock.domain.users.user import Caller
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """What everyone may see of a slot's places; a higher `version` replaces a lower one."""
+    """The public availability of a slot; a higher `version` replaces a lower one."""
 
     slot_id: SlotId
     version: int
@@ -21,13 +21,13 @@ class Availability:
 
 
 def to_availability(slot: Slot) -> Availability:
-    """The public state of a slot's places as of its last write."""
+    """Return the availability of a slot as of its last write."""
     return Availability(
         slot.id, slot.version, slot.capacity, slot.remaining, slot.status, slot.changed_at
     )
 
 
 def is_visible(slot: Slot, caller: Caller | None) -> bool:
-    """Whether this person may see it: drafts and unpublished campaigns are for organisers."""
+    """Return whether a caller may see a slot: drafts and unpublished campaigns are hidden."""
     hidden = slot.status is SlotStatus.DRAFT or (slot.terms and not slot.terms.published)
     return not hidden or (caller is not None and caller.is_organizer)

@@ -1,4 +1,4 @@
-"""Bookings, the places that people have, and turns in the line of those who wait for one."""
+"""Bookings and waitlist entries, and what decisions know of a user outside their slot."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,7 +9,7 @@ from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
 
-# The limits that a person's other places set.
+# The limits that depend on the other bookings of a user.
 OTHER_BOOKING_LIMITS = (
     BookingLimit.ONE_OF_CHOICE,
     BookingLimit.MAX_BOOKINGS,
@@ -23,9 +23,9 @@ WaitlistEntryId = NewType("WaitlistEntryId", str)
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """One person's place in one slot, with everything that ever happened to it.
+    """The booking of one user in one slot, with its whole history.
 
-    `groups` are those that its person had when it was made, where its slot asks for groups.
+    `groups` are the user's groups at the time of booking, if the slot depends on groups.
     """
 
     id: BookingId
@@ -39,32 +39,32 @@ class Booking:
 
     @property
     def status(self) -> BookingStatus:
-        """Whether it takes a place, and whether for good."""
+        """The status after the last entry of the history."""
         return self.history[-1].status
 
     @property
     def held_until(self) -> datetime | None:
-        """When the hold runs out, or ran out; None for one that is no hold."""
+        """When the hold expires or expired; None for a booking that is not a hold."""
         return self.history[-1].held_until
 
     @property
     def created_at(self) -> datetime:
-        """When it was made."""
+        """When the booking was made."""
         return self.history[0].at
 
     @property
     def made_by(self) -> UserId | None:
-        """Who made it; None for the waiting list."""
+        """The user who made the booking; None for the waiting list."""
         return self.history[0].by
 
     @property
     def ended_at(self) -> datetime | None:
-        """When it gave its place back."""
+        """When the booking ended; None while it is live."""
         return None if self.status.is_live else self.history[-1].at
 
     @property
     def was_forced(self) -> bool:
-        """Whether an organiser gave it although other places of the person rule it out."""
+        """Whether an organizer made it although another booking of the user rules it out."""
         return any(
             limit in OTHER_BOOKING_LIMITS
             for entry in self.history
@@ -72,7 +72,7 @@ class Booking:
         )
 
     def is_expired_at(self, now: datetime) -> bool:
-        """Whether it is a hold whose time is over."""
+        """Return whether this is a hold that has expired by then."""
         return (
             self.status is BookingStatus.HELD
             and self.held_until is not None
@@ -80,13 +80,13 @@ class Booking:
         )
 
     def with_entry(self, entry: HistoryEntry) -> "Booking":
-        """The booking after one more thing happened to it."""
+        """Return the booking with one more entry in its history."""
         return replace(self, history=(*self.history, entry))
 
 
 @dataclass(frozen=True, slots=True)
 class BookingRef:
-    """Where another booking is found."""
+    """The slot and the id of another booking."""
 
     slot_id: SlotId
     booking_id: BookingId
@@ -94,7 +94,7 @@ class BookingRef:
 
 @dataclass(frozen=True, slots=True)
 class WaitlistEntry:
-    """One person's turn in the waiting list of a slot."""
+    """The place of one user in the waiting list of a slot."""
 
     id: WaitlistEntryId
     slot_id: SlotId
@@ -105,7 +105,10 @@ class WaitlistEntry:
 
 @dataclass(frozen=True, slots=True)
 class EndedWaitlistEntry:
-    """A turn in the waiting list that ended without a place: when, and who ended it."""
+    """A waitlist entry that ended without a booking.
+
+    `by` is the user who ended it; None for the waiting list itself.
+    """
 
     entry: WaitlistEntry
     at: datetime
@@ -114,7 +117,7 @@ class EndedWaitlistEntry:
 
 @dataclass(frozen=True, slots=True)
 class OtherBooking:
-    """A booking in another slot, with what of that slot bears on this one."""
+    """A booking in another slot, with the fields of that slot that limits depend on."""
 
     booking: Booking
     choice_group: str | None
@@ -124,10 +127,10 @@ class OtherBooking:
 
 @dataclass(frozen=True, slots=True)
 class UserContext:
-    """What a decision needs to know of a person beyond the slot: their groups and other places.
+    """What a decision depends on outside the slot: the groups and other bookings of a user.
 
-    `version` grows with every booking they make where other bookings count: what was decided on
-    these places may be written only while it is the newest.
+    `version` grows with every booking of the user in a slot where other bookings count. A decision
+    that depends on `other_bookings` is written only if the version is still the same.
     """
 
     user_id: UserId

@@ -1,6 +1,6 @@
-"""What is kept of everything that happens to a booking: who, when, what, before and after.
+"""The history of a booking: who changed what, and when.
 
-The record is a part of the booking, so that it is written with the change itself or not at all.
+The history is part of the booking, so that an entry is written together with its change.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from slotlock.domain.users.user import UserId
 
 
 class BookingStatus(StrEnum):
-    """Whether a booking takes a place."""
+    """The status of a booking."""
 
     HELD = "held"
     CONFIRMED = "confirmed"
@@ -21,12 +21,12 @@ class BookingStatus(StrEnum):
 
     @property
     def is_live(self) -> bool:
-        """Whether nobody else can have its place."""
+        """Whether the booking occupies a place."""
         return self in (BookingStatus.HELD, BookingStatus.CONFIRMED)
 
 
 class BookingAction(StrEnum):
-    """What happened to a booking."""
+    """What an entry of the history says."""
 
     BOOKED = "booked"
     HELD = "held"
@@ -40,7 +40,7 @@ class BookingAction(StrEnum):
 
 
 class BookingLimit(StrEnum):
-    """A limit that holds for members and that an organiser can override for somebody."""
+    """A limit that applies to members and that organizers can override."""
 
     SLOT_STARTED = "slot_started"
     CANCEL_CUTOFF = "cancel_cutoff"
@@ -55,7 +55,7 @@ class BookingLimit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One thing that happened. `by` is None for the waiting list and the clock."""
+    """One change of a booking. `by` is None for the waiting list and for expiry."""
 
     at: datetime
     by: UserId | None
@@ -67,13 +67,13 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange:
-    """An entry with what was before it; None when there was no booking yet."""
+    """An entry and the entry before it; None for the first."""
 
     before: HistoryEntry | None
     entry: HistoryEntry
 
 
 def history_changes(history: tuple[HistoryEntry, ...]) -> Iterator[HistoryChange]:
-    """A record read from its beginning."""
+    """Yield the entries of a history with their predecessors, the oldest first."""
     for index, entry in enumerate(history):
         yield HistoryChange(history[index - 1] if index else None, entry)

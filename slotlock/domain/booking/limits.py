@@ -1,7 +1,7 @@
-"""What stands in the way of a person who wants a place, besides that none is left.
+"""The limits on bookings, apart from the number of places.
 
-Members are refused for the first reason. Organisers who act for somebody pass over all of them,
-and each is named in the record.
+The first violated limit refuses a member. An organizer who acts for another user overrides all
+limits, and the history names each of them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ LimitViolation = tuple[BookingLimit, LimitRefusal]
 
 
 def time_violations(slot: Slot, now: datetime) -> Iterator[LimitViolation]:
-    """Whether places are given at all at this instant."""
+    """Yield the violated limits of time: the slot has started, or its campaign is not open."""
     if now >= slot.start:
         yield BookingLimit.SLOT_STARTED, SlotStarted(slot)
     terms = slot.terms
@@ -44,7 +44,7 @@ def time_violations(slot: Slot, now: datetime) -> Iterator[LimitViolation]:
 
 
 def user_violations(slot: Slot, user_id: UserId, now: datetime) -> Iterator[LimitViolation]:
-    """Whether this person may have a place here, whatever is left."""
+    """Yield the violated limits that depend on the user: groups and other bookings."""
     if slot.terms is not None and not slot.terms.is_eligible(slot.groups_of(user_id)):
         yield BookingLimit.NOT_ELIGIBLE, NotEligible(slot)
     yield from other_booking_violations(slot, slot.other_bookings_of(user_id, now))
@@ -53,21 +53,21 @@ def user_violations(slot: Slot, user_id: UserId, now: datetime) -> Iterator[Limi
 def other_booking_violations(
     slot: Slot, other_bookings: Iterable[OtherBooking]
 ) -> Iterator[tuple[BookingLimit, OtherBookingRefusal]]:
-    """Whether somebody's other places rule out one here."""
+    """Yield the limits that other bookings of the same user violate."""
     other_bookings = tuple(other_bookings)
-    for place in other_bookings:
-        if slot.choice_group is not None and place.choice_group == slot.choice_group:
+    for other in other_bookings:
+        if slot.choice_group is not None and other.choice_group == slot.choice_group:
             yield (
                 BookingLimit.ONE_OF_CHOICE,
-                LimitReached(MAX_BOOKINGS_PER_CHOICE_GROUP, place.booking, slot),
+                LimitReached(MAX_BOOKINGS_PER_CHOICE_GROUP, other.booking, slot),
             )
             break
     terms = slot.terms
     if terms is None:
         return
     in_campaign = sum(
-        place.terms is not None and place.terms.campaign_id == terms.campaign_id
-        for place in other_bookings
+        other.terms is not None and other.terms.campaign_id == terms.campaign_id
+        for other in other_bookings
     )
     if terms.max_bookings is not None and in_campaign >= terms.max_bookings:
         yield BookingLimit.MAX_BOOKINGS, LimitReached(terms.max_bookings, None, slot)
@@ -76,16 +76,16 @@ def other_booking_violations(
 
 
 def _time_conflict(slot: Slot, other_bookings: Iterable[OtherBooking]) -> TimeConflict | None:
-    for place in other_bookings:
-        if place.terms is None or not place.terms.forbid_overlap:
+    for other in other_bookings:
+        if other.terms is None or not other.terms.forbid_overlap:
             continue
-        if overlap := first_overlap(slot.all_meetings, place.meetings):
-            return TimeConflict(place.booking, *overlap, slot)
+        if overlap := first_overlap(slot.all_meetings, other.meetings):
+            return TimeConflict(other.booking, *overlap, slot)
     return None
 
 
 def group_violations(slot: Slot, user_id: UserId) -> Iterator[LimitViolation]:
-    """Whether as many of this person's groups have places here as may."""
+    """Yield the limit of the user's groups that is reached, if there is one."""
     if full := slot.exceeded_group_limit(slot.groups_of(user_id)):
         yield BookingLimit.GROUP_FULL, GroupFull(full.group, full.limit, slot)
 
@@ -93,11 +93,12 @@ def group_violations(slot: Slot, user_id: UserId) -> Iterator[LimitViolation]:
 def conflicting_booking_refusal(
     slot: Slot, booking: Booking, now: datetime
 ) -> OtherBookingRefusal | None:
-    """What its person chose instead of a hold of theirs, where that rules the hold out.
+    """Return why another booking of the user rules out this hold; None if none does.
 
-    What an organiser gave them although it was ruled out stands against nothing.
+    Bookings that an organizer made although they were ruled out do not count.
     """
     if booking.was_forced:
         return None
-    places = (p for p in slot.other_bookings_of(booking.user_id, now) if not p.booking.was_forced)
-    return next((refusal for _, refusal in other_booking_violations(slot, places)), None)
+    others = slot.other_bookings_of(booking.user_id, now)
+    unforced = (other for other in others if not other.booking.was_forced)
+    return next((refusal for _, refusal in other_booking_violations(slot, unforced)), None)

@@ -1,4 +1,4 @@
-"""What can come of asking the desk, each expected result named as a fact."""
+"""The outcomes of commands: every expected result is a value with a name."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ from slotlock.domain.slots.resources import ResourceTaken
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """The place is theirs, for good or as a hold."""
+    """The slot was booked, or a place in it is held."""
 
     booking: Booking
     slot: Slot
@@ -40,7 +40,7 @@ class Booked:
 
 @dataclass(frozen=True, slots=True)
 class BookingConfirmed:
-    """The hold is a booking for good. Confirming twice gives the same answer."""
+    """The hold became a confirmed booking. Confirming again has the same outcome."""
 
     booking: Booking
     slot: Slot
@@ -48,7 +48,7 @@ class BookingConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class HoldExtended:
-    """The hold lasts longer."""
+    """The hold was extended."""
 
     booking: Booking
     slot: Slot
@@ -56,7 +56,7 @@ class HoldExtended:
 
 @dataclass(frozen=True, slots=True)
 class BookingCancelled:
-    """The place is free again. Cancelling twice gives the same answer."""
+    """The booking was cancelled. Cancelling again has the same outcome."""
 
     booking: Booking
     slot: Slot
@@ -64,7 +64,7 @@ class BookingCancelled:
 
 @dataclass(frozen=True, slots=True)
 class BookingMoved:
-    """The place in the other slot is theirs, and the one they had is given back."""
+    """The booking was exchanged for one in the other slot."""
 
     booking: Booking
     slot: Slot
@@ -74,7 +74,7 @@ class BookingMoved:
 
 @dataclass(frozen=True, slots=True)
 class WaitlistJoined:
-    """They wait for a place; `position` counts from 1."""
+    """The user joined the waiting list; `position` counts from 1."""
 
     entry: WaitlistEntry
     position: int
@@ -83,40 +83,40 @@ class WaitlistJoined:
 
 @dataclass(frozen=True, slots=True)
 class WaitlistLeft:
-    """They wait no longer."""
+    """The user left the waiting list."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
 class SlotSaved:
-    """The slot stands as the organiser wanted it."""
+    """The slot was created or edited."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
 class SlotsSaved:
-    """All the slots stand as the organiser wanted them."""
+    """All slots were edited."""
 
     saved: tuple[SlotSaved, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AllBooked:
-    """Every place that was asked for, in the order of the claims."""
+    """All claims were booked; the bookings are in the order of the claims."""
 
     booked: tuple[Booked, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NoneBooked:
-    """At least one claim was refused, so nothing was booked; a reason or None for each claim."""
+    """Nothing was booked, because at least one claim was refused; one refusal or None per claim."""
 
     refusals: tuple[BookingRefusal | OnBehalfRefusal | None, ...]
 
 
-# Answers that come of a write of the one who asked, and those that may come of an earlier one.
+# Outcomes that the command itself has written, and those that an earlier command may have written.
 BookingWritten = Booked | AllBooked | BookingMoved
 BookingAlreadyDone = BookingConfirmed | BookingCancelled | HoldExtended
 

@@ -1,13 +1,14 @@
-"""What the clock and the waiting list do to a slot, before and after anybody asks for anything.
+"""Expired holds and promotion from the waiting list.
 
-Every act settles first, so a hold that ran out counts for nothing from that instant, whether or
-not anyone swept it; and every act settles last, so a place given back is the next person's in the
+Every decision first releases the expired holds, so that a hold ends at its time even if no sweep
+has run. Every decision ends with promotions, so that a freed place goes to the waiting list in the
 same write.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import islice
 
 from slotlock.domain.booking.booking import (
     Booking,
@@ -22,56 +23,52 @@ from slotlock.domain.booking.slot import Slot, SlotStatus
 
 
 def expire_and_promote(slot: Slot, now: datetime) -> Slot:
-    """The slot without the holds that ran out, and with its free places given to those in line."""
+    """Return the slot without expired holds, and with its free places filled."""
     return promote_waitlist(_without_expired(slot, now), now)
 
 
 def promote_waitlist(slot: Slot, now: datetime) -> Slot:
-    """The slot with its free places given to those in line, the first in front."""
-    place = 0
-    while slot.remaining > 0 and place < slot.loaded_waitlist and _accepts_bookings(slot, now):
-        waiting = slot.waitlist[place]
-        if slot.exceeded_group_limit(_current_groups(slot, waiting)):
-            place += 1  # as many of theirs as may have places: they wait on, others are next
-        elif slot.needs_user_context and slot.user_context(waiting.user_id) is None:
-            break  # nobody is judged unknown; whoever looks next knows more
+    """Return the slot with its free places filled from the waiting list, in order."""
+    index = 0
+    while slot.remaining > 0 and index < slot.loaded_waitlist and _accepts_bookings(slot, now):
+        entry = slot.waitlist[index]
+        if slot.exceeded_group_limit(_current_groups(slot, entry)):
+            index += 1  # the user's group is full: the user keeps waiting, the next one is tried
+        elif slot.needs_user_context and slot.user_context(entry.user_id) is None:
+            break  # this user's context was not loaded; the next operation on the slot loads it
         else:
-            slot = _promote(slot, waiting, now)
+            slot = _promote(slot, entry, now)
     return slot
 
 
 def promotion_candidates(slot: Slot, max_candidates: int) -> tuple[WaitlistEntry, ...]:
-    """Up to so many of those in line who could be next, if everyone at hand gave their place back.
+    """Return the entries that could be promoted if all loaded bookings ended, in order.
 
-    Where groups are limited they may stand far behind the first.
+    Where groups are limited, these entries may be far behind the first.
     """
     freed = slot.without_bookings(*slot.bookings)
-    line = slot.waitlist[: slot.loaded_waitlist]
-    return tuple(waiting for waiting in line if not freed.exceeded_group_limit(waiting.groups))[
-        :max_candidates
-    ]
+    entries = slot.waitlist[: slot.loaded_waitlist]
+    candidates = (entry for entry in entries if not freed.exceeded_group_limit(entry.groups))
+    return tuple(islice(candidates, max_candidates))
 
 
 def promotable_count(slot: Slot, now: datetime) -> int:
-    """How many of those in line could be given a place that is free now."""
+    """Return how many waitlist entries could get a free place now."""
     if not _accepts_bookings(slot, now):
         return 0
-    at_hand = (
-        w
-        for w in slot.waitlist[: slot.loaded_waitlist]
-        if slot.exceeded_group_limit(_current_groups(slot, w))
-    )
-    return slot.waitlist_length - sum(1 for _ in at_hand)
+    entries = slot.waitlist[: slot.loaded_waitlist]
+    blocked = (slot.exceeded_group_limit(_current_groups(slot, entry)) for entry in entries)
+    return slot.waitlist_length - sum(limit is not None for limit in blocked)
 
 
 def expire_and_promote_all(slots: Mapping[SlotId, Slot], now: datetime) -> dict[SlotId, Slot]:
-    """The same for several slots, which may be of one choice."""
+    """Do the same for several slots, which may belong to one choice group."""
     freed = {slot_id: _without_expired(slot, now) for slot_id, slot in slots.items()}
     return promote_waitlists(freed, now)
 
 
 def promote_waitlists(slots: Mapping[SlotId, Slot], now: datetime) -> dict[SlotId, Slot]:
-    """The slots with their free places given to those in line, nobody two of a choice."""
+    """Fill the free places of several slots; no user gets two of a choice group."""
     served = dict(slots)
     for slot_id in slots:
         before = served[slot_id]
@@ -86,7 +83,7 @@ def promote_waitlists(slots: Mapping[SlotId, Slot], now: datetime) -> dict[SlotI
 def propagate_bookings(
     slots: Mapping[SlotId, Slot], slot_id: SlotId, new_bookings: Sequence[OtherBooking]
 ) -> dict[SlotId, Slot]:
-    """The slots once the others have heard of places that were given in one."""
+    """Return the slots with new bookings of one slot known to the decisions in the others."""
     if not new_bookings:
         return dict(slots)
     return {
@@ -96,7 +93,7 @@ def propagate_bookings(
 
 
 def _without_expired(slot: Slot, now: datetime) -> Slot:
-    if slot.status is SlotStatus.CANCELLED:  # its bookings ended with it
+    if slot.status is SlotStatus.CANCELLED:  # which ended its bookings too
         return slot
     expired = tuple(_to_expired(booking) for booking in slot.bookings if booking.is_expired_at(now))
     return slot.without_bookings(*expired) if expired else slot
@@ -115,8 +112,8 @@ def _accepts_bookings(slot: Slot, now: datetime) -> bool:
 
 
 def _current_groups(slot: Slot, waitlist_entry: WaitlistEntry) -> tuple[str, ...]:
-    known = slot.user_context(waitlist_entry.user_id)
-    return known.groups if known and slot.needs_user_groups else waitlist_entry.groups
+    context = slot.user_context(waitlist_entry.user_id)
+    return context.groups if context and slot.needs_user_groups else waitlist_entry.groups
 
 
 def _promote(slot: Slot, waitlist_entry: WaitlistEntry, now: datetime) -> Slot:
@@ -129,7 +126,7 @@ def _promote(slot: Slot, waitlist_entry: WaitlistEntry, now: datetime) -> Slot:
     else:
         until = min(now + timedelta(minutes=slot.waitlist_offer_minutes), slot.start)
         entry = HistoryEntry(now, None, BookingAction.OFFERED, BookingStatus.HELD, until)
-    # The turn in line becomes the booking, under the same id.
+    # The entry becomes the booking, with the same id.
     booking = Booking(
         BookingId(waitlist_entry.id),
         slot.id,
@@ -142,18 +139,18 @@ def _promote(slot: Slot, waitlist_entry: WaitlistEntry, now: datetime) -> Slot:
 
 
 def as_of(slot: Slot, now: datetime) -> Slot:
-    """The slot as a reader sees it: what ran out is free, what others wait for is not.
+    """Return the slot as readers see it: without expired holds, and without promised places.
 
-    Nobody is given a place by being looked at, so that what is shown is never taken back.
+    Reading promotes nobody. Free places that belong to the waiting list count as booked.
     """
     slot = _without_expired(slot, now)
-    if slot.remaining > 0 and (wait := promotable_count(slot, now)):
-        slot = replace(slot, booked_count=slot.booked_count + min(slot.remaining, wait))
+    if slot.remaining > 0 and (promised := promotable_count(slot, now)):
+        slot = replace(slot, booked_count=slot.booked_count + min(slot.remaining, promised))
     return slot
 
 
 def next_version(before: Slot, after: Slot, now: datetime) -> Slot:
-    """The slot as it will stand once it is written."""
+    """Return the changed slot with the version and times that its write gives it."""
     changed_at = max(now, before.changed_at)
     revised_at = changed_at if after.revision != before.revision else after.revised_at
     after = replace(after, changed_at=changed_at, revised_at=revised_at)
@@ -161,15 +158,15 @@ def next_version(before: Slot, after: Slot, now: datetime) -> Slot:
 
 
 def next_deadline(slot: Slot, now: datetime) -> datetime | None:
-    """When the clock or the line will next have something to do with the slot."""
+    """Return when the sweeper has to process the slot next; None if nothing is due."""
     if slot.status is SlotStatus.CANCELLED:
         return None
-    # What is not at hand is in `due` already; a hold at hand may run out before that.
+    # `next_deadline` covers the holds that were not loaded.
     times = [b.held_until for b in slot.bookings if b.status is BookingStatus.HELD and b.held_until]
     if slot.next_deadline is not None and slot.next_deadline > now:
         times.append(slot.next_deadline)
     if slot.remaining > 0 and promotable_count(slot, now):
-        times.append(now)  # more places than people at hand: the rest of the line is next
+        times.append(now)  # more entries can be promoted than were loaded
     elif slot.remaining > 0 and slot.waitlist_length and slot.terms and slot.terms.opens_at > now:
         times.append(slot.terms.opens_at)
     return min(times, default=None)

@@ -1,4 +1,4 @@
-"""Why somebody did not get what they asked for, each reason named as a fact."""
+"""The reasons for which a command is refused."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from slotlock.domain.users.user import UserId
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """Somebody else is being served at this slot; asking again after the pause is worth it."""
+    """Other commands are changing the slot; the client can retry after the pause."""
 
     slot_id: SlotId
     retry_after_ms: int
@@ -19,7 +19,7 @@ class Locked:
 
 @dataclass(frozen=True, slots=True)
 class QueueFull:
-    """As many stand in line as may; asking again after the pause is worth it."""
+    """The admission queue of the slot is full; the client can retry after the pause."""
 
     slot_id: SlotId
     retry_after_ms: int
@@ -27,28 +27,28 @@ class QueueFull:
 
 @dataclass(frozen=True, slots=True)
 class KeyReused:
-    """The idempotency key came with other arguments before."""
+    """The idempotency key was used for another request."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class SlotNotFound:
-    """No such slot, or none that this person may see."""
+    """The slot does not exist, or the caller may not see it."""
 
     slot_id: SlotId
 
 
 @dataclass(frozen=True, slots=True)
 class SlotFull:
-    """Every place is taken, or promised to those who wait."""
+    """Every place is booked, or belongs to users on the waiting list."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
 class AlreadyBooked:
-    """This person has a live booking in this slot already."""
+    """The user has a live booking in this slot."""
 
     booking: Booking
     slot: Slot
@@ -56,10 +56,10 @@ class AlreadyBooked:
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """This person has as many bookings as they may have: one of each choice, some of a campaign.
+    """The user has as many bookings as a choice group or a campaign allows.
 
-    `booking` is the one they have of the choice; None in a campaign, and when another claim of
-    the same request wants it.
+    `booking` is the user's booking in the choice group. It is None for a campaign, and if it
+    belongs to another claim of the same request.
     """
 
     limit: int
@@ -69,14 +69,14 @@ class LimitReached:
 
 @dataclass(frozen=True, slots=True)
 class SlotStarted:
-    """The slot has begun, so its bookings stay as they are."""
+    """The slot has started."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
 class NotYetOpen:
-    """The campaign takes bookings from `opens_at` on."""
+    """The campaign accepts bookings from `opens_at`."""
 
     opens_at: datetime
     slot: Slot
@@ -84,7 +84,7 @@ class NotYetOpen:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The campaign takes no bookings any more, or was not published when it was decided."""
+    """The campaign is closed, or was not published at the time of the decision."""
 
     closes_at: datetime
     slot: Slot
@@ -93,14 +93,14 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class NotEligible:
-    """The campaign is for people of other groups."""
+    """The user is in none of the groups that the campaign is for."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFull:
-    """As many people of this group have a place in the slot as may."""
+    """The slot has as many bookings of this group as its limit allows."""
 
     group: str
     limit: int
@@ -109,9 +109,9 @@ class GroupFull:
 
 @dataclass(frozen=True, slots=True)
 class TimeConflict:
-    """A meeting of the slot overlaps one of a slot in which this person has a booking.
+    """A meeting of the slot overlaps a meeting of another slot that the user has booked.
 
-    `booking` is None when another claim of the same request wants that one.
+    `booking` is None if it belongs to another claim of the same request.
     """
 
     booking: Booking | None
@@ -122,28 +122,28 @@ class TimeConflict:
 
 @dataclass(frozen=True, slots=True)
 class SlotCancelled:
-    """The organisers called the slot off."""
+    """The slot was cancelled."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
 class NotTeammate:
-    """A member books for themselves and for members of their teams."""
+    """The user is not in a team with the caller."""
 
     user_id: UserId
 
 
 @dataclass(frozen=True, slots=True)
 class UserNotFound:
-    """Nobody has this id."""
+    """There is no user with this id."""
 
     user_id: UserId
 
 
 @dataclass(frozen=True, slots=True)
 class UserBanned:
-    """This person was banned, so nobody books for them."""
+    """The user is banned."""
 
     user_id: UserId
 
@@ -158,7 +158,7 @@ class BookingNotFound:
 
 @dataclass(frozen=True, slots=True)
 class HoldLimitReached:
-    """The hold cannot last longer than it does."""
+    """The hold cannot be extended."""
 
     booking: Booking
     slot: Slot
@@ -166,7 +166,7 @@ class HoldLimitReached:
 
 @dataclass(frozen=True, slots=True)
 class NotHeld:
-    """It is a booking for good, which needs no more time."""
+    """The booking is confirmed, so there is nothing to extend."""
 
     booking: Booking
     slot: Slot
@@ -174,7 +174,7 @@ class NotHeld:
 
 @dataclass(frozen=True, slots=True)
 class HoldExpired:
-    """The hold ran out, and its place was given back."""
+    """The hold has expired."""
 
     booking: Booking
     slot: Slot
@@ -182,7 +182,7 @@ class HoldExpired:
 
 @dataclass(frozen=True, slots=True)
 class CutoffPassed:
-    """It is too late for members to give this place back; organisers still can."""
+    """The cutoff has passed: only organizers can cancel the booking."""
 
     cutoff: datetime
     slot: Slot
@@ -190,7 +190,7 @@ class CutoffPassed:
 
 @dataclass(frozen=True, slots=True)
 class AlreadyWaiting:
-    """They wait for a place already."""
+    """The user is on the waiting list."""
 
     entry: WaitlistEntry
     slot: Slot
@@ -198,28 +198,28 @@ class AlreadyWaiting:
 
 @dataclass(frozen=True, slots=True)
 class SlotNotFull:
-    """There is a place to be booked, so nobody needs to wait."""
+    """The slot has a free place that can be booked."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
 class WaitlistFull:
-    """As many wait as may."""
+    """The waiting list is full."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
 class NotWaiting:
-    """They do not wait for this slot."""
+    """The user is not on the waiting list."""
 
     slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityBelowTaken:
-    """Fewer places were asked for than are taken."""
+    """The new capacity is below the number of bookings."""
 
     slot: Slot
     capacity: int

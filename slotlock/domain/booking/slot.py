@@ -1,4 +1,4 @@
-"""A slot: its places, and as much of its roster and its line as a decision needs."""
+"""A slot, with as many of its bookings and waitlist entries as a decision needs."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ from slotlock.domain.booking.booking import (
     WaitlistEntry,
 )
 from slotlock.domain.booking.history import BookingAction, BookingStatus, HistoryEntry
-from slotlock.domain.booking.slot_change import EMPTY_CHANGE, SlotChange
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, group_limit_for
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
@@ -26,7 +25,7 @@ SeriesId = NewType("SeriesId", str)
 
 
 class SlotStatus(StrEnum):
-    """Where a slot is in its life."""
+    """The life cycle of a slot."""
 
     DRAFT = "draft"
     PUBLISHED = "published"
@@ -34,7 +33,7 @@ class SlotStatus(StrEnum):
 
 
 class SlotKind(StrEnum):
-    """What a slot is for."""
+    """The purpose of a slot, for its readers only."""
 
     MEETING = "meeting"
     COURSE = "course"
@@ -43,7 +42,7 @@ class SlotKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SlotCancellation:
-    """When a slot was called off and by whom: the end of the record of each of its bookings."""
+    """When a slot was cancelled, and by whom. It ends the history of each of its bookings."""
 
     at: datetime
     by: UserId
@@ -51,21 +50,21 @@ class SlotCancellation:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A slot as far as a decision needs it.
+    """A slot, with what was loaded for a decision.
 
-    `taken` counts every live booking, holds that ran out included until they are settled.
-    `bookings` holds those that were asked for and few more: the live bookings of the people at
-    hand, the holds that ran out, and the booker of a one-place slot. `waiting` begins with the
-    first `heads` in line, and may name others at hand after them. What one decision costs does
-    not grow with the roster. `group_counts` says how many live bookings are people's of a group,
-    where that is limited. `known` is what is known of the people at hand beyond this slot.
+    `booked_count` counts every live booking, expired holds included until they are released.
+    `bookings` contains the live bookings that were asked for, the expired holds, and the booking
+    of a slot with one place. `waitlist` begins with the first `loaded_waitlist` entries; entries
+    of users that were asked for may follow. The cost of a decision does not grow with the roster.
+    `group_counts` has the number of live bookings per group, where groups are limited.
+    `user_contexts` has what decisions depend on outside the slot.
     `change` is what decisions have changed since the slot was loaded, and all that is written.
     `next_deadline` is when the next hold expires.
-    `version` grows by one with every write, `revision` with every change that calendars show, of
-    which the last was at `revised_at`.
+    `version` grows by one with every write, `revision` with every change that calendars show; the
+    last of these was at `revised_at`.
 
-    A slot that meets once meets from `start` to `end`; one with a timetable has its `meetings`,
-    in order, of which the first begins at `start` and the last ends at `end`.
+    A slot without a timetable meets from `start` to `end`. One with a timetable has `meetings`, in
+    order: the first begins at `start` and the last ends at `end`.
     """
 
     id: SlotId
@@ -100,136 +99,134 @@ class Slot:
     group_counts: Mapping[str, int] = field(default_factory=dict)
     user_contexts: Mapping[UserId, UserContext] = field(default_factory=dict)
     next_deadline: datetime | None = None
-    change: SlotChange = EMPTY_CHANGE
+    ended_bookings: tuple[Booking, ...] = ()
+    ended_waitlist_entries: tuple[EndedWaitlistEntry, ...] = ()
 
     @property
     def remaining(self) -> int:
-        """Places left."""
+        """The number of free places."""
         return self.capacity - self.booked_count
 
     @property
     def is_booked(self) -> bool:
-        """Whether no place is left."""
+        """Whether there is no free place."""
         return self.remaining <= 0
 
     @property
     def cancel_cutoff(self) -> datetime:
-        """From when on a person can no longer give their place back themselves."""
+        """The time from which only organizers can cancel bookings."""
         cutoff = self.start - timedelta(minutes=self.cancel_cutoff_minutes)
         until = self.terms.cancel_until if self.terms else None
         return cutoff if until is None else min(cutoff, until)
 
     @property
     def all_meetings(self) -> tuple[Meeting, ...]:
-        """When people meet, in order."""
+        """The meetings, in order. A slot without a timetable has one."""
         return self.meetings or (Meeting(self.start, self.end),)
 
     @property
     def needs_user_groups(self) -> bool:
-        """Whether it matters here which groups people have."""
+        """Whether decisions depend on the groups of users."""
         return self.terms is not None or bool(self.group_limits)
 
     @property
     def limits_groups(self) -> bool:
-        """Whether only so many of a group may have places here."""
+        """Whether the number of bookings per group is limited."""
         return bool(self.group_limits or (self.terms and self.terms.group_limits))
 
     @property
     def depends_on_other_bookings(self) -> bool:
-        """Whether a person's bookings in other slots count here."""
+        """Whether decisions depend on the bookings of users in other slots."""
         return self.choice_group is not None or (
             self.terms is not None and self.terms.depends_on_other_bookings
         )
 
     @property
     def needs_user_context(self) -> bool:
-        """Whether anything of a person beyond the slot matters here."""
+        """Whether decisions depend on anything of a user outside the slot."""
         return self.needs_user_groups or self.depends_on_other_bookings
 
     def exceeded_group_limit(self, groups: Sequence[str]) -> GroupLimit | None:
-        """The first of these groups of which nobody more may have a place, with its limit."""
-        theirs = self.terms.group_limits if self.terms else ()
+        """Return the first of these groups whose limit is reached, with the limit."""
+        campaign_limits = self.terms.group_limits if self.terms else ()
         for group in groups if self.limits_groups else ():
             limit = group_limit_for(group, self.group_limits)
-            limit = group_limit_for(group, theirs) if limit is None else limit
+            limit = group_limit_for(group, campaign_limits) if limit is None else limit
             if limit is not None and self.group_counts.get(group, 0) >= limit:
                 return GroupLimit(group, limit)
         return None
 
     def booking_of(self, user_id: UserId) -> Booking | None:
-        """This person's live booking, if they were asked for and have one."""
+        """Return the live booking of a user, if it was loaded."""
         return next((b for b in self.bookings if b.user_id == user_id), None)
 
     def bookings_of(self, user_id: UserId) -> tuple[Booking, ...]:
-        """This person's live bookings, of those that were asked for."""
+        """Return the loaded live bookings of a user."""
         return tuple(b for b in self.bookings if b.user_id == user_id)
 
     def booking_by_id(self, booking_id: BookingId) -> Booking | None:
-        """The live booking of this id, if it was asked for and there is one."""
+        """Return the live booking with this id, if it was loaded."""
         return next((b for b in self.bookings if b.id == booking_id), None)
 
     def waitlist_entry_of(self, user_id: UserId) -> WaitlistEntry | None:
-        """This person's turn in line, if they were asked for and wait."""
+        """Return the waitlist entry of a user, if it was loaded."""
         return next((w for w in self.waitlist if w.user_id == user_id), None)
 
     def user_context(self, user_id: UserId) -> UserContext | None:
-        """What is known of this person beyond the slot, if they are at hand and it matters."""
+        """Return the context of a user, if it was loaded."""
         return self.user_contexts.get(user_id)
 
     def groups_of(self, user_id: UserId) -> tuple[str, ...]:
-        """This person's groups, where it matters."""
-        known = self.user_context(user_id)
-        return known.groups if known and self.needs_user_groups else ()
+        """Return the groups of a user, if decisions depend on them."""
+        context = self.user_context(user_id)
+        return context.groups if context and self.needs_user_groups else ()
 
     def other_bookings_of(self, user_id: UserId, now: datetime) -> tuple[OtherBooking, ...]:
-        """This person's places in other slots that bear on this one, as far as they last now."""
-        known = self.user_context(user_id)
-        places = known.other_bookings if known else ()
-        return tuple(place for place in places if not place.booking.is_expired_at(now))
+        """Return the unexpired bookings of a user in other slots that decisions depend on."""
+        context = self.user_context(user_id)
+        others = context.other_bookings if context else ()
+        return tuple(other for other in others if not other.booking.is_expired_at(now))
 
     def as_other_booking(self, booking: Booking) -> OtherBooking:
-        """A booking here as the decisions of other slots see it."""
+        """Return a booking of this slot as decisions in other slots see it."""
         return OtherBooking(booking, self.choice_group, self.terms, self.all_meetings)
 
     def with_other_bookings(self, other_bookings: Sequence[OtherBooking]) -> "Slot":
-        """The slot once these places were given, in another slot where others count as well."""
+        """Return the slot with bookings that were just made in another slot of the batch."""
         if not self.depends_on_other_bookings:
             return self
-        known = dict(self.user_contexts)
-        for place in other_bookings:
-            if one := known.get(place.booking.user_id):
-                more = (*one.other_bookings, place)
-                known[one.user_id] = UserContext(one.user_id, one.groups, one.version, more)
-        return replace(self, user_contexts=known)
+        contexts = dict(self.user_contexts)
+        for other in other_bookings:
+            if context := contexts.get(other.booking.user_id):
+                more = (*context.other_bookings, other)
+                contexts[context.user_id] = replace(context, other_bookings=more)
+        return replace(self, user_contexts=contexts)
 
     def with_booking(self, booking: Booking) -> "Slot":
-        """Return the slot with one more booking."""
+        """The slot with one more place taken."""
         return replace(
             self,
             booked_count=self.booked_count + 1,
             bookings=(*self.bookings, booking),
             group_counts=self._with_group_counts(booking.groups, 1),
-            change=self.change.with_added(booking),
         )
 
     def with_changed_booking(self, booking: Booking) -> "Slot":
-        """Return the slot with the booking of this id replaced."""
+        """The slot in which a booking of this id has become so."""
         return replace(
-            self,
-            bookings=tuple(booking if b.id == booking.id else b for b in self.bookings),
-            change=self.change.with_changed(booking),
+            self, bookings=tuple(booking if b.id == booking.id else b for b in self.bookings)
         )
 
     def without_bookings(self, *ended: Booking) -> "Slot":
-        """Return the slot without these bookings, which have ended."""
-        ended_ids = {booking.id for booking in ended}
+        """The slot with the places of these bookings given back."""
+        gone = {booking.id for booking in ended}
         groups = [group for booking in ended for group in booking.groups]
         return replace(
             self,
-            booked_count=self.booked_count - len(ended_ids),
+            booked_count=self.booked_count - len(gone),
             group_counts=self._with_group_counts(groups, -1),
-            bookings=tuple(b for b in self.bookings if b.id not in ended_ids),
-            change=self.change.with_ended(*ended),
+            bookings=tuple(b for b in self.bookings if b.id not in gone),
+            ended_bookings=(*self.ended_bookings, *ended),
         )
 
     def _with_group_counts(self, groups: Sequence[str], delta: int) -> Mapping[str, int]:
@@ -241,14 +238,13 @@ class Slot:
         return dict(counts)
 
     def without_waitlist_entry(self, entry: WaitlistEntry) -> "Slot":
-        """Return the slot without this entry, which becomes a booking."""
-        index = self.waitlist.index(entry)
+        """The slot with one person fewer in line."""
+        place = self.waitlist.index(entry)
         return replace(
             self,
-            waitlist=self.waitlist[:index] + self.waitlist[index + 1 :],
-            loaded_waitlist=self.loaded_waitlist - (index < self.loaded_waitlist),
+            waitlist=self.waitlist[:place] + self.waitlist[place + 1 :],
+            loaded_waitlist=self.loaded_waitlist - (place < self.loaded_waitlist),
             waitlist_length=self.waitlist_length - 1,
-            change=self.change.with_removed_entries(entry),
         )
 
     def with_waitlist_entry(self, entry: WaitlistEntry) -> "Slot":
@@ -259,7 +255,6 @@ class Slot:
             waitlist=(*self.waitlist, entry),
             loaded_waitlist=self.loaded_waitlist + is_completely_loaded,
             waitlist_length=self.waitlist_length + 1,
-            change=self.change.with_joined(entry),
         )
 
     def with_ended_waitlist_entry(
@@ -270,22 +265,13 @@ class Slot:
         `by` is the user who ended it; None for the waiting list itself.
         """
         ended = EndedWaitlistEntry(entry, now, by)
-        change = self.change.with_ended_entries(ended)
-        return replace(self.without_waitlist_entry(entry), change=change)
-
-    def without_waitlist(self, now: datetime, by: UserId) -> "Slot":
-        """Return the slot with an empty waiting list: all its entries end without a booking."""
-        ended = (EndedWaitlistEntry(entry, now, by) for entry in self.waitlist)
         return replace(
-            self,
-            waitlist=(),
-            loaded_waitlist=0,
-            waitlist_length=0,
-            change=self.change.with_ended_entries(*ended),
+            self.without_waitlist_entry(entry),
+            ended_waitlist_entries=(*self.ended_waitlist_entries, ended),
         )
 
 
 def cancellation_entry(slot: Slot) -> HistoryEntry:
-    """The entry that ends the record of each booking of a slot that was called off."""
+    """Return the entry that ends the history of each booking of a cancelled slot."""
     at, by = (slot.changed_at, None) if slot.cancellation is None else astuple(slot.cancellation)
     return HistoryEntry(at, by, BookingAction.CANCELLED, BookingStatus.CANCELLED)

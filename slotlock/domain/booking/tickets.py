@@ -1,4 +1,4 @@
-"""A ticket: somebody's place in the line in front of a slot, and what came of it in the end."""
+"""Tickets of the admission queue: the position of a request, and its outcome in the end."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,14 +9,14 @@ from slotlock.domain.booking.outcomes import BookOutcome
 from slotlock.domain.booking.refusals import BookingRefusal, KeyReused, OnBehalfRefusal, QueueFull
 from slotlock.domain.users.user import UserId
 
-# For so long a ticket can be looked at, and a request in line is still worth serving.
+# How long a ticket can be read, and a queued request is still processed.
 TICKET_TTL = timedelta(hours=24)
-# By so much the clock that a ticket was given by may be ahead.
+# How far the clock of the process that issued a ticket may be ahead.
 MAX_TICKET_CLOCK_SKEW = timedelta(minutes=1)
 
 
 class TicketStatus(StrEnum):
-    """Where a ticket is on its way."""
+    """The status of a ticket."""
 
     QUEUED = "queued"
     ANSWERED = "answered"
@@ -26,9 +26,9 @@ class TicketStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TicketRef:
-    """Which request a ticket is for: whose, under which key, and what was asked and when.
+    """The request that a ticket is for: its slot, its user, its key and its time.
 
-    `key` and `question` are hashes, of the idempotency key and of what was asked under it.
+    `key_hash` and `request_hash` are hashes of the idempotency key and of the request.
     """
 
     slot_id: SlotId
@@ -38,17 +38,17 @@ class TicketRef:
     requested_at: datetime
 
     def is_known_at(self, now: datetime) -> bool:
-        """Whether it is still told what came of it."""
+        """Return whether the ticket can still be read."""
         return self.requested_at - MAX_TICKET_CLOCK_SKEW < now < self.requested_at + TICKET_TTL
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A ticket as it stands.
+    """The state of a ticket.
 
-    `place` counts from 1 and is None when it is not in line, or when the line cannot be asked;
-    `number` grows with those who come for the slot. `outcome` is there once it is answered, and
-    stays as it is.
+    `position` counts from 1; it is None if the request is not queued, or if Redis is unavailable.
+    `sequence` grows with every request for the slot. `outcome` is set once the request is
+    processed, and is final.
     """
 
     ref: TicketRef
@@ -59,18 +59,18 @@ class Ticket:
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more comes of it unless its person asks again."""
+        """Whether the status stays, unless the user sends the request again."""
         return self.status in (TicketStatus.ANSWERED, TicketStatus.LOST)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLost:
-    """The request was lost before anybody decided on it. Its key may be used again."""
+    """The request was lost before it was decided. Its key can be used again."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentSlotPlaceholder:
-    """Stands for a slot in a kept answer that tells of the slot as it is when it is read."""
+    """Stands for a slot in a stored refusal; readers see the slot as it is when they read it."""
 
     slot_id: SlotId
 

@@ -1,1 +1,1 @@
-""""""
+"""Rules for creating, editing and listing slots."""

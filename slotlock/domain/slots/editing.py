@@ -1,4 +1,4 @@
-"""How organisers keep slots: what a slot must look like, and what may still change about it."""
+"""Rules for creating and editing slots."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ MAX_WAITLIST_OFFER_MINUTES = 7 * 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class SlotDraft:
-    """What an organiser fills in to create a slot: its start and end, or its timetable."""
+    """The fields of a new slot, with either a start and an end or a timetable."""
 
     title: str
     start: datetime | None
@@ -54,7 +54,7 @@ class SlotDraft:
 
 
 def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotSaved | InvalidInput:
-    """The new slot, or what is wrong with it."""
+    """Create a slot, if the draft is valid."""
     times = _draft_meetings(draft)
     if isinstance(times, InvalidInput):
         return times
@@ -121,10 +121,10 @@ def edit(slot: Slot, changes: Mapping[str, Any]) -> Decision[EditSlotOutcome]:
         and not slot.needs_user_groups
         and (slot.booked_count or slot.waitlist_length)
     ):
-        problem = "Nobody kept the groups of those who have a place here or wait for one."
+        problem = "Groups were not recorded for the existing bookings and waitlist entries."
         return refuse(InvalidInput((FieldProblem("groupLimits", problem),)))
     if after.limits_groups and not slot.limits_groups:
-        # Nobody counted how many of each there are: the line is served by whoever looks next.
+        # The bookings per group were not counted yet: the next operation promotes the waitlist.
         after = replace(after, user_contexts={})
     after = replace(
         after, revision=slot.revision + (_calendar_fields(after) != _calendar_fields(slot))
@@ -141,7 +141,7 @@ def _saved(before: Slot, after: Slot) -> Decision[EditSlotOutcome]:
 
 
 def _with_timetable(slot: Slot, changes: Mapping[str, Any]) -> Mapping[str, Any] | InvalidInput:
-    """The changes with the meetings that a new timetable comes to."""
+    """Return the changes with the meetings of a new timetable."""
     moved = changes.keys() & {"start", "end"}
     if "timetable" not in changes:
         if not (moved and slot.meetings):
@@ -150,7 +150,7 @@ def _with_timetable(slot: Slot, changes: Mapping[str, Any]) -> Mapping[str, Any]
         return InvalidInput((problem,))
     timetable = changes["timetable"]
     others = {name: value for name, value in changes.items() if name != "timetable"}
-    if timetable is None:  # it meets once again
+    if timetable is None:  # back to one meeting
         return {**others, "meetings": ()}
     if moved:
         problem = FieldProblem("timetable", "Either a start and an end, or a timetable.")
@@ -163,7 +163,7 @@ def _with_timetable(slot: Slot, changes: Mapping[str, Any]) -> Mapping[str, Any]
 
 
 def _calendar_fields(slot: Slot) -> tuple[object, ...]:
-    """What a calendar shows of a slot."""
+    """Return the fields that calendars show."""
     return slot.title, slot.location, slot.time_zone, slot.all_meetings
 
 
@@ -196,7 +196,7 @@ def _clean_location(location: str | None) -> str | None:
 
 
 def _clean_name(text: str | None) -> str | None:
-    """What slots have in common by its name: spelled alike, it is the same."""
+    """Return the name of a resource or choice group in its canonical spelling."""
     return normalize_name(text or "") or None
 
 

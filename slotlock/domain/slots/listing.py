@@ -1,4 +1,4 @@
-"""What people look for in the list of slots, and where in it they stand."""
+"""Filters and order of the list of slots."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from slotlock.domain.campaigns.terms import CampaignId
 
 
 class SlotOrder(Enum):
-    """By start, and by id among slots that start together."""
+    """The order of slots by start; slots with the same start are in the order of their ids."""
 
     START_ASC = 1
     START_DESC = -1
@@ -17,7 +17,7 @@ class SlotOrder(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SlotFilter:
-    """Which slots; a field that is None asks for nothing. Times bound the start, from inclusive."""
+    """Which slots to list; None means any. `starts_from` is inclusive, `starts_before` is not."""
 
     status: SlotStatus = SlotStatus.PUBLISHED
     starts_from: datetime | None = None

@@ -21,13 +21,13 @@ class ResourceTaken:
 
 
 def uses_resource(slot: Slot) -> bool:
-    """Whether a slot keeps others from its resource: drafts and called-off slots do not."""
+    """Return whether a slot occupies its resource: drafts and cancelled slots do not."""
     return slot.resource is not None and slot.status is SlotStatus.PUBLISHED
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceUsage:
-    """Who uses resources when: every meeting by resource and start, and what is needed to find one.
+    """The meetings that use resources, sorted by resource and start, with two search indexes.
 
     `starts` has their starts, `ends` the latest end of that resource up to there. Both are sorted,
     so that only meetings which are near are compared: of one resource, they do not overlap.
@@ -39,7 +39,7 @@ class ResourceUsage:
 
     @classmethod
     def from_slots(cls, slots: Iterable[Slot]) -> "ResourceUsage":
-        """The use that these slots make of resources."""
+        """Return the resource usage of these slots."""
         uses = [
             (slot.resource or "", meeting, slot)
             for slot in filter(uses_resource, slots)
@@ -54,14 +54,14 @@ class ResourceUsage:
         )
 
     def conflict_with(self, slot: Slot) -> ResourceTaken | None:
-        """The first use of the resource of this slot while it meets, by another one."""
+        """Return the first meeting of another slot that uses the resource at the same time."""
         name = slot.resource
         if name is None or not uses_resource(slot):
             return None
         for meeting in slot.all_meetings:
             near = bisect_right(self.ends, (name, meeting.start))
             until = bisect_left(self.starts, (name, meeting.end))
-            for theirs, other in self.meetings[near:until]:
-                if other.id != slot.id and theirs.end > meeting.start:
-                    return ResourceTaken(name, meeting, other, theirs)
+            for other_meeting, other in self.meetings[near:until]:
+                if other.id != slot.id and other_meeting.end > meeting.start:
+                    return ResourceTaken(name, meeting, other, other_meeting)
         return None

@@ -1,4 +1,4 @@
-"""Series: slots that a recurrence rule makes, each a slot of its own afterwards."""
+"""Series: slots created by one recurrence rule. Afterwards each is a slot of its own."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,14 +17,14 @@ from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage
 
 
 class OnConflict(StrEnum):
-    """What becomes of a series some of whose dates are taken."""
+    """What to do if the resource is taken on some dates of a series."""
 
     STRICT = "strict"
     SKIP_CONFLICTS = "skip_conflicts"
 
 
 class SeriesScope(StrEnum):
-    """Which slots of a series a change is for."""
+    """Which slots of a series an edit applies to."""
 
     THIS = "this"
     THIS_AND_FOLLOWING = "this_and_following"
@@ -33,7 +33,7 @@ class SeriesScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SeriesCreated:
-    """The slots of a new series, and the dates left out because their resource is taken."""
+    """The slots of a new series, and the dates that were skipped because of conflicts."""
 
     series_id: SeriesId
     slots: tuple[Slot, ...]
@@ -42,7 +42,7 @@ class SeriesCreated:
 
 @dataclass(frozen=True, slots=True)
 class SeriesConflicts:
-    """Dates at which the resource is taken: nothing was created."""
+    """The resource is taken on these dates, and nothing was created."""
 
     conflicts: tuple[ResourceTaken, ...]
 
@@ -54,7 +54,7 @@ def occurrences_of_draft(
     slot_ids: Sequence[SlotId],
     now: datetime,
 ) -> tuple[Slot, ...] | InvalidInput:
-    """The slots that a rule makes of a first one, or what is wrong; there are ids enough."""
+    """Return the slots that a rule creates from the first one; `slot_ids` has enough ids."""
     if draft.start is None or draft.end is None or draft.timetable is not None:
         problem = FieldProblem("startTime", "The first slot of a series has a start and an end.")
         return InvalidInput((problem,))
@@ -73,12 +73,12 @@ def occurrences_of_draft(
 def split_conflicts(
     slots: Sequence[Slot], others: Sequence[Slot]
 ) -> tuple[tuple[Slot, ...], tuple[ResourceTaken, ...]]:
-    """The slots whose resource is free, each also of those before it; and why the rest is not."""
+    """Split slots into those whose resource is free and the conflicts of the others."""
     free: list[Slot] = []
     conflicts: list[ResourceTaken] = []
     occupied = ResourceUsage.from_slots(others)
     for slot in slots:
-        # They come in order and last alike, so that of the series itself the one before is enough.
+        # The slots are in order and equally long: within the series the previous one is enough.
         taken = occupied.conflict_with(slot) or ResourceUsage.from_slots(free[-1:]).conflict_with(
             slot
         )
@@ -92,9 +92,9 @@ def split_conflicts(
 def slots_in_scope(
     slots: Sequence[Slot], selected: Slot, scope: SeriesScope, now: datetime
 ) -> tuple[Slot, ...]:
-    """The slots of a series that a change is for.
+    """Return the slots of a series that an edit applies to.
 
-    Those that were called off stay so, and those that are over stay as they were.
+    Cancelled slots and past slots stay as they are.
     """
     live = (s for s in slots if s.status is not SlotStatus.CANCELLED and s.end > now)
     return tuple(slot for slot in live if scope is SeriesScope.ALL or slot.start >= selected.start)
@@ -103,7 +103,7 @@ def slots_in_scope(
 def changes_per_slot(
     slots: Sequence[Slot], selected: Slot, changes: Mapping[str, Any]
 ) -> dict[SlotId, Mapping[str, Any]] | InvalidInput:
-    """The changes for each slot: where times change, all move as this one does."""
+    """Return the changes of each slot: where times change, all slots move like the selected one."""
     if "timetable" in changes:
         problem = "A timetable is for one slot of a series, not for several."
         return InvalidInput((FieldProblem("timetable", problem),))

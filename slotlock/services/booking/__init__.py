@@ -1,1 +1,1 @@
-""""""
+"""Use cases of bookings and waiting lists."""

@@ -1,1 +1,1 @@
-""""""
+"""Executing commands on slots: locks, decisions, commits and idempotency."""

@@ -243,7 +243,7 @@ def _slot_ids(commands: Iterable[SlotCommand[object]]) -> list[SlotId]:
 def publish_changes(services: Services, updates: Sequence[SlotUpdate]) -> tuple[Availability, ...]:
     """Notify the subscribers of this process and return the availability for the others.
 
-    Users whose bookings were changed by somebody else are notified in every process.
+    Users whose bookings were changed by another user are notified in every process.
     """
     services.slot_events.publish_booking_changed(
         booking for update in updates for booking in _bookings_changed_by_others(update)

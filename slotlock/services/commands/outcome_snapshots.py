@@ -1,4 +1,4 @@
-"""An answer as its reader was told it, to be kept and told again."""
+"""Outcomes as they are stored: with the slots as one caller may see them, or without slots."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -13,7 +13,7 @@ from slotlock.domain.users.user import UserId
 
 
 def redact_for(outcome: Any, user_ids: Sequence[UserId]) -> Any:
-    """The outcome with its slots as these people saw them, without whoever else was at hand."""
+    """Return the outcome without the bookings and waitlist entries of other users."""
     if isinstance(outcome, Slot):
         return replace(
             outcome,
@@ -38,7 +38,7 @@ def redact_for(outcome: Any, user_ids: Sequence[UserId]) -> Any:
 
 
 def strip_slots(outcome: Any) -> Any:
-    """A refusal that tells of its slot as it is when it is read: thousands are kept at once."""
+    """Return a refusal without its slots; readers see them as they are when they read it."""
     slots = _fields_of_type(outcome, Slot)
     return replace(
         outcome, **{name: CurrentSlotPlaceholder(slot.id) for name, slot in slots.items()}
@@ -46,12 +46,12 @@ def strip_slots(outcome: Any) -> Any:
 
 
 def stripped_slot_ids(outcome: Any) -> set[SlotId]:
-    """The slots that a kept answer wants to be told with."""
+    """Return the ids of the slots that a stored refusal was stripped of."""
     return {mark.slot_id for mark in _fields_of_type(outcome, CurrentSlotPlaceholder).values()}
 
 
 def restore_slots(outcome: Any, slots: Mapping[SlotId, Slot]) -> Any:
-    """The answer with its slots as they are now."""
+    """Return the refusal with its slots as they are now; SlotNotFound if one is missing."""
     marks = _fields_of_type(outcome, CurrentSlotPlaceholder)
     if gone := [mark.slot_id for mark in marks.values() if mark.slot_id not in slots]:
         return SlotNotFound(gone[0])

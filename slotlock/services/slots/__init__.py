@@ -1,1 +1,1 @@
-""""""
+"""Use cases of slots: queries, edits, series and calendar feeds."""

@@ -1,4 +1,4 @@
-"""Looking up what calendars show: a person's bookings, or what is published."""
+"""The events of calendar feeds: the bookings of a user, or the published slots."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -26,17 +26,17 @@ ENDED_PAGE_SIZE = 100
 
 
 async def user_calendar(services: Services, user_id: UserId) -> Sequence[CalendarEvent]:
-    """A person's bookings of the last year and all to come, and what was cancelled lately.
+    """Return a user's bookings since last year and their recent cancellations.
 
-    Where there are too many meetings, those of the slots that begin first are left out.
+    If there are too many meetings, the feed leaves out the slots that start first.
     """
     now, found = services.now(), _EventCollector()
-    look = services.slots.calendar_queries.find_by_user
+    find_by_user = services.slots.calendar_queries.find_by_user
     async for slot in _iterate_slots(
-        lambda after: look(user_id, now - HISTORY_SHOWN, now, after), found
+        lambda after: find_by_user(user_id, now - HISTORY_SHOWN, now, after), found
     ):
         found.add(events_of_user(slot, user_id, now))
-    # The live ones first: one that is cancelled meanwhile is found twice, and its end is kept.
+    # Live bookings first: a booking that is cancelled meanwhile is found twice.
     async for booking, slot in _recently_ended(services, user_id):
         found.add(events_of_booking(slot, booking, now))
     return found.sorted_events()
@@ -45,10 +45,10 @@ async def user_calendar(services: Services, user_id: UserId) -> Sequence[Calenda
 async def published_calendar(
     services: Services, campaign_id: CampaignId | None
 ) -> Sequence[CalendarEvent]:
-    """The slots that everybody may see, or those of a campaign that its reader may see.
+    """Return the published slots, or those of one campaign, without those over for 30 days.
 
-    Those that are over for 30 days are left out; of too many, first those that are over, the
-    oldest first, then those that end last (of a campaign: begin).
+    If there are too many, the feed leaves out past slots first, the oldest first, and then the
+    slots that end last (of a campaign: start last).
     """
     now, found, slots = services.now(), _EventCollector(), services.slots.calendar_queries
     since = now - PUBLISHED_SHOWN
@@ -64,7 +64,7 @@ async def published_calendar(
 
 
 class _EventCollector:
-    """The events so far, each once, as many as a calendar has."""
+    """The events found so far, each once, up to the size of a feed."""
 
     def __init__(self) -> None:
         self._events: dict[str, CalendarEvent] = {}
@@ -95,18 +95,18 @@ async def _iterate_slots(
 async def _recently_ended(
     services: Services, user_id: UserId
 ) -> AsyncIterator[tuple[Booking, Slot]]:
-    """A person's bookings that ended lately, with their slots as far as these are shown."""
+    """Yield a user's recently ended bookings with their slots, if these are visible."""
     now, after = services.now(), None
     for _ in range(MAX_EVENTS // ENDED_PAGE_SIZE):
         page = await services.slots.ended_bookings.page_of_user(user_id, ENDED_PAGE_SIZE, after)
-        lately = [b for b in page.items if b.ended_at and b.ended_at >= now - CANCELLED_SHOWN]
-        slots = await _load_visible_slots(services, {booking.slot_id for booking in lately})
-        for booking in lately:
+        recent = [b for b in page.items if b.ended_at and b.ended_at >= now - CANCELLED_SHOWN]
+        slots = await _load_visible_slots(services, {booking.slot_id for booking in recent})
+        for booking in recent:
             if slot := slots.get(booking.slot_id):
                 yield booking, slot
-        if not page.has_more or len(lately) < len(page.items):
+        if not page.has_more or len(recent) < len(page.items):
             return
-        last = lately[-1]
+        last = recent[-1]
         after = Position(last.ended_at or now, last.id)
 
 

@@ -1,4 +1,4 @@
-"""Looking things up for somebody: what they may not see is not there."""
+"""Queries for slots and bookings that return only what their viewer may see."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from slotlock.services.container import Services
 async def find_slots(
     services: Services, slot_ids: Iterable[SlotId], viewer: Caller | None
 ) -> dict[SlotId, Slot]:
-    """Those of the slots that exist for this viewer."""
+    """Return those of the slots that the viewer may see."""
     found = await _find_all(services, slot_ids, viewer)
     return {slot_id: slot for slot_id, slot in found.items() if is_visible(slot, viewer)}
 
@@ -27,10 +27,10 @@ async def find_slots(
 async def _find_all(
     services: Services, slot_ids: Iterable[SlotId], viewer: Caller | None
 ) -> dict[SlotId, Slot]:
-    # Single looks, because those of concurrent requests travel together.
-    people, now = _viewer_ids(viewer), services.now()
-    looks = (SlotQuery(slot_id, now, people) for slot_id in slot_ids)
-    found = await asyncio.gather(*map(services.slots.find, looks))
+    # One query per slot: the repository batches those of concurrent requests.
+    user_ids, now = _viewer_ids(viewer), services.now()
+    queries = (SlotQuery(slot_id, now, user_ids) for slot_id in slot_ids)
+    found = await asyncio.gather(*map(services.slots.find, queries))
     return {slot.id: as_of(slot, now) for slot in found if slot}
 
 
@@ -42,7 +42,7 @@ async def list_slots(
     after: Position | None,
     viewer: Caller | None,
 ) -> Page[Slot]:
-    """The next slots that a viewer looks for."""
+    """Return a page of the slots that match a filter."""
     now = services.now()
     page = await services.slots.page(slot_filter, order, first, after, now, _viewer_ids(viewer))
     return _as_of(page, now)
@@ -51,7 +51,7 @@ async def list_slots(
 async def list_bookings(
     services: Services, caller: Caller, first: int, after: Position | None
 ) -> Page[Slot]:
-    """The next slots in which a person has a live booking; each slot brings that booking."""
+    """Return a page of the slots in which the caller has a live booking, with that booking."""
     now = services.now()
     return _as_of(await services.slots.page_of_user(caller.user_id, first, after, now), now)
 
@@ -63,13 +63,13 @@ def _as_of(page: Page[Slot], now: datetime) -> Page[Slot]:
 async def slot_roster(
     services: Services, slot_id: SlotId, first: int, after: BookingId | None
 ) -> tuple[Slot, Page[Booking]] | None:
-    """The next live bookings of a slot in the order they were made; None if there is no slot."""
+    """Return a page of the live bookings of a slot, the oldest first; None without a slot."""
     slot = await services.slots.find_with_roster(slot_id)
     if slot is None:
         return None
     slot = as_of(slot, services.now())
-    # Ids of bookings grow with time only within a process, so the place in the list is what counts;
-    # when the booking at the cursor was cancelled meanwhile, what was made after it follows.
+    # Booking ids grow with time only within one process, so the position in the roster counts. If
+    # the booking at the cursor was cancelled meanwhile, the page begins after its id.
     ids = [booking.id for booking in slot.bookings]
     begin = 0
     if after is not None:
@@ -81,7 +81,7 @@ async def slot_roster(
 async def find_booking(
     services: Services, slot_id: SlotId, booking_id: BookingId, viewer: Caller
 ) -> tuple[Booking, Slot] | None:
-    """A booking, live or ended, with its slot, for its owner or an organiser."""
+    """Return a live or ended booking with its slot, for its owner or an organizer."""
     now = services.now()
     slot = await services.slots.find(SlotQuery(slot_id, now, [viewer.user_id], [booking_id]))
     if slot is None:
@@ -90,7 +90,7 @@ async def find_booking(
     expired = next((b for b in slot.change.ended if b.id == booking_id), None)
     booking = slot.booking_by_id(booking_id) or expired
     if not _may_see(viewer, booking):
-        # Asked for others' too: how long it takes shall not tell that there is one.
+        # Also for bookings of others: the response time must not reveal whether one exists.
         booking = await services.slots.ended_bookings.find(booking_id)
     if booking is None or booking.slot_id != slot_id or not _may_see(viewer, booking):
         return None
@@ -104,7 +104,7 @@ def _may_see(viewer: Caller, booking: Booking | None) -> bool:
 async def slot_history(
     services: Services, slot_id: SlotId, first: int, after: Position | None
 ) -> tuple[Slot, Page[Booking]] | None:
-    """The next bookings of a slot that ended, in the order they did; None if there is no slot."""
+    """Return a page of the ended bookings of a slot, the first end first; None without a slot."""
     now = services.now()
     slot = await services.slots.find(SlotQuery(slot_id, now))
     if slot is None:
@@ -115,7 +115,7 @@ async def slot_history(
 async def list_ended_bookings(
     services: Services, caller: Caller, first: int, after: Position | None
 ) -> tuple[Page[Booking], dict[SlotId, Slot]]:
-    """A person's next bookings that ended, the latest first, and their slots, hidden or not."""
+    """Return a page of the caller's ended bookings, the latest first, and their slots."""
     page = await services.slots.ended_bookings.page_of_user(caller.user_id, first, after)
     return page, await _find_all(services, {booking.slot_id for booking in page.items}, caller)
 

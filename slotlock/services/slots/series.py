@@ -1,4 +1,4 @@
-"""Creating the slots of a series: every date is checked, and all are written together."""
+"""Creating the slots of a series in one write."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -36,7 +36,7 @@ async def create(
     organizer_id: UserId,
     campaign_id: CampaignId | None = None,
 ) -> CreateSeriesOutcome:
-    """Create the slots that a rule makes of a first one, all or as many as are free."""
+    """Create the slots of a recurrence rule: all of them, or those without a conflict."""
     series_id = new_series_id()
     ids = [new_slot_id() for _ in range(MAX_MEETINGS)]
     for _ in range(MAX_EDIT_ATTEMPTS):
@@ -48,13 +48,15 @@ async def create(
         slots = series.occurrences_of_draft(placed.draft, rrule, holidays, ids, services.now())
         if isinstance(slots, InvalidInput):
             return slots
-        others, seen = await resource_rivals(services, slots)
-        free, conflicts = series.split_conflicts(slots, others)
+        rivals, resource_versions = await resource_rivals(services, slots)
+        free, conflicts = series.split_conflicts(slots, rivals)
         if not free or (conflicts and on_conflict is OnConflict.STRICT):
             return SeriesConflicts(conflicts)
-        guards = (*placed.preconditions, *seen)
         changes = ChangeSet(
-            (), new_slots=free, preconditions=guards, audit_notes=creation_notes(free, organizer_id)
+            (),
+            new_slots=free,
+            preconditions=(*placed.preconditions, *resource_versions),
+            audit_notes=creation_notes(free, organizer_id),
         )
         if check_written(await services.slot_writer.commit(changes)):
             return SeriesCreated(series_id, free, conflicts)
