@@ -17,6 +17,7 @@ from slotlock.domain.booking.booking import (
     WaitlistEntry,
 )
 from slotlock.domain.booking.history import BookingAction, BookingStatus, HistoryEntry
+from slotlock.domain.booking.slot_change import EMPTY_CHANGE, SlotChange
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, group_limit_for
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
@@ -99,8 +100,7 @@ class Slot:
     group_counts: Mapping[str, int] = field(default_factory=dict)
     user_contexts: Mapping[UserId, UserContext] = field(default_factory=dict)
     next_deadline: datetime | None = None
-    ended_bookings: tuple[Booking, ...] = ()
-    ended_waitlist_entries: tuple[EndedWaitlistEntry, ...] = ()
+    change: SlotChange = EMPTY_CHANGE
 
     @property
     def remaining(self) -> int:
@@ -203,30 +203,33 @@ class Slot:
         return replace(self, user_contexts=contexts)
 
     def with_booking(self, booking: Booking) -> "Slot":
-        """The slot with one more place taken."""
+        """Return the slot with one more booking."""
         return replace(
             self,
             booked_count=self.booked_count + 1,
             bookings=(*self.bookings, booking),
             group_counts=self._with_group_counts(booking.groups, 1),
+            change=self.change.with_added(booking),
         )
 
     def with_changed_booking(self, booking: Booking) -> "Slot":
-        """The slot in which a booking of this id has become so."""
+        """Return the slot with the booking of this id replaced."""
         return replace(
-            self, bookings=tuple(booking if b.id == booking.id else b for b in self.bookings)
+            self,
+            bookings=tuple(booking if b.id == booking.id else b for b in self.bookings),
+            change=self.change.with_changed(booking),
         )
 
     def without_bookings(self, *ended: Booking) -> "Slot":
-        """The slot with the places of these bookings given back."""
-        gone = {booking.id for booking in ended}
+        """Return the slot without these bookings, which have ended."""
+        ended_ids = {booking.id for booking in ended}
         groups = [group for booking in ended for group in booking.groups]
         return replace(
             self,
-            booked_count=self.booked_count - len(gone),
+            booked_count=self.booked_count - len(ended_ids),
             group_counts=self._with_group_counts(groups, -1),
-            bookings=tuple(b for b in self.bookings if b.id not in gone),
-            ended_bookings=(*self.ended_bookings, *ended),
+            bookings=tuple(b for b in self.bookings if b.id not in ended_ids),
+            change=self.change.with_ended(*ended),
         )
 
     def _with_group_counts(self, groups: Sequence[str], delta: int) -> Mapping[str, int]:
@@ -238,13 +241,14 @@ class Slot:
         return dict(counts)
 
     def without_waitlist_entry(self, entry: WaitlistEntry) -> "Slot":
-        """The slot with one person fewer in line."""
-        place = self.waitlist.index(entry)
+        """Return the slot without this entry, which becomes a booking."""
+        index = self.waitlist.index(entry)
         return replace(
             self,
-            waitlist=self.waitlist[:place] + self.waitlist[place + 1 :],
-            loaded_waitlist=self.loaded_waitlist - (place < self.loaded_waitlist),
+            waitlist=self.waitlist[:index] + self.waitlist[index + 1 :],
+            loaded_waitlist=self.loaded_waitlist - (index < self.loaded_waitlist),
             waitlist_length=self.waitlist_length - 1,
+            change=self.change.with_removed_entries(entry),
         )
 
     def with_waitlist_entry(self, entry: WaitlistEntry) -> "Slot":
@@ -255,6 +259,7 @@ class Slot:
             waitlist=(*self.waitlist, entry),
             loaded_waitlist=self.loaded_waitlist + is_completely_loaded,
             waitlist_length=self.waitlist_length + 1,
+            change=self.change.with_joined(entry),
         )
 
     def with_ended_waitlist_entry(
@@ -265,9 +270,18 @@ class Slot:
         `by` is the user who ended it; None for the waiting list itself.
         """
         ended = EndedWaitlistEntry(entry, now, by)
+        change = self.change.with_ended_entries(ended)
+        return replace(self.without_waitlist_entry(entry), change=change)
+
+    def without_waitlist(self, now: datetime, by: UserId) -> "Slot":
+        """Return the slot with an empty waiting list: all its entries end without a booking."""
+        ended = (EndedWaitlistEntry(entry, now, by) for entry in self.waitlist)
         return replace(
-            self.without_waitlist_entry(entry),
-            ended_waitlist_entries=(*self.ended_waitlist_entries, ended),
+            self,
+            waitlist=(),
+            loaded_waitlist=0,
+            waitlist_length=0,
+            change=self.change.with_ended_entries(*ended),
         )
 
 
