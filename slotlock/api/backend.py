@@ -1,4 +1,4 @@
-"""The desk and its stores, wired for as long as a process lives, with or without an endpoint."""
+"""Wiring: connections, repositories, services and the background tasks of a process."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -37,7 +37,7 @@ from slotlock.services.workers.admission_worker import ADMISSION_LEASE_TTL_MS, a
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A desk with what is behind it."""
+    """The services and the connections behind them."""
 
     services: Services
     database: Database
@@ -47,55 +47,68 @@ class Backend:
 
 @asynccontextmanager
 async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
-    """Open the stores and set up the desk; a Redis that is away is no error."""
-    async with AsyncExitStack() as closing:
+    """Connect to the servers and build the services. Redis may be unavailable."""
+    async with AsyncExitStack() as stack:
         client, database = connect(settings.mongo_url or "")
-        closing.push_async_callback(client.close)
+        stack.push_async_callback(client.close)
         redis = redis_client(settings.redis_url or "")
-        line = AutoPipeline(redis)
-        closing.push_async_callback(line.close)
-        slots, locks = SlotRepository(database), Locks(line)
-        board, personal = AvailabilityHub(slots, utc_now), BookingEventHub(slots, utc_now)
-        tickets = TicketHub()
-        desk = Services(
-            slots=slots,
-            slot_writer=SlotWriter(database),
-            idempotency_records=IdempotencyRecords(database),
-            users=UserRepository(database),
-            teams=TeamRepository(database),
-            campaigns=CampaignRepository(database),
-            resources=ResourceRepository(database),
-            write_probe=WriteProbe(database),
-            locks=locks,
-            wait_queues=WaitQueues(locks),
-            admission_queue=AdmissionQueue(line, settings.queue_partitions, settings.queue_length),
-            availability=board,
-            booking_events=personal,
-            ticket_updates=tickets,
-            slot_events=SlotEventBus(
-                redis,
-                line,
-                on_availability=board.publish,
-                on_booking_changed=personal.notify,
-                on_queue_advanced=tickets.on_queue_advanced,
-            ),
-        )
-        for store in (slots, desk.idempotency_records, desk.users, desk.teams, desk.campaigns):
-            await store.create_indexes()
-        await line.check()
-        await desk.locks.start()
-        closing.push_async_callback(desk.locks.stop)
-        yield Backend(desk, database, redis, line)
+        pipeline = AutoPipeline(redis)
+        stack.push_async_callback(pipeline.close)
+        services = _build_services(settings, database, redis, pipeline)
+        for repository in (
+            services.slots,
+            services.idempotency_records,
+            services.users,
+            services.teams,
+            services.campaigns,
+        ):
+            await repository.create_indexes()
+        await pipeline.check()
+        await services.locks.start()
+        stack.push_async_callback(services.locks.stop)
+        yield Backend(services, database, redis, pipeline)
+
+
+def _build_services(
+    settings: Settings, database: Database, redis: RedisClient, pipeline: AutoPipeline
+) -> Services:
+    slots, locks = SlotRepository(database), Locks(pipeline)
+    availability = AvailabilityHub(slots, utc_now)
+    booking_events = BookingEventHub(slots, utc_now)
+    ticket_updates = TicketHub()
+    return Services(
+        slots=slots,
+        slot_writer=SlotWriter(database),
+        idempotency_records=IdempotencyRecords(database),
+        users=UserRepository(database),
+        teams=TeamRepository(database),
+        campaigns=CampaignRepository(database),
+        resources=ResourceRepository(database),
+        write_probe=WriteProbe(database),
+        locks=locks,
+        wait_queues=WaitQueues(locks),
+        admission_queue=AdmissionQueue(pipeline, settings.queue_partitions, settings.queue_length),
+        availability=availability,
+        booking_events=booking_events,
+        ticket_updates=ticket_updates,
+        slot_events=SlotEventBus(
+            redis,
+            pipeline,
+            on_availability=availability.publish,
+            on_booking_changed=booking_events.notify,
+            on_queue_advanced=ticket_updates.on_queue_advanced,
+        ),
+    )
 
 
 def login_throttle(settings: Settings, pipeline: AutoPipeline) -> LoginThrottle:
-    """The limits on signing in, which hold whether or not rates are limited."""
+    """Build the limits on password guesses, which no setting turns off."""
     key = settings.secret_key[0].get_secret_value().encode()
     return LoginThrottle(RateLimiter(pipeline), KnownAddresses(pipeline), key)
 
 
 def rate_limits(settings: Settings, pipeline: AutoPipeline) -> OperationRateLimits:
-    """The rate limits that the settings want."""
+    """Build the rate limits of operations from the settings."""
     return OperationRateLimits(
         RateLimiter(pipeline) if settings.rate_limits else None,
         settings.rate_reads,
@@ -106,43 +119,43 @@ def rate_limits(settings: Settings, pipeline: AutoPipeline) -> OperationRateLimi
 
 @asynccontextmanager
 async def run_live_hubs(services: Services) -> AsyncIterator[None]:
-    """Keep the notice boards up to date for those who watch in this process."""
-    async with AsyncExitStack() as closing:
+    """Run the hubs that deliver live updates to the subscriptions of this process."""
+    async with AsyncExitStack() as stack:
         services.slot_events.start()
-        closing.push_async_callback(services.slot_events.stop)
+        stack.push_async_callback(services.slot_events.stop)
         services.availability.start(services.slot_events)
-        closing.push_async_callback(services.availability.stop)
+        stack.push_async_callback(services.availability.stop)
         services.booking_events.start(services.slot_events)
-        closing.push_async_callback(services.booking_events.stop)
+        stack.push_async_callback(services.booking_events.stop)
         services.ticket_updates.start(
             services.slot_events, services.admission_queue, partial(load_tickets, services)
         )
-        closing.push_async_callback(services.ticket_updates.stop)
+        stack.push_async_callback(services.ticket_updates.stop)
         yield
 
 
 @asynccontextmanager
 async def run_session_streams(backend: Backend, auth: Auth) -> AsyncIterator[None]:
-    """End the streams that are open in this process when their sessions end, wherever they do."""
-    sign_outs = SessionEventBus(
+    """End streams of this process when their sessions end, in this process or another one."""
+    session_events = SessionEventBus(
         backend.redis, backend.pipeline, on_session_changed=auth.session_streams.recheck
     )
-    sign_outs.start()
-    auth.session_streams.start(auth.sessions, sign_outs.publish)
+    session_events.start()
+    auth.session_streams.start(auth.sessions, session_events.publish)
     try:
         yield
     finally:
         await auth.session_streams.stop()
-        await sign_outs.stop()
+        await session_events.stop()
 
 
 @asynccontextmanager
 async def run_admission_workers(backend: Backend) -> AsyncIterator[None]:
-    """Serve the admission queue, in turn with the other processes that do."""
-    turns = Locks(backend.pipeline, ttl_ms=ADMISSION_LEASE_TTL_MS, record_metrics=False)
-    await turns.start()
+    """Serve the partitions of the admission queue for which this process gets the lease."""
+    lease_locks = Locks(backend.pipeline, ttl_ms=ADMISSION_LEASE_TTL_MS, record_metrics=False)
+    await lease_locks.start()
     try:
-        async with admission_worker(backend.services, turns):
+        async with admission_worker(backend.services, lease_locks):
             yield
     finally:
-        await turns.stop()
+        await lease_locks.stop()

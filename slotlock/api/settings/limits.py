@@ -1,4 +1,4 @@
-"""The settings that say how much is served: a part of those in `settings`, which reads them."""
+"""The settings of limits; `settings.Settings` inherits them."""
 
 from typing import Annotated, Any
 
@@ -9,73 +9,82 @@ from slotlock.api.settings.proxies import validate_network
 
 
 class LimitSettings(BaseSettings):
-    """Limits, and whom they count."""
+    """Rate limits, load limits and timeouts, and the proxies that name client addresses."""
 
     rate_limits: bool = Field(
         default=True,
-        description="Whether rates are limited; `off` for benchmarks, simulations and closed "
-        "networks. Passwords are guarded all the same.",
+        description="Whether rates are limited. "
+        "Use `off` for benchmarks, simulations and closed networks. "
+        "Guessing passwords stays limited in any case.",
     )
     rate_reads: int = Field(
         default=1200,
         ge=15,
-        description="How many root fields of queries a person may ask for in a minute.",
+        description="The number of root fields of queries that a user may send in a minute.",
     )
     rate_writes: int = Field(
         default=600,
         ge=15,
-        description="How many root fields of mutations a person may ask for in a minute.",
+        description="The number of root fields of mutations that a user may send in a minute.",
     )
     rate_users_per_address: int = Field(
         default=300,
         ge=1,
-        description="How many people's rates an address may have: so many busy ones can share it.",
+        description="The rates of an address, as a multiple of those of a user. "
+        "As many busy users can share an address.",
     )
     max_requests: int = Field(
         default=10_000,
         ge=1,
-        description="How many requests a process handles at once, including those that wait "
-        "(`waitMs`), without event streams. The server rejects further ones with 503 at once.",
+        description="The number of requests that a process handles at once. "
+        "Requests that wait (`waitMs`) count, event streams do not. "
+        "The server rejects further requests with 503 at once.",
     )
     max_sockets: int = Field(
         default=20_000,
         ge=2,
-        description="How many WebSockets and event streams may be open in a process; then 503.",
+        description="The number of WebSockets and event streams that may be open in a process. "
+        "The server rejects further ones with 503.",
     )
     streams_per_user: int = Field(
         default=20,
         ge=1,
-        description="How many WebSockets and event streams a person may have open in a process.",
+        description="The number of WebSockets and event streams that a user may have open in a "
+        "process.",
     )
     streams_per_address: int = Field(
         default=5_000,
         ge=1,
-        description="How many WebSockets and event streams an address may have open in a process: "
-        "fewer than `SLOTLOCK_MAX_SOCKETS`, so that one address leaves room for others.",
+        description="The number of WebSockets and event streams that an address may have open in "
+        "a process. "
+        "It is less than `SLOTLOCK_MAX_SOCKETS`, so that one address leaves room for others.",
     )
     max_body: int = Field(
         default=64 * 1024,
         ge=1024,
         le=10_000_000,
-        description="How many bytes a request to `/graphql` and a message of a WebSocket may have.",
+        description="The largest body of a request to `/graphql`, and the largest message of a "
+        "WebSocket, in bytes.",
     )
     header_timeout_s: float = Field(
         default=10,
         gt=0,
-        description="How long a request's header may take, from its first byte or from the "
-        "beginning of the connection; then 408.",
+        description="The seconds within which the header of a request must arrive. "
+        "They count from its first byte, or from the start of the connection. "
+        "The server responds 408 to a slower client.",
     )
     body_timeout_s: float = Field(
         default=30,
         gt=0,
-        description="How long a request's body may take, with a second more for each 16 kB that "
-        "came; then 408.",
+        description="The seconds within which the body of a request must arrive. "
+        "Each 16 kB that have arrived add a second. "
+        "The server responds 408 to a slower client.",
     )
     unread_timeout_s: float = Field(
         default=30,
         gt=0,
-        description="How long an answer may be left unread, that is less than 16 kB of it be read; "
-        "then the connection is cut.",
+        description="The seconds within which a client must read 16 kB of a response. "
+        "The server closes the connection of a slower client.",
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
@@ -86,10 +95,12 @@ class LimitSettings(BaseSettings):
     @field_validator("streams_per_address")
     @classmethod
     def _validate_streams_per_address(cls, streams: int, info: ValidationInfo) -> int:
-        # A wrong maximum is not in `data` and has a line of its own.
-        most = info.data.get("max_sockets")
-        if most is not None and streams >= most:
-            raise ValueError(f"{streams} is not less than SLOTLOCK_MAX_SOCKETS, which is {most}")
+        # `data` lacks an invalid maximum, which is reported by itself.
+        max_sockets = info.data.get("max_sockets")
+        if max_sockets is not None and streams >= max_sockets:
+            raise ValueError(
+                f"{streams} is not less than SLOTLOCK_MAX_SOCKETS, which is {max_sockets}"
+            )
         return streams
 
     @field_validator("trusted_proxies", mode="before")
@@ -106,7 +117,7 @@ class LimitSettings(BaseSettings):
 
 
 def split_commas(value: Any) -> Any:
-    """The parts of a text that are separated by commas."""
+    """Split a text at its commas; return another value unchanged."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     return value

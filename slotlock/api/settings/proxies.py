@@ -1,11 +1,11 @@
-"""Which proxies are believed when they tell whom they ask for."""
+"""The proxies whose `X-Forwarded-For` the server trusts."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network, ip_network
 
 
 def validate_network(text: str) -> str | None:
-    """What is wrong with an address or a network (CIDR), or None."""
+    """Describe what is wrong with an address or a network (CIDR), or return None."""
     try:
         ip_network(text)
     except ValueError:
@@ -14,10 +14,13 @@ def validate_network(text: str) -> str | None:
 
 
 def trusted_networks(networks: Sequence[str]) -> list[str]:
-    """The networks as a socket shows them: one that speaks both writes IPv4 as IPv6, too."""
-    shown = []
+    """Return the networks in the forms in which sockets show their peers.
+
+    A socket for both versions shows an IPv4 address as IPv6.
+    """
+    forms = []
     for network in map(ip_network, networks):
-        shown.append(str(network))
+        forms.append(str(network))
         if isinstance(network, IPv4Network):
-            shown.append(f"::ffff:{network.network_address}/{96 + network.prefixlen}")
-    return shown
+            forms.append(f"::ffff:{network.network_address}/{96 + network.prefixlen}")
+    return forms

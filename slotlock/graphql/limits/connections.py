@@ -1,4 +1,4 @@
-"""How many streams one person or one address may have open at once in this process."""
+"""Limits on the streams that one user or one address may have open in this process."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class ConnectionLimit:
-    """At most so many at once of each subject."""
+    """At most `maximum` open connections for each subject."""
 
     def __init__(self, maximum: int) -> None:
         self.maximum = maximum
@@ -14,9 +14,9 @@ class ConnectionLimit:
 
     @contextmanager
     def acquire(self, subject: str | None) -> Iterator[bool]:
-        """Whether there is room for one more, which is taken as long as this lasts.
+        """Yield whether the subject may open one more connection, and count it meanwhile.
 
-        There always is for a subject that cannot be told.
+        A subject that is None is never limited.
         """
         if subject is None or self._open_counts[subject] >= self.maximum:
             yield subject is None

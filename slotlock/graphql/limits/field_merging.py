@@ -1,8 +1,8 @@
-"""How many pairs of fields validation has to compare: those that answer under the same name.
+"""The limit on field pairs that validation has to compare.
 
-GraphQL demands of each pair that both can be answered in one place (Field Selection Merging,
-5.3.2), so that looking costs the square of what stands under one name. Counted here for each place
-of the answer, with fragments written out and all types taken together.
+Fields with the same response key at the same place of the result must be mergeable (GraphQL, 5.3.2
+Field Selection Merging). Validation compares every pair, so its cost grows with the square of their
+number. This module counts the pairs first, with fragments expanded and all types taken together.
 """
 
 from collections import defaultdict
@@ -18,29 +18,27 @@ from graphql import (
     SelectionSetNode,
 )
 
-# Some 10 ms. Ten fragments that all ask for the same ten fields have 450.
+# Comparing them takes about 10 ms. Ten fragments with the same ten fields have 450 pairs.
 MAX_FIELD_PAIRS = 3_000
-# Fields looked at, each as often as fragments bring it to an operation.
+# Visited fields; a field of a fragment counts once for each place that spreads it.
 MAX_VISITED_FIELDS = 5_000
 
 _SelectionSets = Sequence[SelectionSetNode]
 
 
 def field_merge_excess(document: DocumentNode) -> str | None:
-    """In words that there are more pairs than may be, or None. The document has a size for it."""
-    looked = _MergeCostVisitor(document)
+    """Describe the limit that a document exceeds, or return None.
+
+    The complexity of the document must have been checked before.
+    """
+    visitor = _MergeCostVisitor(document)
     for definition in document.definitions:
         if isinstance(definition, ExecutableDefinitionNode):
-            looked.visit([definition.selection_set], frozenset())
-        if looked.fields > MAX_VISITED_FIELDS:
-            return (
-                f"The operations of a document have at most {MAX_VISITED_FIELDS} fields together."
-            )
-        if looked.pairs > MAX_FIELD_PAIRS:
-            return (
-                f"A document has at most {MAX_FIELD_PAIRS} pairs of fields "
-                "that answer in one place."
-            )
+            visitor.visit([definition.selection_set], frozenset())
+        if visitor.fields > MAX_VISITED_FIELDS:
+            return f"The operations of a document may have at most {MAX_VISITED_FIELDS} fields."
+        if visitor.pairs > MAX_FIELD_PAIRS:
+            return f"A document may have at most {MAX_FIELD_PAIRS} pairs of fields to merge."
     return None
 
 
@@ -55,35 +53,35 @@ class _MergeCostVisitor:
         }
 
     def visit(self, selection_sets: _SelectionSets, enclosing_fragments: Set[str]) -> None:
-        """Count what is answered in one place, and in the places inside it."""
+        """Count the fields and pairs at one place of the result, and at the places below it."""
         by_key: dict[str, list[tuple[FieldNode, Set[str]]]] = defaultdict(list)
-        for field, where in self._collect_fields(selection_sets, enclosing_fragments):
-            by_key[(field.alias or field.name).value].append((field, where))
+        for field, fragments in self._collect_fields(selection_sets, enclosing_fragments):
+            by_key[(field.alias or field.name).value].append((field, fragments))
         for fields in by_key.values():
             self.fields += len(fields)
             self.pairs += len(fields) * (len(fields) - 1) // 2
             inner = [field.selection_set for field, _ in fields if field.selection_set]
             if inner and self.pairs <= MAX_FIELD_PAIRS and self.fields <= MAX_VISITED_FIELDS:
-                self.visit(inner, frozenset().union(*(where for _, where in fields)))
+                self.visit(inner, frozenset().union(*(fragments for _, fragments in fields)))
 
     def _collect_fields(
         self, selection_sets: _SelectionSets, enclosing_fragments: Set[str]
     ) -> Iterator[tuple[FieldNode, Set[str]]]:
-        # Once a place, whoever spreads it; inside itself it is refused by validation.
+        # A fragment counts once at each place. Validation rejects fragments inside themselves.
         spread: set[str] = set(enclosing_fragments)
-        waiting: list[tuple[SelectionNode, Set[str]]] = [
+        pending: list[tuple[SelectionNode, Set[str]]] = [
             (node, enclosing_fragments) for each in selection_sets for node in each.selections
         ]
-        while waiting:
-            node, where = waiting.pop()
+        while pending:
+            node, fragments = pending.pop()
             if isinstance(node, FieldNode):
-                yield node, where
+                yield node, fragments
                 continue
             inner: SelectionSetNode | None = getattr(node, "selection_set", None)
             if isinstance(node, FragmentSpreadNode):
                 name = node.name.value
                 fragment = None if name in spread else self._fragments.get(name)
                 spread.add(name)
-                where = where | {name}
+                fragments = fragments | {name}
                 inner = fragment.selection_set if fragment else None
-            waiting += [(each, where) for each in inner.selections] if inner else []
+            pending += [(each, fragments) for each in inner.selections] if inner else []

@@ -1,4 +1,4 @@
-"""What kind of thing an operation asks for, and how many of it."""
+"""The kinds of operations that rate limits count separately."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,9 +16,9 @@ from graphql import (
 
 
 class OperationKind(StrEnum):
-    """The kinds of root fields that are counted apart, documents that were not seen lately, files.
+    """Kinds of root fields, new documents, and files outside GraphQL.
 
-    Files are those that organisers send and fetch outside of GraphQL.
+    The values are parts of Redis keys.
     """
 
     READ = "read"
@@ -37,10 +37,9 @@ _DEFAULT_KINDS = {
     OperationType.MUTATION: (OperationKind.WRITE,),
     OperationType.SUBSCRIPTION: (OperationKind.SUBSCRIBE,),
 }
-# Those whose names say more than that they are mutations: signing in by a password, of which the
-# dear kind is given back when none was hashed; bringing a token that nobody guesses, which is
-# quickly refused and must not use up the former; ending sessions, which has to be possible whatever
-# else they are used for.
+# Mutations with their own rate limit. A password sign-in is charged twice; SIGN_IN, the expensive
+# kind, is refunded if no password was hashed. Invalid tokens are cheap to reject and must not use
+# up the limit of sign-ins. Ending a session stays possible whatever else used up the limits.
 FIELD_KINDS = {
     "register": (OperationKind.SIGN_IN, OperationKind.SIGN_IN_ATTEMPT),
     "login": (OperationKind.SIGN_IN, OperationKind.SIGN_IN_ATTEMPT),
@@ -56,10 +55,9 @@ FIELD_KINDS = {
 def operation_costs(
     operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]
 ) -> Mapping[OperationKind, int]:
-    """How many root fields of each kind a valid operation has, those in fragments included.
+    """Count the root fields of a valid operation by kind, including those in fragments.
 
-    That a field may be left out, or is there twice and answered once, changes nothing: otherwise an
-    alias would be a way round.
+    Skipped and repeated fields count, too: otherwise aliases would circumvent the limits.
     """
     return Counter(
         kind

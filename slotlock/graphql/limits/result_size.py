@@ -1,6 +1,6 @@
-"""How much an answer may hold, counted as it is made.
+"""The limit on the size of a result, counted during the execution.
 
-What a document asks for is known only as far as lists are pages: a course may have 500 meetings.
+The complexity of a document bounds only paginated lists; a course may have 500 meetings.
 """
 
 from collections.abc import Iterable, Sized
@@ -13,12 +13,12 @@ from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
 
 TOO_LARGE_MESSAGE = (
-    f"The answer holds more than {DOCUMENT_LIMITS.values} values: ask for fewer at once."
+    f"The result has more than {DOCUMENT_LIMITS.values} values. Please request fewer at once."
 )
 
 
 class ResultSizeLimitExecutor(Executor[Any]):
-    """Makes answers of no more fields and items of lists than may be asked for."""
+    """Stops an execution whose result has more fields and list items than DOCUMENT_LIMITS."""
 
     value_count = 0
 
@@ -30,7 +30,7 @@ class ResultSizeLimitExecutor(Executor[Any]):
         fields: Any,
         *rest: Any,
     ) -> AwaitableOrValue[dict[str, Any]]:
-        """The fields of one object. Errors: LIMIT_EXCEEDED."""
+        """Execute the fields of one object. Errors: LIMIT_EXCEEDED."""
         self._add_values(len(fields))
         return super().execute_fields(parent_type, source, path, fields, *rest)
 
@@ -43,7 +43,7 @@ class ResultSizeLimitExecutor(Executor[Any]):
         items: Iterable[Any],
         *rest: Any,
     ) -> AwaitableOrValue[list[Any]]:
-        """The items of one list. Errors: LIMIT_EXCEEDED."""
+        """Complete the items of one list. Errors: LIMIT_EXCEEDED."""
         self._add_values(len(items) if isinstance(items, Sized) else 0)
         return super().complete_iterable_value(item_type, nodes, info, path, items, *rest)
 

@@ -75,5 +75,5 @@ def test_many_operations_are_looked_at_no_longer_than_one() -> None:
     operations = " ".join(f"query O{n} {{ ...F }}" for n in range(100))
     text = f"{operations} fragment F on Query {{ {fields} }}"
     assert field_merge_excess(parse(text)) == (
-        f"The operations of a document have at most {MAX_VISITED_FIELDS} fields together."
+        f"The operations of a document may have at most {MAX_VISITED_FIELDS} fields."
     )
