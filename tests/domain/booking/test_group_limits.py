@@ -11,63 +11,95 @@ from slotlock.domain.booking.refusals import GroupFull, SlotNotFull
 from slotlock.domain.booking.waitlist import join
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.users.user import UserId
-from tests.domain.booking.test_book import NOW, booked, caller, party
-from tests.domain.campaigns.test_campaign_rules import in_line, of, rate_limited, refusal
-from tests.support.decisions import decide
+from tests.support.domain.builders import (
+    NOW,
+    book_users,
+    booking_request,
+    build_caller,
+    with_waitlist,
+)
+from tests.support.domain.campaign_builders import (
+    build_group_limited_slot,
+    refusal_of,
+    user_in_groups,
+)
+from tests.support.domain.decisions import decide
 
 
 def test_only_so_many_of_a_class_get_into_a_course() -> None:
-    people = tuple(of(name, "class:5a") for name in ("ada", "ben", "cleo"))
-    before = rate_limited(GroupLimit("class:5a", 2), people=(*people, of("dan", "class:5b")))
-    two, _ = booked(before, "ada", "ben")
-    assert refusal(two, "cleo") == GroupFull("class:5a", 2, two)
-    assert isinstance(decide(book, two, party("dan"), NOW)[1], Booked)
+    people = tuple(user_in_groups(name, "class:5a") for name in ("ada", "ben", "cleo"))
+    before = build_group_limited_slot(
+        GroupLimit("class:5a", 2), users=(*people, user_in_groups("dan", "class:5b"))
+    )
+    two, _ = book_users(before, "ada", "ben")
+    assert refusal_of(two, "cleo") == GroupFull("class:5a", 2, two)
+    assert isinstance(decide(book, two, booking_request("dan"), NOW)[1], Booked)
 
 
 def test_a_limit_with_a_star_counts_each_group_by_itself() -> None:
-    people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
-    before = rate_limited(GroupLimit("class:*", 1), people=people)
-    one, _ = booked(before, "ada")
-    assert refusal(one, "ben") == GroupFull("class:5a", 1, one)
-    assert isinstance(decide(book, one, party("cleo"), NOW)[1], Booked)
+    people = (
+        user_in_groups("ada", "class:5a"),
+        user_in_groups("ben", "class:5a"),
+        user_in_groups("cleo", "class:5b"),
+    )
+    before = build_group_limited_slot(GroupLimit("class:*", 1), users=people)
+    one, _ = book_users(before, "ada")
+    assert refusal_of(one, "ben") == GroupFull("class:5a", 1, one)
+    assert isinstance(decide(book, one, booking_request("cleo"), NOW)[1], Booked)
 
 
 def test_a_slots_own_limit_comes_before_that_of_its_campaign() -> None:
-    people = (of("ada", "class:5a"), of("ben", "class:5a"))
+    people = (user_in_groups("ada", "class:5a"), user_in_groups("ben", "class:5a"))
     theirs = (GroupLimit("class:*", 1),)
-    before = rate_limited(GroupLimit("class:5a", 2), people=people, group_limits=theirs)
-    one, _ = booked(before, "ada")
-    assert isinstance(decide(book, one, party("ben"), NOW)[1], Booked)
+    before = build_group_limited_slot(GroupLimit("class:5a", 2), users=people, group_limits=theirs)
+    one, _ = book_users(before, "ada")
+    assert isinstance(decide(book, one, booking_request("ben"), NOW)[1], Booked)
 
 
 def test_a_place_given_back_is_one_for_the_same_class_again() -> None:
-    people = (of("ada", "class:5a"), of("ben", "class:5a"))
-    one, (adas,) = booked(rate_limited(GroupLimit("class:5a", 1), people=people), "ada")
-    free, outcome = decide(cancel, one, BookingCommand(adas.id, caller("ada")), NOW)
+    people = (user_in_groups("ada", "class:5a"), user_in_groups("ben", "class:5a"))
+    one, (adas,) = book_users(
+        build_group_limited_slot(GroupLimit("class:5a", 1), users=people), "ada"
+    )
+    free, outcome = decide(cancel, one, BookingCommand(adas.id, build_caller("ada")), NOW)
     assert isinstance(outcome, BookingCancelled)
-    assert isinstance(decide(book, free, party("ben"), NOW)[1], Booked)
+    assert isinstance(decide(book, free, booking_request("ben"), NOW)[1], Booked)
 
 
 def test_who_has_to_wait_for_their_class_keeps_nobody_else_waiting() -> None:
-    people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
-    one, (adas,) = booked(rate_limited(GroupLimit("class:5a", 1), people=people), "ada")
-    line = expire_and_promote(in_line(one, "ben", "cleo"), NOW)
+    people = (
+        user_in_groups("ada", "class:5a"),
+        user_in_groups("ben", "class:5a"),
+        user_in_groups("cleo", "class:5b"),
+    )
+    one, (adas,) = book_users(
+        build_group_limited_slot(GroupLimit("class:5a", 1), users=people), "ada"
+    )
+    line = expire_and_promote(with_waitlist(one, "ben", "cleo"), NOW)
     assert [b.user_id for b in line.bookings] == ["ada", "cleo"]
     assert [w.user_id for w in line.waitlist] == ["ben"]
-    free, _ = decide(cancel, line, BookingCommand(adas.id, caller("ada")), NOW)
+    free, _ = decide(cancel, line, BookingCommand(adas.id, build_caller("ada")), NOW)
     assert [b.user_id for b in expire_and_promote(free, NOW).bookings] == ["cleo", "ben"]
 
 
 def test_a_walk_in_takes_what_nobody_in_line_may_have() -> None:
-    people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
-    one, _ = booked(rate_limited(GroupLimit("class:5a", 1), people=people), "ada")
-    line = in_line(one, "ben")
-    assert isinstance(decide(book, line, party("cleo"), NOW)[1], Booked)
+    people = (
+        user_in_groups("ada", "class:5a"),
+        user_in_groups("ben", "class:5a"),
+        user_in_groups("cleo", "class:5b"),
+    )
+    one, _ = book_users(build_group_limited_slot(GroupLimit("class:5a", 1), users=people), "ada")
+    line = with_waitlist(one, "ben")
+    assert isinstance(decide(book, line, booking_request("cleo"), NOW)[1], Booked)
 
 
 def test_people_wait_for_their_class_though_places_are_left() -> None:
-    people = (of("ada", "class:5a"), of("ben", "class:5a"), of("cleo", "class:5b"))
-    one, _ = booked(rate_limited(GroupLimit("class:5a", 1), people=people), "ada")
+    people = (
+        user_in_groups("ada", "class:5a"),
+        user_in_groups("ben", "class:5a"),
+        user_in_groups("cleo", "class:5b"),
+    )
+    one, _ = book_users(build_group_limited_slot(GroupLimit("class:5a", 1), users=people), "ada")
     turn = WaitlistEntry(WaitlistEntryId("w"), one.id, UserId("ben"), NOW)
     assert isinstance(decide(join, one, turn, NOW)[1], WaitlistJoined)
     others = replace(turn, user_id=UserId("cleo"))

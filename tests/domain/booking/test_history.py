@@ -13,9 +13,17 @@ from slotlock.domain.booking.history import (
 )
 from slotlock.domain.booking.promotion import expire_and_promote
 from slotlock.domain.users.user import Role
-from tests.domain.booking.test_book import NOW, booked, lined_up, party, place, slot
-from tests.domain.booking.test_changes import ask, minutes
-from tests.support.decisions import decide, decide_move
+from tests.support.domain.builders import (
+    NOW,
+    book_place,
+    book_users,
+    booking_command,
+    booking_request,
+    build_slot,
+    minutes_from_now,
+    with_waitlist,
+)
+from tests.support.domain.decisions import decide, decide_move
 
 HELD, CONFIRMED = BookingStatus.HELD, BookingStatus.CONFIRMED
 CANCELLED, EXPIRED = BookingStatus.CANCELLED, BookingStatus.EXPIRED
@@ -30,21 +38,21 @@ def story(booking: Booking) -> list[Line]:
 
 
 def test_all_that_happens_to_a_booking_is_told_with_who_and_when() -> None:
-    full, hold = place(slot(), party("ada", hold=True, by="eve"))
-    full, _ = decide(extend, full, ask(hold), minutes(1))
-    full, _ = decide(confirm, full, ask(hold), minutes(2))
-    full, _ = decide(cancel, full, ask(hold, "eve", EVE), minutes(3))
+    full, hold = book_place(build_slot(), booking_request("ada", hold=True, organizer="eve"))
+    full, _ = decide(extend, full, booking_command(hold), minutes_from_now(1))
+    full, _ = decide(confirm, full, booking_command(hold), minutes_from_now(2))
+    full, _ = decide(cancel, full, booking_command(hold, "eve", EVE), minutes_from_now(3))
     assert story(full.change.ended[0]) == [
-        (NOW, "eve", BookingAction.HELD, HELD, minutes(5)),
-        (minutes(1), "ada", BookingAction.EXTENDED, HELD, minutes(6)),
-        (minutes(2), "ada", BookingAction.CONFIRMED, CONFIRMED, None),
-        (minutes(3), "eve", BookingAction.CANCELLED, CANCELLED, None),
+        (NOW, "eve", BookingAction.HELD, HELD, minutes_from_now(5)),
+        (minutes_from_now(1), "ada", BookingAction.EXTENDED, HELD, minutes_from_now(6)),
+        (minutes_from_now(2), "ada", BookingAction.CONFIRMED, CONFIRMED, None),
+        (minutes_from_now(3), "eve", BookingAction.CANCELLED, CANCELLED, None),
     ]
 
 
 def test_every_change_tells_what_was_before_it_and_what_after() -> None:
-    full, hold = place(slot(), party("ada", hold=True))
-    after, _ = decide(confirm, full, ask(hold), minutes(1))
+    full, hold = book_place(build_slot(), booking_request("ada", hold=True))
+    after, _ = decide(confirm, full, booking_command(hold), minutes_from_now(1))
     held, confirmed = after.bookings[0].history
     assert list(history_changes(after.bookings[0].history)) == [
         HistoryChange(None, held),
@@ -54,18 +62,18 @@ def test_every_change_tells_what_was_before_it_and_what_after() -> None:
 
 
 def test_what_the_clock_and_the_line_do_is_done_by_nobody() -> None:
-    offered = expire_and_promote(lined_up(slot(waitlist_offer_minutes=5), "ada"), NOW)
-    (ended,) = expire_and_promote(offered, minutes(9)).change.ended
+    offered = expire_and_promote(with_waitlist(build_slot(waitlist_offer_minutes=5), "ada"), NOW)
+    (ended,) = expire_and_promote(offered, minutes_from_now(9)).change.ended
     assert story(ended) == [
-        (NOW, None, BookingAction.OFFERED, HELD, minutes(5)),
-        (minutes(5), None, BookingAction.EXPIRED, EXPIRED, minutes(5)),
+        (NOW, None, BookingAction.OFFERED, HELD, minutes_from_now(5)),
+        (minutes_from_now(5), None, BookingAction.EXPIRED, EXPIRED, minutes_from_now(5)),
     ]
     assert ended.waited_since == NOW
 
 
 def test_the_record_goes_on_where_an_offer_is_taken() -> None:
-    offered = expire_and_promote(lined_up(slot(waitlist_offer_minutes=5), "ada"), NOW)
-    after, _ = decide(confirm, offered, ask(offered.bookings[0]), minutes(1))
+    offered = expire_and_promote(with_waitlist(build_slot(waitlist_offer_minutes=5), "ada"), NOW)
+    after, _ = decide(confirm, offered, booking_command(offered.bookings[0]), minutes_from_now(1))
     assert [line[1:4] for line in story(after.bookings[0])] == [
         (None, BookingAction.OFFERED, HELD),
         ("ada", BookingAction.CONFIRMED, CONFIRMED),
@@ -73,38 +81,42 @@ def test_the_record_goes_on_where_an_offer_is_taken() -> None:
 
 
 def test_a_move_is_told_in_both_records() -> None:
-    old, (booking,) = booked(slot(), "ada")
-    new = slot(id=SlotId("there"))
-    which = ask(booking, "eve", EVE)
-    left, taken, _ = decide_move(old, new, which, party("ada", by="eve"), minutes(1))
+    old, (booking,) = book_users(build_slot(), "ada")
+    new = build_slot(id=SlotId("there"))
+    which = booking_command(booking, "eve", EVE)
+    left, taken, _ = decide_move(
+        old, new, which, booking_request("ada", organizer="eve"), minutes_from_now(1)
+    )
     assert story(left.change.ended[0]) == [
         (NOW, "ada", BookingAction.BOOKED, CONFIRMED, None),
-        (minutes(1), "eve", BookingAction.MOVED, CANCELLED, None),
+        (minutes_from_now(1), "eve", BookingAction.MOVED, CANCELLED, None),
     ]
-    assert story(taken.bookings[0]) == [(minutes(1), "eve", BookingAction.MOVED, CONFIRMED, None)]
+    assert story(taken.bookings[0]) == [
+        (minutes_from_now(1), "eve", BookingAction.MOVED, CONFIRMED, None)
+    ]
 
 
 def test_a_booking_is_made_by_whoever_asked_and_for_whoever_has_it() -> None:
-    _, mine = place(slot(), party("ada"))
-    _, theirs = place(slot(), party("ada", by="eve"))
-    (given,) = expire_and_promote(lined_up(slot(), "ada"), NOW).bookings
+    _, mine = book_place(build_slot(), booking_request("ada"))
+    _, theirs = book_place(build_slot(), booking_request("ada", organizer="eve"))
+    (given,) = expire_and_promote(with_waitlist(build_slot(), "ada"), NOW).bookings
     assert [b.made_by for b in (mine, theirs, given)] == ["ada", "eve", None]
     assert {b.user_id for b in (mine, theirs, given)} == {"ada"}
 
 
 def test_only_what_takes_a_place_has_not_ended() -> None:
     assert {status for status in BookingStatus if status.is_live} == {HELD, CONFIRMED}
-    full, (booking,) = booked(slot(), "ada")
+    full, (booking,) = book_users(build_slot(), "ada")
     assert booking.ended_at is None
-    after, _ = decide(cancel, full, ask(booking), minutes(1))
+    after, _ = decide(cancel, full, booking_command(booking), minutes_from_now(1))
     assert (after.change.ended[0].created_at, after.change.ended[0].ended_at) == (
         NOW,
-        minutes(1),
+        minutes_from_now(1),
     )
 
 
 def test_one_more_thing_that_happens_leaves_what_was_told_before() -> None:
-    _, (booking,) = booked(slot(), "ada")
+    _, (booking,) = book_users(build_slot(), "ada")
     entry = HistoryEntry(NOW + timedelta(hours=1), None, BookingAction.CANCELLED, CANCELLED)
     assert booking.with_entry(entry).history == (*booking.history, entry)
     assert booking.status is CONFIRMED

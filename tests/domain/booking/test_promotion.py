@@ -9,7 +9,15 @@ from slotlock.domain.booking.booking import Booking, SlotId
 from slotlock.domain.booking.history import BookingAction, BookingStatus, HistoryEntry
 from slotlock.domain.booking.promotion import as_of, expire_and_promote, next_version
 from slotlock.domain.booking.slot import Slot, SlotStatus
-from tests.domain.booking.test_book import NOW, booked, chosen, lined_up, party, place, slot
+from tests.support.domain.builders import (
+    NOW,
+    book_place,
+    book_users,
+    booking_request,
+    build_slot,
+    with_choice_group,
+    with_waitlist,
+)
 
 INSTANT = timedelta(milliseconds=1)
 LATER = NOW + timedelta(minutes=5)
@@ -17,7 +25,7 @@ LATER = NOW + timedelta(minutes=5)
 
 def held(capacity: int = 1) -> tuple[Slot, Booking]:
     """A slot with a hold of five minutes."""
-    return place(slot(capacity), party("ada", hold=True))
+    return book_place(build_slot(capacity), booking_request("ada", hold=True))
 
 
 def test_a_hold_that_ran_out_is_free_at_that_very_instant() -> None:
@@ -37,13 +45,13 @@ def test_what_ran_out_ended_when_its_time_was_over_and_not_when_somebody_noticed
 
 
 def test_a_booking_for_good_never_runs_out() -> None:
-    full, _ = booked(slot(), "ada")
+    full, _ = book_users(build_slot(), "ada")
     assert expire_and_promote(full, full.end) == full
 
 
 def test_a_free_place_is_the_next_ones_in_line() -> None:
     full, _ = held()
-    after = expire_and_promote(lined_up(full, "ben", "cleo"), LATER)
+    after = expire_and_promote(with_waitlist(full, "ben", "cleo"), LATER)
     (booking,) = after.bookings
     assert booking.history == (
         HistoryEntry(LATER, None, BookingAction.PROMOTED, BookingStatus.CONFIRMED),
@@ -55,17 +63,19 @@ def test_a_free_place_is_the_next_ones_in_line() -> None:
 
 
 def test_a_free_place_is_offered_where_the_slot_says_so() -> None:
-    after = expire_and_promote(lined_up(slot(waitlist_offer_minutes=30), "ben"), NOW)
+    after = expire_and_promote(with_waitlist(build_slot(waitlist_offer_minutes=30), "ben"), NOW)
     (offer,) = after.bookings
     until = NOW + timedelta(minutes=30)
     assert offer.history == (
         HistoryEntry(NOW, None, BookingAction.OFFERED, BookingStatus.HELD, until),
     )
-    assert next_version(slot(), after, NOW).next_deadline == until
+    assert next_version(build_slot(), after, NOW).next_deadline == until
 
 
 def test_an_offer_that_nobody_takes_passes_on() -> None:
-    offered = expire_and_promote(lined_up(slot(waitlist_offer_minutes=30), "ben", "cleo"), NOW)
+    offered = expire_and_promote(
+        with_waitlist(build_slot(waitlist_offer_minutes=30), "ben", "cleo"), NOW
+    )
     after = expire_and_promote(offered, NOW + timedelta(minutes=30))
     assert [booking.user_id for booking in after.bookings] == ["cleo"]
     assert [(b.user_id, b.status) for b in after.change.ended] == [("ben", BookingStatus.EXPIRED)]
@@ -73,18 +83,18 @@ def test_an_offer_that_nobody_takes_passes_on() -> None:
 
 
 def test_an_offer_never_outlasts_the_beginning_of_its_slot() -> None:
-    waited = lined_up(slot(waitlist_offer_minutes=7 * 24 * 60), "ben")
+    waited = with_waitlist(build_slot(waitlist_offer_minutes=7 * 24 * 60), "ben")
     assert expire_and_promote(waited, NOW).bookings[0].held_until == waited.start
 
 
 @pytest.mark.parametrize("status", [SlotStatus.DRAFT, SlotStatus.CANCELLED])
 def test_a_slot_that_is_not_open_gives_no_places(status: SlotStatus) -> None:
-    before = lined_up(slot(status=status), "ben")
+    before = with_waitlist(build_slot(status=status), "ben")
     assert expire_and_promote(before, NOW) == before
 
 
 def test_nobody_is_given_a_place_in_a_slot_that_began() -> None:
-    before = lined_up(slot(), "ben")
+    before = with_waitlist(build_slot(), "ben")
     assert expire_and_promote(before, before.start) == before
     assert expire_and_promote(before, before.start - INSTANT).is_booked
 
@@ -96,8 +106,10 @@ def test_the_bookings_of_a_slot_called_off_ended_with_it_and_run_out_no_more() -
 
 
 def test_who_chose_another_of_the_choice_meanwhile_leaves_the_line_to_the_next() -> None:
-    _, (other,) = booked(slot(id=SlotId("other")), "ben")
-    line = chosen(chosen(lined_up(slot(), "ben", "cleo"), "ben", other), "cleo")
+    _, (other,) = book_users(build_slot(id=SlotId("other")), "ben")
+    line = with_choice_group(
+        with_choice_group(with_waitlist(build_slot(), "ben", "cleo"), "ben", other), "cleo"
+    )
     after = expire_and_promote(line, NOW)
     assert [booking.user_id for booking in after.bookings] == ["cleo"]
     (left,) = after.change.ended_entries
@@ -106,12 +118,12 @@ def test_who_chose_another_of_the_choice_meanwhile_leaves_the_line_to_the_next()
 
 def test_settling_twice_is_settling_once() -> None:
     full, _ = held(2)
-    once = expire_and_promote(lined_up(full, "ben", "cleo"), LATER)
+    once = expire_and_promote(with_waitlist(full, "ben", "cleo"), LATER)
     assert expire_and_promote(once, LATER) == once
 
 
 def test_a_slot_with_nothing_to_settle_stays_the_very_same() -> None:
-    before, _ = booked(slot(2), "ada")
+    before, _ = book_users(build_slot(2), "ada")
     assert expire_and_promote(before, NOW) == before
 
 
@@ -122,7 +134,7 @@ def due(before: Slot, now: datetime) -> datetime | None:
 
 def test_the_next_hold_to_run_out_is_known() -> None:
     full, hold = held(3)
-    after, _ = place(full, party("ben", hold=True), NOW + timedelta(minutes=1))
+    after, _ = book_place(full, booking_request("ben", hold=True), NOW + timedelta(minutes=1))
     assert due(after, NOW + timedelta(minutes=1)) == hold.held_until
     assert due(after, LATER) == LATER + timedelta(minutes=1)
     assert due(after, LATER + timedelta(minutes=1)) is None
@@ -130,14 +142,14 @@ def test_the_next_hold_to_run_out_is_known() -> None:
 
 def test_a_hold_that_is_not_at_hand_is_not_forgotten() -> None:
     soon = NOW + timedelta(minutes=2)
-    elsewhere = slot(5, booked_count=1, next_deadline=soon)
-    after, _ = place(elsewhere, party("ben", hold=True))
+    elsewhere = build_slot(5, booked_count=1, next_deadline=soon)
+    after, _ = book_place(elsewhere, booking_request("ben", hold=True))
     assert due(after, NOW) == soon
     assert due(after, soon) == LATER
 
 
 def test_more_places_than_people_at_hand_are_due_at_once() -> None:
-    waiting = lined_up(slot(5), "ben", "cleo")
+    waiting = with_waitlist(build_slot(5), "ben", "cleo")
     many = replace(waiting, waitlist_length=7)
     after = expire_and_promote(many, NOW)
     assert (after.booked_count, after.waitlist_length, due(many, NOW)) == (2, 5, NOW)
@@ -152,22 +164,22 @@ def test_a_reader_sees_that_what_ran_out_is_free_and_nothing_is_written() -> Non
 
 def test_looking_never_promotes() -> None:
     full, _ = held(2)
-    seen = as_of(lined_up(full, "ben"), LATER)
+    seen = as_of(with_waitlist(full, "ben"), LATER)
     assert seen.bookings == ()
     assert [waiting.user_id for waiting in seen.waitlist] == ["ben"]
     assert seen.remaining == 1  # one of the two is as good as theirs
 
 
 def test_no_more_places_are_seen_as_promised_than_there_are() -> None:
-    waiting = replace(lined_up(slot(2), "ben"), waitlist_length=50)
+    waiting = replace(with_waitlist(build_slot(2), "ben"), waitlist_length=50)
     assert as_of(waiting, NOW).remaining == 0
 
 
 def test_in_a_slot_that_began_nothing_is_promised_to_the_line() -> None:
-    begun = lined_up(slot(2), "ben")
+    begun = with_waitlist(build_slot(2), "ben")
     assert as_of(begun, begun.start).remaining == 2
 
 
 def test_every_write_is_one_version() -> None:
-    before, after = slot(), expire_and_promote(lined_up(slot(), "ben"), NOW)
+    before, after = build_slot(), expire_and_promote(with_waitlist(build_slot(), "ben"), NOW)
     assert next_version(before, after, LATER) == replace(after, version=2, changed_at=LATER)

@@ -13,7 +13,9 @@ from slotlock.domain.booking.history import BookingLimit, BookingStatus
 from slotlock.domain.booking.promotion import as_of, expire_and_promote
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.users.user import UserId
-from tests.domain.booking.step_sequences import (
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.decisions import decide_all, decide_move
+from tests.support.domain.step_sequences import (
     ACTIONS,
     USER_IDS,
     Step,
@@ -23,8 +25,6 @@ from tests.domain.booking.step_sequences import (
     step_sequences,
     step_strategy,
 )
-from tests.domain.booking.test_book import NOW, slot
-from tests.support.decisions import decide_all, decide_move
 
 often = settings(max_examples=200, deadline=None)
 
@@ -216,7 +216,7 @@ def test_nobody_has_two_of_a_choice_however_they_book_move_and_wait(
     members: list[tuple[Step, str, list[SlotId]]],
 ) -> None:
     now = NOW
-    of = {slot_id: slot(1, id=slot_id, choice_group="week") for slot_id in CHOICE}
+    of = {slot_id: build_slot(1, id=slot_id, choice_group="week") for slot_id in CHOICE}
     for step, act, (here, there, _) in members:
         now += timedelta(minutes=step.minutes)
         of = all_settled(of, now)

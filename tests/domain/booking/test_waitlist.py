@@ -29,9 +29,17 @@ from slotlock.domain.booking.refusals import (
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.waitlist import join, leave
 from slotlock.domain.users.user import UserId
-from tests.domain.booking.test_book import NOW, booked, chosen, lined_up, party, place, slot
-from tests.domain.booking.test_changes import ask
-from tests.support.decisions import decide
+from tests.support.domain.builders import (
+    NOW,
+    book_place,
+    book_users,
+    booking_command,
+    booking_request,
+    build_slot,
+    with_choice_group,
+    with_waitlist,
+)
+from tests.support.domain.decisions import decide
 
 
 def turn(name: str) -> WaitlistEntry:
@@ -43,7 +51,7 @@ def turn(name: str) -> WaitlistEntry:
 
 def full_slot(**fields: object) -> Slot:
     """A slot that Ada has the one place in."""
-    full, _ = booked(slot(1), "ada")
+    full, _ = book_users(build_slot(1), "ada")
     return replace(full, **fields)  # type: ignore[arg-type]
 
 
@@ -71,12 +79,12 @@ def test_the_position_counts_those_who_are_not_at_hand() -> None:
 
 
 def test_nobody_waits_while_there_is_a_place() -> None:
-    free = slot(1)
+    free = build_slot(1)
     assert decide(join, free, turn("ben"), NOW) == (free, SlotNotFull(free))
 
 
 def test_a_place_that_is_promised_to_the_line_is_none_that_is_left() -> None:
-    promised = replace(slot(1), waitlist_length=1)
+    promised = replace(build_slot(1), waitlist_length=1)
     assert isinstance(decide(join, promised, turn("ben"), NOW)[1], WaitlistJoined)
 
 
@@ -111,13 +119,13 @@ def test_nobody_waits_for_what_cannot_come(fields: dict[str, object], refusal: t
 
 
 def test_who_has_another_of_the_choice_does_not_wait_for_this_one() -> None:
-    _, (other,) = booked(slot(id=SlotId("other")), "ben")
-    full = chosen(full_slot(), "ben", other)
+    _, (other,) = book_users(build_slot(id=SlotId("other")), "ben")
+    full = with_choice_group(full_slot(), "ben", other)
     assert decide(join, full, turn("ben"), NOW) == (full, LimitReached(1, other, full))
 
 
 def test_who_leaves_waits_no_longer_and_everybody_else_keeps_their_turn() -> None:
-    line = lined_up(full_slot(), "ben", "cleo", "dan")
+    line = with_waitlist(full_slot(), "ben", "cleo", "dan")
     after, outcome = decide(leave, line, UserId("cleo"), NOW)
     assert outcome == WaitlistLeft(after)
     assert [waiting.user_id for waiting in after.waitlist] == ["ben", "dan"]
@@ -133,20 +141,20 @@ def test_who_does_not_wait_leaves_nothing() -> None:
 
 
 def test_who_left_and_comes_back_stands_at_the_end() -> None:
-    left, _ = decide(leave, lined_up(full_slot(), "ben", "cleo"), UserId("ben"), NOW)
+    left, _ = decide(leave, with_waitlist(full_slot(), "ben", "cleo"), UserId("ben"), NOW)
     back, _ = decide(join, left, turn("ben"), NOW)
     assert [waiting.user_id for waiting in back.waitlist] == ["cleo", "ben"]
 
 
 def test_the_line_is_left_in_a_slot_that_began_or_was_called_off_too() -> None:
     for fields in ({"start": NOW}, {"status": SlotStatus.CANCELLED}):
-        over = replace(lined_up(full_slot(), "ben"), **fields)
+        over = replace(with_waitlist(full_slot(), "ben"), **fields)
         assert isinstance(decide(leave, over, UserId("ben"), NOW)[1], WaitlistLeft)
 
 
 def test_who_is_further_back_than_was_read_is_not_served_before_those_in_between() -> None:
     # Ben is first; Zoe is at hand only because she asks; those between them are not.
-    line = lined_up(slot(5), "ben", "zoe")
+    line = with_waitlist(build_slot(5), "ben", "zoe")
     after = expire_and_promote(replace(line, loaded_waitlist=1, waitlist_length=9), NOW)
     assert [booking.user_id for booking in after.bookings] == ["ben"]
     assert [waiting.user_id for waiting in after.waitlist] == ["zoe"]
@@ -154,7 +162,7 @@ def test_who_is_further_back_than_was_read_is_not_served_before_those_in_between
 
 
 def test_who_leaves_from_further_back_shifts_none_of_those_in_front() -> None:
-    line = replace(lined_up(slot(1), "ben", "zoe"), loaded_waitlist=1, waitlist_length=9)
+    line = replace(with_waitlist(build_slot(1), "ben", "zoe"), loaded_waitlist=1, waitlist_length=9)
     after, _ = decide(leave, line, UserId("zoe"), NOW)
     assert (after.loaded_waitlist, after.waitlist_length) == (1, 8)
 
@@ -162,18 +170,18 @@ def test_who_leaves_from_further_back_shifts_none_of_those_in_front() -> None:
 def test_who_joined_first_is_served_in_the_very_batch_in_which_the_place_is_given_back() -> None:
     full = full_slot()
     waiting, _ = decide(join, full, turn("ben"), NOW)
-    freed, _ = decide(cancel, waiting, ask(full.bookings[0]), NOW)
+    freed, _ = decide(cancel, waiting, booking_command(full.bookings[0]), NOW)
     assert [booking.user_id for booking in expire_and_promote(freed, NOW).bookings] == ["ben"]
 
 
 def test_who_is_given_a_place_another_way_waits_no_longer() -> None:
     # The slot begins, an organiser seats Ben, and then its beginning is put off.
-    line = lined_up(slot(2, start=NOW), "ben")
-    seated, _ = place(line, party("ben", by="eve"))
+    line = with_waitlist(build_slot(2, start=NOW), "ben")
+    seated, _ = book_place(line, booking_request("ben", organizer="eve"))
     put_off = expire_and_promote(replace(seated, start=NOW + timedelta(hours=1)), NOW)
     assert [booking.user_id for booking in put_off.bookings] == ["ben"]
 
 
 def test_a_place_given_to_the_line_is_gone_for_whoever_walks_in_with_it() -> None:
-    settled = expire_and_promote(lined_up(slot(1), "ben"), NOW)
-    assert decide(book, settled, party("ada"), NOW)[0] == settled
+    settled = expire_and_promote(with_waitlist(build_slot(1), "ben"), NOW)
+    assert decide(book, settled, booking_request("ada"), NOW)[0] == settled

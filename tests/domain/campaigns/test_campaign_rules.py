@@ -1,6 +1,5 @@
 """The rules of a campaign, as a school would print them."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -8,10 +7,8 @@ import pytest
 
 from slotlock.domain.booking.book import BookingRequest, SlotClaim, book
 from slotlock.domain.booking.booking import (
-    Booking,
     BookingId,
     SlotId,
-    UserContext,
     WaitlistEntry,
     WaitlistEntryId,
 )
@@ -37,65 +34,45 @@ from slotlock.domain.booking.refusals import (
 )
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.waitlist import join
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
-from tests.domain.booking.test_book import NOW, booked, caller, party, slot
-from tests.support.decisions import decide, decide_all, decide_move
-
-OPENS, CLOSES = NOW - timedelta(hours=1), NOW + timedelta(hours=1)
-INSTANT = timedelta(milliseconds=1)
-HOUR = timedelta(hours=1)
-
-
-def terms(**fields: object) -> CampaignTerms:
-    """The terms of a published campaign that is open."""
-    made = CampaignTerms(CampaignId("c"), 1, published=True, opens_at=OPENS, closes_at=CLOSES)
-    return replace(made, **fields)  # type: ignore[arg-type]
-
-
-def course(capacity: int = 5, *people: UserContext, **fields: object) -> Slot:
-    """A slot of a campaign with these people at hand; fields of its terms."""
-    return slot(capacity, terms=terms(**fields), user_contexts=by_id(people))
-
-
-def by_id(people: Iterable[UserContext]) -> dict[UserId, UserContext]:
-    """The people as a slot knows them."""
-    return {known.user_id: known for known in people}
-
-
-def of(name: str, *groups: str) -> UserContext:
-    """Somebody of these groups who has no other bookings."""
-    return UserContext(UserId(name), groups)
-
-
-def with_place(name: str, other: Slot, booking: Booking, *groups: str) -> UserContext:
-    """Somebody who has a booking in another slot."""
-    return UserContext(UserId(name), groups, 1, (other.as_other_booking(booking),))
-
-
-def refusal(before: Slot, name: str, now: datetime = NOW) -> object:
-    """Why somebody is refused; nothing changes."""
-    after, outcome = decide(book, before, party(name), now)
-    assert after == before
-    return outcome
+from tests.support.domain.builders import (
+    HOUR,
+    INSTANT,
+    NOW,
+    book_users,
+    booking_request,
+    build_caller,
+    with_waitlist,
+)
+from tests.support.domain.campaign_builders import (
+    CLOSES_AT,
+    OPENS_AT,
+    build_campaign_slot,
+    build_group_limited_slot,
+    refusal_of,
+    user_in_groups,
+    user_with_booking,
+)
+from tests.support.domain.decisions import decide, decide_all, decide_move
 
 
 def test_nothing_is_booked_before_the_instant_of_opening_and_anything_from_it_on() -> None:
-    before = course()
-    assert refusal(before, "ada", OPENS - INSTANT) == NotYetOpen(OPENS, before)
-    assert isinstance(decide(book, before, party("ada"), OPENS)[1], Booked)
+    before = build_campaign_slot()
+    assert refusal_of(before, "ada", OPENS_AT - INSTANT) == NotYetOpen(OPENS_AT, before)
+    assert isinstance(decide(book, before, booking_request("ada"), OPENS_AT)[1], Booked)
 
 
 def test_a_campaign_takes_bookings_until_the_instant_it_closes() -> None:
-    before = course()
-    assert isinstance(decide(book, before, party("ada"), CLOSES - INSTANT)[1], Booked)
-    assert refusal(before, "ada", CLOSES) == Closed(CLOSES, before)
+    before = build_campaign_slot()
+    assert isinstance(decide(book, before, booking_request("ada"), CLOSES_AT - INSTANT)[1], Booked)
+    assert refusal_of(before, "ada", CLOSES_AT) == Closed(CLOSES_AT, before)
 
 
 def test_a_campaign_that_is_not_published_takes_no_bookings() -> None:
-    before = course(published=False)
-    assert refusal(before, "ada") == Closed(CLOSES, before, published=False)
+    before = build_campaign_slot(published=False)
+    assert refusal_of(before, "ada") == Closed(CLOSES_AT, before, published=False)
 
 
 @pytest.mark.parametrize(
@@ -110,29 +87,29 @@ def test_a_campaign_that_is_not_published_takes_no_bookings() -> None:
 )
 def test_who_takes_part_has_one_group_of_every_set(groups: tuple[str, ...], may: bool) -> None:
     eligible = (("grade:5", "grade:6"), ("class:5a", "class:6a"))
-    before = course(5, of("ada", *groups), eligible_groups=eligible)
-    outcome = decide(book, before, party("ada"), NOW)[1]
+    before = build_campaign_slot(5, user_in_groups("ada", *groups), eligible_groups=eligible)
+    outcome = decide(book, before, booking_request("ada"), NOW)[1]
     assert isinstance(outcome, Booked) if may else outcome == NotEligible(before)
 
 
 def test_a_campaign_without_sets_is_for_everybody() -> None:
-    assert isinstance(decide(book, course(), party("ada"), NOW)[1], Booked)
+    assert isinstance(decide(book, build_campaign_slot(), booking_request("ada"), NOW)[1], Booked)
 
 
 def test_a_person_has_at_most_so_many_bookings_in_a_campaign() -> None:
-    other = replace(course(max_bookings=1), id=SlotId("other"))
-    other, (theirs,) = booked(other, "ada")
-    before = course(5, with_place("ada", other, theirs), max_bookings=1)
-    assert refusal(before, "ada") == LimitReached(1, None, before)
-    again = course(5, with_place("ada", other, theirs), max_bookings=2)
-    assert isinstance(decide(book, again, party("ada"), NOW)[1], Booked)
+    other = replace(build_campaign_slot(max_bookings=1), id=SlotId("other"))
+    other, (theirs,) = book_users(other, "ada")
+    before = build_campaign_slot(5, user_with_booking("ada", other, theirs), max_bookings=1)
+    assert refusal_of(before, "ada") == LimitReached(1, None, before)
+    again = build_campaign_slot(5, user_with_booking("ada", other, theirs), max_bookings=2)
+    assert isinstance(decide(book, again, booking_request("ada"), NOW)[1], Booked)
 
 
 def test_bookings_in_other_campaigns_do_not_count() -> None:
-    other = replace(course(campaign_id=CampaignId("another")), id=SlotId("other"))
-    other, (theirs,) = booked(other, "ada")
-    before = course(5, with_place("ada", other, theirs), max_bookings=1)
-    assert isinstance(decide(book, before, party("ada"), NOW)[1], Booked)
+    other = replace(build_campaign_slot(campaign_id=CampaignId("another")), id=SlotId("other"))
+    other, (theirs,) = book_users(other, "ada")
+    before = build_campaign_slot(5, user_with_booking("ada", other, theirs), max_bookings=1)
+    assert isinstance(decide(book, before, booking_request("ada"), NOW)[1], Booked)
 
 
 def weekly(first: datetime, times: int = 10) -> tuple[Meeting, ...]:
@@ -149,102 +126,96 @@ def timetabled(before: Slot, meetings: tuple[Meeting, ...]) -> Slot:
 
 def test_a_persons_weekly_timetables_do_not_overlap() -> None:
     monday = NOW + timedelta(days=7)
-    other = timetabled(course(forbid_overlap=True), weekly(monday))
-    other, (theirs,) = booked(replace(other, id=SlotId("other")), "ada")
-    known = with_place("ada", other, theirs)
-    clashing = timetabled(course(5, known, forbid_overlap=True), weekly(monday + HOUR / 2))
+    other = timetabled(build_campaign_slot(forbid_overlap=True), weekly(monday))
+    other, (theirs,) = book_users(replace(other, id=SlotId("other")), "ada")
+    known = user_with_booking("ada", other, theirs)
+    clashing = timetabled(
+        build_campaign_slot(5, known, forbid_overlap=True), weekly(monday + HOUR / 2)
+    )
     third = Meeting(monday + HOUR / 2, monday + HOUR * 1.5)
     expected = TimeConflict(theirs, third, Meeting(monday, monday + HOUR), clashing)
-    assert refusal(clashing, "ada") == expected
-    later = timetabled(course(5, known, forbid_overlap=True), weekly(monday + HOUR))
-    assert isinstance(decide(book, later, party("ada"), NOW)[1], Booked)
+    assert refusal_of(clashing, "ada") == expected
+    later = timetabled(build_campaign_slot(5, known, forbid_overlap=True), weekly(monday + HOUR))
+    assert isinstance(decide(book, later, booking_request("ada"), NOW)[1], Booked)
 
 
 def test_one_meeting_in_the_middle_of_the_term_is_enough_to_clash() -> None:
     monday = NOW + timedelta(days=7)
-    other = timetabled(course(forbid_overlap=True), weekly(monday))
-    other, (theirs,) = booked(replace(other, id=SlotId("other")), "ada")
+    other = timetabled(build_campaign_slot(forbid_overlap=True), weekly(monday))
+    other, (theirs,) = book_users(replace(other, id=SlotId("other")), "ada")
     sixth = monday + timedelta(weeks=5)
-    known = with_place("ada", other, theirs)
-    once = timetabled(course(5, known, forbid_overlap=True), weekly(sixth, 1))
-    assert isinstance(refusal(once, "ada"), TimeConflict)
+    known = user_with_booking("ada", other, theirs)
+    once = timetabled(build_campaign_slot(5, known, forbid_overlap=True), weekly(sixth, 1))
+    assert isinstance(refusal_of(once, "ada"), TimeConflict)
 
 
 def test_where_only_one_campaign_forbids_overlaps_they_are_allowed() -> None:
-    other = replace(course(campaign_id=CampaignId("free")), id=SlotId("other"))
-    other, (theirs,) = booked(other, "ada")
-    before = course(5, with_place("ada", other, theirs), forbid_overlap=True)
-    assert isinstance(decide(book, before, party("ada"), NOW)[1], Booked)
-
-
-def rate_limited(*limits: GroupLimit, people: tuple[UserContext, ...], **fields: object) -> Slot:
-    """A slot in which so many of each group may have a place."""
-    return replace(
-        slot(10, terms=terms(**fields), user_contexts=by_id(people)), group_limits=limits
-    )
-
-
-def in_line(before: Slot, *names: str) -> Slot:
-    """The slot with these people in line, each with their groups."""
-    turns = tuple(
-        WaitlistEntry(
-            WaitlistEntryId(f"w-{n}"), before.id, UserId(n), NOW, groups=before.groups_of(UserId(n))
-        )
-        for n in names
-    )
-    return replace(before, waitlist=turns, loaded_waitlist=len(turns), waitlist_length=len(turns))
+    other = replace(build_campaign_slot(campaign_id=CampaignId("free")), id=SlotId("other"))
+    other, (theirs,) = book_users(other, "ada")
+    before = build_campaign_slot(5, user_with_booking("ada", other, theirs), forbid_overlap=True)
+    assert isinstance(decide(book, before, booking_request("ada"), NOW)[1], Booked)
 
 
 def test_nobody_waits_for_what_they_may_not_have() -> None:
-    before = course(1, of("ben"), eligible_groups=(("class:5a",),))
+    before = build_campaign_slot(1, user_in_groups("ben"), eligible_groups=(("class:5a",),))
     turn = WaitlistEntry(WaitlistEntryId("w"), before.id, UserId("ben"), NOW)
     assert decide(join, before, turn, NOW) == (before, NotEligible(before))
-    assert decide(join, before, turn, CLOSES) == (before, Closed(CLOSES, before))
+    assert decide(join, before, turn, CLOSES_AT) == (before, Closed(CLOSES_AT, before))
 
 
 def test_nobody_in_line_is_judged_before_anything_is_known_of_them() -> None:
-    before = in_line(
-        course(2, of("ada", "class:5a"), eligible_groups=(("class:5a",),)), "ben", "ada"
+    before = with_waitlist(
+        build_campaign_slot(2, user_in_groups("ada", "class:5a"), eligible_groups=(("class:5a",),)),
+        "ben",
+        "ada",
     )
     assert expire_and_promote(before, NOW) == before
 
 
 def test_once_a_campaign_closed_nobody_moves_up() -> None:
-    full, (adas,) = booked(course(1, of("ada"), of("ben")), "ada")
-    line = in_line(full, "ben")
-    free, _ = decide(cancel, line, BookingCommand(adas.id, caller("ada")), NOW)
+    full, (adas,) = book_users(
+        build_campaign_slot(1, user_in_groups("ada"), user_in_groups("ben")), "ada"
+    )
+    line = with_waitlist(full, "ben")
+    free, _ = decide(cancel, line, BookingCommand(adas.id, build_caller("ada")), NOW)
     assert [b.user_id for b in expire_and_promote(free, NOW).bookings] == ["ben"]
-    assert expire_and_promote(free, CLOSES).bookings == ()
+    assert expire_and_promote(free, CLOSES_AT).bookings == ()
 
 
 def test_places_are_given_back_until_the_campaigns_cut_off() -> None:
     until = NOW + timedelta(minutes=5)
-    one, (booking,) = booked(course(1, cancel_until=until), "ada")
-    ask = BookingCommand(booking.id, caller("ada"))
+    one, (booking,) = book_users(build_campaign_slot(1, cancel_until=until), "ada")
+    ask = BookingCommand(booking.id, build_caller("ada"))
     assert decide(cancel, one, ask, until) == (one, CutoffPassed(until, one))
     assert isinstance(decide(cancel, one, ask, until - INSTANT)[1], BookingCancelled)
 
 
 def test_a_hold_is_confirmed_after_the_campaign_closed() -> None:
-    before, outcome = decide(book, course(), party("ada", hold=True), CLOSES - INSTANT)
+    before, outcome = decide(
+        book, build_campaign_slot(), booking_request("ada", hold=True), CLOSES_AT - INSTANT
+    )
     assert isinstance(outcome, Booked)
-    ask = BookingCommand(outcome.booking.id, caller("ada"))
-    assert isinstance(decide(confirm, before, ask, CLOSES)[1], BookingConfirmed)
+    ask = BookingCommand(outcome.booking.id, build_caller("ada"))
+    assert isinstance(decide(confirm, before, ask, CLOSES_AT)[1], BookingConfirmed)
 
 
 def test_who_moves_within_a_campaign_needs_no_second_booking() -> None:
-    old, (theirs,) = booked(replace(course(max_bookings=1), id=SlotId("other")), "ada")
-    new = course(5, with_place("ada", old, theirs), max_bookings=1, forbid_overlap=True)
+    old, (theirs,) = book_users(
+        replace(build_campaign_slot(max_bookings=1), id=SlotId("other")), "ada"
+    )
+    new = build_campaign_slot(
+        5, user_with_booking("ada", old, theirs), max_bookings=1, forbid_overlap=True
+    )
     _, _, outcome = decide_move(
-        old, new, BookingCommand(theirs.id, caller("ada")), party("ada"), NOW
+        old, new, BookingCommand(theirs.id, build_caller("ada")), booking_request("ada"), NOW
     )
     assert isinstance(outcome, BookingMoved)
 
 
 def test_several_claims_of_one_person_count_together() -> None:
-    one = course(5, of("ada"), max_bookings=1)
+    one = build_campaign_slot(5, user_in_groups("ada"), max_bookings=1)
     two = replace(one, id=SlotId("two"))
-    claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
+    claims = [SlotClaim(each.id, booking_request("ada")) for each in (one, two)]
     _, outcome = decide_all({one.id: one, two.id: two}, claims, NOW)
     assert isinstance(outcome, NoneBooked)
     assert outcome.refusals[0] is None
@@ -252,9 +223,9 @@ def test_several_claims_of_one_person_count_together() -> None:
 
 
 def test_several_claims_of_one_person_that_overlap_name_no_booking_that_is_not() -> None:
-    one = course(5, of("ada"), forbid_overlap=True)
+    one = build_campaign_slot(5, user_in_groups("ada"), forbid_overlap=True)
     two = replace(one, id=SlotId("two"))
-    claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
+    claims = [SlotClaim(each.id, booking_request("ada")) for each in (one, two)]
     _, outcome = decide_all({one.id: one, two.id: two}, claims, NOW)
     assert isinstance(outcome, NoneBooked)
     conflict = outcome.refusals[1]
@@ -263,32 +234,32 @@ def test_several_claims_of_one_person_that_overlap_name_no_booking_that_is_not()
 
 
 def test_claims_that_do_not_overlap_are_all_booked() -> None:
-    one = course(5, of("ada"), forbid_overlap=True, max_bookings=2)
+    one = build_campaign_slot(5, user_in_groups("ada"), forbid_overlap=True, max_bookings=2)
     two = replace(one, id=SlotId("two"), start=one.end, end=one.end + HOUR)
-    claims = [SlotClaim(each.id, party("ada")) for each in (one, two)]
+    claims = [SlotClaim(each.id, booking_request("ada")) for each in (one, two)]
     assert isinstance(decide_all({one.id: one, two.id: two}, claims, NOW)[1], AllBooked)
 
 
 def organised(name: str) -> BookingRequest:
     """An organiser who asks for somebody."""
-    return party(name, by="organiser")
+    return booking_request(name, organizer="organiser")
 
 
 def test_an_organiser_passes_over_every_limit_and_names_each() -> None:
-    other, (theirs,) = booked(
-        replace(course(max_bookings=1, forbid_overlap=True), id=SlotId("other")), "ada"
+    other, (theirs,) = book_users(
+        replace(build_campaign_slot(max_bookings=1, forbid_overlap=True), id=SlotId("other")), "ada"
     )
-    ben = of("ben", "class:5a")
-    ada = with_place("ada", other, theirs, "class:5a")
-    before = rate_limited(
+    ben = user_in_groups("ben", "class:5a")
+    ada = user_with_booking("ada", other, theirs, "class:5a")
+    before = build_group_limited_slot(
         GroupLimit("class:5a", 1),
-        people=(ada, ben),
+        users=(ada, ben),
         max_bookings=1,
         forbid_overlap=True,
         eligible_groups=(("class:6a",),),
     )
     before, _ = decide(book, before, organised("ben"), NOW)
-    _, outcome = decide(book, before, organised("ada"), CLOSES)
+    _, outcome = decide(book, before, organised("ada"), CLOSES_AT)
     assert isinstance(outcome, Booked)
     assert set(outcome.booking.history[0].overridden_limits) == {
         BookingLimit.CLOSED,
@@ -300,11 +271,13 @@ def test_an_organiser_passes_over_every_limit_and_names_each() -> None:
 
 
 def test_an_organiser_does_not_pass_over_the_capacity() -> None:
-    full, _ = booked(course(1), "ada")
+    full, _ = book_users(build_campaign_slot(1), "ada")
     assert decide(book, full, organised("ben"), NOW) == (full, SlotFull(full))
 
 
 def test_what_groups_a_person_had_is_kept_with_the_booking() -> None:
-    after, (booking,) = booked(course(5, of("ada", "class:5a", "grade:5")), "ada")
+    after, (booking,) = book_users(
+        build_campaign_slot(5, user_in_groups("ada", "class:5a", "grade:5")), "ada"
+    )
     assert booking.groups == ("class:5a", "grade:5")
     assert after.booking_by_id(BookingId(booking.id)) == booking

@@ -19,8 +19,15 @@ from slotlock.domain.reports.calendar_events import (
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.editing import cancel_slot, edit
 from slotlock.domain.users.user import UserId
-from tests.domain.booking.test_book import NOW, booked, caller, party, place, slot
-from tests.support.decisions import decide
+from tests.support.domain.builders import (
+    NOW,
+    book_place,
+    book_users,
+    booking_request,
+    build_caller,
+    build_slot,
+)
+from tests.support.domain.decisions import decide
 
 ADA, OLGA = UserId("ada"), UserId("olga")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -28,7 +35,7 @@ COURSE = tuple(Meeting(NOW + n * DAY, NOW + n * DAY + HOUR) for n in range(1, 5)
 
 
 def course(**fields: object) -> Slot:
-    return slot(3, meetings=COURSE, start=COURSE[0].start, end=COURSE[-1].end, **fields)
+    return build_slot(3, meetings=COURSE, start=COURSE[0].start, end=COURSE[-1].end, **fields)
 
 
 def adas(seats: Slot) -> list[CalendarEvent]:
@@ -41,7 +48,7 @@ def edited(before: Slot, **changes: object) -> Slot:
 
 
 def test_each_meeting_of_a_booking_is_an_event_of_its_own() -> None:
-    seats, _ = booked(course(), "ada", "ben")
+    seats, _ = book_users(course(), "ada", "ben")
     events = adas(seats)
     assert [event.meeting for event in events] == list(COURSE)
     assert len({event.uid for event in events}) == 4
@@ -50,7 +57,7 @@ def test_each_meeting_of_a_booking_is_an_event_of_its_own() -> None:
 
 
 def test_an_edit_keeps_the_events_and_makes_them_newer() -> None:
-    seats, _ = booked(course(), "ada")
+    seats, _ = book_users(course(), "ada")
     before = adas(seats)
     later = tuple(Meeting(m.start + HOUR, m.end + HOUR) for m in COURSE)
     moved = replace(seats, revision=1, meetings=later)
@@ -65,18 +72,18 @@ def test_an_edit_keeps_the_events_and_makes_them_newer() -> None:
 
 
 def test_what_no_calendar_shows_makes_nothing_newer() -> None:
-    seats, _ = booked(course(), "ada")
+    seats, _ = book_users(course(), "ada")
     before = adas(seats)
-    others, _ = booked(seats, "ben")
+    others, _ = book_users(seats, "ben")
     assert adas(next_version(seats, others, NOW + HOUR)) == before
     assert adas(edited(seats, capacity=5, hold_minutes=7)) == before
 
 
 def test_a_hold_is_tentative_until_it_is_confirmed_or_runs_out() -> None:
-    seats, hold = place(slot(2), party("ada", hold=True))
+    seats, hold = book_place(build_slot(2), booking_request("ada", hold=True))
     (tentative,) = adas(seats)
     assert tentative.status is EventStatus.TENTATIVE
-    after, _ = decide(confirm, seats, BookingCommand(hold.id, caller("ada")), NOW)
+    after, _ = decide(confirm, seats, BookingCommand(hold.id, build_caller("ada")), NOW)
     (confirmed,) = adas(after)
     assert (confirmed.uid, confirmed.status) == (tentative.uid, EventStatus.CONFIRMED)
     assert confirmed.sequence > tentative.sequence
@@ -86,9 +93,9 @@ def test_a_hold_is_tentative_until_it_is_confirmed_or_runs_out() -> None:
 
 
 def test_a_cancelled_booking_is_shown_as_such_for_a_month() -> None:
-    seats, (booking,) = booked(slot(2), "ada")
+    seats, (booking,) = book_users(build_slot(2), "ada")
     (before,) = adas(seats)
-    after, _ = decide(cancel, seats, BookingCommand(booking.id, caller("ada")), NOW)
+    after, _ = decide(cancel, seats, BookingCommand(booking.id, build_caller("ada")), NOW)
     (ended,) = after.change.ended
     (cancelled,) = events_of_booking(after, ended, NOW + CANCELLED_SHOWN)
     assert (cancelled.uid, cancelled.status) == (before.uid, EventStatus.CANCELLED)
@@ -100,7 +107,7 @@ def test_a_cancelled_booking_is_shown_as_such_for_a_month() -> None:
 
 
 def test_a_called_off_slot_is_cancelled_in_every_calendar() -> None:
-    seats, _ = booked(course(), "ada")
+    seats, _ = book_users(course(), "ada")
     off, _ = decide(cancel_slot, seats, OLGA, NOW + HOUR)
     off = next_version(seats, off, NOW + HOUR)
     for befores, afters in (
@@ -114,7 +121,7 @@ def test_a_called_off_slot_is_cancelled_in_every_calendar() -> None:
 
 
 def test_what_is_long_over_is_left_out() -> None:
-    seats, _ = booked(slot(2), "ada")
+    seats, _ = book_users(build_slot(2), "ada")
     end = seats.end
     assert len(list(events_of_user(seats, ADA, end + HISTORY_SHOWN))) == 1
     assert list(events_of_user(seats, ADA, end + HISTORY_SHOWN + HOUR)) == []
@@ -123,7 +130,7 @@ def test_what_is_long_over_is_left_out() -> None:
 
 
 def test_a_published_event_names_nobody_and_takes_nobodys_time() -> None:
-    seats, (booking,) = booked(slot(2), "ada")
+    seats, (booking,) = book_users(build_slot(2), "ada")
     (event,) = events_of_slot(seats, NOW)
     assert not event.busy
     assert event.uid != adas(seats)[0].uid

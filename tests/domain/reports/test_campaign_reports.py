@@ -12,7 +12,7 @@ from slotlock.domain.reports.campaign_reports import (
     to_time_series,
     to_time_window,
 )
-from tests.domain.booking.test_book import NOW
+from tests.support.domain.builders import NOW
 
 HOUR = timedelta(hours=1)
 

@@ -12,7 +12,14 @@ from slotlock.domain.booking.history import BookingStatus
 from slotlock.domain.booking.slot import SlotCancellation, SlotStatus
 from slotlock.domain.reports.roster import PlaceCounts, RosterUser, build_roster, user_ids_in
 from slotlock.domain.users.user import UserId
-from tests.domain.booking.test_book import NOW, booked, lined_up, party, place, slot
+from tests.support.domain.builders import (
+    NOW,
+    book_place,
+    book_users,
+    booking_request,
+    build_slot,
+    with_waitlist,
+)
 
 ADA, BEN, OLGA = UserId("ada"), UserId("ben"), UserId("olga")
 PEOPLE = {
@@ -23,8 +30,8 @@ PEOPLE = {
 
 
 def test_a_roster_names_who_booked_and_who_did_it_for_them() -> None:
-    seats, _ = booked(slot(3), "ada")
-    seats, _ = place(seats, party("ben", by="olga"))
+    seats, _ = book_users(build_slot(3), "ada")
+    seats, _ = book_place(seats, booking_request("ben", organizer="olga"))
     assert user_ids_in(seats) == {ADA, BEN, OLGA}
     roster = build_roster(seats, PEOPLE, NOW)
     assert [(row.name, row.groups, row.made_by) for row in roster.rows] == [
@@ -35,7 +42,7 @@ def test_a_roster_names_who_booked_and_who_did_it_for_them() -> None:
 
 
 def test_a_hold_counts_until_its_last_instant() -> None:
-    seats, hold = place(slot(2), party("ada", hold=True))
+    seats, hold = book_place(build_slot(2), booking_request("ada", hold=True))
     until = hold.held_until
     assert until is not None
     before = build_roster(seats, PEOPLE, until - timedelta(milliseconds=1))
@@ -45,14 +52,14 @@ def test_a_hold_counts_until_its_last_instant() -> None:
 
 
 def test_what_others_wait_for_is_not_free() -> None:
-    seats, _ = place(slot(1), party("ada", hold=True))
-    seats = lined_up(seats, "ben")
+    seats, _ = book_place(build_slot(1), booking_request("ada", hold=True))
+    seats = with_waitlist(seats, "ben")
     later = NOW + timedelta(hours=1)
     assert build_roster(seats, PEOPLE, later).counts == PlaceCounts(places=1, waiting=1)
 
 
 def test_places_in_a_called_off_slot_are_cancelled_and_none_is_free() -> None:
-    seats, _ = booked(slot(3), "ada", "ben")
+    seats, _ = book_users(build_slot(3), "ada", "ben")
     off = replace(seats, status=SlotStatus.CANCELLED, cancellation=SlotCancellation(NOW, OLGA))
     roster = build_roster(off, PEOPLE, NOW)
     assert {row.status for row in roster.rows} == {BookingStatus.CANCELLED}
@@ -60,7 +67,7 @@ def test_places_in_a_called_off_slot_are_cancelled_and_none_is_free() -> None:
 
 
 def test_who_is_not_known_has_no_name() -> None:
-    seats, (booking,) = booked(slot(1), "nobody")
+    seats, (booking,) = book_users(build_slot(1), "nobody")
     assert booking.id != BookingId("")
     (row,) = build_roster(seats, PEOPLE, NOW).rows
     assert (row.name, row.email, row.made_by) == ("", "", None)

@@ -15,8 +15,8 @@ from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.editing import SlotDraft, cancel_slot, create, edit, publish
 from slotlock.domain.users.user import UserId
-from tests.domain.booking.test_book import NOW, booked, lined_up, slot
-from tests.support.decisions import decide
+from tests.support.domain.builders import NOW, book_users, build_slot, with_waitlist
+from tests.support.domain.decisions import decide
 
 
 def draft(**fields: object) -> SlotDraft:
@@ -84,7 +84,7 @@ def test_a_resource_or_a_choice_is_the_same_however_its_letters_are_composed() -
 
 @given(taken=st.integers(0, 10), capacity=st.integers(-5, 1005))
 def test_the_capacity_never_falls_below_what_is_taken(taken: int, capacity: int) -> None:
-    before, _ = booked(slot(10), *(f"p{n}" for n in range(taken)))
+    before, _ = book_users(build_slot(10), *(f"p{n}" for n in range(taken)))
     after, outcome = decide(edit, before, {"capacity": capacity})
     if isinstance(outcome, SlotSaved):
         assert max(1, taken) <= after.capacity <= 1000
@@ -98,13 +98,13 @@ def test_the_capacity_never_falls_below_what_is_taken(taken: int, capacity: int)
 
 
 def test_an_edit_that_changes_nothing_writes_nothing() -> None:
-    before = slot()
+    before = build_slot()
     assert decide(edit, before, {"title": " Yoga "}) == (before, SlotSaved(before))
 
 
 def test_more_places_go_to_those_who_wait() -> None:
-    full, _ = booked(slot(1), "ada")
-    raised, _ = decide(edit, lined_up(full, "ben", "cleo", "dan"), {"capacity": 3})
+    full, _ = book_users(build_slot(1), "ada")
+    raised, _ = decide(edit, with_waitlist(full, "ben", "cleo", "dan"), {"capacity": 3})
     after = expire_and_promote(raised, NOW)
     assert [booking.user_id for booking in after.bookings] == ["ada", "ben", "cleo"]
     assert [waiting.user_id for waiting in after.waitlist] == ["dan"]
@@ -114,14 +114,14 @@ EVE = UserId("eve")
 
 
 def test_a_draft_is_published_once() -> None:
-    after, outcome = decide(publish, slot(status=SlotStatus.DRAFT))
+    after, outcome = decide(publish, build_slot(status=SlotStatus.DRAFT))
     assert after.status is SlotStatus.PUBLISHED
     assert outcome == SlotSaved(after)
     assert decide(publish, after) == (after, outcome)
 
 
 def test_who_waits_for_a_slot_that_is_called_off_waits_no_longer() -> None:
-    before = lined_up(booked(slot(), "ada")[0], "ben", "cyd")
+    before = with_waitlist(book_users(build_slot(), "ada")[0], "ben", "cyd")
     off, _ = decide(cancel_slot, before, EVE, NOW)
     assert (off.waitlist, off.waitlist_length, off.loaded_waitlist) == ((), 0, 0)
     assert [(left.entry.user_id, left.by) for left in off.change.ended_entries] == [
@@ -131,7 +131,7 @@ def test_who_waits_for_a_slot_that_is_called_off_waits_no_longer() -> None:
 
 
 def test_a_slot_called_off_stays_as_it_is_with_its_roster() -> None:
-    before, bookings = booked(slot(), "ada")
+    before, bookings = book_users(build_slot(), "ada")
     off, outcome = decide(cancel_slot, before, EVE, NOW)
     assert outcome == SlotSaved(off)
     assert list(off.bookings) == bookings
@@ -143,13 +143,13 @@ def test_a_slot_called_off_stays_as_it_is_with_its_roster() -> None:
 
 def test_groups_are_limited_before_anybody_has_a_place_whose_groups_nobody_kept() -> None:
     changes = {"group_limits": (GroupLimit("class:*", 1),)}
-    after, outcome = decide(edit, slot(2), changes)
+    after, outcome = decide(edit, build_slot(2), changes)
     assert isinstance(outcome, SlotSaved)
-    one, _ = booked(slot(2), "ada")
-    for before in (one, lined_up(slot(2), "ada")):
+    one, _ = book_users(build_slot(2), "ada")
+    for before in (one, with_waitlist(build_slot(2), "ada")):
         refused, answer = decide(edit, before, changes)
         assert refused == before
         assert isinstance(answer, InvalidInput)
         assert [problem.field for problem in answer.problems] == ["groupLimits"]
     looser = {"group_limits": (GroupLimit("class:*", 2),)}
-    assert isinstance(decide(edit, booked(after, "ada")[0], looser)[1], SlotSaved)
+    assert isinstance(decide(edit, book_users(after, "ada")[0], looser)[1], SlotSaved)

@@ -13,7 +13,7 @@ from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.resources import ResourceUsage
 from slotlock.domain.slots.series import split_conflicts
-from tests.domain.booking.test_book import NOW, slot
+from tests.support.domain.builders import NOW, build_slot
 
 HOUR = timedelta(hours=1)
 
@@ -22,7 +22,7 @@ def use(name: str, begins: int, lasts: int = 1, resource: str | None = "Room 5")
     """A slot that uses a resource from an hour on, for so many."""
     start = NOW + begins * HOUR
     times = {"start": start, "end": start + lasts * HOUR}
-    return slot(1, id=SlotId(name), resource=resource, **times)
+    return build_slot(1, id=SlotId(name), resource=resource, **times)
 
 
 def course(name: str, begins: list[int], lasts: int, resource: str) -> Slot:
@@ -35,7 +35,7 @@ def course(name: str, begins: list[int], lasts: int, resource: str) -> Slot:
         for start, end in zip(begins, ends, strict=True)
     )
     times = {"start": meetings[0].start, "end": meetings[-1].end}
-    return slot(1, id=SlotId(name), resource=resource, meetings=meetings, **times)
+    return build_slot(1, id=SlotId(name), resource=resource, meetings=meetings, **times)
 
 
 def test_slots_that_only_touch_do_not_clash() -> None:

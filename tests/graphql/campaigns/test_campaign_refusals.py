@@ -9,8 +9,6 @@ import pytest
 from slotlock.domain.booking import refusals
 from slotlock.graphql.booking.limit_refusals import Closed
 from slotlock.graphql.core.result_view import ResultView
-from tests.domain.campaigns.test_campaign_rules import CLOSES as CLOSED_AT
-from tests.domain.campaigns.test_campaign_rules import course, terms
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import (
@@ -23,6 +21,7 @@ from tests.support.clients.campaigns import (
     set_groups,
     unpublish_campaign,
 )
+from tests.support.domain.campaign_builders import CLOSES_AT, build_campaign_slot, build_terms
 
 Pair = tuple[AppProcess, AppProcess]
 Three = tuple[BookingClient, BookingClient, BookingClient]
@@ -220,8 +219,8 @@ async def test_moves_are_asked_about_the_slot_they_go_to(clients: Three) -> None
 
 
 def test_a_kept_refusal_says_the_same_once_its_campaign_is_published_again() -> None:
-    shut = course(published=False)
-    decided = refusals.Closed(CLOSED_AT, shut, published=False)
-    later = replace(decided, slot=replace(shut, terms=terms()))
+    shut = build_campaign_slot(published=False)
+    decided = refusals.Closed(CLOSES_AT, shut, published=False)
+    later = replace(decided, slot=replace(shut, terms=build_terms()))
     view = ResultView(None)
     assert Closed.from_domain(later, view) == Closed.from_domain(decided, view)

@@ -20,7 +20,6 @@ from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.services.live.availability import AvailabilitySubscription
-from tests.domain.booking.test_book import slot
 from tests.support.apps.deployment import app_variant
 from tests.support.apps.processes import SECRET, AppProcess, app_environment, database_url
 from tests.support.clients.client import (
@@ -31,6 +30,7 @@ from tests.support.clients.client import (
     http_client,
     open_websocket,
 )
+from tests.support.domain.builders import build_slot
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 DETAIL = "a detail of ours"
@@ -67,7 +67,7 @@ async def test_a_source_of_events_that_fails_is_masked(
         slot_id = new_slot_id()
         assert check_written(
             await conversation.services.slot_writer.commit(
-                ChangeSet((), new_slots=(slot(5, id=slot_id),))
+                ChangeSet((), new_slots=(build_slot(5, id=slot_id),))
             )
         )
         sent = {"query": WATCH_AVAILABILITY, "variables": {"slots": [f"slot_{slot_id}"]}}

@@ -13,9 +13,9 @@ from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.services.container import utc_now
-from tests.domain.booking.test_book import slot
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import WATCH_AVAILABILITY
+from tests.support.domain.builders import build_slot
 
 EVENTS = 300
 MOST_ROUNDS = 6
@@ -35,7 +35,7 @@ async def test_a_subscription_keeps_nothing_of_the_events_it_has_told(
         conversation: GraphQLServer = rooms.graphql_server
         desk, slot_id = conversation.services, new_slot_id()
         assert check_written(
-            await desk.slot_writer.commit(ChangeSet((), new_slots=(slot(5, id=slot_id),)))
+            await desk.slot_writer.commit(ChangeSet((), new_slots=(build_slot(5, id=slot_id),)))
         )
         watch = conversation.document_cache.resolve_operation(WATCH_AVAILABILITY, None)
         variables = {"slots": [f"slot_{slot_id}"]}

@@ -13,8 +13,8 @@ from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.admission.tickets import find_ticket, load_ticket
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.container import utc_now
-from tests.domain.booking.test_book import slot
 from tests.support.clients.client import open_websocket
+from tests.support.domain.builders import build_slot
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.tickets import (
     FULL_TICKET_BY_ID,
@@ -184,7 +184,7 @@ async def test_a_team_mate_and_an_organizer_stand_in_line_for_others(
 def test_a_ticket_is_known_for_a_day_and_then_it_is_none(pair: ServicePair, answered: bool) -> None:
     pair.clock.now = utc_now()
     desk, ada, slot_id = pair.services[0], pair.callers[0], new_slot_id()
-    kept = ChangeSet((), new_slots=(slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL),))
+    kept = ChangeSet((), new_slots=(build_slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL),))
     assert check_written(pair.runner.run(desk.slot_writer.commit(kept)))
     ticket = pair.runner.run(request_booking(desk, ada, slot_id, ada.user_id, BookingOptions()))
     assert isinstance(ticket, Ticket)

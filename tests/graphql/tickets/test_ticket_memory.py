@@ -23,9 +23,9 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_writ
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.container import Services, utc_now
-from tests.domain.booking.test_book import slot
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import Json
+from tests.support.domain.builders import build_slot
 from tests.support.queue.tickets import (
     WATCH_FULL_TICKET,
     serve_queued_requests,
@@ -48,7 +48,7 @@ class Counter:
     async def open_slot(self, capacity: int) -> None:
         """A slot that begins in two days."""
         self.slot_id = new_slot_id()
-        made = slot(capacity, id=self.slot_id, start=utc_now() + 2 * TICKET_TTL)
+        made = build_slot(capacity, id=self.slot_id, start=utc_now() + 2 * TICKET_TTL)
         assert check_written(await self.desk.slot_writer.commit(ChangeSet((), new_slots=(made,))))
 
     async def stand(self, number: int) -> Ticket:

@@ -20,9 +20,9 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.services.container import utc_now
-from tests.domain.booking.test_book import slot
 from tests.infrastructure.mongo.test_report_query_plans import campaign_for
 from tests.support.apps.processes import database_url
+from tests.support.domain.builders import build_slot
 
 BOSS = UserId("b" * 24)
 
@@ -47,7 +47,7 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
 
 
 async def test_a_slot_is_not_created_without_its_note(database: Database) -> None:
-    new = replace(slot(), id=new_slot_id())
+    new = replace(build_slot(), id=new_slot_id())
     note = note_slot_change(None, new, BOSS)
     assert note is not None
     with pytest.raises(OperationFailure):

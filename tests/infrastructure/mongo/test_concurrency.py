@@ -20,9 +20,9 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 from slotlock.services.container import utc_now
-from tests.domain.booking.test_book import slot
 from tests.support.apps.processes import AppProcess, database_url
 from tests.support.clients.client import GraphQLTestClient
+from tests.support.domain.builders import build_slot
 from tests.support.stores.lock_nodes import eventually
 from tests.support.stores.slots import insert_new_slots
 
@@ -49,7 +49,7 @@ async def test_mongodb_is_there_for_others_after_thousands_left_in_the_middle(
     slots: SlotRepository, database: Database
 ) -> None:
     await slots.create_indexes()
-    new, chance = slot(5, id=new_slot_id()), random.Random(7)
+    new, chance = build_slot(5, id=new_slot_id()), random.Random(7)
     await insert_new_slots(database, new)
 
     def ask(number: int) -> asyncio.Task[object]:

@@ -15,8 +15,8 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.rosters import open_roster_snapshot
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.services.container import utc_now
-from tests.domain.booking.test_book import slot
-from tests.domain.campaigns.test_campaign_rules import terms
+from tests.support.domain.builders import build_slot
+from tests.support.domain.campaign_builders import build_terms
 from tests.support.stores.all_queries import ADA, insert_slots
 from tests.support.stores.query_plans import CommandRecorder, plan_stages, recorded_commands
 from tests.support.stores.slots import insert_new_slots
@@ -29,9 +29,9 @@ async def campaign_slots(database: Database) -> list[Slot]:
     campaigns = CampaignRepository(database)
     await insert_slots(database)
     await campaigns.create_indexes()
-    kept = create_campaign("A campaign", replace(terms(), campaign_id=new_campaign_id()))
+    kept = create_campaign("A campaign", replace(build_terms(), campaign_id=new_campaign_id()))
     assert isinstance(kept, CampaignSaved)
-    made = [slot(id=new_slot_id(), terms=kept.campaign.terms) for _ in range(20)]
+    made = [build_slot(id=new_slot_id(), terms=kept.campaign.terms) for _ in range(20)]
     await insert_new_slots(database, *made)
     return made
 

@@ -28,9 +28,9 @@ from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_w
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
-from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.processes import database_url
-from tests.support.decisions import decide, decide_all, decide_move
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.decisions import decide, decide_all, decide_move
 from tests.support.stores.slots import insert_new_slots
 
 ADA, BEN, EVE = UserId("a" * 24), UserId("b" * 24), UserId("e" * 24)
@@ -65,7 +65,7 @@ def granted() -> list[Any]:
 
 
 def _granted() -> Iterator[Any]:
-    new = slot(
+    new = build_slot(
         2,
         id=new_slot_id(),
         location="Sala 3 · 瑜伽",
@@ -80,7 +80,7 @@ def _granted() -> Iterator[Any]:
     for_good, confirmed = decide(confirm, longer, ask(hold), LATER)
     yield confirmed
     yield decide(cancel, for_good, ask(hold), LATER)[1]  # after the cut-off, which is named
-    other = slot(id=new_slot_id())
+    other = build_slot(id=new_slot_id())
     yield decide_move(for_good, other, ask(hold), party(ADA, organised=True), LATER)[2]
     claims = [SlotClaim(id_, party(BEN)) for id_ in (for_good.id, other.id)]
     both, all_booked = decide_all({for_good.id: for_good, other.id: other}, claims, NOW)
@@ -154,7 +154,7 @@ async def test_a_key_that_nobody_sent_has_no_answer(database: Database) -> None:
 
 async def decided(database: Database) -> tuple[SlotId, SlotUpdate]:
     """A booking to be written to a new slot."""
-    before = slot(id=new_slot_id())
+    before = build_slot(id=new_slot_id())
     await insert_new_slots(database, before)
     after, _ = decide(book, before, party(ADA), NOW)
     return before.id, SlotUpdate(before, next_version(before, after, NOW))

@@ -18,8 +18,8 @@ from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.services.container import utc_now
-from tests.domain.booking.test_book import slot
 from tests.support.apps.processes import database_url
+from tests.support.domain.builders import build_slot
 from tests.support.stores.all_queries import ADA, BEN, insert_slots
 from tests.support.stores.query_plans import CommandRecorder, plan_stages
 from tests.support.stores.slots import insert_new_slots
@@ -55,7 +55,7 @@ async def campaign_for(database: Database, eligible: tuple[tuple[str, ...], ...]
     outcome = create("Project week", terms)
     assert isinstance(outcome, CampaignSaved)
     await CampaignRepository(database).insert(outcome.campaign, now)
-    await insert_new_slots(database, replace(slot(), id=new_slot_id(), terms=terms))
+    await insert_new_slots(database, replace(build_slot(), id=new_slot_id(), terms=terms))
     return outcome.campaign
 
 

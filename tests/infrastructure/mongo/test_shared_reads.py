@@ -27,8 +27,8 @@ from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_sub
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SharedSlot, SlotQuery
 from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader, _ContextQuery
-from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.processes import database_url
+from tests.support.domain.builders import NOW, build_slot
 from tests.support.stores.slots import insert_new_slots
 
 USERS = [UserId(f"{number:024x}") for number in range(8)]
@@ -83,7 +83,7 @@ def full_slot(slot_id: SlotId, **fields: object) -> Slot:
         WaitlistEntry(WaitlistEntryId(f"c{user_id[1:]}"), slot_id, user_id, NOW)
         for user_id in USERS[4:]
     )
-    new = slot(4, id=slot_id, **fields)
+    new = build_slot(4, id=slot_id, **fields)
     return replace(new, booked_count=4, bookings=made, waitlist=entries)
 
 

@@ -28,9 +28,9 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.container import utc_now
-from tests.domain.booking.test_book import slot
 from tests.support.apps.processes import database_url
-from tests.support.decisions import decide
+from tests.support.domain.builders import build_slot
+from tests.support.domain.decisions import decide
 
 ADA, BEN, CLEO = UserId("a" * 24), UserId("b" * 24), UserId("c" * 24)
 EVE = Caller(UserId("e" * 24), Role.ORGANIZER, "session", utc_now())
@@ -51,7 +51,7 @@ async def repositories(servers: EmbeddedServers) -> AsyncIterator[Rooms]:
 
 async def kept(repositories: Rooms, capacity: int = 1) -> Slot:
     """A new slot in the store."""
-    new = slot(capacity, id=new_slot_id())
+    new = build_slot(capacity, id=new_slot_id())
     assert check_written(await repositories[1].commit(ChangeSet((), new_slots=(new,))))
     return new
 

@@ -35,11 +35,11 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.services.commands.decisions import decide_batch
-from tests.domain.booking.step_sequences import USER_IDS, Step, apply_step, step_sequences
-from tests.domain.booking.step_sequences import slot_strategy as any_slot
-from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.processes import database_url
-from tests.support.decisions import decide, decide_all, decide_move
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.decisions import decide, decide_all, decide_move
+from tests.support.domain.step_sequences import USER_IDS, Step, apply_step, step_sequences
+from tests.support.domain.step_sequences import slot_strategy as any_slot
 from tests.support.stores.slots import insert_new_slots
 
 ADA, BEN, EVE = UserId("a" * 24), UserId("b" * 24), UserId("e" * 24)
@@ -55,7 +55,7 @@ class Rooms:
 
     async def kept(self, capacity: int = 1, choice: str | None = None) -> Slot:
         """A new slot in the store."""
-        new = slot(capacity, id=new_slot_id(), choice_group=choice)
+        new = build_slot(capacity, id=new_slot_id(), choice_group=choice)
         await insert_new_slots(self.database, new)
         return new
 

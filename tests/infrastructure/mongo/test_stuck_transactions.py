@@ -18,9 +18,9 @@ from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id
 from slotlock.infrastructure.mongo.slots import writer
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
-from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.processes import database_url
-from tests.support.decisions import decide
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.decisions import decide
 from tests.support.stores.slots import insert_new_slots
 
 ADA = UserId("a" * 24)
@@ -44,7 +44,7 @@ def booked(before: Slot) -> ChangeSet:
 
 async def test_a_slot_that_cannot_be_written_keeps_no_other_waiting(database: Database) -> None:
     writes = SlotWriter(database)
-    stuck, free = slot(id=new_slot_id()), slot(id=new_slot_id())
+    stuck, free = build_slot(id=new_slot_id()), build_slot(id=new_slot_id())
     await insert_new_slots(database, stuck, free)
     async with database.client.start_session() as dead:
         await dead.start_transaction()
@@ -62,7 +62,7 @@ async def test_who_has_a_transaction_with_a_stuck_slot_is_told_to_try_again(
 ) -> None:
     monkeypatch.setattr(writer, "OPERATION_TIMEOUT_MS", 2_000)
     writes = SlotWriter(database)
-    stuck = slot(id=new_slot_id())
+    stuck = build_slot(id=new_slot_id())
     await insert_new_slots(database, stuck)
     answer = IdempotencyRecord(str(ObjectId()), "a question", "an answer", NOW)
     async with database.client.start_session() as dead:

@@ -17,8 +17,8 @@ from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import redis_client
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, execute_booking
-from tests.domain.booking.test_book import slot
 from tests.support.apps.processes import free_port
+from tests.support.domain.builders import build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.tickets import with_own_redis_database
@@ -42,7 +42,7 @@ def test_served_at_once_for_want_of_a_line_the_same_key_gives_the_same_ticket(
         nowhere = AutoPipeline(redis_client(f"redis://127.0.0.1:{free_port()}"))
         desk = replace(pair.services[0], admission_queue=AdmissionQueue(nowhere), now=ticking)
         ada, slot_id = pair.callers[0], new_slot_id()
-        made = slot(3, id=slot_id, start=MORNING.replace(year=2041))
+        made = build_slot(3, id=slot_id, start=MORNING.replace(year=2041))
         assert check_written(await desk.slot_writer.commit(ChangeSet((), new_slots=(made,))))
         first = await request_booking(desk, ada, slot_id, ada.user_id, BookingOptions(key="k"))
         again = await request_booking(desk, ada, slot_id, ada.user_id, BookingOptions(key="k"))
@@ -60,7 +60,7 @@ def test_a_request_that_was_told_lost_is_granted_to_nobody_who_still_has_it(
     async def served_late() -> list[Any]:
         desk, organiser, ada = pair.services[0], pair.callers[-1], pair.callers[0]
         slot_id = new_slot_id()
-        made = slot(3, id=slot_id, start=MORNING.replace(year=2041))
+        made = build_slot(3, id=slot_id, start=MORNING.replace(year=2041))
         assert check_written(await desk.slot_writer.commit(ChangeSet((), new_slots=(made,))))
         slip = BookingOptions(key="k").to_idempotency_key(organiser, "book", slot_id, ada.user_id)
         assert slip is not None

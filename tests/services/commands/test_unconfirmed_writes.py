@@ -16,8 +16,8 @@ from slotlock.infrastructure.mongo.slots.change_set import CommitResult
 from slotlock.services.booking.book import BookingOptions, book
 from slotlock.services.commands import executor
 from slotlock.services.container import Services
-from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.replica_pair import ReplicaPair, replica_pair
+from tests.support.domain.builders import NOW, build_slot
 from tests.support.model.service_pair import ManualClock, open_services
 from tests.support.stores.lock_nodes import eventually
 from tests.support.stores.slots import insert_new_slots
@@ -60,7 +60,7 @@ async def has_booking(database: Database, slot_id: SlotId) -> bool:
 async def test_a_booking_that_is_acknowledged_too_late_never_ends_as_locked(
     services: Services, database: Database, mongo: ReplicaPair, key: str | None
 ) -> None:
-    new = slot(1, id=new_slot_id())
+    new = build_slot(1, id=new_slot_id())
     await insert_new_slots(database, new)
     mongo.secondary.pause()
     try:
@@ -75,7 +75,7 @@ async def test_control_unknown_taken_for_a_conflict_ends_as_locked_with_a_bookin
     services: Services, database: Database, mongo: ReplicaPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executor, "check_written", lambda result: result is CommitResult.WRITTEN)
-    new = slot(1, id=new_slot_id())
+    new = build_slot(1, id=new_slot_id())
     await insert_new_slots(database, new)
     mongo.secondary.pause()
     try:

@@ -16,8 +16,8 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.container import utc_now
 from slotlock.services.live.availability import AvailabilityHub, AvailabilitySubscription
-from tests.domain.booking.test_book import NOW, slot
 from tests.support.apps.processes import database_url
+from tests.support.domain.builders import NOW, build_slot
 from tests.support.stores.slots import insert_new_slots
 
 
@@ -45,7 +45,7 @@ def writes(database: Database, slots: SlotRepository) -> SlotWriter:
 
 async def kept(database: Database) -> Slot:
     """A new slot in the store."""
-    new = slot(5, id=new_slot_id())
+    new = build_slot(5, id=new_slot_id())
     await insert_new_slots(database, new)
     return new
 

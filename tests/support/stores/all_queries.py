@@ -44,9 +44,9 @@ from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.infrastructure.mongo.users.sessions import NewSession, SessionRepository
 from slotlock.services.container import utc_now
-from tests.domain.booking.test_book import slot
-from tests.domain.campaigns.test_campaign_rules import terms
-from tests.support.decisions import decide
+from tests.support.domain.builders import build_slot
+from tests.support.domain.campaign_builders import build_terms
+from tests.support.domain.decisions import decide
 from tests.support.stores.slots import insert_new_slots
 
 ADA, BEN, CLEO = (UserId(digit * 24) for digit in "012")
@@ -58,11 +58,11 @@ async def insert_slots(database: Database) -> list[SlotId]:
     ids = [new_slot_id() for _ in range(60)]
     for number, slot_id in enumerate(ids):
         kind = list(SlotKind)[number % 3]
-        start = slot().start + timedelta(hours=number)
+        start = build_slot().start + timedelta(hours=number)
         choice = None if number % 2 else f"week {number % 10}"
         times = {"start": start, "end": start + timedelta(hours=1)}
         await insert_new_slots(
-            database, slot(1, id=slot_id, kind=kind, choice_group=choice, **times)
+            database, build_slot(1, id=slot_id, kind=kind, choice_group=choice, **times)
         )
     return ids
 
@@ -128,7 +128,7 @@ async def run_slot_queries(database: Database) -> None:
         await slots.find_with_roster(slot_id)
         await slots.waitlist_ids(slot_id)
     # A plain booking that comes too late is looked for among the live and the ended.
-    stale = slot(id=ids[1])
+    stale = build_slot(id=ids[1])
     after, _ = decide(book, stale, BookingRequest(ADA, new_booking_id(), ADA), now)
     assert not check_written(
         await writes.commit(ChangeSet((SlotUpdate(stale, next_version(stale, after, now)),)))
@@ -153,7 +153,7 @@ async def run_idempotency_queries(answers: IdempotencyRecords) -> None:
 async def run_list_queries(slots: SlotRepository) -> None:
     """Every way in which lists of slots are read."""
     now = utc_now()
-    before, position = slot(), Position(slot().start, new_slot_id())
+    before, position = build_slot(), Position(build_slot().start, new_slot_id())
     for order in SlotOrder:
         for wanted, after in [
             (SlotFilter(), None),
@@ -173,14 +173,19 @@ async def run_campaign_queries(database: Database) -> None:
     campaigns, resources = CampaignRepository(database), ResourceRepository(database)
     slots, writes = SlotRepository(database), SlotWriter(database)
     await campaigns.create_indexes()
-    now, strict = utc_now(), terms(max_bookings=1, forbid_overlap=True, eligible_groups=(("5a",),))
+    now, strict = (
+        utc_now(),
+        build_terms(max_bookings=1, forbid_overlap=True, eligible_groups=(("5a",),)),
+    )
     kept = create_campaign("Spring", replace(strict, campaign_id=new_campaign_id()))
     assert isinstance(kept, CampaignSaved)
     before, series_id = kept.campaign, new_series_id()
     await campaigns.insert(before, now)
     assert await campaigns.find(before.id) == before
     limits = (GroupLimit("class:*", 2),)
-    first = slot(1, id=new_slot_id(), terms=before.terms, group_limits=limits, resource="Room 5")
+    first = build_slot(
+        1, id=new_slot_id(), terms=before.terms, group_limits=limits, resource="Room 5"
+    )
     new = (first, replace(first, id=new_slot_id(), resource=None, series_id=series_id))
     for seen in (ResourceVersion("Room 5", 0), ResourceVersion("Room 5", 1)):
         guards = (CampaignVersion(before.id, 1), seen)

@@ -17,8 +17,8 @@ from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.waitlist import join, leave
 from slotlock.domain.slots.editing import cancel_slot, edit
 from slotlock.domain.users.user import Caller, Role, UserId
-from tests.domain.booking.test_book import NOW, slot
-from tests.support.decisions import decide
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.decisions import decide
 
 USER_IDS = tuple(UserId(f"{number:024x}") for number in range(6))
 ORGANIZER_ID = UserId("e" * 24)
@@ -114,7 +114,7 @@ def step_sequences(max_steps: int) -> st.SearchStrategy[list[Step]]:
 
 
 slot_strategy = st.builds(
-    slot,
+    build_slot,
     capacity=st.integers(1, 3),
     start=st.just(NOW + timedelta(minutes=45)),
     hold_minutes=st.integers(1, 20),
