@@ -16,7 +16,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.outcomes import SlotSaved
 from slotlock.domain.booking.slot import SlotKind
-from slotlock.domain.campaigns.campaign import CampaignSaved
+from slotlock.domain.campaigns.campaign import CampaignChanges, CampaignDraft, CampaignSaved
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting, first_overlap
 from slotlock.domain.schedule.timetables import Timetable, Weekday, WeeklyMeeting
@@ -80,9 +80,9 @@ class Rush:
 
     def campaign(self, **rules: Any) -> CampaignId:
         """A campaign that is open for days."""
-        times = {"opens_at": MORNING, "closes_at": MORNING + timedelta(days=9)}
-        fields = {"published": True, **times, **rules}
-        made = self.run(campaigns.create(self.pair.services[0], "A campaign", fields, ORGANISER))
+        closes_at = MORNING + timedelta(days=9)
+        draft = CampaignDraft("A campaign", MORNING, closes_at, published=True, **rules)
+        made = self.run(campaigns.create(self.pair.services[0], draft, ORGANISER))
         assert isinstance(made, CampaignSaved)
         return made.campaign.id
 
@@ -117,7 +117,7 @@ class Rush:
         elif choice < 0.14:
             self.set_groups(self.random.randrange(5), self.random.choice(CLASSES))
         elif choice < 0.22:
-            changes = {"published": self.random.random() < 0.7}
+            changes = CampaignChanges(published=self.random.random() < 0.7)
             self.run(
                 campaigns.edit(
                     self.pair.services[1], self.random.choice(self.campaigns), changes, ORGANISER

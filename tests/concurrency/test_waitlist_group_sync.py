@@ -11,7 +11,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import SlotSaved
 from slotlock.domain.booking.slot import SlotKind
-from slotlock.domain.campaigns.campaign import CampaignSaved
+from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.users.import_file import UserRow
@@ -48,9 +48,14 @@ def carry(pair: ServicePair, person: Caller, group: str) -> None:
 def slot_id(pair: ServicePair) -> SlotId:
     """A slot of two places: somebody of 5a has one, and no other of 5a may have one."""
     organiser, desk = pair.organizer.user_id, pair.services[0]
-    fields = {"published": True, "opens_at": MORNING, "closes_at": MORNING + timedelta(days=9)}
-    terms = {**fields, "group_limits": ONE_OF_A_CLASS}
-    kept = pair.runner.run(campaigns.create(desk, "Project week", terms, organiser))
+    campaign_draft = CampaignDraft(
+        "Project week",
+        opens_at=MORNING,
+        closes_at=MORNING + timedelta(days=9),
+        published=True,
+        group_limits=ONE_OF_A_CLASS,
+    )
+    kept = pair.runner.run(campaigns.create(desk, campaign_draft, organiser))
     assert isinstance(kept, CampaignSaved)
     start = MORNING + timedelta(days=10)
     end = start + timedelta(hours=1)

@@ -1,10 +1,11 @@
-"""Campaigns: many slots under one set of terms, and what an organiser may ask for in them."""
+"""Campaigns: slots with common terms, and the rules for creating and editing campaigns."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime
 
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.shared.changes import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.text import normalize_name, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.groups import validate_group
@@ -15,10 +16,12 @@ MAX_GROUPS_PER_SET = 200
 MAX_GROUP_LIMITS = 100
 MAX_LIMIT_VALUE = 1000
 
+GroupSets = tuple[tuple[str, ...], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """A campaign: its name and the terms that every one of its slots carries a copy of."""
+    """A campaign: its name, and the terms that each of its slots has a copy of."""
 
     id: CampaignId
     name: str
@@ -26,22 +29,66 @@ class Campaign:
 
 
 @dataclass(frozen=True, slots=True)
+class CampaignDraft:
+    """A campaign to create; the fields are those of `CampaignTerms`."""
+
+    name: str
+    opens_at: datetime
+    closes_at: datetime
+    published: bool = False
+    eligible_groups: GroupSets = ()
+    max_bookings: int | None = None
+    forbid_overlap: bool = False
+    group_limits: tuple[GroupLimit, ...] = ()
+    cancel_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignChanges:
+    """New values of a campaign's fields, which are those of `CampaignDraft`."""
+
+    name: str | Unchanged = UNCHANGED
+    opens_at: datetime | Unchanged = UNCHANGED
+    closes_at: datetime | Unchanged = UNCHANGED
+    published: bool | Unchanged = UNCHANGED
+    eligible_groups: GroupSets | Unchanged = UNCHANGED
+    max_bookings: int | Unchanged | None = UNCHANGED
+    forbid_overlap: bool | Unchanged = UNCHANGED
+    group_limits: tuple[GroupLimit, ...] | Unchanged = UNCHANGED
+    cancel_until: datetime | Unchanged | None = UNCHANGED
+
+    def apply_to(self, terms: CampaignTerms) -> CampaignTerms:
+        """Return the terms with the new values and the same version."""
+        return replace(
+            terms,
+            opens_at=new_or_current(self.opens_at, terms.opens_at),
+            closes_at=new_or_current(self.closes_at, terms.closes_at),
+            published=new_or_current(self.published, terms.published),
+            eligible_groups=new_or_current(self.eligible_groups, terms.eligible_groups),
+            max_bookings=new_or_current(self.max_bookings, terms.max_bookings),
+            forbid_overlap=new_or_current(self.forbid_overlap, terms.forbid_overlap),
+            group_limits=new_or_current(self.group_limits, terms.group_limits),
+            cancel_until=new_or_current(self.cancel_until, terms.cancel_until),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class CampaignSaved:
-    """The campaign stands as the organiser wanted it."""
+    """The campaign has the requested state."""
 
     campaign: Campaign
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignNotFound:
-    """No such campaign."""
+    """The campaign does not exist."""
 
     campaign_id: CampaignId
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignBusy:
-    """Too many others changed the same campaign at once; asking again is worth it."""
+    """Concurrent changes to the campaign prevented this one; retry later."""
 
     retry_after_ms: int
 
@@ -49,34 +96,47 @@ class CampaignBusy:
 CampaignOutcome = CampaignSaved | CampaignNotFound | CampaignBusy | InvalidInput
 
 
-def create(name: str, terms: CampaignTerms) -> CampaignSaved | InvalidInput:
-    """The new campaign, or what is wrong with it."""
-    return _validated(Campaign(terms.campaign_id, name.strip(), _clean_terms(terms)))
+def create_campaign(campaign_id: CampaignId, draft: CampaignDraft) -> CampaignSaved | InvalidInput:
+    """Return the new campaign, or the problems of the draft."""
+    terms = CampaignTerms(
+        campaign_id=campaign_id,
+        version=1,
+        published=draft.published,
+        opens_at=draft.opens_at,
+        closes_at=draft.closes_at,
+        eligible_groups=draft.eligible_groups,
+        max_bookings=draft.max_bookings,
+        forbid_overlap=draft.forbid_overlap,
+        group_limits=draft.group_limits,
+        cancel_until=draft.cancel_until,
+    )
+    return _validated(Campaign(campaign_id, draft.name.strip(), _normalize_terms(terms)))
 
 
-def edit(campaign: Campaign, changes: Mapping[str, Any]) -> CampaignSaved | InvalidInput:
-    """The campaign with the named fields replaced (`name`, and names as in `Terms`)."""
-    asked = dict(changes)
-    name = str(asked.pop("name", campaign.name)).strip()
-    terms = _clean_terms(replace(campaign.terms, **asked))
+def edit_campaign(campaign: Campaign, changes: CampaignChanges) -> CampaignSaved | InvalidInput:
+    """Return the changed campaign, with a new version unless nothing changes, or the problems."""
+    name = new_or_current(changes.name, campaign.name).strip()
+    terms = _normalize_terms(changes.apply_to(campaign.terms))
     if (name, terms) == (campaign.name, campaign.terms):
         return CampaignSaved(campaign)
     return _validated(Campaign(campaign.id, name, replace(terms, version=terms.version + 1)))
 
 
-def _clean_terms(terms: CampaignTerms) -> CampaignTerms:
-    eligible = tuple(
+def _normalize_terms(terms: CampaignTerms) -> CampaignTerms:
+    eligible_groups = tuple(
         tuple(sorted(set(map(normalize_name, groups)))) for groups in terms.eligible_groups
     )
     return replace(
-        terms, eligible_groups=eligible, group_limits=clean_group_limits(terms.group_limits)
+        terms,
+        eligible_groups=eligible_groups,
+        group_limits=normalize_group_limits(terms.group_limits),
     )
 
 
-def clean_group_limits(limits: tuple[GroupLimit, ...]) -> tuple[GroupLimit, ...]:
-    """The limits in the one way they are kept."""
-    trimmed = {GroupLimit(normalize_name(limit.group), limit.limit) for limit in limits}
-    return tuple(sorted(trimmed, key=lambda limit: (limit.group, limit.limit)))
+def normalize_group_limits(limits: tuple[GroupLimit, ...]) -> tuple[GroupLimit, ...]:
+    """Return the limits with normalized names, sorted and without duplicates."""
+    normalized = {GroupLimit(normalize_name(limit.group), limit.limit) for limit in limits}
+    return tuple(sorted(normalized, key=lambda limit: (limit.group, limit.limit)))
 
 
 def _validated(campaign: Campaign) -> CampaignSaved | InvalidInput:
@@ -86,40 +146,43 @@ def _validated(campaign: Campaign) -> CampaignSaved | InvalidInput:
 
 def _campaign_problems(campaign: Campaign) -> Iterator[FieldProblem]:
     terms = campaign.terms
-    name = validate_line(campaign.name, MAX_CAMPAIGN_NAME_LENGTH)
-    if problem := name or (None if campaign.name else "A campaign needs a name."):
-        yield FieldProblem("name", problem)
+    name_problem = validate_line(campaign.name, MAX_CAMPAIGN_NAME_LENGTH)
+    if not campaign.name:
+        name_problem = "Please enter a name for the campaign."
+    if name_problem:
+        yield FieldProblem("name", name_problem)
     if terms.closes_at <= terms.opens_at:
-        yield FieldProblem("closesAt", "It must close after it opens.")
+        yield FieldProblem("closesAt", "The campaign must close after it opens.")
     if terms.max_bookings is not None and not 1 <= terms.max_bookings <= MAX_LIMIT_VALUE:
-        yield FieldProblem("maxBookings", f"A number from 1 to {MAX_LIMIT_VALUE}.")
+        message = f"The number of bookings must be from 1 to {MAX_LIMIT_VALUE}."
+        yield FieldProblem("maxBookings", message)
     if problem := _validate_group_sets(terms.eligible_groups):
         yield FieldProblem("eligibleGroups", problem)
     if problem := validate_group_limits(terms.group_limits, MAX_LIMIT_VALUE):
         yield FieldProblem("groupLimits", problem)
 
 
-def _validate_group_sets(group_sets: tuple[tuple[str, ...], ...]) -> str | None:
+def _validate_group_sets(group_sets: GroupSets) -> str | None:
     if len(group_sets) > MAX_GROUP_SETS:
-        return f"At most {MAX_GROUP_SETS} sets of groups."
+        return f"A campaign can have at most {MAX_GROUP_SETS} sets of groups."
     for groups in group_sets:
         if not 1 <= len(groups) <= MAX_GROUPS_PER_SET:
-            return f"A set has 1 to {MAX_GROUPS_PER_SET} groups."
+            return f"A set must have 1 to {MAX_GROUPS_PER_SET} groups."
         if problem := next(filter(None, map(validate_group, groups)), None):
             return problem
     return None
 
 
 def validate_group_limits(limits: tuple[GroupLimit, ...], max_limit: int) -> str | None:
-    """What is wrong with limits of groups, or None."""
+    """Return the problem with limits of groups, or None."""
     if len(limits) > MAX_GROUP_LIMITS:
-        return f"At most {MAX_GROUP_LIMITS} limits."
+        return f"Please use at most {MAX_GROUP_LIMITS} limits."
     if len({limit.group for limit in limits}) < len(limits):
-        return "One limit for each group."
+        return "A group can have only one limit."
     for limit in limits:
         if not 1 <= limit.limit <= max_limit:
-            return f"A limit is a number from 1 to {max_limit}."
-        named = limit.group.removesuffix("*")
-        if limit.group != "*" and (problem := validate_group(named)):
+            return f"A limit must be from 1 to {max_limit}."
+        name = limit.group.removesuffix("*")
+        if limit.group != "*" and (problem := validate_group(name)):
             return problem
     return None

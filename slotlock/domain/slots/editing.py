@@ -11,7 +11,7 @@ from slotlock.domain.booking.decision import Decision, accept, refuse
 from slotlock.domain.booking.outcomes import EditSlotOutcome, SlotSaved
 from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
-from slotlock.domain.campaigns.campaign import clean_group_limits, validate_group_limits
+from slotlock.domain.campaigns.campaign import normalize_group_limits, validate_group_limits
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
@@ -77,7 +77,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotSaved | Inva
         waitlist_capacity=draft.waitlist_capacity,
         waitlist_offer_minutes=draft.waitlist_offer_minutes,
         choice_group=_clean_name(draft.choice_group),
-        group_limits=clean_group_limits(draft.group_limits),
+        group_limits=normalize_group_limits(draft.group_limits),
         meetings=() if draft.timetable is None else times,
         resource=_clean_name(draft.resource),
         terms=draft.terms,
@@ -110,7 +110,7 @@ def edit(slot: Slot, changes: Mapping[str, Any]) -> Decision[EditSlotOutcome]:
         title=after.title.strip(),
         location=_clean_location(after.location),
         resource=_clean_name(after.resource),
-        group_limits=clean_group_limits(after.group_limits),
+        group_limits=normalize_group_limits(after.group_limits),
     )
     if problems := _slot_problems(after):
         return refuse(InvalidInput(problems))

@@ -60,18 +60,19 @@ class CreateCampaignInput:
     )
     cancel_until: datetime | None = field(default=None, description=CANCEL_UNTIL_DESCRIPTION)
 
-    def to_terms(self) -> dict[str, Any]:
-        """Return the terms by their names in the domain."""
-        return {
-            "published": self.published,
-            "opens_at": self.opens_at,
-            "closes_at": self.closes_at,
-            "eligible_groups": _to_group_sets(self.eligible_groups),
-            "max_bookings": self.max_bookings,
-            "forbid_overlap": self.forbid_overlap,
-            "group_limits": to_domain_group_limits(self.group_limits),
-            "cancel_until": self.cancel_until,
-        }
+    def to_draft(self) -> campaign.CampaignDraft:
+        """Return the draft of the domain."""
+        return campaign.CampaignDraft(
+            name=self.name,
+            opens_at=self.opens_at,
+            closes_at=self.closes_at,
+            published=self.published,
+            eligible_groups=_to_group_sets(self.eligible_groups),
+            max_bookings=self.max_bookings,
+            forbid_overlap=self.forbid_overlap,
+            group_limits=to_domain_group_limits(self.group_limits),
+            cancel_until=self.cancel_until,
+        )
 
 
 @strawberry.input(description="The changes to a campaign. Fields that are left out do not change.")
@@ -100,8 +101,8 @@ class UpdateCampaignInput:
     )
     cancel_until: datetime | None = field(default=UNSET, description=CANCEL_UNTIL_DESCRIPTION)
 
-    def to_changes(self) -> dict[str, Any]:
-        """Return the given fields by their names in the domain. Errors: BAD_USER_INPUT."""
+    def to_changes(self) -> campaign.CampaignChanges:
+        """Return the changes of the domain. Errors: BAD_USER_INPUT."""
         fields: dict[str, Any] = {
             "name": self.name,
             "opens_at": self.opens_at,
@@ -122,7 +123,7 @@ class UpdateCampaignInput:
             changes["eligible_groups"] = _to_group_sets(changes["eligible_groups"])
         if "group_limits" in changes:
             changes["group_limits"] = to_domain_group_limits(changes["group_limits"])
-        return changes
+        return campaign.CampaignChanges(**changes)
 
 
 def _to_group_sets(group_sets: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
@@ -155,9 +156,7 @@ class CampaignMutations:
         input: CreateCampaignArgument,  # noqa: A002
     ) -> Campaign | Refusal:
         organizer = info.context.require_organizer()
-        outcome = await campaigns.create(
-            info.context.services, input.name, input.to_terms(), organizer.user_id
-        )
+        outcome = await campaigns.create(info.context.services, input.to_draft(), organizer.user_id)
         if isinstance(outcome, campaign.CampaignSaved):
             return Campaign.from_domain(outcome.campaign)
         return present_campaign_refusal(outcome, ResultView(organizer))
@@ -183,7 +182,7 @@ class CampaignMutations:
         info: Info,
         campaign_id: Annotated[strawberry.ID, argument(description="The campaign to publish.")],
     ) -> Campaign | Refusal:
-        return await _edit_campaign(info, campaign_id, {"published": True})
+        return await _edit_campaign(info, campaign_id, campaign.CampaignChanges(published=True))
 
     @field(
         description="Hide a campaign. When the response arrives, nobody can book its slots any "
@@ -195,10 +194,12 @@ class CampaignMutations:
         info: Info,
         campaign_id: Annotated[strawberry.ID, argument(description="The campaign to hide.")],
     ) -> Campaign | Refusal:
-        return await _edit_campaign(info, campaign_id, {"published": False})
+        return await _edit_campaign(info, campaign_id, campaign.CampaignChanges(published=False))
 
 
-async def _edit_campaign(info: Info, global_id: str, changes: dict[str, Any]) -> Campaign | Refusal:
+async def _edit_campaign(
+    info: Info, global_id: str, changes: campaign.CampaignChanges
+) -> Campaign | Refusal:
     organizer = info.context.require_organizer()
     campaign_id = ids.parse_campaign_id(global_id)
     if campaign_id is None:

@@ -1,21 +1,22 @@
-"""The organisers' acts on campaigns: create, edit, publish, unpublish; and looking them up."""
+"""Use cases of campaigns: create, edit, find and list."""
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 from slotlock.domain.audit.notes import note_campaign_change
 from slotlock.domain.booking.availability import to_availability
 from slotlock.domain.booking.promotion import as_of
-from slotlock.domain.campaigns import campaign as rules
 from slotlock.domain.campaigns.campaign import (
     Campaign,
     CampaignBusy,
+    CampaignChanges,
+    CampaignDraft,
     CampaignNotFound,
     CampaignOutcome,
     CampaignSaved,
+    create_campaign,
+    edit_campaign,
 )
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
+from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Caller, UserId
@@ -24,15 +25,15 @@ from slotlock.services.container import Services
 
 MAX_EDIT_ATTEMPTS = 20
 RETRY_AFTER_MS = 250
-# A process that changes a campaign takes less than this to tell its slots.
+# A process needs less than this to copy changed terms to all slots of a campaign.
 PROPAGATION_GRACE_PERIOD = timedelta(seconds=10)
 
 
 async def create(
-    services: Services, name: str, fields: Mapping[str, Any], organizer_id: UserId
+    services: Services, draft: CampaignDraft, organizer_id: UserId
 ) -> CampaignSaved | InvalidInput:
-    """Create a campaign with these terms (names as in `Terms`), published at once or not."""
-    outcome = rules.create(name, CampaignTerms(campaign_id=new_campaign_id(), version=1, **fields))
+    """Create a campaign."""
+    outcome = create_campaign(new_campaign_id(), draft)
     if isinstance(outcome, CampaignSaved):
         now = services.now()
         note = note_campaign_change(None, outcome.campaign, organizer_id, now)
@@ -41,21 +42,21 @@ async def create(
 
 
 async def edit(
-    services: Services, campaign_id: CampaignId, changes: Mapping[str, Any], organizer_id: UserId
+    services: Services, campaign_id: CampaignId, changes: CampaignChanges, organizer_id: UserId
 ) -> CampaignOutcome:
-    """Change the named fields of a campaign.
+    """Change fields of a campaign, and copy its terms to all its slots.
 
-    Once this returns, every slot of the campaign has the new terms, and no booking decided on the
-    old ones can be written any more.
+    When this returns, no booking that was decided with the old terms can be written any more.
     """
     for _ in range(MAX_EDIT_ATTEMPTS):
         before = await services.campaigns.find(campaign_id)
         if before is None:
             return CampaignNotFound(campaign_id)
-        outcome = rules.edit(before, changes)
+        outcome = edit_campaign(before, changes)
         if isinstance(outcome, InvalidInput):
             return outcome
-        if outcome.campaign == before:  # who wrote it may not have told the slots yet, or have died
+        if outcome.campaign == before:
+            # The process that wrote these terms may still be copying them, or have crashed.
             await _propagate_terms(services, before)
             return outcome
         now = services.now()
@@ -69,7 +70,7 @@ async def edit(
 
 
 async def resume_propagation(services: Services) -> None:
-    """Go on where a process died between a campaign and its slots."""
+    """Copy the terms of campaigns whose process crashed before it had copied them to all slots."""
     for campaign in await services.campaigns.find_pending(
         services.now() - PROPAGATION_GRACE_PERIOD
     ):
@@ -88,7 +89,7 @@ async def _propagate_terms(services: Services, campaign: Campaign) -> None:
 async def find(
     services: Services, campaign_id: CampaignId, viewer: Caller | None
 ) -> Campaign | None:
-    """A campaign, if there is one for this viewer: unpublished ones are for organisers."""
+    """Return a campaign if the viewer may see it: only organizers see unpublished ones."""
     campaign = await services.campaigns.find(campaign_id)
     return campaign if campaign and _is_visible(campaign, viewer) else None
 
@@ -96,9 +97,9 @@ async def find(
 async def list_campaigns(
     services: Services, first: int, after: Position | None, viewer: Caller | None
 ) -> Page[Campaign]:
-    """The next campaigns for this viewer, by their opening."""
-    organises = viewer is not None and viewer.is_organizer
-    return await services.campaigns.page(first, after, include_unpublished=organises)
+    """Return the next campaigns that the viewer may see, by opening time."""
+    is_organizer = viewer is not None and viewer.is_organizer
+    return await services.campaigns.page(first, after, include_unpublished=is_organizer)
 
 
 def _is_visible(campaign: Campaign, viewer: Caller | None) -> bool:

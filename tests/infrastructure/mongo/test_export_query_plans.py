@@ -5,8 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.campaigns.campaign import CampaignSaved
-from slotlock.domain.campaigns.campaign import create as create_campaign
+from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.client import Database
@@ -29,9 +28,9 @@ async def campaign_slots(database: Database) -> list[Slot]:
     campaigns = CampaignRepository(database)
     await insert_slots(database)
     await campaigns.create_indexes()
-    kept = create_campaign("A campaign", replace(build_terms(), campaign_id=new_campaign_id()))
-    assert isinstance(kept, CampaignSaved)
-    made = [build_slot(id=new_slot_id(), terms=kept.campaign.terms) for _ in range(20)]
+    campaign_id = new_campaign_id()
+    campaign = Campaign(campaign_id, "A campaign", replace(build_terms(), campaign_id=campaign_id))
+    made = [build_slot(id=new_slot_id(), terms=campaign.terms) for _ in range(20)]
     await insert_new_slots(database, *made)
     return made
 

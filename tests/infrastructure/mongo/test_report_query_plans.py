@@ -9,7 +9,7 @@ from pymongo import AsyncMongoClient
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.audit.log import AuditAction, AuditFilter, AuditPosition
-from slotlock.domain.campaigns.campaign import Campaign, CampaignSaved, create
+from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.reports.campaign_reports import Interval, TimeWindow, to_time_window
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
@@ -52,11 +52,10 @@ async def campaign_for(database: Database, eligible: tuple[tuple[str, ...], ...]
     now = utc_now()
     opens, closes = now - timedelta(hours=3), now + timedelta(hours=3)
     terms = CampaignTerms(new_campaign_id(), 1, True, opens, closes, eligible)
-    outcome = create("Project week", terms)
-    assert isinstance(outcome, CampaignSaved)
-    await CampaignRepository(database).insert(outcome.campaign, now)
+    campaign = Campaign(terms.campaign_id, "Project week", terms)
+    await CampaignRepository(database).insert(campaign, now)
     await insert_new_slots(database, replace(build_slot(), id=new_slot_id(), terms=terms))
-    return outcome.campaign
+    return campaign
 
 
 async def assert_none_scans(database: Database, heard: CommandRecorder) -> None:

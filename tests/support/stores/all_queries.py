@@ -10,8 +10,7 @@ from slotlock.domain.booking.promotion import expire_and_promote, next_version
 from slotlock.domain.booking.slot import Slot, SlotKind
 from slotlock.domain.booking.tickets import RequestLost
 from slotlock.domain.booking.waitlist import join, leave
-from slotlock.domain.campaigns.campaign import CampaignSaved
-from slotlock.domain.campaigns.campaign import create as create_campaign
+from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
@@ -177,9 +176,8 @@ async def run_campaign_queries(database: Database) -> None:
         utc_now(),
         build_terms(max_bookings=1, forbid_overlap=True, eligible_groups=(("5a",),)),
     )
-    kept = create_campaign("Spring", replace(strict, campaign_id=new_campaign_id()))
-    assert isinstance(kept, CampaignSaved)
-    before, series_id = kept.campaign, new_series_id()
+    campaign_id, series_id = new_campaign_id(), new_series_id()
+    before = Campaign(campaign_id, "Spring", replace(strict, campaign_id=campaign_id))
     await campaigns.insert(before, now)
     assert await campaigns.find(before.id) == before
     limits = (GroupLimit("class:*", 2),)
