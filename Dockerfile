@@ -1,4 +1,4 @@
-# The app for production. Pinned by version; pin by digest too where your registry lets you.
+# The app for production. Versions are pinned; pin digests as well if your registry supports them.
 FROM python:3.13.9-slim-bookworm AS packages
 WORKDIR /app
 COPY requirements-serve.lock .

@@ -1,4 +1,4 @@
-"""The command: `python -m conformance` (make conformance)."""
+"""Tests running servers with third-party tools and clients: `python -m conformance`."""
 
 import argparse
 import asyncio
@@ -29,7 +29,7 @@ from slotlock.graphql.schema.schema import executable_schema
 
 NODE_HOME = Path(__file__).parent.parent / ".bench" / "conformance"
 EXAMPLES = 200
-# Those of the version that is pinned: fewer would be no pass.
+# The number of audits in the pinned version; with fewer, the check fails.
 AUDIT_COUNT = 61
 _CANNOT_RUN = (
     ServerStartError,
@@ -41,13 +41,17 @@ _CANNOT_RUN = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 when every check passes, 1 when one does not, 2 when it cannot be checked here."""
+    """Return 0 if every check passes, 1 if one fails, 2 if the machine cannot run them."""
     parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
     parser.add_argument(
-        "--examples", type=int, default=EXAMPLES, metavar="N", help="of schemathesis, a field"
+        "--examples",
+        type=int,
+        default=EXAMPLES,
+        metavar="N",
+        help="examples of schemathesis per field",
     )
     examples = parser.parse_args(arguments).examples
-    # Leave by the front door, where what was started is ended.
+    # An exception on SIGTERM lets the context managers stop the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         node_scripts.check_version()
@@ -74,7 +78,7 @@ def _rows(folder: Path, examples: int) -> Iterator[Row]:
         running(PRODUCTION, servers, "production", folder) as production,
     ):
         yield from _production_rows(production)
-        yield _run_audits(development)
+        yield _audit_row(development)
         yield from _client_rows(production, folder)
         yield _tutorial_row(production)
         yield from fuzz(development, examples, folder)
@@ -82,15 +86,16 @@ def _rows(folder: Path, examples: int) -> Iterator[Row]:
 
 
 def _schema_rows() -> Iterator[Row]:
-    everything = [name for name, _ in descriptions(executable_schema)]
-    yield Row("everything is described", len(everything), tuple(undescribed(executable_schema)))
+    coordinates = [name for name, _ in descriptions(executable_schema)]
+    missing = tuple(undescribed(executable_schema))
+    yield Row("everything is described", len(coordinates), missing)
     base = os.environ.get("BASE")
-    found = schema.compare_schemas(schema.committed_schema(base), schema.current_schema())
+    changes = schema.compare_schemas(schema.committed_schema(base), schema.current_schema())
     against = f"against {base or schema.SCHEMA_FILE.name}"
-    note = "; ".join([against, *(f"dangerous: {text}" for text in found.dangerous)])
-    yield Row("no breaking change", len(executable_schema.type_map), found.breaking, note)
-    told = node_scripts.run_script(NODE_HOME, "lint.js", {"SCHEMA": str(schema.SCHEMA_FILE)})
-    yield Row("graphql-eslint, rules", len(told["rules"]), tuple(told["failures"]))
+    note = "; ".join([against, *(f"dangerous: {text}" for text in changes.dangerous)])
+    yield Row("no breaking change", len(executable_schema.type_map), changes.breaking, note)
+    result = node_scripts.run_script(NODE_HOME, "lint.js", {"SCHEMA": str(schema.SCHEMA_FILE)})
+    yield Row("graphql-eslint, rules", len(result["rules"]), tuple(result["failures"]))
 
 
 def _production_rows(app: ConformanceApp) -> Iterator[Row]:
@@ -101,20 +106,20 @@ def _production_rows(app: ConformanceApp) -> Iterator[Row]:
         "production",
     )
     if checkout := os.environ.get("GRAPHQL_COP"):
-        asked, found = 1, [""]
+        count, found = 1, [""]
         try:
-            asked, found = graphql_cop.real_findings(Path(checkout), app.url)
+            count, found = graphql_cop.real_findings(Path(checkout), app.url)
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             found = [str(error)]
-        yield Row("graphql-cop itself", asked, tuple(found), "production")
+        yield Row("graphql-cop itself", count, tuple(found), "production")
 
 
-def _run_audits(app: ConformanceApp) -> Row:
-    return audit_row(node_scripts.run_script(NODE_HOME, "audits.js", {"URL": app.url}))
+def _audit_row(app: ConformanceApp) -> Row:
+    return format_audits(node_scripts.run_script(NODE_HOME, "audits.js", {"URL": app.url}))
 
 
-def audit_row(result: Mapping[str, Any]) -> Row:
-    """The row for what the audits told: {total, failures}."""
+def format_audits(result: Mapping[str, Any]) -> Row:
+    """Return the row of the audits' result, which has the keys `total` and `failures`."""
     failures = list(result["failures"])
     if result["total"] != AUDIT_COUNT:
         failures.append(f"there are {result['total']} audits instead of {AUDIT_COUNT}")
@@ -138,7 +143,7 @@ def _tutorial_row(app: ConformanceApp) -> Row:
 
 
 def _log_row(*apps: ConformanceApp) -> Row:
-    """Nothing of all that may have surprised the apps."""
+    """Return the row of errors and tracebacks in the logs of the apps."""
     failures = [
         f"{app.profile}: {line}"
         for app in apps

@@ -1,4 +1,4 @@
-"""The app as a process of its own, in either profile, which ends and comes back where it was."""
+"""The app as a child process on a fixed port, in the development or production profile."""
 
 import secrets
 import signal
@@ -23,17 +23,17 @@ DEVELOPMENT, PRODUCTION = "dev", "serve"
 
 
 class ConformanceAppError(Exception):
-    """The app does not start; the text says why."""
+    """The app does not start; the text is the reason."""
 
 
 def database_url(servers: EmbeddedServers, name: str) -> str:
-    """The address of a database of its own."""
+    """Return the address of a database with this name."""
     return servers.mongo_url.replace("/?", f"/{name}?", 1)
 
 
 @dataclass(slots=True)
 class ConformanceApp:
-    """One app on one port, over all its lives; `profile` is the command that starts it."""
+    """One app on one port, over all its processes; `profile` is the command that starts it."""
 
     profile: str
     environment: Mapping[str, str]
@@ -43,38 +43,38 @@ class ConformanceApp:
 
     @property
     def url(self) -> str:
-        """Where its GraphQL is."""
+        """Return the address of GraphQL over HTTP."""
         return graphql_url(self.port)
 
     @property
     def socket_url(self) -> str:
-        """Where its WebSockets are."""
+        """Return the address of GraphQL over WebSocket."""
         return graphql_url(self.port, "ws")
 
     def start(self) -> None:
-        """Begin a life, and wait until it serves. Errors: AppError."""
+        """Start a process and wait until it is ready; raises ConformanceAppError."""
         self._process = launch(self.profile, self.environment, self.port, self.log_file)
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
-                said = self.log_file.read_text(errors="replace").strip().splitlines()[-5:]
+                lines = self.log_file.read_text(errors="replace").strip().splitlines()[-5:]
                 raise ConformanceAppError(
-                    f"slotlock {self.profile} does not start: {' | '.join(said)}"
+                    f"slotlock {self.profile} does not start: {' | '.join(lines)}"
                 )
             time.sleep(0.05)
 
     def _is_ready(self) -> bool:
         with suppress(httpx.TransportError):
-            ready = httpx.get(f"http://127.0.0.1:{self.port}/readyz", trust_env=False)
-            return ready.status_code == 200
+            response = httpx.get(f"http://127.0.0.1:{self.port}/readyz", trust_env=False)
+            return response.status_code == 200
         return False
 
     def kill(self) -> None:
-        """SIGKILL: every socket breaks, nobody is told."""
+        """Send SIGKILL, which breaks every socket without a close message."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM: it ends in order."""
+        """Send SIGTERM, for a graceful shutdown."""
         self._end(signal.SIGTERM)
 
     def _end(self, number: signal.Signals) -> None:
@@ -91,7 +91,7 @@ class ConformanceApp:
 def running(
     profile: str, servers: EmbeddedServers, database_name: str, folder: Path
 ) -> Iterator[ConformanceApp]:
-    """A running app on a database of its own, ended on leaving. Errors: AppError."""
+    """Run an app on this database; raises ConformanceAppError."""
     environment = {
         "SLOTLOCK_MONGO_URL": database_url(servers, database_name),
         "SLOTLOCK_REDIS_URL": servers.redis_url,

@@ -1,4 +1,4 @@
-"""Everything in the schema that a client author meets, with what is said of it."""
+"""The descriptions of everything in the schema."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from graphql import GraphQLEnumType, GraphQLNamedType, GraphQLSchema, is_specifi
 
 
 def own_types(schema: GraphQLSchema) -> dict[str, GraphQLNamedType]:
-    """The types that are the schema's own, by name."""
+    """Return the types that the schema defines, without those of the specification, by name."""
     return {
         name: type_
         for name, type_ in schema.type_map.items()
@@ -15,7 +15,7 @@ def own_types(schema: GraphQLSchema) -> dict[str, GraphQLNamedType]:
 
 
 def descriptions(schema: GraphQLSchema) -> Iterator[tuple[str, str | None]]:
-    """Each type, field, input field, argument, enum value and directive, by its coordinate."""
+    """Yield the coordinate and description of each type, field, argument, value and directive."""
     for name, type_ in own_types(schema).items():
         yield name, type_.description
         parts = type_.values if isinstance(type_, GraphQLEnumType) else getattr(type_, "fields", {})
@@ -30,5 +30,5 @@ def descriptions(schema: GraphQLSchema) -> Iterator[tuple[str, str | None]]:
 
 
 def undescribed(schema: GraphQLSchema) -> list[str]:
-    """The coordinates of which nothing is said."""
+    """Return the coordinates without a description."""
     return [name for name, text in descriptions(schema) if not (text or "").strip()]

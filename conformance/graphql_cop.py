@@ -1,7 +1,7 @@
-"""The probes of graphql-cop in our own words: no registry has a form of it that works (ADR 0024).
+"""The probes of graphql-cop 1.15, because no registry has a usable package (decision 0024).
 
-Names, requests and criteria are those of its version 1.15; the one that it has switched off is
-asked as well. GRAPHQL_COP names a checkout, which is then run besides.
+Names, requests and criteria are the same; the probe that graphql-cop disables runs, too.
+If GRAPHQL_COP names a checkout, graphql-cop itself runs as well.
 """
 
 import json
@@ -21,30 +21,30 @@ CIRCULAR_QUERY = "query cop { __schema { types { fields { type { fields { type {
 
 
 class ProbeTarget:
-    """The server, asked as graphql-cop asks."""
+    """The server, with requests as graphql-cop sends them."""
 
     def __init__(self, http: httpx.Client, url: str) -> None:
         self._http = http
         self._url = url
 
     def post(self, document: str) -> Any:
-        """The answer to a document; None for what is no JSON."""
+        """Return the response to a document, or None if it is not JSON."""
         return _json(self._http.post(self._url, json={"query": document, "operationName": "cop"}))
 
     def batch(self, document: str) -> Any:
-        """The answer to ten at once."""
+        """Return the response to a batch of ten."""
         return _json(self._http.post(self._url, json=[{"query": document}] * 10))
 
     def form(self, document: str) -> Any:
-        """The answer to a form."""
+        """Return the response to a form."""
         return _json(self._http.post(self._url, data={"query": document}))
 
     def get(self, document: str) -> Any:
-        """The answer to a link."""
+        """Return the response to a GET request."""
         return _json(self._http.get(self._url, params={"query": document}))
 
     def page(self) -> str:
-        """What a browser is shown."""
+        """Return the page for browsers."""
         return self._http.get(self._url, headers={"Accept": "text/html"}).text
 
 
@@ -54,15 +54,15 @@ def _json(response: httpx.Response) -> Any:
     return None
 
 
-def _data(answer: Any, *path: str) -> Any:
-    found = answer.get("data") if isinstance(answer, dict) else None
+def _data(response: Any, *path: str) -> Any:
+    value = response.get("data") if isinstance(response, dict) else None
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
-def _errors(answer: Any) -> list[dict[str, Any]]:
-    errors = answer.get("errors") if isinstance(answer, dict) else None
+def _errors(response: Any) -> list[dict[str, Any]]:
+    errors = response.get("errors") if isinstance(response, dict) else None
     return errors if isinstance(errors, list) else []
 
 
@@ -72,36 +72,36 @@ def _suggests(target: ProbeTarget) -> bool:
 
 
 def _introspects(target: ProbeTarget) -> bool:
-    answer = target.post("query cop { __schema { types { name fields { name } } } }")
-    return bool(_data(answer, "__schema", "types"))
+    response = target.post("query cop { __schema { types { name fields { name } } } }")
+    return bool(_data(response, "__schema", "types"))
 
 
-def _goes_in_circles(target: ProbeTarget) -> bool:
+def _allows_circular_query(target: ProbeTarget) -> bool:
     return len(_data(target.post(CIRCULAR_QUERY), "__schema", "types") or ()) > 25
 
 
-def _takes_aliases(target: ProbeTarget) -> bool:
+def _allows_aliases(target: ProbeTarget) -> bool:
     aliases = " ".join(f"alias{number}: __typename" for number in range(101))
     return bool(_data(target.post(f"query cop {{ {aliases} }}"), "alias100"))
 
 
-def _takes_batches(target: ProbeTarget) -> bool:
-    answer = target.batch("query cop { __typename }")
-    return isinstance(answer, list) and len(answer) >= 10
+def _allows_batches(target: ProbeTarget) -> bool:
+    response = target.batch("query cop { __typename }")
+    return isinstance(response, list) and len(response) >= 10
 
 
-def _takes_directives(target: ProbeTarget) -> bool:
+def _allows_directives(target: ProbeTarget) -> bool:
     return len(_errors(target.post(f"query cop {{ __typename {'@aa' * 10} }}"))) == 10
 
 
-def _takes_fields(target: ProbeTarget) -> bool:
+def _allows_fields(target: ProbeTarget) -> bool:
     return bool(_data(target.post(f"query cop {{ {'__typename ' * 500} }}"), "__typename"))
 
 
 def _exposes_extension(target: ProbeTarget, document: str, extension: str) -> bool:
-    answer = target.post(document)
-    extensions = [error.get("extensions", {}) for error in _errors(answer)]
-    return any(extension in told for told in extensions) or extension in (answer or {}).get(
+    response = target.post(document)
+    extensions = [error.get("extensions", {}) for error in _errors(response)]
+    return any(extension in found for found in extensions) or extension in (response or {}).get(
         "extensions", {}
     )
 
@@ -111,35 +111,38 @@ PROBES: dict[str, Callable[[ProbeTarget], bool]] = {
     "introspection": _introspects,
     "detect_graphiql": lambda target: any(name in target.page() for name in IDES),
     "get_method_support": lambda target: bool(_data(target.get("query cop {__typename}"))),
-    "alias_overloading": _takes_aliases,
-    "batch_query": _takes_batches,
+    "alias_overloading": _allows_aliases,
+    "batch_query": _allows_batches,
     "trace_mode": lambda target: _exposes_extension(target, "query cop { __typename }", "tracing"),
-    "directive_overloading": _takes_directives,
-    "circular_query_introspection": _goes_in_circles,
+    "directive_overloading": _allows_directives,
+    "circular_query_introspection": _allows_circular_query,
     "get_based_mutation": lambda target: bool(_data(target.get("mutation cop {__typename}"))),
     "post_based_csrf": lambda target: bool(_data(target.form("query cop { __typename }"))),
     "unhandled_error_detection": lambda target: _exposes_extension(
         target, "qwerty cop { abc }", "exception"
     ),
-    "field_duplication": _takes_fields,
+    "field_duplication": _allows_fields,
 }
 
 
 def findings(url: str) -> list[str]:
-    """The names of the probes that find something. Errors: httpx.TransportError."""
+    """Return the names of all probes with a finding; raises httpx.TransportError."""
     with httpx.Client(trust_env=False, timeout=20) as http:
         target = ProbeTarget(http, url)
         return [name for name, finds in PROBES.items() if finds(target)]
 
 
 def real_findings(checkout: Path, url: str) -> tuple[int, list[str]]:
-    """How many tests graphql-cop itself ran, and the titles of its findings. Errors: ValueError.
+    """Run graphql-cop and return the number of its tests and the titles of its findings.
 
-    It runs with the Python in its own .venv, if it has one.
+    The Python in its .venv is used if it exists.
+
+    Raises:
+        ValueError: graphql-cop printed no JSON.
     """
-    own = checkout / ".venv" / "bin" / "python"
-    python = str(own) if own.exists() else sys.executable
-    ended = subprocess.run(
+    own_python = checkout / ".venv" / "bin" / "python"
+    python = str(own_python) if own_python.exists() else sys.executable
+    completed = subprocess.run(
         [python, "graphql-cop.py", "-t", url, "-o", "json"],
         cwd=checkout,
         env={**os.environ, "NO_PROXY": "127.0.0.1"},
@@ -149,8 +152,8 @@ def real_findings(checkout: Path, url: str) -> tuple[int, list[str]]:
         timeout=COP_TIMEOUT_S,
     )
     try:
-        told = json.loads(ended.stdout)
+        results = json.loads(completed.stdout)
     except ValueError:
-        said = (ended.stderr or ended.stdout).strip().splitlines()[-3:]
-        raise ValueError(f"graphql-cop says nothing of use: {' | '.join(said)}") from None
-    return len(told), [finding["title"] for finding in told if finding["result"]]
+        lines = (completed.stderr or completed.stdout).strip().splitlines()[-3:]
+        raise ValueError(f"graphql-cop printed no JSON: {' | '.join(lines)}") from None
+    return len(results), [result["title"] for result in results if result["result"]]

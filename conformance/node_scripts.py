@@ -1,4 +1,4 @@
-"""What runs in Node: the pinned packages, and the scripts that use them."""
+"""Runs the scripts in node/, with the pinned packages."""
 
 import json
 import os
@@ -14,26 +14,26 @@ SCRIPT_TIMEOUT_S = 120.0
 
 
 class NodeError(Exception):
-    """Node or what runs in it is of no use here; the text says why."""
+    """Node is missing or too old, or a script failed; the text is the reason."""
 
 
 def check_version() -> None:
-    """See that there is a Node new enough, with npm. Errors: NodeError."""
+    """Check that npm and a recent Node are on PATH; raises NodeError."""
     for tool in ("node", "npm"):
         if shutil.which(tool) is None:
             raise NodeError(
                 f"{tool} is missing: Node {MIN_NODE_VERSION} or newer is needed, with npm"
             )
-    told = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
-    version = told.stdout.strip()
+    completed = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
+    version = completed.stdout.strip()
     if int(version.removeprefix("v").partition(".")[0]) < MIN_NODE_VERSION:
         raise NodeError(f"Node {version} is too old: {MIN_NODE_VERSION} or newer is needed")
 
 
 def run_script(home: Path, script: str, environment: Mapping[str, str]) -> Any:
-    """What a script prints as JSON. Errors: NodeError."""
+    """Run a script and return the JSON that it prints; raises NodeError."""
     try:
-        ended = subprocess.run(
+        completed = subprocess.run(
             ["node", script],
             cwd=home,
             env={**os.environ, **environment},
@@ -42,9 +42,9 @@ def run_script(home: Path, script: str, environment: Mapping[str, str]) -> Any:
             check=False,
             timeout=SCRIPT_TIMEOUT_S,
         )
-        return json.loads(ended.stdout)
+        return json.loads(completed.stdout)
     except subprocess.TimeoutExpired:
         raise NodeError(f"{script} did not end within {SCRIPT_TIMEOUT_S:g} s") from None
     except ValueError:
-        said = " | ".join(ended.stderr.strip().splitlines()[:5])
-        raise NodeError(f"{script} says nothing of use: {said}") from None
+        output = " | ".join(completed.stderr.strip().splitlines()[:5])
+        raise NodeError(f"{script} printed no JSON: {output}") from None

@@ -1,4 +1,4 @@
-"""The gate before schema.graphql: what would break a client is written only when told to.
+"""Writes schema.graphql; a change that breaks clients needs the option `--breaking`.
 
 `python -m conformance.schema [--breaking]` (make schema, make schema BREAKING=1) writes the file.
 """
@@ -17,37 +17,37 @@ SCHEMA_FILE = Path(__file__).parent.parent / "schema.graphql"
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanges:
-    """What clients of the old schema see of the new one, each as a sentence."""
+    """The changes between two schemas that affect clients, each as a sentence."""
 
     breaking: tuple[str, ...]
     dangerous: tuple[str, ...]
 
 
 class NoBaseError(Exception):
-    """There is no such commit, or no schema in it."""
+    """The commit does not exist or contains no schema."""
 
 
 def committed_schema(base: str | None) -> str:
-    """The schema to compare with: the file, or what it was in a commit. Errors: NoBaseError.
+    """Return the schema of the file, or that of a commit; raises NoBaseError.
 
-    The file follows the code, as a test sees to; what a branch breaks shows beside where it began.
+    A test compares the file with the code, so only a commit shows what a branch breaks.
     """
     if not base:
         return SCHEMA_FILE.read_text()
-    shown = subprocess.run(
+    completed = subprocess.run(
         ["git", "show", f"{base}:./{SCHEMA_FILE.name}"],
         cwd=SCHEMA_FILE.parent,
         capture_output=True,
         text=True,
         check=False,
     )
-    if shown.returncode != 0:
-        raise NoBaseError(f"no schema to compare with: {shown.stderr.strip()}")
-    return shown.stdout
+    if completed.returncode != 0:
+        raise NoBaseError(f"no schema to compare with: {completed.stderr.strip()}")
+    return completed.stdout
 
 
 def compare_schemas(old: str, new: str) -> SchemaChanges:
-    """From one schema to another, both as SDL."""
+    """Compare two schemas in the schema definition language."""
     before, after = build_schema(old), build_schema(new)
     return SchemaChanges(
         tuple(change.description for change in find_breaking_changes(before, after)),
@@ -56,24 +56,24 @@ def compare_schemas(old: str, new: str) -> SchemaChanges:
 
 
 def current_schema() -> str:
-    """The schema of the code, as `slotlock schema` prints it."""
+    """Return the schema of the code, as `slotlock schema` prints it."""
     from slotlock.graphql.schema.schema import schema
 
     return f"{schema.as_str()}\n"
 
 
 def write_schema(file: Path, new: str, *, breaking: bool) -> int:
-    """Write the schema and tell what it changes; 1 and no change if it breaks clients unasked."""
+    """Write the schema and print its changes; return 1 without writing if clients would break."""
     old = file.read_text() if file.exists() else new
-    found = compare_schemas(old, new)
-    for text in found.dangerous:
+    changes = compare_schemas(old, new)
+    for text in changes.dangerous:
         print(f"dangerous: {text}")
-    for text in found.breaking:
+    for text in changes.breaking:
         print(f"breaking: {text}")
-    if found.breaking and not breaking:
+    if changes.breaking and not breaking:
         print(
-            f"{file.name} stays as it is. Deprecate before removing; "
-            "`make schema BREAKING=1` writes it all the same.",
+            f"{file.name} was not written. Deprecate before removing, "
+            "or run `make schema BREAKING=1`.",
             file=sys.stderr,
         )
         return 1
@@ -82,7 +82,7 @@ def write_schema(file: Path, new: str, *, breaking: bool) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m conformance.schema", description=__doc__)
     parser.add_argument("--breaking", action="store_true", help="write breaking changes too")
     return write_schema(

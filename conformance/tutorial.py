@@ -1,4 +1,4 @@
-"""The examples of docs/tutorial: read from the Markdown, and run against a server.
+"""Reads the examples of docs/tutorial from the Markdown and runs them against a server.
 
 An example is a fenced block that follows a comment with its name:
 

@@ -1,3 +1,3 @@
-"""slotlock: every place goes to exactly one person, and everyone sees what is left, live."""
+"""slotlock: a time-slot reservation backend with live availability and no double bookings."""
 
 __version__ = "0.1.0"

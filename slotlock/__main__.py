@@ -1,4 +1,4 @@
-"""`python -m slotlock` is the same as `slotlock`."""
+"""Runs the command line: `python -m slotlock` is the same as `slotlock`."""
 
 import sys
 

@@ -1,1 +1,1 @@
-"""Real clients against a running server: one list of checks for all of them."""
+"""Runs the same list of checks with each client library against a running server."""

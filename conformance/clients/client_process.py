@@ -1,4 +1,4 @@
-"""A client in a process of its own: what it is told to do, and what it tells."""
+"""A client in a child process: the commands that it receives, and its responses."""
 
 import asyncio
 import json
@@ -38,32 +38,33 @@ CLIENT_LIBRARIES = (
 
 @dataclass(slots=True)
 class RemoteClient:
-    """A running client; answers stand in a queue for each act."""
+    """A running client with a queue of responses for each command."""
 
     process: asyncio.subprocess.Process
     responses: dict[int, asyncio.Queue[Json]] = field(default_factory=dict)
     _numbers: "count[int]" = field(default_factory=count)
 
     async def execute(self, document: str, **variables: Any) -> Json:
-        """What the client says of a query or a mutation. Errors: TimeoutError."""
-        return await self.next(await self._start("ask", document, variables))
+        """Execute a query or mutation and return the client's response; raises TimeoutError."""
+        return await self.next(await self._start("execute", document, variables))
 
     async def subscribe(self, document: str, **variables: Any) -> int:
-        """Begin a subscription; its number."""
+        """Start a subscription and return its number."""
         return await self._start("subscribe", document, variables)
 
     async def unsubscribe(self, number: int) -> None:
-        """End it."""
-        await self._write({"id": number, "act": "unsubscribe"})
+        """End a subscription."""
+        await self._write({"id": number, "command": "unsubscribe"})
 
     async def next(self, number: int) -> Json:
-        """What comes next of an act. Errors: TimeoutError."""
+        """Wait for the next response to a command; raises TimeoutError."""
         return await asyncio.wait_for(self.responses[number].get(), RESPONSE_TIMEOUT_S)
 
     async def _start(self, command: str, document: str, variables: Mapping[str, Any]) -> int:
         number = next(self._numbers)
         self.responses[number] = asyncio.Queue()
-        await self._write({"id": number, "act": command, "query": document, "variables": variables})
+        message = {"id": number, "command": command, "query": document, "variables": variables}
+        await self._write(message)
         return number
 
     async def _write(self, message: Json) -> None:
@@ -72,7 +73,7 @@ class RemoteClient:
         await self.process.stdin.drain()
 
     async def read(self) -> None:
-        """Sort what the client tells by the act it is about, until it ends."""
+        """Put each response into the queue of its command, until the client ends."""
         assert self.process.stdout is not None  # noqa: S101
         async for line in self.process.stdout:
             message: Json = json.loads(line)
@@ -83,7 +84,7 @@ class RemoteClient:
 async def start_client(
     library: ClientLibrary, app: ConformanceApp, token: str, home: Path, log: Path
 ) -> AsyncIterator[RemoteClient]:
-    """A client of the app with this token (an empty one: nobody's), ended on leaving."""
+    """Run a client with this token; without a token it is anonymous."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(PROJECT),
@@ -102,11 +103,11 @@ async def start_client(
             limit=MAX_LINE_BYTES,
         )
     client = RemoteClient(process)
-    reading = asyncio.create_task(client.read())
+    read_task = asyncio.create_task(client.read())
     try:
         yield client
     finally:
         if process.returncode is None:
             process.kill()
         await process.wait()
-        await reading
+        await read_task

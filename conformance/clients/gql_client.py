@@ -1,4 +1,4 @@
-"""gql under remote control, as node/wire.js does it: `python -m conformance.clients.gql_client`."""
+"""The library gql under remote control; node/remote_control.js has the same protocol."""
 
 import asyncio
 import json
@@ -21,12 +21,12 @@ Json = dict[str, Any]
 
 
 def reply(command: Json, content: Json) -> None:
-    """Answer an act."""
+    """Send a response to a command."""
     print(json.dumps({"id": command["id"], **content}), flush=True)
 
 
 async def execute(command: Json) -> None:
-    """A query or a mutation over HTTP."""
+    """Execute a query or mutation over HTTP."""
     transport = AIOHTTPTransport(os.environ["URL"], headers=AUTHORIZATION)
     request = GraphQLRequest(command["query"], variable_values=command["variables"])
     try:
@@ -39,7 +39,7 @@ async def execute(command: Json) -> None:
 
 
 async def subscribe(command: Json) -> None:
-    """A subscription over a socket of its own, which is opened again when it breaks."""
+    """Run a subscription over a socket of its own, and reconnect after a failure."""
     while True:
         transport = WebsocketsTransport(
             os.environ["SOCKET_URL"],
@@ -63,15 +63,19 @@ async def _follow(command: Json, session: AsyncClientSession) -> None:
 
 
 async def main() -> None:
-    """Do what the lines on standard input say, until they end."""
+    """Run the commands from standard input until it ends."""
     running: dict[int, asyncio.Task[None]] = {}
-    acts: dict[str, Callable[[Json], Awaitable[None]]] = {"ask": execute, "subscribe": subscribe}
+    handlers: dict[str, Callable[[Json], Awaitable[None]]] = {
+        "execute": execute,
+        "subscribe": subscribe,
+    }
     while line := await asyncio.to_thread(sys.stdin.readline):
-        act = json.loads(line)
-        if act["act"] == "unsubscribe":
-            running[act["id"]].cancel()
+        message = json.loads(line)
+        if message["command"] == "unsubscribe":
+            running[message["id"]].cancel()
         else:
-            running[act["id"]] = asyncio.ensure_future(acts[act["act"]](act))
+            handler = handlers[message["command"]]
+            running[message["id"]] = asyncio.ensure_future(handler(message))
     for task in running.values():
         task.cancel()
     await asyncio.gather(*running.values(), return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What a client finds: a slot that an admin keeps changing, and a server that counts listeners."""
+"""The scenario of a client: a slot that an admin changes, and a count of subscriptions."""
 
 import asyncio
 import secrets
@@ -38,25 +38,25 @@ WATCH = "subscription ($slots: [ID!]!) { slotAvailability(slotIds: $slots) { ver
 
 
 class ClientCheckError(Exception):
-    """A client did not tell what it should; the text says what it told."""
+    """A client returned an unexpected response, which the text shows."""
 
 
 def expect(condition: bool, actual: object) -> None:
-    """Errors: DisappointedError."""
+    """Raise ClientCheckError with the response unless the condition holds."""
     if not condition:
-        raise ClientCheckError(f"it told {actual}")
+        raise ClientCheckError(f"unexpected response: {actual}")
 
 
-def first_code(answer: Json) -> str | None:
-    """The code of the first error that a client tells."""
-    for error in answer.get("errors") or ():
+def first_code(response: Json) -> str | None:
+    """Return the code of the first error in a response."""
+    for error in response.get("errors") or ():
         return str(error["extensions"]["code"])
     return None
 
 
 @dataclass(slots=True)
-class Scene:
-    """An admin who changes what the client watches, over plain HTTP."""
+class Scenario:
+    """The clients of one library, and an admin who changes the slot over HTTP."""
 
     app: ConformanceApp
     member: RemoteClient
@@ -69,26 +69,33 @@ class Scene:
     booking_id: str | None = None
 
     async def change_slot(self) -> int:
-        """Let the admin book, or cancel what they booked; the slot's version then."""
+        """Let the admin book, or cancel that booking, and return the version of the slot."""
         if self.booking_id is None:
             booked = await execute(self.http, self.app, self.admin_token, BOOK, slot=self.slot_id)
             self.booking_id = str(booked["booking"]["id"])
             return int(booked["slot"]["version"])
-        gone = await execute(self.http, self.app, self.admin_token, CANCEL, booking=self.booking_id)
+        cancelled = await execute(
+            self.http, self.app, self.admin_token, CANCEL, booking=self.booking_id
+        )
         self.booking_id = None
-        return int(gone["slot"]["version"])
+        return int(cancelled["slot"]["version"])
 
     async def expect_version(self, version: int) -> None:
-        """See that the subscription tells this version in the end. Errors: DisappointedError."""
+        """Wait until the subscription delivers this version or a later one.
+
+        Raises:
+            ClientCheckError: The subscription delivered an error.
+        """
         async with asyncio.timeout(RESPONSE_TIMEOUT_S):
             while True:
-                told = await self.member.next(self.subscription_id)
-                expect(told.get("data") is not None and not told.get("errors"), told)
-                if told["data"]["slotAvailability"]["version"] >= version:
+                response = await self.member.next(self.subscription_id)
+                has_data = response.get("data") is not None and not response.get("errors")
+                expect(has_data, response)
+                if response["data"]["slotAvailability"]["version"] >= version:
                     return
 
     async def active_subscriptions(self) -> float:
-        """How many the server says are open."""
+        """Return the number of active subscriptions, from the metrics of the server."""
         text = (await self.http.get(self.app.url.replace("/graphql", "/metrics"))).text
         lines = (line.split() for line in text.splitlines())
         return next(float(line[1]) for line in lines if line[0] == "slotlock_subscriptions_active")
@@ -97,25 +104,25 @@ class Scene:
 async def execute(
     http: httpx.AsyncClient, app: ConformanceApp, token: str, document: str, **variables: Any
 ) -> Any:
-    """The only field of an answer without errors. Errors: DisappointedError."""
+    """Send a document with one root field and return its value; raises ClientCheckError."""
     response = await http.post(
         app.url,
         json={"query": document, "variables": variables},
         headers={"Authorization": f"Bearer {token}"} if token else {},
     )
-    answer = response.json()
-    expect("errors" not in answer, answer)
-    (field,) = answer["data"].values()
+    result = response.json()
+    expect("errors" not in result, result)
+    (field,) = result["data"].values()
     return field
 
 
 async def sign_in(http: httpx.AsyncClient, app: ConformanceApp) -> str:
-    """The admin's token."""
-    named = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
-    return str((await execute(http, app, "", SIGN_IN, **named))["accessToken"])
+    """Sign in as the admin and return the access token."""
+    credentials = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
+    return str((await execute(http, app, "", SIGN_IN, **credentials))["accessToken"])
 
 
 async def register(http: httpx.AsyncClient, app: ConformanceApp) -> str:
-    """A new member's token."""
+    """Register a member and return the access token."""
     email = f"{secrets.token_hex(8)}@slotlock.test"
     return str((await execute(http, app, "", REGISTER, email=email))["accessToken"])

@@ -1,1 +1,1 @@
-"""schemathesis over the whole schema, by somebody who is signed in and by nobody."""
+"""Fuzzing of the whole schema with schemathesis, with and without a signed-in user."""

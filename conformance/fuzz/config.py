@@ -1,4 +1,4 @@
-"""The configuration of schemathesis: which ids, cursors and sizes it tries besides its own."""
+"""The configuration of schemathesis: the ids, cursors and sizes that it also tries."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ ID_KINDS = {
     "by": "users",
 }
 FIELD_ID_KINDS = {"slot": "slots", "campaign": "campaigns", "ticket": "tickets"}
-# Left to itself it makes any 32-bit number and any text, nearly all of which is refused at once.
+# The server rejects nearly all 32-bit numbers and texts that schemathesis generates by itself.
 PLAIN_VALUES: dict[str, list[str] | list[int]] = {
     "first": [1, 2, 100],
     "waitMs": [0, 1, 100],
@@ -33,9 +33,9 @@ PLAIN_PROBABILITY, SEEDED_PROBABILITY = 0.8, 0.5
 
 
 def config(schema: GraphQLSchema, seeds: Seeds, cursors: dict[str, str]) -> str:
-    """The text of schemathesis.toml."""
-    everything = [seed for some in seeds.values() for seed in some]
-    values: dict[str, list[str] | list[int]] = {**seeds, "everything": [*everything]}
+    """Return the text of schemathesis.toml."""
+    all_ids = [seed for ids in seeds.values() for seed in ids]
+    values: dict[str, list[str] | list[int]] = {**seeds, "all_ids": [*all_ids]}
     values |= PLAIN_VALUES
     values |= {f"cursor_{name}": [cursor] for name, cursor in cursors.items()}
     bindings = [
@@ -47,10 +47,11 @@ def config(schema: GraphQLSchema, seeds: Seeds, cursors: dict[str, str]) -> str:
         _binding(f"*.{name}.after", f"cursor_{name}", SEEDED_PROBABILITY) for name in cursors
     ]
     for field, path in _ids(schema):
-        kind = ID_KINDS.get(path.rpartition(".")[2]) or FIELD_ID_KINDS.get(field, "everything")
+        kind = ID_KINDS.get(path.rpartition(".")[2]) or FIELD_ID_KINDS.get(field, "all_ids")
         bindings.append(_binding(f"*.{field}.{path}", kind, SEEDED_PROBABILITY))
     dictionaries = [
-        f"[dictionaries.{name}]\nvalues = {json.dumps(some)}\n" for name, some in values.items()
+        f"[dictionaries.{name}]\nvalues = {json.dumps(entries)}\n"
+        for name, entries in values.items()
     ]
     return "".join([*dictionaries, "[parameters]\n", *bindings])
 
@@ -60,7 +61,7 @@ def _binding(path: str, dictionary: str, probability: float) -> str:
 
 
 def _ids(schema: GraphQLSchema) -> Iterator[tuple[str, str]]:
-    """Each root field that takes an id, and the path to it in its arguments."""
+    """Yield each root field with an id argument, and the path of the id in its arguments."""
     for root in (schema.query_type, schema.mutation_type):
         for name, field in root.fields.items() if root else ():
             for argument_name, argument in field.args.items():

@@ -1,4 +1,4 @@
-"""Starting schemathesis, once for each who asks, and what its runs come to."""
+"""Runs schemathesis for each caller, and the fuzzing of subscriptions."""
 
 import json
 import os
@@ -32,7 +32,7 @@ EXPECTED_EXIT_CODES = (0, 1)
 
 @dataclass(frozen=True, slots=True)
 class Fuzzer:
-    """A run of schemathesis that was started, and where it writes."""
+    """A started run of schemathesis and its output files."""
 
     caller: str
     examples: int
@@ -42,20 +42,21 @@ class Fuzzer:
 
 
 def fuzz(app: ConformanceApp, examples: int, folder: Path) -> list[Row]:
-    """Rows for who is signed in and for nobody, who ask at the same time, and for subscriptions."""
+    """Fuzz with and without a signed-in user at the same time; return a row for each run."""
     admin = admin_token(app)
     member_tokens(app, SEEDED_USERS)
     settings = config(executable_schema, *create_seeds(app, admin))
-    # Registered after those whose ids are sown, whom the admin will ban.
-    spare = member_tokens(app, SPARE_USERS)
+    # Registered after the users whose ids are seeds, because the admin bans those.
+    spare_tokens = member_tokens(app, SPARE_USERS)
     plans: dict[str, dict[str, Any]] = {
-        "signed in": {"token": admin, "spare": spare},
-        "not signed in": {"token": None, "spare": []},
+        "signed in": {"token": admin, "spare_tokens": spare_tokens},
+        "not signed in": {"token": None, "spare_tokens": []},
     }
     fuzzers: list[Fuzzer] = []
     try:
-        for who, plan in plans.items():
-            fuzzers.append(_start(app, examples, who, plan, _prepare_folder(folder, who, settings)))
+        for caller, plan in plans.items():
+            home = _prepare_folder(folder, caller, settings)
+            fuzzers.append(_start(app, examples, caller, plan, home))
         subscriptions = fuzz_subscriptions(app, examples, admin)
         return [*(_row(fuzzer) for fuzzer in fuzzers), subscriptions]
     finally:
@@ -73,8 +74,9 @@ def _prepare_folder(folder: Path, caller: str, settings: str) -> Path:
 def _start(
     app: ConformanceApp, examples: int, caller: str, plan: dict[str, Any], home: Path
 ) -> Fuzzer:
-    ending = [f"Mutation.{name}" for name in SIGN_OUT_MUTATIONS]
-    (home / "plan.json").write_text(json.dumps({**plan, "ending": ending}))
+    operations = [f"Mutation.{name}" for name in SIGN_OUT_MUTATIONS]
+    content = {**plan, "sign_out_operations": operations}
+    (home / "plan.json").write_text(json.dumps(content))
     command = [sys.executable, "-m", "schemathesis.cli", "run", str(SCHEMA_FILE), "--url", app.url]
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -102,11 +104,11 @@ def _row(fuzzer: Fuzzer) -> Row:
         report = json.loads(fuzzer.report.read_text())
     sent, failed = report["sent"], report["failures"]
     fields = set(_root_fields())
-    failures = [f"{field}: {_format_problems(told)}" for field, told in failed.items()]
-    failures += [f"{field}: it was never asked for" for field in sorted(fields - set(sent))]
+    failures = [f"{field}: {_format_problems(problems)}" for field, problems in failed.items()]
+    failures += [f"{field}: never requested" for field in sorted(fields - set(sent))]
     failures += _unreported_problems(fuzzer, code, failures)
     note = (
-        f"{fuzzer.examples} examples a field, {sum(sent.values()):,} requests,"
+        f"{fuzzer.examples} examples per field, {sum(sent.values()):,} requests,"
         f" {sum(report['executed'].values()):,} executed"
     )
     return Row(name, max(len(fields), len(failures)), tuple(failures), note)
@@ -124,8 +126,8 @@ def _format_problems(problems: dict[str, str]) -> str:
 
 
 def _unreported_problems(fuzzer: Fuzzer, code: int, failures: Sequence[str]) -> list[str]:
-    """What schemathesis complains of that our check did not see: it hangs up, it cannot go on."""
+    """Return failures of schemathesis itself, such as a broken connection or a crash."""
     if code == 0 or (code in EXPECTED_EXIT_CODES and failures):
         return []
-    said = fuzzer.log.read_text(errors="replace").strip().splitlines()[-15:]
-    return [f"it ended with {code}: {' | '.join(line for line in said if line)}"]
+    lines = fuzzer.log.read_text(errors="replace").strip().splitlines()[-15:]
+    return [f"schemathesis ended with {code}: {' | '.join(line for line in lines if line)}"]

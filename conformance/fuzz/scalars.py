@@ -1,4 +1,4 @@
-"""Values of our own scalars, which schemathesis cannot think of."""
+"""Generators for the custom scalars of the schema."""
 
 from hypothesis import strategies as st
 from schemathesis.graphql import nodes, scalar
@@ -7,7 +7,7 @@ ZONES = ("Europe/Berlin", "UTC", "Asia/Kathmandu")
 
 
 def register() -> None:
-    """Tell schemathesis, in this process."""
+    """Register the generators in this process."""
     scalar("TimeZone", st.sampled_from(ZONES).map(nodes.String))
     scalar("EmailAddress", st.one_of(st.emails(), st.text(max_size=300)).map(nodes.String))
     scalar("LocalTime", st.times().map(lambda moment: f"{moment:%H:%M}").map(nodes.String))

@@ -1,5 +1,6 @@
-"""What is there before the fuzzing begins, so that it gets beyond "there is no such slot"."""
+"""Creates data before the fuzzing, so that its requests find existing objects."""
 
+from itertools import cycle, islice
 from typing import Any
 
 import httpx
@@ -34,7 +35,7 @@ REQUEST = """mutation ($slot: ID!) {
 }"""
 TEAM = 'mutation { createTeam(input: {name: "Lions"}) { ... on Team { id } } }'
 USERS = "{ users(first: 50) { nodes { id } } }"
-# A page that is not the last has a cursor that leads somewhere.
+# The first of several pages has a valid cursor.
 CURSOR = "{ %s(first: 1) { pageInfo { endCursor } } }"
 PAGED_FIELDS = ("slots", "users", "campaigns", "myBookings")
 
@@ -42,20 +43,20 @@ Seeds = dict[str, list[str]]
 
 
 def create_seeds(app: ConformanceApp, token: str) -> tuple[Seeds, dict[str, str]]:
-    """Ids by what they are of, and a cursor for some lists; all made by whom the token is."""
+    """Create objects as the token's user; return ids by kind, and a cursor for some lists."""
     with httpx.Client(
         trust_env=False, timeout=60, headers={"Authorization": f"Bearer {token}"}
     ) as http:
 
         def execute(document: str, **variables: Any) -> Any:
-            sent = {"query": document, "variables": variables}
-            answer = http.post(app.url, json=sent).json()
-            (field,) = answer["data"].values()
+            body = {"query": document, "variables": variables}
+            response = http.post(app.url, json=body).json()
+            (field,) = response["data"].values()
             return field
 
         campaigns = [execute(CAMPAIGN)["id"] for _ in range(3)]
-        in_turn = [None, *campaigns] * SLOTS
-        slots = [execute(SLOT, campaign=campaign)["id"] for campaign in in_turn[:SLOTS]]
+        slot_campaigns = list(islice(cycle([None, *campaigns]), SLOTS))
+        slots = [execute(SLOT, campaign=campaign)["id"] for campaign in slot_campaigns]
         held = [execute(BOOK, slot=slot, hold=True) for slot in slots[:3]]
         booked = [execute(BOOK, slot=slot, hold=False) for slot in slots[3:6]]
         series = execute(SERIES)
@@ -66,7 +67,7 @@ def create_seeds(app: ConformanceApp, token: str) -> tuple[Seeds, dict[str, str]
             "bookings": [outcome["booking"]["id"] for outcome in (*held, *booked)],
             "tickets": [execute(REQUEST, slot=slot)["id"] for slot in slots[6:9]],
             "teams": [execute(TEAM)["id"] for _ in range(2)],
-            "users": [person["id"] for person in execute(USERS)["nodes"]],
+            "users": [user["id"] for user in execute(USERS)["nodes"]],
         }
         cursors = {name: execute(CURSOR % name)["pageInfo"]["endCursor"] for name in PAGED_FIELDS}
     return seeds, cursors

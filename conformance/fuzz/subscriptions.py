@@ -1,6 +1,6 @@
-"""The subscriptions, which schemathesis does not know: it is told that they are queries.
+"""Fuzzes the subscriptions, which schemathesis does not support, as if they were queries.
 
-Each goes over one WebSocket, followed by a query whose answer says that the socket lives on.
+After each subscription, a query on the same WebSocket shows that the socket is still usable.
 """
 
 import json
@@ -22,35 +22,39 @@ from conformance.fuzz.scalars import register
 from conformance.table import Row
 from slotlock.graphql.schema.schema import executable_schema
 
-ANSWER_TIMEOUT_S = 20.0
+RESPONSE_TIMEOUT_S = 20.0
 LIVENESS_QUERY = {"query": "{ __typename }"}
 
 
 def fuzz_subscriptions(app: ConformanceApp, examples: int, token: str) -> Row:
-    """A row of the fields, asked by who has the token and by nobody."""
-    asked: list[str] = []
+    """Fuzz each subscription with and without the token, and return a row."""
+    fuzzed: list[str] = []
     failures: list[str] = []
-    for who, sent in (("signed in", {"authorization": f"Bearer {token}"}), ("nobody", {})):
+    callers: tuple[tuple[str, dict[str, str]], ...] = (
+        ("signed in", {"authorization": f"Bearer {token}"}),
+        ("not signed in", {}),
+    )
+    for caller, payload in callers:
         for operation in _operations():
-            field = f"{operation.label}, {who}"
-            asked.append(field)
+            field = f"{operation.label}, {caller}"
+            fuzzed.append(field)
             try:
-                with _open_socket(app, sent) as socket:
-                    _fuzz_operation(operation, examples, socket, stays_signed_in=bool(sent))
+                with _open_socket(app, payload) as socket:
+                    _fuzz_operation(operation, examples, socket, stays_signed_in=bool(payload))
             except (AssertionError, TimeoutError, ConnectionClosed) as error:
                 failures.append(f"{field}: {type(error).__name__} {error}")
     return Row(
         "schemathesis, subscriptions",
-        len(asked),
+        len(fuzzed),
         tuple(failures),
-        f"{examples} examples a field and who asks",
+        f"{examples} examples per field and caller",
     )
 
 
 def _operations() -> Iterator[APIOperation[Any, Any, Any, Any]]:
     register()
-    pretended = GraphQLSchema(query=executable_schema.subscription_type)
-    schema = schemathesis.graphql.from_file(StringIO(print_schema(pretended)))
+    as_queries = GraphQLSchema(query=executable_schema.subscription_type)
+    schema = schemathesis.graphql.from_file(StringIO(print_schema(as_queries)))
     for name in schema:
         yield from schema[name].values()
 
@@ -58,7 +62,7 @@ def _operations() -> Iterator[APIOperation[Any, Any, Any, Any]]:
 def _open_socket(app: ConformanceApp, payload: dict[str, str]) -> ClientConnection:
     socket = connect(app.socket_url, subprotocols=[Subprotocol("graphql-transport-ws")], proxy=None)
     socket.send(json.dumps({"type": "connection_init", "payload": payload}))
-    socket.recv(ANSWER_TIMEOUT_S)
+    socket.recv(RESPONSE_TIMEOUT_S)
     return socket
 
 
@@ -69,7 +73,13 @@ def _fuzz_operation(
     *,
     stays_signed_in: bool,
 ) -> None:
-    """Errors: AssertionError with what is wrong, TimeoutError, ConnectionClosed."""
+    """Send the examples of one field.
+
+    Raises:
+        AssertionError: A response is a server error.
+        TimeoutError: The server does not respond.
+        ConnectionClosed: The server closed the socket.
+    """
 
     @settings(
         max_examples=examples,
@@ -80,26 +90,26 @@ def _fuzz_operation(
     )
     @given(case=operation.as_strategy())
     def check_case(case: Any) -> None:
-        _send(socket, "it", "subscribe", {"query": f"subscription {case.body}"})
-        _send(socket, "there", "subscribe", LIVENESS_QUERY)
-        for told in _payloads_until(socket, "there"):
-            errors = {"errors": told} if isinstance(told, list) else told
-            found = judge(200, json.dumps(errors).encode(), stays_signed_in=stays_signed_in)
-            assert found.problem is None, f"{found.problem} for {case.body}"  # noqa: S101
-        _send(socket, "it", "complete")
+        _send(socket, "fuzzed", "subscribe", {"query": f"subscription {case.body}"})
+        _send(socket, "liveness", "subscribe", LIVENESS_QUERY)
+        for payload in _payloads_until(socket, "liveness"):
+            response = {"errors": payload} if isinstance(payload, list) else payload
+            judgment = judge(200, json.dumps(response).encode(), stays_signed_in=stays_signed_in)
+            assert judgment.problem is None, f"{judgment.problem} for {case.body}"  # noqa: S101
+        _send(socket, "fuzzed", "complete")
 
     check_case()
 
 
 def _send(socket: ClientConnection, name: str, kind: str, payload: object = None) -> None:
-    given_payload = {} if payload is None else {"payload": payload}
-    socket.send(json.dumps({"id": name, "type": kind, **given_payload}))
+    optional_payload = {} if payload is None else {"payload": payload}
+    socket.send(json.dumps({"id": name, "type": kind, **optional_payload}))
 
 
 def _payloads_until(socket: ClientConnection, last: str) -> Iterator[Any]:
-    """What comes until the operation of this name is complete."""
+    """Yield the payloads of all messages until this operation is complete."""
     while True:
-        message = json.loads(socket.recv(ANSWER_TIMEOUT_S))
+        message = json.loads(socket.recv(RESPONSE_TIMEOUT_S))
         if message["type"] == "complete" and message["id"] == last:
             return
         if "payload" in message:

@@ -1,4 +1,4 @@
-"""Who fuzzes: an admin, and people who may be signed out on the way."""
+"""Access tokens for the fuzzing: one of an admin, and those of new members."""
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,7 @@ import jwt
 
 from conformance.apps import ADMIN_EMAIL, ADMIN_PASSWORD, SECRET, ConformanceApp
 
-EXTRA_TTL_S = 6 * 3600  # a long campaign outlives the quarter of an hour that a token is good for
+EXTRA_TTL_S = 6 * 3600  # a long run takes longer than the 15 minutes of a token
 SIGN_IN = """mutation ($email: EmailAddress!, $password: String!) {
   login(input: {email: $email, password: $password}) { ... on Session { accessToken } }
 }"""
@@ -21,12 +21,12 @@ REGISTER = """mutation ($email: EmailAddress!, $password: String!) {
 
 
 def admin_token(app: ConformanceApp) -> str:
-    """A long token of the admin."""
+    """Return a long-lived token of the admin."""
     return _token(app, SIGN_IN, ADMIN_EMAIL, ADMIN_PASSWORD)
 
 
 def member_tokens(app: ConformanceApp, count: int) -> list[str]:
-    """Long tokens of so many new people."""
+    """Register members and return long-lived tokens for them."""
     with ThreadPoolExecutor(4) as pool:
         return list(pool.map(lambda _: _member_token(app), range(count)))
 
@@ -36,14 +36,14 @@ def _member_token(app: ConformanceApp) -> str:
 
 
 def _token(app: ConformanceApp, document: str, email: str, password: str) -> str:
-    sent = {"query": document, "variables": {"email": email, "password": password}}
-    answer = httpx.post(app.url, json=sent, trust_env=False, timeout=60).json()
-    (field,) = answer["data"].values()
+    body = {"query": document, "variables": {"email": email, "password": password}}
+    response = httpx.post(app.url, json=body, trust_env=False, timeout=60).json()
+    (field,) = response["data"].values()
     return _extend_expiry(field["accessToken"])
 
 
 def _extend_expiry(token: str) -> str:
-    """The same token for longer: its session is what it is."""
+    """Return the token with a later expiry; its session stays the same."""
     claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
     claims["exp"] += EXTRA_TTL_S
     return jwt.encode(claims, SECRET, "HS256")

@@ -4,13 +4,13 @@ import { GraphQLWsLink } from '@apollo/client/link/subscriptions'
 import { getMainDefinition } from '@apollo/client/utilities'
 import { createClient } from 'graphql-ws'
 import WebSocket from 'ws'
-import { authorization, obey, persistent, socketUrl, url } from './wire.js'
+import { authorization, reconnectOptions, runCommands, socketUrl, url } from './remote_control.js'
 
-// Its link looks at the browser's WebSocket to tell errors apart; Node has one from version 22 on.
+// The link uses the browser's WebSocket to classify errors; Node has one since version 22.
 globalThis.WebSocket ??= WebSocket
 
 const socket = createClient({
-  ...persistent,
+  ...reconnectOptions,
   url: socketUrl,
   webSocketImpl: WebSocket,
   connectionParams: { authorization },
@@ -27,8 +27,8 @@ const client = new ApolloClient({
 const isMutation = (document) => getMainDefinition(document).operation === 'mutation'
 const policies = { errorPolicy: 'all', fetchPolicy: 'no-cache' }
 
-obey({
-  ask: (text, variables) => {
+runCommands({
+  execute: (text, variables) => {
     const document = gql(text)
     return isMutation(document)
       ? client.mutate({ mutation: document, variables, ...policies })

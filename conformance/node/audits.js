@@ -1,4 +1,4 @@
-// The audits of GraphQL over HTTP against the server at URL: prints {total, failures}.
+// Runs the audits of GraphQL over HTTP against the server at URL and prints {total, failures}.
 import { auditServer } from 'graphql-http'
 
 const results = await auditServer({ url: process.env.URL, fetchFn: fetch })

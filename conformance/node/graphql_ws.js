@@ -1,22 +1,22 @@
-// graphql-ws: everything over the one socket.
+// graphql-ws: all operations over one socket.
 import { createClient } from 'graphql-ws'
 import WebSocket from 'ws'
-import { authorization, obey, persistent, socketUrl } from './wire.js'
+import { authorization, reconnectOptions, runCommands, socketUrl } from './remote_control.js'
 
 const client = createClient({
-  ...persistent,
+  ...reconnectOptions,
   url: socketUrl,
   webSocketImpl: WebSocket,
   connectionParams: { authorization },
 })
 
-obey({
-  ask: (query, variables) =>
-    new Promise((done, fail) => {
-      let answer
+runCommands({
+  execute: (query, variables) =>
+    new Promise((resolve, reject) => {
+      let response
       client.subscribe(
         { query, variables },
-        { next: (told) => (answer = told), error: fail, complete: () => done(answer) },
+        { next: (result) => (response = result), error: reject, complete: () => resolve(response) },
       )
     }),
   subscribe: (query, variables, sink) => client.subscribe({ query, variables }, sink),

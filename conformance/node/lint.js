@@ -1,10 +1,10 @@
-// graphql-eslint's recommended rules for schemas over the file SCHEMA: prints {rules, failures}.
+// Runs graphql-eslint's recommended schema rules on the file SCHEMA and prints {rules, failures}.
 import plugin from '@graphql-eslint/eslint-plugin'
 import { ESLint } from 'eslint'
 import { readFile } from 'node:fs/promises'
 
 const recommended = plugin.configs['flat/schema-recommended'].rules
-// ADR 0024: most of our types are values and outcomes, which have no identity; what has one is a Node.
+// Decision 0024: most types are values and outcomes without identity; the others implement Node.
 const { '@graphql-eslint/strict-id-in-types': _, ...rules } = recommended
 const schema = await readFile(process.env.SCHEMA, 'utf8')
 

@@ -1,12 +1,12 @@
-// @urql/core as it comes: queries by GET while the address stays short, mutations by POST,
-// subscriptions over graphql-ws.
+// @urql/core with its defaults: queries by GET while the address is short, mutations by POST.
+// Subscriptions use graphql-ws.
 import { Client, fetchExchange, subscriptionExchange } from '@urql/core'
 import { createClient } from 'graphql-ws'
 import WebSocket from 'ws'
-import { authorization, obey, persistent, socketUrl, url } from './wire.js'
+import { authorization, reconnectOptions, runCommands, socketUrl, url } from './remote_control.js'
 
 const socket = createClient({
-  ...persistent,
+  ...reconnectOptions,
   url: socketUrl,
   webSocketImpl: WebSocket,
   connectionParams: { authorization },
@@ -28,8 +28,8 @@ const client = new Client({
 })
 const isMutation = (query) => query.trimStart().startsWith('mutation')
 
-obey({
-  ask: (query, variables) =>
+runCommands({
+  execute: (query, variables) =>
     (isMutation(query) ? client.mutation(query, variables) : client.query(query, variables)).toPromise(),
   subscribe: (query, variables, sink) => {
     const { unsubscribe } = client

@@ -1,4 +1,4 @@
-"""What would break a client does not get into schema.graphql unasked."""
+"""A change that breaks clients is written to schema.graphql only with an option."""
 
 from pathlib import Path
 
@@ -12,24 +12,25 @@ type Slot { id: ID! title: String! place: String }
 type Query { slot(id: ID!): Slot kinds: [Kind!]! }
 """
 BREAKING = {
-    "a field that is gone": (" place: String", ""),
-    "a field of another type": ("title: String!", "title: Int!"),
-    "a field that may be null from now on": ("title: String!", "title: String"),
-    "a value that is gone": (" COURSE", ""),
-    "an argument that is needed from now on": ("(id: ID!)", "(id: ID!, kind: Kind!)"),
-    "a type that is gone": ("kinds: [Kind!]!", "kinds: [String!]!"),
+    "a removed field": (" place: String", ""),
+    "a changed type": ("title: String!", "title: Int!"),
+    "a field that becomes nullable": ("title: String!", "title: String"),
+    "a removed enum value": (" COURSE", ""),
+    "a new required argument": ("(id: ID!)", "(id: ID!, kind: Kind!)"),
+    "a removed type": ("kinds: [Kind!]!", "kinds: [String!]!"),
 }
 
 
 @pytest.fixture
 def committed(tmp_path: Path) -> Path:
+    """Return a schema file with the old schema."""
     file = tmp_path / "schema.graphql"
     file.write_text(OLD)
     return file
 
 
 @pytest.mark.parametrize("change", BREAKING.values(), ids=BREAKING)
-def test_what_breaks_clients_is_not_written(
+def test_a_breaking_change_is_not_written(
     committed: Path, change: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = OLD.replace(*change)
@@ -39,7 +40,7 @@ def test_what_breaks_clients_is_not_written(
     assert "breaking: " in capsys.readouterr().out
 
 
-def test_what_breaks_clients_is_written_when_told_to_and_is_named(
+def test_a_breaking_change_is_written_with_the_option_and_printed(
     committed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = OLD.replace(" place: String", "")
@@ -48,7 +49,7 @@ def test_what_breaks_clients_is_written_when_told_to_and_is_named(
     assert "breaking: Field Slot.place was removed." in capsys.readouterr().out
 
 
-def test_what_may_surprise_clients_is_named_and_written(
+def test_a_dangerous_change_is_written_and_printed(
     committed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = OLD.replace("COURSE", "COURSE RESOURCE")
@@ -57,7 +58,7 @@ def test_what_may_surprise_clients_is_named_and_written(
     assert "dangerous: " in capsys.readouterr().out
 
 
-def test_what_is_only_added_or_deprecated_is_written_without_a_word(
+def test_additions_and_deprecations_are_written_without_output(
     committed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = OLD.replace("place: String", 'place: String @deprecated(reason: "room") room: String')
@@ -66,12 +67,12 @@ def test_what_is_only_added_or_deprecated_is_written_without_a_word(
     assert capsys.readouterr().out == ""
 
 
-def test_there_is_no_comparing_with_a_commit_that_is_not_there() -> None:
+def test_an_unknown_commit_is_an_error() -> None:
     with pytest.raises(schema.NoBaseError):
         schema.committed_schema("no-such-commit")
 
 
-def test_the_code_breaks_no_client_of_the_committed_schema() -> None:
+def test_the_code_does_not_break_clients_of_the_committed_schema() -> None:
     assert (
         schema.compare_schemas(schema.SCHEMA_FILE.read_text(), schema.current_schema()).breaking
         == ()
