@@ -1,7 +1,8 @@
-"""Live availability: a level, not an event. Everyone who watches gets the newest state, in order.
+"""Live availability: each subscriber gets the latest state of a slot, in order of versions.
 
-Whoever watches subscribes first, then reads the present state, then is told newer versions only.
-A slow reader keeps one state a slot, the latest. A lost announcement is healed by reading again.
+A subscription starts first and then reads the present state, so no state in between is missed. A
+slow reader has one pending state per slot, the latest. If a message is lost, a resync reads the
+state from MongoDB.
 """
 
 import asyncio
@@ -9,13 +10,13 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from datetime import datetime
-from itertools import islice
 
 from prometheus_client import Counter
 
 from slotlock.domain.booking.availability import Availability, to_availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.promotion import as_of
+from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
@@ -23,7 +24,7 @@ from slotlock.infrastructure.redis.slot_events import SlotEventBus
 
 log = logging.getLogger("slotlock.availability")
 
-# With the time that reading takes this keeps the promise that no news is over 2 s late.
+# Together with the time of a read, this delivers every state within 2 s.
 RESYNC_INTERVAL_S = 1.0
 READ_BATCH_SIZE = 1000
 
@@ -34,7 +35,7 @@ RESYNCED = Counter(
 
 
 class AvailabilitySubscription:
-    """One reader's view of some slots: at most one pending state a slot."""
+    """The states of some slots for one reader: at most one pending state per slot."""
 
     def __init__(self, slot_ids: Iterable[SlotId]) -> None:
         self.slot_ids = frozenset(slot_ids)
@@ -43,7 +44,7 @@ class AvailabilitySubscription:
         self._updated = asyncio.Event()
 
     def publish(self, state: Availability) -> bool:
-        """Keep a state for the reader if it is newer than all they were told. Whether it was."""
+        """Queue a state unless it is older than one that was queued before. Returns whether."""
         if state.version <= self._latest_versions.get(state.slot_id, -1):
             return False
         self._latest_versions[state.slot_id] = state.version
@@ -53,11 +54,11 @@ class AvailabilitySubscription:
 
     @property
     def has_pending(self) -> bool:
-        """Whether the reader has something to read."""
+        """Whether there is a state that was not read yet."""
         return bool(self._pending)
 
     async def states(self) -> AsyncGenerator[Availability, None]:
-        """The states as they come, for ever; what a slow reader missed is left out."""
+        """Yield states without end. States that a slow reader missed are left out."""
         while True:
             await self._updated.wait()
             while self._pending:
@@ -66,7 +67,7 @@ class AvailabilitySubscription:
 
 
 class AvailabilityHub:
-    """The notice board of this process: who watches which slot."""
+    """The availability subscriptions of this process."""
 
     def __init__(self, slots: SlotRepository, now: Callable[[], datetime]) -> None:
         self._slots = slots
@@ -76,12 +77,12 @@ class AvailabilityHub:
         self._resync_task: asyncio.Task[None] | None = None
 
     def start(self, slot_events: SlotEventBus) -> None:
-        """Begin to heal, and to hear of what is watched."""
+        """Start to resync, and to receive messages about subscribed slots."""
         self._slot_events = slot_events
         self._resync_task = asyncio.create_task(self._resync_forever())
 
     async def stop(self) -> None:
-        """Stop healing."""
+        """Stop the resyncs."""
         if self._resync_task is not None:
             self._resync_task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -89,59 +90,60 @@ class AvailabilityHub:
 
     @property
     def subscribed_slot_ids(self) -> set[SlotId]:
-        """The slots that somebody here watches."""
+        """The slots with a subscription in this process."""
         return set(self._subscriptions)
 
     def publish(self, state: Availability) -> int:
-        """Pass a state on to those who watch its slot; returns how many had not seen it."""
-        return sum(watch.publish(state) for watch in self._subscriptions.get(state.slot_id, ()))
+        """Pass a state to the subscriptions of its slot. Returns for how many it was new."""
+        subscriptions = self._subscriptions.get(state.slot_id, ())
+        return sum(subscription.publish(state) for subscription in subscriptions)
 
     @contextlib.asynccontextmanager
     async def subscribe(
         self, slot_ids: Sequence[SlotId]
     ) -> AsyncIterator[AvailabilitySubscription]:
-        """A watch on these slots that starts with the present state of each that exists."""
-        watch = AvailabilitySubscription(slot_ids)
-        for slot_id in watch.slot_ids:
-            self._subscriptions.setdefault(slot_id, set()).add(watch)
+        """Subscribe to slots. The present state of each slot that exists comes first."""
+        subscription = AvailabilitySubscription(slot_ids)
+        for slot_id in subscription.slot_ids:
+            self._subscriptions.setdefault(slot_id, set()).add(subscription)
         try:
             if self._slot_events is not None:
-                await self._slot_events.subscribe_slots(set(watch.slot_ids))
+                await self._slot_events.subscribe_slots(set(subscription.slot_ids))
             for state in await self._load_states(slot_ids):
-                watch.publish(state)
-            yield watch
+                subscription.publish(state)
+            yield subscription
         finally:
-            await self._unsubscribe(watch)
+            await self._unsubscribe(subscription)
 
     async def _unsubscribe(self, subscription: AvailabilitySubscription) -> None:
-        left = set()
+        unused = set()
         for slot_id in subscription.slot_ids:
             self._subscriptions[slot_id].discard(subscription)
             if not self._subscriptions[slot_id]:
                 del self._subscriptions[slot_id]
-                left.add(slot_id)
-        if left and self._slot_events is not None:
-            await self._slot_events.unsubscribe_slots(left)
+                unused.add(slot_id)
+        if unused and self._slot_events is not None:
+            await self._slot_events.unsubscribe_slots(unused)
 
     async def _resync_forever(self) -> None:
         while True:
             await asyncio.sleep(RESYNC_INTERVAL_S)
             try:
                 await self.resync()
-            except Exception as error:
-                # The truth may be away for a while; the board must outlive that.
-                why = None if is_unavailable(error) else error
-                log.warning("availability could not be compared with MongoDB", exc_info=why)
+            except Exception as error:  # the hub must outlive an unavailable MongoDB
+                log.warning(
+                    "could not resync availability from MongoDB",
+                    exc_info=None if is_unavailable(error) else error,
+                )
 
     async def resync(self) -> None:
-        """Read what is watched, and tell what no announcement told."""
-        watched = iter(self.subscribed_slot_ids)
-        while some := list(islice(watched, READ_BATCH_SIZE)):
-            for state in await self._load_states(some):
+        """Read all subscribed slots and publish the states whose messages were lost."""
+        for slot_ids in chunked(list(self._subscriptions), READ_BATCH_SIZE):
+            for state in await self._load_states(slot_ids):
                 if self.publish(state):
                     RESYNCED.inc()
 
     async def _load_states(self, slot_ids: Iterable[SlotId]) -> list[Availability]:
         now = self._now()
-        found = await asyncio.gather(*(self._slots.find(SlotQuery(id_, now)) for id_ in slot_ids))
-        return [to_availability(as_of(slot, now)) for slot in found if slot is not None]
+        slots = await asyncio.gather(*(self._slots.find(SlotQuery(id_, now)) for id_ in slot_ids))
+        return [to_availability(as_of(slot, now)) for slot in slots if slot is not None]

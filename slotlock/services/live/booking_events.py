@@ -1,7 +1,7 @@
-"""What others and the clock do to a person's bookings, told to that person as it happens.
+"""Live booking events: what others and the clock do to the bookings of a subscribed user.
 
-A level, not an event: who watches keeps what was last seen of each booking, and whatever is found
-different is told. A poke over Redis says when to look; a look each second heals a lost one.
+A subscription remembers what it has seen of each booking and publishes the difference. A message
+over Redis names a booking that changed. If it is lost, a resync finds the change within a second.
 """
 
 import asyncio
@@ -13,7 +13,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -31,13 +30,19 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.wakeup import RefreshTimer
 
-# Somebody who does not read misses the oldest of more than so many.
+log = logging.getLogger("slotlock.booking_events")
+
+# A slow reader loses the oldest events beyond this number.
 MAX_PENDING_EVENTS = 100
+RESYNC_INTERVAL_S = 1.0
+READ_BATCH_SIZE = 500
+# Slots that started longer ago are not watched.
+LOOKBACK = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class LiveBookingEvent:
-    """One thing that somebody else, or the clock, did to a person's booking."""
+    """One history entry of a booking that somebody other than its user wrote."""
 
     entry: HistoryEntry
     booking: Booking
@@ -46,7 +51,7 @@ class LiveBookingEvent:
 
 @dataclass(frozen=True, slots=True)
 class _SeenBooking:
-    """How much of a booking's record its person was told, and whether its slot was called off."""
+    """How many history entries of a booking were published, and whether its slot was cancelled."""
 
     entry_count: int
     slot_cancelled: bool
@@ -54,7 +59,7 @@ class _SeenBooking:
 
 
 class BookingEventSubscription:
-    """One reader's view of their own bookings."""
+    """The events of one user for one reader. Events are published once it is active."""
 
     def __init__(self, user_id: UserId) -> None:
         self.user_id = user_id
@@ -65,31 +70,32 @@ class BookingEventSubscription:
         self._updated = asyncio.Event()
 
     def diff(self, slots: Sequence[Slot]) -> dict[BookingId, Slot]:
-        """Take what is live now, tell what is new of it, and return what is live no more."""
+        """Publish what is new in these slots. Returns the slots of bookings that are gone."""
         live = {b.id: (b, slot) for slot in slots for b in slot.bookings_of(self.user_id)}
         for booking, slot in live.values():
             before = self._seen_bookings.get(
                 booking.id, _SeenBooking(0, slot_cancelled=False, slot=slot)
             )
             self._publish(booking, slot, booking.history[before.entry_count :])
-            called_off = slot.status is SlotStatus.CANCELLED
-            if called_off and not before.slot_cancelled:
+            slot_cancelled = slot.status is SlotStatus.CANCELLED
+            if slot_cancelled and not before.slot_cancelled:
                 self._publish(booking, slot, [cancellation_entry(slot)])
-            self._seen_bookings[booking.id] = _SeenBooking(len(booking.history), called_off, slot)
+            self._seen_bookings[booking.id] = _SeenBooking(
+                len(booking.history), slot_cancelled, slot
+            )
         return {id_: seen.slot for id_, seen in self._seen_bookings.items() if id_ not in live}
 
     def publish_ended(
         self, booking_id: BookingId, ended_booking: Booking | None, slot: Slot
     ) -> None:
-        """Tell how a booking ended. A move is told by the booking it moved to."""
+        """Publish how a booking ended. A move is published with the booking that replaces it."""
         seen = self._seen_bookings.pop(booking_id, None)
         if ended_booking is None or booking_id in self._ended_ids:
             return
         self._ended_ids.append(booking_id)
         if ended_booking.moved_to is None:
-            self._publish(
-                ended_booking, slot, ended_booking.history[seen.entry_count if seen else 0 :]
-            )
+            entry_count = seen.entry_count if seen else 0
+            self._publish(ended_booking, slot, ended_booking.history[entry_count:])
 
     def _publish(self, booking: Booking, slot: Slot, entries: Sequence[HistoryEntry]) -> None:
         if not self.is_active:
@@ -101,11 +107,11 @@ class BookingEventSubscription:
 
     @property
     def slot_ids(self) -> set[SlotId]:
-        """The slots in which the reader was last seen to have a booking."""
+        """The slots in which the user had a booking when they were last read."""
         return {seen.slot.id for seen in self._seen_bookings.values()}
 
     async def events(self) -> AsyncGenerator[LiveBookingEvent, None]:
-        """What happens, for ever."""
+        """Yield events without end."""
         while True:
             await self._updated.wait()
             while self._pending:
@@ -113,65 +119,57 @@ class BookingEventSubscription:
             self._updated.clear()
 
 
-log = logging.getLogger("slotlock.personal")
-
-RESYNC_INTERVAL_S = 1.0
-READ_BATCH_SIZE = 500
-# What began longer ago is history, and costs nothing to those who watch.
-LOOKBACK = timedelta(days=1)
-
-
 class BookingEventHub:
-    """Who watches their own bookings in this process."""
+    """The booking event subscriptions of this process."""
 
     def __init__(self, slots: SlotRepository, now: Callable[[], datetime]) -> None:
         self._slots = slots
         self._now = now
         self._subscriptions: dict[UserId, set[BookingEventSubscription]] = {}
         self._notified: dict[UserId, set[BookingRef]] = {}
-        # Of the slots in which those who watch have bookings, as they were at the last heal.
+        # The slots in which subscribed users have bookings, as the last resync found them.
         self._slot_versions: dict[SlotId, int] = {}
         self._refresh_timer = RefreshTimer(RESYNC_INTERVAL_S)
         self._slot_events: SlotEventBus | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self, slot_events: SlotEventBus) -> None:
-        """Begin to look."""
+        """Start to publish."""
         self._slot_events = slot_events
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Look no more."""
+        """Stop publishing."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
     def notify(self, user_id: UserId, *booking_refs: BookingRef) -> None:
-        """Something was done to these bookings of this person, or to any."""
+        """Read the bookings of a user again, and these ones even if they have ended."""
         if user_id in self._subscriptions:
             self._notified.setdefault(user_id, set()).update(booking_refs)
             self._refresh_timer.trigger()
 
     @contextlib.asynccontextmanager
     async def subscribe(self, user_id: UserId) -> AsyncIterator[BookingEventSubscription]:
-        """A watch that tells what happens from now on."""
-        watch = BookingEventSubscription(user_id)
-        self._subscriptions.setdefault(user_id, set()).add(watch)
+        """Subscribe to the events of a user from now on."""
+        subscription = BookingEventSubscription(user_id)
+        self._subscriptions.setdefault(user_id, set()).add(subscription)
         try:
             if self._slot_events is not None:
                 await self._slot_events.subscribe_user(user_id)
-            watch.diff(await self._load_slots([user_id]))
-            watch.is_active = True
+            subscription.diff(await self._load_slots([user_id]))
+            subscription.is_active = True
             self.notify(user_id)
-            yield watch
+            yield subscription
         finally:
-            await self._unsubscribe(watch)
+            await self._unsubscribe(subscription)
 
     async def _unsubscribe(self, subscription: BookingEventSubscription) -> None:
-        watches = self._subscriptions[subscription.user_id]
-        watches.discard(subscription)
-        if not watches:
+        subscriptions = self._subscriptions[subscription.user_id]
+        subscriptions.discard(subscription)
+        if not subscriptions:
             del self._subscriptions[subscription.user_id]
             if self._slot_events is not None:
                 await self._slot_events.unsubscribe_user(subscription.user_id)
@@ -185,50 +183,60 @@ class BookingEventHub:
     async def _run_step(self, step: Callable[[], Awaitable[None]]) -> None:
         try:
             await step()
-        except Exception as error:
-            # The truth may be away for a while; the board must outlive that.
-            why = None if is_unavailable(error) else error
-            log.warning("personal news could not be read from MongoDB", exc_info=why)
+        except Exception as error:  # the hub must outlive an unavailable MongoDB
+            log.warning(
+                "could not read booking events from MongoDB",
+                exc_info=None if is_unavailable(error) else error,
+            )
 
     async def _resync(self) -> None:
-        for user_id in await self._users_with_changes():
+        for user_id in await self._find_users_with_changes():
             self.notify(user_id)
 
     async def _publish_notified(self) -> None:
-        poked, self._notified = self._notified, {}
+        notified, self._notified = self._notified, {}
         try:
-            await self._publish_changes(poked)
+            await self._publish_changes(notified)
         except BaseException:
-            for user_id, bookings in poked.items():
-                self.notify(user_id, *bookings)
+            for user_id, booking_refs in notified.items():
+                self.notify(user_id, *booking_refs)
             raise
 
-    async def _users_with_changes(self) -> set[UserId]:
-        """Those who watch and had or have a booking in a slot that was written since last time."""
-        everyone, versions = sorted(self._subscriptions), dict[SlotId, int]()
-        for some in chunked(everyone, READ_BATCH_SIZE):
-            versions |= await self._slots.find_versions_by_users(some, self._now() - LOOKBACK)
-        old = self._slot_versions
-        changed = {id_ for id_, version in versions.items() if old.get(id_) != version}
-        gone = changed | (old.keys() - versions.keys())
-        watches = [watch for all_of_one in self._subscriptions.values() for watch in all_of_one]
-        people = {watch.user_id for watch in watches if watch.slot_ids & gone}
+    async def _find_users_with_changes(self) -> set[UserId]:
+        """Find the users with a booking, now or before, in a slot that changed since last time."""
+        all_ids, versions = sorted(self._subscriptions), dict[SlotId, int]()
+        for user_ids in chunked(all_ids, READ_BATCH_SIZE):
+            versions |= await self._slots.find_versions_by_users(user_ids, self._now() - LOOKBACK)
+        previous = self._slot_versions
+        changed = {id_ for id_, version in versions.items() if previous.get(id_) != version}
+        changed_or_gone = changed | (previous.keys() - versions.keys())
+        users = {
+            user_id
+            for user_id, subscriptions in self._subscriptions.items()
+            if any(subscription.slot_ids & changed_or_gone for subscription in subscriptions)
+        }
         if changed:
-            for some in chunked(everyone, READ_BATCH_SIZE):
-                people |= await self._slots.find_booked_users(sorted(changed), some)
+            for user_ids in chunked(all_ids, READ_BATCH_SIZE):
+                users |= await self._slots.find_booked_users(sorted(changed), user_ids)
         self._slot_versions = versions
-        return people
+        return users
 
     async def _publish_changes(self, notified: Mapping[UserId, set[BookingRef]]) -> None:
-        for some in chunked(sorted(notified.keys() & self._subscriptions.keys()), READ_BATCH_SIZE):
-            # Watches that begin while this reads have a newer state than this.
-            watches = [watch for user_id in some for watch in self._active_subscriptions(user_id)]
-            slots = await self._load_slots(some)
-            looks = (self._publish_diff(watch, slots, notified[watch.user_id]) for watch in watches)
-            await asyncio.gather(*looks)
-
-    def _active_subscriptions(self, user_id: UserId) -> Iterator[BookingEventSubscription]:
-        return (watch for watch in self._subscriptions.get(user_id, ()) if watch.is_active)
+        subscribed = sorted(notified.keys() & self._subscriptions.keys())
+        for user_ids in chunked(subscribed, READ_BATCH_SIZE):
+            # Listed before the read: a subscription that begins meanwhile reads a newer state.
+            subscriptions = [
+                subscription
+                for user_id in user_ids
+                for subscription in self._subscriptions.get(user_id, ())
+                if subscription.is_active
+            ]
+            slots = await self._load_slots(user_ids)
+            diffs = (
+                self._publish_diff(subscription, slots, notified[subscription.user_id])
+                for subscription in subscriptions
+            )
+            await asyncio.gather(*diffs)
 
     async def _publish_diff(
         self,
@@ -238,7 +246,7 @@ class BookingEventHub:
     ) -> None:
         live = {booking.id for slot in slots for booking in slot.bookings}
         gone = {booking_id: slot.id for booking_id, slot in subscription.diff(slots).items()}
-        # What came and went between two looks was named by those who did it.
+        # A booking that began and ended between two reads is known by its notification only.
         gone |= {ref.booking_id: ref.slot_id for ref in notified if ref.booking_id not in live}
         for booking_id, slot_id in gone.items():
             ended = await self._slots.ended_bookings.find(booking_id)

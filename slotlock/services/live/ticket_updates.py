@@ -1,9 +1,8 @@
-"""Live tickets: a level, not an event. Who watches a ticket is told where it stands, in the end
-what came of it.
+"""Live tickets: each subscriber gets the position of a ticket and finally its outcome.
 
-A message says how many have left the line for a slot; whose turn that was is read at once. Places
-are told each second, by the same look that heals a lost message, and where many watch to so many of
-them in turn: in a rush, outcomes come before places.
+A message says how many requests have left the queue of a slot. Tickets of those are read at once,
+so outcomes arrive before positions. Positions are read every second, together with tickets whose
+message was lost. If there are too many for one read, the longest unread positions come first.
 """
 
 import asyncio
@@ -21,17 +20,18 @@ from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.wakeup import RefreshTimer
 
-log = logging.getLogger("slotlock.queue")
+log = logging.getLogger("slotlock.tickets")
 
 LoadTickets = Callable[[Sequence[TicketRef]], Awaitable[Sequence[Ticket | BaseException]]]
 
 RESYNC_INTERVAL_S = 1.0
 READ_BATCH_SIZE = 500
+# How many subscriptions get their position per resync.
 MAX_POSITION_UPDATES = 500
 
 
 class TicketSubscription:
-    """One reader's view of a ticket: at most one state is pending, the latest."""
+    """The states of one ticket for one reader: at most one pending state, the latest."""
 
     def __init__(self, ref: TicketRef) -> None:
         self.ref = ref
@@ -41,22 +41,22 @@ class TicketSubscription:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the reader was told all there is."""
+        """Whether the final state was published."""
         return self.latest is not None and self.latest.is_final
 
     def publish(self, ticket: Ticket) -> None:
-        """Keep a state for the reader, unless it is what they were told last."""
+        """Queue a state for the reader if it differs from the latest one."""
         if not self.is_complete and ticket != self.latest:
             self.latest = self._pending = ticket
             self._updated.set()
 
     def is_due(self, served_count: int) -> bool:
-        """Whether its turn has come when so many have left, as far as is known."""
-        number = self.latest.sequence if self.latest is not None else None
-        return number is None or number <= served_count
+        """Return whether the request may have left the queue when this many have."""
+        sequence = self.latest.sequence if self.latest is not None else None
+        return sequence is None or sequence <= served_count
 
     async def states(self) -> AsyncGenerator[Ticket, None]:
-        """The states as they come, up to the final one."""
+        """Yield states up to the final one."""
         while True:
             await self._updated.wait()
             self._updated.clear()
@@ -68,11 +68,11 @@ class TicketSubscription:
 
 
 class TicketHub:
-    """Who watches which tickets in this process."""
+    """The ticket subscriptions of this process."""
 
     def __init__(self) -> None:
         self._subscriptions: dict[SlotId, set[TicketSubscription]] = {}
-        # Everybody, whoever was told their place the longest ago in front.
+        # All subscriptions; first those whose position was read the longest time ago.
         self._resync_order: dict[TicketSubscription, None] = {}
         self._due: set[TicketSubscription] = set()
         self._refresh_timer = RefreshTimer(RESYNC_INTERVAL_S)
@@ -81,90 +81,96 @@ class TicketHub:
     def start(
         self, slot_events: SlotEventBus, admission_queue: AdmissionQueue, load_tickets: LoadTickets
     ) -> None:
-        """Begin to look."""
+        """Start to publish."""
         self._slot_events = slot_events
         self._admission_queue = admission_queue
         self._load_tickets = load_tickets
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Look no more."""
+        """Stop publishing."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
 
     def on_queue_advanced(self, slot_id: SlotId, served_count: int) -> None:
-        """So many have left the line for a slot."""
-        served = {
-            watch for watch in self._subscriptions.get(slot_id, ()) if watch.is_due(served_count)
+        """Read the tickets of requests that may have left the queue of this slot."""
+        due = {
+            subscription
+            for subscription in self._subscriptions.get(slot_id, ())
+            if subscription.is_due(served_count)
         }
-        if served:
-            self._due |= served
+        if due:
+            self._due |= due
             self._refresh_timer.trigger()
 
     @contextlib.asynccontextmanager
     async def subscribe(self, ref: TicketRef) -> AsyncIterator[TicketSubscription]:
-        """A watch that starts with the present state of the ticket."""
-        watch = TicketSubscription(ref)
-        self._subscriptions.setdefault(ref.slot_id, set()).add(watch)
-        self._resync_order[watch] = None
+        """Subscribe to a ticket. Its present state comes first."""
+        subscription = TicketSubscription(ref)
+        self._subscriptions.setdefault(ref.slot_id, set()).add(subscription)
+        self._resync_order[subscription] = None
         try:
             await self._slot_events.subscribe_queue(ref.slot_id)
             (ticket,) = await self._load_tickets([ref])
             if isinstance(ticket, BaseException):
                 raise ticket
-            watch.publish(ticket)
-            yield watch
+            subscription.publish(ticket)
+            yield subscription
         finally:
-            await self._unsubscribe(watch)
+            await self._unsubscribe(subscription)
 
     async def _unsubscribe(self, subscription: TicketSubscription) -> None:
         self._due.discard(subscription)
         del self._resync_order[subscription]
-        watches = self._subscriptions[subscription.ref.slot_id]
-        watches.discard(subscription)
-        if not watches:
-            del self._subscriptions[subscription.ref.slot_id]
-            await self._slot_events.unsubscribe_queue(subscription.ref.slot_id)
+        slot_id = subscription.ref.slot_id
+        subscriptions = self._subscriptions[slot_id]
+        subscriptions.discard(subscription)
+        if not subscriptions:
+            del self._subscriptions[slot_id]
+            await self._slot_events.unsubscribe_queue(slot_id)
 
     async def _run(self) -> None:
         while True:
-            heals = await self._refresh_timer.wait()
+            is_resync_due = await self._refresh_timer.wait()
             try:
-                if heals:
+                if is_resync_due:
                     await self._resync()
                 await self._publish_due()
-            except Exception as error:
-                # The truth may be away for a while; the board must outlive that.
+            except Exception as error:  # the hub must outlive an unavailable MongoDB
                 log.warning(
-                    "tickets could not be read", exc_info=None if is_unavailable(error) else error
+                    "could not read tickets", exc_info=None if is_unavailable(error) else error
                 )
 
     async def _resync(self) -> None:
-        """Have those looked at whose turn it was, who have no line, and whose turn to be told it
-        is.
-        """
+        """Mark tickets as due: those that may have left a queue, and those next in order."""
         try:
-            left = await self._admission_queue.served_counts(self._subscriptions)
+            served_counts = await self._admission_queue.served_counts(self._subscriptions)
         except RedisUnavailableError:
-            left = {}
-        for slot_id, watches in self._subscriptions.items():
-            gone = slot_id not in left
-            self._due |= {watch for watch in watches if gone or watch.is_due(left[slot_id])}
-        for watch in list(islice(self._resync_order, MAX_POSITION_UPDATES)):
-            self._resync_order[watch] = self._resync_order.pop(watch)
-            self._due.add(watch)
+            served_counts = {}
+        for slot_id, subscriptions in self._subscriptions.items():
+            # Without a count the queue is empty or unknown.
+            served_count = served_counts.get(slot_id)
+            self._due |= {
+                subscription
+                for subscription in subscriptions
+                if served_count is None or subscription.is_due(served_count)
+            }
+        for subscription in list(islice(self._resync_order, MAX_POSITION_UPDATES)):
+            self._resync_order[subscription] = self._resync_order.pop(subscription)
+            self._due.add(subscription)
 
     async def _publish_due(self) -> None:
         due, self._due = self._due, set()
         errors: list[BaseException] = []
-        for some in chunked([watch for watch in due if not watch.is_complete], READ_BATCH_SIZE):
-            tickets = await self._load_tickets([watch.ref for watch in some])
-            for watch, ticket in zip(some, tickets, strict=True):
+        incomplete = [subscription for subscription in due if not subscription.is_complete]
+        for chunk in chunked(incomplete, READ_BATCH_SIZE):
+            tickets = await self._load_tickets([subscription.ref for subscription in chunk])
+            for subscription, ticket in zip(chunk, tickets, strict=True):
                 if isinstance(ticket, Ticket):
-                    watch.publish(ticket)
-                else:  # it keeps nobody from theirs, and is looked at again by the next heal
+                    subscription.publish(ticket)
+                else:  # one ticket that cannot be read must not delay the others
                     errors.append(ticket)
         if errors:
             raise errors[0]
