@@ -1,4 +1,4 @@
-"""The rules of getting a place, read aloud: one place, several, all or none."""
+"""Booking one place, or several places all or none."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -33,7 +33,7 @@ from tests.support.domain.builders import (
 from tests.support.domain.decisions import decide, decide_all
 
 
-def test_a_place_that_is_left_is_given() -> None:
+def test_a_free_place_can_be_booked() -> None:
     after, booking = book_place(build_slot(2), booking_request("ada"))
     assert after.remaining == 1
     assert after.bookings == (booking,)
@@ -42,23 +42,23 @@ def test_a_place_that_is_left_is_given() -> None:
     assert booking.ended_at is None
 
 
-def test_the_last_place_goes_to_whoever_came_first() -> None:
+def test_the_last_place_goes_to_the_first_request() -> None:
     full, _ = book_users(build_slot(2), "ada", "ben")
     assert full.is_booked
     assert decide(book, full, booking_request("cleo"), NOW) == (full, SlotFull(full))
 
 
-def test_two_requests_of_one_person_take_one_place() -> None:
+def test_two_requests_of_one_user_book_one_place() -> None:
     one, (booking,) = book_users(build_slot(5), "ada")
     assert decide(book, one, booking_request("ada"), NOW) == (one, AlreadyBooked(booking, one))
 
 
-def test_somebody_who_has_a_place_is_told_so_even_when_the_slot_is_full() -> None:
+def test_a_user_with_a_booking_gets_already_booked_in_a_full_slot() -> None:
     full, (booking,) = book_users(build_slot(1), "ada")
     assert decide(book, full, booking_request("ada"), NOW)[1] == AlreadyBooked(booking, full)
 
 
-def test_nothing_is_booked_from_the_moment_a_slot_begins() -> None:
+def test_a_slot_cannot_be_booked_from_its_start() -> None:
     tomorrow = build_slot()
     book_place(tomorrow, booking_request("ada"), tomorrow.start - timedelta(milliseconds=1))
     assert decide(book, tomorrow, booking_request("ada"), tomorrow.start)[1] == SlotStarted(
@@ -66,27 +66,27 @@ def test_nothing_is_booked_from_the_moment_a_slot_begins() -> None:
     )
 
 
-def test_organisers_book_for_others_after_the_start_and_the_limit_is_named() -> None:
+def test_organizers_book_for_others_after_the_start_and_the_history_names_it() -> None:
     tomorrow = build_slot()
     _, booking = book_place(tomorrow, booking_request("ada", organizer="eve"), tomorrow.start)
     assert booking.made_by == UserId("eve")
     assert booking.history[0].overridden_limits == (BookingLimit.SLOT_STARTED,)
 
 
-def test_before_the_start_an_organiser_overrides_nothing() -> None:
+def test_before_the_start_an_organizer_overrides_no_limit() -> None:
     _, booking = book_place(build_slot(), booking_request("ada", organizer="eve"))
     assert (booking.user_id, booking.made_by) == (UserId("ada"), UserId("eve"))
     assert booking.history[0].overridden_limits == ()
 
 
-def test_a_draft_is_not_there_and_a_slot_called_off_is_not_booked_not_even_by_organisers() -> None:
+def test_nobody_books_a_draft_or_a_cancelled_slot() -> None:
     draft, off = build_slot(status=SlotStatus.DRAFT), build_slot(status=SlotStatus.CANCELLED)
     for wanted in (booking_request("ada"), booking_request("ada", organizer="eve")):
         assert decide(book, draft, wanted, NOW)[1] == SlotNotFound(draft.id)
         assert decide(book, off, wanted, NOW)[1] == SlotCancelled(off)
 
 
-def test_a_hold_takes_a_place_for_as_long_as_the_slot_says() -> None:
+def test_a_hold_occupies_a_place_for_the_hold_minutes_of_the_slot() -> None:
     after, booking = book_place(build_slot(hold_minutes=7), booking_request("ada", hold=True))
     assert after.is_booked
     assert booking.status is BookingStatus.HELD
@@ -94,7 +94,7 @@ def test_a_hold_takes_a_place_for_as_long_as_the_slot_says() -> None:
     assert booking.held_until == NOW + timedelta(minutes=7)
 
 
-def test_a_hold_never_outlasts_the_beginning_of_its_slot() -> None:
+def test_a_hold_expires_when_its_slot_starts_at_the_latest() -> None:
     tomorrow = build_slot(hold_minutes=MAX_HOLD_MINUTES)
     late = tomorrow.start - timedelta(minutes=1)
     assert (
@@ -103,7 +103,7 @@ def test_a_hold_never_outlasts_the_beginning_of_its_slot() -> None:
     )
 
 
-def test_an_organisers_hold_in_a_slot_that_began_lasts_as_long_as_any() -> None:
+def test_an_organizer_hold_in_a_started_slot_has_the_usual_lifetime() -> None:
     tomorrow = build_slot(hold_minutes=5)
     _, booking = book_place(
         tomorrow, booking_request("ada", hold=True, organizer="eve"), tomorrow.start
@@ -112,7 +112,7 @@ def test_an_organisers_hold_in_a_slot_that_began_lasts_as_long_as_any() -> None:
 
 
 @pytest.mark.parametrize("by", [None, "eve"])
-def test_nobody_walks_in_before_those_who_wait(by: str | None) -> None:
+def test_a_free_place_belongs_to_the_waiting_list_first(by: str | None) -> None:
     # A place is free and nobody was given it yet: it is the next one's in line all the same.
     promised = with_waitlist(build_slot(1), "ben")
     assert decide(book, promised, booking_request("ada", organizer=by), NOW) == (
@@ -121,19 +121,19 @@ def test_nobody_walks_in_before_those_who_wait(by: str | None) -> None:
     )
 
 
-def test_once_a_slot_began_its_line_is_over_and_organisers_fill_its_places() -> None:
+def test_after_the_start_organizers_book_despite_the_waiting_list() -> None:
     begun = with_waitlist(build_slot(1), "ben")
     assert book_place(begun, booking_request("ada", organizer="eve"), begun.start)[0].is_booked
 
 
-def test_of_a_choice_a_person_has_one() -> None:
+def test_a_user_has_one_booking_per_choice_group() -> None:
     _, (other,) = book_users(build_slot(id=SlotId("other")), "ada")
     here = with_choice_group(build_slot(), "ada", other)
     assert decide(book, here, booking_request("ada"), NOW) == (here, LimitReached(1, other, here))
     book_place(here, booking_request("ben"))
 
 
-def test_a_hold_elsewhere_counts_until_the_instant_it_runs_out() -> None:
+def test_a_hold_in_another_slot_counts_until_it_expires() -> None:
     _, other = book_place(
         build_slot(id=SlotId("other"), hold_minutes=5), booking_request("ada", hold=True)
     )
@@ -144,7 +144,7 @@ def test_a_hold_elsewhere_counts_until_the_instant_it_runs_out() -> None:
     book_place(here, booking_request("ada"), other.held_until)
 
 
-def test_organisers_give_a_second_of_a_choice_and_the_limit_is_named() -> None:
+def test_organizers_override_the_choice_group_and_the_history_names_it() -> None:
     _, (other,) = book_users(build_slot(id=SlotId("other")), "ada")
     _, booking = book_place(
         with_choice_group(build_slot(), "ada", other), booking_request("ada", organizer="eve")
@@ -162,7 +162,7 @@ def claims(*wanted: tuple[str, str]) -> list[SlotClaim]:
     return [SlotClaim(SlotId(slot_id), booking_request(name)) for slot_id, name in wanted]
 
 
-def test_several_places_are_given_together() -> None:
+def test_several_claims_are_booked_together() -> None:
     wanted = claims(("one", "ada"), ("two", "ada"))
     after, outcome = decide_all(two(), wanted, NOW)
     assert isinstance(outcome, AllBooked)
@@ -170,7 +170,7 @@ def test_several_places_are_given_together() -> None:
     assert [each.booked_count for each in after.values()] == [1, 1]
 
 
-def test_all_are_given_or_none_and_each_refusal_is_told() -> None:
+def test_all_claims_are_booked_or_none_and_each_refusal_is_returned() -> None:
     before = two()
     before[SlotId("two")], _ = book_users(before[SlotId("two")], "ben")
     wanted = claims(("one", "ada"), ("two", "ada"), ("gone", "ada"))
@@ -180,13 +180,13 @@ def test_all_are_given_or_none_and_each_refusal_is_told() -> None:
     assert outcome == NoneBooked((None, full, SlotNotFound(SlotId("gone"))))
 
 
-def test_the_places_of_one_request_are_counted_together() -> None:
+def test_the_claims_of_one_request_are_counted_together() -> None:
     _, outcome = decide_all(two(), claims(("one", "ada"), ("one", "ben")), NOW)
     assert isinstance(outcome, NoneBooked)
     assert [type(each) for each in outcome.refusals] == [type(None), SlotFull]
 
 
-def test_one_of_a_choice_holds_within_one_request_too() -> None:
+def test_the_choice_group_limits_the_claims_of_one_request() -> None:
     before = {id_: with_choice_group(each, "ada") for id_, each in two().items()}
     after, outcome = decide_all(before, claims(("one", "ada"), ("two", "ada")), NOW)
     assert after == before
@@ -194,7 +194,7 @@ def test_one_of_a_choice_holds_within_one_request_too() -> None:
     assert [type(each) for each in outcome.refusals] == [type(None), LimitReached]
 
 
-def test_slots_of_different_choices_are_booked_together() -> None:
+def test_slots_of_different_choice_groups_are_booked_together() -> None:
     one, other = (with_choice_group(each, "ada") for each in two().values())
     other = replace(other, choice_group="another week")
     wanted = claims(("one", "ada"), ("two", "ada"))

@@ -1,4 +1,4 @@
-"""What becomes of a booking: confirmed, extended, given back, moved."""
+"""Confirming, extending and cancelling a booking."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -43,7 +43,7 @@ def held(hold_minutes: int = 5) -> tuple[Slot, Booking]:
     return book_place(build_slot(hold_minutes=hold_minutes), booking_request("ada", hold=True))
 
 
-def test_a_hold_that_is_confirmed_is_a_booking_for_good() -> None:
+def test_a_confirmed_hold_does_not_expire() -> None:
     full, hold = held()
     after, outcome = decide(confirm, full, booking_command(hold), minutes_from_now(4))
     assert isinstance(outcome, BookingConfirmed)
@@ -54,13 +54,13 @@ def test_a_hold_that_is_confirmed_is_a_booking_for_good() -> None:
     assert expire_and_promote(after, minutes_from_now(600)).booked_count == 1
 
 
-def test_confirming_twice_gives_the_same_answer_and_changes_nothing() -> None:
+def test_confirming_again_has_the_same_outcome_and_changes_nothing() -> None:
     full, hold = held()
     after, outcome = decide(confirm, full, booking_command(hold), NOW)
     assert decide(confirm, after, booking_command(hold), minutes_from_now(3)) == (after, outcome)
 
 
-def test_a_hold_that_ran_out_is_not_confirmed_even_if_nobody_swept_it() -> None:
+def test_an_expired_hold_cannot_be_confirmed_even_if_no_sweep_has_run() -> None:
     full, hold = held()
     now = expire_and_promote(full, minutes_from_now(5))
     after, outcome = decide(confirm, now, booking_command(hold), minutes_from_now(5))
@@ -77,14 +77,14 @@ def test_a_hold_that_ran_out_is_not_confirmed_even_if_nobody_swept_it() -> None:
     )
 
 
-def test_organisers_confirm_for_others_and_are_named() -> None:
+def test_organizers_confirm_for_others_and_the_history_names_them() -> None:
     full, hold = held()
     after, _ = decide(confirm, full, booking_command(hold, "eve", Role.ORGANIZER), NOW)
     assert after.bookings[0].history[-1].by == "eve"
     assert after.bookings[0].history[-1].overridden_limits == ()
 
 
-def test_a_hold_given_after_the_start_is_confirmed_while_it_lasts() -> None:
+def test_a_hold_made_after_the_start_can_be_confirmed_until_it_expires() -> None:
     tomorrow = build_slot()
     full, hold = book_place(
         tomorrow, booking_request("ada", hold=True, organizer="eve"), tomorrow.start
@@ -94,14 +94,14 @@ def test_a_hold_given_after_the_start_is_confirmed_while_it_lasts() -> None:
     assert after.bookings[0].history[-1].overridden_limits == ()
 
 
-def test_a_hold_in_a_slot_called_off_is_not_confirmed() -> None:
+def test_a_hold_in_a_cancelled_slot_cannot_be_confirmed() -> None:
     full, hold = held()
     off = replace(full, status=SlotStatus.CANCELLED)
     assert decide(confirm, off, booking_command(hold), NOW) == (off, SlotCancelled(off))
 
 
 @pytest.mark.parametrize("rule", [confirm, extend, cancel])
-def test_nobody_touches_a_strangers_booking_or_learns_of_it(rule: object) -> None:
+def test_a_booking_of_another_user_is_reported_as_not_found(rule: object) -> None:
     assert callable(rule)
     full, hold = held()
     assert rule(full, booking_command(hold, "ben"), NOW) == refuse(
@@ -113,7 +113,7 @@ def test_nobody_touches_a_strangers_booking_or_learns_of_it(rule: object) -> Non
     )
 
 
-def test_an_extended_hold_lasts_as_long_as_one_that_begins_now() -> None:
+def test_an_extended_hold_lasts_as_long_as_a_new_hold() -> None:
     full, hold = held()
     after, outcome = decide(extend, full, booking_command(hold), minutes_from_now(3))
     assert isinstance(outcome, HoldExtended)
@@ -123,7 +123,7 @@ def test_an_extended_hold_lasts_as_long_as_one_that_begins_now() -> None:
     assert expire_and_promote(after, minutes_from_now(8)).remaining == 1
 
 
-def test_no_number_of_extensions_passes_an_hour() -> None:
+def test_extensions_never_pass_the_maximum_of_an_hour() -> None:
     full, hold = held(hold_minutes=25)
     extensions = 0
     for minute in range(0, 60, 5):
@@ -138,7 +138,7 @@ def test_no_number_of_extensions_passes_an_hour() -> None:
     assert expire_and_promote(full, minutes_from_now(60)).remaining == 1
 
 
-def test_an_extension_never_outlasts_the_beginning_of_the_slot() -> None:
+def test_an_extended_hold_expires_when_its_slot_starts_at_the_latest() -> None:
     soon = build_slot(start=minutes_from_now(10), end=minutes_from_now(20))
     full, hold = book_place(soon, booking_request("ada", hold=True))
     after, _ = decide(extend, full, booking_command(hold), minutes_from_now(4))
@@ -149,7 +149,7 @@ def test_an_extension_never_outlasts_the_beginning_of_the_slot() -> None:
     )
 
 
-def test_an_extension_that_would_shorten_a_hold_is_none() -> None:
+def test_an_extension_never_shortens_a_hold() -> None:
     full, hold = held(hold_minutes=30)
     shorter = replace(full, hold_minutes=1)
     assert decide(extend, shorter, booking_command(hold), NOW) == (
@@ -158,7 +158,7 @@ def test_an_extension_that_would_shorten_a_hold_is_none() -> None:
     )
 
 
-def test_an_offer_is_not_extended_for_others_wait_for_it() -> None:
+def test_an_offer_from_the_waiting_list_cannot_be_extended() -> None:
     offered = expire_and_promote(
         with_waitlist(build_slot(waitlist_offer_minutes=1), "ada", "ben"), NOW
     )
@@ -167,12 +167,12 @@ def test_an_offer_is_not_extended_for_others_wait_for_it() -> None:
     )
 
 
-def test_a_booking_for_good_needs_no_more_time() -> None:
+def test_a_confirmed_booking_cannot_be_extended() -> None:
     full, (booking,) = book_users(build_slot(), "ada")
     assert decide(extend, full, booking_command(booking), NOW) == (full, NotHeld(booking, full))
 
 
-def test_a_hold_that_ran_out_is_not_extended() -> None:
+def test_an_expired_hold_cannot_be_extended() -> None:
     full, hold = held()
     assert isinstance(
         decide(
@@ -185,7 +185,7 @@ def test_a_hold_that_ran_out_is_not_extended() -> None:
     )
 
 
-def test_a_place_given_back_is_free_at_once() -> None:
+def test_the_place_of_a_cancelled_booking_is_free_at_once() -> None:
     full, (booking,) = book_users(build_slot(), "ada")
     after, outcome = decide(cancel, full, booking_command(booking), NOW)
     assert (after.remaining, after.bookings) == (1, ())
@@ -193,13 +193,13 @@ def test_a_place_given_back_is_free_at_once() -> None:
     assert after.change.ended[0].ended_at == NOW
 
 
-def test_a_place_given_back_is_the_next_ones_in_line_in_the_same_write() -> None:
+def test_the_place_of_a_cancelled_booking_goes_to_the_waiting_list_in_the_same_write() -> None:
     full, (booking,) = book_users(build_slot(), "ada")
     after, _ = decide(cancel, with_waitlist(full, "ben"), booking_command(booking), NOW)
     assert [b.user_id for b in expire_and_promote(after, NOW).bookings] == ["ben"]
 
 
-def test_organisers_give_back_for_others_and_are_named() -> None:
+def test_organizers_cancel_for_others_and_the_history_names_them() -> None:
     full, (booking,) = book_users(build_slot(), "ada")
     after, _ = decide(cancel, full, booking_command(booking, "eve", Role.ORGANIZER), NOW)
     last = after.change.ended[0].history[-1]
@@ -211,7 +211,7 @@ def test_organisers_give_back_for_others_and_are_named() -> None:
     ("before_start", "refusal", "limit"),
     [(30, CutoffPassed, BookingLimit.CANCEL_CUTOFF), (0, SlotStarted, BookingLimit.SLOT_STARTED)],
 )
-def test_what_is_too_late_for_members_organisers_do_and_the_limit_is_named(
+def test_organizers_cancel_after_the_cutoff_and_the_history_names_it(
     before_start: int, refusal: type, limit: BookingLimit, role: Role
 ) -> None:
     full, (booking,) = book_users(build_slot(cancel_cutoff_minutes=30), "ada")
@@ -222,7 +222,7 @@ def test_what_is_too_late_for_members_organisers_do_and_the_limit_is_named(
     assert done.change.ended[0].history[-1].overridden_limits == (limit,)
 
 
-def test_the_cut_off_begins_at_its_very_instant() -> None:
+def test_the_cutoff_applies_from_its_exact_time() -> None:
     full, (booking,) = book_users(build_slot(cancel_cutoff_minutes=30), "ada")
     assert isinstance(
         decide(cancel, full, booking_command(booking), full.cancel_cutoff - INSTANT)[1],
@@ -233,7 +233,7 @@ def test_the_cut_off_begins_at_its_very_instant() -> None:
     )
 
 
-def test_a_hold_is_given_up_after_the_cut_off_too() -> None:
+def test_a_hold_can_be_cancelled_after_the_cutoff() -> None:
     late = build_slot(cancel_cutoff_minutes=30).start - timedelta(minutes=10)
     full, hold = book_place(
         build_slot(cancel_cutoff_minutes=30), booking_request("ada", hold=True), late
@@ -241,7 +241,7 @@ def test_a_hold_is_given_up_after_the_cut_off_too() -> None:
     assert isinstance(decide(cancel, full, booking_command(hold), late)[1], BookingCancelled)
 
 
-def test_after_a_move_whose_slot_and_booking_are_unknown_nothing_happens() -> None:
+def test_a_move_of_an_unknown_booking_changes_nothing() -> None:
     full, hold = held()
     other = build_slot(id="other")
     outcome = decide_move(full, other, booking_command(hold, "ben"), booking_request("ben"), NOW)

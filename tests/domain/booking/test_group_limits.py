@@ -1,4 +1,4 @@
-"""Limits for groups: so many of a class get into a course, and those of others need not wait."""
+"""Limits on the bookings of a group, which do not block other groups."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ from tests.support.domain.campaign_builders import (
 from tests.support.domain.decisions import decide
 
 
-def test_only_so_many_of_a_class_get_into_a_course() -> None:
+def test_a_group_limit_bounds_the_bookings_of_its_group() -> None:
     people = tuple(user_in_groups(name, "class:5a") for name in ("ada", "ben", "cleo"))
     before = build_group_limited_slot(
         GroupLimit("class:5a", 2), users=(*people, user_in_groups("dan", "class:5b"))
@@ -48,7 +48,7 @@ def test_a_limit_with_a_star_counts_each_group_by_itself() -> None:
     assert isinstance(decide(book, one, booking_request("cleo"), NOW)[1], Booked)
 
 
-def test_a_slots_own_limit_comes_before_that_of_its_campaign() -> None:
+def test_the_limit_of_a_slot_overrides_the_limit_of_its_campaign() -> None:
     people = (user_in_groups("ada", "class:5a"), user_in_groups("ben", "class:5a"))
     theirs = (GroupLimit("class:*", 1),)
     before = build_group_limited_slot(GroupLimit("class:5a", 2), users=people, group_limits=theirs)
@@ -56,7 +56,7 @@ def test_a_slots_own_limit_comes_before_that_of_its_campaign() -> None:
     assert isinstance(decide(book, one, booking_request("ben"), NOW)[1], Booked)
 
 
-def test_a_place_given_back_is_one_for_the_same_class_again() -> None:
+def test_a_cancelled_booking_frees_a_place_of_its_group() -> None:
     people = (user_in_groups("ada", "class:5a"), user_in_groups("ben", "class:5a"))
     one, (adas,) = book_users(
         build_group_limited_slot(GroupLimit("class:5a", 1), users=people), "ada"
@@ -66,7 +66,7 @@ def test_a_place_given_back_is_one_for_the_same_class_again() -> None:
     assert isinstance(decide(book, free, booking_request("ben"), NOW)[1], Booked)
 
 
-def test_who_has_to_wait_for_their_class_keeps_nobody_else_waiting() -> None:
+def test_a_full_group_does_not_block_other_groups_on_the_waiting_list() -> None:
     people = (
         user_in_groups("ada", "class:5a"),
         user_in_groups("ben", "class:5a"),
@@ -82,7 +82,7 @@ def test_who_has_to_wait_for_their_class_keeps_nobody_else_waiting() -> None:
     assert [b.user_id for b in expire_and_promote(free, NOW).bookings] == ["cleo", "ben"]
 
 
-def test_a_walk_in_takes_what_nobody_in_line_may_have() -> None:
+def test_a_place_that_no_waiting_user_may_have_can_be_booked() -> None:
     people = (
         user_in_groups("ada", "class:5a"),
         user_in_groups("ben", "class:5a"),
@@ -93,7 +93,7 @@ def test_a_walk_in_takes_what_nobody_in_line_may_have() -> None:
     assert isinstance(decide(book, line, booking_request("cleo"), NOW)[1], Booked)
 
 
-def test_people_wait_for_their_class_though_places_are_left() -> None:
+def test_users_of_a_full_group_can_wait_although_places_are_free() -> None:
     people = (
         user_in_groups("ada", "class:5a"),
         user_in_groups("ben", "class:5a"),

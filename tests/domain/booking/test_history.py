@@ -1,4 +1,4 @@
-"""The record of a booking: who did what when, and what was so before and after."""
+"""The history of a booking: who changed what, and when."""
 
 from datetime import datetime, timedelta
 
@@ -37,7 +37,7 @@ def story(booking: Booking) -> list[Line]:
     return [(e.at, e.by, e.action, e.status, e.held_until) for e in booking.history]
 
 
-def test_all_that_happens_to_a_booking_is_told_with_who_and_when() -> None:
+def test_the_history_names_every_change_with_its_user_and_time() -> None:
     full, hold = book_place(build_slot(), booking_request("ada", hold=True, organizer="eve"))
     full, _ = decide(extend, full, booking_command(hold), minutes_from_now(1))
     full, _ = decide(confirm, full, booking_command(hold), minutes_from_now(2))
@@ -50,7 +50,7 @@ def test_all_that_happens_to_a_booking_is_told_with_who_and_when() -> None:
     ]
 
 
-def test_every_change_tells_what_was_before_it_and_what_after() -> None:
+def test_every_change_has_the_entry_before_it() -> None:
     full, hold = book_place(build_slot(), booking_request("ada", hold=True))
     after, _ = decide(confirm, full, booking_command(hold), minutes_from_now(1))
     held, confirmed = after.bookings[0].history
@@ -61,7 +61,7 @@ def test_every_change_tells_what_was_before_it_and_what_after() -> None:
     assert list(history_changes(())) == []
 
 
-def test_what_the_clock_and_the_line_do_is_done_by_nobody() -> None:
+def test_expiry_and_promotion_have_no_user() -> None:
     offered = expire_and_promote(with_waitlist(build_slot(waitlist_offer_minutes=5), "ada"), NOW)
     (ended,) = expire_and_promote(offered, minutes_from_now(9)).change.ended
     assert story(ended) == [
@@ -71,7 +71,7 @@ def test_what_the_clock_and_the_line_do_is_done_by_nobody() -> None:
     assert ended.waited_since == NOW
 
 
-def test_the_record_goes_on_where_an_offer_is_taken() -> None:
+def test_the_history_continues_when_an_offer_is_accepted() -> None:
     offered = expire_and_promote(with_waitlist(build_slot(waitlist_offer_minutes=5), "ada"), NOW)
     after, _ = decide(confirm, offered, booking_command(offered.bookings[0]), minutes_from_now(1))
     assert [line[1:4] for line in story(after.bookings[0])] == [
@@ -80,7 +80,7 @@ def test_the_record_goes_on_where_an_offer_is_taken() -> None:
     ]
 
 
-def test_a_move_is_told_in_both_records() -> None:
+def test_a_move_is_in_the_history_of_both_bookings() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
     new = build_slot(id=SlotId("there"))
     which = booking_command(booking, "eve", EVE)
@@ -96,7 +96,7 @@ def test_a_move_is_told_in_both_records() -> None:
     ]
 
 
-def test_a_booking_is_made_by_whoever_asked_and_for_whoever_has_it() -> None:
+def test_a_booking_names_its_user_and_the_user_who_made_it() -> None:
     _, mine = book_place(build_slot(), booking_request("ada"))
     _, theirs = book_place(build_slot(), booking_request("ada", organizer="eve"))
     (given,) = expire_and_promote(with_waitlist(build_slot(), "ada"), NOW).bookings
@@ -104,7 +104,7 @@ def test_a_booking_is_made_by_whoever_asked_and_for_whoever_has_it() -> None:
     assert {b.user_id for b in (mine, theirs, given)} == {"ada"}
 
 
-def test_only_what_takes_a_place_has_not_ended() -> None:
+def test_live_bookings_have_no_end() -> None:
     assert {status for status in BookingStatus if status.is_live} == {HELD, CONFIRMED}
     full, (booking,) = book_users(build_slot(), "ada")
     assert booking.ended_at is None
@@ -115,7 +115,7 @@ def test_only_what_takes_a_place_has_not_ended() -> None:
     )
 
 
-def test_one_more_thing_that_happens_leaves_what_was_told_before() -> None:
+def test_a_new_entry_leaves_the_earlier_history_unchanged() -> None:
     _, (booking,) = book_users(build_slot(), "ada")
     entry = HistoryEntry(NOW + timedelta(hours=1), None, BookingAction.CANCELLED, CANCELLED)
     assert booking.with_entry(entry).history == (*booking.history, entry)

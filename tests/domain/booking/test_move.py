@@ -1,4 +1,4 @@
-"""Moving a booking: the place in one slot is given back and one in the other taken, or neither."""
+"""Moving a booking: the old booking ends and a new one is made, or nothing changes."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -56,7 +56,7 @@ def moved(
     return left, taken, outcome.booking
 
 
-def test_a_move_gives_one_place_back_and_takes_the_other_and_each_knows_of_the_other() -> None:
+def test_a_move_ends_one_booking_and_makes_the_other_and_they_refer_to_each_other() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
     left, taken, new = moved(old, there(), booking_command(booking))
     assert (left.remaining, taken.remaining) == (1, 0)
@@ -69,7 +69,7 @@ def test_a_move_gives_one_place_back_and_takes_the_other_and_each_knows_of_the_o
     )
 
 
-def test_where_no_place_can_be_had_the_old_one_stays() -> None:
+def test_a_refused_move_leaves_the_old_booking() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
     full, _ = book_users(there(), "ben")
     mine, (other,) = book_users(there(2), "ada")
@@ -90,7 +90,7 @@ def test_where_no_place_can_be_had_the_old_one_stays() -> None:
         )
 
 
-def test_a_moved_hold_is_a_hold_and_lasts_no_longer_for_it() -> None:
+def test_a_moved_hold_stays_a_hold_and_is_not_extended() -> None:
     old, hold = book_place(
         build_slot(hold_minutes=5), booking_request("ada", hold=True), minutes_from_now(-4)
     )
@@ -99,13 +99,13 @@ def test_a_moved_hold_is_a_hold_and_lasts_no_longer_for_it() -> None:
     assert new.held_until == hold.held_until == minutes_from_now(1)
 
 
-def test_a_moved_hold_never_outlasts_the_beginning_of_its_new_slot() -> None:
+def test_a_moved_hold_expires_when_its_new_slot_starts_at_the_latest() -> None:
     old, hold = book_place(build_slot(hold_minutes=60), booking_request("ada", hold=True))
     soon = there(start=minutes_from_now(2), end=minutes_from_now(3))
     assert moved(old, soon, booking_command(hold))[2].held_until == soon.start
 
 
-def test_no_number_of_moves_and_extensions_keeps_a_hold_for_more_than_an_hour() -> None:
+def test_moves_and_extensions_never_pass_the_maximum_of_an_hour() -> None:
     here, hold = book_place(build_slot(hold_minutes=30), booking_request("ada", hold=True))
     other = there(hold_minutes=30)
     for minute in range(0, 120, 10):
@@ -126,7 +126,7 @@ def test_no_number_of_moves_and_extensions_keeps_a_hold_for_more_than_an_hour() 
     assert hold.held_until <= minutes_from_now(60)
 
 
-def test_a_hold_that_an_organiser_moves_to_a_slot_that_began_is_not_over_at_once() -> None:
+def test_a_hold_that_an_organizer_moves_to_a_started_slot_does_not_expire_at_once() -> None:
     old, hold = book_place(build_slot(hold_minutes=30), booking_request("ada", hold=True))
     begun = there(start=minutes_from_now(-10))
     _, taken, new = moved(old, begun, booking_command(hold, "eve", Role.ORGANIZER), by="eve")
@@ -134,19 +134,19 @@ def test_a_hold_that_an_organiser_moves_to_a_slot_that_began_is_not_over_at_once
     assert expire_and_promote(taken, NOW).booking_by_id(new.id) == new
 
 
-def test_what_is_promised_to_the_line_of_the_old_slot_is_theirs_in_the_same_write() -> None:
+def test_the_old_place_of_a_move_goes_to_the_waiting_list_in_the_same_write() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
     left, _, _ = moved(with_waitlist(old, "ben"), there(), booking_command(booking))
     assert [b.user_id for b in expire_and_promote(left, NOW).bookings] == ["ben"]
 
 
-def test_within_a_choice_the_place_given_back_does_not_stand_against_the_one_taken() -> None:
+def test_the_old_booking_of_a_move_does_not_count_in_the_choice_group() -> None:
     old, (booking,) = book_users(build_slot(choice_group="week"), "ada")
     _, _, new = moved(old, with_choice_group(there(), "ada", booking), booking_command(booking))
     assert new.history[0].overridden_limits == ()
 
 
-def test_any_other_of_the_choice_stands_against_a_move() -> None:
+def test_a_third_booking_of_the_choice_group_refuses_a_move() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
     _, (third,) = book_users(build_slot(id=SlotId("third")), "ada")
     new = with_choice_group(there(), "ada", third)
@@ -158,7 +158,7 @@ def test_any_other_of_the_choice_stands_against_a_move() -> None:
     )
 
 
-def test_after_the_cut_off_organisers_alone_move_and_the_limit_is_named() -> None:
+def test_after_the_cutoff_only_organizers_move_and_the_history_names_it() -> None:
     old, (booking,) = book_users(build_slot(cancel_cutoff_minutes=7 * 24 * 60), "ada")
     refused = decide_move(old, there(), booking_command(booking), booking_request("ada"), NOW)
     assert refused == (old, there(), CutoffPassed(old.cancel_cutoff, old))
@@ -171,7 +171,7 @@ def test_after_the_cut_off_organisers_alone_move_and_the_limit_is_named() -> Non
     )
 
 
-def test_out_of_a_slot_that_began_organisers_alone_move() -> None:
+def test_only_organizers_move_bookings_out_of_a_started_slot() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
     begun = replace(old, start=NOW - timedelta(minutes=1))
     assert decide_move(begun, there(), booking_command(booking), booking_request("ada"), NOW)[
@@ -182,7 +182,7 @@ def test_out_of_a_slot_that_began_organisers_alone_move() -> None:
 
 
 @pytest.mark.parametrize(("name", "refusal"), [("ada", HoldExpired), ("ben", BookingNotFound)])
-def test_what_ran_out_is_not_moved_and_its_owner_is_told_why(name: str, refusal: type) -> None:
+def test_an_expired_hold_cannot_be_moved_and_its_owner_learns_why(name: str, refusal: type) -> None:
     old, hold = book_place(build_slot(), booking_request("ada", hold=True), minutes_from_now(-5))
     now = expire_and_promote(old, NOW)
     left, taken, outcome = decide_move(

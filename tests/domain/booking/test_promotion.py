@@ -1,4 +1,4 @@
-"""What the clock and the waiting list do to a slot, and what is seen of it meanwhile."""
+"""Expired holds, promotion from the waiting list, and what readers see of them."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -28,13 +28,13 @@ def held(capacity: int = 1) -> tuple[Slot, Booking]:
     return book_place(build_slot(capacity), booking_request("ada", hold=True))
 
 
-def test_a_hold_that_ran_out_is_free_at_that_very_instant() -> None:
+def test_the_place_of_a_hold_is_free_from_the_time_it_expires() -> None:
     full, _ = held()
     assert expire_and_promote(full, LATER - INSTANT).is_booked
     assert expire_and_promote(full, LATER).remaining == 1
 
 
-def test_what_ran_out_ended_when_its_time_was_over_and_not_when_somebody_noticed() -> None:
+def test_an_expired_hold_ended_at_its_time_and_not_when_it_was_released() -> None:
     full, hold = held()
     (ended,) = expire_and_promote(full, LATER + timedelta(hours=3)).change.ended
     assert ended.history == (
@@ -44,12 +44,12 @@ def test_what_ran_out_ended_when_its_time_was_over_and_not_when_somebody_noticed
     assert ended.ended_at == LATER
 
 
-def test_a_booking_for_good_never_runs_out() -> None:
+def test_a_confirmed_booking_never_expires() -> None:
     full, _ = book_users(build_slot(), "ada")
     assert expire_and_promote(full, full.end) == full
 
 
-def test_a_free_place_is_the_next_ones_in_line() -> None:
+def test_a_free_place_goes_to_the_first_waiting_user() -> None:
     full, _ = held()
     after = expire_and_promote(with_waitlist(full, "ben", "cleo"), LATER)
     (booking,) = after.bookings
@@ -62,7 +62,7 @@ def test_a_free_place_is_the_next_ones_in_line() -> None:
     assert (after.waitlist_length, after.loaded_waitlist, after.remaining) == (1, 1, 0)
 
 
-def test_a_free_place_is_offered_where_the_slot_says_so() -> None:
+def test_a_free_place_is_offered_if_the_slot_has_offer_minutes() -> None:
     after = expire_and_promote(with_waitlist(build_slot(waitlist_offer_minutes=30), "ben"), NOW)
     (offer,) = after.bookings
     until = NOW + timedelta(minutes=30)
@@ -72,7 +72,7 @@ def test_a_free_place_is_offered_where_the_slot_says_so() -> None:
     assert next_version(build_slot(), after, NOW).next_deadline == until
 
 
-def test_an_offer_that_nobody_takes_passes_on() -> None:
+def test_an_expired_offer_goes_to_the_next_waiting_user() -> None:
     offered = expire_and_promote(
         with_waitlist(build_slot(waitlist_offer_minutes=30), "ben", "cleo"), NOW
     )
@@ -82,30 +82,30 @@ def test_an_offer_that_nobody_takes_passes_on() -> None:
     assert after.bookings[0].held_until == NOW + timedelta(minutes=60)
 
 
-def test_an_offer_never_outlasts_the_beginning_of_its_slot() -> None:
+def test_an_offer_expires_when_its_slot_starts_at_the_latest() -> None:
     waited = with_waitlist(build_slot(waitlist_offer_minutes=7 * 24 * 60), "ben")
     assert expire_and_promote(waited, NOW).bookings[0].held_until == waited.start
 
 
 @pytest.mark.parametrize("status", [SlotStatus.DRAFT, SlotStatus.CANCELLED])
-def test_a_slot_that_is_not_open_gives_no_places(status: SlotStatus) -> None:
+def test_a_slot_that_is_not_published_promotes_nobody(status: SlotStatus) -> None:
     before = with_waitlist(build_slot(status=status), "ben")
     assert expire_and_promote(before, NOW) == before
 
 
-def test_nobody_is_given_a_place_in_a_slot_that_began() -> None:
+def test_a_started_slot_promotes_nobody() -> None:
     before = with_waitlist(build_slot(), "ben")
     assert expire_and_promote(before, before.start) == before
     assert expire_and_promote(before, before.start - INSTANT).is_booked
 
 
-def test_the_bookings_of_a_slot_called_off_ended_with_it_and_run_out_no_more() -> None:
+def test_holds_in_a_cancelled_slot_do_not_expire() -> None:
     full, _ = held()
     off = replace(full, status=SlotStatus.CANCELLED)
     assert expire_and_promote(off, LATER) == off
 
 
-def test_who_chose_another_of_the_choice_meanwhile_leaves_the_line_to_the_next() -> None:
+def test_a_waiting_user_with_another_booking_of_the_choice_group_leaves_the_waiting_list() -> None:
     _, (other,) = book_users(build_slot(id=SlotId("other")), "ben")
     line = with_choice_group(
         with_choice_group(with_waitlist(build_slot(), "ben", "cleo"), "ben", other), "cleo"
@@ -116,13 +116,13 @@ def test_who_chose_another_of_the_choice_meanwhile_leaves_the_line_to_the_next()
     assert (left.entry.user_id, left.at, left.by) == ("ben", NOW, None)
 
 
-def test_settling_twice_is_settling_once() -> None:
+def test_expiring_and_promoting_twice_changes_nothing_more() -> None:
     full, _ = held(2)
     once = expire_and_promote(with_waitlist(full, "ben", "cleo"), LATER)
     assert expire_and_promote(once, LATER) == once
 
 
-def test_a_slot_with_nothing_to_settle_stays_the_very_same() -> None:
+def test_a_slot_without_expired_holds_or_free_places_stays_the_same_object() -> None:
     before, _ = book_users(build_slot(2), "ada")
     assert expire_and_promote(before, NOW) == before
 
@@ -132,7 +132,7 @@ def due(before: Slot, now: datetime) -> datetime | None:
     return next_version(before, expire_and_promote(before, now), now).next_deadline
 
 
-def test_the_next_hold_to_run_out_is_known() -> None:
+def test_the_next_deadline_is_the_next_expiry_of_a_hold() -> None:
     full, hold = held(3)
     after, _ = book_place(full, booking_request("ben", hold=True), NOW + timedelta(minutes=1))
     assert due(after, NOW + timedelta(minutes=1)) == hold.held_until
@@ -140,7 +140,7 @@ def test_the_next_hold_to_run_out_is_known() -> None:
     assert due(after, LATER + timedelta(minutes=1)) is None
 
 
-def test_a_hold_that_is_not_at_hand_is_not_forgotten() -> None:
+def test_the_next_deadline_covers_holds_that_were_not_loaded() -> None:
     soon = NOW + timedelta(minutes=2)
     elsewhere = build_slot(5, booked_count=1, next_deadline=soon)
     after, _ = book_place(elsewhere, booking_request("ben", hold=True))
@@ -148,21 +148,21 @@ def test_a_hold_that_is_not_at_hand_is_not_forgotten() -> None:
     assert due(after, soon) == LATER
 
 
-def test_more_places_than_people_at_hand_are_due_at_once() -> None:
+def test_free_places_for_entries_that_were_not_loaded_are_due_at_once() -> None:
     waiting = with_waitlist(build_slot(5), "ben", "cleo")
     many = replace(waiting, waitlist_length=7)
     after = expire_and_promote(many, NOW)
     assert (after.booked_count, after.waitlist_length, due(many, NOW)) == (2, 5, NOW)
 
 
-def test_a_reader_sees_that_what_ran_out_is_free_and_nothing_is_written() -> None:
+def test_readers_see_the_places_of_expired_holds_as_free() -> None:
     full, hold = held()
     seen = as_of(full, LATER)
     assert (seen.remaining, seen.bookings, seen.version) == (1, (), full.version)
     assert as_of(full, LATER - INSTANT).booking_by_id(hold.id) == hold
 
 
-def test_looking_never_promotes() -> None:
+def test_reading_never_promotes() -> None:
     full, _ = held(2)
     seen = as_of(with_waitlist(full, "ben"), LATER)
     assert seen.bookings == ()
@@ -170,16 +170,16 @@ def test_looking_never_promotes() -> None:
     assert seen.remaining == 1  # one of the two is as good as theirs
 
 
-def test_no_more_places_are_seen_as_promised_than_there_are() -> None:
+def test_readers_see_no_more_promised_places_than_free_places() -> None:
     waiting = replace(with_waitlist(build_slot(2), "ben"), waitlist_length=50)
     assert as_of(waiting, NOW).remaining == 0
 
 
-def test_in_a_slot_that_began_nothing_is_promised_to_the_line() -> None:
+def test_a_started_slot_promises_no_places_to_the_waiting_list() -> None:
     begun = with_waitlist(build_slot(2), "ben")
     assert as_of(begun, begun.start).remaining == 2
 
 
-def test_every_write_is_one_version() -> None:
+def test_every_write_increments_the_version() -> None:
     before, after = build_slot(), expire_and_promote(with_waitlist(build_slot(), "ben"), NOW)
     assert next_version(before, after, LATER) == replace(after, version=2, changed_at=LATER)

@@ -1,4 +1,4 @@
-"""What holds of a slot whatever happens to it in whatever order."""
+"""Invariants of slots under any sequence of operations."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -41,7 +41,7 @@ def gives_places(now: Slot, at: datetime) -> bool:
 
 @often
 @given(before=slot_strategy, story=step_sequences(24))
-def test_no_place_is_given_twice_and_none_lies_idle_while_somebody_waits(
+def test_no_place_is_booked_twice_or_stays_free_while_a_user_waits(
     before: Slot, story: list[Step]
 ) -> None:
     now = NOW
@@ -89,7 +89,7 @@ def edited_fields(of: Slot) -> tuple[object, ...]:
 
 @often
 @given(before=slot_strategy, story=step_sequences(24))
-def test_no_booking_is_lost_and_no_record_is_rewritten(before: Slot, story: list[Step]) -> None:
+def test_no_booking_is_lost_and_no_history_is_rewritten(before: Slot, story: list[Step]) -> None:
     now = NOW
     for step in story:
         now += timedelta(minutes=step.minutes)
@@ -111,9 +111,7 @@ def test_no_booking_is_lost_and_no_record_is_rewritten(before: Slot, story: list
 
 @often
 @given(before=slot_strategy, story=step_sequences(24))
-def test_the_line_is_served_from_its_front_and_nobody_overtakes(
-    before: Slot, story: list[Step]
-) -> None:
+def test_the_waiting_list_is_promoted_in_order(before: Slot, story: list[Step]) -> None:
     now = NOW
     for step in story:
         now += timedelta(minutes=step.minutes)
@@ -132,7 +130,9 @@ def test_the_line_is_served_from_its_front_and_nobody_overtakes(
 
 @often
 @given(before=slot_strategy, story=step_sequences(24))
-def test_every_hold_is_short_and_known_to_whoever_sweeps(before: Slot, story: list[Step]) -> None:
+def test_every_hold_is_short_and_has_a_deadline_for_the_sweeper(
+    before: Slot, story: list[Step]
+) -> None:
     now = NOW
     for step in story:
         now += timedelta(minutes=step.minutes)
@@ -151,9 +151,7 @@ def test_every_hold_is_short_and_known_to_whoever_sweeps(before: Slot, story: li
 
 @often
 @given(before=slot_strategy, story=step_sequences(24))
-def test_who_looks_sees_the_places_that_a_booking_would_find(
-    before: Slot, story: list[Step]
-) -> None:
+def test_readers_see_the_places_that_a_booking_would_find(before: Slot, story: list[Step]) -> None:
     now = NOW
     for step in story:
         now += timedelta(minutes=step.minutes)
@@ -212,7 +210,7 @@ def chosen(of: Slots, step: Step, act: str, here: SlotId, there: SlotId, now: da
         max_size=25,
     )
 )
-def test_nobody_has_two_of_a_choice_however_they_book_move_and_wait(
+def test_no_user_ever_has_two_bookings_of_a_choice_group(
     members: list[tuple[Step, str, list[SlotId]]],
 ) -> None:
     now = NOW

@@ -1,4 +1,4 @@
-"""The line in front of a full slot: first come, first served."""
+"""The waiting list of a full slot: first come, first served."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -55,7 +55,7 @@ def full_slot(**fields: object) -> Slot:
     return replace(full, **fields)  # type: ignore[arg-type]
 
 
-def test_who_joins_stands_at_the_end_and_is_told_where() -> None:
+def test_a_user_joins_at_the_end_and_learns_the_position() -> None:
     full = full_slot()
     first, outcome = decide(join, full, turn("ben"), NOW)
     assert isinstance(outcome, WaitlistJoined)
@@ -67,28 +67,28 @@ def test_who_joins_stands_at_the_end_and_is_told_where() -> None:
     assert second.bookings == full.bookings
 
 
-def test_a_turn_counts_from_when_it_was_granted() -> None:
+def test_a_waitlist_entry_counts_from_its_decision() -> None:
     after, _ = decide(join, full_slot(), turn("ben"), NOW)
     assert after.waitlist[0].since == NOW
 
 
-def test_the_position_counts_those_who_are_not_at_hand() -> None:
+def test_the_position_counts_entries_that_were_not_loaded() -> None:
     _, outcome = decide(join, full_slot(waitlist_length=41), turn("ben"), NOW)
     assert isinstance(outcome, WaitlistJoined)
     assert outcome.position == 42
 
 
-def test_nobody_waits_while_there_is_a_place() -> None:
+def test_a_slot_with_a_free_place_has_no_waiting_list() -> None:
     free = build_slot(1)
     assert decide(join, free, turn("ben"), NOW) == (free, SlotNotFull(free))
 
 
-def test_a_place_that_is_promised_to_the_line_is_none_that_is_left() -> None:
+def test_a_place_that_belongs_to_the_waiting_list_does_not_count_as_free() -> None:
     promised = replace(build_slot(1), waitlist_length=1)
     assert isinstance(decide(join, promised, turn("ben"), NOW)[1], WaitlistJoined)
 
 
-def test_nobody_waits_twice_nor_for_what_they_have() -> None:
+def test_a_user_with_a_booking_or_an_entry_cannot_join() -> None:
     waiting, _ = decide(join, full_slot(), turn("ben"), NOW)
     assert decide(join, waiting, turn("ben"), NOW)[1] == AlreadyWaiting(
         waiting.waitlist[0], waiting
@@ -96,7 +96,7 @@ def test_nobody_waits_twice_nor_for_what_they_have() -> None:
     assert decide(join, waiting, turn("ada"), NOW)[1] == AlreadyBooked(waiting.bookings[0], waiting)
 
 
-def test_as_many_wait_as_may_and_no_more() -> None:
+def test_a_full_waiting_list_refuses_more_users() -> None:
     short = full_slot(waitlist_capacity=1)
     waiting, _ = decide(join, short, turn("ben"), NOW)
     assert decide(join, waiting, turn("cleo"), NOW) == (waiting, WaitlistFull(waiting))
@@ -112,19 +112,21 @@ def test_as_many_wait_as_may_and_no_more() -> None:
         ({"start": NOW}, SlotStarted),
     ],
 )
-def test_nobody_waits_for_what_cannot_come(fields: dict[str, object], refusal: type) -> None:
+def test_nobody_joins_a_draft_a_cancelled_or_a_started_slot(
+    fields: dict[str, object], refusal: type
+) -> None:
     closed = full_slot(**fields)
     after, outcome = decide(join, closed, turn("ben"), NOW)
     assert (after, type(outcome)) == (closed, refusal)
 
 
-def test_who_has_another_of_the_choice_does_not_wait_for_this_one() -> None:
+def test_a_user_with_a_booking_of_the_choice_group_cannot_join() -> None:
     _, (other,) = book_users(build_slot(id=SlotId("other")), "ben")
     full = with_choice_group(full_slot(), "ben", other)
     assert decide(join, full, turn("ben"), NOW) == (full, LimitReached(1, other, full))
 
 
-def test_who_leaves_waits_no_longer_and_everybody_else_keeps_their_turn() -> None:
+def test_leaving_removes_one_entry_and_preserves_the_order() -> None:
     line = with_waitlist(full_slot(), "ben", "cleo", "dan")
     after, outcome = decide(leave, line, UserId("cleo"), NOW)
     assert outcome == WaitlistLeft(after)
@@ -135,24 +137,24 @@ def test_who_leaves_waits_no_longer_and_everybody_else_keeps_their_turn() -> Non
     assert (after.waitlist_length, after.loaded_waitlist) == (2, 2)
 
 
-def test_who_does_not_wait_leaves_nothing() -> None:
+def test_leaving_without_an_entry_is_refused() -> None:
     full = full_slot()
     assert decide(leave, full, UserId("ben"), NOW) == (full, NotWaiting(full))
 
 
-def test_who_left_and_comes_back_stands_at_the_end() -> None:
+def test_a_user_who_left_rejoins_at_the_end() -> None:
     left, _ = decide(leave, with_waitlist(full_slot(), "ben", "cleo"), UserId("ben"), NOW)
     back, _ = decide(join, left, turn("ben"), NOW)
     assert [waiting.user_id for waiting in back.waitlist] == ["cleo", "ben"]
 
 
-def test_the_line_is_left_in_a_slot_that_began_or_was_called_off_too() -> None:
+def test_users_can_leave_the_waiting_list_of_a_started_or_cancelled_slot() -> None:
     for fields in ({"start": NOW}, {"status": SlotStatus.CANCELLED}):
         over = replace(with_waitlist(full_slot(), "ben"), **fields)
         assert isinstance(decide(leave, over, UserId("ben"), NOW)[1], WaitlistLeft)
 
 
-def test_who_is_further_back_than_was_read_is_not_served_before_those_in_between() -> None:
+def test_an_entry_beyond_the_loaded_ones_is_not_promoted_early() -> None:
     # Ben is first; Zoe is at hand only because she asks; those between them are not.
     line = with_waitlist(build_slot(5), "ben", "zoe")
     after = expire_and_promote(replace(line, loaded_waitlist=1, waitlist_length=9), NOW)
@@ -161,20 +163,20 @@ def test_who_is_further_back_than_was_read_is_not_served_before_those_in_between
     assert (after.loaded_waitlist, after.waitlist_length) == (0, 8)
 
 
-def test_who_leaves_from_further_back_shifts_none_of_those_in_front() -> None:
+def test_leaving_beyond_the_loaded_entries_shifts_nobody() -> None:
     line = replace(with_waitlist(build_slot(1), "ben", "zoe"), loaded_waitlist=1, waitlist_length=9)
     after, _ = decide(leave, line, UserId("zoe"), NOW)
     assert (after.loaded_waitlist, after.waitlist_length) == (1, 8)
 
 
-def test_who_joined_first_is_served_in_the_very_batch_in_which_the_place_is_given_back() -> None:
+def test_the_first_waiting_user_is_promoted_in_the_batch_that_frees_the_place() -> None:
     full = full_slot()
     waiting, _ = decide(join, full, turn("ben"), NOW)
     freed, _ = decide(cancel, waiting, booking_command(full.bookings[0]), NOW)
     assert [booking.user_id for booking in expire_and_promote(freed, NOW).bookings] == ["ben"]
 
 
-def test_who_is_given_a_place_another_way_waits_no_longer() -> None:
+def test_a_user_who_gets_a_booking_otherwise_leaves_the_waiting_list() -> None:
     # The slot begins, an organiser seats Ben, and then its beginning is put off.
     line = with_waitlist(build_slot(2, start=NOW), "ben")
     seated, _ = book_place(line, booking_request("ben", organizer="eve"))
@@ -182,6 +184,6 @@ def test_who_is_given_a_place_another_way_waits_no_longer() -> None:
     assert [booking.user_id for booking in put_off.bookings] == ["ben"]
 
 
-def test_a_place_given_to_the_line_is_gone_for_whoever_walks_in_with_it() -> None:
+def test_a_place_that_goes_to_the_waiting_list_is_full_for_the_next_command() -> None:
     settled = expire_and_promote(with_waitlist(build_slot(1), "ben"), NOW)
     assert decide(book, settled, booking_request("ada"), NOW)[0] == settled

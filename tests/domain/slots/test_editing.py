@@ -1,4 +1,4 @@
-"""What a slot must look like, and what organisers may still change about it."""
+"""Validation of slots, and what can be edited."""
 
 from datetime import timedelta
 
@@ -55,13 +55,13 @@ def draft(**fields: object) -> SlotDraft:
         ({"waitlist_offer_minutes": 10_081}, "waitlistOfferMinutes"),
     ],
 )
-def test_each_field_that_is_wrong_is_named(wrong: dict[str, object], field: str) -> None:
+def test_each_invalid_field_is_named(wrong: dict[str, object], field: str) -> None:
     outcome = create(SlotId("s"), draft(**wrong), NOW)
     assert isinstance(outcome, InvalidInput)
     assert [problem.field for problem in outcome.problems] == [field]
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     outcome = create(SlotId("s"), draft(title="", capacity=0, end=NOW), NOW)
     assert isinstance(outcome, InvalidInput)
     assert {problem.field for problem in outcome.problems} == {"title", "capacity", "endTime"}
@@ -71,7 +71,7 @@ def test_text_in_any_script_is_a_title() -> None:
     assert isinstance(create(SlotId("s"), draft(title="Йога 瑜伽 👩‍🏫"), NOW), SlotSaved)
 
 
-def test_a_resource_or_a_choice_is_the_same_however_its_letters_are_composed() -> None:
+def test_resources_and_choice_groups_are_compared_in_canonical_unicode() -> None:
     composed, decomposed = "Caf\u00e9", "  Cafe\u0301 "
     made = create(SlotId("s"), draft(resource=decomposed, choice_group=decomposed), NOW)
     assert isinstance(made, SlotSaved)
@@ -83,7 +83,7 @@ def test_a_resource_or_a_choice_is_the_same_however_its_letters_are_composed() -
 
 
 @given(taken=st.integers(0, 10), capacity=st.integers(-5, 1005))
-def test_the_capacity_never_falls_below_what_is_taken(taken: int, capacity: int) -> None:
+def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) -> None:
     before, _ = book_users(build_slot(10), *(f"p{n}" for n in range(taken)))
     after, outcome = decide(edit, before, {"capacity": capacity})
     if isinstance(outcome, SlotSaved):
@@ -102,7 +102,7 @@ def test_an_edit_that_changes_nothing_writes_nothing() -> None:
     assert decide(edit, before, {"title": " Yoga "}) == (before, SlotSaved(before))
 
 
-def test_more_places_go_to_those_who_wait() -> None:
+def test_added_places_go_to_the_waiting_list() -> None:
     full, _ = book_users(build_slot(1), "ada")
     raised, _ = decide(edit, with_waitlist(full, "ben", "cleo", "dan"), {"capacity": 3})
     after = expire_and_promote(raised, NOW)
@@ -120,7 +120,7 @@ def test_a_draft_is_published_once() -> None:
     assert decide(publish, after) == (after, outcome)
 
 
-def test_who_waits_for_a_slot_that_is_called_off_waits_no_longer() -> None:
+def test_cancelling_a_slot_ends_its_waitlist_entries() -> None:
     before = with_waitlist(book_users(build_slot(), "ada")[0], "ben", "cyd")
     off, _ = decide(cancel_slot, before, EVE, NOW)
     assert (off.waitlist, off.waitlist_length, off.loaded_waitlist) == ((), 0, 0)
@@ -130,7 +130,7 @@ def test_who_waits_for_a_slot_that_is_called_off_waits_no_longer() -> None:
     ]
 
 
-def test_a_slot_called_off_stays_as_it_is_with_its_roster() -> None:
+def test_a_cancelled_slot_preserves_its_roster_and_cannot_be_edited() -> None:
     before, bookings = book_users(build_slot(), "ada")
     off, outcome = decide(cancel_slot, before, EVE, NOW)
     assert outcome == SlotSaved(off)
@@ -141,7 +141,7 @@ def test_a_slot_called_off_stays_as_it_is_with_its_roster() -> None:
     assert decide(edit, off, {"title": "On again"}) == (off, SlotCancelled(off))
 
 
-def test_groups_are_limited_before_anybody_has_a_place_whose_groups_nobody_kept() -> None:
+def test_group_limits_cannot_be_added_once_there_are_bookings_without_groups() -> None:
     changes = {"group_limits": (GroupLimit("class:*", 1),)}
     after, outcome = decide(edit, build_slot(2), changes)
     assert isinstance(outcome, SlotSaved)

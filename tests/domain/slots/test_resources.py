@@ -38,13 +38,13 @@ def course(name: str, begins: list[int], lasts: int, resource: str) -> Slot:
     return build_slot(1, id=SlotId(name), resource=resource, meetings=meetings, **times)
 
 
-def test_slots_that_only_touch_do_not_clash() -> None:
+def test_adjacent_slots_do_not_conflict() -> None:
     occupied = ResourceUsage.from_slots([use("a", 1), use("b", 3)])
     assert occupied.conflict_with(use("c", 2)) is None
     assert occupied.conflict_with(use("c", 2, lasts=2)) is not None
 
 
-def test_the_clash_names_the_other_slot_and_both_meetings() -> None:
+def test_a_conflict_names_the_other_slot_and_both_meetings() -> None:
     long, short = use("long", 0, lasts=10), use("short", 4)
     clash = ResourceUsage.from_slots([long]).conflict_with(short)
     assert clash is not None
@@ -55,7 +55,7 @@ def test_the_clash_names_the_other_slot_and_both_meetings() -> None:
     )
 
 
-def test_drafts_called_off_slots_and_other_resources_keep_nobody_out() -> None:
+def test_drafts_cancelled_slots_and_other_resources_do_not_conflict() -> None:
     others = [
         replace(use("a", 1), status=SlotStatus.DRAFT),
         replace(use("b", 1), status=SlotStatus.CANCELLED),
@@ -71,11 +71,11 @@ def test_drafts_called_off_slots_and_other_resources_keep_nobody_out() -> None:
     )
 
 
-def test_a_slot_does_not_clash_with_itself() -> None:
+def test_a_slot_does_not_conflict_with_itself() -> None:
     assert ResourceUsage.from_slots([use("a", 1)]).conflict_with(use("a", 1)) is None
 
 
-def test_a_course_uses_its_room_only_while_it_meets() -> None:
+def test_a_course_uses_its_resource_only_during_its_meetings() -> None:
     mornings = tuple(
         Meeting(NOW + timedelta(days=day), NOW + timedelta(days=day) + HOUR) for day in range(30)
     )
@@ -86,7 +86,7 @@ def test_a_course_uses_its_room_only_while_it_meets() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=12))
-def test_what_the_index_leaves_out_never_clashes(spans: list[tuple[int, int]]) -> None:
+def test_meetings_that_the_search_skips_never_conflict(spans: list[tuple[int, int]]) -> None:
     slots = [use(str(n), begins, lasts) for n, (begins, lasts) in enumerate(spans)]
     for number, one in enumerate(slots):
         others = slots[:number]
@@ -98,7 +98,7 @@ courses = st.sets(st.integers(0, 20), min_size=1, max_size=4).map(sorted)
 
 
 @given(st.lists(st.tuples(courses, st.integers(1, 3), st.sampled_from("AB")), max_size=8))
-def test_of_courses_too_only_what_the_index_leaves_out_is_free(
+def test_for_courses_the_search_finds_every_conflict(
     made: list[tuple[list[int], int, str]],
 ) -> None:
     slots = [course(str(n), *each) for n, each in enumerate(made)]
@@ -119,7 +119,7 @@ FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize("times", [(FIRST, LAST), (NOW, LAST), (FIRST, NOW + 2 * HOUR)])
-def test_who_has_a_resource_for_thousands_of_years_keeps_others_out_as_anybody_does(
+def test_a_very_long_slot_conflicts_like_any_other(
     times: tuple[datetime, datetime],
 ) -> None:
     ages = replace(use("ages", 0), start=times[0], end=times[1])
@@ -133,7 +133,7 @@ def test_who_has_a_resource_for_thousands_of_years_keeps_others_out_as_anybody_d
 
 
 @given(st.lists(st.integers(0, 40), max_size=20), st.lists(st.integers(0, 40), max_size=5))
-def test_what_is_left_of_a_series_overlaps_nothing(starts: list[int], taken: list[int]) -> None:
+def test_the_free_slots_of_a_series_do_not_overlap(starts: list[int], taken: list[int]) -> None:
     series = [use(f"s{n}", begins, 3) for n, begins in enumerate(sorted(starts))]
     others = [use(f"o{n}", begins, 2) for n, begins in enumerate(taken)]
     free, conflicts = split_conflicts(series, others)

@@ -1,4 +1,4 @@
-"""One key with two questions among those who are served together."""
+"""One idempotency key with two requests in one batch."""
 
 import asyncio
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ async def _served_together(
     [((5, False), (5, True)), ((5, True), (5, False)), ((0, False), (1, False))],
     ids=["a booking, a hold", "a hold, a booking", "for one, for another"],
 )
-def test_two_questions_under_one_key_in_one_batch_have_one_effect(
+def test_two_requests_with_one_key_in_one_batch_have_one_effect(
     pair: ServicePair, one: Question, other: Question
 ) -> None:
     slot_id = SlotId(ModelChecker(pair).add_slot(SlotShape(capacity=5)))
@@ -70,7 +70,7 @@ def test_two_questions_under_one_key_in_one_batch_have_one_effect(
     assert pair.database["idempotency_records"].count_documents({}) == 1
 
 
-def test_many_sends_of_a_question_in_one_batch_have_one_answer_and_another_question_has_none(
+def test_repeated_requests_in_one_batch_have_one_outcome_and_another_request_reuses_the_key(
     pair: ServicePair,
 ) -> None:
     slot_id = SlotId(ModelChecker(pair).add_slot(SlotShape(capacity=5)))
