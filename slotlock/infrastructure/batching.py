@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextvars import Context
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -50,7 +51,8 @@ class Batcher(Generic[Item, Result]):
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._queued.append((item, future))
         if self._running is None:
-            self._running = asyncio.create_task(self._run_all())
+            # In a context of its own: the batch must not inherit the deadline of its first caller.
+            self._running = asyncio.create_task(self._run_all(), context=Context())
         return future
 
     async def _run_all(self) -> None:

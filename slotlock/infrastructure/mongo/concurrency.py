@@ -1,19 +1,20 @@
-"""The gate in front of MongoDB: few operations at once, and each carried through once begun.
+"""Limits how many operations on MongoDB run at once, and completes each one that started.
 
 PyMongo's pool waits for a free connection in `asyncio.wait_for(condition.wait())`. On Python 3.11 a
-caller who is cancelled there, or thousands who time out at once, can leave the pool's lock taken
-for ever, and the whole process without MongoDB. So nobody is let in who would have to wait inside,
-and nobody inside is cancelled.
+caller that is cancelled there, or thousands that time out at once, can leave the pool's lock locked
+for ever, and the whole process without MongoDB. Therefore no more operations start than there are
+connections, and no operation is cancelled.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from slotlock.infrastructure.futures import ignore_unretrieved
 
-# Whoever waits longer than an operation may take would not be served in time anyway.
+# An operation takes at most as long, so that waiting longer would not help.
 WAIT_TIMEOUT_S = 5.0
 
 Arguments = ParamSpec("Arguments")
@@ -21,17 +22,36 @@ Result = TypeVar("Result")
 
 
 class MongoOverloadedError(Exception):
-    """Too many are before this one; nothing was asked of MongoDB."""
+    """Too many operations are waiting. MongoDB was not asked."""
+
+
+class NestedOperationError(Exception):
+    """An operation waits for the limiter that it occupies: a programming error."""
+
+
+_entered: ContextVar[frozenset["ConcurrencyLimiter"]] = ContextVar("entered", default=frozenset())
 
 
 class ConcurrencyLimiter:
-    """Lets at most `width` operations in at once; the others wait in order, up to 5 s."""
+    """Runs at most `max_concurrent` operations at once; others wait in order, up to 5 s.
 
-    def __init__(self, max_concurrent: int) -> None:
+    With `within`, each operation also counts for that wider limiter.
+    """
+
+    def __init__(self, max_concurrent: int, within: "ConcurrencyLimiter | None" = None) -> None:
         self._semaphore = asyncio.Semaphore(max_concurrent)
+        self._within = within
 
     async def run(self, operation: Callable[[], Awaitable[Result]]) -> Result:
-        """The result; a caller who leaves does not stop the operation. Errors: GateTimeoutError."""
+        """Return the operation's result. It completes even if the caller is cancelled.
+
+        Raises:
+            MongoOverloadedError: other operations took longer than 5 s.
+            NestedOperationError: it was called within an operation of this limiter, and could wait
+                for itself.
+        """
+        if self in _entered.get():
+            raise NestedOperationError
         task = asyncio.create_task(self._run_when_free(operation))
         task.add_done_callback(ignore_unretrieved)
         return await asyncio.shield(task)
@@ -41,37 +61,38 @@ class ConcurrencyLimiter:
             async with asyncio.timeout(WAIT_TIMEOUT_S):
                 await self._semaphore.acquire()
         except TimeoutError:
-            raise MongoOverloadedError("MongoDB is not keeping up") from None
+            raise MongoOverloadedError("MongoDB is overloaded") from None
         try:
-            return await operation()
+            _entered.set(_entered.get() | {self})  # the task has a context of its own
+            return await (self._within.run(operation) if self._within else operation())
         finally:
             self._semaphore.release()
 
 
 class HasLimiter(Protocol):
-    """A store with a gate."""
+    """A repository with a limiter."""
 
     limiter: ConcurrencyLimiter
 
 
 class HasListLimiter(Protocol):
-    """A store with a gate for what reads many documents, so that lists keep nobody from acting."""
+    """A repository with a limiter for reads of many documents, which must not delay bookings."""
 
     list_limiter: ConcurrencyLimiter
 
 
-Store = TypeVar("Store", bound=HasLimiter)
-Lister = TypeVar("Lister", bound=HasListLimiter)
+Repository = TypeVar("Repository", bound=HasLimiter)
+ListRepository = TypeVar("ListRepository", bound=HasListLimiter)
 
 
 def limited(
-    method: Callable[Concatenate[Store, Arguments], Awaitable[Result]],
-) -> Callable[Concatenate[Store, Arguments], Coroutine[Any, Any, Result]]:
-    """Takes a store's method through the store's gate. One such method must not call another."""
+    method: Callable[Concatenate[Repository, Arguments], Awaitable[Result]],
+) -> Callable[Concatenate[Repository, Arguments], Coroutine[Any, Any, Result]]:
+    """Run a repository's method within its limiter."""
 
     @wraps(method)
     async def run_limited(
-        self: Store, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+        self: Repository, /, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
         return await self.limiter.run(lambda: method(self, *args, **kwargs))
 
@@ -79,13 +100,13 @@ def limited(
 
 
 def limited_listing(
-    method: Callable[Concatenate[Lister, Arguments], Awaitable[Result]],
-) -> Callable[Concatenate[Lister, Arguments], Coroutine[Any, Any, Result]]:
-    """Takes a store's method through its gate for lists."""
+    method: Callable[Concatenate[ListRepository, Arguments], Awaitable[Result]],
+) -> Callable[Concatenate[ListRepository, Arguments], Coroutine[Any, Any, Result]]:
+    """Run a repository's method within its limiter for lists."""
 
     @wraps(method)
     async def run_limited(
-        self: Lister, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+        self: ListRepository, /, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Result:
         return await self.list_limiter.run(lambda: method(self, *args, **kwargs))
 

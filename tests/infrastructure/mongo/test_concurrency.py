@@ -14,7 +14,11 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.infrastructure.mongo import concurrency
 from slotlock.infrastructure.mongo.client import Database, connect
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, MongoOverloadedError
+from slotlock.infrastructure.mongo.concurrency import (
+    ConcurrencyLimiter,
+    MongoOverloadedError,
+    NestedOperationError,
+)
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
@@ -26,7 +30,7 @@ from tests.support.domain.builders import build_slot
 from tests.support.stores.lock_nodes import eventually
 from tests.support.stores.slots import insert_new_slots
 
-LEAVERS = 3_000
+CANCELLED_CALLERS = 3_000
 
 
 @pytest.fixture
@@ -45,30 +49,32 @@ def slots(database: Database) -> SlotRepository:
     return SlotRepository(database)
 
 
-async def test_mongodb_is_there_for_others_after_thousands_left_in_the_middle(
-    slots: SlotRepository, database: Database
+async def test_mongodb_stays_usable_after_thousands_of_callers_were_cancelled(
+    slots: SlotRepository, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await slots.create_indexes()
-    new, chance = build_slot(5, id=new_slot_id()), random.Random(7)
+    new, rng = build_slot(5, id=new_slot_id()), random.Random(7)
     await insert_new_slots(database, new)
 
-    def ask(number: int) -> asyncio.Task[object]:
+    def send_query(number: int) -> asyncio.Task[object]:
         if number % 3:
             return asyncio.create_task(slots.find_with_roster(new.id))
         return asyncio.create_task(
             slots.page(SlotFilter(), SlotOrder.START_ASC, 100, None, utc_now())
         )
 
-    for start in range(0, LEAVERS, 300):
-        leaving = [ask(number) for number in range(start, start + 300)]
-        for task in leaving:
-            if chance.random() < 0.05:
-                await asyncio.sleep(chance.random() / 100)
+    for start in range(0, CANCELLED_CALLERS, 300):
+        tasks = [send_query(number) for number in range(start, start + 300)]
+        for task in tasks:
+            if rng.random() < 0.05:
+                await asyncio.sleep(rng.random() / 100)
             task.cancel()
-        await asyncio.gather(*leaving, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+    # The queries of the cancelled callers run first, for longer than 5 s on a busy machine.
+    monkeypatch.setattr(concurrency, "WAIT_TIMEOUT_S", 20)
     async with asyncio.timeout(20):
-        stayed = await asyncio.gather(*(slots.find_with_roster(new.id) for _ in range(50)))
-    assert [one and one.id for one in stayed] == [new.id] * 50
+        found = await asyncio.gather(*(slots.find_with_roster(new.id) for _ in range(50)))
+    assert [each and each.id for each in found] == [new.id] * 50
 
 
 async def test_no_more_are_let_in_than_the_gate_is_wide(slots: SlotRepository) -> None:
@@ -98,6 +104,22 @@ async def test_whoever_would_wait_too_long_is_told_so_and_the_gate_stays_whole(
     done.set()
     assert await first
     assert await narrow.run(done.wait)
+
+
+async def test_an_operation_that_waits_for_its_own_limiter_is_an_error() -> None:
+    outer = ConcurrencyLimiter(3)
+    inner = ConcurrencyLimiter(2, within=outer)
+
+    async def nested() -> bool:
+        return await inner.run(lambda: outer.run(done))
+
+    async def done() -> bool:
+        return True
+
+    assert await outer.run(lambda: ConcurrencyLimiter(1).run(done))
+    with pytest.raises(NestedOperationError):
+        await nested()
+    assert await inner.run(done)
 
 
 # In how many rounds of the loop a question is sent, and more.

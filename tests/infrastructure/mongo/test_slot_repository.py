@@ -15,7 +15,6 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.waitlist import join
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.users.user import Caller, Role, UserId
-from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
 from slotlock.infrastructure.mongo.slots.change_set import (
@@ -238,44 +237,3 @@ async def test_the_ended_bookings_of_a_slot_come_in_pages_in_the_order_they_ende
         before.id, 2, Position(last.ended_at, last.id)
     )
     assert ([booking.id for booking in rest.items], rest.has_more) == (ids[2:], False)
-
-
-async def test_an_item_that_fails_fails_its_own_caller_only() -> None:
-    async def run(items: list[int]) -> list[int | Exception]:
-        return [ValueError("odd") if item % 2 else item for item in items]
-
-    batches: Batcher[int, int] = Batcher(run, max_batch_size=3)
-    results = await asyncio.gather(*map(batches.submit, range(8)), return_exceptions=True)
-    assert [r for r in results if isinstance(r, int)] == [0, 2, 4, 6]
-    assert [str(r) for r in results if isinstance(r, ValueError)] == ["odd"] * 4
-
-
-async def test_a_batch_that_fails_fails_all_its_callers_and_the_next_one_runs() -> None:
-    failures = iter([True, False])
-
-    async def run(items: list[int]) -> list[int | Exception]:
-        if next(failures):
-            raise OSError("away")
-        return list(items)
-
-    batches: Batcher[int, int] = Batcher(run)
-    first = await asyncio.gather(batches.submit(1), batches.submit(2), return_exceptions=True)
-    assert [str(error) for error in first] == ["away", "away"]
-    assert await batches.submit(3) == 3
-
-
-async def test_a_caller_who_leaves_takes_nothing_back_and_harms_no_other() -> None:
-    ran: list[int] = []
-
-    async def run(items: list[int]) -> list[int | Exception]:
-        await asyncio.sleep(0)
-        ran.extend(items)
-        return list(items)
-
-    batches: Batcher[int, int] = Batcher(run)
-    leaving = asyncio.create_task(batches.submit(1))
-    staying = asyncio.create_task(batches.submit(2))
-    await asyncio.sleep(0)
-    leaving.cancel()
-    assert await staying == 2
-    assert ran == [1, 2]

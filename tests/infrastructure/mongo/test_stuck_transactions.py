@@ -12,10 +12,10 @@ from slotlock.domain.booking.book import BookingRequest, book
 from slotlock.domain.booking.promotion import next_version
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo import transactions
 from slotlock.infrastructure.mongo.client import Database, connect
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id
-from slotlock.infrastructure.mongo.slots import writer
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from tests.support.apps.processes import database_url
@@ -60,7 +60,7 @@ async def test_a_slot_that_cannot_be_written_keeps_no_other_waiting(database: Da
 async def test_who_has_a_transaction_with_a_stuck_slot_is_told_to_try_again(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "OPERATION_TIMEOUT_MS", 2_000)
+    monkeypatch.setattr(transactions, "OPERATION_TIMEOUT_MS", 2_000)
     writes = SlotWriter(database)
     stuck = build_slot(id=new_slot_id())
     await insert_new_slots(database, stuck)

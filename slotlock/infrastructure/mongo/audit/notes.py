@@ -3,11 +3,9 @@
 {_id, at, by, action, edits: [{field, before, after, user?}], slot?, campaign?, users?: [id]}
 """
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 from bson import ObjectId
-from pymongo import timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.audit.log import AuditAction, AuditEntry, AuditFilter, AuditPosition, FieldEdit
@@ -15,21 +13,9 @@ from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.client import OPERATION_TIMEOUT_MS, Database, Document
-
-Result = TypeVar("Result")
+from slotlock.infrastructure.mongo.client import Database, Document
 
 NEWEST_FIRST = [("at", -1), ("_id", -1)]
-
-
-async def in_transaction(
-    database: Database, write: Callable[[AsyncClientSession], Awaitable[Result]]
-) -> Result:
-    """Carry out a transaction."""
-    # Without a limit of its own with_transaction goes on for two minutes.
-    with timeout(OPERATION_TIMEOUT_MS / 1000):
-        async with database.client.start_session() as session:
-            return await session.with_transaction(write)
 
 
 async def insert_notes(

@@ -14,8 +14,8 @@ from bson import ObjectId
 
 from slotlock.domain.audit.log import AuditAction, AuditFilter, AuditPosition
 from slotlock.domain.booking.history import BookingAction, BookingStatus
-from slotlock.infrastructure.mongo.campaigns.statistics_pipelines import Pipeline, is_expired
 from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.expressions import Pipeline, is_expired
 
 
 def slot_entries(audit_filter: AuditFilter, now: datetime) -> Pipeline:

@@ -18,7 +18,7 @@ from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.infrastructure.batching import Batcher
-from slotlock.infrastructure.mongo.audit.notes import in_transaction, insert_notes
+from slotlock.infrastructure.mongo.audit.notes import insert_notes
 from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
 from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.client import (
@@ -29,8 +29,9 @@ from slotlock.infrastructure.mongo.client import (
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
 from slotlock.infrastructure.mongo.slots.documents import to_slot
-from slotlock.infrastructure.mongo.slots.queries import slot_projection
+from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 from slotlock.infrastructure.mongo.terms_documents import terms_to_document, to_terms
+from slotlock.infrastructure.mongo.transactions import in_transaction
 
 
 class CampaignRepository:
@@ -142,7 +143,7 @@ class CampaignRepository:
         """All the slots of a campaign, by start."""
         query = {"campaign.id": ObjectId(campaign_id)}
         order = [("start", 1), ("_id", 1)]
-        found = self._slots.find(query, slot_projection((), (), now, waitlist_depth=1), sort=order)
+        found = self._slots.find(query, slot_projection(now), sort=order)
         return [to_slot(document) async for document in found]
 
     @limited

@@ -8,23 +8,12 @@ from bson import ObjectId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.reports.campaign_reports import TimeWindow
 from slotlock.infrastructure.mongo.client import Document
-
-Pipeline = list[Document]
-
-
-def is_expired(booking_path: str, now: datetime) -> Document:
-    """Whether a live booking is a hold whose time is over."""
-    return {
-        "$and": [
-            {"$gt": [f"{booking_path}.heldUntil", None]},
-            {"$lte": [f"{booking_path}.heldUntil", now]},
-        ]
-    }
-
-
-def live_bookings(now: datetime) -> Document:
-    """The live bookings of a slot without the holds that ran out."""
-    return {"$filter": {"input": "$bookings", "cond": {"$not": is_expired("$$this", now)}}}
+from slotlock.infrastructure.mongo.expressions import (
+    Pipeline,
+    is_expired,
+    unexpired_bookings,
+    unexpired_deadlines,
+)
 
 
 def _match_published_slots(campaign_id: ObjectId) -> Document:
@@ -33,12 +22,11 @@ def _match_published_slots(campaign_id: ObjectId) -> Document:
 
 def slot_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
     """Places, bookings, holds and turns of each published slot, by start."""
-    held = {"$filter": {"input": "$bookings.heldUntil", "cond": {"$gt": ["$$this", now]}}}
     counts = {
         "start": 1,
         "capacity": 1,
-        "taken": {"$size": live_bookings(now)},
-        "held": {"$size": held},
+        "taken": {"$size": unexpired_bookings(now)},
+        "held": {"$size": unexpired_deadlines(now)},
         "waitlist": {"$size": "$waitlist"},
     }
     return [
@@ -61,7 +49,7 @@ def booking_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
     users = [{"$group": {"_id": "$_id.user"}}, {"$count": "users"}]
     return [
         _match_published_slots(campaign_id),
-        {"$project": {"bookings": live_bookings(now)}},
+        {"$project": {"bookings": unexpired_bookings(now)}},
         {"$unwind": "$bookings"},
         {"$group": {"_id": alike, "bookings": {"$sum": 1}}},
         {"$facet": {"groups": groups, "users": users}},

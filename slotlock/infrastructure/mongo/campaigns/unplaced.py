@@ -19,9 +19,9 @@ from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.reports.campaign_reports import UnplacedUser, UnplacedUserPage
 from slotlock.domain.users.user import User, UserId
-from slotlock.infrastructure.mongo.campaigns.statistics_pipelines import Pipeline, live_bookings
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.expressions import Pipeline, unexpired_bookings
 from slotlock.infrastructure.mongo.slots.documents import to_waitlist_entry
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 
@@ -140,7 +140,7 @@ class _Search:
     async def _find_booked_user_ids(self, among: Sequence[ObjectId] | None) -> set[ObjectId]:
         """Those who have a place, of these people or of all."""
         query: Document = {**self._campaign_filter, "status": SlotStatus.PUBLISHED.value}
-        users: Document = {"$map": {"input": live_bookings(self._now), "in": "$$this.user"}}
+        users: Document = {"$map": {"input": unexpired_bookings(self._now), "in": "$$this.user"}}
         if among is not None:
             query["bookings.user"] = {"$in": among}
             users = {"$setIntersection": [users, among]}

@@ -11,7 +11,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
 from slotlock.infrastructure.mongo.slots.documents import to_slot
-from slotlock.infrastructure.mongo.slots.queries import slot_projection
+from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 
 PAGE_SIZE = 100
 VISIBLE_STATUSES = [SlotStatus.PUBLISHED.value, SlotStatus.CANCELLED.value]
@@ -66,7 +66,7 @@ class CalendarSlotQueries:
             query = {"$and": [query, *on]}
         found = self._slots.find(
             query,
-            slot_projection(user_ids, (), now, waitlist_depth=1),
+            slot_projection(now, user_ids),
             sort=[(key, order), ("_id", order)],
             limit=PAGE_SIZE,
             hint=index,  # in order as they are read, so that no page costs more than it shows

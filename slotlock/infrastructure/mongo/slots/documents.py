@@ -11,7 +11,6 @@ the order they are served. What ends moves to a document of its own in the same 
 booking_documents). `nextDeadline` is not later than the end of the next hold.
 """
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,6 +21,7 @@ from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotK
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.search_words import search_words
 from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument, to_booking
 from slotlock.infrastructure.mongo.terms_documents import (
     group_limits_to_documents,
@@ -128,7 +128,7 @@ def to_fields(slot: Slot) -> Document:
         "status": slot.status.value,
         "cancellation": _cancellation_to_subdocument(slot.cancellation),
         "remaining": slot.remaining,
-        "searchWords": folded_words(f"{slot.title} {slot.location or ''}"),
+        "searchWords": search_words(f"{slot.title} {slot.location or ''}"),
     }
     if slot.terms is not None:
         fields["campaign"] = terms_to_document(slot.terms)
@@ -144,11 +144,6 @@ def to_fields(slot: Slot) -> Document:
 def to_document(slot: Slot) -> Document:
     """The document of a new slot."""
     return {"_id": ObjectId(slot.id), **to_fields(slot), "bookings": [], "waitlist": []}
-
-
-def folded_words(text: str) -> list[str]:
-    """The words of a text as they are searched for: folded, each once."""
-    return sorted(set(re.findall(r"\w+", text.casefold())))
 
 
 def version_filter(before: Slot) -> Document:

@@ -27,11 +27,12 @@ from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limite
 from slotlock.infrastructure.mongo.slots import documents
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
-from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query, slot_projection
+from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query
 from slotlock.infrastructure.mongo.slots.slot_query import (
     SharedSlot,
     SlotQuery,
     merged_projection,
+    slot_projection,
 )
 from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader, with_user_contexts
 
@@ -177,7 +178,7 @@ class SlotRepository:
     ) -> Page[Slot]:
         found = self._slots.find(
             page_query(query, after, order),
-            slot_projection(user_ids, (), now, waitlist_depth=1),
+            slot_projection(now, user_ids),
             sort=[("start", order.value), ("_id", order.value)],
             limit=first + 1,
         )
@@ -190,7 +191,7 @@ class SlotRepository:
     ) -> list[Slot]:
         """The slots that begin after `since` in which these people have live bookings."""
         query = _booked_by_users(user_ids, since)
-        found = self._slots.find(query, slot_projection(user_ids, (), now, waitlist_depth=1))
+        found = self._slots.find(query, slot_projection(now, user_ids))
         return [documents.to_slot(document) async for document in found]
 
     @limited
@@ -217,7 +218,7 @@ class SlotRepository:
     async def find_by_series(self, series_id: SeriesId, now: datetime) -> list[Slot]:
         """The slots of a series, by start."""
         query, order = {"series": ObjectId(series_id)}, [("start", 1), ("_id", 1)]
-        found = self._slots.find(query, slot_projection((), (), now, waitlist_depth=1), sort=order)
+        found = self._slots.find(query, slot_projection(now), sort=order)
         return [documents.to_slot(document) async for document in found]
 
     @limited

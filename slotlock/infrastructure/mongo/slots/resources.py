@@ -8,7 +8,7 @@ from slotlock.infrastructure.mongo.client import RESOURCES_CONCURRENCY, Database
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.slots.documents import to_slot
 from slotlock.infrastructure.mongo.slots.preconditions import ResourceVersion
-from slotlock.infrastructure.mongo.slots.queries import slot_projection
+from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 
 
 class ResourceRepository:
@@ -35,7 +35,5 @@ class ResourceRepository:
             "start": {"$lt": end},
             "end": {"$gt": start},
         }
-        found = self._slots.find(
-            query, slot_projection((), (), start, waitlist_depth=1), sort=[("start", 1)]
-        )
+        found = self._slots.find(query, slot_projection(start), sort=[("start", 1)])
         return seen, [to_slot(document) async for document in found]

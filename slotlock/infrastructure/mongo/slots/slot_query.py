@@ -4,15 +4,47 @@ Concurrent queries are one command to MongoDB, which reads for all of them. Each
 what its own query alone would have returned, and never a row of another caller.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+
+from bson import ObjectId
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.slots.queries import slot_projection
+from slotlock.infrastructure.mongo.expressions import is_expired, unexpired_deadlines
+from slotlock.infrastructure.mongo.slots.documents import LOADED_FIELDS
+
+MAX_WAITLIST_LENGTH = 1000
+_HAS_GROUP_LIMITS = {
+    "$or": [
+        {"$ne": [{"$ifNull": [f"${limits}", []]}, []]}
+        for limits in ("groupLimits", "campaign.groupLimits")
+    ]
+}
+_GROUP_NAMES = {
+    "$reduce": {
+        "input": "$bookings.groups",
+        "initialValue": [],
+        "in": {"$setUnion": ["$$value", "$$this"]},
+    }
+}
+_BOOKINGS_OF_GROUP = {
+    "$filter": {
+        "input": "$bookings.groups",
+        "as": "groups",
+        "cond": {"$in": ["$$group", "$$groups"]},
+    }
+}
+_GROUP_COUNTS = {
+    "$map": {
+        "input": _GROUP_NAMES,
+        "as": "group",
+        "in": {"group": "$$group", "count": {"$size": _BOOKINGS_OF_GROUP}},
+    }
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +68,50 @@ class SlotQuery:
 def merged_projection(queries: Sequence[SlotQuery]) -> Document:
     """Return the projection that reads enough of each slot for all these queries."""
     return slot_projection(
+        max(query.now for query in queries),
         {user_id for query in queries for user_id in query.user_ids},
         {booking_id for query in queries for booking_id in query.booking_ids},
-        max(query.now for query in queries),
         max(query.waitlist_depth for query in queries),
         for_update=any(query.for_update for query in queries),
     )
+
+
+def slot_projection(
+    now: datetime,
+    user_ids: Iterable[UserId] = (),
+    booking_ids: Iterable[BookingId] = (),
+    waitlist_depth: int = 1,
+    *,
+    for_update: bool = False,
+) -> Document:
+    """Return the projection to what a `SlotQuery` with these fields loads of a slot."""
+    users = [ObjectId(user_id) for user_id in user_ids]
+    wanted = [
+        {"$in": ["$$this.user", users]},
+        {"$in": ["$$this.id", [ObjectId(booking_id) for booking_id in booking_ids]]},
+        {"$eq": ["$capacity", 1]},  # clients see who booked a one-place slot
+        is_expired("$$this", now),
+    ]
+    expired = {"$filter": {"input": "$bookings", "cond": is_expired("$$this", now)}}
+    expired_count = {"$size": expired}
+    may_promote = True if for_update else {"$gt": [{"$add": ["$remaining", expired_count]}, 0]}
+    depth = {
+        "$cond": [
+            {"$and": [_HAS_GROUP_LIMITS, may_promote]},
+            MAX_WAITLIST_LENGTH,
+            {"$add": [expired_count, waitlist_depth]},
+        ]
+    }
+    own_entries = {"$filter": {"input": "$waitlist", "cond": {"$in": ["$$this.user", users]}}}
+    return {
+        **dict.fromkeys(LOADED_FIELDS, 1),
+        "bookings": {"$filter": {"input": "$bookings", "cond": {"$or": wanted}}},
+        "groupCounts": {"$cond": [_HAS_GROUP_LIMITS, _GROUP_COUNTS, []]},
+        "waitlist": {"$slice": ["$waitlist", depth]},
+        "ownWaitlistEntries": own_entries,
+        "waitlistLength": {"$size": "$waitlist"},
+        "nextDeadline": {"$min": unexpired_deadlines(now)},
+    }
 
 
 class SharedSlot:

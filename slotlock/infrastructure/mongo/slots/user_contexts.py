@@ -22,7 +22,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
 from slotlock.infrastructure.mongo.slots.documents import to_slot
-from slotlock.infrastructure.mongo.slots.queries import slot_projection
+from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 
 # Each may ask for all whom the admission queue serves at once.
 CONTEXT_BATCH_SIZE = 50
@@ -191,7 +191,7 @@ class UserContextLoader:
             "status": {"$ne": SlotStatus.CANCELLED.value},
             "$or": wanted,
         }
-        found = self._slots.find(query, slot_projection(user_ids, (), now, waitlist_depth=1))
+        found = self._slots.find(query, slot_projection(now, user_ids))
         others = [to_slot(document) async for document in found]
         return [other.as_other_booking(booking) for other in others for booking in other.bookings]
 

@@ -28,7 +28,6 @@ from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo import teams
 from slotlock.infrastructure.mongo.audit.notes import note_to_document
 from slotlock.infrastructure.mongo.client import (
-    OPERATION_TIMEOUT_MS,
     WRITES_CONCURRENCY,
     Database,
     Document,
@@ -45,6 +44,7 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResu
 from slotlock.infrastructure.mongo.slots.preconditions import version_check
 from slotlock.infrastructure.mongo.slots.queries import booking_ids_projection
 from slotlock.infrastructure.mongo.slots.user_contexts import user_version_updates
+from slotlock.infrastructure.mongo.transactions import in_transaction
 
 MAX_BULK_SIZE = 64
 DUPLICATE_KEY = 11000
@@ -88,7 +88,6 @@ class SlotWriter:
 
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(WRITES_CONCURRENCY)
-        self._client = database.client
         self._database = database
         self._slots = database["slots"]
         self._ended_bookings = database["ended_bookings"]
@@ -124,20 +123,17 @@ class SlotWriter:
                 conflicts.update(_error_codes(error) & {DUPLICATE_KEY, WRITE_CONFLICT})
                 raise
 
-        # Without a limit of its own with_transaction continues for two minutes.
-        with timeout(OPERATION_TIMEOUT_MS / 1000):
-            try:
-                async with self._client.start_session() as session:
-                    await session.with_transaction(write_changes)
-            except _VersionConflictError:
+        try:
+            await in_transaction(self._database, write_changes)
+        except _VersionConflictError:
+            return CommitResult.CONFLICT
+        except PyMongoError as error:
+            if error.has_error_label(UNKNOWN_COMMIT_LABEL):
+                return CommitResult.UNKNOWN
+            codes = _error_codes(error) if isinstance(error, OperationFailure) else set()
+            if codes & conflicts or (conflicts and error.timeout):
                 return CommitResult.CONFLICT
-            except PyMongoError as error:
-                if error.has_error_label(UNKNOWN_COMMIT_LABEL):
-                    return CommitResult.UNKNOWN
-                codes = _error_codes(error) if isinstance(error, OperationFailure) else set()
-                if codes & conflicts or (conflicts and error.timeout):
-                    return CommitResult.CONFLICT
-                raise
+            raise
         return CommitResult.WRITTEN
 
     async def _write_all(self, changes: ChangeSet, session: AsyncClientSession) -> None:

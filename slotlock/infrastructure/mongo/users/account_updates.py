@@ -9,9 +9,10 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.audit.notes import note_user_change
 from slotlock.domain.users.user import User, UserId
-from slotlock.infrastructure.mongo.audit.notes import in_transaction, insert_notes
+from slotlock.infrastructure.mongo.audit.notes import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users import sessions
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 from slotlock.infrastructure.mongo.users.sessions import (

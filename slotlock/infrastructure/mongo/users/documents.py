@@ -13,10 +13,9 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from slotlock.domain.shared.text import normalize_nfc
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.slots.documents import folded_words
+from slotlock.infrastructure.mongo.search_words import search_words
 
 PUBLIC_FIELDS = dict.fromkeys(
     ("name", "email", "role", "createdAt", "groups", "withoutPassword", "bannedAt", "banReason"), 1
@@ -70,8 +69,3 @@ def to_new_document(
 def search_words_of(name: str, email: str) -> list[str]:
     """The words that a person is found by."""
     return search_words(f"{name} {email}")
-
-
-def search_words(text: str) -> list[str]:
-    """The words of a text, in the one way they are kept."""
-    return folded_words(normalize_nfc(text))

@@ -13,9 +13,10 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.users.user import Role, User, UserId
-from slotlock.infrastructure.mongo.audit.notes import in_transaction, insert_notes
+from slotlock.infrastructure.mongo.audit.notes import insert_notes
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 
 

@@ -1,7 +1,6 @@
 """People's accounts in MongoDB: adding them, finding them, and what organisers give them."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 
@@ -15,7 +14,7 @@ from slotlock.domain.audit.notes import AuditNote, note_user_change
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.users.user import Role, User, UserFilter, UserId
 from slotlock.infrastructure.batching import Batcher
-from slotlock.infrastructure.mongo.audit.notes import in_transaction, insert_notes
+from slotlock.infrastructure.mongo.audit.notes import insert_notes
 from slotlock.infrastructure.mongo.client import (
     USER_LISTS_CONCURRENCY,
     USERS_CONCURRENCY,
@@ -24,6 +23,8 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.search_words import search_query
+from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users import documents
 from slotlock.infrastructure.mongo.users.account_updates import (
     AuditInfo,
@@ -38,7 +39,6 @@ from slotlock.infrastructure.mongo.users.invitations import InvitationRepository
 from slotlock.infrastructure.mongo.users.sessions import set_session_roles
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 
-MAX_SEARCH_WORDS = 5
 BACKFILL_BATCH_SIZE = 1_000
 
 
@@ -194,9 +194,7 @@ class UserRepository:
 def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
     query: Document = {}
     if user_filter.text is not None:
-        # Anchored prefixes of folded words, as in the list of slots.
-        begun = documents.search_words(user_filter.text)[:MAX_SEARCH_WORDS]
-        query["searchWords"] = {"$all": [re.compile(f"^{word}") for word in begun]}
+        query |= search_query(user_filter.text)
     if user_filter.group is not None:
         query["groups"] = user_filter.group
     for name, value in (

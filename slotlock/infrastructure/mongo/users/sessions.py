@@ -22,7 +22,6 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.batching import Batcher, chunked
-from slotlock.infrastructure.mongo.audit.notes import in_transaction
 from slotlock.infrastructure.mongo.client import (
     USERS_CONCURRENCY,
     Database,
@@ -30,6 +29,7 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 
 # Of one person; who signs in once more loses the oldest.

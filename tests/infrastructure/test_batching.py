@@ -1,0 +1,64 @@
+"""Batches: each caller gets the result of its own item, and failures concern nobody else."""
+
+import asyncio
+import contextvars
+import itertools
+
+import pytest
+
+from slotlock.infrastructure.batching import Batcher
+
+caller: contextvars.ContextVar[str] = contextvars.ContextVar("caller", default="nobody")
+
+
+async def test_an_item_that_fails_fails_only_for_its_own_caller() -> None:
+    async def run(items: list[int]) -> list[int | Exception]:
+        return [ValueError("odd") if item % 2 else item for item in items]
+
+    batcher: Batcher[int, int] = Batcher(run, max_batch_size=3)
+    results = await asyncio.gather(*map(batcher.submit, range(8)), return_exceptions=True)
+    assert [each for each in results if isinstance(each, int)] == [0, 2, 4, 6]
+    assert [str(each) for each in results if isinstance(each, ValueError)] == ["odd"] * 4
+
+
+@pytest.mark.parametrize(("is_outage", "failed_count"), [(False, 2), (True, 5)])
+async def test_a_batch_that_fails_fails_for_all_its_callers_and_in_an_outage_for_all_queued(
+    is_outage: bool, failed_count: int
+) -> None:
+    failures = itertools.chain([True], itertools.repeat(False))
+
+    async def run(items: list[int]) -> list[int | Exception]:
+        if next(failures):
+            raise OSError("unavailable")
+        return list(items)
+
+    batcher: Batcher[int, int] = Batcher(run, max_batch_size=2, is_outage=lambda _: is_outage)
+    results = await asyncio.gather(*map(batcher.submit, range(5)), return_exceptions=True)
+    assert [isinstance(each, OSError) for each in results].count(True) == failed_count
+    assert results[failed_count:] == list(range(failed_count, 5))
+    assert await batcher.submit(9) == 9
+
+
+async def test_a_cancelled_caller_neither_withdraws_its_item_nor_harms_the_others() -> None:
+    ran: list[int] = []
+
+    async def run(items: list[int]) -> list[int | Exception]:
+        await asyncio.sleep(0)
+        ran.extend(items)
+        return list(items)
+
+    batcher: Batcher[int, int] = Batcher(run)
+    leaving = asyncio.create_task(batcher.submit(1))
+    staying = asyncio.create_task(batcher.submit(2))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    assert await staying == 2
+    assert ran == [1, 2]
+
+
+async def test_a_batch_does_not_run_in_the_context_of_its_first_caller() -> None:
+    async def run(items: list[int]) -> list[str | Exception]:
+        return [caller.get() for _ in items]
+
+    caller.set("first")
+    assert await Batcher(run).submit(1) == "nobody"
