@@ -18,7 +18,7 @@ from slotlock.domain.users.user import Caller, Role, User, validate_user_name
 # email_validator names this way to accept them.
 SPECIAL_USE_DOMAIN_NAMES.clear()
 
-# Invisible characters that email_validator accepts: two addresses would look the same
+# Invisible characters that email_validator accepts: two addresses would appear the same
 # (Default_Ignorable_Code_Point in Unicode, and the empty Braille pattern).
 _INVISIBLE_CHARACTERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"

@@ -85,7 +85,7 @@ def parse_user_file(
 
 @dataclass(slots=True)
 class _ProblemCollector:
-    """Keeps the first problems and counts all of them."""
+    """Collects the first problems and counts all of them."""
 
     problems: list[LineProblem] = field(default_factory=list)
     count: int = 0

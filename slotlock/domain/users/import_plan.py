@@ -66,7 +66,7 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class ImportBusy:
-    """Other requests kept changing the same users; nothing was imported, retry later."""
+    """Other requests changed the same users repeatedly; nothing was imported, retry later."""
 
     retry_after_ms: int
 

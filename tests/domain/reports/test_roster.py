@@ -1,12 +1,8 @@
-"""Rosters as organisers keep them, and names of sheets that Excel takes."""
+"""Rosters: their rows and the counts of places."""
 
 from dataclasses import replace
 from datetime import timedelta
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from slotlock.api.exports.workbook import MAX_SHEET_NAME_LENGTH, SheetNames
 from slotlock.domain.booking.booking import BookingId
 from slotlock.domain.booking.history import BookingStatus
 from slotlock.domain.booking.slot import SlotCancellation, SlotStatus
@@ -22,18 +18,18 @@ from tests.support.domain.builders import (
 )
 
 ADA, BEN, OLGA = UserId("ada"), UserId("ben"), UserId("olga")
-PEOPLE = {
+USERS = {
     ADA: RosterUser("Ada", "ada@slotlock.test", ("5a",)),
     BEN: RosterUser("Ben", "ben@slotlock.test"),
     OLGA: RosterUser("Olga", "olga@slotlock.test"),
 }
 
 
-def test_a_roster_names_who_booked_and_who_did_it_for_them() -> None:
-    seats, _ = book_users(build_slot(3), "ada")
-    seats, _ = book_place(seats, booking_request("ben", organizer="olga"))
-    assert user_ids_in(seats) == {ADA, BEN, OLGA}
-    roster = build_roster(seats, PEOPLE, NOW)
+def test_a_roster_names_the_users_and_the_creators_of_their_bookings() -> None:
+    slot, _ = book_users(build_slot(3), "ada")
+    slot, _ = book_place(slot, booking_request("ben", organizer="olga"))
+    assert user_ids_in(slot) == {ADA, BEN, OLGA}
+    roster = build_roster(slot, USERS, NOW)
     assert [(row.name, row.groups, row.made_by) for row in roster.rows] == [
         ("Ada", ("5a",), None),
         ("Ben", (), "Olga"),
@@ -41,59 +37,35 @@ def test_a_roster_names_who_booked_and_who_did_it_for_them() -> None:
     assert roster.counts == PlaceCounts(places=3, confirmed=2, free=1)
 
 
-def test_a_hold_counts_until_its_last_instant() -> None:
-    seats, hold = book_place(build_slot(2), booking_request("ada", hold=True))
+def test_a_hold_is_in_the_roster_until_it_expires() -> None:
+    slot, hold = book_place(build_slot(2), booking_request("ada", hold=True))
     until = hold.held_until
     assert until is not None
-    before = build_roster(seats, PEOPLE, until - timedelta(milliseconds=1))
+    before = build_roster(slot, USERS, until - timedelta(milliseconds=1))
     assert [(row.status, row.held_until) for row in before.rows] == [(BookingStatus.HELD, until)]
     assert before.counts == PlaceCounts(places=2, held=1, free=1)
-    assert build_roster(seats, PEOPLE, until).counts == PlaceCounts(places=2, free=2)
+    assert build_roster(slot, USERS, until).counts == PlaceCounts(places=2, free=2)
 
 
-def test_what_others_wait_for_is_not_free() -> None:
-    seats, _ = book_place(build_slot(1), booking_request("ada", hold=True))
-    seats = with_waitlist(seats, "ben")
+def test_a_place_for_the_waitlist_is_not_free() -> None:
+    slot, _ = book_place(build_slot(1), booking_request("ada", hold=True))
+    slot = with_waitlist(slot, "ben")
     later = NOW + timedelta(hours=1)
-    assert build_roster(seats, PEOPLE, later).counts == PlaceCounts(places=1, waiting=1)
+    assert build_roster(slot, USERS, later).counts == PlaceCounts(places=1, waiting=1)
 
 
-def test_places_in_a_called_off_slot_are_cancelled_and_none_is_free() -> None:
-    seats, _ = book_users(build_slot(3), "ada", "ben")
-    off = replace(seats, status=SlotStatus.CANCELLED, cancellation=SlotCancellation(NOW, OLGA))
-    roster = build_roster(off, PEOPLE, NOW)
+def test_bookings_of_a_cancelled_slot_are_cancelled_and_no_place_is_free() -> None:
+    slot, _ = book_users(build_slot(3), "ada", "ben")
+    cancelled_slot = replace(
+        slot, status=SlotStatus.CANCELLED, cancellation=SlotCancellation(NOW, OLGA)
+    )
+    roster = build_roster(cancelled_slot, USERS, NOW)
     assert {row.status for row in roster.rows} == {BookingStatus.CANCELLED}
     assert roster.counts == PlaceCounts(places=3, cancelled=2)
 
 
-def test_who_is_not_known_has_no_name() -> None:
-    seats, (booking,) = book_users(build_slot(1), "nobody")
+def test_an_unknown_user_has_an_empty_name() -> None:
+    slot, (booking,) = book_users(build_slot(1), "nobody")
     assert booking.id != BookingId("")
-    (row,) = build_roster(seats, PEOPLE, NOW).rows
+    (row,) = build_roster(slot, USERS, NOW).rows
     assert (row.name, row.email, row.made_by) == ("", "", None)
-
-
-@given(st.lists(st.text(max_size=40), max_size=12))
-def test_excel_takes_every_name_whatever_is_wished(wishes: list[str]) -> None:
-    names = SheetNames("Summary")
-    given = [names.name(wish) for wish in [*wishes, *wishes, "summary", "SUMMARY"]]
-    assert len({name.casefold() for name in [*given, "Summary"]}) == len(given) + 1
-    for name in given:
-        assert 1 <= len(name.encode("utf-16-le")) // 2 <= MAX_SHEET_NAME_LENGTH
-        assert not set(name) & set("[]:*?/\\\0\n")
-        assert not name.startswith("'")
-        assert not name.endswith("'")
-    again = SheetNames("Summary")
-    assert [again.name(wish) for wish in [*wishes, *wishes, "summary", "SUMMARY"]] == given
-
-
-def test_names_that_are_alike_are_numbered() -> None:
-    names = SheetNames()
-    long = "Swimming for beginners of every age"
-    assert [names.name(wish) for wish in (long, long.upper(), "'a/b'", "a b", "")] == [
-        "Swimming for beginners of every",
-        "SWIMMING FOR BEGINNERS OF E (2)",
-        "a b",
-        "a b (2)",
-        "Sheet",
-    ]
