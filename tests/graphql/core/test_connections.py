@@ -1,4 +1,4 @@
-"""What every list of the schema promises; a new one is found and tried by itself."""
+"""Promises of every list in the schema. The tests find new lists by themselves."""
 
 from collections.abc import Iterator
 
@@ -16,9 +16,9 @@ from tests.support.clients.connections import (
     create_connection_fixture,
 )
 
-SO_FAR = 4
+MIN_ITEMS = 4
 ID = "0123456789abcdef01234567"
-NO_CURSORS = [
+INVALID_CURSORS = [
     "",
     "nonsense",
     "=",
@@ -31,8 +31,8 @@ NO_CURSORS = [
     "A" * 10_000,
     "A" * 50_000,
 ]
-# What a good cursor of ours never holds, though its sum be right.
-NO_PLACES: list[list[object]] = [
+# Positions that no cursor of the server encodes, although their checksum is right.
+INVALID_POSITIONS: list[list[object]] = [
     [],
     [0],
     [None],
@@ -63,11 +63,11 @@ NO_PLACES: list[list[object]] = [
     [1e300, ID],
     [10**18, ID],
     [-(10**18), ID],
-    # One ms before the first year, and one after the last.
+    # One millisecond before year 1, and one after year 9999.
     [-62_135_596_800_001, ID],
     [253_402_300_800_000, ID],
 ]
-EDGES: list[list[object]] = [
+EXTREME_POSITIONS: list[list[object]] = [
     [ID],
     ["zz"],
     ["z@z"],
@@ -83,86 +83,92 @@ EDGES: list[list[object]] = [
 
 @pytest.fixture(scope="module")
 def app(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """An app whose lists hold nothing of other tests."""
+    """An app whose lists contain no items of other tests."""
     with forked_app(app_environment(servers, "lists"), tmp_path_factory.mktemp("lists")) as running:
         yield running
 
 
-async def refused(office: ConnectionFixture, of: str, **page: object) -> bool:
-    """Whether a page is told to be bad input, and nothing else."""
-    answer = await office.send_page_query(of, **page)
+async def is_bad_input(fixture: ConnectionFixture, name: str, **page: object) -> bool:
+    """Whether a page request fails with BAD_USER_INPUT and no other error."""
+    answer = await fixture.send_page_query(name, **page)
     codes = [error["extensions"]["code"] for error in answer.get("errors", ())]
     return codes == ["BAD_USER_INPUT"]
 
 
-async def test_the_lists_are_those_that_are_known(app: AppProcess, http: httpx.AsyncClient) -> None:
+async def test_every_list_has_the_same_paging_arguments() -> None:
     assert {"slots", "auditLog", "campaignStatistics.groups"} <= set(CONNECTION_NAMES)
-    for of, (_, field) in CONNECTION_FIELDS.items():
+    for name, (_, field) in CONNECTION_FIELDS.items():
         assert (str(field.args["first"].type), field.args["first"].default_value) == ("Int!", 20)
-        assert str(field.args["after"].type) == "String", of
+        assert str(field.args["after"].type) == "String", name
 
 
-@pytest.mark.parametrize("of", CONNECTION_NAMES)
-async def test_a_page_has_1_to_100_items(app: AppProcess, http: httpx.AsyncClient, of: str) -> None:
-    office = await create_connection_fixture(http, app, 0)
+@pytest.mark.parametrize("name", CONNECTION_NAMES)
+async def test_a_page_has_1_to_100_items(
+    app: AppProcess, http: httpx.AsyncClient, name: str
+) -> None:
+    fixture = await create_connection_fixture(http, app, 0)
     for first in (-(2**31), -1, 0, 101, 2**31 - 1, 2**31, "1", 1.5, True, None):
-        assert await refused(office, of, first=first), first
+        assert await is_bad_input(fixture, name, first=first), first
     for first in (1, 100):
-        assert await office.fetch_page(of, first=first)
+        assert await fixture.fetch_page(name, first=first)
 
 
-async def test_a_cursor_that_is_cut_off_altered_made_up_or_another_lists_is_bad_input(
+async def test_an_altered_or_foreign_cursor_is_bad_input(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    office = await create_connection_fixture(http, app, 1)
-    good = {of: (await office.fetch_page(of))["edges"][0]["cursor"] for of in CONNECTION_NAMES}
-    for of, cursor in good.items():
-        bad = [*NO_CURSORS, *(encode_cursor(of, *place) for place in NO_PLACES)]
-        bad += [other for name, other in good.items() if name != of]
+    fixture = await create_connection_fixture(http, app, 1)
+    cursors = {
+        name: (await fixture.fetch_page(name))["edges"][0]["cursor"] for name in CONNECTION_NAMES
+    }
+    for name, cursor in cursors.items():
+        bad = [*INVALID_CURSORS]
+        bad += [encode_cursor(name, *position) for position in INVALID_POSITIONS]
+        bad += [foreign for other, foreign in cursors.items() if other != name]
         bad += [cursor[:-1], cursor[:-4], cursor[4:], cursor[:8], f" {cursor}", f"{cursor}\n"]
         bad += [cursor + "A", cursor + "====", cursor * 2, cursor.swapcase(), f"!{cursor}"]
-        for place in range(0, len(cursor), 7):
-            changed = "B" if cursor[place] == "A" else "A"
-            bad.append(cursor[:place] + changed + cursor[place + 1 :])
-        assert [each[:80] for each in bad if not await refused(office, of, after=each)] == []
-        assert (await office.fetch_page(of, after=cursor))["pageInfo"]
+        for index in range(0, len(cursor), 7):
+            changed = "B" if cursor[index] == "A" else "A"
+            bad.append(cursor[:index] + changed + cursor[index + 1 :])
+        accepted = [each[:80] for each in bad if not await is_bad_input(fixture, name, after=each)]
+        assert accepted == []
+        assert (await fixture.fetch_page(name, after=cursor))["pageInfo"]
 
 
-async def test_the_cursor_of_no_item_is_no_error_of_ours(
+async def test_a_valid_cursor_of_no_item_is_no_internal_error(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    office = await create_connection_fixture(http, app, 0)
-    for of in CONNECTION_NAMES:
-        taken = 0
-        for place in EDGES:
-            answer = await office.send_page_query(of, after=encode_cursor(of, *place))
-            told = {error["extensions"]["code"] for error in answer.get("errors", ())}
-            assert told <= {"BAD_USER_INPUT"}, (of, place, answer)
-            taken += not told
-        assert taken, of
+    fixture = await create_connection_fixture(http, app, 0)
+    for name in CONNECTION_NAMES:
+        accepted = 0
+        for position in EXTREME_POSITIONS:
+            answer = await fixture.send_page_query(name, after=encode_cursor(name, *position))
+            codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
+            assert codes <= {"BAD_USER_INPUT"}, (name, position, answer)
+            accepted += not codes
+        assert accepted, name
 
 
-async def test_pages_neither_repeat_nor_skip_while_items_come_and_go(
+async def test_pages_neither_repeat_nor_skip_items_while_the_list_changes(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    office = await create_connection_fixture(http, app, SO_FAR)
-    before = {of: await office.all_cursors(of) for of in CONNECTION_NAMES}
-    walked: dict[str, list[str]] = {of: [] for of in CONNECTION_NAMES}
+    fixture = await create_connection_fixture(http, app, MIN_ITEMS)
+    before = {name: await fixture.all_cursors(name) for name in CONNECTION_NAMES}
+    seen: dict[str, list[str]] = {name: [] for name in CONNECTION_NAMES}
     after: dict[str, str | None] = dict.fromkeys(CONNECTION_NAMES)
-    going, rounds = set(CONNECTION_NAMES), 0
-    while going:
-        for of in list(going):
-            page = await office.fetch_page(of, first=2, after=after[of])
-            walked[of] += [edge["cursor"] for edge in page["edges"]]
-            after[of] = page["pageInfo"]["endCursor"]
+    unfinished, rounds = set(CONNECTION_NAMES), 0
+    while unfinished:
+        for name in list(unfinished):
+            page = await fixture.fetch_page(name, first=2, after=after[name])
+            seen[name] += [edge["cursor"] for edge in page["edges"]]
+            after[name] = page["pageInfo"]["endCursor"]
             if not page["pageInfo"]["hasNextPage"]:
-                going.remove(of)
-        if rounds < SO_FAR:
-            await office.add_activity()
+                unfinished.remove(name)
+        if rounds < MIN_ITEMS:
+            await fixture.add_activity()
         rounds += 1
-    for of in CONNECTION_NAMES:
-        now = await office.all_cursors(of)
-        assert len(before[of]) >= SO_FAR
-        assert now - before[of], f"nothing came to {of}"
-        assert len(walked[of]) == len(set(walked[of])), f"{of} repeats"
-        assert before[of] & now <= set(walked[of]), f"{of} skips"
+    for name in CONNECTION_NAMES:
+        now = await fixture.all_cursors(name)
+        assert len(before[name]) >= MIN_ITEMS
+        assert now - before[name], f"{name} got no new item"
+        assert len(seen[name]) == len(set(seen[name])), f"{name} repeats items"
+        assert before[name] & now <= set(seen[name]), f"{name} skips items"

@@ -1,4 +1,4 @@
-"""What was never asked for: operators of MongoDB as values, fields nobody may send, others' ids."""
+"""Hostile input: MongoDB operators as values, extra input fields, and the ids of other users."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -22,9 +22,9 @@ from tests.support.clients.client import GraphQLTestClient
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 OPERATORS: list[Any] = [{"$gt": ""}, {"$where": "sleep(1000)"}, {"$ne": None}, [{"$gt": ""}]]
-TEXTS = ['{"$gt": ""}', "$where", "'; return true; //", "\x00", "../..", "%00", "${7*7}"]
-OK_TOO = {"UNAUTHENTICATED", "FORBIDDEN", "BAD_USER_INPUT"}
-ROOTS = [
+CODE_LIKE_TEXTS = ['{"$gt": ""}', "$where", "'; return true; //", "\x00", "../..", "%00", "${7*7}"]
+EXPECTED_CODES = {"UNAUTHENTICATED", "FORBIDDEN", "BAD_USER_INPUT"}
+ROOT_FIELDS = [
     (keyword, name, field)
     for keyword, root in (
         ("query", executable_schema.query_type),
@@ -33,10 +33,20 @@ ROOTS = [
     if root is not None
     for name, field in root.fields.items()
 ]
+ACCOUNT = {"name": "Eve", "email": "eve@slotlock.test", "password": "correct horse battery"}
+CREDENTIALS = {"email": "eve@slotlock.test", "password": "correct horse battery"}
+PASSWORDS = {"currentPassword": "correct horse battery", "newPassword": "another horse battery"}
+UNKNOWN_FIELDS = [
+    "role", "id", "_id", "userId", "banned", "groups", "passwordHash", "__proto__", "$set",
+]  # fmt: skip
+NODE = "query($id: ID!) { node(id: $id) { id } }"
+NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+CANCEL = "mutation($id: ID!) { cancelBooking(bookingId: $id) { ... on Refusal { code } } }"
 
 
 @pytest.fixture
 async def organizer(app: AppProcess, http: httpx.AsyncClient) -> AsyncIterator[GraphQLTestClient]:
+    """An organizer whose requests must not cause an error in the log."""
     before = app.log.count(" ERROR ")
     async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
         yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
@@ -44,32 +54,33 @@ async def organizer(app: AppProcess, http: httpx.AsyncClient) -> AsyncIterator[G
 
 
 def operation(keyword: str, name: str, field: GraphQLField) -> str:
-    """An operation whose every argument is a variable of its own."""
+    """An operation that takes every argument of a field from a variable; "" without arguments."""
     if not field.args:
         return ""
-    declared = ", ".join(f"${key}: {argument.type}" for key, argument in field.args.items())
-    given = ", ".join(f"{key}: ${key}" for key in field.args)
-    chosen = "{ __typename }" if is_composite_type(get_named_type(field.type)) else ""
-    return f"{keyword} ({declared}) {{ {name}({given}) {chosen} }}"
+    declarations = ", ".join(f"${key}: {argument.type}" for key, argument in field.args.items())
+    arguments = ", ".join(f"{key}: ${key}" for key in field.args)
+    selection = "{ __typename }" if is_composite_type(get_named_type(field.type)) else ""
+    return f"{keyword} ({declarations}) {{ {name}({arguments}) {selection} }}"
 
 
 def filled(type_: GraphQLInputType, value: Any) -> Any:
-    """A value of this type as far as its shape goes, with this one in every place."""
-    bare = get_nullable_type(type_)
-    if is_list_type(bare):
-        return [filled(bare.of_type, value)]
-    if isinstance(bare, GraphQLInputObjectType):
-        return {key: filled(part.type, value) for key, part in bare.fields.items()}
+    """A value with the shape of this type that has `value` in every field and item."""
+    nullable = get_nullable_type(type_)
+    if is_list_type(nullable):
+        return [filled(nullable.of_type, value)]
+    if isinstance(nullable, GraphQLInputObjectType):
+        return {key: filled(field.type, value) for key, field in nullable.fields.items()}
     return value
 
 
 def variables(field: GraphQLField, value: Any) -> Iterator[dict[str, Any]]:
+    """The value as each whole argument, and inside each argument."""
     yield dict.fromkeys(field.args, value)
     yield {key: filled(argument.type, value) for key, argument in field.args.items()}
 
 
-@pytest.mark.parametrize(("keyword", "name", "field"), ROOTS, ids=lambda part: str(part)[:30])
-async def test_an_operator_of_mongodb_is_no_value_of_any_argument(
+@pytest.mark.parametrize(("keyword", "name", "field"), ROOT_FIELDS, ids=lambda part: str(part)[:30])
+async def test_a_mongodb_operator_is_bad_input_for_every_argument(
     organizer: GraphQLTestClient, keyword: str, name: str, field: GraphQLField
 ) -> None:
     if query := operation(keyword, name, field):
@@ -78,20 +89,20 @@ async def test_an_operator_of_mongodb_is_no_value_of_any_argument(
                 assert await organizer.error_code(query, **sent) == "BAD_USER_INPUT"
 
 
-@pytest.mark.parametrize("text", TEXTS)
-async def test_text_that_looks_like_code_is_text_in_every_query(
+@pytest.mark.parametrize("text", CODE_LIKE_TEXTS)
+async def test_text_that_looks_like_code_is_plain_text_in_every_query(
     organizer: GraphQLTestClient, text: str
 ) -> None:
-    for keyword, name, field in ROOTS:
+    for keyword, name, field in ROOT_FIELDS:
         if keyword == "query" and (query := operation(keyword, name, field)):
             for sent in variables(field, text):
                 answer = await organizer.send(query, **sent)
                 codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
-                assert codes <= OK_TOO, (name, answer)
+                assert codes <= EXPECTED_CODES, (name, answer)
 
 
 @pytest.mark.parametrize("header", ['Bearer {"$gt": ""}', "Bearer [$ne]=1", '{"$gt": ""}'])
-async def test_an_operator_in_the_header_is_no_identity(
+async def test_an_operator_in_the_authorization_header_is_unauthenticated(
     organizer: GraphQLTestClient, header: str
 ) -> None:
     for query in ("{ me { id } }", "{ mySessions { id } }"):
@@ -101,49 +112,37 @@ async def test_an_operator_in_the_header_is_no_identity(
         assert response.json()["errors"][0]["extensions"]["code"] == "UNAUTHENTICATED"
 
 
-MINE = {"name": "Eve", "email": "eve@slotlock.test", "password": "correct horse battery"}
-CHANGE = {"currentPassword": "correct horse battery", "newPassword": "another horse battery"}
-
-
 @pytest.mark.parametrize(
-    ("name", "type_", "given"),
+    ("name", "type_", "valid"),
     [
-        ("register", "RegisterInput", MINE),
-        ("login", "LoginInput", {key: MINE[key] for key in ("email", "password")}),
-        ("changePassword", "ChangePasswordInput", CHANGE),
+        ("register", "RegisterInput", ACCOUNT),
+        ("login", "LoginInput", CREDENTIALS),
+        ("changePassword", "ChangePasswordInput", PASSWORDS),
     ],
 )
 @pytest.mark.parametrize(
-    "more", ["role", "id", "_id", "userId", "banned", "groups", "passwordHash", "__proto__", "$set"]
+    "extra",
+    ["role", "id", "_id", "userId", "banned", "groups", "passwordHash", "__proto__", "$set"],
 )
-async def test_a_field_that_nobody_may_send_is_bad_input(
-    organizer: GraphQLTestClient, name: str, type_: str, given: dict[str, str], more: str
+async def test_an_unknown_input_field_is_bad_input(
+    organizer: GraphQLTestClient, name: str, type_: str, valid: dict[str, str], extra: str
 ) -> None:
     query = f"mutation($input: {type_}!) {{ {name}(input: $input) {{ __typename }} }}"
-    sent = {**given, more: "ADMIN"}
-    assert await organizer.error_code(query, input=sent) == "BAD_USER_INPUT"
+    assert await organizer.error_code(query, input={**valid, extra: "ADMIN"}) == "BAD_USER_INPUT"
 
 
-async def test_ids_of_others_are_as_ids_of_nothing(
+async def test_ids_of_other_users_behave_like_ids_that_do_not_exist(
     app: AppProcess, http: httpx.AsyncClient, organizer: GraphQLTestClient
 ) -> None:
     async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
         eve = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.MEMBER))
     slot = await organizer.create_slot()
-    booking = (await organizer.book(slot["id"]))["booking"]["id"]
-    session = (await organizer.execute("{ mySessions { id } }"))[0]["id"]
-    person = (await organizer.execute("{ me { id } }"))["id"]
-    for gid in (booking, session, person):
-        assert (await organizer.execute("query($id: ID!) { node(id: $id) { id } }", id=gid))[
-            "id"
-        ] == gid
-        assert await eve.execute("query($id: ID!) { node(id: $id) { id } }", id=gid) is None
-        nothing = gid[:-8] + "0" * 8
-        both = await eve.execute(
-            "query($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=[gid, nothing]
-        )
-        assert both == [None, None]
-    cancel = "mutation($id: ID!) { cancelBooking(bookingId: $id) { ... on Refusal { code } } }"
-    refused = {"code": "BOOKING_NOT_FOUND"}
-    for gid in (booking, booking[:-8] + "0" * 8):
-        assert await eve.execute(cancel, id=gid) == refused
+    booking_id = (await organizer.book(slot["id"]))["booking"]["id"]
+    session_id = (await organizer.execute("{ mySessions { id } }"))[0]["id"]
+    user_id = (await organizer.execute("{ me { id } }"))["id"]
+    for own_id in (booking_id, session_id, user_id):
+        unknown_id = own_id[:-8] + "0" * 8
+        assert (await organizer.execute(NODE, id=own_id))["id"] == own_id
+        assert await eve.execute(NODES, ids=[own_id, unknown_id]) == [None, None]
+    for id_ in (booking_id, booking_id[:-8] + "0" * 8):
+        assert await eve.execute(CANCEL, id=id_) == {"code": "BOOKING_NOT_FOUND"}

@@ -1,4 +1,4 @@
-"""What fails on our side is told by an id that the log knows, and by nothing else."""
+"""Clients learn nothing about an internal error but its id, which finds it in the log."""
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -16,7 +16,6 @@ from slotlock.domain.booking.availability import Availability
 from slotlock.domain.users.user import Role
 from slotlock.graphql.context import UNKNOWN_CLIENT
 from slotlock.graphql.execution.executor import execute_stream
-from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.services.live.availability import AvailabilitySubscription
@@ -33,62 +32,63 @@ from tests.support.clients.client import (
 from tests.support.domain.builders import build_slot
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
-DETAIL = "a detail of ours"
+Client = GraphQLTestClient | WebSocketTestClient
+
+DETAIL = "an internal detail"
 SLOT = "query($id: ID!) { slot(id: $id) { id } }"
 
 
-def broken(error: Exception) -> object:
-    """A source of states that fails after the first."""
+def failing_states(error: Exception) -> object:
+    """A replacement for `AvailabilitySubscription.states` that fails after the first state."""
+    states = AvailabilitySubscription.states
 
-    async def states(self: AvailabilitySubscription) -> AsyncGenerator[Availability, None]:
-        yield await anext(told(self))
+    async def first_state_only(
+        self: AvailabilitySubscription,
+    ) -> AsyncGenerator[Availability, None]:
+        yield await anext(states(self))
         raise error
 
-    told = AvailabilitySubscription.states
-    return states
+    return first_state_only
 
 
 @pytest.mark.parametrize("error", [RuntimeError(DETAIL), ValueError(DETAIL), KeyError(DETAIL)])
-async def test_a_source_of_events_that_fails_is_masked(
+async def test_an_error_in_a_subscription_is_masked(
     servers: EmbeddedServers,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     error: Exception,
 ) -> None:
-    monkeypatch.setattr(AvailabilitySubscription, "states", broken(error))
+    monkeypatch.setattr(AvailabilitySubscription, "states", failing_states(error))
     settings = Settings(
         mongo_url=database_url(servers, "masked"),
         redis_url=servers.redis_url,
         secret_key=(SecretStr(SECRET),),
     )
-    async with AsyncExitStack() as closing:
-        rooms = await closing.enter_async_context(open_app_state(settings, development=False))
-        conversation: GraphQLServer = rooms.graphql_server
+    async with AsyncExitStack() as stack:
+        state = await stack.enter_async_context(open_app_state(settings, development=False))
+        server = state.graphql_server
         slot_id = new_slot_id()
-        assert check_written(
-            await conversation.services.slot_writer.commit(
-                ChangeSet((), new_slots=(build_slot(5, id=slot_id),))
-            )
-        )
-        sent = {"query": WATCH_AVAILABILITY, "variables": {"slots": [f"slot_{slot_id}"]}}
-        asked = await conversation.parse_request(sent, None, UNKNOWN_CLIENT)
-        stream = execute_stream(asked.operation, asked.variables, conversation.create_context(None))
+        change_set = ChangeSet((), new_slots=(build_slot(5, id=slot_id),))
+        assert check_written(await server.services.slot_writer.commit(change_set))
+        payload = {"query": WATCH_AVAILABILITY, "variables": {"slots": [f"slot_{slot_id}"]}}
+        request = await server.parse_request(payload, None, UNKNOWN_CLIENT)
+        stream = execute_stream(request.operation, request.variables, server.create_context(None))
         with caplog.at_level(logging.ERROR):
-            first, last = [answer async for answer in stream]
+            first, last = [response async for response in stream]
     assert first.body["data"]
-    (told,) = last.body["errors"]
-    assert told["extensions"]["code"] == "INTERNAL"
-    assert told["path"] == ["slotAvailability"]
-    assert DETAIL not in str(told)
-    assert told["extensions"]["errorId"] in caplog.text
+    (shown,) = last.body["errors"]
+    assert shown["extensions"]["code"] == "INTERNAL"
+    assert shown["path"] == ["slotAvailability"]
+    assert DETAIL not in str(shown)
+    assert shown["extensions"]["errorId"] in caplog.text
     assert DETAIL in caplog.text
 
 
 @pytest.fixture(scope="module")
-def failing(
+def failing_app(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """An app whose documents these tests may spoil."""
+    """An app whose documents these tests may corrupt."""
     with app_variant(
         app_environment(servers, "failing"), tmp_path_factory.mktemp("failing")
     ) as app:
@@ -96,68 +96,67 @@ def failing(
 
 
 @pytest.fixture
-async def organizer(failing: AppProcess) -> AsyncIterator[GraphQLTestClient]:
+async def organizer(failing_app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
     async with (
-        auth_for_database(failing.environment["SLOTLOCK_MONGO_URL"]) as auth,
+        auth_for_database(failing_app.environment["SLOTLOCK_MONGO_URL"]) as auth,
         http_client() as http,
     ):
-        yield GraphQLTestClient(http, failing.url, await sign_in_new_user(auth, Role.ORGANIZER))
+        token = await sign_in_new_user(auth, Role.ORGANIZER)
+        yield GraphQLTestClient(http, failing_app.url, token)
 
 
 @pytest.fixture(params=["http", "websocket"])
-async def asking(
-    request: pytest.FixtureRequest, failing: AppProcess, organizer: GraphQLTestClient
-) -> AsyncIterator[GraphQLTestClient | WebSocketTestClient]:
-    """The organiser, by either transport."""
+async def client(
+    request: pytest.FixtureRequest, failing_app: AppProcess, organizer: GraphQLTestClient
+) -> AsyncIterator[Client]:
+    """A client of the organizer, on each transport."""
     if request.param == "http":
         yield organizer
     else:
-        async with open_websocket(failing, organizer.token) as opened:
-            yield opened
+        async with open_websocket(failing_app, organizer.token) as websocket:
+            yield websocket
 
 
-def spoil(app: AppProcess, collection: str, query: Json, update: Json) -> None:
-    """Let documents be such that whoever reads them fails."""
-    with closing(MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"])) as client:
-        client.get_default_database()[collection].update_many(query, update)
+def corrupt(app: AppProcess, collection: str, query: Json, update: Json) -> None:
+    """Change documents so that reading them fails."""
+    with closing(MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"])) as mongo:
+        mongo.get_default_database()[collection].update_many(query, update)
 
 
-async def error_told(
-    asking: GraphQLTestClient | WebSocketTestClient, query: str, **variables: object
-) -> Json:
-    """The only error of an answer, or of an operation that was not executed."""
-    if isinstance(asking, GraphQLTestClient):
-        (error,) = (await asking.send(query, **variables))["errors"]
+async def internal_error(client: Client, query: str, **variables: object) -> Json:
+    """The only error of a response, which is internal."""
+    if isinstance(client, GraphQLTestClient):
+        errors = (await client.send(query, **variables))["errors"]
     else:
-        await asking.subscribe("1", query, **variables)
-        payload = (await asking.receive())["payload"]
-        (error,) = payload if isinstance(payload, list) else payload["errors"]
+        await client.subscribe("1", query, **variables)
+        payload = (await client.receive())["payload"]
+        errors = payload if isinstance(payload, list) else payload["errors"]
+    error: Json
+    (error,) = errors
     assert error["extensions"]["code"] == "INTERNAL"
-    told: Json = error
-    return told
+    return error
 
 
-async def test_a_field_that_fails_is_told_by_an_id_that_the_log_knows(
-    failing: AppProcess,
-    organizer: GraphQLTestClient,
-    asking: GraphQLTestClient | WebSocketTestClient,
+async def test_an_error_in_a_field_is_masked_and_logged_under_its_id(
+    failing_app: AppProcess, organizer: GraphQLTestClient, client: Client
 ) -> None:
     slot_id = (await organizer.create_slot())["id"]
-    spoil(failing, "slots", {"_id": ObjectId(slot_id[-24:])}, {"$unset": {"capacity": 1}})
-    error = await error_told(asking, SLOT, id=slot_id)
+    corrupt(failing_app, "slots", {"_id": ObjectId(slot_id[-24:])}, {"$unset": {"capacity": 1}})
+    error = await internal_error(client, SLOT, id=slot_id)
     assert error["path"] == ["slot"]
     assert "capacity" not in str(error)
-    assert f"error {error['extensions']['errorId']}: a field failed" in failing.log
-    assert "KeyError: 'capacity'" in failing.log
+    assert f"error {error['extensions']['errorId']}: a field failed" in failing_app.log
+    assert "KeyError: 'capacity'" in failing_app.log
 
 
-async def test_what_fails_outside_the_fields_is_told_by_an_id_that_the_log_knows(
-    failing: AppProcess, asking: GraphQLTestClient | WebSocketTestClient
+async def test_an_error_outside_the_fields_is_masked_and_logged_under_its_id(
+    failing_app: AppProcess, client: Client
 ) -> None:
-    spoil(failing, "sessions", {}, {"$set": {"role": DETAIL}})
-    error = await error_told(asking, "{ __typename }")
+    corrupt(failing_app, "sessions", {}, {"$set": {"role": DETAIL}})
+    error = await internal_error(client, "{ __typename }")
     assert "path" not in error
     assert DETAIL not in str(error)
-    (line,) = (each for each in failing.log.splitlines() if error["extensions"]["errorId"] in each)
-    assert "failed outside its" in line
-    assert DETAIL in failing.log.partition(line)[2]
+    error_id = error["extensions"]["errorId"]
+    (logged,) = (line for line in failing_app.log.splitlines() if error_id in line)
+    assert "failed outside its" in logged
+    assert DETAIL in failing_app.log.partition(logged)[2]

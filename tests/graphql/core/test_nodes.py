@@ -1,4 +1,4 @@
-"""Several things by their ids: each is answered or refused by itself."""
+"""`node` and `nodes` return each object to the users who may see it, and to nobody else."""
 
 from typing import cast
 
@@ -13,91 +13,92 @@ from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.clients.exports import create_open_campaign
 from tests.support.queue.tickets import REQUEST_FULL_TICKET
 
+Clients = tuple[BookingClient, BookingClient, BookingClient]
+
 NODE = "query($id: ID!) { node(id: $id) { __typename id } }"
 NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }"
-PUBLIC, OWN = ("Slot", "Campaign"), ("Booking", "User", "Team", "Ticket", "OpenSession")
-MALFORMED = ("", "slot_", "waiting_" + "0" * 48, "\u0000")
+PUBLIC_TYPES = ("Slot", "Campaign")
+PRIVATE_TYPES = ("Booking", "User", "Team", "Ticket", "OpenSession")
+MALFORMED_IDS = ("", "slot_", "waitlistEntry_" + "0" * 48, "\u0000")
 
 
 @pytest.fixture
-async def people(
-    app: AppProcess, http: httpx.AsyncClient
-) -> tuple[BookingClient, BookingClient, BookingClient]:
-    """Somebody with one of everything, somebody else, and an organiser."""
-    (ada, eve), organiser = await create_booking_clients(http, 2, app)
-    return ada, eve, organiser
+async def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
+    """A member who has one object of every type, another member, and an organizer."""
+    (ada, eve), organizer = await create_booking_clients(http, 2, app)
+    return ada, eve, organizer
 
 
 @pytest.fixture
-async def ids(people: tuple[BookingClient, BookingClient, BookingClient]) -> Json:
-    """One of everything that has an id, by its type."""
-    ada, _, organiser = people
-    slots = [await organiser.add_slot() for _ in range(2)]
+async def ids(clients: Clients) -> Json:
+    """The id of one object of every type, by type."""
+    ada, _, organizer = clients
+    slots = [await organizer.add_slot() for _ in range(2)]
     ticket = await ada.execute(REQUEST_FULL_TICKET, input={"slotId": slots[1]})
     return {
         "Slot": slots[0],
         "Booking": (await ada.book_slot(slots[0]))["booking"]["id"],
         "User": await ada.fetch_user_id(),
-        "Campaign": await create_open_campaign(organiser),
+        "Campaign": await create_open_campaign(organizer),
         "Team": await ada.create_team_with(),
         "Ticket": ticket["id"],
         "OpenSession": (await ada.execute("{ mySessions { id } }"))[0]["id"],
     }
 
 
-async def told(who: GraphQLTestClient, gids: list[str]) -> list[Json | str | None]:
-    """What each id is answered with: the thing, null, or the code of the error in its place."""
-    answer = await who.send(NODES, ids=gids)
+async def fetch_nodes(client: GraphQLTestClient, ids: list[str]) -> list[Json | str | None]:
+    """The result for each id: an object, null, or the code of its error."""
+    answer = await client.send(NODES, ids=ids)
     found: list[Json | str | None] = answer["data"]["nodes"]
     for error in answer.get("errors", []):
-        field, place = error["path"]
-        assert (field, found[place]) == ("nodes", None)
-        found[place] = error["extensions"]["code"]
+        field, index = error["path"]
+        assert (field, found[index]) == ("nodes", None)
+        found[index] = error["extensions"]["code"]
     return found
 
 
-async def test_who_has_one_of_everything_is_told_all_in_order(
-    people: tuple[BookingClient, BookingClient, BookingClient], ids: Json
-) -> None:
-    kinds = executable_schema.get_possible_types(
+async def test_objects_come_in_the_order_of_their_ids(clients: Clients, ids: Json) -> None:
+    types = executable_schema.get_possible_types(
         cast("GraphQLInterfaceType", executable_schema.type_map["Node"])
     )
-    assert {*ids} == {*PUBLIC, *OWN} == {kind.name for kind in kinds}
-    shown = [{"__typename": kind, "id": gid} for kind, gid in ids.items()]
-    assert await told(people[0], [*MALFORMED, *ids.values()]) == [None] * len(MALFORMED) + shown
-    assert await told(people[0], [*reversed(ids.values())]) == [*reversed(shown)]
+    assert {*ids} == {*PUBLIC_TYPES, *PRIVATE_TYPES} == {type_.name for type_ in types}
+    shown = [{"__typename": name, "id": id_} for name, id_ in ids.items()]
+    found = await fetch_nodes(clients[0], [*MALFORMED_IDS, *ids.values()])
+    assert found == [None] * len(MALFORMED_IDS) + shown
+    assert await fetch_nodes(clients[0], [*reversed(ids.values())]) == [*reversed(shown)]
 
 
-async def test_what_is_not_ones_own_is_null_without_an_error(
-    people: tuple[BookingClient, BookingClient, BookingClient], ids: Json
-) -> None:
-    found = await told(people[1], [*ids.values()])
-    assert [kind for kind, node in zip(ids, found, strict=True) if node] == [*PUBLIC]
+async def test_private_objects_of_others_are_null(clients: Clients, ids: Json) -> None:
+    found = await fetch_nodes(clients[1], [*ids.values()])
+    assert [name for name, node in zip(ids, found, strict=True) if node] == [*PUBLIC_TYPES]
     assert not any(isinstance(node, str) for node in found)
 
 
-@pytest.mark.parametrize("there", [True, False])
-async def test_a_visitor_is_told_what_is_public_and_once_to_sign_in_for_the_others(
-    app: AppProcess, http: httpx.AsyncClient, ids: Json, there: bool
+@pytest.mark.parametrize("exists", [True, False])
+async def test_anonymous_clients_see_public_objects_and_one_error_for_all_others(
+    app: AppProcess, http: httpx.AsyncClient, ids: Json, exists: bool
 ) -> None:
-    nobody = GraphQLTestClient(http, app.url)
-    # Whether there is such a thing makes no difference.
-    asked = ids if there else ids | {kind: ids[kind][:-12] + "0" * 12 for kind in OWN}
-    for kind, gid in asked.items():
-        shown = {"__typename": kind, "id": gid} if kind in PUBLIC else "UNAUTHENTICATED"
-        alone = await nobody.send(NODE, id=gid)
-        code = alone["errors"][0]["extensions"]["code"] if "errors" in alone else None
-        assert (alone["data"]["node"] or code) == shown
-        assert await told(nobody, [gid, *MALFORMED]) == [shown, *[None] * len(MALFORMED)]
-    found = await told(nobody, [*asked.values()])
-    assert [kind for kind, node in zip(asked, found, strict=True) if isinstance(node, dict)] == [
-        *PUBLIC
-    ]
+    """The result does not reveal whether a private object exists."""
+    anonymous = GraphQLTestClient(http, app.url)
+    requested = (
+        ids if exists else ids | {name: ids[name][:-12] + "0" * 12 for name in PRIVATE_TYPES}
+    )
+    for name, id_ in requested.items():
+        shown = {"__typename": name, "id": id_} if name in PUBLIC_TYPES else "UNAUTHENTICATED"
+        answer = await anonymous.send(NODE, id=id_)
+        code = answer["errors"][0]["extensions"]["code"] if "errors" in answer else None
+        assert (answer["data"]["node"] or code) == shown
+        found = await fetch_nodes(anonymous, [id_, *MALFORMED_IDS])
+        assert found == [shown, *[None] * len(MALFORMED_IDS)]
+    found = await fetch_nodes(anonymous, [*requested.values()])
+    objects = [name for name, node in zip(requested, found, strict=True) if isinstance(node, dict)]
+    assert objects == [*PUBLIC_TYPES]
     assert found.count("UNAUTHENTICATED") == 1
 
 
-async def test_a_token_that_is_no_good_is_told_so(
+async def test_an_invalid_token_is_rejected_even_for_public_objects(
     app: AppProcess, http: httpx.AsyncClient, ids: Json
 ) -> None:
-    stranger = GraphQLTestClient(http, app.url, "no.such.token")
-    assert await told(stranger, [*ids.values()]) == ["UNAUTHENTICATED", *[None] * (len(ids) - 1)]
+    client = GraphQLTestClient(http, app.url, "no.such.token")
+    found = await fetch_nodes(client, [*ids.values()])
+    assert found == ["UNAUTHENTICATED", *[None] * (len(ids) - 1)]
