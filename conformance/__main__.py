@@ -74,8 +74,8 @@ def _rows(folder: Path, examples: int) -> Iterator[Row]:
     yield from _schema_rows()
     with (
         embedded_servers(folder / "servers") as servers,
-        running(DEVELOPMENT, servers, "development", folder) as development,
-        running(PRODUCTION, servers, "production", folder) as production,
+        running(DEVELOPMENT, servers, "development", 0, folder) as development,
+        running(PRODUCTION, servers, "production", 1, folder) as production,
     ):
         yield from _production_rows(production)
         yield _audit_row(development)

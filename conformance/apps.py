@@ -89,12 +89,15 @@ class ConformanceApp:
 
 @contextmanager
 def running(
-    profile: str, servers: EmbeddedServers, database_name: str, folder: Path
+    profile: str, servers: EmbeddedServers, database_name: str, redis_database: int, folder: Path
 ) -> Iterator[ConformanceApp]:
-    """Run an app on this database; raises ConformanceAppError."""
+    """Run an app on these databases; raises ConformanceAppError.
+
+    With a shared Redis database, the worker of one app would take requests of the other.
+    """
     environment = {
         "SLOTLOCK_MONGO_URL": database_url(servers, database_name),
-        "SLOTLOCK_REDIS_URL": servers.redis_url,
+        "SLOTLOCK_REDIS_URL": servers.redis_url.removesuffix("/0") + f"/{redis_database}",
         "SLOTLOCK_SECRET_KEY": SECRET,
         "SLOTLOCK_ADMIN_EMAIL": ADMIN_EMAIL,
         "SLOTLOCK_ADMIN_PASSWORD": ADMIN_PASSWORD,
