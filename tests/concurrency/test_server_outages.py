@@ -83,12 +83,6 @@ def readiness(app: AppProcess) -> tuple[int, str, str]:
     return page.status_code, said["mongodb"], said["redis"]
 
 
-def metric(app: AppProcess, name: str) -> float:
-    """A figure of the app."""
-    text = httpx.get(app.url + "/metrics", trust_env=False, timeout=30).text
-    return float(next(line.split()[1] for line in text.splitlines() if line.startswith(name + " ")))
-
-
 async def new_slot(restartable_deployment: Town, user_tokens: UserTokens, capacity: int) -> str:
     """A slot that nobody booked yet."""
     async with http_client() as http:
@@ -129,7 +123,7 @@ async def test_bookings_go_on_correct_while_redis_is_away_and_the_app_says_so(
     assert counts(outcomes) == {"Booked": 10, "SlotFull": 40}
     assert_slot_consistent(slot_document(restartable_deployment.mongo.url, slot_id), 10)
     for app in restartable_deployment.apps:
-        assert metric(app, "slotlock_redis_degraded") == 1
+        assert app.metric("slotlock_redis_degraded") == 1
         assert "Redis is unavailable" in app.log
         assert readiness(app) == (503, "up", "unavailable")
         assert status(app.url, "/readyz?of=mongodb") == 200
@@ -142,7 +136,7 @@ async def test_the_lock_is_in_use_again_by_itself_when_redis_is_back(
     await rush(restartable_deployment, restartable_deployment.apps, size=4, capacity=1)
     restartable_deployment.valkey.start()
     for app in restartable_deployment.apps:
-        wait_until(lambda app=app: metric(app, "slotlock_redis_degraded") == 0, "Redis is used")  # type: ignore[misc]
+        wait_until(lambda app=app: app.metric("slotlock_redis_degraded") == 0, "Redis is used")  # type: ignore[misc]
         assert "Redis is available again" in app.log
 
 
@@ -160,7 +154,7 @@ async def test_a_redis_that_hung_and_went_on_keeps_no_lock_that_nobody_holds(
     with Redis.from_url(restartable_deployment.valkey.url) as redis:
         # Well before the ten seconds after which it would run out.
         wait_until(
-            lambda: metric(restartable_deployment.apps[0], "slotlock_redis_degraded") == 0,
+            lambda: restartable_deployment.apps[0].metric("slotlock_redis_degraded") == 0,
             "Redis is used",
         )
         wait_until(lambda: not redis.exists(lock_key(slot_id)), "no lock is left", timeout_s=5)

@@ -2,18 +2,16 @@
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 
 from slotlock.graphql.transport.graphiql import graphiql_page
-from tests.support.apps.processes import free_port, wait_until
+from tests.support.apps.dev_server import DevServer, run_dev_server
+from tests.support.apps.processes import free_port
 from tests.support.clients.client import GraphQLTestClient, Json, http_client
 
 LOGIN = """mutation($email: EmailAddress!, $password: String!) {
@@ -29,44 +27,7 @@ REGISTER = """mutation($email: EmailAddress!) {
 }"""
 
 
-class Dev:
-    """A running `slotlock dev`."""
-
-    def __init__(self, directory: Path, port: int, **settings: str) -> None:
-        inherited = {name: value for name, value in os.environ.items() if "SLOTLOCK" not in name}
-        own = {"PORT": str(port), "SLOTLOCK_DATA_DIR": str(directory), **settings}
-        self.url = f"http://127.0.0.1:{port}"
-        self.output = directory / "output"
-        with self.output.open("wb") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "slotlock", "dev"],
-                env={**inherited, **own},
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
-        wait_until(lambda: "Ctrl-C" in self.output.read_text(), "the banner is printed", 60)
-
-    def sign_in(self) -> tuple[str, str]:
-        """Return the admin's e-mail address and password from the banner."""
-        printed = re.search(r"sign-in +(\S+) +(\S+)", self.output.read_text())
-        assert printed is not None
-        return printed[1], printed[2]
-
-
-@contextmanager
-def dev(directory: Path, **settings: str) -> Iterator[Dev]:
-    """Run `slotlock dev`, and stop it with SIGINT, like Ctrl-C, if the test did not."""
-    directory.mkdir(exist_ok=True)
-    running = Dev(directory, free_port(), **settings)
-    try:
-        yield running
-    finally:
-        if running.process.poll() is None:
-            running.process.send_signal(signal.SIGINT)
-        running.process.wait(40)
-
-
-async def sign_in_admin(http: httpx.AsyncClient, running: Dev) -> GraphQLTestClient:
+async def sign_in_admin(http: httpx.AsyncClient, running: DevServer) -> GraphQLTestClient:
     """Return a client of the admin whose password the banner shows."""
     email, password = running.sign_in()
     session = await GraphQLTestClient(http, running.url).execute(
@@ -76,7 +37,7 @@ async def sign_in_admin(http: httpx.AsyncClient, running: Dev) -> GraphQLTestCli
     return GraphQLTestClient(http, running.url, session["accessToken"])
 
 
-async def book_five(http: httpx.AsyncClient, running: Dev) -> tuple[str, list[Json]]:
+async def book_five(http: httpx.AsyncClient, running: DevServer) -> tuple[str, list[Json]]:
     """Create a slot, let five users book it at once, and return its id and the outcomes."""
     admin = await sign_in_admin(http, running)
     slot = await admin.create_slot(capacity=5)
@@ -96,13 +57,13 @@ async def test_after_a_sigkill_acknowledged_bookings_and_the_admin_password_rema
     tmp_path: Path,
 ) -> None:
     data = tmp_path / "data"
-    with dev(data) as first:
+    with run_dev_server(data) as first:
         async with http_client() as http:
             slot_id, outcomes = await book_five(http, first)
         first.process.kill()
         first.process.wait()
         printed = first.sign_in()
-    with dev(data) as second:
+    with run_dev_server(data) as second:
         assert second.sign_in() == printed
         async with http_client() as http:
             roster = await (await sign_in_admin(http, second)).execute(ROSTER, id=slot_id)
@@ -113,13 +74,13 @@ async def test_after_a_sigkill_acknowledged_bookings_and_the_admin_password_rema
 
 async def test_ctrl_c_stops_the_app_and_its_servers_and_the_data_remain(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with dev(data) as first:
+    with run_dev_server(data) as first:
         async with http_client() as http:
             slot_id, _ = await book_five(http, first)
         first.process.send_signal(signal.SIGINT)
         assert first.process.wait(40) == 0
         assert "Traceback" not in first.output.read_text()
-    with dev(data) as second:
+    with run_dev_server(data) as second:
         async with http_client() as http:
             assert (await (await sign_in_admin(http, second)).execute(ROSTER, id=slot_id))["nodes"]
 
@@ -128,7 +89,7 @@ async def test_the_admin_of_the_settings_is_created_and_the_password_is_not_prin
     tmp_path: Path,
 ) -> None:
     admin = {"SLOTLOCK_ADMIN_EMAIL": "Boss@Slotlock.Test", "SLOTLOCK_ADMIN_PASSWORD": "very secret"}
-    with dev(tmp_path / "data", **admin) as running:
+    with run_dev_server(tmp_path / "data", **admin) as running:
         async with http_client() as http:
             user = GraphQLTestClient(http, running.url)
             session = await user.execute(LOGIN, email="boss@slotlock.test", password="very secret")
@@ -139,14 +100,14 @@ async def test_the_admin_of_the_settings_is_created_and_the_password_is_not_prin
 async def test_a_configured_admin_with_another_password_is_reported(tmp_path: Path) -> None:
     data = tmp_path / "data"
     admin = {"SLOTLOCK_ADMIN_EMAIL": "boss@slotlock.test", "SLOTLOCK_ADMIN_PASSWORD": "very secret"}
-    with dev(data, **admin):
+    with run_dev_server(data, **admin):
         pass
-    with dev(data, **{**admin, "SLOTLOCK_ADMIN_PASSWORD": "another one"}) as running:
+    with run_dev_server(data, **{**admin, "SLOTLOCK_ADMIN_PASSWORD": "another one"}) as running:
         assert "another password than the one set" in running.output.read_text()
 
 
 def test_graphiql_is_served_to_browsers_with_a_policy_that_lets_it_load(tmp_path: Path) -> None:
-    with dev(tmp_path / "data") as running:
+    with run_dev_server(tmp_path / "data") as running:
         page = httpx.get(running.url + "/graphql", headers={"Accept": "text/html"}, trust_env=False)
     assert page.headers["content-type"].startswith("text/html")
     policy = graphiql_page().headers["content-security-policy"]
@@ -154,7 +115,7 @@ def test_graphiql_is_served_to_browsers_with_a_policy_that_lets_it_load(tmp_path
 
 
 def test_a_second_dev_server_on_the_same_data_or_port_fails_with_one_line(tmp_path: Path) -> None:
-    with dev(tmp_path / "data") as running:
+    with run_dev_server(tmp_path / "data") as running:
         for port, data, variable in (
             (str(free_port()), tmp_path / "data", "SLOTLOCK_DATA_DIR"),
             (running.url.rsplit(":", 1)[1], tmp_path / "other", "PORT"),

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.devserver.test_run import dev
+from tests.support.apps.dev_server import run_dev_server
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,7 +18,7 @@ def tour() -> str:
 
 
 def test_the_tour_of_the_readme_works_when_pasted(tmp_path: Path) -> None:
-    with dev(tmp_path / ".slotlock") as running:
+    with run_dev_server(tmp_path / ".slotlock") as running:
         (tmp_path / ".venv").symlink_to(sys.prefix)
         port = running.url.rsplit(":", 1)[1]
         script = tour().replace("/tmp/watch.py", str(tmp_path / "watch.py"))  # noqa: S108

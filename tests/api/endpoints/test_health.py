@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -40,12 +39,6 @@ def get(app: AppProcess, path: str) -> httpx.Response:
     return httpx.get(app.url + path, trust_env=False, timeout=30)
 
 
-def metric(app: AppProcess, name: str) -> float:
-    """The value of a metric, labels and all; 0 before it was ever counted."""
-    found = re.search(rf"^{re.escape(name)} (\S+)$", get(app, "/metrics").text, re.MULTILINE)
-    return float(found[1]) if found else 0.0
-
-
 def test_a_process_that_lives_says_so(app: AppProcess) -> None:
     response = get(app, "/healthz")
     assert (response.status_code, response.json()) == (200, {"status": "alive"})
@@ -80,7 +73,7 @@ async def test_the_metrics_have_the_names_of_the_contract(
         "slotlock_redis_degraded",
     } <= names
     assert "# TYPE slotlock_lock_wait_seconds histogram" in response.text
-    assert metric(app, "slotlock_redis_degraded") == 0
+    assert app.metric("slotlock_redis_degraded") == 0
 
 
 async def test_requests_are_counted_by_field_and_outcome(
@@ -90,12 +83,12 @@ async def test_requests_are_counted_by_field_and_outcome(
         "ok": 'slotlock_requests_total{operation="me",outcome="ok"}',
         "bad": 'slotlock_requests_total{operation="me",outcome="UNAUTHENTICATED"}',
     }
-    before = {key: metric(app, name) for key, name in counted.items()}
+    before = {key: app.metric(name) for key, name in counted.items()}
     await organizer.execute(ME)
     await organizer.execute("{ other: me { id } }")
     organizer.token = "no token"
     await organizer.send(ME)
-    after = {key: metric(app, name) for key, name in counted.items()}
+    after = {key: app.metric(name) for key, name in counted.items()}
     assert (after["ok"] - before["ok"], after["bad"] - before["bad"]) == (2, 1)
 
 
@@ -125,18 +118,18 @@ async def test_the_metrics_of_all_workers_are_summed_and_outlive_them(
             client = GraphQLTestClient(http, app.url, token)
             await asyncio.gather(*(client.execute(ME) for _ in range(40)))
             slot = await client.create_slot()
-        assert [metric(app, requests) for _ in range(10)] == [40] * 10
+        assert [app.metric(requests) for _ in range(10)] == [40] * 10
         async with open_websocket(app, token) as opened:
             await opened.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
             await opened.next_result()
-            assert {metric(app, "slotlock_subscriptions_active") for _ in range(10)} == {1}
+            assert {app.metric("slotlock_subscriptions_active") for _ in range(10)} == {1}
             before = workers_of(app)
             assert len(before) == 2
             for pid in before:
                 os.kill(pid, signal.SIGKILL)
         wait_until(lambda: len(workers_of(app) - before) == 2, "other workers took over")
         wait_until(
-            lambda: metric(app, "slotlock_subscriptions_active") == 0, "no subscription is left"
+            lambda: app.metric("slotlock_subscriptions_active") == 0, "no subscription is left"
         )
-        assert metric(app, requests) == 40
+        assert app.metric(requests) == 40
         assert app.stop() == 0

@@ -1,7 +1,6 @@
 """Nobody fills the memory of a process with what is no request."""
 
 import json
-import socket
 from collections.abc import Iterator
 from itertools import repeat
 
@@ -10,6 +9,7 @@ import pytest
 
 from slotlock.api.server.header_limit import MAX_HEADER_BYTES
 from tests.support.apps.processes import AppProcess
+from tests.support.clients.raw_connection import open_tcp_connection
 from tests.support.clients.teams import CREATE_TEAM, create_team_clients
 
 ASKED = json.dumps({"query": "{ __typename }"}).encode()
@@ -32,11 +32,6 @@ ENDLESS = {
 }
 
 
-def connect(app: AppProcess) -> socket.socket:
-    url = httpx.URL(app.url)
-    return socket.create_connection((url.host, url.port or 80), timeout=20)
-
-
 def resident(app: AppProcess) -> int:
     """The bytes of memory that a process has."""
     with open(f"/proc/{app.process.pid}/statm") as told:
@@ -54,7 +49,7 @@ def light(app: AppProcess) -> Iterator[AppProcess]:
 def test_what_has_no_end_is_cut_off_and_not_kept(light: AppProcess, what: str) -> None:
     start, more = ENDLESS[what]
     piece = more * (PIECE // len(more))
-    with connect(light) as connection:
+    with open_tcp_connection(light) as connection:
         connection.sendall(start)
         with pytest.raises(ConnectionError):  # noqa: PT012 - what is cut off is told by a later one
             for _ in repeat(None, ENOUGH // len(piece)):
@@ -64,7 +59,7 @@ def test_what_has_no_end_is_cut_off_and_not_kept(light: AppProcess, what: str) -
 
 def test_a_large_body_earns_no_trailers(light: AppProcess) -> None:
     chunk, trailers = b"c8000\r\n%s\r\n" % (b" " * 0xC8000), b"x: a\r\n" * 2_000
-    with connect(light) as connection:
+    with open_tcp_connection(light) as connection:
         connection.sendall(CHUNKED.replace(b"/graphql", b"/none"))
         for _ in range(25):
             connection.sendall(chunk)
@@ -75,7 +70,7 @@ def test_a_large_body_earns_no_trailers(light: AppProcess) -> None:
 
 
 def test_who_sends_a_header_that_is_too_large_is_told(app: AppProcess) -> None:
-    with connect(app) as connection:
+    with open_tcp_connection(app) as connection:
         connection.sendall(START + b"X: " + b"a" * MAX_HEADER_BYTES)
         assert connection.recv(1_000).startswith(b"HTTP/1.1 431 ")
 
@@ -94,7 +89,7 @@ async def test_what_is_done_is_answered_and_what_is_too_large_is_not_done(
         start = start.replace(b"/graphql", b"/graphql?" + long)
     else:
         start += b"X: %s\r\n" % long
-    with connect(app) as connection:
+    with open_tcp_connection(app) as connection:
         connection.sendall(
             start
             + b"Authorization: Bearer %s\r\n" % person.token.encode()
@@ -108,7 +103,7 @@ async def test_what_is_done_is_answered_and_what_is_too_large_is_not_done(
 
 def test_a_large_header_and_a_body_in_the_smallest_chunks_are_taken(app: AppProcess) -> None:
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in b" " * 60_000 + ASKED)
-    with connect(app) as connection:
+    with open_tcp_connection(app) as connection:
         for _ in range(2):
             connection.sendall(START + b"X: " + b"a" * 50_000 + b"\r\n")
             connection.sendall(b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n")
@@ -120,7 +115,7 @@ def test_a_large_header_and_a_body_in_the_smallest_chunks_are_taken(app: AppProc
 
 def test_many_requests_in_one_piece_are_all_answered(app: AppProcess) -> None:
     one = START + b"Content-Length: %d\r\n\r\n" % len(ASKED) + ASKED
-    with connect(app) as connection:
+    with open_tcp_connection(app) as connection:
         connection.sendall(one * 1_000)
         answers = b""
         while answers.count(b'"Query"}}') < 1_000:

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tests.api.server.test_header_limit import connect
 from tests.support.apps.processes import AppProcess
+from tests.support.clients.raw_connection import open_tcp_connection
 
 WITHIN = b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n"
 ASKED = json.dumps({"query": "{ __typename }"}).encode()
@@ -24,7 +24,7 @@ def told(app: AppProcess, pieces: list[bytes]) -> bytes:
     """What is answered to these and a last request."""
     last = b"GET /last HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
     answer = b""
-    with connect(app) as connection:
+    with open_tcp_connection(app) as connection:
         for piece in [*pieces, last]:
             connection.sendall(piece)
             time.sleep(0.02)  # so that it comes as a piece of its own
@@ -53,7 +53,7 @@ def test_many_in_one_piece_are_all_answered(app: AppProcess) -> None:
 
 
 def test_a_tunnel_is_refused(app: AppProcess) -> None:
-    with connect(app) as connection:
+    with open_tcp_connection(app) as connection:
         connection.sendall(b"CONNECT here:80 HTTP/1.1\r\nHost: here:80\r\n\r\n" + WITHIN)
         answer = b""
         while more := connection.recv(10_000):

@@ -1,26 +1,18 @@
 """The meetings of a series by its recurrence rule, in local time."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
 import pytest
 
-from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import occurrences
 from slotlock.domain.shared.validation import InvalidInput
-
-BERLIN = "Europe/Berlin"
-HOUR = timedelta(hours=1)
-
-
-def meeting(start: str) -> Meeting:
-    """Return a meeting of one hour from this start in UTC."""
-    at = datetime.fromisoformat(start).replace(tzinfo=UTC)
-    return Meeting(at, at + HOUR)
+from tests.support.domain.builders import HOUR
+from tests.support.domain.meetings import BERLIN, hour_from
 
 
 def starts(start: str, rule: str, zone: str = BERLIN) -> list[str]:
     """Return the starts of a series in UTC."""
-    found = occurrences(meeting(start), rule, zone)
+    found = occurrences(hour_from(start), rule, zone)
     assert isinstance(found, tuple), found
     return [occurrence.start.strftime("%m-%dT%H:%M") for occurrence in found]
 
@@ -66,7 +58,7 @@ def test_no_occurrence_starts_before_the_start_in_a_repeated_hour() -> None:
 
 
 def test_an_occurrence_on_a_holiday_counts_but_does_not_take_place() -> None:
-    first, easter = meeting("2030-04-15T07:00"), date(2030, 4, 22)
+    first, easter = hour_from("2030-04-15T07:00"), date(2030, 4, 22)
     found = occurrences(first, "FREQ=WEEKLY;COUNT=3", BERLIN, [easter])
     assert isinstance(found, tuple)
     assert [occurrence.start.day for occurrence in found] == [15, 29]
@@ -76,21 +68,21 @@ def test_an_occurrence_on_a_holiday_counts_but_does_not_take_place() -> None:
 
 
 def test_a_holiday_is_a_day_in_the_zone_of_the_series() -> None:
-    late = meeting("2030-04-15T22:30")  # 00:30 of the 16th in Berlin
+    late = hour_from("2030-04-15T22:30")  # 00:30 of the 16th in Berlin
     found = occurrences(late, "FREQ=DAILY;COUNT=2", BERLIN, [date(2030, 4, 16)])
     assert isinstance(found, tuple)
     assert [occurrence.start for occurrence in found] == [late.start + timedelta(days=1)]
 
 
 def test_holidays_that_exclude_every_meeting_are_invalid() -> None:
-    first = meeting("2030-04-15T07:00")
+    first = hour_from("2030-04-15T07:00")
     outcome = occurrences(first, "FREQ=DAILY;COUNT=1", BERLIN, [date(2030, 4, 15)])
     assert isinstance(outcome, InvalidInput)
     assert [problem.field for problem in outcome.problems] == ["holidays"]
 
 
 def test_every_occurrence_has_the_duration_of_the_first_meeting() -> None:
-    found = occurrences(meeting("2030-03-30T00:30"), "FREQ=DAILY;COUNT=3", BERLIN)
+    found = occurrences(hour_from("2030-03-30T00:30"), "FREQ=DAILY;COUNT=3", BERLIN)
     assert isinstance(found, tuple)
     assert {occurrence.end - occurrence.start for occurrence in found} == {HOUR}
 
@@ -101,7 +93,7 @@ def test_two_local_times_that_mean_one_instant_are_one_meeting() -> None:
 
 
 def test_occurrences_preserve_the_milliseconds_of_the_start() -> None:
-    first = meeting("2030-03-18T08:00:01.250")
+    first = hour_from("2030-03-18T08:00:01.250")
     found = occurrences(first, "FREQ=WEEKLY;COUNT=2", BERLIN)
     assert isinstance(found, tuple)
     assert found[0] == first

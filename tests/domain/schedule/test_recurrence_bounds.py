@@ -12,12 +12,13 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import MAX_SPAN, occurrences
 from slotlock.domain.schedule.recurrence_rules import MAX_OCCURRENCES
 from slotlock.domain.shared.validation import InvalidInput
-from tests.domain.schedule.test_recurrence import BERLIN, HOUR, meeting
+from tests.support.domain.builders import HOUR
+from tests.support.domain.meetings import BERLIN, hour_from
 
 
 def problem_of(rule: str, start: str = "2030-03-18T08:00", zone: str = BERLIN) -> str:
     """Return the problem with the rule."""
-    outcome = occurrences(meeting(start), rule, zone)
+    outcome = occurrences(hour_from(start), rule, zone)
     assert isinstance(outcome, InvalidInput), outcome
     assert [problem.field for problem in outcome.problems] == ["rrule"]
     return outcome.problems[0].message
@@ -134,7 +135,7 @@ SLOWEST_RULES = [
 def test_the_slowest_known_rules_take_less_than_half_a_second(rule: str, year: int) -> None:
     # dateutil searches for some of them until the year 9999; the slowest takes 0.05 s.
     started = process_time()
-    occurrences(meeting(f"{year}-12-31T23:00"), rule, "Pacific/Kiritimati")
+    occurrences(hour_from(f"{year}-12-31T23:00"), rule, "Pacific/Kiritimati")
     assert process_time() - started < 0.5
 
 

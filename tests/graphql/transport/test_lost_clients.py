@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-import httpx
 import pytest
 from redis import Redis
 
@@ -27,6 +26,7 @@ from tests.support.clients.raw_connection import (
 )
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
+SUBSCRIPTIONS_METRIC = "slotlock_subscriptions_active"
 NEWS = "subscription { myBookings { action } }"
 CHANGE = "mutation($input: UpdateSlotInput!) { updateSlot(input: $input) { __typename } }"
 LONG = "{" + " ".join(f"a{n}: title" for n in range(13)) + "}"
@@ -40,11 +40,6 @@ async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
         http_client() as http,
     ):
         yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
-
-
-def subscriptions_open(app: AppProcess) -> float:
-    text = httpx.get(app.url + "/metrics", trust_env=False, timeout=30).text
-    return float(text.partition("\nslotlock_subscriptions_active ")[2].split()[0])
 
 
 def listened_to(app: AppProcess, id_: str) -> int:
@@ -98,11 +93,11 @@ async def test_nothing_is_left_of_a_client_that_ends_abruptly(
         peers = [opened.enter_context(open_tcp_connection(app)) for _ in range(5)]
         for peer in peers:
             begin(peer, organizer.token, slot)
-        wait_until(lambda: subscriptions_open(app) == 5 * watches, "all watch")
+        wait_until(lambda: app.metric(SUBSCRIPTIONS_METRIC) == 5 * watches, "all watch")
         assert listened_to(app, slot) == 1
         for peer in peers:
             end(peer)
-        wait_until(lambda: subscriptions_open(app) == 0, "the subscriptions ended")
+        wait_until(lambda: app.metric(SUBSCRIPTIONS_METRIC) == 0, "the subscriptions ended")
         wait_until(lambda: listened_to(app, slot) + listened_to(app, me) == 0, "nobody listens")
 
 
@@ -114,12 +109,12 @@ async def test_nothing_is_left_of_one_that_had_asked_for_more_once_there_is_news
     with open_tcp_connection(app) as peer:
         over_events(peer, organizer.token, slot)
         peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: slotlock\r\n\r\n")
-        wait_until(lambda: subscriptions_open(app) == 1, "it watches")
+        wait_until(lambda: app.metric(SUBSCRIPTIONS_METRIC) == 1, "it watches")
         reset_connection(peer)
     for capacity in range(50, 100):
         change = {"slotId": slot, "capacity": capacity}
         await organizer.execute(CHANGE, input=change)
-        if subscriptions_open(app) == 0:
+        if app.metric(SUBSCRIPTIONS_METRIC) == 0:
             return
     pytest.fail("it is watched for on and on")
 
@@ -135,7 +130,7 @@ async def test_a_client_that_answers_no_ping_is_cut(
         assert organizer.token
         over_websocket(silent, organizer.token, slot)
         assert b"keepalive" in read_until_closed(silent)
-        wait_until(lambda: subscriptions_open(pinging) == 0, "the subscriptions ended")
+        wait_until(lambda: pinging.metric(SUBSCRIPTIONS_METRIC) == 0, "the subscriptions ended")
 
 
 @pytest.mark.parametrize("guard", ["", " unresponsive-peers"])
@@ -155,6 +150,6 @@ async def test_a_client_that_reads_nothing_is_cut_too(
         if guard:
             wait_until(lambda: MISSED_PONG_MESSAGE in pinging.log, "a pong was missed")
             for _ in range(50):
-                assert subscriptions_open(pinging) > 0
+                assert pinging.metric(SUBSCRIPTIONS_METRIC) > 0
         else:
-            wait_until(lambda: subscriptions_open(pinging) == 0, "the subscriptions ended")
+            wait_until(lambda: pinging.metric(SUBSCRIPTIONS_METRIC) == 0, "the subscriptions ended")

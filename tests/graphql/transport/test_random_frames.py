@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from slotlock.api.server.websockets import MAX_FRAMES
-from tests.graphql.transport.test_lost_clients import subscriptions_open
-from tests.graphql.transport.test_random_requests import QUERIES, requests, unharmed, values
 from tests.support.apps.processes import AppProcess, wait_until
+from tests.support.clients.random_requests import QUERIES, json_values, request_bodies
 from tests.support.clients.raw_connection import (
     WEBSOCKET_HANDSHAKE,
     initialize_websocket,
@@ -27,18 +26,18 @@ from tests.support.clients.raw_connection import (
     websocket_frame,
 )
 
-__all__ = ["unharmed"]
-
 EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "150"))
 INIT = message_frame({"type": "connection_init"})
 BINARY, CLOSE, PING = 2, 8, 9
 # Far more than the buffers between a server and its peer hold.
 ENOUGH = 64 * 1024 * 1024
 
-ids = st.sampled_from(["1", "1", "2", "", "\N{SLOT MACHINE}" * 50]) | values
+ids = st.sampled_from(["1", "1", "2", "", "\N{SLOT MACHINE}" * 50]) | json_values
 messages = st.one_of(
     st.builds(
-        lambda id_, payload: {"id": id_, "type": "subscribe", "payload": payload}, ids, requests
+        lambda id_, payload: {"id": id_, "type": "subscribe", "payload": payload},
+        ids,
+        request_bodies,
     ),
     st.builds(
         lambda id_, query: {"id": id_, "type": "subscribe", "payload": {"query": query}},
@@ -49,9 +48,9 @@ messages = st.one_of(
     st.builds(
         lambda kind, payload: {"type": kind, "payload": payload},
         st.sampled_from(["connection_init", "ping", "pong", "next", "start", "connection_ack"]),
-        values,
+        json_values,
     ),
-    values,
+    json_values,
 )
 frames = st.one_of(
     messages.map(lambda content: websocket_frame(json.dumps(content).encode())),
@@ -72,10 +71,13 @@ frames = st.one_of(
 
 
 @pytest.fixture
-def deserted(unharmed: AppProcess) -> Iterator[AppProcess]:
+def deserted(error_free_app: AppProcess) -> Iterator[AppProcess]:
     """The app, which is left by all who watched."""
-    yield unharmed
-    wait_until(lambda: subscriptions_open(unharmed) == 0, "nothing is left behind")
+    yield error_free_app
+    wait_until(
+        lambda: error_free_app.metric("slotlock_subscriptions_active") == 0,
+        "nothing is left behind",
+    )
 
 
 @settings(
@@ -109,32 +111,34 @@ def test_any_frames_end_in_a_closed_socket(
         WEBSOCKET_HANDSHAKE.replace(b"==", b""),
     ],
 )
-def test_what_can_be_no_handshake_is_told_so(unharmed: AppProcess, handshake: bytes) -> None:
-    with open_tcp_connection(unharmed) as peer:
+def test_what_can_be_no_handshake_is_told_so(error_free_app: AppProcess, handshake: bytes) -> None:
+    with open_tcp_connection(error_free_app) as peer:
         peer.sendall(handshake)
         assert read_until_closed(peer).startswith(b"HTTP/1.1 4")
 
 
-def test_text_that_is_no_utf_8_closes_with_1007_and_blames_nobody(unharmed: AppProcess) -> None:
-    with open_tcp_connection(unharmed) as peer:
+def test_text_that_is_no_utf_8_closes_with_1007_and_blames_nobody(
+    error_free_app: AppProcess,
+) -> None:
+    with open_tcp_connection(error_free_app) as peer:
         peer.sendall(WEBSOCKET_HANDSHAKE)
         read_until(peer, b"\r\n\r\n")
         peer.sendall(websocket_frame(b"\xff"))
         assert read_until_closed(peer) == b"\x88\x02" + (1007).to_bytes(2)
 
 
-def test_a_message_in_endless_frames_closes_with_1009(unharmed: AppProcess) -> None:
+def test_a_message_in_endless_frames_closes_with_1009(error_free_app: AppProcess) -> None:
     begin, further = b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)
-    with open_tcp_connection(unharmed) as peer:
+    with open_tcp_connection(error_free_app) as peer:
         peer.sendall(WEBSOCKET_HANDSHAKE)
         read_until(peer, b"\r\n\r\n")
         peer.sendall(begin + further * MAX_FRAMES)
         assert read_until_closed(peer) == b"\x88\x02" + (1009).to_bytes(2)
 
 
-def test_who_reads_no_pongs_is_not_listened_to_until_they_do(unharmed: AppProcess) -> None:
+def test_who_reads_no_pongs_is_not_listened_to_until_they_do(error_free_app: AppProcess) -> None:
     pings = websocket_frame(b"x" * 125, PING) * 500
-    with open_tcp_connection(unharmed, receive_buffer=4096) as peer:
+    with open_tcp_connection(error_free_app, receive_buffer=4096) as peer:
         initialize_websocket(peer)
         sent = 0
         peer.settimeout(1)

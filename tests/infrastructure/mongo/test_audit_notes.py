@@ -20,9 +20,9 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.services.container import utc_now
-from tests.infrastructure.mongo.test_report_query_plans import campaign_for
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import build_slot
+from tests.support.stores.campaigns import insert_open_campaign
 
 BOSS = UserId("b" * 24)
 
@@ -58,7 +58,7 @@ async def test_a_slot_is_not_created_without_its_note(database: Database) -> Non
 
 
 async def test_a_campaign_is_not_changed_without_its_note(database: Database) -> None:
-    before = await campaign_for(database, ())
+    before = await insert_open_campaign(database, ())
     later = before.terms.closes_at + timedelta(days=1)
     after = replace(before, terms=replace(before.terms, version=2, closes_at=later))
     now = utc_now()

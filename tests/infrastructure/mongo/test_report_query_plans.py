@@ -1,8 +1,7 @@
 """An index for every report: what organisers look at scans no collection either."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pytest
 from pymongo import AsyncMongoClient
@@ -10,19 +9,17 @@ from pymongo import AsyncMongoClient
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.audit.log import AuditAction, AuditFilter, AuditPosition
 from slotlock.domain.campaigns.campaign import Campaign
-from slotlock.domain.campaigns.terms import CampaignTerms
 from slotlock.domain.reports.campaign_reports import Interval, TimeWindow, to_time_window
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
+from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
-from tests.support.domain.builders import build_slot
 from tests.support.stores.all_queries import ADA, BEN, insert_slots
+from tests.support.stores.campaigns import insert_open_campaign
 from tests.support.stores.query_plans import CommandRecorder, plan_stages
-from tests.support.stores.slots import insert_new_slots
 
 ELIGIBLE: tuple[tuple[tuple[str, ...], ...], ...] = ((), (("5a", "5b"),), (("5a",), ("choir",)))
 
@@ -47,17 +44,6 @@ async def recorded_commands(
         await client.close()
 
 
-async def campaign_for(database: Database, eligible: tuple[tuple[str, ...], ...]) -> Campaign:
-    """A campaign for people of these groups, with a slot."""
-    now = utc_now()
-    opens, closes = now - timedelta(hours=3), now + timedelta(hours=3)
-    terms = CampaignTerms(new_campaign_id(), 1, True, opens, closes, eligible)
-    campaign = Campaign(terms.campaign_id, "Project week", terms)
-    await CampaignRepository(database).insert(campaign, now)
-    await insert_new_slots(database, replace(build_slot(), id=new_slot_id(), terms=terms))
-    return campaign
-
-
 async def assert_none_scans(database: Database, heard: CommandRecorder) -> None:
     """Each command that was heard finds what it reads by an index."""
     commands = list(heard.commands)
@@ -75,7 +61,7 @@ async def test_figures_are_read_by_indexes(
     recorded_commands: tuple[Database, CommandRecorder], eligible: tuple[tuple[str, ...], ...]
 ) -> None:
     database, heard = recorded_commands
-    campaign, now = await campaign_for(database, eligible), utc_now()
+    campaign, now = await insert_open_campaign(database, eligible), utc_now()
     asked = to_time_window(Interval.HOUR, None, None, campaign.terms.opens_at, now)
     assert isinstance(asked, TimeWindow)
     await CampaignRepository(database).statistics.load(campaign, asked, now)
@@ -105,7 +91,7 @@ async def test_the_log_is_read_by_indexes(
     recorded_commands: tuple[Database, CommandRecorder],
 ) -> None:
     database, heard = recorded_commands
-    campaign, now = await campaign_for(database, ()), utc_now()
+    campaign, now = await insert_open_campaign(database, ()), utc_now()
     for wanted in filters(campaign, now):
         for after in (None, AuditPosition(now, ADA, 1)):
             await SlotRepository(database).audit_log.page(wanted, 10, after, now)
@@ -120,7 +106,7 @@ async def test_those_without_a_place_are_found_by_indexes(
     group: str | None,
 ) -> None:
     database, heard = recorded_commands
-    campaign, now = await campaign_for(database, eligible), utc_now()
+    campaign, now = await insert_open_campaign(database, eligible), utc_now()
     for after in (None, "a@slotlock.test"):
         await CampaignRepository(database).unplaced_users.page(campaign, group, 10, after, now)
     await assert_none_scans(database, heard)

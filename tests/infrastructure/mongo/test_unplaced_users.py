@@ -15,8 +15,8 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.services.container import utc_now
-from tests.infrastructure.mongo.test_report_query_plans import campaign_for
 from tests.support.apps.processes import database_url
+from tests.support.stores.campaigns import insert_open_campaign
 
 PEOPLE, UNPLACED = 40, (7, 8, 35)
 
@@ -54,7 +54,7 @@ async def crowded(servers: EmbeddedServers) -> AsyncIterator[tuple[Database, Rea
             UserRepository(database),
         ):
             await store.create_indexes()
-        campaign = await campaign_for(database, (("5a",),))
+        campaign = await insert_open_campaign(database, (("5a",),))
         people = [person(number) for number in range(PEOPLE)]
         await database["users"].insert_many(people)
         bookings = [

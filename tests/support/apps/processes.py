@@ -1,6 +1,7 @@
 """Starting the app as an operator would: a process of its own, settings from the environment."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -92,6 +93,12 @@ class AppProcess:
     def log(self) -> str:
         """What it logged so far."""
         return self.log_file.read_text()
+
+    def metric(self, name: str) -> float:
+        """Return the value of a metric, given by its name and labels; 0 if it is absent."""
+        text = httpx.get(self.url + "/metrics", trust_env=False, timeout=30).text
+        found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)
+        return float(found[1]) if found else 0.0
 
     def kill(self) -> None:
         """SIGKILL: it gets no chance to clean up."""
