@@ -65,7 +65,7 @@ def patient(slot_id: str, booking_id: str, wait: int) -> list[tuple[str, dict[st
     ]
 
 
-async def test_a_key_is_a_line_of_1_to_255_characters(clients: Two) -> None:
+async def test_an_idempotency_key_is_one_line_of_1_to_255_characters(clients: Two) -> None:
     ada, organizer = clients
     slot_id = await organizer.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
@@ -76,7 +76,7 @@ async def test_a_key_is_a_line_of_1_to_255_characters(clients: Two) -> None:
     assert (await ada.confirm(hold["id"], key="ключ ☕" * 42))["__typename"] == "BookingConfirmed"
 
 
-async def test_one_waits_for_0_to_20000_ms(clients: Two) -> None:
+async def test_wait_ms_accepts_0_to_20000(clients: Two) -> None:
     ada, organizer = clients
     slot_id = await organizer.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
@@ -88,7 +88,7 @@ async def test_one_waits_for_0_to_20000_ms(clients: Two) -> None:
         assert (await ada.confirm(hold["id"], wait=good))["__typename"] == "BookingConfirmed"
 
 
-async def test_nobody_acts_without_identity(clients: Two) -> None:
+async def test_every_mutation_requires_a_token(clients: Two) -> None:
     ada, organizer = clients
     slot_id = await organizer.add_slot(capacity=5)
     hold = await ada.hold(slot_id)

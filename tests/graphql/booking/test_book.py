@@ -50,7 +50,7 @@ async def test_a_booking_takes_a_place_and_cancelling_gives_it_back(
     assert (await ben.book(slot_id))["__typename"] == "Booked"
 
 
-async def test_cancelling_twice_answers_the_same(
+async def test_cancelling_twice_returns_the_same_response(
     people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
     ada, _, organizer = people
@@ -61,7 +61,7 @@ async def test_cancelling_twice_answers_the_same(
     assert twice["booking"] == once["booking"]
 
 
-async def test_nobody_cancels_or_sees_the_booking_of_another_but_organizers_do(
+async def test_only_organizers_see_and_cancel_bookings_of_others(
     app: AppProcess, people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
 ) -> None:
     ada, ben, organizer = people
@@ -76,7 +76,7 @@ async def test_nobody_cancels_or_sees_the_booking_of_another_but_organizers_do(
     assert (await ben.cancel(booking_id))["__typename"] == "BookingNotFound"
 
 
-async def test_who_booked_a_one_place_slot_is_shown_to_them_and_to_organizers(
+async def test_the_booker_of_a_one_place_slot_is_visible_to_the_booker_and_organizers(
     app: AppProcess, people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
 ) -> None:
     ada, ben, organizer = people
@@ -118,7 +118,7 @@ async def test_the_roster_lists_bookings_in_the_order_they_were_made(
     assert await organizer.execute(SLOT_ROSTER, slot=NOWHERE) is None
 
 
-async def test_my_bookings_lists_ones_own_live_bookings_by_the_start_of_their_slots(
+async def test_my_bookings_lists_the_callers_live_bookings_by_slot_start(
     people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
     ada, ben, organizer = people
@@ -141,7 +141,7 @@ async def test_my_bookings_lists_ones_own_live_bookings_by_the_start_of_their_sl
     assert len((await ada.execute(MINE))["nodes"]) == 2
 
 
-async def test_a_slot_that_has_begun_is_neither_booked_nor_left(
+async def test_a_started_slot_cannot_be_booked_or_cancelled(
     people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
     ada, _, organizer = people
@@ -152,7 +152,7 @@ async def test_a_slot_that_has_begun_is_neither_booked_nor_left(
 @pytest.mark.parametrize(
     "slot_id", [NOWHERE, "", "x", "slot_" + "g" * 24, "user_" + "0" * 24, "slot_١٢٣", "$where"]
 )
-async def test_an_id_of_no_slot_is_slot_not_found(
+async def test_an_unknown_slot_id_is_slot_not_found(
     people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient], slot_id: str
 ) -> None:
     ada, *_ = people
@@ -160,7 +160,7 @@ async def test_an_id_of_no_slot_is_slot_not_found(
     assert await ada.execute(NODE, id=slot_id) is None
 
 
-async def test_booking_without_identity_is_unauthenticated_and_books_nothing(
+async def test_booking_without_a_token_is_unauthenticated_and_books_nothing(
     app: AppProcess, people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
 ) -> None:
     *_, organizer = people

@@ -1,4 +1,4 @@
-"""Several places for several people: all of them or none, and each person's limits hold."""
+"""Several places for several people: all of them or none, and each user's limits hold."""
 
 import asyncio
 import secrets
@@ -31,16 +31,16 @@ async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
 
 
 def claims(slot_ids: list[str], *user_ids: str) -> list[Json]:
-    """A claim for each slot and person together, or for oneself."""
+    """A claim for each slot and user together, or for oneself."""
     if not user_ids:
         return [{"slotId": slot_id} for slot_id in slot_ids]
     pairs = zip(slot_ids, user_ids, strict=True)
     return [{"slotId": slot_id, "userId": user_id} for slot_id, user_id in pairs]
 
 
-async def left(person: BookingClient, slot_ids: list[str]) -> list[int]:
+async def left(user: BookingClient, slot_ids: list[str]) -> list[int]:
     """How many places are left in each slot."""
-    return [(await person.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids]
+    return [(await user.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids]
 
 
 def refused(outcome: Json) -> dict[int, str]:
@@ -61,7 +61,9 @@ async def test_all_places_are_booked_in_the_order_of_the_claims(clients: Four) -
         assert await ada.fetch_booking(booking["id"]) == booking
 
 
-async def test_one_refused_claim_refuses_all_and_says_which_and_why(clients: Four) -> None:
+async def test_one_refused_claim_refuses_all_and_names_the_claim_and_the_reason(
+    clients: Four,
+) -> None:
     ada, ben, cleo, organizer = clients
     free, full, off, mine = [await organizer.add_slot() for _ in range(4)]
     begun = await organizer.add_slot(startTime=hours_from_now(-1))
@@ -108,7 +110,7 @@ async def test_a_member_books_for_members_of_their_team_and_is_recorded(clients:
     assert (await ben.cancel_booking(other["id"]))["__typename"] == "BookingCancelled"
 
 
-async def test_one_place_is_booked_for_a_team_mate_as_well(clients: Four) -> None:
+async def test_one_place_can_be_booked_for_a_teammate(clients: Four) -> None:
     ada, ben, cleo, organizer = clients
     slot_id = await organizer.add_slot(capacity=2)
     booked = await ada.book_slot(slot_id, userId=await ben.fetch_user_id())
@@ -121,10 +123,10 @@ async def test_one_place_is_booked_for_a_team_mate_as_well(clients: Four) -> Non
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_nobody_books_for_a_stranger_nor_for_who_left_the_team(clients: Four) -> None:
+async def test_members_book_only_for_current_teammates(clients: Four) -> None:
     ada, ben, cleo, organizer = clients
     slot_ids = [await organizer.add_slot() for _ in range(3)]
-    people = [await person.fetch_user_id() for person in (ada, ben, cleo)]
+    people = [await user.fetch_user_id() for user in (ada, ben, cleo)]
     assert refused(await ada.book_all(*claims(slot_ids, *people))) == {2: "NOT_TEAMMATE"}
     assert refused(await cleo.book_all(*claims(slot_ids, *people))) == {
         0: "NOT_TEAMMATE",
@@ -136,7 +138,7 @@ async def test_nobody_books_for_a_stranger_nor_for_who_left_the_team(clients: Fo
     assert await left(ada, slot_ids) == [1, 1, 1]
 
 
-async def test_who_is_only_invited_is_not_booked_for(clients: Four) -> None:
+async def test_an_invited_user_is_not_yet_a_teammate(clients: Four) -> None:
     ada, _, cleo, organizer = clients
     slot_id = await organizer.add_slot()
     (team,) = await ada.execute("{ myTeams { id } }")
@@ -148,7 +150,7 @@ async def test_who_is_only_invited_is_not_booked_for(clients: Four) -> None:
     ] == "NOT_TEAMMATE"
 
 
-async def test_the_same_place_claimed_twice_is_refused_whole(clients: Four) -> None:
+async def test_a_request_that_claims_one_place_twice_is_refused(clients: Four) -> None:
     ada, *_, organizer = clients
     slot_id = await organizer.add_slot(capacity=5)
     twice = claims([slot_id, slot_id])
@@ -158,7 +160,7 @@ async def test_the_same_place_claimed_twice_is_refused_whole(clients: Four) -> N
     assert (await ada.fetch_slot(slot_id))["remaining"] == 5
 
 
-async def test_a_reached_limit_names_the_other_booking_unless_it_is_another_claims(
+async def test_a_reached_limit_names_the_other_booking_but_not_another_claim(
     clients: Four,
 ) -> None:
     ada, *_, organizer = clients
@@ -189,7 +191,7 @@ async def test_1_to_50_places_are_claimed_at_once(clients: Four) -> None:
     assert len(outcome["bookings"]) == 50
 
 
-async def test_a_claim_for_an_id_of_nobody_is_refused(clients: Four) -> None:
+async def test_a_claim_for_an_unknown_user_is_refused(clients: Four) -> None:
     ada, *_, organizer = clients
     slot_id = await organizer.add_slot()
     for user_id in ("", "nobody", "slot_" + "0" * 24, "user_" + "0" * 24):
@@ -199,7 +201,7 @@ async def test_a_claim_for_an_id_of_nobody_is_refused(clients: Four) -> None:
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_an_id_that_names_nobody_is_refused_alike_alone_and_among_others(
+async def test_an_unknown_user_id_is_refused_alike_alone_and_among_others(
     clients: Four,
 ) -> None:
     ada, *_, organizer = clients
@@ -209,7 +211,9 @@ async def test_an_id_that_names_nobody_is_refused_alike_alone_and_among_others(
     assert refused(several) == {0: alone["code"]}
 
 
-async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(clients: Four) -> None:
+async def test_a_user_has_one_place_of_a_choice_group_even_if_others_claim_it(
+    clients: Four,
+) -> None:
     ada, ben, _, organizer = clients
     room = secrets.token_hex(8)
     beds = [await organizer.add_slot(choiceGroup=room) for _ in range(3)]
@@ -223,7 +227,7 @@ async def test_a_person_has_one_place_of_a_choice_whoever_claims_it(clients: Fou
 
 
 @pytest.mark.parametrize("patience", [0, 20_000])
-async def test_two_people_never_end_up_with_four_beds(clients: Four, patience: int) -> None:
+async def test_two_users_never_end_up_with_four_beds(clients: Four, patience: int) -> None:
     ada, ben, _, organizer = clients
     adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
     for _ in range(10):
@@ -245,8 +249,8 @@ async def test_teams_that_claim_the_same_places_in_opposite_orders_get_all_or_no
     slot_ids = [await organizer.add_slot(capacity=4) for _ in range(6)]
     outcomes = await asyncio.gather(
         *(
-            person.book_all(*claims(slot_ids[:: 1 if i % 4 < 2 else -1]), waitMs=20_000)
-            for i, person in enumerate(people)
+            user.book_all(*claims(slot_ids[:: 1 if i % 4 < 2 else -1]), waitMs=20_000)
+            for i, user in enumerate(people)
         )
     )
     assert Counter(o["__typename"] for o in outcomes) == {"AllBooked": 4, "ClaimsRefused": 8}

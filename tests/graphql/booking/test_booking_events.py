@@ -1,4 +1,4 @@
-"""What others and the clock do to a person's bookings reaches them over a WebSocket, anywhere."""
+"""What others and the clock do to a user's bookings reaches them over a WebSocket, anywhere."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -53,13 +53,13 @@ class Office:
         self._apps = apps
 
     @asynccontextmanager
-    async def watching(self, person: BookingClient) -> AsyncIterator[Watcher]:
-        """A watch that has begun, at the process where the person does not act."""
-        (app,) = (app for app in self._apps if app.url != person.url)
-        async with open_websocket(app, person.token) as opened:
+    async def watching(self, user: BookingClient) -> AsyncIterator[Watcher]:
+        """A watch that has begun, at the process where the user does not act."""
+        (app,) = (app for app in self._apps if app.url != user.url)
+        async with open_websocket(app, user.token) as opened:
             await opened.subscribe("1", WATCH_MY_BOOKINGS)
             # Nothing says that a watch has begun, but that it tells of a probe.
-            probes, user_id, begun = set[str](), await person.fetch_user_id(), False
+            probes, user_id, begun = set[str](), await user.fetch_user_id(), False
             while not begun:
                 probes.add(probe := await self.organizer.add_slot())
                 await self.organizer.book_slot(probe, userId=user_id)
@@ -84,12 +84,12 @@ def mongo_url(two_apps: Pair) -> str:
     return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
-async def booked(person: BookingClient, slot_id: str) -> str:
-    """The id of a person's new booking."""
-    return str((await person.book_slot(slot_id))["booking"]["id"])
+async def booked(user: BookingClient, slot_id: str) -> str:
+    """The id of a user's new booking."""
+    return str((await user.book_slot(slot_id))["booking"]["id"])
 
 
-async def test_a_promotion_is_told(office: Office) -> None:
+async def test_a_promotion_publishes_a_booking_event(office: Office) -> None:
     slot_id = await office.organizer.add_slot()
     booking_id = await booked(office.ada, slot_id)
     await office.ben.join(slot_id)
@@ -101,7 +101,7 @@ async def test_a_promotion_is_told(office: Office) -> None:
     assert event["at"] == event["booking"]["history"][0]["at"]
 
 
-async def test_an_offer_is_told_and_that_it_lapsed_and_that_it_passed_on(
+async def test_an_offer_its_expiry_and_the_next_offer_publish_events(
     office: Office, mongo_url: str
 ) -> None:
     slot_id = await office.organizer.add_slot(waitlistOfferMinutes=30)
@@ -116,7 +116,7 @@ async def test_an_offer_is_told_and_that_it_lapsed_and_that_it_passed_on(
         assert await bens.told_in_short() == ("OFFERED", None, slot_id, "HELD")
 
 
-async def test_a_hold_that_ran_out_is_told(office: Office, mongo_url: str) -> None:
+async def test_an_expired_hold_publishes_a_booking_event(office: Office, mongo_url: str) -> None:
     slot_id = await office.organizer.add_slot()
     hold = await office.ada.hold(slot_id)
     async with office.watching(office.ada) as watcher:
@@ -126,7 +126,7 @@ async def test_a_hold_that_ran_out_is_told(office: Office, mongo_url: str) -> No
     assert event["booking"] == await office.ada.fetch_booking(hold["id"])
 
 
-async def test_what_an_organizer_does_to_a_booking_is_told(office: Office) -> None:
+async def test_a_change_by_an_organizer_publishes_a_booking_event(office: Office) -> None:
     organizer, adas = office.organizer, await office.ada.fetch_user_id()
     by = await organizer.fetch_user_id()
     one, two, three = [await organizer.add_slot() for _ in range(3)]
@@ -144,20 +144,20 @@ async def test_what_an_organizer_does_to_a_booking_is_told(office: Office) -> No
         assert await watcher.told_in_short() == ("BOOKED", by, three, "CONFIRMED")
 
 
-async def test_a_slot_that_is_cancelled_is_told_to_everyone_in_it(office: Office) -> None:
+async def test_a_cancelled_slot_publishes_an_event_to_each_of_its_users(office: Office) -> None:
     slot_id, by = (
         await office.organizer.add_slot(capacity=2),
         await office.organizer.fetch_user_id(),
     )
-    for person in (office.ada, office.ben):
-        await person.book_slot(slot_id)
+    for user in (office.ada, office.ben):
+        await user.book_slot(slot_id)
     async with office.watching(office.ada) as adas, office.watching(office.ben) as bens:
         await office.organizer.cancel_slot(slot_id)
         for watcher in (adas, bens):
             assert await watcher.told_in_short() == ("CANCELLED", by, slot_id, "CANCELLED")
 
 
-async def test_a_team_mate_who_books_for_somebody_is_told_of(office: Office) -> None:
+async def test_a_booking_made_by_a_teammate_publishes_an_event(office: Office) -> None:
     slot_ids = [await office.organizer.add_slot(capacity=2) for _ in range(2)]
     await office.ada.create_team_with(office.ben)
     bens = await office.ben.fetch_user_id()
@@ -168,7 +168,7 @@ async def test_a_team_mate_who_books_for_somebody_is_told_of(office: Office) -> 
     assert told == {("BOOKED", await office.ada.fetch_user_id(), slot_id) for slot_id in slot_ids}
 
 
-async def test_what_one_does_oneself_is_not_told(office: Office) -> None:
+async def test_a_users_own_changes_publish_no_event_to_that_user(office: Office) -> None:
     one, two, three = [await office.organizer.add_slot() for _ in range(3)]
     async with office.watching(office.ada) as watcher:
         hold = await office.ada.hold(one)
@@ -181,7 +181,7 @@ async def test_what_one_does_oneself_is_not_told(office: Office) -> None:
         assert (await watcher.told_in_short())[2] == three
 
 
-async def test_nobody_is_told_of_the_bookings_of_another(office: Office) -> None:
+async def test_users_receive_events_of_their_own_bookings_only(office: Office) -> None:
     slot_id, other_id = [await office.organizer.add_slot(capacity=3) for _ in range(2)]
     async with office.watching(office.ada) as adas, office.watching(office.ben) as bens:
         await office.organizer.book_slot(slot_id, userId=await office.ben.fetch_user_id())
@@ -192,7 +192,7 @@ async def test_nobody_is_told_of_the_bookings_of_another(office: Office) -> None
         assert event["booking"]["user"]["id"] == await office.ada.fetch_user_id()
 
 
-async def test_every_watch_of_a_person_is_told_and_one_that_ends_ends_no_other(
+async def test_every_subscription_of_a_user_gets_events_and_ends_alone(
     office: Office,
 ) -> None:
     slot_id, other_id = [await office.organizer.add_slot() for _ in range(2)]
@@ -207,7 +207,7 @@ async def test_every_watch_of_a_person_is_told_and_one_that_ends_ends_no_other(
         assert (await first.told_in_short())[2] == other_id
 
 
-async def test_one_has_to_say_who_one_is_to_watch_ones_bookings(two_apps: Pair) -> None:
+async def test_subscribing_to_my_bookings_requires_a_token(two_apps: Pair) -> None:
     async with open_websocket(two_apps[0]) as nobodys:
         await nobodys.subscribe("1", WATCH_MY_BOOKINGS)
         message = await nobodys.receive()
@@ -215,7 +215,7 @@ async def test_one_has_to_say_who_one_is_to_watch_ones_bookings(two_apps: Pair) 
     assert message["payload"][0]["extensions"]["code"] == "UNAUTHENTICATED"
 
 
-async def test_what_redis_lost_is_told_all_the_same(
+async def test_events_that_redis_lost_are_delivered_after_a_resync(
     office: Office, servers: EmbeddedServers
 ) -> None:
     slot_ids = [await office.organizer.add_slot() for _ in range(5)]
@@ -230,7 +230,7 @@ async def test_what_redis_lost_is_told_all_the_same(
                 assert await watcher.told_in_short() == ("BOOKED", by, slot_id, "CONFIRMED")
 
 
-async def test_a_booking_that_one_just_made_is_told_of_when_it_is_cancelled(
+async def test_a_booking_made_moments_ago_publishes_its_cancellation(
     office: Office,
 ) -> None:
     by = await office.organizer.fetch_user_id()
@@ -242,7 +242,9 @@ async def test_a_booking_that_one_just_made_is_told_of_when_it_is_cancelled(
             assert await watcher.told_in_short() == ("CANCELLED", by, slot_id, "CANCELLED")
 
 
-async def test_a_place_that_comes_and_goes_at_once_is_told_of_both_times(office: Office) -> None:
+async def test_a_booking_that_is_promoted_and_ended_at_once_publishes_both_events(
+    office: Office,
+) -> None:
     adas, by = await office.ada.fetch_user_id(), await office.organizer.fetch_user_id()
     async with office.watching(office.ada) as watcher:
         for _ in range(5):
@@ -253,7 +255,7 @@ async def test_a_place_that_comes_and_goes_at_once_is_told_of_both_times(office:
             assert told == [("BOOKED", by, slot_id), ("CANCELLED", by, slot_id)]
 
 
-async def test_a_late_comers_booking_in_a_slot_that_began_is_told(office: Office) -> None:
+async def test_a_booking_in_a_started_slot_publishes_a_booking_event(office: Office) -> None:
     slot_id = await office.organizer.add_slot(startTime=hours_from_now(-1))
     async with office.watching(office.ada) as watcher:
         await office.organizer.book_slot(slot_id, userId=await office.ada.fetch_user_id())

@@ -32,22 +32,20 @@ async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     return ada, ben, organizer
 
 
-async def ended(person: BookingClient, **page: Any) -> list[Json]:
-    """The bookings of a person that ended."""
-    nodes: list[Json] = (await person.execute(ENDED, **page))["nodes"]
+async def ended(user: BookingClient, **page: Any) -> list[Json]:
+    """The bookings of a user that ended."""
+    nodes: list[Json] = (await user.execute(ENDED, **page))["nodes"]
     return nodes
 
 
-async def given_back(person: BookingClient, slot_id: str) -> str:
+async def given_back(user: BookingClient, slot_id: str) -> str:
     """The id of a booking that its owner cancelled."""
-    booking_id = (await person.book_slot(slot_id))["booking"]["id"]
-    await person.cancel_booking(booking_id)
+    booking_id = (await user.book_slot(slot_id))["booking"]["id"]
+    await user.cancel_booking(booking_id)
     return str(booking_id)
 
 
-async def test_bookings_that_were_cancelled_moved_or_ran_out_are_listed_the_latest_first(
-    two_apps: Pair, clients: Three
-) -> None:
+async def test_ended_bookings_are_listed_latest_first(two_apps: Pair, clients: Three) -> None:
     ada, _, organizer = clients
     slot_id, other_id, held_id = [await organizer.add_slot(capacity=2) for _ in range(3)]
     cancelled = await given_back(ada, slot_id)
@@ -72,7 +70,7 @@ async def test_bookings_that_were_cancelled_moved_or_ran_out_are_listed_the_late
     assert now not in [booking["id"] for booking in seen["nodes"]]
 
 
-async def test_what_others_did_to_ones_bookings_is_listed_too(clients: Three) -> None:
+async def test_bookings_ended_by_others_are_listed_too(clients: Three) -> None:
     ada, ben, organizer = clients
     slot_id, adas = await organizer.add_slot(), await ada.fetch_user_id()
     await ben.create_team_with(ada)
@@ -83,7 +81,7 @@ async def test_what_others_did_to_ones_bookings_is_listed_too(clients: Three) ->
     assert await ended(organizer) == []
 
 
-async def test_nobody_is_told_what_became_of_the_bookings_of_others(
+async def test_the_ended_bookings_of_other_users_are_not_listed(
     clients: Three, two_apps: Pair
 ) -> None:
     ada, ben, organizer = clients
@@ -100,12 +98,12 @@ async def test_nobody_is_told_what_became_of_the_bookings_of_others(
     assert adas not in [booking["id"] for booking in others]
 
 
-async def walk(person: BookingClient, first: int) -> list[str]:
-    """The ids on all pages of a person's list."""
+async def walk(user: BookingClient, first: int) -> list[str]:
+    """The ids on all pages of a user's list."""
     walked: list[str] = []
     after, more = None, True
     while more:
-        page = await person.execute(ENDED, first=first, after=after)
+        page = await user.execute(ENDED, first=first, after=after)
         edges, info = page["edges"], page["pageInfo"]
         assert len(edges) <= first
         assert [edge["node"]["id"] for edge in edges] == [node["id"] for node in page["nodes"]]
@@ -127,7 +125,7 @@ async def test_pages_follow_each_other_without_gap_or_repeat(clients: Three) -> 
         assert await walk(ada, first) == made[::-1]
 
 
-async def test_what_ends_meanwhile_shifts_no_page(clients: Three) -> None:
+async def test_a_booking_that_ends_meanwhile_shifts_no_page(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id = await organizer.add_slot()
     made = [await given_back(ada, slot_id) for _ in range(4)]

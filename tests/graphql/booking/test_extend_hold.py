@@ -49,9 +49,7 @@ async def test_an_extended_hold_lasts_as_long_as_one_that_begins_now(clients: Tw
     assert await ada.fetch_booking(hold["id"]) == booking
 
 
-async def test_no_extension_passes_the_hour_that_is_the_most_a_hold_may_last(
-    clients: Two, mongo_url: str
-) -> None:
+async def test_no_extension_exceeds_one_hour(clients: Two, mongo_url: str) -> None:
     ada, organizer = clients
     slot_id = await organizer.add_slot(holdMinutes=5)
     hold = await ada.hold(slot_id)
@@ -70,7 +68,7 @@ async def test_a_hold_that_lasts_an_hour_cannot_be_extended(clients: Two) -> Non
     assert await ada.fetch_booking(hold["id"]) == hold
 
 
-async def test_a_hold_that_moved_is_as_old_as_it_was(clients: Two, mongo_url: str) -> None:
+async def test_a_moved_hold_keeps_its_age(clients: Two, mongo_url: str) -> None:
     ada, organizer = clients
     slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     hold = await ada.hold(slot_id)
@@ -79,7 +77,7 @@ async def test_a_hold_that_moved_is_as_old_as_it_was(clients: Two, mongo_url: st
     assert (await ada.extend(moved["id"]))["code"] == "HOLD_LIMIT_REACHED"
 
 
-async def test_a_booking_for_good_needs_no_more_time(clients: Two) -> None:
+async def test_a_confirmed_booking_cannot_be_extended(clients: Two) -> None:
     ada, organizer = clients
     booked = (await ada.book_slot(await organizer.add_slot()))["booking"]
     assert (await ada.extend(booked["id"]))["code"] == "NOT_HELD"
@@ -94,7 +92,7 @@ async def test_no_hold_is_extended_in_a_slot_that_was_cancelled(clients: Two) ->
     assert (await ada.fetch_booking(hold["id"]))["status"] == "CANCELLED"
 
 
-async def test_asking_again_and_again_for_a_moment_more_adds_nothing_to_the_record(
+async def test_repeated_extensions_by_moments_add_no_history(
     clients: Two,
 ) -> None:
     ada, organizer = clients

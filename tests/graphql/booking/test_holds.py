@@ -47,7 +47,7 @@ def lasts(hold: Json) -> timedelta:
     return datetime.fromisoformat(hold["heldUntil"]) - datetime.fromisoformat(hold["createdAt"])
 
 
-async def test_a_hold_really_takes_a_place(clients: Three) -> None:
+async def test_a_hold_occupies_a_place(clients: Three) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot()
     hold = await ada.hold(slot_id)
@@ -58,7 +58,7 @@ async def test_a_hold_really_takes_a_place(clients: Three) -> None:
     assert (await ada.fetch_slot(slot_id))["myBooking"] == hold
 
 
-async def test_each_hold_leaves_one_place_less(clients: Three) -> None:
+async def test_each_hold_reduces_the_remaining_places_by_one(clients: Three) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot(capacity=3)
     await ada.hold(slot_id)
@@ -68,7 +68,7 @@ async def test_each_hold_leaves_one_place_less(clients: Three) -> None:
 
 
 @pytest.mark.parametrize(("fields", "minutes"), [({}, 5), ({"holdMinutes": 1}, 1)])
-async def test_a_hold_lasts_five_minutes_or_as_long_as_its_slot_says(
+async def test_a_hold_lasts_five_minutes_or_the_hold_time_of_its_slot(
     clients: Three, fields: Json, minutes: int
 ) -> None:
     ada, _, organizer = clients
@@ -76,7 +76,7 @@ async def test_a_hold_lasts_five_minutes_or_as_long_as_its_slot_says(
     assert lasts(await ada.hold(slot_id)) == timedelta(minutes=minutes)
 
 
-async def test_a_hold_lasts_no_longer_than_until_the_slot_begins(clients: Three) -> None:
+async def test_a_hold_ends_when_the_slot_starts_at_the_latest(clients: Three) -> None:
     ada, _, organizer = clients
     slot = await organizer.create_slot(startTime=hours_from_now(0.5), holdMinutes=60)
     assert (await ada.hold(slot["id"]))["heldUntil"] == slot["startTime"]
@@ -92,7 +92,7 @@ async def test_a_slot_holds_for_1_to_60_minutes(clients: Three, minutes: int) ->
     assert (await organizer.update_slot(slot_id, holdMinutes=minutes))["code"] == "INVALID_INPUT"
 
 
-async def test_its_owner_makes_a_hold_a_booking_for_good_and_again_with_the_same_answer(
+async def test_the_owner_confirms_a_hold_and_confirming_again_returns_the_same(
     clients: Three, mongo_url: str
 ) -> None:
     ada, ben, organizer = clients
@@ -113,7 +113,7 @@ async def test_its_owner_makes_a_hold_a_booking_for_good_and_again_with_the_same
     assert (await ben.book_slot(slot_id))["__typename"] == "SlotFull"
 
 
-async def test_a_hold_is_not_there_for_a_stranger_whatever_they_ask(clients: Three) -> None:
+async def test_other_users_cannot_act_on_a_hold_or_learn_that_it_exists(clients: Three) -> None:
     ada, ben, organizer = clients
     slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     hold = await ada.hold(slot_id)
@@ -144,7 +144,7 @@ async def test_no_hold_is_confirmed_in_a_slot_that_was_cancelled(clients: Three)
     assert (await ada.confirm(hold["id"]))["code"] == "SLOT_CANCELLED"
 
 
-async def test_nobody_is_told_confirmed_of_a_booking_that_shows_as_cancelled(
+async def test_a_confirmed_response_is_never_followed_by_a_cancelled_booking(
     clients: Three,
 ) -> None:
     ada, _, organizer = clients
@@ -154,7 +154,7 @@ async def test_nobody_is_told_confirmed_of_a_booking_that_shows_as_cancelled(
     assert (await ada.confirm(booking["id"]))["code"] == "SLOT_CANCELLED"
 
 
-async def test_it_is_too_late_for_everything_once_a_hold_ran_out(
+async def test_an_expired_hold_cannot_be_confirmed_extended_moved_or_cancelled(
     clients: Three, mongo_url: str
 ) -> None:
     ada, _, organizer = clients
@@ -181,7 +181,7 @@ async def test_it_is_too_late_for_everything_once_a_hold_ran_out(
     assert [ended["id"] for ended in await organizer.fetch_slot_history(slot_id)] == [hold["id"]]
 
 
-async def test_the_place_of_a_hold_that_ran_out_is_free_at_that_instant(
+async def test_the_place_of_an_expired_hold_is_free_at_that_instant(
     clients: Three, mongo_url: str
 ) -> None:
     ada, ben, organizer = clients
@@ -195,7 +195,7 @@ async def test_the_place_of_a_hold_that_ran_out_is_free_at_that_instant(
     assert (await ada.book_slot(slot_id))["__typename"] == "SlotFull"
 
 
-async def test_who_holds_a_place_has_a_place_and_cannot_have_another(clients: Three) -> None:
+async def test_a_user_with_a_hold_cannot_book_the_slot_again(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id = await organizer.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
@@ -204,7 +204,7 @@ async def test_who_holds_a_place_has_a_place_and_cannot_have_another(clients: Th
     assert (await ada.fetch_slot(slot_id))["remaining"] == 4
 
 
-async def test_a_hold_that_ran_out_does_not_stand_against_another_place_of_its_choice(
+async def test_an_expired_hold_does_not_block_another_slot_of_its_choice_group(
     clients: Three, mongo_url: str
 ) -> None:
     ada, _, organizer = clients
@@ -216,7 +216,7 @@ async def test_a_hold_that_ran_out_does_not_stand_against_another_place_of_its_c
     assert (await ada.book_slot(other_bed))["__typename"] == "Booked"
 
 
-async def test_watchers_at_the_other_process_see_the_place_of_a_hold_that_ran_out(
+async def test_subscribers_of_the_other_process_see_the_place_of_an_expired_hold(
     two_apps: Pair, clients: Three, mongo_url: str
 ) -> None:
     ada, ben, organizer = clients
@@ -229,7 +229,7 @@ async def test_watchers_at_the_other_process_see_the_place_of_a_hold_that_ran_ou
         assert (await watcher.next_result())["remaining"] == 1
 
 
-async def test_1000_holds_over_200_slots_run_out_in_the_same_instant_and_all_are_swept_up(
+async def test_1000_holds_in_200_slots_that_expire_together_are_all_released(
     two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
 ) -> None:
     people, organizer = await create_booking_clients(http, 5, *two_apps)
@@ -237,7 +237,7 @@ async def test_1000_holds_over_200_slots_run_out_in_the_same_instant_and_all_are
     for begin in range(0, 200, 50):
         claims = [{"slotId": slot_id} for slot_id in slot_ids[begin : begin + 50]]
         held = await asyncio.gather(
-            *(person.book_all(*claims, hold=True, waitMs=20_000) for person in people)
+            *(user.book_all(*claims, hold=True, waitMs=20_000) for user in people)
         )
         assert {answer["__typename"] for answer in held} == {"AllBooked"}
     expire_all_holds(mongo_url, list(slot_ids))
@@ -249,16 +249,16 @@ async def test_1000_holds_over_200_slots_run_out_in_the_same_instant_and_all_are
         assert database["ended_bookings"].count_documents({"slot": here}) == 1000
 
 
-async def test_whoever_confirms_as_the_hold_runs_out_is_told_what_it_became(
+async def test_confirming_at_the_moment_of_expiry_returns_the_true_state(
     two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
 ) -> None:
     people, organizer = await create_booking_clients(http, 20, *two_apps)
     slot_id = await organizer.add_slot(capacity=20)
-    holds = [await person.hold(slot_id, waitMs=20_000) for person in people]
-    confirming = [person.confirm(h["id"]) for person, h in zip(people, holds, strict=True)]
+    holds = [await user.hold(slot_id, waitMs=20_000) for user in people]
+    confirming = [user.confirm(h["id"]) for user, h in zip(people, holds, strict=True)]
     ending = asyncio.to_thread(expire_holds, mongo_url, slot_id)
     answers, _ = await asyncio.gather(asyncio.gather(*confirming), ending)
-    became = [await person.fetch_booking(h["id"]) for person, h in zip(people, holds, strict=True)]
+    became = [await user.fetch_booking(h["id"]) for user, h in zip(people, holds, strict=True)]
     outcomes = {"CONFIRMED": "BookingConfirmed", "EXPIRED": "HoldExpired"}
     assert [outcomes[booking["status"]] for booking in became] == [
         answer["__typename"] for answer in answers

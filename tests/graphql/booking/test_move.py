@@ -22,20 +22,20 @@ async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     return ada, ben, organizer
 
 
-async def booked(person: BookingClient, slot_id: str) -> str:
-    """The id of a person's new booking."""
-    return str((await person.book_slot(slot_id))["booking"]["id"])
+async def booked(user: BookingClient, slot_id: str) -> str:
+    """The id of a user's new booking."""
+    return str((await user.book_slot(slot_id))["booking"]["id"])
 
 
-async def assert_still_there(person: BookingClient, booking_id: str) -> None:
+async def assert_still_there(user: BookingClient, booking_id: str) -> None:
     """The booking takes its place as it did."""
-    booking = await person.fetch_booking(booking_id)
+    booking = await user.fetch_booking(booking_id)
     assert (booking["status"], booking["movedTo"]) == ("CONFIRMED", None)
-    mine = await person.fetch_slot(booking["slot"]["id"])
+    mine = await user.fetch_slot(booking["slot"]["id"])
     assert (mine["myBooking"]["id"], mine["remaining"]) == (booking_id, mine["capacity"] - 1)
 
 
-async def test_a_move_gives_one_place_back_and_takes_one(clients: Three) -> None:
+async def test_a_move_frees_one_place_and_takes_another(clients: Three) -> None:
     ada, ben, organizer = clients
     old_id, new_id = await organizer.add_slot(capacity=3), await organizer.add_slot(capacity=5)
     booking_id = await booked(ada, old_id)
@@ -67,7 +67,7 @@ async def test_a_booking_moves_as_often_as_its_owner_likes(clients: Three) -> No
     assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [0, 1, 1, 1]
 
 
-async def test_who_cannot_have_the_other_place_keeps_the_one_they_have(clients: Three) -> None:
+async def test_a_refused_move_leaves_the_booking_unchanged(clients: Three) -> None:
     ada, ben, organizer = clients
     full, mine, begun, off, draft = [
         await organizer.add_slot(capacity=2),
@@ -109,7 +109,7 @@ async def test_a_booking_moves_until_its_cut_off_and_until_its_slot_begins(clien
     assert (await ada.fetch_slot(other_id))["remaining"] == 1
 
 
-async def test_a_booking_that_moved_or_was_cancelled_does_not_move(clients: Three) -> None:
+async def test_a_moved_or_cancelled_booking_cannot_be_moved_again(clients: Three) -> None:
     ada, _, organizer = clients
     slot_ids = [await organizer.add_slot() for _ in range(3)]
     first = await booked(ada, slot_ids[0])
@@ -120,7 +120,7 @@ async def test_a_booking_that_moved_or_was_cancelled_does_not_move(clients: Thre
     assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [1, 1, 1]
 
 
-async def test_a_hold_that_moves_stays_a_hold_and_lasts_as_long_as_it_did(clients: Three) -> None:
+async def test_a_moved_hold_keeps_its_status_and_its_expiry(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id, other_id = await organizer.add_slot(), await organizer.add_slot(holdMinutes=60)
     hold = await ada.hold(slot_id)
@@ -129,7 +129,9 @@ async def test_a_hold_that_moves_stays_a_hold_and_lasts_as_long_as_it_did(client
     assert (await ada.confirm(moved["id"]))["booking"]["status"] == "CONFIRMED"
 
 
-async def test_the_place_that_was_left_is_the_next_persons_at_once(clients: Three) -> None:
+async def test_the_place_left_by_a_move_goes_to_the_next_waiting_user_at_once(
+    clients: Three,
+) -> None:
     ada, ben, organizer = clients
     slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
@@ -142,7 +144,7 @@ async def test_the_place_that_was_left_is_the_next_persons_at_once(clients: Thre
     ] == ("SLOT_FULL")
 
 
-async def test_the_place_that_is_left_does_not_stand_against_another_of_the_same_choice(
+async def test_the_place_left_by_a_move_does_not_block_another_of_its_choice_group(
     clients: Three,
 ) -> None:
     ada, _, organizer = clients
@@ -169,7 +171,7 @@ async def test_of_ten_moves_of_one_booking_at_once_one_happens(clients: Three) -
     assert sum(left) == len(left) - 1
 
 
-async def test_forty_people_who_cross_between_two_slots_at_once_all_keep_one_place(
+async def test_forty_users_who_swap_two_slots_at_once_all_have_one_place(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     people, organizer = await create_booking_clients(http, 40, *two_apps)
@@ -181,12 +183,12 @@ async def test_forty_people_who_cross_between_two_slots_at_once_all_keep_one_pla
     ]
     assert (await organizer.book_all(*claims))["__typename"] == "AllBooked"
 
-    async def cross(person: BookingClient, slot_id: str) -> str:
-        booking = (await person.fetch_slot(slot_id))["myBooking"]
+    async def cross(user: BookingClient, slot_id: str) -> str:
+        booking = (await user.fetch_slot(slot_id))["myBooking"]
         to = there if slot_id == here else here
-        return str((await person.move(booking["id"], to, waitMs=20_000))["__typename"])
+        return str((await user.move(booking["id"], to, waitMs=20_000))["__typename"])
 
-    crossing = (cross(person, slot_id) for person, slot_id in zip(people, slot_ids, strict=True))
+    crossing = (cross(user, slot_id) for user, slot_id in zip(people, slot_ids, strict=True))
     answers = Counter(await asyncio.gather(*crossing))
     assert answers.keys() <= {"BookingMoved", "SlotFull"}
     url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]

@@ -33,12 +33,12 @@ async def test_an_organizer_books_for_anyone_and_is_recorded(clients: Three) -> 
     assert (await ada.fetch_slot(slot_id))["myBooking"] == booking
 
 
-async def test_ones_own_booking_is_not_on_behalf(clients: Three) -> None:
+async def test_a_users_own_booking_is_not_on_behalf(clients: Three) -> None:
     ada, _, organizer = clients
-    for person in (ada, organizer):
-        own = await person.fetch_user_id()
+    for user in (ada, organizer):
+        own = await user.fetch_user_id()
         slot_id = await organizer.add_slot(capacity=2)
-        booking = (await person.book_slot(slot_id, userId=own))["booking"]
+        booking = (await user.book_slot(slot_id, userId=own))["booking"]
         assert (booking["onBehalf"], booking["madeBy"]["id"]) == (False, own)
 
 
@@ -69,7 +69,7 @@ async def test_not_even_an_organizer_exceeds_the_capacity(clients: Three) -> Non
     assert (await ben.fetch_slot(slot_id))["remaining"] == 0
 
 
-async def test_an_organizer_gets_nobody_past_those_who_wait(clients: Three) -> None:
+async def test_an_organizer_cannot_bypass_the_waitlist(clients: Three) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot(waitlistOfferMinutes=30)
     booking = (await ada.book_slot(slot_id))["booking"]
@@ -81,14 +81,14 @@ async def test_an_organizer_gets_nobody_past_those_who_wait(clients: Three) -> N
 
 
 @pytest.mark.parametrize("user_id", [NOBODY, "", "nobody", "slot_" + "0" * 24])
-async def test_nobody_is_booked_who_is_not_there(clients: Three, user_id: str) -> None:
+async def test_an_unknown_user_is_never_booked(clients: Three, user_id: str) -> None:
     ada, _, organizer = clients
     slot_id = await organizer.add_slot()
     assert (await organizer.book_slot(slot_id, userId=user_id))["code"] == "USER_NOT_FOUND"
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
-async def test_a_person_has_one_place_in_a_slot_whoever_books_it(clients: Three) -> None:
+async def test_a_user_has_one_place_in_a_slot_even_if_others_book_it(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id = await organizer.add_slot(capacity=5)
     booking = (await ada.book_slot(slot_id))["booking"]
@@ -96,7 +96,7 @@ async def test_a_person_has_one_place_in_a_slot_whoever_books_it(clients: Three)
     assert (again["code"], again["booking"]["id"]) == ("ALREADY_BOOKED", booking["id"])
 
 
-async def test_an_organizer_books_late_comers_into_a_slot_that_began(clients: Three) -> None:
+async def test_an_organizer_can_book_others_into_a_started_slot(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id = await organizer.add_slot(startTime=hours_from_now(-1))
     assert (await ada.book_slot(slot_id))["code"] == "SLOT_STARTED"
@@ -108,7 +108,7 @@ async def test_an_organizer_books_late_comers_into_a_slot_that_began(clients: Th
     assert (await ada.fetch_booking(booking["id"]))["overriddenLimits"] == ["SLOT_STARTED"]
 
 
-async def test_an_organizer_gives_somebody_a_second_place_of_a_choice(clients: Three) -> None:
+async def test_an_organizer_can_give_a_second_place_of_a_choice_group(clients: Three) -> None:
     ada, _, organizer = clients
     room = secrets.token_hex(8)
     bed, other_bed = [await organizer.add_slot(choiceGroup=room) for _ in range(2)]
@@ -118,7 +118,7 @@ async def test_an_organizer_gives_somebody_a_second_place_of_a_choice(clients: T
     assert booking["overriddenLimits"] == ["ONE_OF_CHOICE"]
 
 
-async def test_an_organizer_moves_a_booking_for_somebody_and_names_what_that_overrode(
+async def test_an_organizer_moves_a_booking_and_the_overridden_limits_are_named(
     clients: Three,
 ) -> None:
     ada, _, organizer = clients
@@ -152,7 +152,7 @@ async def test_an_organizer_cancels_for_somebody_and_is_recorded(clients: Three)
     assert await organizer.fetch_slot_history(slot_id) == [cancelled]
 
 
-async def test_a_hold_given_in_a_slot_that_began_is_confirmed_while_it_lasts(
+async def test_a_hold_in_a_started_slot_can_be_confirmed_until_it_expires(
     clients: Three,
 ) -> None:
     ada, _, organizer = clients
@@ -163,7 +163,7 @@ async def test_a_hold_given_in_a_slot_that_began_is_confirmed_while_it_lasts(
     assert (confirmed["status"], confirmed["overriddenLimits"]) == ("CONFIRMED", [])
 
 
-async def test_an_organizer_books_several_for_several_with_every_override_named(
+async def test_an_organizer_books_several_for_several_and_each_override_is_named(
     clients: Three,
 ) -> None:
     ada, ben, organizer = clients
@@ -185,7 +185,7 @@ async def test_an_organizer_books_several_for_several_with_every_override_named(
     }
 
 
-async def test_the_record_tells_its_owner_who_did_what(clients: Three) -> None:
+async def test_the_history_shows_its_owner_who_did_what(clients: Three) -> None:
     ada, ben, organizer = clients
     slot_ids = [await organizer.add_slot() for _ in range(2)]
     hold = await ada.hold(slot_ids[0])

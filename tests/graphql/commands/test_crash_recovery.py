@@ -43,7 +43,7 @@ def forget_the_dead(redis: Redis) -> None:
         redis.delete(*keys)
 
 
-async def test_after_a_crash_and_a_restart_a_key_is_answered_as_before(
+async def test_after_a_crash_and_restart_a_key_replays_its_outcome(
     settings: dict[str, str], survivor: AppProcess, log_dir: Path, http: httpx.AsyncClient
 ) -> None:
     (ada,), organizer = await create_booking_clients(http, 1, survivor)
@@ -54,13 +54,13 @@ async def test_after_a_crash_and_a_restart_a_key_is_answered_as_before(
         first.kill()
     with app_process(settings, log_dir / "second") as second:
         people = [ada, BookingClient(http, second.url, ada.token)] * 10
-        sends = [person.book_slot(slot_id, idempotencyKey=key) for person in people]
+        sends = [user.book_slot(slot_id, idempotencyKey=key) for user in people]
         assert {json.dumps(again) for again in await asyncio.gather(*sends)} == {answer}
     assert_slot_consistent(slot_document(settings["SLOTLOCK_MONGO_URL"], slot_id), 1)
 
 
 @pytest.mark.parametrize("moment", ["commit", "release"])
-async def test_whoever_is_killed_before_or_after_the_write_books_once_all_the_same(
+async def test_a_process_killed_before_or_after_the_write_books_exactly_once(
     settings: dict[str, str],
     servers: EmbeddedServers,
     survivor: AppProcess,

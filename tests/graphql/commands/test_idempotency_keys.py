@@ -43,13 +43,13 @@ def key() -> str:
     return secrets.token_urlsafe(16)
 
 
-def there(person: BookingClient, apps: Pair) -> BookingClient:
-    """The same person at the other process."""
-    (url,) = {app.url for app in apps} - {person.url}
-    return BookingClient(person.http, url, person.token)
+def there(user: BookingClient, apps: Pair) -> BookingClient:
+    """The same user at the other process."""
+    (url,) = {app.url for app in apps} - {user.url}
+    return BookingClient(user.http, url, user.token)
 
 
-async def test_20_sends_at_once_over_both_processes_are_one_booking_and_one_answer(
+async def test_20_concurrent_requests_of_one_key_make_one_booking_and_one_response(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
     ada, _, organizer = clients
@@ -62,7 +62,7 @@ async def test_20_sends_at_once_over_both_processes_are_one_booking_and_one_answ
     assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
 
 
-async def test_20_sends_of_several_places_at_once_are_one_booking_each(
+async def test_20_concurrent_requests_for_several_places_make_one_booking_each(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
     ada, _, organizer = clients
@@ -76,7 +76,7 @@ async def test_20_sends_of_several_places_at_once_are_one_booking_each(
     assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [29] * 3
 
 
-async def test_two_questions_under_one_key_at_once_have_one_effect(
+async def test_two_different_requests_with_one_key_at_once_have_one_effect(
     two_apps: Pair, clients: Three
 ) -> None:
     ada, _, organizer = clients
@@ -96,7 +96,7 @@ async def test_two_questions_under_one_key_at_once_have_one_effect(
         assert sum([(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids]) == 1
 
 
-async def test_the_answer_stays_as_it_was_whatever_became_of_the_booking(
+async def test_a_replayed_response_is_unchanged_after_the_booking_changed(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
     ada, ben, organizer = clients
@@ -105,8 +105,8 @@ async def test_the_answer_stays_as_it_was_whatever_became_of_the_booking(
     await ben.book_slot(slot_id)
     await organizer.update_slot(slot_id, capacity=9)
     await ada.cancel_booking(first["booking"]["id"])
-    for person in (ada, there(ada, two_apps)):
-        assert json.dumps(await person.book_slot(slot_id, idempotencyKey=key)) == json.dumps(first)
+    for user in (ada, there(ada, two_apps)):
+        assert json.dumps(await user.book_slot(slot_id, idempotencyKey=key)) == json.dumps(first)
     assert (await ada.fetch_slot(slot_id))["myBooking"] is None
     assert (await ada.book_slot(slot_id))["booking"]["id"] != first["booking"]["id"]
 
@@ -120,7 +120,7 @@ ON_A_BOOKING: dict[str, Act] = {
 
 
 @pytest.mark.parametrize("name", ON_A_BOOKING)
-async def test_what_is_done_to_a_booking_under_a_key_is_done_once_and_answered_the_same(
+async def test_a_booking_action_with_a_key_happens_once_and_replays_its_outcome(
     two_apps: Pair, clients: Three, key: str, name: str
 ) -> None:
     ada, ben, organizer = clients
@@ -139,7 +139,7 @@ async def test_what_is_done_to_a_booking_under_a_key_is_done_once_and_answered_t
     assert await ada.fetch_booking(other["id"]) == other
 
 
-async def test_a_move_under_a_key_happens_once_and_is_answered_the_same(
+async def test_a_move_with_a_key_happens_once_and_replays_its_outcome(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
     ada, ben, organizer = clients
@@ -165,7 +165,7 @@ async def test_a_move_under_a_key_happens_once_and_is_answered_the_same(
     assert left == [3, 1, 3]
 
 
-async def test_a_key_that_booked_is_good_for_nothing_else(
+async def test_a_key_that_was_used_to_book_is_rejected_for_other_requests(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
     ada, ben, organizer = clients
@@ -188,9 +188,7 @@ async def test_a_key_that_booked_is_good_for_nothing_else(
     assert seen == [2, 3]
 
 
-async def test_other_claims_under_the_key_of_several_places_are_reuse(
-    clients: Three, key: str
-) -> None:
+async def test_other_claims_with_a_used_key_are_key_reused(clients: Three, key: str) -> None:
     ada, ben, organizer = clients
     await ada.create_team_with(ben)
     one, two = [{"slotId": await organizer.add_slot(capacity=3)} for _ in range(2)]
@@ -201,7 +199,7 @@ async def test_other_claims_under_the_key_of_several_places_are_reuse(
     assert (await ada.book_all(one, two, idempotencyKey=key, hold=True))["code"] == "KEY_REUSED"
 
 
-async def test_how_long_one_waits_and_whether_one_names_oneself_are_no_part_of_the_question(
+async def test_the_wait_limit_and_an_explicit_own_user_id_do_not_change_the_request(
     clients: Three, key: str
 ) -> None:
     ada, _, organizer = clients
@@ -215,7 +213,7 @@ async def test_how_long_one_waits_and_whether_one_names_oneself_are_no_part_of_t
     assert await ada.cancel_booking(first["booking"]["id"], key=f"{key}!", wait=9) == kept
 
 
-async def test_the_key_of_another_person_is_another_key(clients: Three, key: str) -> None:
+async def test_equal_keys_of_two_users_are_independent(clients: Three, key: str) -> None:
     ada, ben, organizer = clients
     slot_id, other_id = await organizer.add_slot(capacity=3), await organizer.add_slot(capacity=3)
     adas = await ada.book_slot(slot_id, idempotencyKey=key)
@@ -227,7 +225,7 @@ async def test_the_key_of_another_person_is_another_key(clients: Three, key: str
     assert organizers["__typename"] == "Booked"
 
 
-async def test_a_refusal_changed_nothing_and_is_not_kept(
+async def test_a_refusal_changes_nothing_and_is_not_recorded(
     two_apps: Pair, clients: Three, key: str
 ) -> None:
     ada, ben, organizer = clients
@@ -242,7 +240,7 @@ async def test_a_refusal_changed_nothing_and_is_not_kept(
     assert (await ada.book_slot(slot_id, idempotencyKey=key))["__typename"] == "Booked"
 
 
-async def test_an_organizer_is_answered_the_same_about_whoever_came_next(
+async def test_a_replay_to_an_organizer_is_the_same_after_a_promotion(
     clients: Three, key: str
 ) -> None:
     ada, ben, organizer = clients
@@ -254,7 +252,7 @@ async def test_an_organizer_is_answered_the_same_about_whoever_came_next(
     assert await organizer.execute(BOOKED_BY, booking=booking["id"], key=key) == first
 
 
-async def test_an_answer_that_had_nothing_left_to_do_is_kept_too(clients: Three, key: str) -> None:
+async def test_an_outcome_that_needed_no_write_is_recorded_too(clients: Three, key: str) -> None:
     ada, _, organizer = clients
     gone, other = [await ada.hold(await organizer.add_slot()) for _ in range(2)]
     await ada.cancel_booking(gone["id"])

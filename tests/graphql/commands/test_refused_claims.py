@@ -1,4 +1,4 @@
-"""Many claims at once: a refusal needs nobody's turn, and a choice gives each person one place."""
+"""Many claims at once: a refusal needs nobody's turn, and a choice gives each user one place."""
 
 import asyncio
 import secrets
@@ -42,7 +42,7 @@ def refused(outcome: Json) -> dict[int, str]:
     return {each["claim"]: each["refusal"]["code"] for each in outcome["refusals"]}
 
 
-async def test_claims_that_are_refused_anyway_wait_for_nobody(clients: Three, redis: Redis) -> None:
+async def test_claims_that_will_be_refused_do_not_wait(clients: Three, redis: Redis) -> None:
     ada, ben, organizer = clients
     full, free, mine = [await organizer.add_slot() for _ in range(3)]
     off = await organizer.add_slot()
@@ -71,9 +71,7 @@ async def test_claims_that_are_refused_anyway_wait_for_nobody(clients: Three, re
     assert (await ben.fetch_slot(free))["remaining"] == 1
 
 
-async def test_claims_that_could_be_granted_wait_for_their_turn(
-    clients: Three, redis: Redis
-) -> None:
+async def test_claims_that_can_succeed_wait_for_the_locks(clients: Three, redis: Redis) -> None:
     """The control: what is at hand is told at once only because it is a refusal."""
     _, ben, organizer = clients
     slot_ids = [await organizer.add_slot() for _ in range(2)]
@@ -86,12 +84,12 @@ async def test_claims_that_could_be_granted_wait_for_their_turn(
     assert (await ben.book_all(*claims))["__typename"] == "AllBooked"
 
 
-async def test_20_people_claim_a_choice_at_once_and_each_has_one_place(
+async def test_20_users_who_claim_a_choice_group_at_once_each_get_one_place(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     people, organizer = await create_booking_clients(http, 20, *two_apps)
     await people[0].create_team_with(*people[1:])
-    ids = await asyncio.gather(*(person.fetch_user_id() for person in people))
+    ids = await asyncio.gather(*(user.fetch_user_id() for user in people))
     room = secrets.token_hex(8)
     beds = [await organizer.add_slot(choiceGroup=room, capacity=20) for _ in range(2)]
     each = [{"slotId": beds[n % 2], "userId": user_id} for n, user_id in enumerate(ids)]

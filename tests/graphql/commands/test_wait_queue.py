@@ -64,7 +64,7 @@ async def rush(apps: Pair, user_tokens: UserTokens, slot_id: str, wait_ms: int) 
 @pytest.mark.parametrize(
     ("places", "expected"), [(200, {"Booked": 200}), (10, {"Booked": 10, "SlotFull": 190})]
 )
-async def test_200_callers_who_wait_get_every_place_and_none_is_told_locked(
+async def test_200_waiting_callers_get_all_200_places_and_none_receives_locked(
     two_apps: Pair,
     user_tokens: UserTokens,
     http: httpx.AsyncClient,
@@ -81,7 +81,7 @@ async def test_200_callers_who_wait_get_every_place_and_none_is_told_locked(
     assert told == {str(booking["id"]) for booking in document["bookings"]}
 
 
-async def test_200_callers_with_keys_who_wait_get_every_place_too(
+async def test_200_waiting_callers_with_keys_get_all_200_places(
     two_apps: Pair, user_tokens: UserTokens, http: httpx.AsyncClient
 ) -> None:
     organizer = BookingClient(http, two_apps[0].url, user_tokens.organizer)
@@ -99,7 +99,7 @@ async def test_200_callers_with_keys_who_wait_get_every_place_too(
     assert_slot_consistent(slot_document(url, slot_id), 200)
 
 
-async def test_places_given_back_and_taken_by_many_who_wait_add_up(
+async def test_places_cancelled_and_booked_by_many_waiting_callers_add_up(
     two_apps: Pair, user_tokens: UserTokens, http: httpx.AsyncClient
 ) -> None:
     organizer = BookingClient(http, two_apps[0].url, user_tokens.organizer)
@@ -108,17 +108,15 @@ async def test_places_given_back_and_taken_by_many_who_wait_add_up(
         BookingClient(http, two_apps[i % 2].url, token)
         for i, token in enumerate(user_tokens.members[:40])
     ]
-    booked = await asyncio.gather(
-        *(person.book_slot(slot_id, waitMs=LONGEST_MS) for person in first)
-    )
+    booked = await asyncio.gather(*(user.book_slot(slot_id, waitMs=LONGEST_MS) for user in first))
     back = [
         (
-            person.url,
-            person.token or "",
+            user.url,
+            user.token or "",
             CANCEL_WITH_OPTIONS,
             {"booking": b["booking"]["id"], "wait": 20_000},
         )
-        for person, b in zip(first, booked, strict=True)
+        for user, b in zip(first, booked, strict=True)
     ]
     asked = {"input": {"slotId": slot_id, "waitMs": LONGEST_MS}}
     come = [
@@ -133,7 +131,7 @@ async def test_places_given_back_and_taken_by_many_who_wait_add_up(
     assert_slot_consistent(slot_document(url, slot_id), counts["Booked"])
 
 
-async def test_who_does_not_wait_is_told_locked_and_when_to_ask_again(
+async def test_a_caller_that_does_not_wait_receives_locked_with_retry_after_ms(
     clients: Three, redis: Redis
 ) -> None:
     ada, ben, organizer = clients
@@ -171,13 +169,13 @@ async def test_who_does_not_wait_is_told_locked_and_when_to_ask_again(
     assert (await ben.fetch_slot(other_id))["remaining"] == 5
 
 
-async def test_who_waits_in_vain_is_told_locked_in_the_end(clients: Three, redis: Redis) -> None:
+async def test_a_caller_whose_wait_ends_receives_locked(clients: Three, redis: Redis) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot(capacity=5)
     take(redis, slot_id)
     try:
         answers = await asyncio.gather(
-            *(person.book_slot(slot_id, waitMs=300) for person in (ada, ben) * 5)
+            *(user.book_slot(slot_id, waitMs=300) for user in (ada, ben) * 5)
         )
     finally:
         let_go(redis, slot_id)
@@ -186,19 +184,19 @@ async def test_who_waits_in_vain_is_told_locked_in_the_end(clients: Three, redis
     assert (await ben.book_slot(slot_id, waitMs=300))["__typename"] == "Booked"
 
 
-async def test_who_waits_is_served_once_the_one_before_them_is_gone(
+async def test_a_waiting_caller_is_served_after_the_one_ahead_disconnects(
     clients: Three, redis: Redis
 ) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot(capacity=5)
     take(redis, slot_id, px=1_000)  # a holder who died: nobody lets go
     answers = await asyncio.gather(
-        *(person.book_slot(slot_id, waitMs=LONGEST_MS) for person in (ada, ben))
+        *(user.book_slot(slot_id, waitMs=LONGEST_MS) for user in (ada, ben))
     )
     assert {answer["__typename"] for answer in answers} == {"Booked"}
 
 
-async def test_who_is_more_patient_than_those_in_front_goes_on_waiting(
+async def test_a_caller_with_a_longer_wait_outlasts_those_ahead(
     clients: Three, redis: Redis
 ) -> None:
     ada, ben, organizer = clients

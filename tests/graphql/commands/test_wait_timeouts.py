@@ -60,7 +60,7 @@ async def timed(asked: Awaitable[Json]) -> tuple[str, float]:
     return answer["__typename"], time.monotonic() - began
 
 
-async def test_a_lock_that_others_keep_is_waited_for_no_longer_than_was_said(
+async def test_a_caller_waits_for_a_held_lock_no_longer_than_its_limit(
     clients: tuple[BookingClient, BookingClient, BookingClient], busy: list[str]
 ) -> None:
     ada, ben, organizer = clients
@@ -79,7 +79,7 @@ async def test_a_lock_that_others_keep_is_waited_for_no_longer_than_was_said(
         assert PATIENCE_S - 0.5 < took < PATIENCE_S + SLACK_S, answers
 
 
-async def test_who_sends_a_key_again_waits_no_longer_in_all_than_was_said(
+async def test_a_repeated_key_waits_no_longer_than_its_limit_in_total(
     clients: tuple[BookingClient, BookingClient, BookingClient], busy: list[str], redis: Redis
 ) -> None:
     ada, *_ = clients

@@ -46,7 +46,7 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
 
 
 @pytest.mark.parametrize("answered", [False, True])
-async def test_a_ticket_of_somebody_else_is_none(
+async def test_a_ticket_of_another_user_is_null(
     queue_deployment: QueueDeployment, answered: bool
 ) -> None:
     app = queue_deployment.app()
@@ -68,7 +68,7 @@ async def test_a_ticket_of_somebody_else_is_none(
             assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
 
 
-async def test_an_id_that_names_no_ticket_is_none_and_breaks_nothing(
+async def test_an_unknown_ticket_id_is_null_and_breaks_nothing(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -85,7 +85,7 @@ async def test_an_id_that_names_no_ticket_is_none_and_breaks_nothing(
     assert " ERROR " not in app.log
 
 
-async def test_nobody_elses_request_can_be_named_by_a_forged_id(
+async def test_a_forged_ticket_id_does_not_reach_requests_of_others(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -101,7 +101,7 @@ async def test_nobody_elses_request_can_be_named_by_a_forged_id(
     assert await ben.fetch_ticket(forged) == seen
 
 
-async def test_a_ticket_told_with_another_time_or_slot_tells_nothing_false(
+async def test_a_ticket_id_with_another_time_or_slot_returns_nothing_false(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -120,7 +120,7 @@ async def test_a_ticket_told_with_another_time_or_slot_tells_nothing_false(
 
 
 @pytest.mark.parametrize("token", [None, "not a token"])
-async def test_without_identity_there_are_no_tickets(
+async def test_tickets_require_a_token(
     queue_deployment: QueueDeployment, token: str | None
 ) -> None:
     app = queue_deployment.app()
@@ -143,7 +143,7 @@ async def test_without_identity_there_are_no_tickets(
     "wish", [{"waitMs": -1}, {"waitMs": 20_001}, {"idempotencyKey": ""},
              {"idempotencyKey": "k" * 256}, {"idempotencyKey": "a\nb"}]
 )  # fmt: skip
-async def test_malformed_wishes_are_told_so(
+async def test_malformed_arguments_are_reported(
     queue_deployment: QueueDeployment, wish: dict[str, object]
 ) -> None:
     app = queue_deployment.app()
@@ -159,7 +159,7 @@ async def test_malformed_wishes_are_told_so(
     assert queue_deployment.queue_length() == 0
 
 
-async def test_a_team_mate_and_an_organizer_stand_in_line_for_others(
+async def test_a_teammate_and_an_organizer_can_queue_requests_for_others(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -181,7 +181,9 @@ async def test_a_team_mate_and_an_organizer_stand_in_line_for_others(
 
 
 @pytest.mark.parametrize("answered", [False, True])
-def test_a_ticket_is_known_for_a_day_and_then_it_is_none(pair: ServicePair, answered: bool) -> None:
+def test_a_ticket_is_readable_for_a_day_and_null_afterwards(
+    pair: ServicePair, answered: bool
+) -> None:
     pair.clock.now = utc_now()
     desk, ada, slot_id = pair.services[0], pair.callers[0], new_slot_id()
     kept = ChangeSet((), new_slots=(build_slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL),))
@@ -198,7 +200,7 @@ def test_a_ticket_is_known_for_a_day_and_then_it_is_none(pair: ServicePair, answ
     assert pair.runner.run(find_ticket(desk, ticket.ref, ada)) is None
 
 
-async def test_a_ticket_is_known_though_the_clock_of_redis_was_ahead_before(
+async def test_a_ticket_is_readable_after_the_clock_of_redis_was_ahead(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()

@@ -40,7 +40,7 @@ async def slots_of(
             return first, other
 
 
-async def test_20_sends_of_a_key_at_once_are_one_place_one_ticket_and_one_booking(
+async def test_20_concurrent_requests_of_one_key_make_one_ticket_and_one_booking(
     queue_deployment: QueueDeployment,
 ) -> None:
     apps = [queue_deployment.app(), queue_deployment.app()]
@@ -62,7 +62,7 @@ async def test_20_sends_of_a_key_at_once_are_one_place_one_ticket_and_one_bookin
     ) == (1, 0)
 
 
-async def test_20_sends_while_the_queue_is_served_are_one_booking_and_one_ticket(
+async def test_20_requests_during_queue_processing_make_one_booking_and_one_ticket(
     queue_deployment: QueueDeployment,
 ) -> None:
     apps = [queue_deployment.worker(), queue_deployment.worker()]
@@ -77,7 +77,7 @@ async def test_20_sends_while_the_queue_is_served_are_one_booking_and_one_ticket
         assert len(queue_deployment.consistent_booking_ids(slot_id)) == 1
 
 
-async def test_a_refusal_by_the_ticket_is_the_answer_of_the_key_for_good(
+async def test_a_refusal_by_the_ticket_is_the_final_outcome_of_the_key(
     queue_deployment: QueueDeployment,
 ) -> None:
     apps = [queue_deployment.app(), queue_deployment.app()]
@@ -96,7 +96,7 @@ async def test_a_refusal_by_the_ticket_is_the_answer_of_the_key_for_good(
     assert await ben.wait_for_outcome_code((await ben.request_booking(slot_id))["id"]) == "Booked"
 
 
-async def test_a_refusal_by_the_ticket_is_told_to_who_books_under_its_key(
+async def test_booking_with_the_key_of_a_refused_ticket_returns_its_refusal(
     queue_deployment: QueueDeployment,
 ) -> None:
     apps = [queue_deployment.app(), queue_deployment.app()]
@@ -111,7 +111,9 @@ async def test_a_refusal_by_the_ticket_is_told_to_who_books_under_its_key(
     assert (await ben.book_slot(slot_id, **KEY))["code"] == "SLOT_FULL"
 
 
-async def test_a_refusal_at_once_uses_up_no_key(queue_deployment: QueueDeployment) -> None:
+async def test_an_immediate_refusal_does_not_use_up_the_key(
+    queue_deployment: QueueDeployment,
+) -> None:
     app = queue_deployment.worker()
     slot_id = await queue_deployment.add_slot(app)
     ada, ben = queue_deployment.queue_clients(app, 2)
@@ -124,7 +126,7 @@ async def test_a_refusal_at_once_uses_up_no_key(queue_deployment: QueueDeploymen
     )
 
 
-async def test_the_outcome_of_a_key_stays_whatever_became_of_the_booking(
+async def test_the_outcome_of_a_key_is_unchanged_after_the_booking_changed(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.worker()
@@ -139,7 +141,7 @@ async def test_the_outcome_of_a_key_stays_whatever_became_of_the_booking(
     assert (await ada.fetch_slot(slot_id))["myBooking"] is None
 
 
-async def test_a_key_with_other_arguments_is_reuse_in_line_and_answered(
+async def test_a_key_with_other_arguments_is_key_reused_while_queued_and_later(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -162,7 +164,7 @@ async def test_a_key_with_other_arguments_is_reuse_in_line_and_answered(
         assert (reused["code"], reused["idempotencyKey"]) == ("KEY_REUSED", "the key")
 
 
-async def test_of_a_key_for_two_slots_one_is_booked_and_the_ticket_of_the_other_says_so(
+async def test_one_key_for_two_slots_books_one_and_the_other_ticket_is_key_reused(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -177,7 +179,7 @@ async def test_of_a_key_for_two_slots_one_is_booked_and_the_ticket_of_the_other_
     assert queue_deployment.stored_tickets() == {}
 
 
-async def test_a_key_that_booked_at_once_gives_an_answered_ticket(
+async def test_a_key_that_was_used_to_book_returns_an_answered_ticket(
     queue_deployment: QueueDeployment,
 ) -> None:
     apps = [queue_deployment.app(), queue_deployment.app()]
@@ -196,7 +198,7 @@ async def test_a_key_that_booked_at_once_gives_an_answered_ticket(
     ) == (1, 0)
 
 
-async def test_booking_with_the_key_of_a_ticket_in_line_is_one_booking_and_one_answer(
+async def test_booking_with_the_key_of_a_queued_ticket_makes_one_booking(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -211,7 +213,7 @@ async def test_booking_with_the_key_of_a_ticket_in_line_is_one_booking_and_one_a
     assert queue_deployment.consistent_booking_ids(slot_id) == {booked["booking"]["id"][-24:]}
 
 
-async def test_a_key_sent_to_book_and_to_stand_in_line_at_once_has_one_effect(
+async def test_a_key_sent_to_book_and_to_the_queue_at_once_has_one_effect(
     queue_deployment: QueueDeployment,
 ) -> None:
     apps = [queue_deployment.worker(), queue_deployment.worker()]

@@ -61,7 +61,7 @@ class Counter:
         return told
 
     def watch(self, number: int, ticket: Ticket) -> AsyncGenerator[Any, None]:
-        """What this person is told of it."""
+        """What this user is told of it."""
         operation = self.conversation.document_cache.resolve_operation(WATCH_FULL_TICKET, None)
         context = self.conversation.create_context(self.callers[number])
         return execute_stream(operation, {"id": ticket_global_id(ticket.ref)}, context)
@@ -105,7 +105,7 @@ def plain(answer: Any) -> Json:
     return ticket
 
 
-async def test_a_slow_reader_is_told_the_latest_and_spared_what_came_between(
+async def test_a_slow_subscriber_receives_the_latest_state_only(
     counter: Counter,
 ) -> None:
     await counter.open_slot(20)
@@ -124,7 +124,7 @@ async def test_a_slow_reader_is_told_the_latest_and_spared_what_came_between(
         assert [answer async for answer in told] == []
 
 
-async def test_a_watch_that_begins_after_the_answer_gets_it_once(counter: Counter) -> None:
+async def test_a_subscription_started_after_the_outcome_receives_it_once(counter: Counter) -> None:
     await counter.open_slot(1)
     ticket = await counter.stand(0)
     await counter.serve()
@@ -134,7 +134,7 @@ async def test_a_watch_that_begins_after_the_answer_gets_it_once(counter: Counte
     assert not counter.desk.ticket_updates._subscriptions
 
 
-async def test_tickets_that_came_and_went_leave_nothing_behind(
+async def test_finished_tickets_leave_nothing_in_memory(
     counter: Counter, servers: EmbeddedServers
 ) -> None:
     async def come_and_go() -> int:

@@ -30,7 +30,7 @@ async def told(app: AppProcess, customer: QueueClient, ticket_id: str) -> list[J
     return states
 
 
-async def test_a_ticket_is_given_at_once_and_tells_the_place_in_line(
+async def test_a_ticket_is_returned_at_once_with_its_position(
     queue_deployment: QueueDeployment,
 ) -> None:
     apps = [queue_deployment.app(), queue_deployment.app()]
@@ -60,7 +60,7 @@ async def test_a_ticket_is_answered_with_a_booking(
     assert (await ada.fetch_slot(slot_id))["myBooking"]["id"] == outcome["booking"]["id"]
 
 
-async def test_who_comes_too_late_is_told_so_by_the_ticket_or_at_once(
+async def test_a_late_request_is_refused_by_the_ticket_or_at_once(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -96,7 +96,7 @@ async def _refusing(organizer: BookingClient, why: str) -> str:
 @pytest.mark.parametrize(
     "why", ["NOT_YET_OPEN", "CLOSED", "NOT_ELIGIBLE", "SLOT_NOT_FOUND", "SLOT_CANCELLED"]
 )
-async def test_what_would_be_refused_now_is_refused_at_once(
+async def test_a_request_that_would_be_refused_now_is_refused_at_once(
     queue_deployment: QueueDeployment, why: str
 ) -> None:
     app = queue_deployment.app()
@@ -111,7 +111,7 @@ async def test_what_would_be_refused_now_is_refused_at_once(
     assert await ada.book_slot(slot_id) == first
 
 
-async def test_who_may_not_be_booked_for_is_refused_at_once(
+async def test_a_request_for_a_user_without_permission_is_refused_at_once(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -127,7 +127,7 @@ async def test_who_may_not_be_booked_for_is_refused_at_once(
     assert queue_deployment.queue_length() == 0
 
 
-async def test_the_outcome_is_told_once_by_the_subscription_which_then_completes(
+async def test_the_subscription_sends_the_outcome_once_and_completes(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -148,7 +148,7 @@ async def test_the_outcome_is_told_once_by_the_subscription_which_then_completes
     assert await told(app, ben, second["id"]) == [refused]
 
 
-async def test_the_query_and_the_nodes_tell_the_same_however_often(
+async def test_ticket_query_and_nodes_return_the_same_each_time(
     queue_deployment: QueueDeployment,
 ) -> None:
     apps = [queue_deployment.app(), queue_deployment.app()]
@@ -164,17 +164,17 @@ async def test_the_query_and_the_nodes_tell_the_same_however_often(
         "Booked",
         "SLOT_FULL",
     ]
-    for person, ticket in ((0, tickets[0]), (1, tickets[1])):
+    for user, ticket in ((0, tickets[0]), (1, tickets[1])):
         seen = set()
         for app in apps * 2:
-            customer = queue_deployment.queue_client(app, person)
+            customer = queue_deployment.queue_client(app, user)
             seen.add(json.dumps(await customer.fetch_ticket(ticket["id"])))
             (node,) = await customer.execute(FULL_TICKETS_BY_ID, ids=[ticket["id"]])
             seen.add(json.dumps(node))
         assert len(seen) == 1
 
 
-async def test_for_how_long_somebody_would_wait_plays_no_part(
+async def test_the_wait_limit_is_not_part_of_the_request_hash(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -189,7 +189,7 @@ def _plain(ticket: Json) -> Json:
     return {name: value for name, value in ticket.items() if name != "__typename"}
 
 
-async def test_a_ticket_tells_nothing_of_a_slot_that_was_hidden_since_but_to_who_may_see_it(
+async def test_a_ticket_shows_a_hidden_slot_only_to_those_who_may_see_it(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()

@@ -21,19 +21,19 @@ async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     return ada, ben, organizer
 
 
-async def test_nobody_books_for_who_was_banned_until_they_are_let_in_again(clients: Three) -> None:
+async def test_nobody_can_book_for_a_banned_user_until_the_ban_is_lifted(clients: Three) -> None:
     ada, ben, organizer = clients
     slot_id, bens = await organizer.add_slot(), await ben.fetch_user_id()
     await organizer.execute(BAN, user=bens)
-    for person in (ada, organizer):
-        assert (await person.book_slot(slot_id, userId=bens))["code"] == "USER_BANNED"
-        refused = await person.book_all({"slotId": slot_id, "userId": bens})
+    for user in (ada, organizer):
+        assert (await user.book_slot(slot_id, userId=bens))["code"] == "USER_BANNED"
+        refused = await user.book_all({"slotId": slot_id, "userId": bens})
         assert refused["refusals"][0]["refusal"]["code"] == "USER_BANNED"
     await organizer.execute(UNBAN, user=bens)
     assert (await ada.book_slot(slot_id, userId=bens))["__typename"] == "Booked"
 
 
-async def test_who_is_banned_leaves_every_line_and_costs_nobody_else_a_turn(clients: Three) -> None:
+async def test_a_banned_user_leaves_every_waitlist_without_harm_to_others(clients: Three) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot()
     taken = (await organizer.book_slot(slot_id))["booking"]
@@ -45,7 +45,7 @@ async def test_who_is_banned_leaves_every_line_and_costs_nobody_else_a_turn(clie
     assert (await ada.fetch_slot(slot_id))["myBooking"]["status"] == "CONFIRMED"
 
 
-async def test_bookings_of_who_is_banned_stay(clients: Three) -> None:
+async def test_bookings_of_a_banned_user_stay(clients: Three) -> None:
     _, ben, organizer = clients
     slot_id = await organizer.add_slot()
     booking = (await ben.book_slot(slot_id))["booking"]

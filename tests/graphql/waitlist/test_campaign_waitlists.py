@@ -32,8 +32,8 @@ async def clients(
     """Five people by turns at both processes, of whom 0 and 1 are of 5a, 2 of 5b; an organizer."""
     people, organizer = await create_booking_clients(http, 5, *two_apps)
     classes = ("class:5a", "class:5a", "class:5b", "class:5c", "class:5d")
-    for person, group in zip(people, classes, strict=True):
-        await set_groups(organizer, person, group)
+    for user, group in zip(people, classes, strict=True):
+        await set_groups(organizer, user, group)
     return people, organizer
 
 
@@ -45,30 +45,30 @@ async def full(
     return slot_id, (await book_with_refusal(ada, slot_id))["booking"]["id"]
 
 
-async def place(person: BookingClient, slot_id: str) -> Json | None:
-    """The booking that a person has in a slot."""
-    booking: Json | None = (await person.fetch_slot(slot_id))["myBooking"]
+async def place(user: BookingClient, slot_id: str) -> Json | None:
+    """The booking that a user has in a slot."""
+    booking: Json | None = (await user.fetch_slot(slot_id))["myBooking"]
     return booking
 
 
-async def served(person: BookingClient, slot_id: str) -> Json:
-    """A person's booking once the line came to them, which nobody asks for."""
+async def served(user: BookingClient, slot_id: str) -> Json:
+    """A user's booking once the line came to them, which nobody asks for."""
     seen = await poll_until(
-        lambda: person.fetch_slot(slot_id), lambda slot: slot["myBooking"], "a place from the line"
+        lambda: user.fetch_slot(slot_id), lambda slot: slot["myBooking"], "a place from the line"
     )
     booking: Json = seen["myBooking"]
     return booking
 
 
-async def test_who_must_wait_for_their_class_is_passed_over_and_keeps_their_turn(
+async def test_a_waiting_user_whose_class_is_full_is_skipped_but_stays_on_the_waitlist(
     clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
     (ada, ben, cleo, dan, _), organizer = clients
     campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
     slot_id, adas = await full(organizer, ada, campaign_id, capacity=2)
     dans = (await book_with_refusal(dan, slot_id))["booking"]["id"]
-    for person, position in ((ben, 1), (cleo, 2)):
-        assert (await person.join(slot_id))["position"] == position
+    for user, position in ((ben, 1), (cleo, 2)):
+        assert (await user.join(slot_id))["position"] == position
     await dan.cancel_booking(dans)
     assert (await place(cleo, slot_id) or {})["waitedSince"]
     assert (await ben.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
@@ -77,7 +77,7 @@ async def test_who_must_wait_for_their_class_is_passed_over_and_keeps_their_turn
 
 
 @pytest.mark.parametrize("how", ["by hand", "by a file"])
-async def test_who_changes_class_while_they_wait_for_their_old_one_is_served_as_of_the_new_one(
+async def test_a_waiting_user_who_changes_class_is_promoted_by_the_new_class(
     clients: tuple[list[BookingClient], BookingClient], how: str
 ) -> None:
     (ada, ben, *_), organizer = clients
@@ -93,7 +93,7 @@ async def test_who_changes_class_while_they_wait_for_their_old_one_is_served_as_
     assert (await served(ben, slot_id))["status"] == "CONFIRMED"
 
 
-async def test_who_comes_into_a_class_that_is_full_is_passed_over(
+async def test_a_waiting_user_who_joins_a_full_class_is_skipped(
     clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
     (ada, ben, cleo, dan, _), organizer = clients
@@ -101,15 +101,15 @@ async def test_who_comes_into_a_class_that_is_full_is_passed_over(
     slot_id, _ = await full(organizer, ada, campaign_id, capacity=2)
     dans = (await book_with_refusal(dan, slot_id))["booking"]["id"]
     await set_groups(organizer, ben, "class:5f")
-    for person in (ben, cleo):
-        await person.join(slot_id)
+    for user in (ben, cleo):
+        await user.join(slot_id)
     await set_groups(organizer, ben, "class:5a")
     await dan.cancel_booking(dans)
     assert (await place(cleo, slot_id) or {})["status"] == "CONFIRMED"
     assert await place(ben, slot_id) is None
 
 
-async def test_a_walk_in_of_another_class_takes_what_nobody_in_line_may_have(
+async def test_a_user_of_another_class_books_what_no_waiting_user_may_have(
     clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
     (ada, ben, cleo, _, _), organizer = clients
@@ -123,15 +123,15 @@ async def test_a_walk_in_of_another_class_takes_what_nobody_in_line_may_have(
 
 
 @pytest.mark.parametrize("rule", ["most", "overlap", "not for them"])
-async def test_who_may_not_have_the_place_any_more_leaves_the_line_to_the_next(
+async def test_a_waiting_user_who_lost_eligibility_is_removed_for_the_next(
     clients: tuple[list[BookingClient], BookingClient], rule: str
 ) -> None:
     (ada, ben, cleo, _, _), organizer = clients
     rules: Json = {"most": {"maxBookings": 1}, "overlap": {"forbidOverlap": True}}
     campaign_id = await create_campaign(organizer, **rules.get(rule, {}))
     slot_id, adas = await full(organizer, ada, campaign_id)
-    for person in (ben, cleo):
-        await person.join(slot_id)
+    for user in (ben, cleo):
+        await user.join(slot_id)
     if rule == "not for them":
         await update_campaign(organizer, campaign_id, eligibleGroups=[["class:5a", "class:5b"]])
         await set_groups(organizer, ben, "class:7a")
@@ -144,15 +144,15 @@ async def test_who_may_not_have_the_place_any_more_leaves_the_line_to_the_next(
     assert (bens["myBooking"], bens["myWaitlistEntry"]) == (None, None)
 
 
-async def test_an_overlap_of_one_meeting_is_enough_to_lose_a_turn_and_touching_is_not(
+async def test_one_overlapping_meeting_prevents_promotion_and_adjacency_does_not(
     clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
     (ada, ben, cleo, _, _), organizer = clients
     campaign_id = await create_campaign(organizer, forbidOverlap=True)
     times = {"startTime": NINE, "endTime": TEN}
     slot_id, adas = await full(organizer, ada, campaign_id, **times)
-    for person in (ben, cleo):
-        await person.join(slot_id)
+    for user in (ben, cleo):
+        await user.join(slot_id)
     over, beside = [
         await organizer.add_slot(campaignId=campaign_id, startTime=start, endTime=ELEVEN)
         for start in ("2040-05-07T09:59:59Z", TEN)
@@ -165,14 +165,14 @@ async def test_an_overlap_of_one_meeting_is_enough_to_lose_a_turn_and_touching_i
 
 
 @pytest.mark.parametrize("how", ["hidden", "closed"])
-async def test_what_is_closed_gives_freed_places_to_nobody_until_it_opens_again(
+async def test_a_closed_campaign_promotes_nobody_until_it_reopens(
     clients: tuple[list[BookingClient], BookingClient], how: str
 ) -> None:
     (ada, ben, cleo, _, _), organizer = clients
     campaign_id = await create_campaign(organizer, opensAt=hours_from_now(-3))
     slot_id, adas = await full(organizer, ada, campaign_id)
-    for person in (ben, cleo):
-        await person.join(slot_id)
+    for user in (ben, cleo):
+        await user.join(slot_id)
     if how == "hidden":
         await unpublish_campaign(organizer, campaign_id)
     else:
@@ -188,14 +188,14 @@ async def test_what_is_closed_gives_freed_places_to_nobody_until_it_opens_again(
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_a_line_is_served_when_the_clock_opens_its_campaign_again(
+async def test_waitlist_entries_are_promoted_when_their_campaign_reopens(
     clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
     (ada, ben, cleo, dan, _), organizer = clients
     campaign_id = await create_campaign(organizer)
     slot_id, adas = await full(organizer, ada, campaign_id)
-    for person in (ben, cleo, dan):
-        await person.join(slot_id)
+    for user in (ben, cleo, dan):
+        await user.join(slot_id)
     soon = datetime.now(UTC) + timedelta(seconds=4)
     opens = (await update_campaign(organizer, campaign_id, opensAt=soon.isoformat()))["opensAt"]
     # Both are written between the change and the opening, and neither may forget it.
@@ -206,14 +206,14 @@ async def test_a_line_is_served_when_the_clock_opens_its_campaign_again(
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_an_organizer_seats_somebody_in_line_once_it_is_closed(
+async def test_an_organizer_can_book_a_waiting_user_after_the_closing_time(
     clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
     (ada, ben, cleo, _, _), organizer = clients
     campaign_id = await create_campaign(organizer, opensAt=hours_from_now(-3))
     slot_id, adas = await full(organizer, ada, campaign_id)
-    for person in (ben, cleo):
-        await person.join(slot_id)
+    for user in (ben, cleo):
+        await user.join(slot_id)
     await update_campaign(organizer, campaign_id, closesAt=hours_from_now(-1))
     await ada.cancel_booking(adas)
     told = await book_with_refusal(organizer, slot_id, userId=await cleo.fetch_user_id())
@@ -222,14 +222,14 @@ async def test_an_organizer_seats_somebody_in_line_once_it_is_closed(
     assert (await ben.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_more_places_go_down_the_line_past_all_who_must_wait(
+async def test_added_places_skip_waiting_users_whose_group_is_full(
     clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
     (ada, ben, cleo, dan, eve), organizer = clients
     campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
     slot_id, _ = await full(organizer, ada, campaign_id)
-    for person in (ben, cleo, dan, eve):
-        await person.join(slot_id)
+    for user in (ben, cleo, dan, eve):
+        await user.join(slot_id)
     await organizer.update_slot(slot_id, capacity=3)
     assert [bool(await place(each, slot_id)) for each in (ben, cleo, dan, eve)] == [
         False,
@@ -244,13 +244,13 @@ async def test_more_places_go_down_the_line_past_all_who_must_wait(
     assert all(await asyncio.gather(place(ben, slot_id), place(eve, slot_id)))
 
 
-async def test_limits_that_come_with_more_places_hold_for_those_in_line(
+async def test_limits_added_with_more_places_apply_to_waiting_users(
     clients: tuple[list[BookingClient], BookingClient],
 ) -> None:
     (ada, ben, cleo, _, _), organizer = clients
     slot_id, _ = await full(organizer, ada, await create_campaign(organizer))
-    for person in (ben, cleo):
-        await person.join(slot_id)
+    for user in (ben, cleo):
+        await user.join(slot_id)
     told = await organizer.update_slot(slot_id, capacity=3, groupLimits=ONE_OF_A_CLASS)
     assert told["__typename"] == "Slot"
     assert (await served(cleo, slot_id))["status"] == "CONFIRMED"

@@ -37,16 +37,16 @@ async def offering(clients: Five, **fields: int | str) -> str:
     ada, *line, organizer = clients
     slot_id = await organizer.add_slot(**{"waitlistOfferMinutes": 30, **fields})
     booked = (await ada.book_slot(slot_id))["booking"]
-    for person in line:
-        assert (await person.join(slot_id))["__typename"] == "WaitlistJoined"
+    for user in line:
+        assert (await user.join(slot_id))["__typename"] == "WaitlistJoined"
     await ada.cancel_booking(booked["id"])
     return slot_id
 
 
-async def offered_to(person: BookingClient, slot_id: str) -> Json:
-    """The offer a person has, as soon as they have it."""
+async def offered_to(user: BookingClient, slot_id: str) -> Json:
+    """The offer a user has, as soon as they have it."""
     look = await poll_until(
-        lambda: person.fetch_slot(slot_id), lambda seen: seen["myBooking"], "an offer comes"
+        lambda: user.fetch_slot(slot_id), lambda seen: seen["myBooking"], "an offer comes"
     )
     offer: Json = look["myBooking"]
     assert offer["status"] == "HELD"
@@ -65,7 +65,7 @@ async def test_an_offer_is_a_hold_with_the_time_limit_of_its_slot(clients: Five)
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_an_offer_lasts_no_longer_than_until_the_slot_begins(clients: Five) -> None:
+async def test_an_offer_ends_when_the_slot_starts_at_the_latest(clients: Five) -> None:
     _, ben, *_ = clients
     start = hours_from_now(0.25)
     slot_id = await offering(clients, startTime=start)
@@ -73,7 +73,7 @@ async def test_an_offer_lasts_no_longer_than_until_the_slot_begins(clients: Five
     assert datetime.fromisoformat(offer["heldUntil"]) == datetime.fromisoformat(start)
 
 
-async def test_who_takes_an_offer_has_the_place(clients: Five, mongo_url: str) -> None:
+async def test_accepting_an_offer_books_the_place(clients: Five, mongo_url: str) -> None:
     _, ben, cleo, *_ = clients
     slot_id = await offering(clients)
     offer = await offered_to(ben, slot_id)
@@ -90,14 +90,14 @@ async def test_an_offer_cannot_be_extended_because_others_wait_for_it(clients: F
     assert await ben.fetch_booking(offer["id"]) == offer
 
 
-async def test_nobody_takes_the_offer_of_another(clients: Five) -> None:
+async def test_an_offer_can_be_accepted_only_by_its_user(clients: Five) -> None:
     _, ben, cleo, *_ = clients
     offer = await offered_to(ben, await offering(clients))
     assert (await cleo.confirm(offer["id"]))["code"] == "BOOKING_NOT_FOUND"
     assert (await ben.fetch_booking(offer["id"]))["status"] == "HELD"
 
 
-async def test_a_walk_in_cannot_have_a_place_that_is_offered(
+async def test_an_offered_place_cannot_be_booked_by_others(
     clients: Five, mongo_url: str, two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     _, ben, cleo, *_ = clients
@@ -111,23 +111,23 @@ async def test_a_walk_in_cannot_have_a_place_that_is_offered(
     await offered_to(cleo, slot_id)
 
 
-async def test_an_offer_that_lapses_passes_on_to_the_next_and_the_next(
+async def test_an_expired_offer_passes_to_the_next_entry_again_and_again(
     clients: Five, mongo_url: str
 ) -> None:
     _, ben, cleo, dan, organizer = clients
     slot_id = await offering(clients)
     offers = []
-    for person in (ben, cleo, dan):
-        offers.append(await offered_to(person, slot_id))
+    for user in (ben, cleo, dan):
+        offers.append(await offered_to(user, slot_id))
         expire_holds(mongo_url, slot_id)
-        assert (await person.confirm(offers[-1]["id"]))["code"] == "HOLD_EXPIRED"
+        assert (await user.confirm(offers[-1]["id"]))["code"] == "HOLD_EXPIRED"
     assert (await ben.fetch_slot(slot_id))["remaining"] == 1
     ended = await organizer.fetch_slot_history(slot_id)
     assert [(b["id"], b["status"]) for b in ended[1:]] == [(o["id"], "EXPIRED") for o in offers]
     assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
 
 
-async def test_an_offer_that_is_declined_passes_on_at_once(clients: Five) -> None:
+async def test_a_declined_offer_passes_to_the_next_entry_at_once(clients: Five) -> None:
     _, ben, cleo, dan, _ = clients
     slot_id = await offering(clients)
     declined = await ben.cancel_booking((await offered_to(ben, slot_id))["id"])
@@ -138,7 +138,7 @@ async def test_an_offer_that_is_declined_passes_on_at_once(clients: Five) -> Non
     assert (await dan.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_an_offer_is_declined_after_the_cut_off_too(clients: Five) -> None:
+async def test_an_offer_can_be_declined_after_the_cutoff(clients: Five) -> None:
     ada, ben, cleo, _, organizer = clients
     slot_id = await organizer.add_slot(waitlistOfferMinutes=30)
     booking = (await ada.book_slot(slot_id))["booking"]
@@ -155,8 +155,8 @@ async def test_several_places_are_offered_at_once_to_as_many(clients: Five) -> N
     ada, ben, cleo, dan, organizer = clients
     slot_id = await organizer.add_slot(waitlistOfferMinutes=30)
     await ada.book_slot(slot_id)
-    for person in (ben, cleo, dan):
-        await person.join(slot_id)
+    for user in (ben, cleo, dan):
+        await user.join(slot_id)
     assert (await organizer.update_slot(slot_id, capacity=3))["remaining"] == 0
     assert [(await p.fetch_slot(slot_id))["myBooking"] is not None for p in (ben, cleo, dan)] == [
         True,
@@ -165,7 +165,7 @@ async def test_several_places_are_offered_at_once_to_as_many(clients: Five) -> N
     ]
 
 
-async def test_an_offer_taken_elsewhere_is_held_no_longer_than_a_hold_may_last(
+async def test_a_moved_offer_is_held_no_longer_than_a_hold_may_last(
     clients: Five,
 ) -> None:
     _, ben, *_, organizer = clients

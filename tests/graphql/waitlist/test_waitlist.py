@@ -33,25 +33,25 @@ def mongo_url(two_apps: Pair) -> str:
     return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
-async def booked(person: BookingClient, slot_id: str) -> str:
-    """The id of a person's new booking."""
-    return str((await person.book_slot(slot_id))["booking"]["id"])
+async def booked(user: BookingClient, slot_id: str) -> str:
+    """The id of a user's new booking."""
+    return str((await user.book_slot(slot_id))["booking"]["id"])
 
 
-async def place_in_line(person: BookingClient, slot_id: str) -> int | None:
-    """Where a person stands, as they see it."""
-    entry: Json | None = (await person.fetch_slot(slot_id))["myWaitlistEntry"]
+async def place_in_line(user: BookingClient, slot_id: str) -> int | None:
+    """Where a user stands, as they see it."""
+    entry: Json | None = (await user.fetch_slot(slot_id))["myWaitlistEntry"]
     return entry["position"] if entry else None
 
 
-async def theirs(person: BookingClient, slot_id: str) -> Json:
-    """The booking a person has in a slot."""
-    booking: Json | None = (await person.fetch_slot(slot_id))["myBooking"]
+async def theirs(user: BookingClient, slot_id: str) -> Json:
+    """The booking a user has in a slot."""
+    booking: Json | None = (await user.fetch_slot(slot_id))["myBooking"]
     assert booking is not None
     return booking
 
 
-async def test_there_is_a_line_only_while_the_slot_is_full(clients: Five) -> None:
+async def test_the_waitlist_accepts_users_only_while_the_slot_is_full(clients: Five) -> None:
     ada, ben, *_, organizer = clients
     slot_id = await organizer.add_slot()
     assert (await ben.join(slot_id))["code"] == "SLOT_NOT_FULL"
@@ -64,7 +64,7 @@ async def test_there_is_a_line_only_while_the_slot_is_full(clients: Five) -> Non
     assert (await ben.join(slot_id))["code"] == "SLOT_NOT_FULL"
 
 
-async def test_who_has_a_place_or_a_turn_already_is_told_which(clients: Five) -> None:
+async def test_a_user_who_has_a_booking_or_an_entry_receives_it(clients: Five) -> None:
     ada, ben, *_, organizer = clients
     slot_id = await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
@@ -76,7 +76,7 @@ async def test_who_has_a_place_or_a_turn_already_is_told_which(clients: Five) ->
     assert (await ada.fetch_slot(slot_id))["myBooking"]["id"] == booking_id
 
 
-async def test_nobody_waits_for_a_slot_that_is_not_to_be_had(clients: Five) -> None:
+async def test_users_cannot_wait_for_a_slot_that_cannot_be_booked(clients: Five) -> None:
     ada, *_, organizer = clients
     off = await organizer.add_slot()
     await organizer.cancel_slot(off)
@@ -92,19 +92,19 @@ async def test_nobody_waits_for_a_slot_that_is_not_to_be_had(clients: Five) -> N
     assert (await ada.leave("nonsense"))["code"] == "SLOT_NOT_FOUND"
 
 
-async def test_ten_people_are_served_in_the_order_they_came(
+async def test_ten_waiting_callers_are_served_in_order_of_arrival(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     (first, *line), organizer = await create_booking_clients(http, 11, *two_apps)
     slot_id = await organizer.add_slot()
     booking_id = await booked(first, slot_id)
-    joined = [await person.join(slot_id) for person in line]
+    joined = [await user.join(slot_id) for user in line]
     assert [answer["position"] for answer in joined] == list(range(1, 11))
     leaver, version = first, joined[-1]["slot"]["version"]
-    for served, person in enumerate(line, start=1):
+    for served, user in enumerate(line, start=1):
         slot = (await leaver.cancel_booking(booking_id))["slot"]
         assert (slot["remaining"], slot["version"]) == (0, version + served)  # the same write
-        booking = await theirs(person, slot_id)
+        booking = await theirs(user, slot_id)
         assert (booking["status"], booking["madeBy"]) == ("CONFIRMED", None)
         assert booking["waitedSince"] == joined[served - 1]["entry"]["since"]
         assert [(entry["action"], entry["by"]) for entry in booking["history"]] == [
@@ -112,15 +112,15 @@ async def test_ten_people_are_served_in_the_order_they_came(
         ]
         places = [await place_in_line(each, slot_id) for each in line]
         assert places == [None] * served + list(range(1, 11 - served))
-        leaver, booking_id = person, booking["id"]
+        leaver, booking_id = user, booking["id"]
 
 
-async def test_leaving_costs_nobody_else_a_turn(clients: Five) -> None:
+async def test_leaving_the_waitlist_removes_no_other_entry(clients: Five) -> None:
     ada, ben, cleo, dan, organizer = clients
     slot_id = await organizer.add_slot()
     booking_id = await booked(ada, slot_id)
-    for person in (ben, cleo, dan):
-        await person.join(slot_id)
+    for user in (ben, cleo, dan):
+        await user.join(slot_id)
     left = await cleo.leave(slot_id)
     assert (left["__typename"], left["slot"]["waitlistLength"]) == ("WaitlistLeft", 2)
     assert [await place_in_line(each, slot_id) for each in (ben, cleo, dan)] == [1, None, 2]
@@ -133,7 +133,7 @@ async def test_leaving_costs_nobody_else_a_turn(clients: Five) -> None:
     assert (await dan.leave(slot_id))["code"] == "NOT_WAITING"
 
 
-async def test_a_place_in_line_is_shown_to_nobody_else(clients: Five) -> None:
+async def test_a_waitlist_entry_is_visible_only_to_its_user(clients: Five) -> None:
     ada, ben, cleo, _, organizer = clients
     slot_id = await organizer.add_slot()
     await ada.book_slot(slot_id)
@@ -143,7 +143,7 @@ async def test_a_place_in_line_is_shown_to_nobody_else(clients: Five) -> None:
         assert (seen["myWaitlistEntry"], seen["waitlistLength"]) == (None, 1)
 
 
-async def test_no_more_wait_than_the_slot_lets(clients: Five) -> None:
+async def test_the_waitlist_is_limited_to_the_capacity_of_the_slot(clients: Five) -> None:
     ada, ben, cleo, dan, organizer = clients
     slot_id = await organizer.add_slot(waitlistCapacity=1)
     await ada.book_slot(slot_id)
@@ -156,15 +156,13 @@ async def test_no_more_wait_than_the_slot_lets(clients: Five) -> None:
     assert await place_in_line(cleo, slot_id) == 1
 
 
-async def test_of_fifty_who_join_at_once_thirty_wait_and_each_place_is_given_once(
+async def test_of_50_who_join_at_once_30_wait_and_each_place_is_given_once(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     people, organizer = await create_booking_clients(http, 50, *two_apps)
     slot_id = await organizer.add_slot(waitlistCapacity=30)
     await organizer.book_slot(slot_id)
-    shots = [
-        (person.url, person.token or "", JOIN_WAITLIST, {"slot": slot_id}) for person in people
-    ]
+    shots = [(user.url, user.token or "", JOIN_WAITLIST, {"slot": slot_id}) for user in people]
     answers = await send_simultaneously(shots)
     while again := [i for i, answer in enumerate(answers) if answer["__typename"] == "Locked"]:
         for i, answer in zip(
@@ -175,18 +173,18 @@ async def test_of_fifty_who_join_at_once_thirty_wait_and_each_place_is_given_onc
     assert sorted(joined) == list(range(1, 31))
     assert sum(answer["__typename"] == "WaitlistFull" for answer in answers) == 20
     await organizer.update_slot(slot_id, capacity=6)
-    served = [bool((await person.fetch_slot(slot_id))["myBooking"]) for person in people]
+    served = [bool((await user.fetch_slot(slot_id))["myBooking"]) for user in people]
     assert {i for i, place in enumerate(served) if place} == {joined[n] for n in range(1, 6)}
 
 
-async def test_places_that_are_added_go_to_the_line_in_its_order_and_in_one_write(
+async def test_added_places_go_to_the_waitlist_in_order_and_in_one_write(
     clients: Five,
 ) -> None:
     ada, ben, cleo, dan, organizer = clients
     slot_id = await organizer.add_slot()
     await ada.book_slot(slot_id)
-    for person in (cleo, ben, dan):
-        await person.join(slot_id)
+    for user in (cleo, ben, dan):
+        await user.join(slot_id)
     version = (await ada.fetch_slot(slot_id))["version"]
     raised = await organizer.update_slot(slot_id, capacity=3)
     assert (raised["version"], raised["remaining"], raised["waitlistLength"]) == (version + 1, 0, 1)
@@ -197,7 +195,7 @@ async def test_places_that_are_added_go_to_the_line_in_its_order_and_in_one_writ
     assert (await theirs(dan, slot_id))["status"] == "CONFIRMED"
 
 
-async def test_the_place_of_a_hold_that_ran_out_is_the_next_persons(
+async def test_the_place_of_an_expired_hold_goes_to_the_next_waiting_user(
     clients: Five, mongo_url: str
 ) -> None:
     ada, ben, cleo, _, organizer = clients
@@ -210,26 +208,26 @@ async def test_the_place_of_a_hold_that_ran_out_is_the_next_persons(
     assert (await theirs(ben, slot_id))["status"] == "CONFIRMED"
 
 
-async def test_walk_ins_do_not_get_past_the_line_however_many_try(
-    two_apps: Pair, http: httpx.AsyncClient
-) -> None:
+async def test_new_callers_never_pass_the_waitlist(two_apps: Pair, http: httpx.AsyncClient) -> None:
     (holder, *line), organizer = await create_booking_clients(http, 6, *two_apps)
     walk_ins, _ = await create_booking_clients(http, 30, *two_apps)
     slot_id = await organizer.add_slot()
     booking_id = await booked(holder, slot_id)
-    for person in line:
-        await person.join(slot_id)
+    for user in line:
+        await user.join(slot_id)
     leaver = holder
-    for person in line[:3]:
+    for user in line[:3]:
         _, *refused = await asyncio.gather(
             leaver.cancel_booking(booking_id),
             *(each.book_slot(slot_id, waitMs=20_000) for each in walk_ins),
         )
         assert {answer["__typename"] for answer in refused} == {"SlotFull"}
-        leaver, booking_id = person, (await theirs(person, slot_id))["id"]
+        leaver, booking_id = user, (await theirs(user, slot_id))["id"]
 
 
-async def test_who_chose_another_of_a_choice_meanwhile_is_passed_over(clients: Five) -> None:
+async def test_a_waiting_user_who_booked_another_of_the_choice_group_is_skipped(
+    clients: Five,
+) -> None:
     ada, ben, cleo, _, organizer = clients
     room = f"Room {await ada.fetch_user_id()}"
     bed, other_bed = [await organizer.add_slot(choiceGroup=room) for _ in range(2)]
