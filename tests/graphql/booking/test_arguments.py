@@ -1,4 +1,4 @@
-"""What may be sent with the acts of the desk: keys, and how long one waits."""
+"""Idempotency keys and wait limits are validated by every booking mutation."""
 
 from typing import Any
 

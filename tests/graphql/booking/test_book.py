@@ -1,4 +1,4 @@
-"""Booking and cancelling over HTTP, and who sees what of it."""
+"""Booking and cancelling over HTTP, and which users see the result."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""Giving a place back: who may, until when, and what is kept of it."""
+"""Cancelling: who may cancel, until when, and what is recorded."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -132,9 +132,9 @@ async def test_after_the_cutoff_only_an_organizer_can_cancel_and_is_recorded(
 
     cancelled = (await organizer.cancel_booking(booking_id))["booking"]
     assert cancelled["overriddenLimits"] == ["CANCEL_CUTOFF"]
-    (kept,) = await organizer.fetch_slot_history(slot["id"])
-    assert kept == cancelled == await ada.fetch_booking(booking_id)
-    last = kept["history"][-1]
+    (recorded,) = await organizer.fetch_slot_history(slot["id"])
+    assert recorded == cancelled == await ada.fetch_booking(booking_id)
+    last = recorded["history"][-1]
     assert (last["action"], last["before"], last["after"]) == (
         "CANCELLED",
         "CONFIRMED",

@@ -1,4 +1,4 @@
-"""What became of one's bookings that ended: one's own list, the latest first."""
+"""Ended bookings are listed for their owner, the latest first."""
 
 from typing import Any
 
@@ -57,9 +57,9 @@ async def test_ended_bookings_are_listed_latest_first(two_apps: Pair, clients: T
     async def newest() -> Json:
         return {"nodes": await ended(ada)}
 
-    seen = await poll_until(newest, lambda seen: len(seen["nodes"]) == 3, "the hold is swept up")
-    told = [(b["id"], b["status"], b["movedTo"], b["slot"]["id"]) for b in seen["nodes"]]
-    assert told == [
+    seen = await poll_until(newest, lambda seen: len(seen["nodes"]) == 3, "the hold expires")
+    listed = [(b["id"], b["status"], b["movedTo"], b["slot"]["id"]) for b in seen["nodes"]]
+    assert listed == [
         (hold, "EXPIRED", None, held_id),
         (moved, "CANCELLED", now, slot_id),
         (cancelled, "CANCELLED", None, slot_id),

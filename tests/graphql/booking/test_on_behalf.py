@@ -193,12 +193,12 @@ async def test_the_history_shows_its_owner_who_did_what(clients: Three) -> None:
     moved = (await organizer.move(hold["id"], slot_ids[1]))["booking"]
     await ada.cancel_booking(moved["id"])
     adas, organizers = await ada.fetch_user_id(), await organizer.fetch_user_id()
-    told = [
+    recorded = [
         (entry["action"], entry["by"]["id"])
         for booking_id in (hold["id"], moved["id"])
         for entry in (await ada.fetch_booking(booking_id))["history"]
     ]
-    assert told == [
+    assert recorded == [
         ("HELD", adas),
         ("CONFIRMED", organizers),
         ("MOVED", organizers),

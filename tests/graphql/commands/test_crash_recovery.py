@@ -38,7 +38,7 @@ def survivor(settings: dict[str, str], log_dir: Path) -> Iterator[AppProcess]:
 
 
 def forget_the_dead(redis: Redis) -> None:
-    """Let the locks of who was killed run out, as they would within seconds."""
+    """Expire the locks of the killed process, as time would within seconds."""
     if keys := list(redis.scan_iter("slotlock:{*}:lock")):
         redis.delete(*keys)
 

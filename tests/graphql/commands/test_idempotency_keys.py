@@ -209,8 +209,8 @@ async def test_the_wait_limit_and_an_explicit_own_user_id_do_not_change_the_requ
     assert (
         await ada.book_slot(slot_id, idempotencyKey=key, userId=await ada.fetch_user_id()) == first
     )
-    kept = await ada.cancel_booking(first["booking"]["id"], key=f"{key}!", wait=0)
-    assert await ada.cancel_booking(first["booking"]["id"], key=f"{key}!", wait=9) == kept
+    recorded = await ada.cancel_booking(first["booking"]["id"], key=f"{key}!", wait=0)
+    assert await ada.cancel_booking(first["booking"]["id"], key=f"{key}!", wait=9) == recorded
 
 
 async def test_equal_keys_of_two_users_are_independent(clients: Three, key: str) -> None:

@@ -72,7 +72,7 @@ async def test_claims_that_will_be_refused_do_not_wait(clients: Three, redis: Re
 
 
 async def test_claims_that_can_succeed_wait_for_the_locks(clients: Three, redis: Redis) -> None:
-    """The control: what is at hand is told at once only because it is a refusal."""
+    """The control: a claim that is not refused does wait for the lock."""
     _, ben, organizer = clients
     slot_ids = [await organizer.add_slot() for _ in range(2)]
     assert redis.set(lock_key(slot_ids[1]), "somebody-else:1")

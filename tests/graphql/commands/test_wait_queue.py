@@ -1,4 +1,4 @@
-"""Serve, don't refuse: whoever is willing to wait is served in their turn."""
+"""Callers who are willing to wait are served in order of arrival instead of being refused."""
 
 import asyncio
 import json
@@ -77,8 +77,8 @@ async def test_200_waiting_callers_get_all_200_places_and_none_receives_locked(
     assert Counter(outcome["__typename"] for outcome in outcomes) == expected
     document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
     assert_slot_consistent(document, places)
-    told = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
-    assert told == {str(booking["id"]) for booking in document["bookings"]}
+    booked_ids = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
+    assert booked_ids == {str(booking["id"]) for booking in document["bookings"]}
 
 
 async def test_200_waiting_callers_with_keys_get_all_200_places(
@@ -86,9 +86,9 @@ async def test_200_waiting_callers_with_keys_get_all_200_places(
 ) -> None:
     organizer = BookingClient(http, two_apps[0].url, user_tokens.organizer)
     slot_id = await organizer.add_slot(capacity=200)
-    wish = {"slotId": slot_id, "waitMs": LONGEST_MS, "idempotencyKey": "mine", "hold": True}
+    options = {"slotId": slot_id, "waitMs": LONGEST_MS, "idempotencyKey": "mine", "hold": True}
     shots = [
-        (two_apps[i % 2].url, token, BOOK_WITH_OPTIONS, {"input": wish})
+        (two_apps[i % 2].url, token, BOOK_WITH_OPTIONS, {"input": options})
         for i, token in enumerate(user_tokens.members)
     ]
     first = await send_simultaneously(shots)

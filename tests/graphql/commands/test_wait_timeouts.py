@@ -20,7 +20,7 @@ Pair = tuple[AppProcess, AppProcess]
 # A busy machine is slow; a wait that begins anew would take a whole `PATIENCE_S` more.
 PATIENCE_S = 4.0
 SLACK_S = 3.0
-# Whoever sends a key again waits at least so long for what the first send is told.
+# Whoever sends a key again waits at least so long for what the first send is outcome.
 KEY_WAIT_S = 5.0
 
 
@@ -85,18 +85,18 @@ async def test_a_repeated_key_waits_no_longer_than_its_limit_in_total(
     ada, *_ = clients
 
     async def resent(slot_id: str, first_s: float, again_s: float) -> tuple[str, float]:
-        """What comes of a wish that is sent again while its first send is under way."""
-        wish = {"idempotencyKey": secrets.token_hex(8)}
-        first = asyncio.create_task(ada.book_slot(slot_id, waitMs=int(1000 * first_s), **wish))
+        """Send a request again while its first send is in progress and return both results."""
+        options = {"idempotencyKey": secrets.token_hex(8)}
+        first = asyncio.create_task(ada.book_slot(slot_id, waitMs=int(1000 * first_s), **options))
 
         async def stands() -> bool:
             return bool(redis.exists(lock_key(slot_id).replace(":lock", ":queue")))
 
-        await eventually(stands, "the first send stands in line")
-        told = await timed(ada.book_slot(slot_id, waitMs=int(1000 * again_s), **wish))
+        await eventually(stands, "the first request waits for the lock")
+        outcome = await timed(ada.book_slot(slot_id, waitMs=int(1000 * again_s), **options))
         redis.delete(lock_key(slot_id))
         await first
-        return told
+        return outcome
 
     longer = KEY_WAIT_S + 2
     # The first keeps the key all the time; for a while, so that the rest is left for the slot; or

@@ -1,4 +1,4 @@
-"""Whose a ticket is, who asks for whom, and ids that name no ticket of the caller's."""
+"""Tickets belong to their requester; unknown and forged ids return null."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ MALFORMED = [
 
 @pytest.fixture
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Desks with a clock that can be moved, and nobody who serves the queue."""
+    """Return services with an adjustable clock and no admission worker."""
     with open_service_pair(with_own_redis_database(servers), "tickets") as opened:
         yield opened
 
@@ -140,15 +140,15 @@ async def test_tickets_require_a_token(
 
 
 @pytest.mark.parametrize(
-    "wish", [{"waitMs": -1}, {"waitMs": 20_001}, {"idempotencyKey": ""},
+    "options", [{"waitMs": -1}, {"waitMs": 20_001}, {"idempotencyKey": ""},
              {"idempotencyKey": "k" * 256}, {"idempotencyKey": "a\nb"}]
 )  # fmt: skip
 async def test_malformed_arguments_are_reported(
-    queue_deployment: QueueDeployment, wish: dict[str, object]
+    queue_deployment: QueueDeployment, options: dict[str, object]
 ) -> None:
     app = queue_deployment.app()
     slot_id = await queue_deployment.add_slot(app)
-    asked = {"slotId": slot_id, **wish}
+    asked = {"slotId": slot_id, **options}
     assert (
         await queue_deployment.queue_client(app, 0).error_code(REQUEST_FULL_TICKET, input=asked)
         == "BAD_USER_INPUT"
@@ -185,19 +185,19 @@ def test_a_ticket_is_readable_for_a_day_and_null_afterwards(
     pair: ServicePair, answered: bool
 ) -> None:
     pair.clock.now = utc_now()
-    desk, ada, slot_id = pair.services[0], pair.callers[0], new_slot_id()
-    kept = ChangeSet((), new_slots=(build_slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL),))
-    assert check_written(pair.runner.run(desk.slot_writer.commit(kept)))
-    ticket = pair.runner.run(request_booking(desk, ada, slot_id, ada.user_id, BookingOptions()))
+    services, ada, slot_id = pair.services[0], pair.callers[0], new_slot_id()
+    change_set = ChangeSet((), new_slots=(build_slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL),))
+    assert check_written(pair.runner.run(services.slot_writer.commit(change_set)))
+    ticket = pair.runner.run(request_booking(services, ada, slot_id, ada.user_id, BookingOptions()))
     assert isinstance(ticket, Ticket)
     if answered:
-        pair.runner.run(serve_queued_requests(desk, slot_id))
-        ticket = pair.runner.run(load_ticket(desk, ticket.ref))
+        pair.runner.run(serve_queued_requests(services, slot_id))
+        ticket = pair.runner.run(load_ticket(services, ticket.ref))
     assert ticket.status is (TicketStatus.ANSWERED if answered else TicketStatus.QUEUED)
     pair.clock.now = ticket.ref.requested_at + TICKET_TTL * 0.999
-    assert pair.runner.run(find_ticket(desk, ticket.ref, ada)) == ticket
+    assert pair.runner.run(find_ticket(services, ticket.ref, ada)) == ticket
     pair.clock.now = ticket.ref.requested_at + TICKET_TTL
-    assert pair.runner.run(find_ticket(desk, ticket.ref, ada)) is None
+    assert pair.runner.run(find_ticket(services, ticket.ref, ada)) is None
 
 
 async def test_a_ticket_is_readable_after_the_clock_of_redis_was_ahead(

@@ -72,8 +72,8 @@ async def test_20_requests_during_queue_processing_make_one_booking_and_one_tick
         answers = await send_simultaneously(shots(ada, apps, slot_id))
         assert len({answer["id"] for answer in answers}) == 1
         outcome = await ada.wait_for_outcome(answers[0]["id"])
-        told = {json.dumps(answer["outcome"]) for answer in answers if answer["outcome"]}
-        assert told <= {json.dumps(outcome)}
+        outcomes = {json.dumps(answer["outcome"]) for answer in answers if answer["outcome"]}
+        assert outcomes <= {json.dumps(outcome)}
         assert len(queue_deployment.consistent_booking_ids(slot_id)) == 1
 
 
@@ -154,13 +154,13 @@ async def test_a_key_with_other_arguments_is_key_reused_while_queued_and_later(
         (slot_id, {"hold": True}),
         (slot_id, {"userId": await ben.fetch_user_id()}),
     ]
-    for other, wish in others:
-        assert (await ada.request_booking(other, **KEY, **wish))["code"] == "KEY_REUSED"
+    for other, options in others:
+        assert (await ada.request_booking(other, **KEY, **options))["code"] == "KEY_REUSED"
     assert (await ben.enqueue(other_id, **KEY))["position"] == 1
     queue_deployment.worker()
     assert await ada.wait_for_outcome_code(ticket["id"]) == "Booked"
-    for other, wish in others:
-        reused = await ada.request_booking(other, **KEY, **wish)
+    for other, options in others:
+        reused = await ada.request_booking(other, **KEY, **options)
         assert (reused["code"], reused["idempotencyKey"]) == ("KEY_REUSED", "the key")
 
 

@@ -39,9 +39,9 @@ MOST_ROUNDS = 6
 class Counter:
     """A process's own rooms, in which somebody asks and watches, and the test serves."""
 
-    def __init__(self, conversation: GraphQLServer, callers: list[Caller]) -> None:
-        self.conversation = conversation
-        self.desk: Services = conversation.services
+    def __init__(self, server: GraphQLServer, callers: list[Caller]) -> None:
+        self.server = server
+        self.services: Services = server.services
         self.callers = callers
         self.slot_id = SlotId("")
 
@@ -49,26 +49,28 @@ class Counter:
         """A slot that begins in two days."""
         self.slot_id = new_slot_id()
         made = build_slot(capacity, id=self.slot_id, start=utc_now() + 2 * TICKET_TTL)
-        assert check_written(await self.desk.slot_writer.commit(ChangeSet((), new_slots=(made,))))
+        assert check_written(
+            await self.services.slot_writer.commit(ChangeSet((), new_slots=(made,)))
+        )
 
     async def stand(self, number: int) -> Ticket:
         """A ticket of one of the people."""
         caller = self.callers[number]
-        told = await request_booking(
-            self.desk, caller, self.slot_id, caller.user_id, BookingOptions()
+        received = await request_booking(
+            self.services, caller, self.slot_id, caller.user_id, BookingOptions()
         )
-        assert isinstance(told, Ticket)
-        return told
+        assert isinstance(received, Ticket)
+        return received
 
     def watch(self, number: int, ticket: Ticket) -> AsyncGenerator[Any, None]:
-        """What this user is told of it."""
-        operation = self.conversation.document_cache.resolve_operation(WATCH_FULL_TICKET, None)
-        context = self.conversation.create_context(self.callers[number])
+        """What this user is received of it."""
+        operation = self.server.document_cache.resolve_operation(WATCH_FULL_TICKET, None)
+        context = self.server.create_context(self.callers[number])
         return execute_stream(operation, {"id": ticket_global_id(ticket.ref)}, context)
 
     async def serve(self) -> None:
         """Serve who is there."""
-        await serve_queued_requests(self.desk, self.slot_id)
+        await serve_queued_requests(self.services, self.slot_id)
 
 
 @pytest.fixture
@@ -86,16 +88,14 @@ async def counter(servers: EmbeddedServers) -> AsyncIterator[Counter]:
         }
     )
     async with open_app_state(settings, development=False) as rooms:
-        conversation: GraphQLServer = rooms.graphql_server
+        server: GraphQLServer = rooms.graphql_server
         callers = []
         for number in range(10):
             email = f"{new_slot_id()}{number}@slotlock.test"
-            user = await conversation.services.users.insert(
-                "A", email, Role.MEMBER, "none", utc_now()
-            )
+            user = await server.services.users.insert("A", email, Role.MEMBER, "none", utc_now())
             assert user is not None
             callers.append(Caller(user.id, Role.MEMBER, "session", utc_now() + TICKET_TTL))
-        yield Counter(conversation, callers)
+        yield Counter(server, callers)
 
 
 def plain(answer: Any) -> Json:
@@ -112,16 +112,16 @@ async def test_a_slow_subscriber_receives_the_latest_state_only(
     for number in range(5):
         await counter.stand(number)
     last = await counter.stand(5)
-    async with aclosing(counter.watch(5, last)) as told:
-        assert plain(await anext(told))["position"] == 6
-        (watch,) = counter.desk.ticket_updates._subscriptions[counter.slot_id]
-        for place in range(5, 0, -1):  # each is told, and none of it is read
+    async with aclosing(counter.watch(5, last)) as received:
+        assert plain(await anext(received))["position"] == 6
+        (watch,) = counter.services.ticket_updates._subscriptions[counter.slot_id]
+        for place in range(5, 0, -1):  # each is received, and none of it is read
             watch.publish(replace(last, position=place))
-        assert plain(await anext(told))["position"] == 1
+        assert plain(await anext(received))["position"] == 1
         watch.publish(replace(last, position=1))  # nothing new
         await counter.serve()
-        assert plain(await anext(told))["status"] == "ANSWERED"
-        assert [answer async for answer in told] == []
+        assert plain(await anext(received))["status"] == "ANSWERED"
+        assert [answer async for answer in received] == []
 
 
 async def test_a_subscription_started_after_the_outcome_receives_it_once(counter: Counter) -> None:
@@ -131,7 +131,7 @@ async def test_a_subscription_started_after_the_outcome_receives_it_once(counter
     for _ in range(2):
         states = [plain(answer) async for answer in counter.watch(0, ticket)]
         assert [state["status"] for state in states] == ["ANSWERED"]
-    assert not counter.desk.ticket_updates._subscriptions
+    assert not counter.services.ticket_updates._subscriptions
 
 
 async def test_finished_tickets_leave_nothing_in_memory(
@@ -159,7 +159,10 @@ async def test_finished_tickets_leave_nothing_in_memory(
         counts.append(await come_and_go())
         growth.append(counts[-1] - counts[-2])
     assert min(growth) < TICKETS, counts
-    assert (counter.desk.ticket_updates._subscriptions, counter.desk.ticket_updates._due) == (
+    assert (
+        counter.services.ticket_updates._subscriptions,
+        counter.services.ticket_updates._due,
+    ) == (
         {},
         set(),
     )

@@ -1,4 +1,4 @@
-"""What comes of asking for a ticket: a place in line at once, and in the end one outcome."""
+"""A booking request returns a ticket at once and exactly one outcome in the end."""
 
 import json
 
@@ -19,8 +19,8 @@ from tests.support.queue.tickets import (
 __all__ = ["queue_deployment"]
 
 
-async def told(app: AppProcess, customer: QueueClient, ticket_id: str) -> list[Json]:
-    """All that a subscription to a ticket tells, until it completes."""
+async def ticket_states(app: AppProcess, customer: QueueClient, ticket_id: str) -> list[Json]:
+    """Return all states that a ticket subscription sends until it completes."""
     async with open_websocket(app, customer.token) as opened:
         await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket_id)
         states = []
@@ -142,10 +142,10 @@ async def test_the_subscription_sends_the_outcome_once_and_completes(
         assert (answered["status"], answered["outcome"]["__typename"]) == ("ANSWERED", "Booked")
         assert await opened.receive() == {"id": "1", "type": "complete"}
     # Who comes after the answer gets it, once too.
-    assert await told(app, ada, first["id"]) == [answered]
-    (refused,) = (await told(app, ben, second["id"]))[-1:]
+    assert await ticket_states(app, ada, first["id"]) == [answered]
+    (refused,) = (await ticket_states(app, ben, second["id"]))[-1:]
     assert refused["outcome"]["__typename"] == "SlotFull"
-    assert await told(app, ben, second["id"]) == [refused]
+    assert await ticket_states(app, ben, second["id"]) == [refused]
 
 
 async def test_ticket_query_and_nodes_return_the_same_each_time(

@@ -1,4 +1,4 @@
-"""Somebody who was banned: nobody books for them, and no place comes to them."""
+"""A banned user cannot be booked and is never promoted."""
 
 import httpx
 import pytest

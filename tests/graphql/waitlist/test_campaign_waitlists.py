@@ -1,4 +1,4 @@
-"""Waiting lists in campaigns: a freed place is the first one's who may have it."""
+"""Waitlists in campaigns: a freed place goes to the first eligible user."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -88,8 +88,8 @@ async def test_a_waiting_user_who_changes_class_is_promoted_by_the_new_class(
         await set_groups(organizer, ben, "class:5e")
     else:
         email = (await ben.execute("{ me { email } }"))["email"]
-        told = await import_users(organizer, f"email,groups\n{email},class:5e\n".encode())
-        assert told["updated"] == 1
+        response = await import_users(organizer, f"email,groups\n{email},class:5e\n".encode())
+        assert response["updated"] == 1
     assert (await served(ben, slot_id))["status"] == "CONFIRMED"
 
 
@@ -153,12 +153,12 @@ async def test_one_overlapping_meeting_prevents_promotion_and_adjacency_does_not
     slot_id, adas = await full(organizer, ada, campaign_id, **times)
     for user in (ben, cleo):
         await user.join(slot_id)
-    over, beside = [
+    overlapping, adjacent = [
         await organizer.add_slot(campaignId=campaign_id, startTime=start, endTime=ELEVEN)
         for start in ("2040-05-07T09:59:59Z", TEN)
     ]
-    assert (await book_with_refusal(ben, over))["__typename"] == "Booked"
-    assert (await book_with_refusal(cleo, beside))["__typename"] == "Booked"
+    assert (await book_with_refusal(ben, overlapping))["__typename"] == "Booked"
+    assert (await book_with_refusal(cleo, adjacent))["__typename"] == "Booked"
     await ada.cancel_booking(adas)
     assert await place(ben, slot_id) is None
     assert (await place(cleo, slot_id) or {})["status"] == "CONFIRMED"
@@ -216,8 +216,8 @@ async def test_an_organizer_can_book_a_waiting_user_after_the_closing_time(
         await user.join(slot_id)
     await update_campaign(organizer, campaign_id, closesAt=hours_from_now(-1))
     await ada.cancel_booking(adas)
-    told = await book_with_refusal(organizer, slot_id, userId=await cleo.fetch_user_id())
-    assert told["booking"]["overriddenLimits"] == ["CLOSED"]
+    response = await book_with_refusal(organizer, slot_id, userId=await cleo.fetch_user_id())
+    assert response["booking"]["overriddenLimits"] == ["CLOSED"]
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"] is None
     assert (await ben.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
@@ -251,7 +251,7 @@ async def test_limits_added_with_more_places_apply_to_waiting_users(
     slot_id, _ = await full(organizer, ada, await create_campaign(organizer))
     for user in (ben, cleo):
         await user.join(slot_id)
-    told = await organizer.update_slot(slot_id, capacity=3, groupLimits=ONE_OF_A_CLASS)
-    assert told["__typename"] == "Slot"
+    response = await organizer.update_slot(slot_id, capacity=3, groupLimits=ONE_OF_A_CLASS)
+    assert response["__typename"] == "Slot"
     assert (await served(cleo, slot_id))["status"] == "CONFIRMED"
     assert await place(ben, slot_id) is None

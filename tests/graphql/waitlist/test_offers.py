@@ -1,4 +1,4 @@
-"""Freed places that are offered to those who wait, one after the other, for a while each."""
+"""Freed places are offered to waiting users, one after the other, for a limited time."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -44,11 +44,11 @@ async def offering(clients: Five, **fields: int | str) -> str:
 
 
 async def offered_to(user: BookingClient, slot_id: str) -> Json:
-    """The offer a user has, as soon as they have it."""
-    look = await poll_until(
+    """Wait for the offer of this user and return it."""
+    slot = await poll_until(
         lambda: user.fetch_slot(slot_id), lambda seen: seen["myBooking"], "an offer comes"
     )
-    offer: Json = look["myBooking"]
+    offer: Json = slot["myBooking"]
     assert offer["status"] == "HELD"
     assert offer["history"][0]["action"] == "OFFERED"
     return offer
@@ -104,9 +104,9 @@ async def test_an_offered_place_cannot_be_booked_by_others(
     walk_ins, _ = await create_booking_clients(http, 10, *two_apps)
     slot_id = await offering(clients)
     await offered_to(ben, slot_id)
-    wishes = [each.book_slot(slot_id, waitMs=20_000) for each in walk_ins]
+    requests = [each.book_slot(slot_id, waitMs=20_000) for each in walk_ins]
     lapsing = asyncio.to_thread(expire_holds, mongo_url, slot_id)
-    answers, _ = await asyncio.gather(asyncio.gather(*wishes), lapsing)
+    answers, _ = await asyncio.gather(asyncio.gather(*requests), lapsing)
     assert {answer["__typename"] for answer in answers} == {"SlotFull"}
     await offered_to(cleo, slot_id)
 
