@@ -186,7 +186,8 @@ def test_a_ticket_is_readable_for_a_day_and_null_afterwards(
 ) -> None:
     pair.clock.now = utc_now()
     services, ada, slot_id = pair.services[0], pair.callers[0], new_slot_id()
-    change_set = ChangeSet((), new_slots=(build_slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL),))
+    new_slot = build_slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL)
+    change_set = ChangeSet((), new_slots=(new_slot,))
     assert check_written(pair.runner.run(services.slot_writer.commit(change_set)))
     ticket = pair.runner.run(request_booking(services, ada, slot_id, ada.user_id, BookingOptions()))
     assert isinstance(ticket, Ticket)
