@@ -1,10 +1,10 @@
 """The occurrences of a recurrence rule in the local time of a zone, bounded in number and time."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from itertools import islice
-from typing import Any
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from dateutil import rrule
@@ -27,7 +27,7 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 
 MAX_SPAN = timedelta(days=5 * 366)
 MAX_MEETING_DURATION = timedelta(days=366)
-_FREQUENCIES: dict[str, Any] = {
+_FREQUENCIES: Mapping[str, Literal[0, 1, 2, 3]] = {
     "YEARLY": rrule.YEARLY,
     "MONTHLY": rrule.MONTHLY,
     "WEEKLY": rrule.WEEKLY,
@@ -125,7 +125,6 @@ def _matching_wall_times(rule: RecurrenceRule, start: datetime) -> Iterator[date
     days_into_week = (start.weekday() - rule.week_start) % 7 if rule.frequency == "WEEKLY" else 0
     shift = _year_shift(start.year)
     fraction = timedelta(microseconds=start.microsecond)
-    by_parts: dict[str, Any] = {name.lower(): numbers for name, numbers in rule.by_parts.items()}
     dates = rrule.rrule(
         _FREQUENCIES[rule.frequency],
         dtstart=start - timedelta(days=days_into_week) + shift,
@@ -133,7 +132,12 @@ def _matching_wall_times(rule: RecurrenceRule, start: datetime) -> Iterator[date
         interval=rule.interval,
         wkst=rule.week_start,
         byweekday=_to_library_weekdays(rule, start),
-        **by_parts,
+        bymonth=rule.by_parts.get("BYMONTH"),
+        bymonthday=rule.by_parts.get("BYMONTHDAY"),
+        byyearday=rule.by_parts.get("BYYEARDAY"),
+        byhour=rule.by_parts.get("BYHOUR"),
+        byminute=rule.by_parts.get("BYMINUTE"),
+        bysetpos=rule.by_parts.get("BYSETPOS"),
     )
     local_times = (day - shift + fraction for day in _until_last_year(dates))
     return (local_time for local_time in local_times if local_time >= start)
