@@ -1,1 +1,1 @@
-""""""
+"""The development server: the app with its own MongoDB and Valkey."""

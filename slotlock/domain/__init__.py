@@ -1,1 +1,1 @@
-"""The rules of booking: pure, synchronous, on frozen values, with the time passed in."""
+"""The booking rules: pure and synchronous functions on immutable values."""

@@ -1,1 +1,1 @@
-"""The conversation: types, queries, mutations, subscriptions, limits, transports."""
+"""GraphQL: types, queries, mutations, subscriptions, limits and transports."""

@@ -1,1 +1,1 @@
-"""The memory: MongoDB keeps the truth, Redis hurries it; no document or key leaves this room."""
+"""Everything that talks to MongoDB and Redis. No document and no Redis key leaves this package."""

@@ -1,1 +1,1 @@
-"""The acts: lock, look, decide, write, tell; one verb a function."""
+"""The use cases: acquire the lock, load, decide, commit and publish."""

@@ -1,1 +1,1 @@
-"""`slotlock simulate`: a crowd that rushes at a running server, over HTTP and WebSocket alone."""
+"""A load simulation: users that rush at a running server over HTTP and WebSocket."""

@@ -23,7 +23,7 @@ def run(example: Example, app: AppProcess, home: Path) -> str | None:
 
 @pytest.fixture(scope="module")
 def app_with_slot(app: AppProcess, tmp_path_factory: pytest.TempPathFactory) -> AppProcess:
-    """An app in which the slot of the tutorial exists, created by the tutorial's own example."""
+    """Return an app in which the first example of the tutorial has created its slot."""
     assert run(EXAMPLES[SETUP], app, tmp_path_factory.mktemp("setup")) is None
     return app
 

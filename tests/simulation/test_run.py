@@ -64,7 +64,7 @@ def test_users_that_wait_never_receive_locked(simulate: SimulationRunner, app: A
 def queue_app(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """A process with a Redis database of its own, whose queue no other process serves."""
+    """Run an app whose queue no other process serves."""
     settings = app_environment(with_own_redis_database(servers), "queue_app")
     with forked_app(settings, tmp_path_factory.mktemp("queue_app")) as running:
         yield running

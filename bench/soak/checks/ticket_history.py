@@ -110,7 +110,7 @@ def _ending_problems(history: TicketHistory) -> Problems:
 
 
 def _change_problems(history: TicketHistory) -> Problems:
-    """An outcome never changes, and a lost ticket stays lost until its key is sent again."""
+    """Yield changes of an outcome, and of a lost ticket whose key was not sent again."""
     if history.answered:
         first = history.answered[0]
         for observation in history.answered:
@@ -135,7 +135,7 @@ def _change_problems(history: TicketHistory) -> Problems:
 
 
 def _loss_problems(run_log: RunLog, history: TicketHistory) -> Problems:
-    """A ticket is lost only if Redis lost data while it was in the queue."""
+    """Yield a loss of the ticket during which Redis lost no data."""
     lost = [observation for observation in history.observations if observation.status == "LOST"]
     if not lost:
         return
@@ -150,7 +150,7 @@ def _loss_problems(run_log: RunLog, history: TicketHistory) -> Problems:
 
 
 def _booking_problems(history: TicketHistory, records: Mapping[str, BookingRecord]) -> Problems:
-    """The booking of an outcome exists once, in the requested slot and for the requested user."""
+    """Yield bookings of the outcomes that are missing, or of another slot or user."""
     booking_ids = {
         raw_id(observation.outcome["booking"]["id"])
         for observation in history.answered
@@ -172,7 +172,7 @@ def _booking_problems(history: TicketHistory, records: Mapping[str, BookingRecor
 
 
 def _record_problems(history: TicketHistory, recorded_outcomes: OutcomesByRecordId) -> Problems:
-    """The idempotency record of the key holds the outcome that clients received."""
+    """Yield differences between the outcome and the idempotency record of the key."""
     name, booking_id = recorded_outcomes.get(record_id_of(*history.key), (LOST_RECORD, None))
     if history.answered:
         first = history.answered[0]
@@ -191,7 +191,7 @@ def _record_problems(history: TicketHistory, recorded_outcomes: OutcomesByRecord
 
 
 def _check_shared(run_log: RunLog, histories: Iterable[TicketHistory]) -> None:
-    """No booking is the outcome of two keys."""
+    """Check that no booking is the outcome of two keys."""
     keys_by_booking: defaultdict[str, set[TicketKey]] = defaultdict(set)
     for history in histories:
         for observation in history.answered:

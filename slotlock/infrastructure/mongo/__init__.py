@@ -1,1 +1,1 @@
-""""""
+"""Everything that reads and writes MongoDB."""

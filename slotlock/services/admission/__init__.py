@@ -1,1 +1,1 @@
-""""""
+"""The admission queue: requests, batches and tickets."""

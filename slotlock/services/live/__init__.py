@@ -1,1 +1,1 @@
-""""""
+"""Live updates for subscribers."""

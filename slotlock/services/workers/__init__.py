@@ -1,1 +1,1 @@
-""""""
+"""Background tasks: the hold sweeper and the admission workers."""

@@ -1,1 +1,1 @@
-""""""
+"""The clients of simulated users."""

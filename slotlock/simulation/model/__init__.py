@@ -1,1 +1,1 @@
-""""""
+"""The configuration, the attempts and the invariants of a simulation."""

@@ -1,1 +1,1 @@
-""""""
+"""The output of a simulation."""

@@ -1,1 +1,1 @@
-""""""
+"""Campaigns and their statistics."""

@@ -1,1 +1,1 @@
-""""""
+"""Slots with their bookings and waitlists."""

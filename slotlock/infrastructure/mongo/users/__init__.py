@@ -1,1 +1,1 @@
-""""""
+"""Users, sessions and invitations."""

@@ -1,1 +1,1 @@
-""""""
+"""The admission queue on Redis Streams."""

@@ -1,1 +1,1 @@
-""""""
+"""Locks with fair queues, and their leases."""
