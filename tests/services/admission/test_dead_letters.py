@@ -142,6 +142,6 @@ async def test_control_served_as_one_batch_for_ever_all_wait_for_the_one_page(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     line = await with_a_page_that_is_turned(deployment, isolated_queue.frontend)
-    _, tried = deployment.paused_worker("retried", "page-turned smaller-batches")
+    _, tried = deployment.paused_worker("retried", "contended-user smaller-batches")
     await asyncio.to_thread(tried.wait_until_reached)
     assert await line.result_names() == ["QUEUED"] * 4
