@@ -1,4 +1,4 @@
-"""A slot that was called off: its bookings ended with it, and nothing there is done any more."""
+"""A cancelled slot: its bookings and waiting list end with it, and nothing changes afterwards."""
 
 from datetime import datetime
 
@@ -21,14 +21,14 @@ MY_BOOKINGS = "{ myBookings { nodes { id status endedAt } } }"
 ROSTER = """query($slot: ID!) { slotRoster(slotId: $slot) {
   nodes { id status endedAt history { action by { id } } }
 } }"""
-LINE = "query($slot: ID!) { slot(id: $slot) { waitlistLength myWaitlistEntry { id } } }"
+WAITLIST = "query($slot: ID!) { slot(id: $slot) { waitlistLength myWaitlistEntry { id } } }"
 
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organiser."""
-    (ada, ben), organiser = await create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organiser
+    """Ada on one process, Ben on the other, and an organizer."""
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organizer
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def mongo_url(two_apps: Pair) -> str:
     return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
-def assert_called_off(booking: Json, organiser_id: str, before: Json) -> None:
-    """The booking ended when its slot was called off, and its record says by whom."""
+def assert_cancelled_with_slot(booking: Json, organizer_id: str, before: Json) -> None:
+    """The booking ended with its slot, and its history names the organizer."""
     assert (booking["id"], booking["status"]) == (before["id"], "CANCELLED")
     *earlier, last = booking["history"]
     assert earlier == before["history"]
@@ -47,111 +47,116 @@ def assert_called_off(booking: Json, organiser_id: str, before: Json) -> None:
         before["status"],
         "CANCELLED",
     )
-    assert last["by"]["id"] == organiser_id
+    assert last["by"]["id"] == organizer_id
     assert booking["endedAt"] == last["at"]
     assert datetime.fromisoformat(booking["endedAt"]) >= datetime.fromisoformat(before["createdAt"])
 
 
-async def test_its_bookings_ended_with_it_and_say_who_called_it_off(clients: Three) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot(capacity=2)
+async def test_bookings_end_with_their_slot_and_name_the_organizer(clients: Three) -> None:
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(capacity=2)
     booked, hold = (await ada.book_slot(slot_id))["booking"], await ben.hold(slot_id)
-    await organiser.cancel_slot(slot_id)
-    organisers = await organiser.fetch_user_id()
-    for person, before in ((ada, booked), (ben, hold)):
-        seen = await person.fetch_booking(before["id"])
-        assert_called_off(seen, organisers, before)
-        assert (await person.fetch_slot(slot_id))["myBooking"] == seen
-        assert await organiser.fetch_booking(before["id"]) == seen
-        (listed,) = (await person.execute(MY_BOOKINGS))["nodes"]
-        shown = {name: seen[name] for name in ("id", "status", "endedAt")}
+    await organizer.cancel_slot(slot_id)
+    organizer_id = await organizer.fetch_user_id()
+    for client, before in ((ada, booked), (ben, hold)):
+        cancelled = await client.fetch_booking(before["id"])
+        assert_cancelled_with_slot(cancelled, organizer_id, before)
+        assert (await client.fetch_slot(slot_id))["myBooking"] == cancelled
+        assert await organizer.fetch_booking(before["id"]) == cancelled
+        (listed,) = (await client.execute(MY_BOOKINGS))["nodes"]
+        shown = {name: cancelled[name] for name in ("id", "status", "endedAt")}
         assert listed == shown
-    roster = (await organiser.execute(ROSTER, slot=slot_id))["nodes"]
+    roster = (await organizer.execute(ROSTER, slot=slot_id))["nodes"]
     assert [(b["id"], b["status"]) for b in roster] == [
         (booked["id"], "CANCELLED"),
         (hold["id"], "CANCELLED"),
     ]
-    assert {b["history"][-1]["by"]["id"] for b in roster} == {organisers}
+    assert {b["history"][-1]["by"]["id"] for b in roster} == {organizer_id}
 
 
-async def test_the_first_who_called_it_off_and_when_stay_on_record(
+async def test_cancelling_a_slot_again_changes_nothing(
     clients: Three, two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    ada, _, organiser = clients
+    ada, _, organizer = clients
     _, other = await create_booking_clients(http, 0, *two_apps)
-    slot_id = await organiser.add_slot()
+    slot_id = await organizer.add_slot()
     booking = (await ada.book_slot(slot_id))["booking"]
-    await organiser.cancel_slot(slot_id)
-    seen, version = (
-        await ada.fetch_booking(booking["id"]),
-        (await ada.fetch_slot(slot_id))["version"],
-    )
+    await organizer.cancel_slot(slot_id)
+    cancelled = await ada.fetch_booking(booking["id"])
+    version = (await ada.fetch_slot(slot_id))["version"]
     await other.cancel_slot(slot_id)
-    assert await ada.fetch_booking(booking["id"]) == seen
+    assert await ada.fetch_booking(booking["id"]) == cancelled
     assert (await ada.fetch_slot(slot_id))["version"] == version
-    assert_called_off(seen, await organiser.fetch_user_id(), booking)
+    assert_cancelled_with_slot(cancelled, await organizer.fetch_user_id(), booking)
 
 
-async def test_cancelling_there_answers_what_became_of_the_booking_and_writes_nothing(
+async def test_cancelling_a_booking_of_a_cancelled_slot_writes_nothing(
     clients: Three, mongo_url: str
 ) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot(capacity=2, cancelCutoffMinutes=3 * 24 * 60)
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(capacity=2, cancelCutoffMinutes=3 * 24 * 60)
     booked, hold = (await ada.book_slot(slot_id))["booking"], await ben.hold(slot_id)
-    await organiser.cancel_slot(slot_id)
+    await organizer.cancel_slot(slot_id)
     before = slot_document(mongo_url, slot_id)
-    for person, booking in ((ada, booked), (ben, hold), (organiser, booked)):
-        seen = await person.fetch_booking(booking["id"])
-        for more in ({}, {"key": "once more"}, {"wait": 0}):
-            answer = await person.cancel_booking(booking["id"], **more)
-            assert answer["__typename"] == "BookingCancelled"
-            assert answer["booking"] == seen
-            assert answer["slot"]["version"] == before["version"]
+    for client, booking in ((ada, booked), (ben, hold), (organizer, booked)):
+        cancelled = await client.fetch_booking(booking["id"])
+        for options in ({}, {"key": "repeated"}, {"wait": 0}):
+            outcome = await client.cancel_booking(booking["id"], **options)
+            assert outcome["__typename"] == "BookingCancelled"
+            assert outcome["booking"] == cancelled
+            assert outcome["slot"]["version"] == before["version"]
     assert slot_document(mongo_url, slot_id) == before
-    assert await organiser.fetch_slot_history(slot_id) == []
+    assert await organizer.fetch_slot_history(slot_id) == []
 
 
-async def test_nobody_moves_out_of_it_not_even_organisers(clients: Three, mongo_url: str) -> None:
-    ada, ben, organiser = clients
-    slot_id, other_id = await organiser.add_slot(capacity=2), await organiser.add_slot(capacity=2)
+async def test_bookings_cannot_be_moved_out_of_a_cancelled_slot(
+    clients: Three, mongo_url: str
+) -> None:
+    ada, ben, organizer = clients
+    slot_id, other_id = await organizer.add_slot(capacity=2), await organizer.add_slot(capacity=2)
     booked, hold = (await ada.book_slot(slot_id))["booking"], await ben.hold(slot_id)
-    await organiser.cancel_slot(slot_id)
+    await organizer.cancel_slot(slot_id)
     before = slot_document(mongo_url, slot_id)
-    for person, booking in ((ada, booked), (ben, hold), (organiser, booked)):
-        for to in (other_id, slot_id):
-            assert (await person.move(booking["id"], to))["code"] == "SLOT_CANCELLED"
+    for client, booking in ((ada, booked), (ben, hold), (organizer, booked)):
+        for target_id in (other_id, slot_id):
+            assert (await client.move(booking["id"], target_id))["code"] == "SLOT_CANCELLED"
     assert slot_document(mongo_url, slot_id) == before
     assert (await ada.fetch_slot(other_id))["remaining"] == 2
 
 
-async def test_who_waited_for_it_waits_no_longer(clients: Three, mongo_url: str) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot(waitlistOfferMinutes=30)
+async def test_the_waiting_list_ends_with_its_slot(clients: Three, mongo_url: str) -> None:
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(waitlistOfferMinutes=30)
     await ada.book_slot(slot_id)
     assert (await ben.join(slot_id))["__typename"] == "WaitlistJoined"
-    await organiser.cancel_slot(slot_id)
-    assert await ben.execute(LINE, slot=slot_id) == {"waitlistLength": 0, "myWaitlistEntry": None}
+    await organizer.cancel_slot(slot_id)
+    assert await ben.execute(WAITLIST, slot=slot_id) == {
+        "waitlistLength": 0,
+        "myWaitlistEntry": None,
+    }
     assert (await ben.leave(slot_id))["code"] == "NOT_WAITING"
     assert (await ben.join(slot_id))["code"] == "SLOT_CANCELLED"
     assert slot_document(mongo_url, slot_id)["waitlist"] == []
     assert (await ben.fetch_slot(slot_id))["myBooking"] is None
 
 
-async def test_no_hold_runs_out_there_any_more(clients: Three, mongo_url: str) -> None:
-    ada, ben, organiser = clients
-    slot_id = await organiser.add_slot()
+async def test_holds_of_a_cancelled_slot_do_not_expire(clients: Three, mongo_url: str) -> None:
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
     hold = await ada.hold(slot_id)
     await ben.join(slot_id)
-    await organiser.cancel_slot(slot_id)
+    await organizer.cancel_slot(slot_id)
     version = slot_document(mongo_url, slot_id)["version"]
     expire_holds(mongo_url, slot_id, expired_for_s=1)
 
-    async def look() -> Json:
+    async def fetch_document() -> Json:
         return slot_document(mongo_url, slot_id)
 
-    swept = await poll_until(look, lambda slot: "nextDeadline" not in slot, "the sweeper was there")
+    swept = await poll_until(
+        fetch_document, lambda slot: "nextDeadline" not in slot, "the hold sweeper updates the slot"
+    )
     assert (swept["version"], len(swept["bookings"])) == (version, 1)
-    seen = await ada.fetch_booking(hold["id"])
-    assert [entry["action"] for entry in seen["history"]] == ["HELD", "CANCELLED"]
+    cancelled = await ada.fetch_booking(hold["id"])
+    assert [entry["action"] for entry in cancelled["history"]] == ["HELD", "CANCELLED"]
     assert (await ada.confirm(hold["id"]))["code"] == "SLOT_CANCELLED"
     assert (await ada.cancel_booking(hold["id"]))["__typename"] == "BookingCancelled"

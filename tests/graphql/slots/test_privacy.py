@@ -1,4 +1,4 @@
-"""What a team-mate is told of a booking that stands in the way: that it is there, and no more."""
+"""A refusal reveals to teammates that a user has a booking, and nothing about its history."""
 
 import secrets
 
@@ -11,103 +11,101 @@ from tests.support.clients.client import Json
 
 Pair = tuple[AppProcess, AppProcess]
 Four = tuple[BookingClient, BookingClient, BookingClient, BookingClient]
-KEPT = "{ id history { action by { id } } madeBy { id } }"
-ALONE = f"""mutation($input: BookSlotInput!) {{ bookSlot(input: $input) {{
-  ... on AlreadyBooked {{ code booking {KEPT} slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
-  ... on LimitReached {{ code otherBookingId slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
-}} }}"""
-SEVERAL = f"""mutation($input: BookSlotsInput!) {{ bookSlots(input: $input) {{
-  ... on ClaimsRefused {{ refusals {{ refusal {{
-    ... on AlreadyBooked {{ code booking {KEPT} slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
-    ... on LimitReached {{ code otherBookingId slot {{ bookedBy {{ id }} myBooking {{ id }} }} }}
-  }} }} }}
-}} }}"""
+ALREADY_BOOKED = """... on AlreadyBooked {
+  code booking { id history { action by { id } } madeBy { id } }
+  slot { bookedBy { id } myBooking { id } }
+}"""
+LIMIT_REACHED = """... on LimitReached {
+  code otherBookingId slot { bookedBy { id } myBooking { id } }
+}"""
+BOOK_ONE = f"""mutation($input: BookSlotInput!) {{
+  bookSlot(input: $input) {{ {ALREADY_BOOKED} {LIMIT_REACHED} }}
+}}"""
+BOOK_SEVERAL = f"""mutation($input: BookSlotsInput!) {{
+  bookSlots(input: $input) {{
+    ... on ClaimsRefused {{ refusals {{ refusal {{ {ALREADY_BOOKED} {LIMIT_REACHED} }} }} }}
+  }}
+}}"""
 
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
-    """Ada, Ben and Cleo, who are a team, and an organiser."""
-    (ada, ben, cleo), organiser = await create_booking_clients(http, 3, *two_apps)
+    """Ada, Ben and Cleo, who form a team, and an organizer."""
+    (ada, ben, cleo), organizer = await create_booking_clients(http, 3, *two_apps)
     await ada.create_team_with(ben, cleo)
-    return ada, ben, cleo, organiser
+    return ada, ben, cleo, organizer
 
 
-async def told(who: BookingClient, slot_id: str, user_id: str) -> Json:
-    """What somebody is told who books for a person, alone; the same as among other claims."""
+async def refusal_for(client: BookingClient, slot_id: str, user_id: str) -> Json:
+    """The refusal of a booking for a user. A claim in `bookSlots` gets the same one."""
     claim = {"slotId": slot_id, "userId": user_id}
-    alone: Json = await who.execute(ALONE, input=claim)
-    (refused,) = (await who.execute(SEVERAL, input={"claims": [claim]}))["refusals"]
-    assert refused["refusal"] == alone
-    return alone
+    refusal: Json = await client.execute(BOOK_ONE, input=claim)
+    (claimed,) = (await client.execute(BOOK_SEVERAL, input={"claims": [claim]}))["refusals"]
+    assert claimed["refusal"] == refusal
+    return refusal
 
 
-async def test_a_team_mate_sees_no_record_of_a_booking_that_they_did_not_make(
+async def test_a_teammate_does_not_see_the_history_of_a_booking_they_did_not_make(
     clients: Four,
 ) -> None:
-    ada, ben, cleo, organiser = clients
-    slot_id, bens = await organiser.add_slot(), await ben.fetch_user_id()
+    ada, ben, cleo, organizer = clients
+    slot_id, ben_id = await organizer.add_slot(), await ben.fetch_user_id()
     booking = (await ben.book_slot(slot_id))["booking"]
-    hidden = await told(ada, slot_id, bens)
-    assert hidden == {
+    refusal = await refusal_for(ada, slot_id, ben_id)
+    assert refusal == {
         "code": "ALREADY_BOOKED",
         "booking": {"id": booking["id"], "history": [], "madeBy": None},
         "slot": {"bookedBy": None, "myBooking": None},
     }
-    # Nor do they by its id.
+    # The id of the booking does not reveal it either.
     assert await cleo.fetch_booking(booking["id"]) is None
 
 
-@pytest.mark.parametrize("maker", ["a team-mate", "an organiser"])
-async def test_who_made_a_booking_for_somebody_is_not_told_to_their_team_mates(
-    clients: Four, maker: str
+@pytest.mark.parametrize("booker_name", ["teammate", "organizer"])
+async def test_a_teammate_does_not_see_the_booker_of_a_booking_on_behalf(
+    clients: Four, booker_name: str
 ) -> None:
-    ada, ben, cleo, organiser = clients
-    made_by = cleo if maker == "a team-mate" else organiser
-    slot_id, bens = await organiser.add_slot(), await ben.fetch_user_id()
-    await made_by.book_slot(slot_id, userId=bens)
-    hidden = await told(ada, slot_id, bens)
-    assert (hidden["booking"]["history"], hidden["booking"]["madeBy"]) == ([], None)
+    ada, ben, cleo, organizer = clients
+    booker = cleo if booker_name == "teammate" else organizer
+    slot_id, ben_id = await organizer.add_slot(), await ben.fetch_user_id()
+    await booker.book_slot(slot_id, userId=ben_id)
+    refusal = await refusal_for(ada, slot_id, ben_id)
+    assert (refusal["booking"]["history"], refusal["booking"]["madeBy"]) == ([], None)
 
 
-async def test_its_owner_who_made_it_and_organisers_are_told_who_did_what(clients: Four) -> None:
-    ada, ben, _, organiser = clients
-    slot_id, bens, adas = (
-        await organiser.add_slot(),
-        await ben.fetch_user_id(),
-        await ada.fetch_user_id(),
-    )
-    await ada.book_slot(slot_id, userId=bens)
-    for reader in (ada, ben, organiser):
-        booking = (await told(reader, slot_id, bens))["booking"]
-        assert booking["madeBy"] == {"id": adas}
-        assert booking["history"] == [{"action": "BOOKED", "by": {"id": adas}}]
+async def test_the_user_the_booker_and_organizers_see_the_history(clients: Four) -> None:
+    ada, ben, _, organizer = clients
+    slot_id = await organizer.add_slot()
+    ben_id, ada_id = await ben.fetch_user_id(), await ada.fetch_user_id()
+    await ada.book_slot(slot_id, userId=ben_id)
+    for reader in (ada, ben, organizer):
+        booking = (await refusal_for(reader, slot_id, ben_id))["booking"]
+        assert booking["madeBy"] == {"id": ada_id}
+        assert booking["history"] == [{"action": "BOOKED", "by": {"id": ada_id}}]
 
 
-async def test_a_team_mate_is_not_told_which_other_of_a_choice_a_person_has(clients: Four) -> None:
-    ada, ben, cleo, organiser = clients
-    room, bens = secrets.token_hex(8), await ben.fetch_user_id()
-    bed, other = [await organiser.add_slot(choiceGroup=room) for _ in range(2)]
-    # Not even who booked the other for them: that could be another team's by now.
-    booking = (await ada.book_slot(bed, userId=bens))["booking"]
-    for mate in (ada, cleo):
-        hidden = await told(mate, other, bens)
-        assert hidden == {
+async def test_a_teammate_does_not_see_the_booking_in_the_choice_group(clients: Four) -> None:
+    ada, ben, cleo, organizer = clients
+    choice_group, ben_id = secrets.token_hex(8), await ben.fetch_user_id()
+    bed, other = [await organizer.add_slot(choiceGroup=choice_group) for _ in range(2)]
+    # The booker of the other booking does not see it either: they may have left the team since.
+    booking = (await ada.book_slot(bed, userId=ben_id))["booking"]
+    for teammate in (ada, cleo):
+        refusal = await refusal_for(teammate, other, ben_id)
+        assert refusal == {
             "code": "LIMIT_REACHED",
             "otherBookingId": None,
             "slot": {"bookedBy": None, "myBooking": None},
         }
-    assert (await told(ben, other, bens))["otherBookingId"] == booking["id"]
+    assert (await refusal_for(ben, other, ben_id))["otherBookingId"] == booking["id"]
 
 
-async def test_the_record_is_hidden_however_often_it_was_added_to(clients: Four) -> None:
-    ada, ben, _, organiser = clients
-    slot_id, other_id, bens = (
-        await organiser.add_slot(),
-        await organiser.add_slot(),
-        await ben.fetch_user_id(),
-    )
+async def test_a_history_of_several_changes_is_hidden_too(clients: Four) -> None:
+    ada, ben, _, organizer = clients
+    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
+    ben_id = await ben.fetch_user_id()
     hold = await ben.hold(slot_id)
-    await organiser.confirm(hold["id"])
-    moved = (await organiser.move(hold["id"], other_id))["booking"]
-    hidden = (await told(ada, other_id, bens))["booking"]
-    assert hidden == {"id": moved["id"], "history": [], "madeBy": None}
+    await organizer.confirm(hold["id"])
+    moved = (await organizer.move(hold["id"], other_id))["booking"]
+    refusal = (await refusal_for(ada, other_id, ben_id))["booking"]
+    assert refusal == {"id": moved["id"], "history": [], "madeBy": None}

@@ -1,4 +1,4 @@
-"""Series of slots over HTTP: which slots a rule makes, and what is taken already."""
+"""Creating a series of slots: its dates, invalid input, and dates with a taken resource."""
 
 import secrets
 from typing import Any
@@ -20,6 +20,8 @@ from tests.support.clients.series import (
     update_series,
 )
 
+Clients = tuple[BookingClient, BookingClient]
+
 CREATE_SLOT = f"""mutation($input: CreateSlotInput!) {{
   createSlot(input: $input) {{ __typename ...T }}
 }} {RESOURCE_TAKEN_FRAGMENT}"""
@@ -27,51 +29,52 @@ STARTS = ["03-17T08:00", "03-24T08:00", "03-31T07:00", "04-07T07:00"]
 
 
 @pytest.fixture
-async def clients(app: AppProcess, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
-    """A member and an organiser."""
-    (ada,), organiser = await create_booking_clients(http, 1, app)
-    return ada, organiser
+async def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
+    """A member and an organizer."""
+    (ada,), organizer = await create_booking_clients(http, 1, app)
+    return ada, organizer
 
 
-def room() -> str:
-    """A resource that nothing uses yet."""
+def new_resource() -> str:
+    """A resource that no slot uses yet."""
     return f"Room {secrets.token_hex(4)}"
 
 
-async def test_a_weekly_nine_stays_nine_when_the_clocks_go_forward_and_back(
-    clients: tuple[BookingClient, BookingClient],
+async def test_a_weekly_series_has_the_same_local_time_on_both_sides_of_a_clock_change(
+    clients: Clients,
 ) -> None:
-    ada, organiser = clients
-    made = await create_series(organiser, capacity=3)
-    assert made["__typename"] == "SlotSeriesCreated"
-    assert start_times(made["slots"]) == STARTS
-    assert {slot["seriesId"] for slot in made["slots"]} == {made["seriesId"]}
-    assert {slot["capacity"] for slot in made["slots"]} == {3}
-    assert made["conflicts"] == []
-    assert await fetch_series_slots(ada, made) == made["slots"]
+    ada, organizer = clients
+    created = await create_series(organizer, capacity=3)
+    assert created["__typename"] == "SlotSeriesCreated"
+    assert start_times(created["slots"]) == STARTS
+    assert {slot["seriesId"] for slot in created["slots"]} == {created["seriesId"]}
+    assert {slot["capacity"] for slot in created["slots"]} == {3}
+    assert created["conflicts"] == []
+    assert await fetch_series_slots(ada, created) == created["slots"]
     october = {"startTime": "2031-10-20T09:00:00+02:00", "endTime": "2031-10-20T10:00:00+02:00"}
-    back = await create_series(organiser, "FREQ=WEEKLY;COUNT=2", **october)
+    back = await create_series(organizer, "FREQ=WEEKLY;COUNT=2", **october)
     assert start_times(back["slots"]) == ["10-20T07:00", "10-27T08:00"]
 
 
-async def test_holidays_leave_out_their_dates(clients: tuple[BookingClient, BookingClient]) -> None:
-    _, organiser = clients
-    wanted = {"slot": {"title": "Yoga", "timeZone": "Europe/Berlin", **MONDAY_TIMES}}
-    rule = {"rrule": "FREQ=WEEKLY;COUNT=4", "holidays": ["2031-03-24", "2031-12-24"]}
-    made = await organiser.execute(CREATE_SERIES, input={**wanted, **rule})
-    assert start_times(made["slots"]) == [STARTS[0], *STARTS[2:]]
+async def test_a_series_skips_its_holidays(clients: Clients) -> None:
+    _, organizer = clients
+    series = {
+        "slot": {"title": "Yoga", "timeZone": "Europe/Berlin", **MONDAY_TIMES},
+        "rrule": "FREQ=WEEKLY;COUNT=4",
+        "holidays": ["2031-03-24", "2031-12-24"],
+    }
+    created = await organizer.execute(CREATE_SERIES, input=series)
+    assert start_times(created["slots"]) == [STARTS[0], *STARTS[2:]]
 
 
-async def test_each_slot_of_a_series_is_booked_by_itself(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
-    ada, organiser = clients
-    made = await create_series(organiser)
-    assert (await book_with_refusal(ada, made["slots"][1]["id"]))["__typename"] == "Booked"
-    assert [slot["remaining"] for slot in await fetch_series_slots(ada, made)] == [1, 0, 1, 1]
+async def test_each_slot_of_a_series_is_booked_on_its_own(clients: Clients) -> None:
+    ada, organizer = clients
+    created = await create_series(organizer)
+    assert (await book_with_refusal(ada, created["slots"][1]["id"]))["__typename"] == "Booked"
+    assert [slot["remaining"] for slot in await fetch_series_slots(ada, created)] == [1, 0, 1, 1]
 
 
-WRONG: list[tuple[dict[str, Any], list[str]]] = [
+INVALID: list[tuple[dict[str, Any], list[str]]] = [
     ({"rrule": ""}, ["rrule"]),
     ({"rrule": "FREQ=WEEKLY"}, ["rrule"]),
     ({"rrule": "FREQ=HOURLY;COUNT=3"}, ["rrule"]),
@@ -90,35 +93,35 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "fields"), WRONG)
-async def test_what_cannot_be_a_series_is_named(
-    clients: tuple[BookingClient, BookingClient], wrong: dict[str, Any], fields: list[str]
+@pytest.mark.parametrize(("wrong", "fields"), INVALID)
+async def test_an_invalid_series_names_its_invalid_fields(
+    clients: Clients, wrong: dict[str, Any], fields: list[str]
 ) -> None:
-    told = await create_series(clients[1], **wrong)
-    assert told["__typename"] == "InvalidInput", told
-    assert [problem["field"] for problem in told["fields"]] == fields
+    outcome = await create_series(clients[1], **wrong)
+    assert outcome["__typename"] == "InvalidInput", outcome
+    assert [problem["field"] for problem in outcome["fields"]] == fields
 
 
-async def test_only_organisers_create_series(
-    clients: tuple[BookingClient, BookingClient], app: AppProcess, http: httpx.AsyncClient
+async def test_only_organizers_create_series(
+    clients: Clients, app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    wanted = {"slot": {"title": "Yoga", **MONDAY_TIMES}, "rrule": "FREQ=WEEKLY;COUNT=2"}
-    assert await clients[0].error_code(CREATE_SERIES, input=wanted) == "FORBIDDEN"
+    series = {"slot": {"title": "Yoga", **MONDAY_TIMES}, "rrule": "FREQ=WEEKLY;COUNT=2"}
+    assert await clients[0].error_code(CREATE_SERIES, input=series) == "FORBIDDEN"
     assert (
-        await GraphQLTestClient(http, app.url).error_code(CREATE_SERIES, input=wanted)
+        await GraphQLTestClient(http, app.url).error_code(CREATE_SERIES, input=series)
         == "UNAUTHENTICATED"
     )
 
 
-async def test_a_strict_series_is_created_with_all_its_dates_or_not_at_all(
-    clients: tuple[BookingClient, BookingClient],
+async def test_a_strict_series_is_created_with_all_of_its_dates_or_not_at_all(
+    clients: Clients,
 ) -> None:
-    _, organiser = clients
-    hall = room()
+    _, organizer = clients
+    resource = new_resource()
     taken = {"startTime": "2031-03-24T09:30:00+01:00", "endTime": "2031-03-24T11:00:00+01:00"}
-    other_id = await organiser.add_slot(title="Ballet", resource=hall, **taken)
-    told = await create_series(organiser, resource=hall)
-    assert told == {
+    other_id = await organizer.add_slot(title="Ballet", resource=resource, **taken)
+    outcome = await create_series(organizer, resource=resource)
+    assert outcome == {
         "__typename": "SeriesConflicts",
         "code": "SERIES_CONFLICTS",
         "conflicts": [
@@ -128,7 +131,7 @@ async def test_a_strict_series_is_created_with_all_its_dates_or_not_at_all(
                     "startTime": "2031-03-24T08:00:00.000Z",
                     "endTime": "2031-03-24T09:00:00.000Z",
                 },
-                "other": {"id": other_id, "title": "Ballet", "resource": hall},
+                "other": {"id": other_id, "title": "Ballet", "resource": resource},
                 "otherMeeting": {
                     "startTime": "2031-03-24T08:30:00.000Z",
                     "endTime": "2031-03-24T10:00:00.000Z",
@@ -136,120 +139,114 @@ async def test_a_strict_series_is_created_with_all_its_dates_or_not_at_all(
             }
         ],
     }
-    whole = await create_series(organiser, "FREQ=DAILY;COUNT=20", resource=hall)
-    assert len(whole["conflicts"]) == 1  # the other series left nothing behind
+    daily = await create_series(organizer, "FREQ=DAILY;COUNT=20", resource=resource)
+    assert len(daily["conflicts"]) == 1  # the refused series created nothing
 
 
-async def test_a_series_that_skips_leaves_out_what_is_taken_and_says_why(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
-    _, organiser = clients
-    hall = room()
-    first = await create_series(organiser, "FREQ=WEEKLY;INTERVAL=2;COUNT=2", resource=hall)
-    made = await create_series(organiser, on_conflict="SKIP_CONFLICTS", resource=hall)
-    assert start_times(made["slots"]) == [STARTS[1], STARTS[3]]
-    assert [c["other"]["id"] for c in made["conflicts"]] == [s["id"] for s in first["slots"]]
-    assert [c["meeting"]["startTime"][5:16] for c in made["conflicts"]] == [STARTS[0], STARTS[2]]
-    nothing = await create_series(organiser, on_conflict="SKIP_CONFLICTS", resource=hall)
+async def test_a_series_that_skips_conflicts_reports_the_skipped_dates(clients: Clients) -> None:
+    _, organizer = clients
+    resource = new_resource()
+    first = await create_series(organizer, "FREQ=WEEKLY;INTERVAL=2;COUNT=2", resource=resource)
+    created = await create_series(organizer, on_conflict="SKIP_CONFLICTS", resource=resource)
+    assert start_times(created["slots"]) == [STARTS[1], STARTS[3]]
+    assert [c["other"]["id"] for c in created["conflicts"]] == [s["id"] for s in first["slots"]]
+    assert [c["meeting"]["startTime"][5:16] for c in created["conflicts"]] == [STARTS[0], STARTS[2]]
+    nothing = await create_series(organizer, on_conflict="SKIP_CONFLICTS", resource=resource)
     assert nothing["__typename"] == "SeriesConflicts"
     assert len(nothing["conflicts"]) == 4
 
 
-async def test_a_series_whose_own_slots_overlap_takes_its_resource_once_at_a_time(
-    clients: tuple[BookingClient, BookingClient],
+async def test_slots_of_one_series_cannot_share_a_resource_at_the_same_time(
+    clients: Clients,
 ) -> None:
-    _, organiser = clients
+    _, organizer = clients
     long = {"endTime": "2031-03-18T10:00:00+01:00"}
     daily = "FREQ=DAILY;COUNT=4"
-    assert len((await create_series(organiser, daily, **long))["slots"]) == 4
-    hall = room()
-    assert (await create_series(organiser, daily, resource=hall, **long))[
+    assert len((await create_series(organizer, daily, **long))["slots"]) == 4
+    resource = new_resource()
+    assert (await create_series(organizer, daily, resource=resource, **long))[
         "code"
     ] == "SERIES_CONFLICTS"
-    made = await create_series(organiser, daily, "SKIP_CONFLICTS", resource=hall, **long)
-    assert start_times(made["slots"]) == ["03-17T08:00", "03-19T08:00"]
+    created = await create_series(organizer, daily, "SKIP_CONFLICTS", resource=resource, **long)
+    assert start_times(created["slots"]) == ["03-17T08:00", "03-19T08:00"]
 
 
-async def test_drafts_and_what_was_called_off_keep_nobody_from_a_resource(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
-    _, organiser = clients
-    hall = room()
-    await create_series(organiser, resource=hall, draft=True)
-    await organiser.cancel_slot(await organiser.add_slot(resource=hall, **MONDAY_TIMES))
-    made = await create_series(organiser, resource=hall)
-    assert start_times(made["slots"]) == STARTS
-    again = await create_series(organiser, resource=hall, draft=True)
+async def test_drafts_and_cancelled_slots_do_not_occupy_a_resource(clients: Clients) -> None:
+    _, organizer = clients
+    resource = new_resource()
+    await create_series(organizer, resource=resource, draft=True)
+    await organizer.cancel_slot(await organizer.add_slot(resource=resource, **MONDAY_TIMES))
+    created = await create_series(organizer, resource=resource)
+    assert start_times(created["slots"]) == STARTS
+    again = await create_series(organizer, resource=resource, draft=True)
     assert {slot["status"] for slot in again["slots"]} == {"DRAFT"}
 
 
-async def test_what_ends_when_the_next_begins_does_not_overlap(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
-    _, organiser = clients
-    hall = room()
-    await create_series(organiser, resource=hall)
+async def test_adjacent_series_can_share_a_resource(clients: Clients) -> None:
+    _, organizer = clients
+    resource = new_resource()
+    await create_series(organizer, resource=resource)
     next_hour = {
         "startTime": "2031-03-17T10:00:00+01:00",
         "endTime": "2031-03-17T11:00:00+01:00",
     }
     assert (
-        start_times((await create_series(organiser, resource=hall, **next_hour))["slots"])[0]
+        start_times((await create_series(organizer, resource=resource, **next_hour))["slots"])[0]
         == "03-17T09:00"
     )
 
 
-async def test_a_series_in_a_campaign_is_under_its_terms(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
-    ada, organiser = clients
-    campaign_id = await create_campaign(organiser, maxBookings=1, published=False)
-    made = await create_series(organiser, campaignId=campaign_id)
-    assert {slot["campaign"]["id"] for slot in made["slots"]} == {campaign_id}
-    assert await fetch_series_slots(ada, made) == []
-    open_id = await create_campaign(organiser, maxBookings=1)
-    made = await create_series(organiser, campaignId=open_id)
-    told = [(await book_with_refusal(ada, slot["id"]))["__typename"] for slot in made["slots"]]
-    assert told == ["Booked", "LimitReached", "LimitReached", "LimitReached"]
-    missing = await create_series(organiser, campaignId="campaign_" + "0" * 24)
+async def test_a_series_in_a_campaign_follows_the_rules_of_the_campaign(clients: Clients) -> None:
+    ada, organizer = clients
+    campaign_id = await create_campaign(organizer, maxBookings=1, published=False)
+    created = await create_series(organizer, campaignId=campaign_id)
+    assert {slot["campaign"]["id"] for slot in created["slots"]} == {campaign_id}
+    assert await fetch_series_slots(ada, created) == []
+    open_id = await create_campaign(organizer, maxBookings=1)
+    created = await create_series(organizer, campaignId=open_id)
+    results = [
+        (await book_with_refusal(ada, slot["id"]))["__typename"] for slot in created["slots"]
+    ]
+    assert results == ["Booked", "LimitReached", "LimitReached", "LimitReached"]
+    missing = await create_series(organizer, campaignId="campaign_" + "0" * 24)
     assert missing["__typename"] == "CampaignNotFound"
 
 
-async def test_a_series_has_up_to_500_slots(clients: tuple[BookingClient, BookingClient]) -> None:
-    _, organiser = clients
-    made = await create_series(organiser, "FREQ=DAILY;COUNT=500", resource=room())
-    assert len(made["slots"]) == 500
-    assert len({slot["id"] for slot in made["slots"]}) == 500
+async def test_a_series_has_up_to_500_slots(clients: Clients) -> None:
+    _, organizer = clients
+    created = await create_series(organizer, "FREQ=DAILY;COUNT=500", resource=new_resource())
+    assert len(created["slots"]) == 500
+    assert len({slot["id"] for slot in created["slots"]}) == 500
 
 
 @pytest.mark.parametrize("start", ["0001-01-01T00:00:00Z", "2031-01-01T00:00:00Z"])
-async def test_what_a_slot_of_thousands_of_years_holds_is_taken_as_from_any_other(
-    clients: tuple[BookingClient, BookingClient], start: str
+async def test_a_slot_of_thousands_of_years_occupies_its_resource_like_any_other(
+    clients: Clients, start: str
 ) -> None:
-    _, organiser = clients
-    hall = room()
-    ages = await organiser.add_slot(resource=hall, startTime=start, endTime="4100-12-31T00:00:00Z")
-    told = await organiser.execute(
-        CREATE_SLOT, input={"title": "Yoga", **MONDAY_TIMES, "resource": hall}
+    _, organizer = clients
+    resource = new_resource()
+    ages = await organizer.add_slot(
+        resource=resource, startTime=start, endTime="4100-12-31T00:00:00Z"
     )
-    assert (told["__typename"], told["other"]["id"]) == ("ResourceTaken", ages)
+    outcome = await organizer.execute(
+        CREATE_SLOT, input={"title": "Yoga", **MONDAY_TIMES, "resource": resource}
+    )
+    assert (outcome["__typename"], outcome["other"]["id"]) == ("ResourceTaken", ages)
     for on in ("STRICT", "SKIP_CONFLICTS"):
-        told = await create_series(organiser, on_conflict=on, resource=hall)
-        assert (told["__typename"], len(told["conflicts"])) == ("SeriesConflicts", 4)
+        outcome = await create_series(organizer, on_conflict=on, resource=resource)
+        assert (outcome["__typename"], len(outcome["conflicts"])) == ("SeriesConflicts", 4)
 
 
-async def test_a_resource_is_the_same_however_its_letters_are_composed(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
-    _, organiser = clients
-    name = room()
+async def test_resources_are_compared_in_canonical_unicode(clients: Clients) -> None:
+    _, organizer = clients
+    name = new_resource()
     composed, decomposed = f"Caf\u00e9 {name}", f"Cafe\u0301 {name} "
-    first = await organiser.add_slot(resource=composed, **MONDAY_TIMES)
-    wanted = {"title": "Yoga", **MONDAY_TIMES, "resource": decomposed}
-    told = await organiser.execute(CREATE_SLOT, input=wanted)
-    assert (told["__typename"], told["other"]["id"]) == ("ResourceTaken", first)
-    other = {"id": await organiser.add_slot(**MONDAY_TIMES)}
-    told = await update_series(organiser, other, "THIS", resource=decomposed)
-    assert (told["__typename"], told["other"]["id"]) == ("ResourceTaken", first)
-    told = await create_series(organiser, resource=decomposed)
-    assert [conflict["other"]["id"] for conflict in told["conflicts"]] == [first]
+    first = await organizer.add_slot(resource=composed, **MONDAY_TIMES)
+    slot = {"title": "Yoga", **MONDAY_TIMES, "resource": decomposed}
+    outcome = await organizer.execute(CREATE_SLOT, input=slot)
+    assert (outcome["__typename"], outcome["other"]["id"]) == ("ResourceTaken", first)
+    other = {"id": await organizer.add_slot(**MONDAY_TIMES)}
+    outcome = await update_series(organizer, other, "THIS", resource=decomposed)
+    assert (outcome["__typename"], outcome["other"]["id"]) == ("ResourceTaken", first)
+    outcome = await create_series(organizer, resource=decomposed)
+    assert [conflict["other"]["id"] for conflict in outcome["conflicts"]] == [first]

@@ -1,4 +1,4 @@
-"""Changing and calling off slots of a series: one, this and following, or all, together or not."""
+"""Changing and cancelling slots of a series: all slots in the scope of a change, or none."""
 
 import secrets
 from datetime import UTC, datetime, timedelta
@@ -20,6 +20,8 @@ from tests.support.clients.series import (
     update_series,
 )
 
+Clients = tuple[BookingClient, BookingClient]
+
 STARTS = ["03-17T08:00", "03-24T08:00", "03-31T07:00", "04-07T07:00"]
 SECOND_AT_TEN = {"startTime": "2031-03-24T10:00:00+01:00", "endTime": "2031-03-24T11:30:00+01:00"}
 COURSE = {
@@ -31,228 +33,219 @@ SCOPES = {"THIS": [1], "THIS_AND_FOLLOWING": [1, 2, 3], "ALL": [0, 1, 2, 3]}
 
 
 @pytest.fixture
-async def clients(
-    two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient
-) -> tuple[BookingClient, BookingClient]:
-    """A member at the one process and an organiser at the other."""
-    (ada,), organiser = await create_booking_clients(http, 1, two_apps[1], two_apps[0])
-    return ada, organiser
+async def clients(two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient) -> Clients:
+    """A member on one process and an organizer on the other."""
+    (ada,), organizer = await create_booking_clients(http, 1, two_apps[1], two_apps[0])
+    return ada, organizer
 
 
-def room() -> str:
-    """A resource that nothing uses yet."""
+def new_resource() -> str:
+    """A resource that no slot uses yet."""
     return f"Room {secrets.token_hex(4)}"
 
 
-def unlike(before: list[Json], after: list[Json]) -> list[int]:
-    """Which of the slots changed."""
+def changed_indexes(before: list[Json], after: list[Json]) -> list[int]:
+    """The indexes of the slots that changed."""
     return [n for n, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-async def test_a_change_is_for_the_slots_in_its_scope(
-    clients: tuple[BookingClient, BookingClient], scope: str
-) -> None:
-    ada, organiser = clients
-    made = await create_series(organiser)
-    told = await update_series(organiser, made["slots"][1], scope, title="Pilates", capacity=4)
-    assert (told["id"], told["title"]) == (made["slots"][1]["id"], "Pilates")
-    after = await fetch_series_slots(ada, made)
-    assert unlike(made["slots"], after) == SCOPES[scope]
+async def test_a_change_applies_to_the_slots_in_its_scope(clients: Clients, scope: str) -> None:
+    ada, organizer = clients
+    series = await create_series(organizer)
+    outcome = await update_series(organizer, series["slots"][1], scope, title="Pilates", capacity=4)
+    assert (outcome["id"], outcome["title"]) == (series["slots"][1]["id"], "Pilates")
+    after = await fetch_series_slots(ada, series)
+    assert changed_indexes(series["slots"], after) == SCOPES[scope]
     changed = [(after[n]["title"], after[n]["remaining"]) for n in SCOPES[scope]]
     assert set(changed) == {("Pilates", 4)}
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-async def test_times_move_by_the_clock_on_the_wall_on_both_sides_of_a_clock_change(
-    clients: tuple[BookingClient, BookingClient], scope: str
+async def test_all_slots_move_by_the_same_local_time_across_a_clock_change(
+    clients: Clients, scope: str
 ) -> None:
-    ada, organiser = clients
-    made = await create_series(organiser)
-    await update_series(organiser, made["slots"][1], scope, **SECOND_AT_TEN)
+    ada, organizer = clients
+    series = await create_series(organizer)
+    await update_series(organizer, series["slots"][1], scope, **SECOND_AT_TEN)
     later = ["03-17T09:00", "03-24T09:00", "03-31T08:00", "04-07T08:00"]
     expected = [later[n] if n in SCOPES[scope] else STARTS[n] for n in range(4)]
-    after = await fetch_series_slots(ada, made)
+    after = await fetch_series_slots(ada, series)
     assert start_times(after) == expected
     ends = {slot["endTime"][11:16] for n, slot in enumerate(after) if n in SCOPES[scope]}
     assert ends <= {"10:30", "09:30"}
 
 
-async def test_a_series_moves_to_another_day_as_far_as_one_of_its_slots_does(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
-    ada, organiser = clients
-    hall = room()
-    made = await create_series(organiser, "FREQ=DAILY;COUNT=4", resource=hall)
+async def test_all_slots_move_by_as_many_days_as_the_changed_one(clients: Clients) -> None:
+    ada, organizer = clients
+    resource = new_resource()
+    series = await create_series(organizer, "FREQ=DAILY;COUNT=4", resource=resource)
     next_day = {"startTime": "2031-03-19T09:00:00+01:00", "endTime": "2031-03-19T10:00:00+01:00"}
-    told = await update_series(organiser, made["slots"][1], "ALL", **next_day)
-    assert told["__typename"] == "Slot", told  # each to where the next one was
+    outcome = await update_series(organizer, series["slots"][1], "ALL", **next_day)
+    assert outcome["__typename"] == "Slot", outcome  # each moves to the next day
     moved = ["03-18T08:00", "03-19T08:00", "03-20T08:00", "03-21T08:00"]
-    assert start_times(await fetch_series_slots(ada, made)) == moved
-    # Without the first one the others would come to where that one is.
-    told = await update_series(organiser, made["slots"][1], "THIS_AND_FOLLOWING", **MONDAY_TIMES)
-    assert (told["code"], told["other"]["id"]) == ("RESOURCE_TAKEN", made["slots"][0]["id"])
-    assert start_times(await fetch_series_slots(ada, made)) == moved
+    assert start_times(await fetch_series_slots(ada, series)) == moved
+    # The second slot would overlap the first one, which does not move with the others.
+    outcome = await update_series(
+        organizer, series["slots"][1], "THIS_AND_FOLLOWING", **MONDAY_TIMES
+    )
+    assert (outcome["code"], outcome["other"]["id"]) == ("RESOURCE_TAKEN", series["slots"][0]["id"])
+    assert start_times(await fetch_series_slots(ada, series)) == moved
 
 
-async def test_bookings_survive_a_change_of_their_series(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
-    ada, organiser = clients
-    made = await create_series(organiser)
-    booking_id = (await book_with_refusal(ada, made["slots"][2]["id"]))["booking"]["id"]
-    await update_series(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
-    slot = await ada.fetch_slot(made["slots"][2]["id"])
+async def test_bookings_survive_a_change_of_their_series(clients: Clients) -> None:
+    ada, organizer = clients
+    series = await create_series(organizer)
+    booking_id = (await book_with_refusal(ada, series["slots"][2]["id"]))["booking"]["id"]
+    await update_series(organizer, series["slots"][1], "ALL", **SECOND_AT_TEN)
+    slot = await ada.fetch_slot(series["slots"][2]["id"])
     assert (slot["myBooking"]["id"], slot["remaining"]) == (booking_id, 0)
 
 
 @pytest.mark.parametrize("scope", ["THIS_AND_FOLLOWING", "ALL"])
-async def test_if_one_has_more_bookings_than_places_are_left_none_changes(
-    clients: tuple[BookingClient, BookingClient], scope: str
+async def test_no_slot_changes_if_one_has_more_bookings_than_the_new_capacity(
+    clients: Clients, scope: str
 ) -> None:
-    ada, organiser = clients
-    made = await create_series(organiser, capacity=3)
-    last = made["slots"][3]["id"]
-    for person in (ada, organiser):
-        await book_with_refusal(person, last)
-    before = await fetch_series_slots(organiser, made)
-    told = await update_series(organiser, made["slots"][1], scope, capacity=1, title="Small")
-    assert (told["__typename"], told["code"]) == ("CapacityBelowTaken", "CAPACITY_BELOW_TAKEN")
-    assert await fetch_series_slots(organiser, made) == before
-    assert (await update_series(organiser, made["slots"][1], scope, capacity=2))["capacity"] == 2
+    ada, organizer = clients
+    series = await create_series(organizer, capacity=3)
+    last = series["slots"][3]["id"]
+    for client in (ada, organizer):
+        await book_with_refusal(client, last)
+    before = await fetch_series_slots(organizer, series)
+    outcome = await update_series(organizer, series["slots"][1], scope, capacity=1, title="Small")
+    assert (outcome["__typename"], outcome["code"]) == (
+        "CapacityBelowTaken",
+        "CAPACITY_BELOW_TAKEN",
+    )
+    assert await fetch_series_slots(organizer, series) == before
+    assert (await update_series(organizer, series["slots"][1], scope, capacity=2))["capacity"] == 2
 
 
 @pytest.mark.parametrize("scope", ["THIS_AND_FOLLOWING", "ALL"])
-async def test_if_the_resource_of_one_is_taken_none_moves(
-    clients: tuple[BookingClient, BookingClient], scope: str
-) -> None:
-    _, organiser = clients
-    hall = room()
-    made = await create_series(organiser, resource=hall)
+async def test_no_slot_moves_if_the_resource_of_one_is_taken(clients: Clients, scope: str) -> None:
+    _, organizer = clients
+    resource = new_resource()
+    series = await create_series(organizer, resource=resource)
     taken = {"startTime": "2031-04-07T10:15:00+02:00", "endTime": "2031-04-07T10:45:00+02:00"}
-    other_id = await organiser.add_slot(resource=hall, **taken)
-    told = await update_series(organiser, made["slots"][1], scope, **SECOND_AT_TEN)
-    assert (told["code"], told["other"]["id"]) == ("RESOURCE_TAKEN", other_id)
-    assert told["meeting"]["startTime"][5:16] == "04-07T08:00"
-    assert await fetch_series_slots(organiser, made) == made["slots"]
-    assert (await update_series(organiser, made["slots"][1], "THIS", **SECOND_AT_TEN))[
+    other_id = await organizer.add_slot(resource=resource, **taken)
+    outcome = await update_series(organizer, series["slots"][1], scope, **SECOND_AT_TEN)
+    assert (outcome["code"], outcome["other"]["id"]) == ("RESOURCE_TAKEN", other_id)
+    assert outcome["meeting"]["startTime"][5:16] == "04-07T08:00"
+    assert await fetch_series_slots(organizer, series) == series["slots"]
+    assert (await update_series(organizer, series["slots"][1], "THIS", **SECOND_AT_TEN))[
         "resource"
-    ] == hall
+    ] == resource
 
 
-async def test_what_is_wrong_changes_none(clients: tuple[BookingClient, BookingClient]) -> None:
-    _, organiser = clients
-    made = await create_series(organiser)
-    this = made["slots"][1]
+async def test_no_slot_changes_if_the_input_is_invalid(clients: Clients) -> None:
+    _, organizer = clients
+    series = await create_series(organizer)
+    slot = series["slots"][1]
     for wrong in ({"title": ""}, {"endTime": MONDAY_TIMES["startTime"]}, {"capacity": 0}):
-        assert (await update_series(organiser, this, "ALL", **wrong))[
+        assert (await update_series(organizer, slot, "ALL", **wrong))[
             "__typename"
         ] == "InvalidInput"
     for course in (COURSE, None):
-        told = await update_series(organiser, this, "ALL", timetable=course)
-        assert [problem["field"] for problem in told["fields"]] == ["timetable"]
-    assert await fetch_series_slots(organiser, made) == made["slots"]
+        outcome = await update_series(organizer, slot, "ALL", timetable=course)
+        assert [problem["field"] for problem in outcome["fields"]] == ["timetable"]
+    assert await fetch_series_slots(organizer, series) == series["slots"]
 
 
-async def test_times_of_a_series_with_a_course_in_it_change_one_by_one(
-    clients: tuple[BookingClient, BookingClient],
+async def test_a_series_that_contains_a_course_moves_only_slot_by_slot(clients: Clients) -> None:
+    _, organizer = clients
+    series = await create_series(organizer)
+    outcome = await update_series(organizer, series["slots"][3], "THIS", timetable=COURSE)
+    assert outcome["__typename"] == "Slot", outcome
+    before = await fetch_series_slots(organizer, series)
+    outcome = await update_series(organizer, series["slots"][1], "ALL", **SECOND_AT_TEN)
+    assert [problem["field"] for problem in outcome["fields"]] == ["startTime"]
+    assert await fetch_series_slots(organizer, series) == before
+    outcome = await update_series(organizer, series["slots"][1], "ALL", title="Pilates")
+    assert outcome["__typename"] == "Slot", outcome
+
+
+async def test_a_slot_with_its_own_duration_preserves_it_when_the_series_moves(
+    clients: Clients,
 ) -> None:
-    _, organiser = clients
-    made = await create_series(organiser)
-    told = await update_series(organiser, made["slots"][3], "THIS", timetable=COURSE)
-    assert told["__typename"] == "Slot", told
-    before = await fetch_series_slots(organiser, made)
-    told = await update_series(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
-    assert [problem["field"] for problem in told["fields"]] == ["startTime"]
-    assert await fetch_series_slots(organiser, made) == before
-    told = await update_series(organiser, made["slots"][1], "ALL", title="Pilates")
-    assert told["__typename"] == "Slot", told
-
-
-async def test_a_slot_that_was_made_longer_stays_so_when_its_series_moves(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
-    ada, organiser = clients
-    made = await create_series(organiser)
-    await update_series(organiser, made["slots"][0], "THIS", endTime="2031-03-17T11:00:00+01:00")
-    await update_series(organiser, made["slots"][1], "ALL", **SECOND_AT_TEN)
-    first, second, *_ = await fetch_series_slots(ada, made)
+    ada, organizer = clients
+    series = await create_series(organizer)
+    await update_series(organizer, series["slots"][0], "THIS", endTime="2031-03-17T11:00:00+01:00")
+    await update_series(organizer, series["slots"][1], "ALL", **SECOND_AT_TEN)
+    first, second, *_ = await fetch_series_slots(ada, series)
     assert (first["startTime"][11:16], first["endTime"][11:16]) == ("09:00", "11:30")
     assert (second["startTime"][11:16], second["endTime"][11:16]) == ("09:00", "10:30")
 
 
-@pytest.mark.parametrize("act", ["update", "call_off"])
-async def test_what_is_over_stays_as_it_was(
-    clients: tuple[BookingClient, BookingClient], act: str
-) -> None:
-    ada, organiser = clients
+@pytest.mark.parametrize("action", ["update", "cancel"])
+async def test_slots_that_are_over_do_not_change(clients: Clients, action: str) -> None:
+    ada, organizer = clients
     past = datetime.now(UTC).replace(microsecond=0) - timedelta(days=10)
     times = {"startTime": past.isoformat(), "endTime": (past + timedelta(hours=1)).isoformat()}
-    made = await create_series(organiser, "FREQ=WEEKLY;COUNT=4", timeZone="UTC", **times)
-    if act == "update":
-        await update_series(organiser, made["slots"][2], "ALL", title="Pilates")
-        assert unlike(made["slots"], await fetch_series_slots(ada, made)) == [2, 3]
+    series = await create_series(organizer, "FREQ=WEEKLY;COUNT=4", timeZone="UTC", **times)
+    if action == "update":
+        await update_series(organizer, series["slots"][2], "ALL", title="Pilates")
+        assert changed_indexes(series["slots"], await fetch_series_slots(ada, series)) == [2, 3]
     else:
-        await cancel_series(organiser, made["slots"][2], "ALL")
-        assert await fetch_series_slots(ada, made) == made["slots"][:2]
+        await cancel_series(organizer, series["slots"][2], "ALL")
+        assert await fetch_series_slots(ada, series) == series["slots"][:2]
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-async def test_a_series_is_called_off_in_its_scope_and_all_are_told(
-    clients: tuple[BookingClient, BookingClient], scope: str
+async def test_cancelling_slots_in_a_scope_cancels_their_bookings(
+    clients: Clients, scope: str
 ) -> None:
-    ada, organiser = clients
-    made = await create_series(organiser)
-    for slot in made["slots"]:
+    ada, organizer = clients
+    series = await create_series(organizer)
+    for slot in series["slots"]:
         await book_with_refusal(ada, slot["id"])
-    assert (await cancel_series(organiser, made["slots"][1], scope))["status"] == "CANCELLED"
-    off = [slot["id"] for slot in await fetch_series_slots(organiser, made, "CANCELLED")]
-    assert off == [made["slots"][n]["id"] for n in SCOPES[scope]]
-    told = [(await ada.fetch_slot(slot["id"]))["myBooking"]["status"] for slot in made["slots"]]
-    assert told == ["CANCELLED" if n in SCOPES[scope] else "CONFIRMED" for n in range(4)]
-
-
-async def test_what_was_called_off_stays_so_when_the_rest_changes(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
-    _, organiser = clients
-    made = await create_series(organiser)
-    off = await cancel_series(organiser, made["slots"][2], "THIS")
-    told = await update_series(organiser, made["slots"][0], "ALL", title="Pilates")
-    assert told["title"] == "Pilates"
-    assert await fetch_series_slots(organiser, made, "CANCELLED") == [
-        {name: value for name, value in off.items() if name != "__typename"}
+    assert (await cancel_series(organizer, series["slots"][1], scope))["status"] == "CANCELLED"
+    cancelled_ids = [
+        slot["id"] for slot in await fetch_series_slots(organizer, series, "CANCELLED")
     ]
-    told = await update_series(organiser, made["slots"][2], "ALL", title="Ballet")
-    assert told["code"] == "SLOT_CANCELLED"
-    assert {slot["title"] for slot in await fetch_series_slots(organiser, made)} == {"Pilates"}
-    assert (await cancel_series(organiser, made["slots"][2], "ALL"))["status"] == "CANCELLED"
-    assert await fetch_series_slots(organiser, made) == []
+    assert cancelled_ids == [series["slots"][n]["id"] for n in SCOPES[scope]]
+    statuses = [
+        (await ada.fetch_slot(slot["id"]))["myBooking"]["status"] for slot in series["slots"]
+    ]
+    assert statuses == ["CANCELLED" if n in SCOPES[scope] else "CONFIRMED" for n in range(4)]
+
+
+async def test_cancelled_slots_do_not_change_with_their_series(clients: Clients) -> None:
+    _, organizer = clients
+    series = await create_series(organizer)
+    cancelled = await cancel_series(organizer, series["slots"][2], "THIS")
+    outcome = await update_series(organizer, series["slots"][0], "ALL", title="Pilates")
+    assert outcome["title"] == "Pilates"
+    assert await fetch_series_slots(organizer, series, "CANCELLED") == [
+        {name: value for name, value in cancelled.items() if name != "__typename"}
+    ]
+    outcome = await update_series(organizer, series["slots"][2], "ALL", title="Ballet")
+    assert outcome["code"] == "SLOT_CANCELLED"
+    assert {slot["title"] for slot in await fetch_series_slots(organizer, series)} == {"Pilates"}
+    assert (await cancel_series(organizer, series["slots"][2], "ALL"))["status"] == "CANCELLED"
+    assert await fetch_series_slots(organizer, series) == []
 
 
 async def test_drafts_of_a_series_are_published_together_if_their_resource_is_free(
-    clients: tuple[BookingClient, BookingClient],
+    clients: Clients,
 ) -> None:
-    ada, organiser = clients
-    hall = room()
-    made = await create_series(organiser, resource=hall, draft=True)
+    ada, organizer = clients
+    resource = new_resource()
+    series = await create_series(organizer, resource=resource, draft=True)
     taken = {"startTime": "2031-04-07T09:00:00+02:00", "endTime": "2031-04-07T10:00:00+02:00"}
-    other_id = await organiser.add_slot(resource=hall, **taken)
-    first = made["slots"][0]["id"]
-    told = await organiser.execute(PUBLISH_SERIES, slot=first, scope="ALL")
-    assert (told["__typename"], told["other"]["id"]) == ("ResourceTaken", other_id)
-    assert await fetch_series_slots(ada, made) == []
-    await organiser.cancel_slot(other_id)
-    assert (await organiser.execute(PUBLISH_SERIES, slot=first, scope="ALL"))[
+    other_id = await organizer.add_slot(resource=resource, **taken)
+    first = series["slots"][0]["id"]
+    outcome = await organizer.execute(PUBLISH_SERIES, slot=first, scope="ALL")
+    assert (outcome["__typename"], outcome["other"]["id"]) == ("ResourceTaken", other_id)
+    assert await fetch_series_slots(ada, series) == []
+    await organizer.cancel_slot(other_id)
+    assert (await organizer.execute(PUBLISH_SERIES, slot=first, scope="ALL"))[
         "status"
     ] == "PUBLISHED"
-    assert start_times(await fetch_series_slots(ada, made)) == STARTS
+    assert start_times(await fetch_series_slots(ada, series)) == STARTS
 
 
-async def test_a_slot_that_is_no_part_of_a_series_is_changed_by_itself_in_any_scope(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
-    _, organiser = clients
-    slot = {"id": await organiser.add_slot()}
+async def test_a_slot_without_a_series_changes_on_its_own_in_every_scope(clients: Clients) -> None:
+    _, organizer = clients
+    slot = {"id": await organizer.add_slot()}
     for scope in SCOPES:
-        assert (await update_series(organiser, slot, scope, title=scope))["title"] == scope
+        assert (await update_series(organizer, slot, scope, title=scope))["title"] == scope

@@ -1,4 +1,4 @@
-"""Courses over HTTP: their timetables, what is wrong with some, and courses that overlap."""
+"""Courses: valid and invalid timetables, changes of a timetable, and overlaps of courses."""
 
 from typing import Any
 
@@ -9,6 +9,8 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import book_with_refusal, create_campaign
 from tests.support.clients.client import GraphQLTestClient, Json
+
+Clients = tuple[BookingClient, BookingClient]
 
 COURSE = """fragment K on Slot {
   id title startTime endTime timeZone version meetings { startTime endTime } resource
@@ -28,77 +30,73 @@ NINE, TEN = "2031-05-05T09:00:00.000Z", "2031-05-05T10:00:00.000Z"
 
 
 @pytest.fixture
-async def clients(app: AppProcess, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
-    """A member and an organiser."""
+async def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
+    """A member and an organizer."""
     (ada,), organizer = await create_booking_clients(http, 1, app)
     return ada, organizer
 
 
-async def course(organizer: GraphQLTestClient, timetable: Json = MARCH, **fields: Any) -> Json:
-    """What came of creating a course in Berlin."""
-    given = {"title": "Choir", "kind": "COURSE", "timeZone": "Europe/Berlin", **fields}
-    made: Json = await organizer.execute(CREATE, input={**given, "timetable": timetable})
-    return made
+async def create_course(
+    organizer: GraphQLTestClient, timetable: Json = MARCH, **fields: Any
+) -> Json:
+    """The result of creating a course in Berlin."""
+    slot = {"title": "Choir", "kind": "COURSE", "timeZone": "Europe/Berlin", **fields}
+    created: Json = await organizer.execute(CREATE, input={**slot, "timetable": timetable})
+    return created
 
 
-async def edited(organizer: GraphQLTestClient, slot_id: str, **changes: Any) -> Json:
-    """What came of changing a course."""
-    made: Json = await organizer.execute(UPDATE, input={"slotId": slot_id, **changes})
-    return made
+async def update_course(organizer: GraphQLTestClient, slot_id: str, **changes: Any) -> Json:
+    """The result of changing a course."""
+    created: Json = await organizer.execute(UPDATE, input={"slotId": slot_id, **changes})
+    return created
 
 
 def starts(slot: Json) -> list[str]:
-    """When the meetings of a course begin, UTC."""
+    """The start times of the meetings in UTC."""
     assert slot["__typename"] == "Slot", slot
     return [meeting["startTime"][5:16] for meeting in slot["meetings"]]
 
 
-def named(told: Json) -> list[str]:
-    """The fields that are named as wrong."""
-    assert told["__typename"] == "InvalidInput", told
-    return [problem["field"] for problem in told["fields"]]
+def invalid_fields(outcome: Json) -> list[str]:
+    """The names of the invalid fields."""
+    assert outcome["__typename"] == "InvalidInput", outcome
+    return [problem["field"] for problem in outcome["fields"]]
 
 
-async def test_a_course_meets_by_the_clock_on_the_wall_over_a_clock_change(
-    clients: tuple[BookingClient, BookingClient],
+async def test_a_course_has_the_same_local_time_on_both_sides_of_a_clock_change(
+    clients: Clients,
 ) -> None:
     ada, organizer = clients
-    made = await course(organizer)
-    assert starts(made) == STARTS
-    assert made["startTime"] == made["meetings"][0]["startTime"] == "2031-03-17T08:00:00.000Z"
-    assert made["endTime"] == made["meetings"][-1]["endTime"] == "2031-04-07T08:30:00.000Z"
-    del made["__typename"]
-    assert await ada.execute(READ, id=made["id"]) == made
+    created = await create_course(organizer)
+    assert starts(created) == STARTS
+    assert created["startTime"] == created["meetings"][0]["startTime"] == "2031-03-17T08:00:00.000Z"
+    assert created["endTime"] == created["meetings"][-1]["endTime"] == "2031-04-07T08:30:00.000Z"
+    del created["__typename"]
+    assert await ada.execute(READ, id=created["id"]) == created
 
 
-async def test_a_course_leaves_holidays_out_and_meets_besides(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
+async def test_a_course_skips_holidays_and_has_extra_meetings(clients: Clients) -> None:
     _, organizer = clients
     extra = [{"startTime": "2031-03-24T18:00:00+01:00", "endTime": "2031-03-24T20:00:00+01:00"}]
     extra += [{"startTime": "2031-06-01T10:00:00+02:00", "endTime": "2031-06-01T16:00:00+02:00"}]
-    made = await course(organizer, {**MARCH, "holidays": ["2031-03-24"], "extra": extra})
+    created = await create_course(organizer, {**MARCH, "holidays": ["2031-03-24"], "extra": extra})
     expected = ["03-17T08:00", "03-24T17:00", "03-31T07:00", "04-07T07:00", "06-01T08:00"]
-    assert starts(made) == expected
-    assert made["endTime"] == "2031-06-01T14:00:00.000Z"
+    assert starts(created) == expected
+    assert created["endTime"] == "2031-06-01T14:00:00.000Z"
 
 
-async def test_a_night_class_ends_on_the_next_day(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
+async def test_a_night_class_ends_on_the_next_day(clients: Clients) -> None:
     _, organizer = clients
     night = {"weekday": "SATURDAY", "startTime": "22:00", "endTime": "06:00:30"}
-    made = await course(organizer, {**MARCH, "weekly": [night], "last": "2031-03-31"})
-    times = [(meeting["startTime"], meeting["endTime"]) for meeting in made["meetings"]]
+    created = await create_course(organizer, {**MARCH, "weekly": [night], "last": "2031-03-31"})
+    times = [(meeting["startTime"], meeting["endTime"]) for meeting in created["meetings"]]
     assert times == [
         ("2031-03-22T21:00:00.000Z", "2031-03-23T05:00:30.000Z"),
         ("2031-03-29T21:00:00.000Z", "2031-03-30T04:00:30.000Z"),
     ]
 
 
-async def test_a_slot_that_is_no_course_meets_once(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
+async def test_a_slot_without_a_timetable_has_one_meeting(clients: Clients) -> None:
     _, organizer = clients
     slot_id = await organizer.add_slot(startTime=NINE, endTime=TEN)
     meetings = (await organizer.execute(READ, id=slot_id))["meetings"]
@@ -106,27 +104,27 @@ async def test_a_slot_that_is_no_course_meets_once(
 
 
 def weekly(**fields: Any) -> Json:
-    """The timetable with another weekly meeting."""
+    """A timetable with a changed weekly meeting."""
     return {**MARCH, "weekly": [{**MONDAY_NINE, **fields}]}
 
 
 ONCE = {"startTime": NINE, "endTime": TEN}
-WRONG: list[tuple[str, Json, list[str]]] = [
-    ("the last day before the first", {**MARCH, "last": "2031-03-16"}, ["last"]),
-    ("over two years", {**MARCH, "last": "2033-03-20"}, ["last"]),
-    ("too early a year", {**MARCH, "first": "1969-12-31", "last": "1970-01-01"}, ["first"]),
-    ("too late a year", {**MARCH, "first": "2090-12-31", "last": "2091-01-01"}, ["last"]),
-    ("no meeting at all", {**MARCH, "weekly": []}, ["weekly"]),
+INVALID: list[tuple[str, Json, list[str]]] = [
+    ("last day before the first", {**MARCH, "last": "2031-03-16"}, ["last"]),
+    ("more than two years", {**MARCH, "last": "2033-03-20"}, ["last"]),
+    ("year too early", {**MARCH, "first": "1969-12-31", "last": "1970-01-01"}, ["first"]),
+    ("year too late", {**MARCH, "first": "2090-12-31", "last": "2091-01-01"}, ["last"]),
+    ("no meeting", {**MARCH, "weekly": []}, ["weekly"]),
     (
-        "nothing but a holiday",
+        "only a holiday",
         {**MARCH, "last": "2031-03-18", "holidays": ["2031-03-17"]},
         ["weekly"],
     ),
     ("no duration", weekly(endTime="09:00"), ["weekly"]),
-    ("too many a week", {**MARCH, "weekly": [MONDAY_NINE] * 51}, ["weekly"]),
-    ("the same twice", {**MARCH, "weekly": [MONDAY_NINE] * 2}, ["weekly"]),
+    ("too many per week", {**MARCH, "weekly": [MONDAY_NINE] * 51}, ["weekly"]),
+    ("twice the same", {**MARCH, "weekly": [MONDAY_NINE] * 2}, ["weekly"]),
     (
-        "extra beside weekly",
+        "extra overlaps weekly",
         {
             **MARCH,
             "extra": [
@@ -135,10 +133,18 @@ WRONG: list[tuple[str, Json, list[str]]] = [
         },
         ["weekly"],
     ),
-    ("extra ends first", {**MARCH, "extra": [{"startTime": TEN, "endTime": NINE}]}, ["extra"]),
-    ("extra of no duration", {**MARCH, "extra": [{"startTime": NINE, "endTime": NINE}]}, ["extra"]),
+    (
+        "extra ends before its start",
+        {**MARCH, "extra": [{"startTime": TEN, "endTime": NINE}]},
+        ["extra"],
+    ),
+    (
+        "extra without duration",
+        {**MARCH, "extra": [{"startTime": NINE, "endTime": NINE}]},
+        ["extra"],
+    ),
     ("extra twice", {**MARCH, "extra": [ONCE, ONCE]}, ["weekly"]),
-    ("several", {**weekly(endTime="09:00"), "last": "2030-01-01"}, ["last", "weekly"]),
+    ("several problems", {**weekly(endTime="09:00"), "last": "2030-01-01"}, ["last", "weekly"]),
     (
         "more than 500 meetings",
         {
@@ -154,14 +160,18 @@ WRONG: list[tuple[str, Json, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("timetable", "fields"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG])
-async def test_what_cannot_be_a_timetable_is_named_and_nothing_changes(
-    clients: tuple[BookingClient, BookingClient], timetable: Json, fields: list[str]
+@pytest.mark.parametrize(
+    ("timetable", "fields"), [w[1:] for w in INVALID], ids=[w[0] for w in INVALID]
+)
+async def test_an_invalid_timetable_is_reported_and_changes_nothing(
+    clients: Clients, timetable: Json, fields: list[str]
 ) -> None:
     _, organizer = clients
-    assert named(await course(organizer, timetable)) == fields
-    before = await course(organizer)
-    assert named(await edited(organizer, before["id"], timetable=timetable)) == fields
+    assert invalid_fields(await create_course(organizer, timetable)) == fields
+    before = await create_course(organizer)
+    assert (
+        invalid_fields(await update_course(organizer, before["id"], timetable=timetable)) == fields
+    )
     after = await organizer.execute(READ, id=before["id"])
     assert after == {name: value for name, value in before.items() if name != "__typename"}
 
@@ -179,11 +189,9 @@ async def test_what_cannot_be_a_timetable_is_named_and_nothing_changes(
         {**MARCH, "extra": [{"startTime": "2031-05-05T09:00:00", "endTime": TEN}]},
     ],
 )
-async def test_what_is_no_date_or_time_is_an_error(
-    clients: tuple[BookingClient, BookingClient], wrong: Json
-) -> None:
-    given = {"title": "Choir", "timetable": wrong}
-    assert await clients[1].error_code(CREATE, input=given) == "BAD_USER_INPUT"
+async def test_a_malformed_date_or_time_is_bad_user_input(clients: Clients, wrong: Json) -> None:
+    slot = {"title": "Choir", "timetable": wrong}
+    assert await clients[1].error_code(CREATE, input=slot) == "BAD_USER_INPUT"
 
 
 COMBINATIONS: list[tuple[Json, str | None]] = [
@@ -200,74 +208,73 @@ COMBINATIONS: list[tuple[Json, str | None]] = [
 
 
 @pytest.mark.parametrize(("times", "wrong"), COMBINATIONS)
-async def test_a_slot_has_a_start_and_an_end_or_a_timetable(
-    clients: tuple[BookingClient, BookingClient], times: Json, wrong: str | None
+async def test_a_slot_has_either_a_start_and_an_end_or_a_timetable(
+    clients: Clients, times: Json, wrong: str | None
 ) -> None:
-    told = await clients[1].execute(CREATE, input={"title": "Choir", **times})
+    outcome = await clients[1].execute(CREATE, input={"title": "Choir", **times})
     if wrong is None:
-        assert told["__typename"] == "Slot"
+        assert outcome["__typename"] == "Slot"
     else:
-        assert named(told) == [wrong]
+        assert invalid_fields(outcome) == [wrong]
 
 
-async def test_a_course_gets_another_timetable_and_keeps_its_bookings(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
+async def test_a_new_timetable_preserves_the_bookings(clients: Clients) -> None:
     ada, organizer = clients
-    made = await course(organizer)
-    booking_id = (await book_with_refusal(ada, made["id"]))["booking"]["id"]
+    created = await create_course(organizer)
+    booking_id = (await book_with_refusal(ada, created["id"]))["booking"]["id"]
     tuesday = weekly(weekday="TUESDAY")
-    after = await edited(organizer, made["id"], timetable=tuesday)
+    after = await update_course(organizer, created["id"], timetable=tuesday)
     assert starts(after) == ["03-18T08:00", "03-25T08:00", "04-01T07:00"]
     assert (after["startTime"], after["version"]) == ("2031-03-18T08:00:00.000Z", 3)
     assert (await ada.fetch_booking(booking_id))["status"] == "CONFIRMED"
-    in_tokyo = await edited(organizer, made["id"], timetable=tuesday, timeZone="Asia/Tokyo")
+    in_tokyo = await update_course(
+        organizer, created["id"], timetable=tuesday, timeZone="Asia/Tokyo"
+    )
     assert starts(in_tokyo) == ["03-18T00:00", "03-25T00:00", "04-01T00:00"]
 
 
-async def test_a_course_becomes_a_slot_that_meets_once_and_a_course_again(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
+async def test_a_course_becomes_a_single_meeting_and_a_course_again(clients: Clients) -> None:
     _, organizer = clients
-    slot_id = (await course(organizer))["id"]
-    assert named(await edited(organizer, slot_id, startTime=NINE)) == ["startTime"]
-    both = await edited(organizer, slot_id, timetable=MARCH, startTime=NINE, endTime=TEN)
-    assert named(both) == ["timetable"]
-    once = await edited(organizer, slot_id, timetable=None, startTime=NINE, endTime=TEN)
+    slot_id = (await create_course(organizer))["id"]
+    assert invalid_fields(await update_course(organizer, slot_id, startTime=NINE)) == ["startTime"]
+    both = await update_course(organizer, slot_id, timetable=MARCH, startTime=NINE, endTime=TEN)
+    assert invalid_fields(both) == ["timetable"]
+    once = await update_course(organizer, slot_id, timetable=None, startTime=NINE, endTime=TEN)
     assert once["meetings"] == [{"startTime": NINE, "endTime": TEN}]
-    assert starts(await edited(organizer, slot_id, timetable=MARCH)) == STARTS
+    assert starts(await update_course(organizer, slot_id, timetable=MARCH)) == STARTS
 
 
-async def test_other_changes_of_a_course_leave_its_meetings_alone(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
+async def test_other_changes_of_a_course_do_not_change_its_meetings(clients: Clients) -> None:
     _, organizer = clients
-    slot_id = (await course(organizer))["id"]
-    changed = await edited(organizer, slot_id, title="Band", capacity=9, timeZone="UTC")
+    slot_id = (await create_course(organizer))["id"]
+    changed = await update_course(organizer, slot_id, title="Band", capacity=9, timeZone="UTC")
     assert (changed["title"], starts(changed)) == ("Band", STARTS)
 
 
-async def test_courses_overlap_if_one_of_their_meetings_does(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
+async def test_courses_conflict_if_one_of_their_meetings_overlaps(clients: Clients) -> None:
     ada, organizer = clients
     campaign_id = await create_campaign(organizer, forbidOverlap=True)
-    here: Json = {"campaignId": campaign_id}
-    choir = (await course(organizer, **here))["id"]
+    campaign: Json = {"campaignId": campaign_id}
+    choir = (await create_course(organizer, **campaign))["id"]
     assert (await book_with_refusal(ada, choir))["__typename"] == "Booked"
-    late = weekly(startTime="10:30", endTime="12:00")
-    beside = (await course(organizer, late, **here))["id"]
+    later = weekly(startTime="10:30", endTime="12:00")
+    adjacent = (await create_course(organizer, later, **campaign))["id"]
     utc = (
-        await course(organizer, weekly(startTime="07:00", endTime="08:00"), timeZone="UTC", **here)
+        await create_course(
+            organizer, weekly(startTime="07:00", endTime="08:00"), timeZone="UTC", **campaign
+        )
     )["id"]
-    told = await book_with_refusal(ada, utc)  # nine in Berlin, once the clocks went forward
-    assert (told["__typename"], told["meeting"]["startTime"][5:16]) == ("TimeConflict", STARTS[2])
-    assert told["otherMeeting"]["startTime"][5:16] == STARTS[2]
+    outcome = await book_with_refusal(ada, utc)  # 09:00 in Berlin after the clock change
+    assert (outcome["__typename"], outcome["meeting"]["startTime"][5:16]) == (
+        "TimeConflict",
+        STARTS[2],
+    )
+    assert outcome["otherMeeting"]["startTime"][5:16] == STARTS[2]
     once = {"startTime": "2031-03-24T08:00:00Z", "endTime": "2031-03-24T08:01:00Z"}
-    one_day = await organizer.add_slot(**once, **here)
+    one_day = await organizer.add_slot(**once, **campaign)
     assert (await book_with_refusal(ada, one_day))["otherMeeting"]["startTime"][5:16] == STARTS[1]
     between = {"startTime": "2031-03-25T08:00:00Z", "endTime": "2031-03-30T08:00:00Z"}
-    assert (await book_with_refusal(ada, await organizer.add_slot(**between, **here)))[
+    assert (await book_with_refusal(ada, await organizer.add_slot(**between, **campaign)))[
         "__typename"
     ] == "Booked"
-    assert (await book_with_refusal(ada, beside))["__typename"] == "Booked"
+    assert (await book_with_refusal(ada, adjacent))["__typename"] == "Booked"
