@@ -17,9 +17,9 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.locks.locks import Locks
 from tests.support.apps.redis_topologies import TOPOLOGIES, RedisTopology
+from tests.support.polling import eventually
 from tests.support.stores.lock_nodes import (
     acquire_lease,
-    eventually,
     open_lock_node,
     start_waiter,
     waiter_count,

@@ -22,7 +22,7 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now, open_websocket
 from tests.support.clients.raw_connection import open_tcp_connection, read_until, read_until_closed
 from tests.support.clients.user_files import generated_user_csv
-from tests.support.stores.lock_nodes import eventually
+from tests.support.polling import eventually
 from tests.support.stores.users import auth_for_database, insert_user
 
 LOGOUT = "mutation { logout }"

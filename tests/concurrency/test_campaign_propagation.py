@@ -11,13 +11,13 @@ from bson import ObjectId
 
 from tests.support.apps.deployment import Deployment, kill_at_pause, open_deployment
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import poll_until
 from tests.support.clients.campaigns import (
     book_with_refusal,
     create_campaign,
     unpublish_campaign,
     update_campaign,
 )
+from tests.support.polling import poll_until
 
 Pair = tuple[AppProcess, AppProcess]
 

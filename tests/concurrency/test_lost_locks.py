@@ -20,8 +20,9 @@ from tests.support.apps.deployment import (
     lock_key,
     slot_document,
 )
-from tests.support.apps.processes import AppProcess, wait_until
+from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import GraphQLTestClient, Json, http_client
+from tests.support.polling import wait_until
 from tests.support.stores.users import UserTokens
 
 Pair = tuple[AppProcess, AppProcess]

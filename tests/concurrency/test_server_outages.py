@@ -19,7 +19,7 @@ from tests.support.apps.deployment import (
     slot_document,
 )
 from tests.support.apps.fork_server import forked_app
-from tests.support.apps.processes import SECRET, AppProcess, wait_until
+from tests.support.apps.processes import SECRET, AppProcess
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
 from tests.support.clients.client import (
     BOOK_SLOT,
@@ -30,6 +30,7 @@ from tests.support.clients.client import (
     open_websocket,
 )
 from tests.support.clients.simultaneous_requests import MAX_LUCKY_RUNS, book_simultaneously
+from tests.support.polling import wait_until
 from tests.support.stores.users import UserTokens, create_user_tokens
 
 

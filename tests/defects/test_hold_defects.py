@@ -11,8 +11,9 @@ from pymongo import MongoClient
 
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import Deployment, lock_key, open_deployment
-from tests.support.apps.processes import AppProcess, app_environment, wait_until
+from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.booking_client import BookingClient, expire_holds
+from tests.support.polling import wait_until
 
 Pair = tuple[AppProcess, AppProcess]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.apps.deployment import Deployment, lock_key, open_deployment
-from tests.support.apps.processes import AppProcess, wait_until
+from tests.support.apps.processes import AppProcess
+from tests.support.polling import wait_until
 
 Pair = tuple[AppProcess, AppProcess]
 SOMEBODY = f"{'0' * 48}:1"

@@ -24,12 +24,12 @@ from tests.support.apps.processes import (
     AppProcess,
     app_environment,
     app_process,
-    wait_until,
 )
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.calendars import create_calendar
 from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.clients.user_files import create_invitations, import_users, user_csv
+from tests.support.polling import wait_until
 
 SESSION = "{ __typename ... on Session { accessToken refreshToken } }"
 REGISTER = "mutation($input: RegisterInput!) { register(input: $input) " + SESSION + " }"

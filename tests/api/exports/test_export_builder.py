@@ -16,7 +16,7 @@ from slotlock.api.exports.builder import ExportBuilder, ExportBusy, ExportFailed
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.services.container import utc_now
 from tests.support.apps.fork_server import forked_app
-from tests.support.apps.processes import AppProcess, app_environment, free_port, wait_until
+from tests.support.apps.processes import AppProcess, app_environment, free_port
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.exports import (
     child_pids,
@@ -27,6 +27,7 @@ from tests.support.clients.exports import (
     leftover_files,
     load_workbook_bytes,
 )
+from tests.support.polling import wait_until
 
 NOWHERE = "0" * 24
 

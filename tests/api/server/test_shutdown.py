@@ -20,7 +20,7 @@ from tests.support.apps.deployment import (
     lock_key,
     slot_document,
 )
-from tests.support.apps.processes import SERVE_COMMAND, AppProcess, app_process, wait_until
+from tests.support.apps.processes import SERVE_COMMAND, AppProcess, app_process
 from tests.support.clients.client import (
     BOOK_SLOT,
     WATCH_AVAILABILITY,
@@ -35,6 +35,7 @@ from tests.support.clients.raw_connection import (
     read_until_closed,
     websocket_frame,
 )
+from tests.support.polling import wait_until
 from tests.support.stores.users import UserTokens
 
 Pair = tuple[AppProcess, AppProcess]

@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
 from slotlock.api.server import timeouts
 from slotlock.api.server.timeouts import TimeoutConfig
-from tests.support.apps.processes import wait_until
 from tests.support.clients.raw_connection import read_until, reset_connection
+from tests.support.polling import wait_until
 
 UNREAD_S = 1.0
 # What systems keep between a server and a client.

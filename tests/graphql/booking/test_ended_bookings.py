@@ -6,13 +6,9 @@ import httpx
 import pytest
 
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import (
-    BookingClient,
-    create_booking_clients,
-    expire_holds,
-    poll_until,
-)
+from tests.support.clients.booking_client import BookingClient, create_booking_clients, expire_holds
 from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.polling import poll_until
 
 Pair = tuple[AppProcess, AppProcess]
 Three = tuple[BookingClient, BookingClient, BookingClient]

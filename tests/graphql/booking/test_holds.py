@@ -9,7 +9,7 @@ import pytest
 from bson import ObjectId
 from pymongo import MongoClient
 
-from tests.support.apps.processes import AppProcess, wait_until
+from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import (
     BookingClient,
     create_booking_clients,
@@ -24,6 +24,7 @@ from tests.support.clients.client import (
     open_websocket,
     slot_input,
 )
+from tests.support.polling import wait_until
 
 Pair = tuple[AppProcess, AppProcess]
 Three = tuple[BookingClient, BookingClient, BookingClient]

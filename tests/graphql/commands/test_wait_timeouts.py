@@ -14,7 +14,7 @@ from tests.support.apps.deployment import lock_key
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.client import Json
-from tests.support.stores.lock_nodes import eventually
+from tests.support.polling import eventually
 
 Pair = tuple[AppProcess, AppProcess]
 # A busy machine is slow; a wait that begins anew would take a whole `PATIENCE_S` more.

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from slotlock.api.server.websockets import MAX_FRAMES
-from tests.support.apps.processes import AppProcess, wait_until
+from tests.support.apps.processes import AppProcess
 from tests.support.clients.random_requests import QUERIES, json_values, request_bodies
 from tests.support.clients.raw_connection import (
     WEBSOCKET_HANDSHAKE,
@@ -25,6 +25,7 @@ from tests.support.clients.raw_connection import (
     read_until_closed,
     websocket_frame,
 )
+from tests.support.polling import wait_until
 
 EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "150"))
 INIT = message_frame({"type": "connection_init"})

@@ -17,7 +17,7 @@ from slotlock.domain.users.user import Role
 from slotlock.infrastructure.redis.keys import SESSION_EVENTS_CHANNEL
 from tests.support.apps.deployment import app_variant
 from tests.support.apps.fork_server import forked_app
-from tests.support.apps.processes import AppProcess, app_environment, database_url, wait_until
+from tests.support.apps.processes import AppProcess, app_environment, database_url
 from tests.support.apps.restartable_servers import restartable_server
 from tests.support.clients.client import (
     WATCH_AVAILABILITY,
@@ -25,6 +25,7 @@ from tests.support.clients.client import (
     WebSocketTestClient,
     open_websocket,
 )
+from tests.support.polling import wait_until
 from tests.support.stores.users import auth_for_database, insert_user
 
 Pair = tuple[AppProcess, AppProcess]

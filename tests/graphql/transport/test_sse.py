@@ -10,7 +10,7 @@ from redis import Redis
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
 from tests.support.apps.deployment import lock_key
-from tests.support.apps.processes import AppProcess, wait_until
+from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import (
     CREATE_SLOT,
     WATCH_AVAILABILITY,
@@ -19,7 +19,7 @@ from tests.support.clients.client import (
     http_client,
     slot_input,
 )
-from tests.support.stores.lock_nodes import eventually
+from tests.support.polling import eventually, wait_until
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}

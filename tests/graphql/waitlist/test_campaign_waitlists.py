@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import BookingClient, create_booking_clients, poll_until
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import (
     book_with_refusal,
     create_campaign,
@@ -19,6 +19,7 @@ from tests.support.clients.campaigns import (
 )
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.user_files import import_users
+from tests.support.polling import poll_until
 
 Pair = tuple[AppProcess, AppProcess]
 ONE_OF_A_CLASS = [{"group": "class:*", "limit": 1}]

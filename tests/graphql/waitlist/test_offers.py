@@ -7,13 +7,9 @@ import httpx
 import pytest
 
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import (
-    BookingClient,
-    create_booking_clients,
-    expire_holds,
-    poll_until,
-)
+from tests.support.clients.booking_client import BookingClient, create_booking_clients, expire_holds
 from tests.support.clients.client import Json, hours_from_now
+from tests.support.polling import poll_until
 
 Pair = tuple[AppProcess, AppProcess]
 Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, BookingClient]

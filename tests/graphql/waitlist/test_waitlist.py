@@ -11,10 +11,10 @@ from tests.support.clients.booking_client import (
     BookingClient,
     create_booking_clients,
     expire_holds,
-    poll_until,
 )
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.simultaneous_requests import send_simultaneously
+from tests.support.polling import poll_until
 
 Pair = tuple[AppProcess, AppProcess]
 Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, BookingClient]

@@ -10,7 +10,7 @@ from pymongo.errors import PyMongoError
 from slotlock.devserver.binaries import MONGOD, find_binary
 from slotlock.infrastructure.mongo.client import connect, is_unavailable
 from tests.support.apps.processes import free_port
-from tests.support.stores.lock_nodes import eventually
+from tests.support.polling import eventually
 
 
 @pytest.fixture

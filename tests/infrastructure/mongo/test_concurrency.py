@@ -27,7 +27,7 @@ from slotlock.services.container import utc_now
 from tests.support.apps.processes import AppProcess, database_url
 from tests.support.clients.client import GraphQLTestClient
 from tests.support.domain.builders import build_slot
-from tests.support.stores.lock_nodes import eventually
+from tests.support.polling import eventually
 from tests.support.stores.slots import insert_new_slots
 
 CANCELLED_CALLERS = 3_000

@@ -10,9 +10,9 @@ from slotlock.infrastructure.redis.locks.leases import RedisLease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.locks.scripts import GRANT_TTL_MS, INSTANCE_ID_CHARS
 from tests.support.apps.redis_topologies import RedisTopology
+from tests.support.polling import eventually
 from tests.support.stores.lock_nodes import (
     acquire_lease,
-    eventually,
     start_waiter,
     stored_lock,
     waiter_count,

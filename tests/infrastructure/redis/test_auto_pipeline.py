@@ -9,7 +9,7 @@ from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from tests.support.apps.redis_topologies import RedisTopology
-from tests.support.stores.lock_nodes import eventually
+from tests.support.polling import eventually
 
 Offices = tuple[Locks, Locks]
 AT = datetime(2027, 1, 1, tzinfo=UTC)

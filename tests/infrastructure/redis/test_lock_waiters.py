@@ -12,7 +12,8 @@ from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.locks.scripts import HEARTBEAT_S
 from tests.support.apps.redis_topologies import RedisTopology
-from tests.support.stores.lock_nodes import acquire_lease, eventually, open_lock_node, start_waiter
+from tests.support.polling import eventually
+from tests.support.stores.lock_nodes import acquire_lease, open_lock_node, start_waiter
 
 Offices = tuple[Locks, Locks]
 CROWD = 50

@@ -14,7 +14,8 @@ from slotlock.infrastructure.redis.locks.leases import Lease, RedisLease
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.apps.variants.locks import RELEASE_WITHOUT_OWNER, RENEW_NOTHING
-from tests.support.stores.lock_nodes import acquire_lease, eventually, open_lock_node, stored_lock
+from tests.support.polling import eventually
+from tests.support.stores.lock_nodes import acquire_lease, open_lock_node, stored_lock
 
 CANCELLATIONS = 10_000
 SHORT_MS = 300

@@ -12,9 +12,9 @@ from slotlock.infrastructure.redis.locks.leases import InProcessLease, RedisLeas
 from slotlock.infrastructure.redis.locks.locks import Locks
 from tests.support.apps.redis_topologies import sentinel_topology
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
+from tests.support.polling import eventually
 from tests.support.stores.lock_nodes import (
     acquire_lease,
-    eventually,
     open_lock_node,
     start_waiter,
     stored_lock,

@@ -6,7 +6,8 @@ import pytest
 
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.locks.locks import Locks
-from tests.support.stores.lock_nodes import acquire_lease, eventually, stored_lock, waiter_count
+from tests.support.polling import eventually
+from tests.support.stores.lock_nodes import acquire_lease, stored_lock, waiter_count
 
 Offices = tuple[Locks, Locks]
 ROUNDS = 30

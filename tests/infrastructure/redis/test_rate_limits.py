@@ -12,7 +12,7 @@ from slotlock.infrastructure.redis.local_rate_limits import InProcessRateLimiter
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateLimit, RateLimiter
 from tests.support.apps.redis_topologies import RedisTopology
-from tests.support.stores.lock_nodes import eventually
+from tests.support.polling import eventually
 
 HOURLY = RateLimit("hourly", 5, 3600)
 WIDE = RateLimit("wide", 50, 3600)

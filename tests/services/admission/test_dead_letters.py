@@ -10,8 +10,8 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import poll_until
 from tests.support.clients.campaigns import create_campaign
+from tests.support.polling import poll_until
 from tests.support.queue.poison import (
     POISON_INDEX,
     enqueue_with_poison,

@@ -10,6 +10,7 @@ from slotlock.infrastructure.redis.keys import admission_lock, lock_keys
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import Json
 from tests.support.clients.simultaneous_requests import send_simultaneously
+from tests.support.polling import eventually
 from tests.support.queue.tickets import (
     REQUEST_FULL_TICKET,
     QueueClient,
@@ -18,7 +19,6 @@ from tests.support.queue.tickets import (
     queue_deployment,
     queue_partition,
 )
-from tests.support.stores.lock_nodes import eventually
 
 __all__ = ["crowded_queue_deployment", "queue_deployment"]
 

@@ -13,8 +13,8 @@ from slotlock.infrastructure.redis.keys import queue_keys
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.apps.processes import AppProcess
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
-from tests.support.clients.booking_client import poll_until
 from tests.support.clients.client import CREATE_SLOT, Json, slot_input
+from tests.support.polling import poll_until
 from tests.support.queue.queued_users import (
     IsolatedQueue,
     enqueue_users,

@@ -9,8 +9,8 @@ import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import Deployment, open_deployment
-from tests.support.clients.booking_client import poll_until
 from tests.support.clients.client import Json
+from tests.support.polling import poll_until
 from tests.support.queue.queued_users import (
     IsolatedQueue,
     enqueue_users,

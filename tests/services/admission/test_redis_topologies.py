@@ -12,7 +12,7 @@ from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.apps.redis_topologies import TOPOLOGIES, RedisTopology, sentinel_topology
-from tests.support.clients.booking_client import poll_until
+from tests.support.polling import poll_until
 from tests.support.queue.queued_users import enqueue_users, expect_final_status, watch_ticket
 
 

@@ -13,8 +13,8 @@ from slotlock.infrastructure.redis.admission.partitions import CONSUMER, ISOLATE
 from slotlock.infrastructure.redis.admission.scripts import CONSUMER_GROUP
 from slotlock.infrastructure.redis.keys import queue_keys
 from tests.support.apps.deployment import Deployment, open_deployment
-from tests.support.clients.booking_client import poll_until
 from tests.support.clients.client import Json
+from tests.support.polling import poll_until
 from tests.support.queue.queued_users import (
     IsolatedQueue,
     QueuedUsers,

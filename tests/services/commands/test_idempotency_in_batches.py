@@ -11,7 +11,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.services.booking import book as booking
 from tests.support.model.checker import ModelChecker, SlotShape
 from tests.support.model.service_pair import ServicePair, open_service_pair
-from tests.support.stores.lock_nodes import eventually
+from tests.support.polling import eventually
 
 KEY = "the same"
 # For whom, and whether it is to be a hold. The organiser has the number 5.

@@ -19,7 +19,7 @@ from slotlock.services.container import Services
 from tests.support.apps.replica_pair import ReplicaPair, replica_pair
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.model.service_pair import ManualClock, open_services
-from tests.support.stores.lock_nodes import eventually
+from tests.support.polling import eventually
 from tests.support.stores.slots import insert_new_slots
 
 ADA = Caller(UserId("a" * 24), Role.MEMBER, "session", NOW)

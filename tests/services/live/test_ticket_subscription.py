@@ -4,6 +4,7 @@ import asyncio
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import Json, open_websocket
+from tests.support.polling import eventually
 from tests.support.queue.tickets import (
     WATCH_FULL_TICKET,
     QueueClient,
@@ -11,7 +12,6 @@ from tests.support.queue.tickets import (
     crowded_queue_deployment,
     queue_deployment,
 )
-from tests.support.stores.lock_nodes import eventually
 
 __all__ = ["crowded_queue_deployment", "queue_deployment"]
 

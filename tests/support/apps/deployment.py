@@ -21,9 +21,10 @@ from redis import Redis
 
 from slotlock.infrastructure.redis.keys import lock_keys
 from tests.support.apps.fork_server import forked_app, forked_worker
-from tests.support.apps.processes import AppProcess, wait_until
+from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import http_client
+from tests.support.polling import wait_until
 from tests.support.stores.users import UserTokens, create_user_tokens
 
 StartApp = Callable[[Mapping[str, str], Path], AbstractContextManager[AppProcess]]

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.apps.processes import free_port, wait_until
+from tests.support.apps.processes import free_port
+from tests.support.polling import wait_until
 
 
 class DevServer:

@@ -17,7 +17,8 @@ from typing import cast
 
 import httpx
 
-from tests.support.apps.processes import READY_TIMEOUT_S, AppProcess, free_port, wait_until
+from tests.support.apps.processes import READY_TIMEOUT_S, AppProcess, free_port
+from tests.support.polling import wait_until
 
 
 class ForkedProcess:

@@ -6,8 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import httpx
 
 from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.polling import wait_until
 
 SECRET = "a secret of the tests that is longer than 32 bytes"
 ADMIN_EMAIL = "admin@slotlock.test"
@@ -23,15 +23,6 @@ SERVE_COMMAND = (sys.executable, "-m", "slotlock", "serve")
 MAX_LOG_LINES = 40
 # A machine that does much else beside starts an app in some ten seconds.
 READY_TIMEOUT_S = 60.0
-
-
-def wait_until(condition: Callable[[], bool], description: str, timeout_s: float = 20.0) -> None:
-    """Wait for a state, not for a time."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {timeout_s} s in vain: {description}")
-        time.sleep(0.01)
 
 
 def free_port() -> int:

@@ -13,8 +13,9 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
 from tests.support.apps.fork_server import forked_app
-from tests.support.apps.processes import AppProcess, app_environment, wait_until
+from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.client import GraphQLTestClient
+from tests.support.polling import wait_until
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 READS_PER_MINUTE, WRITES_PER_MINUTE, USERS_PER_ADDRESS = 20, 15, 2

@@ -11,7 +11,8 @@ from pathlib import Path
 from redis import Redis
 
 from slotlock.devserver.binaries import VALKEY, find_binary
-from tests.support.apps.processes import free_port, wait_until
+from tests.support.apps.processes import free_port
+from tests.support.polling import wait_until
 
 SENTINEL_MASTER = "slots"
 HASH_SLOTS = 16384

@@ -12,8 +12,8 @@ from typing import Any
 
 from pymongo import MongoClient
 
-from tests.support.apps.processes import wait_until
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
+from tests.support.polling import wait_until
 
 PRIMARY_TIMEOUT_MS = 60_000
 

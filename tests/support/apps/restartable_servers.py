@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from slotlock.devserver.binaries import MONGOD, VALKEY, find_binary
-from tests.support.apps.processes import free_port, wait_until
+from tests.support.apps.processes import free_port
+from tests.support.polling import wait_until
 
 
 class RestartableServer:

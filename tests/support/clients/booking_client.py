@@ -1,8 +1,5 @@
 """The acts of the booking desk, as the author of a client would write them."""
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -185,18 +182,6 @@ async def create_booking_clients(
     crowd = await create_user_tokens(apps[0].environment, size)
     members = [BookingClient(http, apps[i % len(apps)].url, t) for i, t in enumerate(crowd.members)]
     return members, BookingClient(http, apps[0].url, crowd.organizer)
-
-
-async def poll_until(
-    fetch: Callable[[], Awaitable[Json]], condition: Callable[[Json], Any], description: str
-) -> Json:
-    """What is seen once it is so; waits for a state, not for a time."""
-    deadline = time.monotonic() + 20
-    while not condition(seen := await fetch()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited in vain: {description}; it is {seen}")
-        await asyncio.sleep(0.02)
-    return seen
 
 
 def expire_holds(mongo_url: str, *slot_ids: str, expired_for_s: float = 0.0) -> None:

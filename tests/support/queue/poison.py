@@ -8,7 +8,7 @@ import httpx
 
 from tests.support.apps.deployment import Deployment
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import poll_until
+from tests.support.polling import poll_until
 from tests.support.queue.queued_users import IsolatedQueue, QueuedUsers
 
 POISON_INDEX = 1

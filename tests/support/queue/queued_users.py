@@ -16,8 +16,9 @@ from tests.support.apps.deployment import Deployment, assert_slot_consistent, lo
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
-from tests.support.clients.booking_client import BookingClient, poll_until
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json, WebSocketTestClient, open_websocket
+from tests.support.polling import poll_until
 
 TICKET_FRAGMENT = """fragment T on Ticket {
   id status position slotId

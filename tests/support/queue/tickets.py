@@ -29,10 +29,9 @@ from tests.support.clients.booking_client import (
     REFUSAL_FIELDS,
     SLOT_FRAGMENT,
     BookingClient,
-    poll_until,
 )
 from tests.support.clients.client import Json
-from tests.support.stores.lock_nodes import eventually
+from tests.support.polling import eventually, poll_until
 
 FULL_TICKET_FRAGMENT = f"""fragment T on Ticket {{ id slotId status position askedAt outcome {{
   __typename {REFUSAL_FIELDS}

@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
@@ -11,6 +11,7 @@ from slotlock.infrastructure.redis.client import redis_client
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
+from tests.support.polling import eventually
 
 
 @asynccontextmanager
@@ -27,16 +28,6 @@ async def open_lock_node(
     finally:
         await locks.stop()
         await line.close()
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]], description: str) -> None:
-    """Wait for a state, not for a time."""
-    try:
-        async with asyncio.timeout(20):
-            while not await condition():
-                await asyncio.sleep(0.005)
-    except TimeoutError:
-        raise AssertionError(f"waited in vain: {description}") from None
 
 
 async def waiter_count(locks: Locks, slot_id: str) -> int:
