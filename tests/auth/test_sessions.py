@@ -9,7 +9,12 @@ import pytest
 
 from slotlock.auth import accounts
 from slotlock.auth.accounts import InvalidCredentials, TooManyAttempts
-from slotlock.auth.authentication import authenticate
+from slotlock.auth.authentication import (
+    authenticate,
+    load_caller,
+    user_to_charge,
+    verify_authorization,
+)
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import (
     InvalidSession,
@@ -18,10 +23,11 @@ from slotlock.auth.sessions import (
     open_session,
     refresh_session,
 )
-from slotlock.auth.tokens import BadTokenError
+from slotlock.auth.tokens import ACCESS_TOKEN_TTL, BadTokenError, TokenClaims
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Role, User
+from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
 from tests.support.stores.users import auth_for_database
 
@@ -152,3 +158,25 @@ async def test_a_password_that_is_too_long_costs_no_hash(
         )
         outcome = await accounts.register(auth, "Eve", "eve@slotlock.test", too_long)
         assert isinstance(outcome, InvalidInput)
+
+
+async def test_a_token_that_was_verified_before_is_rejected_once_it_expires(
+    auth: Auth, user: User
+) -> None:
+    authorization = f"Bearer {(await open_session(auth, user)).access_token}"
+    assert await authenticate(auth, authorization) is not None
+    later = replace(auth, now=lambda: utc_now() + ACCESS_TOKEN_TTL)
+    assert later.verified_tokens is auth.verified_tokens
+    with pytest.raises(BadTokenError, match="expired"):
+        await authenticate(later, authorization)
+
+
+async def test_a_token_of_an_ended_session_is_charged_to_no_user(auth: Auth, user: User) -> None:
+    session = await open_session(auth, user)
+    token = verify_authorization(auth, f"Bearer {session.access_token}")
+    assert isinstance(token, TokenClaims)
+    assert user_to_charge(auth, token) == user.id
+    await end_session(auth, user.id, token.session_id)
+    with pytest.raises(BadTokenError, match="ended"):
+        await load_caller(auth, token)
+    assert user_to_charge(auth, token) is None

@@ -1,0 +1,30 @@
+"""The LRU cache: bounded by entries and by the length of its keys."""
+
+from slotlock.infrastructure.lru_cache import LRUCache
+
+
+def test_the_least_recently_used_entry_is_dropped_first() -> None:
+    cache: LRUCache[int] = LRUCache(max_entries=2, max_key_characters=100)
+    cache.put("a", 1)
+    cache.put("b", 2)
+    assert cache.get("a") == 1
+    cache.put("c", 3)
+    assert ("a" in cache, "b" in cache, "c" in cache) == (True, False, True)
+
+
+def test_the_total_length_of_the_keys_is_bounded() -> None:
+    cache: LRUCache[int] = LRUCache(max_entries=100, max_key_characters=10)
+    cache.put("a" * 6, 1)
+    cache.put("b" * 4, 2)
+    assert "a" * 6 in cache
+    cache.put("c", 3)
+    assert cache.get("a" * 6) is None
+    assert cache.get("b" * 4) == 2
+
+
+def test_a_key_that_is_stored_again_counts_once() -> None:
+    cache: LRUCache[int] = LRUCache(max_entries=100, max_key_characters=10)
+    for value in range(5):
+        cache.put("key", value)
+    cache.put("other", 1)
+    assert cache.get("key") == 4
