@@ -43,8 +43,9 @@ async def deployment(isolated_queue: IsolatedQueue, log_dir: Path) -> AsyncItera
 async def lost_and_its_key_sent_for_something_else(
     deployment: Deployment, isolated_queue: IsolatedQueue, way: str, off: str = ""
 ) -> tuple[QueuedUsers, str]:
-    """Somebody who was told that they are lost, whose request alone comes back after they sent its
-    key for something else; and what they were answered to that.
+    """Lose a request, send its key with another one, restore the first; return it and the outcome.
+
+    The ticket of the first request was LOST before its key was sent again.
     """
     line = await enqueue_users(
         deployment,
