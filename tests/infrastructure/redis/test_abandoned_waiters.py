@@ -1,4 +1,4 @@
-"""Who leaves the line, by will or by death, does not hold up those behind."""
+"""A waiter that leaves or dies does not delay the waiters after it."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,11 +7,12 @@ import pytest
 
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.locks.leases import RedisLease
-from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.locks.scripts import GRANT_TTL_MS, INSTANCE_ID_CHARS
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.polling import eventually
 from tests.support.stores.lock_nodes import (
+    ON_ONE_SERVER,
+    LockNodes,
     acquire_lease,
     start_waiter,
     stored_lock,
@@ -19,111 +20,115 @@ from tests.support.stores.lock_nodes import (
     waiting_process,
 )
 
-Offices = tuple[Locks, Locks]
-# A dead process holds up the line for less, however many of it stand there.
-STALL_MS = 2_000
-DEAD = 10
-only_one = pytest.mark.parametrize("redis_topology", ["one server"], indirect=True)
+# A dead process delays the waiters after it by less, however many waiters it had.
+MAX_DELAY_MS = 2_000
+DEAD_WAITERS = 10
 
 
-@pytest.mark.parametrize("how", ["time", "cancelled"])
-async def test_who_gives_up_leaves_the_line(lock_nodes: Offices, how: str) -> None:
+@pytest.mark.parametrize("reason", ["timeout", "cancelled"])
+async def test_a_waiter_that_gives_up_leaves_the_queue(lock_nodes: LockNodes, reason: str) -> None:
     slot_id = new_slot_id()
     lease = await acquire_lease(lock_nodes[0], slot_id)
-    quitter = await start_waiter(lock_nodes[1], slot_id, wait_s=0.05 if how == "time" else 20)
-    if how == "cancelled":
-        quitter.cancel()
-    await asyncio.gather(quitter, return_exceptions=True)
-    assert quitter.cancelled() or quitter.result() is None
+    waiter = await start_waiter(lock_nodes[1], slot_id, wait_s=0.05 if reason == "timeout" else 20)
+    if reason == "cancelled":
+        waiter.cancel()
+    await asyncio.gather(waiter, return_exceptions=True)
+    assert waiter.cancelled() or waiter.result() is None
 
-    async def anonymous() -> bool:
+    async def is_empty() -> bool:
         return await waiter_count(lock_nodes[0], slot_id) == 0
 
-    await eventually(anonymous, "an empty line")
+    await eventually(is_empty, "an empty queue")
     await lock_nodes[0].release(lease)
     assert await stored_lock(lock_nodes[0], slot_id) is None
 
 
-async def test_who_is_cancelled_at_any_moment_of_its_turn_hands_it_on(lock_nodes: Offices) -> None:
-    got, moment = False, 0
-    while not got:
+async def test_a_waiter_cancelled_at_any_moment_of_its_grant_passes_the_lock_on(
+    lock_nodes: LockNodes,
+) -> None:
+    was_granted, moment = False, 0
+    while not was_granted:
         slot_id = new_slot_id()
         lease = await acquire_lease(lock_nodes[0], slot_id)
-        quitter, next_one = [await start_waiter(lock_nodes[1], slot_id) for _ in range(2)]
+        cancelled, next_waiter = [await start_waiter(lock_nodes[1], slot_id) for _ in range(2)]
         releasing = asyncio.create_task(lock_nodes[0].release(lease))
         for _ in range(moment):
             await asyncio.sleep(0)
-        got, moment = quitter.done(), moment + 1
-        quitter.cancel()
-        await asyncio.gather(quitter, releasing, return_exceptions=True)
-        if not got:
-            assert await asyncio.wait_for(next_one, 10)
-    assert moment > 5, "not one was cancelled before it had its turn"
-    next_one.cancel()
+        was_granted, moment = cancelled.done(), moment + 1
+        cancelled.cancel()
+        await asyncio.gather(cancelled, releasing, return_exceptions=True)
+        if not was_granted:
+            assert await asyncio.wait_for(next_waiter, 10)
+    assert moment > 5, "no waiter was cancelled before its grant"
+    next_waiter.cancel()
 
 
-async def turns_of_the_dead(lock_nodes: Offices, redis_topology: RedisTopology) -> set[bytes]:
-    """The locks handed to those of a killed process before one behind them had its turn, or two."""
+async def grants_to_dead_waiters(
+    lock_nodes: LockNodes, redis_topology: RedisTopology
+) -> set[bytes]:
+    """Return the locks granted to a killed process before a later waiter got one, at most two."""
     slot_id = new_slot_id()
     lease = await acquire_lease(lock_nodes[0], slot_id)
-    other = await acquire_lease(lock_nodes[1], new_slot_id())
-    assert isinstance(other, RedisLease)
-    await lock_nodes[1].release(other)
-    theirs = other.token[:INSTANCE_ID_CHARS].encode()
-    with waiting_process(redis_topology.url, slot_id, DEAD) as doomed:
+    sample = await acquire_lease(lock_nodes[1], new_slot_id())
+    assert isinstance(sample, RedisLease)
+    await lock_nodes[1].release(sample)
+    live_instance = sample.token[:INSTANCE_ID_CHARS].encode()
+    with waiting_process(redis_topology.url, slot_id, DEAD_WAITERS) as doomed:
 
-        async def they_stand() -> bool:
-            return await waiter_count(lock_nodes[0], slot_id) == DEAD
+        async def all_wait() -> bool:
+            return await waiter_count(lock_nodes[0], slot_id) == DEAD_WAITERS
 
-        await eventually(they_stand, "all of them in line")
-        behind = await start_waiter(lock_nodes[1], slot_id)
+        await eventually(all_wait, "all waiters in the queue")
+        later_waiter = await start_waiter(lock_nodes[1], slot_id)
         doomed.kill()
         doomed.wait()
     await lock_nodes[0].release(lease)
-    stalling = set[bytes]()
+    dead_grants = set[bytes]()
 
-    async def served_or_stalled() -> bool:
+    async def is_decided() -> bool:
         lock = await stored_lock(lock_nodes[0], slot_id)
-        if lock and not lock.startswith(theirs):
-            stalling.add(lock)
-        return behind.done() or len(stalling) > 1
+        if lock and not lock.startswith(live_instance):
+            dead_grants.add(lock)
+        return later_waiter.done() or len(dead_grants) > 1
 
-    await eventually(served_or_stalled, "one turn or the other")
-    behind.cancel()
-    await asyncio.gather(behind, return_exceptions=True)
-    return stalling
-
-
-def test_a_lock_that_the_dead_never_heard_of_lasts_less_than_two_seconds() -> None:
-    assert GRANT_TTL_MS < STALL_MS
+    await eventually(is_decided, "a grant to the later waiter or two to dead ones")
+    later_waiter.cancel()
+    await asyncio.gather(later_waiter, return_exceptions=True)
+    return dead_grants
 
 
-async def test_of_a_killed_process_one_at_most_has_a_turn_before_those_behind(
-    lock_nodes: Offices, redis_topology: RedisTopology
+def test_a_lock_granted_to_a_dead_waiter_lasts_less_than_two_seconds() -> None:
+    assert GRANT_TTL_MS < MAX_DELAY_MS
+
+
+async def test_at_most_one_waiter_of_a_killed_process_is_granted_the_lock(
+    lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:
-    assert len(await turns_of_the_dead(lock_nodes, redis_topology)) <= 1
+    assert len(await grants_to_dead_waiters(lock_nodes, redis_topology)) <= 1
 
 
-@only_one
-async def test_control_without_heartbeats_the_dead_hold_up_the_line(
-    lock_nodes: Offices, redis_topology: RedisTopology, disable_script_guard: Callable[[str], None]
+@ON_ONE_SERVER
+async def test_control_without_heartbeats_several_dead_waiters_are_granted_the_lock(
+    lock_nodes: LockNodes,
+    redis_topology: RedisTopology,
+    disable_script_guard: Callable[[str], None],
 ) -> None:
     disable_script_guard("heartbeat")
-    assert len(await turns_of_the_dead(lock_nodes, redis_topology)) > 1
+    assert len(await grants_to_dead_waiters(lock_nodes, redis_topology)) > 1
 
 
-async def test_those_in_line_get_their_turns_though_redis_forgot_them(
-    lock_nodes: Offices, redis_topology: RedisTopology
+async def test_waiters_are_granted_the_lock_though_redis_lost_its_queue(
+    lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:
     slot_id = new_slot_id()
     await acquire_lease(lock_nodes[0], slot_id)
-    people = [await start_waiter(lock_nodes[n % 2], slot_id) for n in range(4)]
+    waiters = [await start_waiter(lock_nodes[n % 2], slot_id) for n in range(4)]
     redis_topology.flush_all()
 
-    async def serve(n: int) -> None:
-        lease = await people[n]
+    async def release_when_granted(n: int) -> None:
+        lease = await waiters[n]
         assert lease is not None
         await lock_nodes[n % 2].release(lease)
 
     async with asyncio.timeout(10):
-        await asyncio.gather(*map(serve, range(4)))
+        await asyncio.gather(*map(release_when_granted, range(4)))

@@ -1,4 +1,4 @@
-"""An address of Redis is understood in each of its shapes; the tests of locks use them all."""
+"""Addresses of one server, of Sentinels and of a Cluster become clients with their options."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedSSLCon
 
 from slotlock.infrastructure.redis.client import close_client, parse_address, redis_client
 
-WHO = {"username": "me", "password": "p@ss,word"}
+CREDENTIALS = {"username": "me", "password": "p@ss,word"}
 
 
 @pytest.mark.parametrize(
@@ -25,31 +25,36 @@ WHO = {"username": "me", "password": "p@ss,word"}
             "rediss+sentinel://me:p%40ss%2Cword@[::1]:7/slots/3?sentinel_password=x",
             (("::1", 7),),
             "slots",
-            {"db": 3, "ssl": True, "sentinel_password": "x", **WHO},
+            {"db": 3, "ssl": True, "sentinel_password": "x", **CREDENTIALS},
         ),
         ("redis+cluster://a,b:7", (("a", 6379), ("b", 7)), "", {"ssl": False}),
-        ("rediss+cluster://me:p%40ss%2Cword@a/0", (("a", 6379),), "", {"ssl": True, **WHO}),
+        (
+            "rediss+cluster://me:p%40ss%2Cword@a/0",
+            (("a", 6379),),
+            "",
+            {"ssl": True, **CREDENTIALS},
+        ),
     ],
 )
-def test_an_address_says_where_which_master_and_who(
+def test_an_address_contains_hosts_master_and_credentials(
     url: str, hosts: tuple[tuple[str, int], ...], master: str, options: dict[str, Any]
 ) -> None:
     address = parse_address(url)
     assert (address.hosts, address.master, address.options) == (hosts, master, options)
 
 
-async def test_one_server_is_reached_plainly_by_tls_or_by_a_socket_file() -> None:
-    for url, kind in (
+async def test_one_server_is_reached_by_tls_or_by_a_unix_socket() -> None:
+    for url, connection_class in (
         ("rediss://:x@host", SSLConnection),
         ("unix:///run/redis.sock?db=2", UnixDomainSocketConnection),
     ):
         client = redis_client(url)
         assert isinstance(client, Redis)
-        assert client.connection_pool.connection_class is kind
+        assert client.connection_pool.connection_class is connection_class
         await close_client(client)
 
 
-async def test_passwords_go_to_those_they_are_for() -> None:
+async def test_the_master_and_the_sentinels_have_their_own_passwords() -> None:
     client = redis_client("rediss+sentinel://:x@a,b/slots?sentinel_password=y")
     assert isinstance(client, Redis)
     pool = client.connection_pool
@@ -62,7 +67,7 @@ async def test_passwords_go_to_those_they_are_for() -> None:
     await close_client(client)
 
 
-async def test_a_cluster_is_asked_by_each_of_the_hosts_in_turn() -> None:
+async def test_a_cluster_client_starts_with_every_host_of_the_address() -> None:
     client = redis_client("rediss+cluster://:x@a:1,b:2")
     assert isinstance(client, RedisCluster)
     assert [(node.host, node.port) for node in client.startup_nodes] == [("a", 1), ("b", 2)]

@@ -1,4 +1,4 @@
-"""Waiting for a lock: first come, first served, and woken in turn."""
+"""Waiters are granted a lock in order of arrival and woken by its release."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,137 +13,143 @@ from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.locks.scripts import HEARTBEAT_S
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.polling import eventually
-from tests.support.stores.lock_nodes import acquire_lease, open_lock_node, start_waiter
+from tests.support.stores.lock_nodes import (
+    ON_ONE_SERVER,
+    LockNodes,
+    acquire_lease,
+    open_lock_node,
+    start_waiter,
+)
 
-Offices = tuple[Locks, Locks]
-CROWD = 50
+WAITERS = 50
 WORK_S = 0.02
-# To join, to be handed the lock, to renew it, to release it, what scripts call inside counted too;
-# one who polled every 10 ms would ask 50 times for each turn before theirs.
-COMMANDS_A_TURN = 30
-only_one = pytest.mark.parametrize("redis_topology", ["one server"], indirect=True)
+# To join, to be granted, to renew and to release, including the commands inside scripts. A waiter
+# that polled every 10 ms would send 50 commands for each waiter before it.
+COMMANDS_PER_WAITER = 30
 
 
-async def served(lock_nodes: Offices, count: int) -> list[int]:
-    """The order in which those are served who came one after the other, to two offices."""
+async def grant_order(lock_nodes: LockNodes, count: int) -> list[int]:
+    """Return the order in which waiters that arrived one after the other are granted the lock."""
     slot_id, order = new_slot_id(), list[int]()
     first = await acquire_lease(lock_nodes[0], slot_id)
-    people = [await start_waiter(lock_nodes[n % 2], slot_id) for n in range(count)]
+    tasks = [await start_waiter(lock_nodes[n % 2], slot_id) for n in range(count)]
 
-    async def serve(n: int) -> None:
-        lease = await people[n]
+    async def release_when_granted(n: int) -> None:
+        lease = await tasks[n]
         assert lease is not None
         order.append(n)
         await lock_nodes[n % 2].release(lease)
 
-    serving = [asyncio.create_task(serve(n)) for n in range(count)]
+    releasing = [asyncio.create_task(release_when_granted(n)) for n in range(count)]
     await lock_nodes[0].release(first)
-    await asyncio.gather(*serving)
+    await asyncio.gather(*releasing)
     return order
 
 
-async def test_those_who_wait_are_served_in_the_order_they_came_whatever_their_office(
-    lock_nodes: Offices,
+async def test_waiters_of_two_nodes_are_granted_the_lock_in_order_of_arrival(
+    lock_nodes: LockNodes,
 ) -> None:
-    assert await served(lock_nodes, 10) == list(range(10))
+    assert await grant_order(lock_nodes, 10) == list(range(10))
 
 
-@only_one
-async def test_control_without_fairness_those_who_came_last_are_served_first(
-    lock_nodes: Offices, disable_script_guard: Callable[[str], None]
+@ON_ONE_SERVER
+async def test_control_without_fairness_the_last_waiter_is_granted_the_lock_first(
+    lock_nodes: LockNodes, disable_script_guard: Callable[[str], None]
 ) -> None:
     disable_script_guard("fairness")
-    assert await served(lock_nodes, 10) == list(range(10))[::-1]
+    assert await grant_order(lock_nodes, 10) == list(range(10))[::-1]
 
 
-async def test_who_waits_is_woken_by_the_release_and_has_not_to_ask_again(
-    lock_nodes: Offices, monkeypatch: pytest.MonkeyPatch
+async def test_a_waiter_is_woken_by_the_release_without_asking_again(
+    lock_nodes: LockNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waiters, "HEARTBEAT_S", 60.0)
-    for waiter in lock_nodes:
+    for node in lock_nodes:
         slot_id = new_slot_id()
         lease = await acquire_lease(lock_nodes[0], slot_id)
-        turn = await start_waiter(waiter, slot_id)
+        waiter = await start_waiter(node, slot_id)
         await lock_nodes[0].release(lease)
-        assert await asyncio.wait_for(turn, 10)
+        assert await asyncio.wait_for(waiter, 10)
 
 
-@only_one
-async def test_control_who_does_not_hear_is_not_woken(
-    lock_nodes: Offices, redis_topology: RedisTopology, monkeypatch: pytest.MonkeyPatch
+@ON_ONE_SERVER
+async def test_control_a_waiter_that_receives_no_messages_is_not_woken(
+    lock_nodes: LockNodes, redis_topology: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waiters, "HEARTBEAT_S", 60.0)
-    async with open_lock_node(redis_topology.url, subscribe=False) as deaf:
+    async with open_lock_node(redis_topology.url, subscribe=False) as unsubscribed:
         slot_id = new_slot_id()
         lease = await acquire_lease(lock_nodes[0], slot_id)
-        turn = await start_waiter(deaf, slot_id, wait_s=HEARTBEAT_S)
+        waiter = await start_waiter(unsubscribed, slot_id, wait_s=HEARTBEAT_S)
         await lock_nodes[0].release(lease)
-        assert await turn is None
+        assert await waiter is None
 
 
-async def test_a_wake_up_that_was_lost_heals(
-    lock_nodes: Offices, redis_topology: RedisTopology
+async def test_a_heartbeat_replaces_a_lost_wakeup(
+    lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:
-    async with open_lock_node(redis_topology.url, subscribe=False) as deaf:
+    async with open_lock_node(redis_topology.url, subscribe=False) as unsubscribed:
         slot_id = new_slot_id()
         lease = await acquire_lease(lock_nodes[0], slot_id)
-        turn = await start_waiter(deaf, slot_id)
+        waiter = await start_waiter(unsubscribed, slot_id)
         await lock_nodes[0].release(lease)
-        assert await asyncio.wait_for(turn, 10)
+        assert await asyncio.wait_for(waiter, 10)
 
 
-async def test_what_is_handed_on_is_soon_held_as_long_as_any_lease(lock_nodes: Offices) -> None:
+async def test_a_granted_lock_soon_has_the_full_time_to_live(lock_nodes: LockNodes) -> None:
     slot_id = new_slot_id()
     lease = await acquire_lease(lock_nodes[0], slot_id)
-    turn = await start_waiter(lock_nodes[1], slot_id)
+    waiter = await start_waiter(lock_nodes[1], slot_id)
     await lock_nodes[0].release(lease)
-    later = await turn
-    assert later is not None
-    assert later.fencing_token > lease.fencing_token
+    granted = await waiter
+    assert granted is not None
+    assert granted.fencing_token > lease.fencing_token
 
-    async def lasts() -> bool:
+    async def is_renewed() -> bool:
         return int(await lock_nodes[1].pipeline.send("PTTL", lock_keys(slot_id).lock)) > 5_000
 
-    await eventually(lasts, "the full time to live")
-    assert not later.lost.is_set()
+    await eventually(is_renewed, "the full time to live")
+    assert not granted.lost.is_set()
 
 
-async def run_out_before(lock_nodes: Offices) -> tuple[Lease | None, Lease | None]:
-    """Somebody waits for a lock that runs out; what a newcomer gets, and the one who waited."""
+async def newcomer_and_waiter(lock_nodes: LockNodes) -> tuple[Lease | None, Lease | None]:
+    """Let a lock expire that has a waiter. Return the leases of a new caller and of the waiter."""
     slot_id = new_slot_id()
     await acquire_lease(lock_nodes[0], slot_id)
-    turn = await start_waiter(lock_nodes[0], slot_id, wait_s=1.0)
+    waiter = await start_waiter(lock_nodes[0], slot_id, wait_s=1.0)
     await lock_nodes[0].pipeline.send("DEL", lock_keys(slot_id).lock)
     newcomer = await lock_nodes[1].acquire(slot_id)
-    return newcomer, await turn
+    return newcomer, await waiter
 
 
-async def test_a_newcomer_never_passes_by_those_in_line(lock_nodes: Offices) -> None:
-    newcomer, first = await run_out_before(lock_nodes)
+async def test_an_expired_lock_is_granted_to_the_waiter_and_not_to_a_new_caller(
+    lock_nodes: LockNodes,
+) -> None:
+    newcomer, waiter = await newcomer_and_waiter(lock_nodes)
     assert newcomer is None
-    assert first is not None
+    assert waiter is not None
 
 
-@only_one
-async def test_control_a_newcomer_who_does_not_look_at_the_line_passes_it_by(
-    lock_nodes: Offices, disable_script_guard: Callable[[str], None]
+@ON_ONE_SERVER
+async def test_control_a_new_caller_that_ignores_the_queue_gets_an_expired_lock(
+    lock_nodes: LockNodes, disable_script_guard: Callable[[str], None]
 ) -> None:
     disable_script_guard("barging")
-    newcomer, first = await run_out_before(lock_nodes)
+    newcomer, waiter = await newcomer_and_waiter(lock_nodes)
     assert newcomer is not None
-    assert first is None
+    assert waiter is None
 
 
-async def test_a_crowd_in_line_asks_redis_a_few_times_a_turn_and_not_again_and_again(
-    lock_nodes: Offices, redis_topology: RedisTopology
+async def test_50_waiters_send_a_few_commands_each_and_do_not_poll(
+    lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:
     slot_id = new_slot_id()
 
-    async def work(lock_node: Locks) -> None:
-        lease = await acquire_lease(lock_node, slot_id, wait_s=20)
+    async def work(node: Locks) -> None:
+        lease = await acquire_lease(node, slot_id, wait_s=20)
         await asyncio.sleep(WORK_S)
-        await lock_node.release(lease)
+        await node.release(lease)
 
     before = redis_topology.commands_processed()
-    await asyncio.gather(*(work(lock_nodes[n % 2]) for n in range(CROWD)))
-    assert redis_topology.commands_processed() - before <= COMMANDS_A_TURN * CROWD
+    await asyncio.gather(*(work(lock_nodes[n % 2]) for n in range(WAITERS)))
+    assert redis_topology.commands_processed() - before <= COMMANDS_PER_WAITER * WAITERS

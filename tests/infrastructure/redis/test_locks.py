@@ -1,4 +1,4 @@
-"""The lock on real servers: exclusive, owned, renewed, and gone when nobody holds it."""
+"""A lock has one holder, is renewed while it is held, and leaves no keys when it is released."""
 
 import asyncio
 import random
@@ -8,185 +8,186 @@ import pytest
 from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
-from slotlock.infrastructure.redis.locks import leases as leases_module
-from slotlock.infrastructure.redis.locks import locks as locks_module
+from slotlock.infrastructure.redis.locks import leases, locks
 from slotlock.infrastructure.redis.locks.leases import Lease, RedisLease
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.apps.variants.locks import RELEASE_WITHOUT_OWNER, RENEW_NOTHING
 from tests.support.polling import eventually
-from tests.support.stores.lock_nodes import acquire_lease, open_lock_node, stored_lock
+from tests.support.stores.lock_nodes import (
+    ON_ONE_SERVER,
+    LockNodes,
+    acquire_lease,
+    open_lock_node,
+    stored_lock,
+)
 
 CANCELLATIONS = 10_000
-SHORT_MS = 300
-
-Offices = tuple[Locks, Locks]
+SHORT_TTL_MS = 300
 
 
-only_one = pytest.mark.parametrize("redis_topology", ["one server"], indirect=True)
+async def ttl_ms(node: Locks, slot_id: SlotId) -> int:
+    """Return the remaining time to live of a lock; -2 if there is none."""
+    return int(await node.pipeline.send("PTTL", lock_keys(slot_id).lock))
 
 
-async def ttl(locks: Locks, slot_id: SlotId) -> int:
-    """What is left of a lock, in ms; -2 when there is none."""
-    return int(await locks.pipeline.send("PTTL", lock_keys(slot_id).lock))
-
-
-async def test_of_many_who_ask_at_once_one_gets_the_lease(lock_nodes: Offices) -> None:
+async def test_of_200_concurrent_callers_one_gets_the_lease(lock_nodes: LockNodes) -> None:
     slot_id = new_slot_id()
-    leases = await asyncio.gather(*(lock_nodes[n % 2].acquire(slot_id) for n in range(200)))
-    assert len([lease for lease in leases if lease]) == 1
+    results = await asyncio.gather(*(lock_nodes[n % 2].acquire(slot_id) for n in range(200)))
+    assert len([lease for lease in results if lease]) == 1
 
 
-async def test_a_lease_lasts_ten_seconds_and_ends_with_its_release(lock_nodes: Offices) -> None:
-    slot_id, lock_node = new_slot_id(), lock_nodes[0]
-    lease = await acquire_lease(lock_node, slot_id)
-    assert LOCK_TTL_MS - 2_000 < await ttl(lock_node, slot_id) <= LOCK_TTL_MS
-    await lock_node.release(lease)
-    assert await ttl(lock_node, slot_id) == -2
+async def test_a_lease_lasts_ten_seconds_and_ends_with_its_release(lock_nodes: LockNodes) -> None:
+    slot_id, node = new_slot_id(), lock_nodes[0]
+    lease = await acquire_lease(node, slot_id)
+    assert LOCK_TTL_MS - 2_000 < await ttl_ms(node, slot_id) <= LOCK_TTL_MS
+    await node.release(lease)
+    assert await ttl_ms(node, slot_id) == -2
     assert not lease.lost.is_set()
 
 
-async def test_slots_do_not_wait_for_each_other(lock_nodes: Offices) -> None:
-    leases = await asyncio.gather(*(lock_nodes[0].acquire(new_slot_id()) for _ in range(50)))
-    assert all(leases)
+async def test_the_locks_of_different_slots_are_independent(lock_nodes: LockNodes) -> None:
+    assert all(await asyncio.gather(*(lock_nodes[0].acquire(new_slot_id()) for _ in range(50))))
 
 
-async def cancelled_at_random(lock_nodes: Offices, slot_ids: list[SlotId], count: int) -> None:
-    """Acquisitions of one slot or two, that wait or do not, each cancelled at some moment."""
-    chance = random.Random(20_301)
+async def cancel_at_random(lock_nodes: LockNodes, slot_ids: list[SlotId], count: int) -> None:
+    """Acquire one lock or two, waiting or not, and cancel each acquisition at some moment."""
+    rng = random.Random(20_301)
 
-    async def hold(lock_node: Locks) -> None:
-        wanted = chance.sample(slot_ids, chance.choice([1, 1, 2]))
-        lease = await lock_node.acquire(*wanted, wait_s=chance.choice([0, 0.001, 5]))
+    async def hold(node: Locks) -> None:
+        names = rng.sample(slot_ids, rng.choice([1, 1, 2]))
+        lease = await node.acquire(*names, wait_s=rng.choice([0, 0.001, 5]))
         if lease is not None:
             try:
-                await asyncio.sleep(chance.random() / 1000)
+                await asyncio.sleep(rng.random() / 1000)
             finally:
-                await lock_node.release(lease)
+                await node.release(lease)
 
     for _ in range(count // 100):
         tasks = [asyncio.create_task(hold(lock_nodes[n % 2])) for n in range(100)]
-        for task in chance.sample(tasks, len(tasks)):
-            if chance.random() < 0.2:
-                await asyncio.sleep(chance.random() / 2000)
+        for task in rng.sample(tasks, len(tasks)):
+            if rng.random() < 0.2:
+                await asyncio.sleep(rng.random() / 2000)
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_acquisitions_cancelled_at_any_moment_leave_no_key(
-    lock_nodes: Offices, redis_topology: RedisTopology
+async def test_acquisitions_cancelled_at_any_moment_leave_no_keys(
+    lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:
     slot_ids = [new_slot_id() for _ in range(20)]
-    await cancelled_at_random(lock_nodes, slot_ids, CANCELLATIONS)
+    await cancel_at_random(lock_nodes, slot_ids, CANCELLATIONS)
 
-    async def nothing_is_left() -> bool:
-        for locks in lock_nodes:  # whatever was in line before this has been sent
-            await locks.pipeline.send("GET", lock_keys(slot_ids[0]).lock)
+    async def no_keys_left() -> bool:
+        for node in lock_nodes:  # a reply means that all commands before it were sent
+            await node.pipeline.send("GET", lock_keys(slot_ids[0]).lock)
         return not any(slot_id in key for slot_id in slot_ids for key in redis_topology.all_keys())
 
-    # Long before anything would run out.
+    # Less than any time to live.
     async with asyncio.timeout(1):
-        await eventually(nothing_is_left, "no key")
+        await eventually(no_keys_left, "no keys")
 
 
-@only_one
-async def test_control_if_the_cancelled_give_nothing_back_keys_are_left(
-    lock_nodes: Offices, redis_topology: RedisTopology, monkeypatch: pytest.MonkeyPatch
+@ON_ONE_SERVER
+async def test_control_if_cancelled_acquisitions_release_nothing_keys_are_left(
+    lock_nodes: LockNodes, redis_topology: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks_module, "RELEASE", "return false")
+    monkeypatch.setattr(locks, "RELEASE", "return false")
     slot_ids = [new_slot_id() for _ in range(20)]
-    await cancelled_at_random(lock_nodes, slot_ids, 100)
+    await cancel_at_random(lock_nodes, slot_ids, 100)
     assert any(slot_id in key for slot_id in slot_ids for key in redis_topology.all_keys())
 
 
-async def renewals(lock_node: Locks, slot_id: SlotId, count: int) -> None:
-    """Wait until a lock was renewed so often."""
-    seen, last = 0, await ttl(lock_node, slot_id)
+async def wait_for_renewals(node: Locks, slot_id: SlotId, count: int) -> None:
+    """Wait until a lock was renewed this many times. Fails if it expires."""
+    renewals, previous = 0, await ttl_ms(node, slot_id)
 
-    async def renewed() -> bool:
-        nonlocal seen, last
-        now = await ttl(lock_node, slot_id)
-        assert now > 0, "the lock ran out"
-        seen, last = seen + (now > last), now
-        return seen == count
+    async def is_renewed() -> bool:
+        nonlocal renewals, previous
+        current = await ttl_ms(node, slot_id)
+        assert current > 0, "the lock expired"
+        renewals, previous = renewals + (current > previous), current
+        return renewals == count
 
-    await eventually(renewed, "renewals")
+    await eventually(is_renewed, "renewals")
 
 
-async def test_a_lease_is_renewed_for_as_long_as_it_is_held(redis_topology: RedisTopology) -> None:
+async def test_a_lease_is_renewed_while_it_is_held(redis_topology: RedisTopology) -> None:
     slot_id = new_slot_id()
     async with (
-        open_lock_node(redis_topology.url, SHORT_MS) as ours,
+        open_lock_node(redis_topology.url, SHORT_TTL_MS) as holder,
         open_lock_node(redis_topology.url) as other,
     ):
-        lease = await acquire_lease(ours, slot_id)
-        await renewals(ours, slot_id, 6)  # twice its time to live
+        lease = await acquire_lease(holder, slot_id)
+        await wait_for_renewals(holder, slot_id, 6)  # twice its time to live
         assert await other.acquire(slot_id) is None
         assert not lease.lost.is_set()
-        await ours.release(lease)
+        await holder.release(lease)
         await other.release(await acquire_lease(other, slot_id))
 
 
-@only_one
-async def test_control_without_renewal_a_lease_runs_out_under_its_holder(
+@ON_ONE_SERVER
+async def test_control_without_renewal_a_lease_expires_while_it_is_held(
     redis_topology: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases_module, "RENEW", RENEW_NOTHING)
+    monkeypatch.setattr(leases, "RENEW", RENEW_NOTHING)
     slot_id = new_slot_id()
-    async with open_lock_node(redis_topology.url, SHORT_MS) as ours:
-        await acquire_lease(ours, slot_id)
-        with pytest.raises(AssertionError, match="ran out"):
-            await renewals(ours, slot_id, 6)
+    async with open_lock_node(redis_topology.url, SHORT_TTL_MS) as node:
+        await acquire_lease(node, slot_id)
+        with pytest.raises(AssertionError, match="expired"):
+            await wait_for_renewals(node, slot_id, 6)
 
 
-async def lost_to_another(ours: Locks, other: Locks, slot_id: SlotId) -> tuple[Lease, Lease]:
-    """A lease whose lock was lost and given to another."""
-    lease = await acquire_lease(ours, slot_id)
-    await ours.pipeline.send("DEL", lock_keys(slot_id).lock)
+async def lose_to(holder: Locks, other: Locks, slot_id: SlotId) -> tuple[Lease, Lease]:
+    """Let a lock vanish and another node acquire it. Return the lost lease and the new one."""
+    lease = await acquire_lease(holder, slot_id)
+    await holder.pipeline.send("DEL", lock_keys(slot_id).lock)
     return lease, await acquire_lease(other, slot_id)
 
 
-async def test_the_holder_of_a_lost_lease_is_told(redis_topology: RedisTopology) -> None:
+async def test_a_lease_knows_that_its_lock_vanished_or_has_another_holder(
+    redis_topology: RedisTopology,
+) -> None:
     async with (
-        open_lock_node(redis_topology.url, SHORT_MS) as ours,
+        open_lock_node(redis_topology.url, SHORT_TTL_MS) as holder,
         open_lock_node(redis_topology.url) as other,
     ):
-        lease = await acquire_lease(ours, new_slot_id())
-        await ours.pipeline.send("DEL", lock_keys(lease.names[0]).lock)
+        lease = await acquire_lease(holder, new_slot_id())
+        await holder.pipeline.send("DEL", lock_keys(lease.names[0]).lock)
         await asyncio.wait_for(lease.lost.wait(), 10)
-        lease, theirs = await lost_to_another(ours, other, new_slot_id())
+        lease, new_lease = await lose_to(holder, other, new_slot_id())
         await asyncio.wait_for(lease.lost.wait(), 10)
-        assert not theirs.lost.is_set()
+        assert not new_lease.lost.is_set()
 
 
-async def test_neither_renewal_nor_release_touches_the_lock_of_another(
+async def test_renewal_and_release_never_change_the_lock_of_another_holder(
     redis_topology: RedisTopology,
 ) -> None:
     slot_id = new_slot_id()
     async with (
-        open_lock_node(redis_topology.url, SHORT_MS) as ours,
+        open_lock_node(redis_topology.url, SHORT_TTL_MS) as holder,
         open_lock_node(redis_topology.url) as other,
     ):
-        lease, theirs = await lost_to_another(ours, other, slot_id)
+        lease, new_lease = await lose_to(holder, other, slot_id)
         await asyncio.wait_for(lease.lost.wait(), 10)
-        assert await ttl(other, slot_id) > SHORT_MS
-        await ours.release(lease)
-        assert isinstance(theirs, RedisLease)
-        assert (await stored_lock(other, slot_id) or b"").startswith(theirs.token.encode())
+        assert await ttl_ms(other, slot_id) > SHORT_TTL_MS
+        await holder.release(lease)
+        assert isinstance(new_lease, RedisLease)
+        assert (await stored_lock(other, slot_id) or b"").startswith(new_lease.token.encode())
 
 
-@only_one
-async def test_control_without_the_owner_check_a_release_frees_the_lock_of_another(
-    lock_nodes: Offices, monkeypatch: pytest.MonkeyPatch
+@ON_ONE_SERVER
+async def test_control_without_the_owner_check_a_release_frees_the_lock_of_another_holder(
+    lock_nodes: LockNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slot_id = new_slot_id()
-    lease, _ = await lost_to_another(*lock_nodes, slot_id)
-    monkeypatch.setattr(locks_module, "RELEASE", RELEASE_WITHOUT_OWNER)
+    lease, _ = await lose_to(*lock_nodes, slot_id)
+    monkeypatch.setattr(locks, "RELEASE", RELEASE_WITHOUT_OWNER)
     await lock_nodes[0].release(lease)
     assert await stored_lock(lock_nodes[1], slot_id) is None
 
 
-async def test_a_release_is_sent_though_its_caller_is_cancelled(lock_nodes: Offices) -> None:
+async def test_a_release_is_sent_though_its_caller_is_cancelled(lock_nodes: LockNodes) -> None:
     slot_id = new_slot_id()
     lease = await acquire_lease(lock_nodes[0], slot_id)
     releasing = asyncio.create_task(lock_nodes[0].release(lease))
@@ -196,16 +197,17 @@ async def test_a_release_is_sent_though_its_caller_is_cancelled(lock_nodes: Offi
     assert await acquire_lease(lock_nodes[0], slot_id)
 
 
-async def test_each_lease_has_a_token_of_its_own_and_a_higher_fence(
-    lock_nodes: Offices, redis_topology: RedisTopology
+async def test_each_lease_has_a_new_token_and_a_higher_fencing_token(
+    lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:
-    slot_id, before = new_slot_id(), []
-    for turn in range(20):
-        lease = await acquire_lease(lock_nodes[turn % 2], slot_id)
-        before.append(lease)
-        if turn % 5 == 4:
+    slot_id, issued = new_slot_id(), list[RedisLease]()
+    for n in range(20):
+        lease = await acquire_lease(lock_nodes[n % 2], slot_id)
+        assert isinstance(lease, RedisLease)
+        issued.append(lease)
+        if n % 5 == 4:
             redis_topology.flush_all()
-        await lock_nodes[turn % 2].release(lease)
-    fences = [lease.fencing_token for lease in before]
-    assert fences == sorted(set(fences))
-    assert len({lease.token for lease in before if isinstance(lease, RedisLease)}) == 20
+        await lock_nodes[n % 2].release(lease)
+    fencing_tokens = [lease.fencing_token for lease in issued]
+    assert fencing_tokens == sorted(set(fencing_tokens))
+    assert len({lease.token for lease in issued}) == 20

@@ -1,4 +1,4 @@
-"""Counts of what somebody does: the same in each shape of Redis, and inside one process."""
+"""Rate limits follow the same rules with every Redis topology and inside one process."""
 
 import asyncio
 import time
@@ -9,178 +9,173 @@ import pytest
 
 from slotlock.infrastructure.redis.keys import rate_limit_key
 from slotlock.infrastructure.redis.local_rate_limits import InProcessRateLimiter
-from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateLimit, RateLimiter
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.polling import eventually
+from tests.support.stores.lock_nodes import LockNodes
 
 HOURLY = RateLimit("hourly", 5, 3600)
 WIDE = RateLimit("wide", 50, 3600)
-HERE = "address:192.0.2.7"
-QUICK = RateLimit("quick", 4, 1)
+PER_SECOND = RateLimit("per-second", 4, 1)
+ADDRESS = "address:192.0.2.7"
 
-Offices = tuple[Locks, Locks]
-Ask = Callable[..., Awaitable[int]]
+AnyLimiter = RateLimiter | InProcessRateLimiter
+Charge = Callable[..., Awaitable[int]]
 
 
 @pytest.fixture(params=["Redis", "process"])
-def counts(
-    request: pytest.FixtureRequest, lock_nodes: Offices
-) -> RateLimiter | InProcessRateLimiter:
-    """Counts of either kind."""
-    return (
-        RateLimiter(lock_nodes[0].pipeline) if request.param == "Redis" else InProcessRateLimiter()
-    )
+def limiter(request: pytest.FixtureRequest, lock_nodes: LockNodes) -> AnyLimiter:
+    """A rate limiter of each kind."""
+    if request.param == "Redis":
+        return RateLimiter(lock_nodes[0].pipeline)
+    return InProcessRateLimiter()
 
 
 @pytest.fixture
-def ask(counts: RateLimiter | InProcessRateLimiter) -> Ask:
-    """Asks for so many of each limit; they are the test's own."""
-    subject = f"person:{time.monotonic_ns()}"
+def charge(limiter: AnyLimiter) -> Charge:
+    """Charges amounts to limits of a subject that only this test uses."""
+    subject = f"user:{time.monotonic_ns()}"
 
-    async def ask_and_wait(
-        wants: dict[RateLimit, int], verb: ChargeMode = ChargeMode.CHARGE
+    async def charge_and_wait(
+        amounts: dict[RateLimit, int], mode: ChargeMode = ChargeMode.CHARGE
     ) -> int:
-        answer = counts.charge([(subject, limit, n) for limit, n in wants.items()], verb)
-        return int(await answer if isawaitable(answer) else answer)
+        wait_ms = limiter.charge([(subject, limit, n) for limit, n in amounts.items()], mode)
+        return int(await wait_ms if isawaitable(wait_ms) else wait_ms)
 
-    return ask_and_wait
-
-
-async def test_as_many_as_the_limit_says_are_let_in_and_the_next_is_told_when(ask: Ask) -> None:
-    assert [await ask({HOURLY: 1}) for _ in range(3)] == [0, 0, 0]
-    assert await ask({HOURLY: 2}) == 0
-    assert 0 < await ask({HOURLY: 1}) <= 2 * 3600 * 1000
+    return charge_and_wait
 
 
-async def test_what_is_refused_is_not_counted(ask: Ask) -> None:
-    assert await ask({HOURLY: 4}) == 0
+async def test_charges_succeed_up_to_the_limit_and_the_next_returns_a_wait(charge: Charge) -> None:
+    assert [await charge({HOURLY: 1}) for _ in range(3)] == [0, 0, 0]
+    assert await charge({HOURLY: 2}) == 0
+    assert 0 < await charge({HOURLY: 1}) <= 2 * 3600 * 1000
+
+
+async def test_a_rejected_charge_is_not_counted(charge: Charge) -> None:
+    assert await charge({HOURLY: 4}) == 0
     for _ in range(10):
-        assert await ask({HOURLY: 2}) > 0
-    assert await ask({HOURLY: 1}) == 0
+        assert await charge({HOURLY: 2}) > 0
+    assert await charge({HOURLY: 1}) == 0
 
 
-async def test_what_is_asked_for_at_once_is_counted_all_or_none(ask: Ask) -> None:
-    assert await ask({HOURLY: 5, WIDE: 5}) == 0
+async def test_a_charge_to_several_limits_is_counted_for_all_or_none(charge: Charge) -> None:
+    assert await charge({HOURLY: 5, WIDE: 5}) == 0
     for _ in range(10):
-        assert await ask({WIDE: 10, HOURLY: 1}) > 0
-    assert await ask({WIDE: 45}) == 0
+        assert await charge({WIDE: 10, HOURLY: 1}) > 0
+    assert await charge({WIDE: 45}) == 0
 
 
-async def test_there_is_room_when_it_was_told_and_not_before(ask: Ask) -> None:
-    began, told_ms = 0.0, 0
+async def test_a_charge_succeeds_after_the_returned_wait_and_not_earlier(charge: Charge) -> None:
+    started, wait_ms = 0.0, 0
 
-    async def is_full() -> bool:
-        nonlocal began, told_ms
-        began, told_ms = time.monotonic(), await ask({QUICK: 1})
-        return told_ms > 0
+    async def is_rejected() -> bool:
+        nonlocal started, wait_ms
+        started, wait_ms = time.monotonic(), await charge({PER_SECOND: 1})
+        return wait_ms > 0
 
-    async def has_room() -> bool:
-        return await ask({QUICK: 1}) == 0
+    async def is_accepted() -> bool:
+        return await charge({PER_SECOND: 1}) == 0
 
-    await eventually(is_full, "as many as the limit says were let in")
-    await eventually(has_room, "the window slides on")
-    assert (time.monotonic() - began) * 1000 >= told_ms - 2
+    await eventually(is_rejected, "a rejected charge")
+    await eventually(is_accepted, "a charge in a later window")
+    assert (time.monotonic() - started) * 1000 >= wait_ms - 2
 
 
-async def test_to_look_counts_nothing_and_what_is_given_back_can_be_had_again(ask: Ask) -> None:
+async def test_a_peek_counts_nothing_and_a_refund_can_be_charged_again(charge: Charge) -> None:
     for _ in range(10):
-        assert await ask({HOURLY: 5}, ChargeMode.PEEK) == 0
-    assert await ask({HOURLY: 5}) == 0
-    assert await ask({HOURLY: 1}, ChargeMode.PEEK) > 0
-    assert await ask({HOURLY: 2}, ChargeMode.REFUND) == 0
-    assert await ask({HOURLY: 2}) == 0
-    assert await ask({HOURLY: 1}) > 0
+        assert await charge({HOURLY: 5}, ChargeMode.PEEK) == 0
+    assert await charge({HOURLY: 5}) == 0
+    assert await charge({HOURLY: 1}, ChargeMode.PEEK) > 0
+    assert await charge({HOURLY: 2}, ChargeMode.REFUND) == 0
+    assert await charge({HOURLY: 2}) == 0
+    assert await charge({HOURLY: 1}) > 0
 
 
-async def test_nobody_can_give_back_more_than_was_counted(ask: Ask) -> None:
-    assert await ask({HOURLY: 1}) == 0
-    assert await ask({HOURLY: 3}, ChargeMode.REFUND) == 0
-    assert await ask({HOURLY: 5}) == 0
-    assert await ask({HOURLY: 1}) > 0
+async def test_a_refund_is_limited_to_what_was_charged(charge: Charge) -> None:
+    assert await charge({HOURLY: 1}) == 0
+    assert await charge({HOURLY: 3}, ChargeMode.REFUND) == 0
+    assert await charge({HOURLY: 5}) == 0
+    assert await charge({HOURLY: 1}) > 0
 
 
-async def test_more_than_the_limit_is_let_in_alone(ask: Ask) -> None:
-    assert await ask({HOURLY: 7}) == 0
-    assert await ask({HOURLY: 7}) > 0
-
-
-async def test_a_refused_subject_costs_the_other_subjects_nothing(
-    counts: RateLimiter | InProcessRateLimiter,
+async def test_an_amount_above_the_limit_is_accepted_if_nothing_else_is_counted(
+    charge: Charge,
 ) -> None:
-    async def ask_both(person: int, address: int) -> int:
-        wants = [("person:greedy", HOURLY, person), ("address:shared", WIDE, address)]
-        answer = counts.charge([want for want in wants if want[2]])
-        return int(await answer if isawaitable(answer) else answer)
+    assert await charge({HOURLY: 7}) == 0
+    assert await charge({HOURLY: 7}) > 0
 
-    counts.reset("person:greedy", HOURLY)
-    counts.reset("address:shared", WIDE)
-    assert await ask_both(5, 5) == 0
+
+async def test_a_charge_rejected_for_one_subject_costs_the_others_nothing(
+    limiter: AnyLimiter,
+) -> None:
+    async def charge_both(user: int, address: int) -> int:
+        charges = [("user:greedy", HOURLY, user), ("address:shared", WIDE, address)]
+        wait_ms = limiter.charge([charge for charge in charges if charge[2]])
+        return int(await wait_ms if isawaitable(wait_ms) else wait_ms)
+
+    limiter.reset("user:greedy", HOURLY)
+    limiter.reset("address:shared", WIDE)
+    assert await charge_both(5, 5) == 0
     for _ in range(10):
-        assert await ask_both(1, 10) > 0
-    assert await ask_both(0, 45) == 0
+        assert await charge_both(1, 10) > 0
+    assert await charge_both(0, 45) == 0
 
 
-async def test_what_is_forgotten_is_counted_anew(
-    counts: RateLimiter | InProcessRateLimiter,
+async def test_after_a_reset_the_whole_limit_can_be_charged(limiter: AnyLimiter) -> None:
+    async def charge_once() -> int:
+        wait_ms = limiter.charge([("user:reset", HOURLY, 5)])
+        return int(await wait_ms if isawaitable(wait_ms) else wait_ms)
+
+    limiter.reset("user:reset", HOURLY)
+    assert await charge_once() == 0
+    assert await charge_once() > 0
+    limiter.reset("user:reset", HOURLY)
+    assert await charge_once() == 0
+
+
+async def test_of_200_concurrent_charges_in_two_processes_exactly_the_limit_is_accepted(
+    lock_nodes: LockNodes,
 ) -> None:
-    async def ask_once() -> int:
-        answer = counts.charge([("person:forgotten", HOURLY, 5)])
-        return int(await answer if isawaitable(answer) else answer)
-
-    counts.reset("person:forgotten", HOURLY)
-    assert await ask_once() == 0
-    assert await ask_once() > 0
-    counts.reset("person:forgotten", HOURLY)
-    assert await ask_once() == 0
+    limiters = [RateLimiter(node.pipeline) for node in lock_nodes]
+    waits = [limiters[n % 2].charge([("user:rush", WIDE, 1)]) for n in range(200)]
+    assert (await asyncio.gather(*waits)).count(0) == 50
 
 
-async def let_in(lock_nodes: Offices, subject: str) -> int:
-    """How many of 200 who ask two processes at once are let in."""
-    both = [RateLimiter(office.pipeline) for office in lock_nodes]
-    answers = [both[n % 2].charge([(subject, WIDE, 1)]) for n in range(200)]
-    return (await asyncio.gather(*answers)).count(0)
-
-
-async def test_of_many_at_once_at_two_processes_exactly_as_many_are_let_in(
-    lock_nodes: Offices,
+async def test_control_a_peek_followed_by_a_charge_accepts_more_than_the_limit(
+    lock_nodes: LockNodes,
 ) -> None:
-    assert await let_in(lock_nodes, "person:rush") == 50
+    limiters = [RateLimiter(node.pipeline) for node in lock_nodes]
+
+    async def peek_then_charge(n: int) -> int:
+        wait_ms = await limiters[n % 2].charge([("user:control", WIDE, 1)], ChargeMode.PEEK)
+        if not wait_ms:
+            await limiters[n % 2].charge([("user:control", WIDE, 1)])
+        return wait_ms
+
+    assert (await asyncio.gather(*map(peek_then_charge, range(200)))).count(0) > 50
 
 
-async def test_control_a_count_that_is_looked_at_first_and_raised_then_lets_more_in(
-    lock_nodes: Offices,
+async def test_every_counter_expires_and_may_be_lost(
+    lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:
-    both = [RateLimiter(office.pipeline) for office in lock_nodes]
-
-    async def check_then_count(n: int) -> int:
-        wait = await both[n % 2].charge([("person:control", WIDE, 1)], ChargeMode.PEEK)
-        if not wait:
-            await both[n % 2].charge([("person:control", WIDE, 1)])
-        return wait
-
-    assert (await asyncio.gather(*map(check_then_count, range(200)))).count(0) > 50
-
-
-async def test_every_count_ends_by_itself_and_redis_may_lose_it(
-    lock_nodes: Offices, redis_topology: RedisTopology
-) -> None:
-    counts = RateLimiter(lock_nodes[0].pipeline)
+    limiter = RateLimiter(lock_nodes[0].pipeline)
     redis_topology.flush_all()
-    assert await counts.charge([(HERE, HOURLY, 5), (HERE, WIDE, 1)]) == 0
+    assert await limiter.charge([(ADDRESS, HOURLY, 5), (ADDRESS, WIDE, 1)]) == 0
     keys = {key for key in redis_topology.all_keys() if "{rate}" in key}
-    assert keys == {rate_limit_key(HERE, limit.name) for limit in (HOURLY, WIDE)}
+    assert keys == {rate_limit_key(ADDRESS, limit.name) for limit in (HOURLY, WIDE)}
     for key in keys:
         assert 0 < await lock_nodes[0].pipeline.send("PTTL", key) <= 2 * 3600 * 1000
     redis_topology.flush_all()
-    assert await counts.charge([(HERE, HOURLY, 5)]) == 0
+    assert await limiter.charge([(ADDRESS, HOURLY, 5)]) == 0
 
 
-async def test_what_is_given_back_wholly_leaves_nothing_in_redis(
-    lock_nodes: Offices, redis_topology: RedisTopology
+async def test_a_full_refund_leaves_no_key(
+    lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:
-    counts, kept = RateLimiter(lock_nodes[0].pipeline), rate_limit_key(HERE, WIDE.name)
+    limiter = RateLimiter(lock_nodes[0].pipeline)
     redis_topology.flush_all()
-    assert await counts.charge([(HERE, HOURLY, 2), (HERE, WIDE, 2)]) == 0
-    assert await counts.charge([(HERE, HOURLY, 2), (HERE, WIDE, 1)], ChargeMode.REFUND) == 0
-    assert {key for key in redis_topology.all_keys() if "{rate}" in key} == {kept}
+    assert await limiter.charge([(ADDRESS, HOURLY, 2), (ADDRESS, WIDE, 2)]) == 0
+    refund = [(ADDRESS, HOURLY, 2), (ADDRESS, WIDE, 1)]
+    assert await limiter.charge(refund, ChargeMode.REFUND) == 0
+    left = {key for key in redis_topology.all_keys() if "{rate}" in key}
+    assert left == {rate_limit_key(ADDRESS, WIDE.name)}

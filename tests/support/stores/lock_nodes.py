@@ -1,10 +1,12 @@
-"""Offices at one Redis: their locks, who stands in line, and one that is killed while it waits."""
+"""Lock nodes: `Locks` objects of one Redis, their waiters, and a process that is killed."""
 
 import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+
+import pytest
 
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import redis_client
@@ -13,30 +15,33 @@ from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from tests.support.polling import eventually
 
+LockNodes = tuple[Locks, Locks]
+ON_ONE_SERVER = pytest.mark.parametrize("redis_topology", ["one server"], indirect=True)
+
 
 @asynccontextmanager
 async def open_lock_node(
     url: str, ttl_ms: int = LOCK_TTL_MS, *, subscribe: bool = True
 ) -> AsyncIterator[Locks]:
-    """Locks with a line of their own; one that does not hear is never woken."""
-    line = AutoPipeline(redis_client(url))
-    locks = Locks(line, ttl_ms)
+    """Open a lock node with its own connection. One that does not subscribe is never woken."""
+    pipeline = AutoPipeline(redis_client(url))
+    locks = Locks(pipeline, ttl_ms)
     try:
         if subscribe:
             await locks.start(timeout_s=20)
         yield locks
     finally:
         await locks.stop()
-        await line.close()
+        await pipeline.close()
 
 
 async def waiter_count(locks: Locks, slot_id: str) -> int:
-    """How many stand in line."""
+    """Return how many waiters are queued in Redis."""
     return int(await locks.pipeline.send("ZCARD", lock_keys(slot_id).queue))
 
 
 async def stored_lock(locks: Locks, slot_id: str) -> bytes | None:
-    """What the lock's key holds."""
+    """Return the value of the lock's key."""
     lock: bytes | None = await locks.pipeline.send("GET", lock_keys(slot_id).lock)
     return lock
 
@@ -44,19 +49,19 @@ async def stored_lock(locks: Locks, slot_id: str) -> bytes | None:
 async def start_waiter(
     locks: Locks, slot_id: str, wait_s: float = 20.0
 ) -> asyncio.Task[Lease | None]:
-    """One who waits, and has a place in line by now."""
+    """Start to wait for a lock, and return once the waiter is queued in Redis."""
     before = await waiter_count(locks, slot_id)
     waiter = asyncio.create_task(locks.acquire(slot_id, wait_s=wait_s))
 
     async def has_joined_queue() -> bool:
         return await waiter_count(locks, slot_id) > before
 
-    await eventually(has_joined_queue, "a place in line")
+    await eventually(has_joined_queue, "a queued waiter")
     return waiter
 
 
 async def acquire_lease(locks: Locks, *slot_ids: str, wait_s: float = 0.0) -> Lease:
-    """A lease that is to be had."""
+    """Acquire a lease, which must succeed."""
     lease = await locks.acquire(*slot_ids, wait_s=wait_s)
     assert lease is not None
     return lease
@@ -66,7 +71,7 @@ async def acquire_lease(locks: Locks, *slot_ids: str, wait_s: float = 0.0) -> Le
 def waiting_process(
     url: str, slot_id: str, waiter_count_wanted: int
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with so many waiters in line, to be killed."""
+    """Start a process with this many queued waiters, to be killed."""
     command = [
         sys.executable,
         "-m",
