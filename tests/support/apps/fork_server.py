@@ -1,6 +1,6 @@
-"""A process that knows the app already and forks a variant at once: `python -m tests.support...`.
+"""A server process that has imported the app and forks variants of it without delay.
 
-Most of what a start costs is importing, and the suite starts a variant for nearly every control.
+Imports take most of the start of a process, and nearly every negative control starts a variant.
 """
 
 import atexit
@@ -22,34 +22,34 @@ from tests.support.polling import wait_until
 
 
 class ForkedProcess:
-    """A process that is somebody else's child, with what an app's process is asked for."""
+    """A child of the fork server, with the methods of `Popen` that AppProcess uses."""
 
     def __init__(self, pid: int, exit_file: Path) -> None:
         self.pid = pid
         self._exit_file = exit_file
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, if it still runs."""
+        """Send a signal if the process still runs."""
         try:
             os.kill(self.pid, number)
         except ProcessLookupError:
             return
 
     def poll(self) -> int | None:
-        """None while it runs; then its exit code, or that of SIGKILL if it could not leave one."""
+        """Return None while the process runs, then its exit code; -9 if it did not write one."""
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
-            left = self._exit_file.read_text() if self._exit_file.exists() else ""
-            return int(left or -signal.SIGKILL)
+            written = self._exit_file.read_text() if self._exit_file.exists() else ""
+            return int(written or -signal.SIGKILL)
         return None
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
     def wait(self, timeout: float = 30.0) -> int:
-        """Its exit code, once it is gone."""
+        """Wait for the process to end and return its exit code."""
         wait_until(lambda: self.poll() is not None, "the process is gone", timeout)
         return cast("int", self.poll())
 
@@ -57,27 +57,27 @@ class ForkedProcess:
 @cache
 def _start_fork_server() -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "tests.support.apps.fork_server"]
-    troupe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def stop_fork_server() -> None:
-        assert troupe.stdin is not None
-        assert troupe.stdout is not None
-        troupe.stdin.close()
-        troupe.wait(10)
-        troupe.stdout.close()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.close()
+        server.wait(10)
+        server.stdout.close()
 
     atexit.register(stop_fork_server)
-    return troupe
+    return server
 
 
 def _fork(settings: Mapping[str, str], log_file: Path) -> ForkedProcess:
-    troupe = _start_fork_server()
-    assert troupe.stdin is not None
-    assert troupe.stdout is not None
+    server = _start_fork_server()
+    assert server.stdin is not None
+    assert server.stdout is not None
     own = {name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK_")}
-    troupe.stdin.write(json.dumps([{**own, **settings}, str(log_file)]) + "\n")
-    troupe.stdin.flush()
-    return ForkedProcess(int(troupe.stdout.readline()), _exit_file(log_file))
+    server.stdin.write(json.dumps([{**own, **settings}, str(log_file)]) + "\n")
+    server.stdin.flush()
+    return ForkedProcess(int(server.stdout.readline()), _exit_file(log_file))
 
 
 def _exit_file(log_file: Path) -> Path:
@@ -120,14 +120,14 @@ def _is_serving_queue(app: AppProcess) -> bool:
 
 
 def forked_app(settings: Mapping[str, str], directory: Path) -> AbstractContextManager[AppProcess]:
-    """A process of the app as its settings want it to be, ready to serve."""
+    """Fork a process that serves the app with these settings."""
     return _forked_process(settings, directory, _is_http_ready)
 
 
 def forked_worker(
     settings: Mapping[str, str], directory: Path
 ) -> AbstractContextManager[AppProcess]:
-    """A process that serves the admission queue and nothing else, and has begun to."""
+    """Fork a process that only processes the admission queue."""
     return _forked_process({**settings, "VARIANT_COMMAND": "worker"}, directory, _is_serving_queue)
 
 
@@ -144,12 +144,12 @@ def _run_forked(environment: dict[str, str], log_file: str, serve: Callable[[], 
 
 
 def main() -> None:
-    """Fork whatever is asked for, until nobody asks any more."""
+    """Fork a process for each line of standard input: its settings and log file as JSON."""
     from slotlock.auth.passwords import PasswordHasher
     from tests.support.apps import variant
 
-    PasswordHasher().close()  # each would hash what they can share
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever ends is gone at once
+    PasswordHasher().close()  # hashes a password once, so that the forked processes need not
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # leaves no zombie processes
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:

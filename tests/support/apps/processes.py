@@ -1,4 +1,4 @@
-"""Starting the app as an operator would: a process of its own, settings from the environment."""
+"""Processes of the app, started as an operator starts them: with settings from the environment."""
 
 import os
 import re
@@ -21,24 +21,24 @@ ADMIN_EMAIL = "admin@slotlock.test"
 ADMIN_PASSWORD = "the password of the tests"
 SERVE_COMMAND = (sys.executable, "-m", "slotlock", "serve")
 MAX_LOG_LINES = 40
-# A machine that does much else beside starts an app in some ten seconds.
+# A busy machine needs about ten seconds to start the app.
 READY_TIMEOUT_S = 60.0
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """Return a port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def database_url(servers: EmbeddedServers, name: str) -> str:
-    """The address of a database on the test servers."""
+    """Return the URL of a database on the test servers."""
     return servers.mongo_url.replace("/?", f"/{name}?", 1)
 
 
 def app_environment(servers: EmbeddedServers, database: str) -> dict[str, str]:
-    """The settings of an app on these servers."""
+    """Return the settings of an app on these servers."""
     return {
         "SLOTLOCK_MONGO_URL": database_url(servers, database),
         "SLOTLOCK_REDIS_URL": servers.redis_url,
@@ -49,18 +49,18 @@ def app_environment(servers: EmbeddedServers, database: str) -> dict[str, str]:
     }
 
 
-# Every log of this test process, so that a failure can be read beside what the apps said of it.
+# The log files of all apps of this test process, to be shown with a failure.
 _log_files: list[Path] = []
 
 
 def recent_app_logs(since: float) -> str:
-    """The last lines of the apps' logs that were written to since then."""
-    told = []
+    """Return the last lines of the app logs that changed since this time."""
+    parts: list[str] = []
     for log_file in _log_files:
         if log_file.exists() and log_file.stat().st_mtime >= since:
             lines = log_file.read_text(errors="replace").splitlines()[-MAX_LOG_LINES:]
-            told += [f"{log_file}:", *lines]
-    return "\n".join(told)
+            parts += [f"{log_file}:", *lines]
+    return "\n".join(parts)
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ class AppProcess:
 
     @property
     def websocket_url(self) -> str:
-        """Where its WebSockets are."""
+        """The URL of its GraphQL WebSocket."""
         return self.url.replace("http://", "ws://") + "/graphql"
 
     @property
     def log(self) -> str:
-        """What it logged so far."""
+        """The text of its log."""
         return self.log_file.read_text()
 
     def metric(self, name: str) -> float:
@@ -92,12 +92,12 @@ class AppProcess:
         return float(found[1]) if found else 0.0
 
     def kill(self) -> None:
-        """SIGKILL: it gets no chance to clean up."""
+        """Send SIGKILL and wait, so that the process cannot clean up."""
         self.process.kill()
         self.process.wait()
 
     def stop(self) -> int:
-        """SIGTERM, and wait; its exit code."""
+        """Send SIGTERM, wait for the process to end and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(30)
 
@@ -109,7 +109,7 @@ def app_process(
     command: Sequence[str] = SERVE_COMMAND,
     ready_path: str = "/readyz",
 ) -> Iterator[AppProcess]:
-    """A process of the app, ready to serve."""
+    """Run a process of the app. It is ready when this yields."""
     directory.mkdir(parents=True, exist_ok=True)
     port = free_port()
     own = {name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK_")}

@@ -1,4 +1,4 @@
-"""Apps that limit rates, so narrowly that a test reaches the limits, and who asks them."""
+"""Apps with rate limits low enough for a test to reach them, and clients with addresses."""
 
 import time
 from collections.abc import Iterator
@@ -31,14 +31,14 @@ address_numbers = count(int(IPv4Address("198.51.100.1")))
 def rate_limited_app(
     servers: EmbeddedServers, database: str, directory: Path, **overrides: str
 ) -> Iterator[AppProcess]:
-    """An app for so many reads and writes of a person and minute, and people an address."""
+    """Run an app with these limits per user and minute, and users per address."""
     settings = {
         **app_environment(servers, database),
         "SLOTLOCK_RATE_LIMITS": "on",
         "SLOTLOCK_RATE_READS": str(READS_PER_MINUTE),
         "SLOTLOCK_RATE_WRITES": str(WRITES_PER_MINUTE),
         "SLOTLOCK_RATE_USERS_PER_ADDRESS": str(USERS_PER_ADDRESS),
-        # So that a test can come from many addresses.
+        # A trusted proxy may state the client's address, so that a test can have many.
         "SLOTLOCK_TRUSTED_PROXIES": "10.1.1.7,127.0.0.0/8",
         **overrides,
     }
@@ -47,9 +47,9 @@ def rate_limited_app(
 
 
 def exceed_address_rate(url: str, headers: dict[str, str]) -> list[int]:
-    """What comes of asking more than one address may, each time with another number for `*`."""
+    """Send more requests than an address may and return their status codes. `*` is the number."""
     with httpx.Client(trust_env=False) as http:
-        answers = [
+        responses = [
             http.post(
                 url + "/graphql",
                 json={"query": "{ __typename }"},
@@ -57,44 +57,44 @@ def exceed_address_rate(url: str, headers: dict[str, str]) -> list[int]:
             )
             for n in range(USERS_PER_ADDRESS * READS_PER_MINUTE + 1)
         ]
-    return [answer.status_code for answer in answers]
+    return [response.status_code for response in responses]
 
 
 def wait_for_early_minute(min_remaining_s: int = 10) -> None:
-    """Windows are minutes: what is counted exactly must not begin in one and end in the next."""
+    """Wait until the current minute, which is the window of the limits, has this much time left."""
     wait_until(lambda: time.time() % 60 < 60 - min_remaining_s, "the next minute", timeout_s=30)
 
 
 def next_address() -> str:
-    """An address that nobody had before."""
+    """Return an address that no client has used."""
     return str(IPv4Address(next(address_numbers)))
 
 
 class AddressedClient(GraphQLTestClient):
-    """Somebody at an address, as the proxy tells."""
+    """A client whose address is stated by a proxy."""
 
     address = ""
 
     @property
     def headers(self) -> dict[str, str]:
-        """Their identity and address."""
+        """The headers for identity and address."""
         return {**super().headers, "X-Forwarded-For": self.address}
 
     async def post(self, document: str, **headers: str) -> httpx.Response:
-        """The whole response."""
+        """Send a document and return the HTTP response."""
         url, sent = self.url + "/graphql", {**self.headers, **headers}
         return await self.http.post(url, json={"query": document}, headers=sent)
 
     async def count_accepted(self, times: int, document: str = "{ __typename }") -> int:
-        """How often in so many times this was executed."""
-        answers = [await self.post(document) for _ in range(times)]
-        return sum(answer.status_code == 200 for answer in answers)
+        """Send a document several times and return how often it was executed."""
+        responses = [await self.post(document) for _ in range(times)]
+        return sum(response.status_code == 200 for response in responses)
 
 
 def client_at_new_address(
     http: httpx.AsyncClient, app: AppProcess, token: str | None = None
 ) -> AddressedClient:
-    """Somebody at an address that nobody had before."""
+    """Return a client at an address that no client has used."""
     client = AddressedClient(http, app.url, token)
     client.address = next_address()
     return client
@@ -104,25 +104,25 @@ def client_at_new_address(
 def rate_limited(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """One process that limits rates narrowly; every test comes as others from elsewhere."""
+    """A process with low rate limits. Every test uses its own users and addresses."""
     with rate_limited_app(servers, "limited", tmp_path_factory.mktemp("rate_limited")) as app:
         yield app
 
 
 @pytest.fixture
 def early_in_minute(rate_limited: AppProcess) -> None:
-    """The test does not begin in one minute and end in the next."""
+    """Let the test begin early enough in a minute to end in it."""
     wait_for_early_minute()
 
 
 @pytest.fixture
 async def anonymous(rate_limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
-    """Nobody in particular, at an address of their own."""
+    """A client without identity at an address of its own."""
     return client_at_new_address(http, rate_limited)
 
 
 @pytest.fixture
 async def member(rate_limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
-    """A person at an address of their own."""
+    """A member's client at an address of its own."""
     async with auth_for_database(rate_limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
         return client_at_new_address(http, rate_limited, await sign_in_new_user(auth, Role.MEMBER))

@@ -1,4 +1,4 @@
-"""Redis in its three shapes, as operators run it: one server, one behind Sentinel, a Cluster."""
+"""The three Redis topologies: a single server, a server behind Sentinel, and a Cluster."""
 
 import re
 import subprocess
@@ -20,43 +20,43 @@ HASH_SLOTS = 16384
 
 @dataclass(frozen=True)
 class RedisNode:
-    """One valkey-server."""
+    """A valkey-server process."""
 
     port: int
     process: subprocess.Popen[bytes]
 
     def run_command(self, command: str) -> str:
-        """What it answers, as text."""
+        """Run a command and return the reply as text."""
         with Redis(port=self.port, socket_timeout=2) as client:
             client.response_callbacks.clear()
-            answer = client.execute_command(*command.split())
-            parts = answer if isinstance(answer, list) else [answer]
+            reply = client.execute_command(*command.split())
+            parts = reply if isinstance(reply, list) else [reply]
             return " ".join(p.decode() if isinstance(p, bytes) else str(p) for p in parts)
 
 
 def reply_contains(node: RedisNode, command: str, text: str) -> bool:
-    """Whether a node's answer tells of this state."""
+    """Return whether a node's reply to a command contains this text."""
     return text in node.run_command(command)
 
 
 @dataclass(frozen=True)
 class RedisTopology:
-    """Servers, and the address that the app would be given."""
+    """Redis servers, and the URL for the settings of the app."""
 
     url: str
     nodes: Sequence[RedisNode]
 
     def all_keys(self) -> list[str]:
-        """The keys of all nodes."""
+        """Return the keys of all nodes."""
         return [key for node in self.nodes for key in node.run_command("KEYS *").split()]
 
     def commands_processed(self) -> int:
-        """How many commands the nodes have processed, those that scripts call included."""
-        told = " ".join(node.run_command("INFO stats") for node in self.nodes)
-        return sum(map(int, re.findall(r"total_commands_processed:(\d+)", told)))
+        """Return the number of commands that all nodes processed, including those of scripts."""
+        statistics = " ".join(node.run_command("INFO stats") for node in self.nodes)
+        return sum(map(int, re.findall(r"total_commands_processed:(\d+)", statistics)))
 
     def flush_all(self) -> None:
-        """Lose everything."""
+        """Delete all keys."""
         for node in self.nodes:
             node.run_command("FLUSHALL")
 
@@ -65,18 +65,18 @@ class RedisTopology:
 def start_node(
     directory: Path, *options: str, port: int = 0, settings: str = ""
 ) -> Iterator[RedisNode]:
-    """A running valkey-server, gone at the end."""
+    """Run a valkey-server until the end of the block."""
     port = port or free_port()
     home = directory / str(port)
     home.mkdir(parents=True)
-    settings_file = home / "valkey.conf"  # Sentinel writes into its own
+    settings_file = home / "valkey.conf"  # a Sentinel rewrites its file
     settings_file.write_text(f"port {port}\nbind 127.0.0.1\ndir {home}\n{settings}\n")
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
             [find_binary(VALKEY, None), str(settings_file), *options], stdout=log, stderr=log
         )
     try:
-        wait_until(lambda: VALKEY.is_ready(port, process.pid), "valkey answers")
+        wait_until(lambda: VALKEY.is_ready(port, process.pid), "valkey responds")
         yield RedisNode(port, process)
     finally:
         process.kill()
@@ -85,14 +85,14 @@ def start_node(
 
 @contextmanager
 def single_server_topology(directory: Path) -> Iterator[RedisTopology]:
-    """One server."""
+    """Run a single server."""
     with start_node(directory, settings='save ""') as only:
         yield RedisTopology(f"redis://127.0.0.1:{only.port}/0", [only])
 
 
 @contextmanager
 def sentinel_topology(directory: Path, replicas: int = 0) -> Iterator[RedisTopology]:
-    """A master, its replicas and one Sentinel that watches them."""
+    """Run a master, its replicas and one Sentinel that monitors them."""
     own = 'save ""\nrepl-diskless-sync-delay 0'
     with ExitStack() as stack:
         master = stack.enter_context(start_node(directory, settings=own))
@@ -104,7 +104,8 @@ def sentinel_topology(directory: Path, replicas: int = 0) -> Iterator[RedisTopol
         ]
         for follower in followers:
             wait_until(
-                partial(reply_contains, follower, "INFO", "master_link_status:up"), "it follows"
+                partial(reply_contains, follower, "INFO", "master_link_status:up"),
+                "the replica follows the master",
             )
         watch = (
             f"sentinel monitor {SENTINEL_MASTER} 127.0.0.1 {master.port} 1\n"
@@ -118,7 +119,7 @@ def sentinel_topology(directory: Path, replicas: int = 0) -> Iterator[RedisTopol
 
 
 def _is_linked(node: RedisNode, masters: int) -> bool:
-    """Whether a node of a Cluster has connections to and from each of the others."""
+    """Return whether a node of a Cluster is connected to and from every other master."""
     return node.run_command("CLUSTER LINKS").count("direction") == 2 * (masters - 1) and (
         node.run_command("CLUSTER NODES").count(" connected ") == masters
     )
@@ -126,7 +127,7 @@ def _is_linked(node: RedisNode, masters: int) -> bool:
 
 @contextmanager
 def cluster_topology(directory: Path, masters: int = 3) -> Iterator[RedisTopology]:
-    """A Cluster of masters that share the hash slots."""
+    """Run a Cluster of masters that share the hash slots."""
     with ExitStack() as stack:
         # By default a bus is at the port + 10000, which may not exist.
         buses = [free_port() for _ in range(masters)]
@@ -137,16 +138,17 @@ def cluster_topology(directory: Path, masters: int = 3) -> Iterator[RedisTopolog
             for bus in buses
         ]
         each = HASH_SLOTS // masters
-        for n, one in enumerate(nodes):
+        for n, node in enumerate(nodes):
             last = HASH_SLOTS - 1 if n == masters - 1 else (n + 1) * each - 1
-            one.run_command(f"CLUSTER SET-CONFIG-EPOCH {n + 1}")
-            one.run_command(f"CLUSTER ADDSLOTSRANGE {n * each} {last}")
-            one.run_command(f"CLUSTER MEET 127.0.0.1 {nodes[0].port} {buses[0]}")
-        for one in nodes:
+            node.run_command(f"CLUSTER SET-CONFIG-EPOCH {n + 1}")
+            node.run_command(f"CLUSTER ADDSLOTSRANGE {n * each} {last}")
+            node.run_command(f"CLUSTER MEET 127.0.0.1 {nodes[0].port} {buses[0]}")
+        for node in nodes:
             wait_until(
-                partial(reply_contains, one, "CLUSTER INFO", "cluster_state:ok"), "it is whole"
+                partial(reply_contains, node, "CLUSTER INFO", "cluster_state:ok"),
+                "the Cluster is complete",
             )
-            wait_until(partial(_is_linked, one, masters), "it tells all others what is published")
+            wait_until(partial(_is_linked, node, masters), "the node is linked to all others")
         yield RedisTopology(f"redis+cluster://127.0.0.1:{nodes[0].port}", nodes)
 
 

@@ -1,4 +1,4 @@
-"""Servers of a test's own, which it may stop, kill and start again."""
+"""Servers of a single test, which it may pause, kill and start again."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from tests.support.polling import wait_until
 
 
 class RestartableServer:
-    """A mongod or a Valkey on one port and one directory, over all its lives."""
+    """A mongod or a Valkey that keeps its port and its directory across restarts."""
 
     def __init__(self, directory: Path, kind: str) -> None:
         self.kind = kind
@@ -24,18 +24,18 @@ class RestartableServer:
 
     @property
     def url(self) -> str:
-        """Where it listens, and the database the tests use."""
+        """The URL of the server and of the database that tests use."""
         if self.kind == "valkey":
             return f"redis://127.0.0.1:{self.port}/0"
         return f"mongodb://127.0.0.1:{self.port}/own?replicaSet=rs0&directConnection=true"
 
     def start(self) -> None:
-        """Start the server, and wait until it accepts writes."""
+        """Start the server and wait until it accepts writes."""
         self.launch()
         wait_until(self._is_writable, f"{self.kind} accepts writes")
 
     def launch(self) -> None:
-        """Start the process, and do not wait. A mongod then belongs to no replica set yet."""
+        """Start the process without waiting. A new mongod does not belong to a replica set yet."""
         if self.kind == "valkey":
             where = ["--port", str(self.port), "--dir", str(self._directory)]
             command = [find_binary(VALKEY, None), *where, "--bind", "127.0.0.1", "--save", ""]
@@ -53,15 +53,15 @@ class RestartableServer:
         return program.is_ready(self.port, self._process.pid)
 
     def pause(self) -> None:
-        """Let it hang: its connections stay open and nothing comes back."""
+        """Suspend the server: its connections stay open and it does not respond."""
         self._send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Let a suspended server continue."""
         self._send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End this life at once."""
+        """Kill the server, if it runs."""
         if self._process is not None:
             self._send_signal(signal.SIGKILL)
             self._process.wait()
@@ -74,7 +74,7 @@ class RestartableServer:
 
 @contextmanager
 def restartable_server(directory: Path, kind: str) -> Iterator[RestartableServer]:
-    """A running server, gone at the end."""
+    """Run a server until the end of the block."""
     server = RestartableServer(directory, kind)
     server.start()
     try:
