@@ -6,8 +6,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from graphql import GraphQLEnumType, build_schema, parse, validate
+
+from tests.support.apps.processes import AppProcess
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -62,6 +65,14 @@ def test_the_errors_page_lists_every_refusal_code() -> None:
     listed = first_column(DOCS / "reference" / "errors.md")
     assert set(codes.values) <= set(listed)
     assert len(listed) == len(set(listed))
+
+
+def test_the_metrics_page_lists_every_metric(app: AppProcess) -> None:
+    text = httpx.get(f"{app.url}/metrics", trust_env=False).text
+    types = re.findall(r"^# TYPE (slotlock_\w+) ", text, re.MULTILINE)
+    exported = {name for name in types if not name.endswith("_created")}
+    listed = first_column(DOCS / "reference" / "metrics.md")
+    assert {name for name in listed if re.fullmatch(r"slotlock_\w+", name)} == exported
 
 
 def test_the_simulation_page_lists_every_option() -> None:

@@ -34,7 +34,9 @@ from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
 
 BOOKING_ACTIONS_TOTAL = Counter(
-    "slotlock_acts_total", "Responses to booking actions by outcome", ["act", "outcome"]
+    "slotlock_booking_actions_total",
+    "Responses to booking actions by outcome",
+    ["action", "outcome"],
 )
 
 Outcome_co = TypeVar("Outcome_co", covariant=True)
