@@ -29,11 +29,11 @@ from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
+from tests.support.clients.client import Json
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.model.stored_state import assert_valid_slot, booking_history
 
-Json = dict[str, Any]
 Act = Coroutine[Any, Any, Any]
 
 STEPS, SEEDS = 120, 3 + int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))

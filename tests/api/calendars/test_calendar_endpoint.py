@@ -23,8 +23,8 @@ from tests.support.clients.calendars import (
     get_path,
     read_calendar,
 )
+from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json, hours_from_now
-from tests.support.clients.exports import create_open_campaign
 
 Pair = tuple[AppProcess, AppProcess]
 Three = tuple[BookingClient, BookingClient, BookingClient]
@@ -208,8 +208,8 @@ async def test_published_calendars_show_what_everybody_sees_and_no_names(
 ) -> None:
     ada, _, organiser = clients
     mark = secrets.token_hex(6)
-    shown = await create_open_campaign(organiser, f"Camp, {mark}")
-    hidden = await create_open_campaign(organiser, published=False)
+    shown = await create_campaign(organiser, name=f"Camp, {mark}")
+    hidden = await create_campaign(organiser, published=False)
     slots: dict[str, Json] = {
         "draft": {"draft": True},
         "open": {},

@@ -18,9 +18,9 @@ from slotlock.services.container import utc_now
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment, free_port
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.exports import (
     child_pids,
-    create_open_campaign,
     csv_rows,
     download_export,
     insert_many_slots,
@@ -52,7 +52,7 @@ async def full_campaign(
     app: AppProcess, organizer: BookingClient, slots: int, bookings: int
 ) -> str:
     """The id of a campaign with so many slots."""
-    campaign_id = await create_open_campaign(organizer)
+    campaign_id = await create_campaign(organizer)
     await organizer.add_slot(campaignId=campaign_id, capacity=1000)
     url = app.environment["SLOTLOCK_MONGO_URL"]
     insert_many_slots(url, campaign_id, slots - 1, bookings)

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients, expire_holds
+from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.exports import (
-    create_open_campaign,
     csv_rows,
     download_export,
     get_checked,
@@ -141,7 +141,7 @@ async def test_the_total_counts_the_places_that_the_figures_of_the_campaign_coun
     organizer_and_members: Staff,
 ) -> None:
     ada, ben, _, organiser = organizer_and_members
-    campaign_id = await create_open_campaign(organiser)
+    campaign_id = await create_campaign(organiser)
     await ada.book_slot(await organiser.add_slot(campaignId=campaign_id, capacity=4))
     off = await organiser.add_slot(campaignId=campaign_id, capacity=3)
     await ben.book_slot(off)
@@ -157,7 +157,7 @@ async def test_a_workbook_has_a_summary_and_a_sheet_a_slot_with_typed_cells(
     organizer_and_members: Staff,
 ) -> None:
     ada, ben, cleo, organiser = organizer_and_members
-    campaign_id = await create_open_campaign(organiser)
+    campaign_id = await create_campaign(organiser)
     later = {**COURSE, "startTime": "2035-07-02T08:00:00Z", "endTime": "2035-07-02T09:00:00Z"}
     second = await organiser.add_slot(**later, campaignId=campaign_id, capacity=1)
     first = await organiser.add_slot(**COURSE, campaignId=campaign_id, capacity=5)
@@ -209,7 +209,7 @@ async def test_the_same_again_is_the_same_to_the_byte(
     two_apps: Pair, organizer_and_members: Staff
 ) -> None:
     ada, ben, cleo, organiser = organizer_and_members
-    campaign_id = await create_open_campaign(organiser)
+    campaign_id = await create_campaign(organiser)
     for number in range(3):
         same_start = COURSE if number < 2 else {}
         slot_id = await organiser.add_slot(**same_start, campaignId=campaign_id, capacity=5)
@@ -303,7 +303,7 @@ async def test_what_is_not_there_is_not_found(organizer_and_members: Staff, path
 
 async def test_an_empty_campaign_is_a_file_without_rows(organizer_and_members: Staff) -> None:
     organiser = organizer_and_members[3]
-    campaign_id = await create_open_campaign(organiser, published=False)
+    campaign_id = await create_campaign(organiser, published=False)
     assert csv_rows(await download_export(organiser, f"campaigns/{campaign_id}.csv")) == []
     book = load_workbook_bytes(await download_export(organiser, f"campaigns/{campaign_id}.xlsx"))
     assert book.sheetnames == ["Summary"]

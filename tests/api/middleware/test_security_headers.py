@@ -16,7 +16,7 @@ from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.calendars import create_calendar
-from tests.support.clients.exports import create_open_campaign
+from tests.support.clients.campaigns import create_campaign
 
 ORIGIN = "https://app.example.org"
 ALWAYS = {name.decode(): value.decode() for name, value in SECURITY_HEADERS}
@@ -90,7 +90,7 @@ async def test_files_are_kept_nowhere_and_calendars_for_minutes_by_their_readers
     for method, path in (
         ("GET", f"/exports/slots/{slot}.csv"),
         ("GET", f"/exports/slots/{slot}.xlsx"),
-        ("GET", f"/exports/campaigns/{await create_open_campaign(organizer)}.csv"),
+        ("GET", f"/exports/campaigns/{await create_campaign(organizer)}.csv"),
         ("POST", "/users/invitations"),
     ):
         url = organizer.url + path

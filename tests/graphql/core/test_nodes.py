@@ -9,8 +9,8 @@ from graphql import GraphQLInterfaceType
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import GraphQLTestClient, Json
-from tests.support.clients.exports import create_open_campaign
 from tests.support.queue.tickets import REQUEST_FULL_TICKET
 
 Clients = tuple[BookingClient, BookingClient, BookingClient]
@@ -39,7 +39,7 @@ async def ids(clients: Clients) -> Json:
         "Slot": slots[0],
         "Booking": (await ada.book_slot(slots[0]))["booking"]["id"],
         "User": await ada.fetch_user_id(),
-        "Campaign": await create_open_campaign(organizer),
+        "Campaign": await create_campaign(organizer),
         "Team": await ada.create_team_with(),
         "Ticket": ticket["id"],
         "OpenSession": (await ada.execute("{ mySessions { id } }"))[0]["id"],

@@ -12,12 +12,12 @@ import pytest
 from slotlock.domain.booking.history import BookingAction
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.model.stored_state import booking_history
 from tests.support.scenarios.campaign_activity import (
     CampaignFixture,
     create_campaign_fixture,
-    create_report_campaign,
     run_random_actions,
 )
 
@@ -175,9 +175,7 @@ async def test_each_filter_keeps_what_it_names_and_nothing_else(story: CampaignF
 
 async def test_what_was_overridden_is_told(two_apps: Pair, http: httpx.AsyncClient) -> None:
     (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
-    campaign = await create_report_campaign(
-        organizer, opensAt=hours_from_now(1), eligibleGroups=[["5a"]]
-    )
+    campaign = await create_campaign(organizer, opensAt=hours_from_now(1), eligibleGroups=[["5a"]])
     slot = await organizer.add_slot(campaignId=campaign)
     await organizer.book_slot(slot, userId=await ada.fetch_user_id())
     (entry,) = await entries(organizer, {"slotId": slot})

@@ -10,8 +10,8 @@ from slotlock.auth import accounts
 from slotlock.domain.users.user import Role
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.campaigns import create_campaign, set_groups
 from tests.support.clients.client import Json, hours_from_now
-from tests.support.scenarios.campaign_activity import add_to_groups, create_report_campaign
 from tests.support.stores.users import auth_for_database
 
 Pair = tuple[AppProcess, AppProcess]
@@ -96,7 +96,7 @@ async def test_each_slot_of_a_series_is_noted_and_in_the_log_of_its_campaign(
     clients: tuple[BookingClient, BookingClient],
 ) -> None:
     _, organizer = clients
-    campaign = await create_report_campaign(organizer)
+    campaign = await create_campaign(organizer)
     times = {"startTime": hours_from_now(24), "endTime": hours_from_now(25), "campaignId": campaign}
     asked = {"slot": {"title": "Yoga", **times}, "rrule": "FREQ=DAILY;COUNT=3"}
     slots = [slot["id"] for slot in (await organizer.execute(SERIES, input=asked))["slots"]]
@@ -107,9 +107,7 @@ async def test_each_slot_of_a_series_is_noted_and_in_the_log_of_its_campaign(
 
 async def test_acts_on_campaigns_are_noted(clients: tuple[BookingClient, BookingClient]) -> None:
     _, organizer = clients
-    campaign = await create_report_campaign(
-        organizer, published=False, eligibleGroups=[["5b", "5a"]]
-    )
+    campaign = await create_campaign(organizer, published=False, eligibleGroups=[["5b", "5a"]])
     changes = {"maxBookings": 2, "eligibleGroups": [["5a"], ["choir"]]}
     for _ in range(2):  # the second time changes nothing
         await organizer.execute(UPDATE_CAMPAIGN, input={"campaignId": campaign, **changes})
@@ -137,8 +135,8 @@ async def test_acts_on_people_are_noted(
     member, organizer = clients
     ada = await member.fetch_user_id()
     email = (await member.execute("{ me { email } }"))["email"]
-    await add_to_groups(organizer, member, "5a", "choir")
-    await add_to_groups(organizer, member, "5a", "choir")
+    await set_groups(organizer, member, "5a", "choir")
+    await set_groups(organizer, member, "5a", "choir")
     await organizer.execute(BAN, user=ada, reason="Loud")
     await organizer.execute(UNBAN, user=ada)
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
@@ -188,7 +186,7 @@ async def test_what_organisers_did_can_be_read_without_naming_anything(
     clients: tuple[BookingClient, BookingClient],
 ) -> None:
     _, organizer = clients
-    campaign = await create_report_campaign(organizer)
+    campaign = await create_campaign(organizer)
     page = await organizer.execute(LOG, filter={"actions": ["CAMPAIGN_CREATED", "BANNED"]}, first=1)
     assert [node["campaign"]["id"] for node in page["nodes"]] == [campaign]
     mixed = {"actions": ["CAMPAIGN_CREATED", "BOOKED"]}

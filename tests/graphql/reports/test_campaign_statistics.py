@@ -12,12 +12,12 @@ import pytest
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.model.stored_state import booking_history
 from tests.support.scenarios.campaign_activity import (
     CampaignFixture,
     create_campaign_fixture,
-    create_report_campaign,
     object_id,
     run_random_actions,
 )
@@ -183,15 +183,15 @@ async def test_time_is_shown_from_the_opening_until_now_unless_said_otherwise(
 ) -> None:
     _, organiser = await create_booking_clients(http, 0, *two_apps)
     opens = hours_from_now(-2.5)
-    campaign = await create_report_campaign(organiser, opensAt=opens)
+    campaign = await create_campaign(organiser, opensAt=opens)
     points = (await figures(organiser, campaign, time={}))["timeSeries"]
     assert [instant(p["at"]) - instant(opens) for p in points] == [
         timedelta(hours=hours) for hours in range(3)
     ]
     # What opens later is shown by its last interval, and what is too long by its beginning.
-    campaign = await create_report_campaign(organiser, opensAt=hours_from_now(1))
+    campaign = await create_campaign(organiser, opensAt=hours_from_now(1))
     assert len((await figures(organiser, campaign, time={"every": "DAY"}))["timeSeries"]) == 1
-    campaign = await create_report_campaign(organiser, opensAt=hours_from_now(-24))
+    campaign = await create_campaign(organiser, opensAt=hours_from_now(-24))
     points = (await figures(organiser, campaign, time={"every": "MINUTE"}))["timeSeries"]
     assert len(points) == 1000
     assert instant(points[-1]["at"]) < datetime.now(UTC) - timedelta(hours=7)
@@ -212,7 +212,7 @@ async def test_more_points_than_can_be_shown_are_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, time: Json
 ) -> None:
     _, organiser = await create_booking_clients(http, 0, *two_apps)
-    campaign = await create_report_campaign(organiser)
+    campaign = await create_campaign(organiser)
     assert await organiser.error_code(FIGURES, campaign=campaign, time=time) == "BAD_USER_INPUT"
 
 
@@ -220,7 +220,7 @@ async def test_any_time_without_an_end_has_an_answer(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     _, organiser = await create_booking_clients(http, 0, *two_apps)
-    campaign = await create_report_campaign(organiser)
+    campaign = await create_campaign(organiser)
     for begin, number in (("0001-01-01T00:00:00Z", 1000), ("9999-12-31T23:59:59Z", 0)):
         for every in ("MINUTE", "DAY"):
             time = {"every": every, "from": begin}
@@ -230,7 +230,7 @@ async def test_any_time_without_an_end_has_an_answer(
 
 async def test_figures_are_for_organisers(two_apps: Pair, http: httpx.AsyncClient) -> None:
     (ada,), organiser = await create_booking_clients(http, 1, *two_apps)
-    campaign = await create_report_campaign(organiser)
+    campaign = await create_campaign(organiser)
     assert await ada.error_code(FIGURES, campaign=campaign) == "FORBIDDEN"
     nobody = BookingClient(http, two_apps[0].url)
     assert await nobody.error_code(FIGURES, campaign=campaign) == "UNAUTHENTICATED"
@@ -255,7 +255,7 @@ async def test_what_cannot_be_is_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, wrong: Json
 ) -> None:
     _, organiser = await create_booking_clients(http, 0, *two_apps)
-    asked = {"campaign": await create_report_campaign(organiser), **wrong}
+    asked = {"campaign": await create_campaign(organiser), **wrong}
     assert await organiser.error_code(FIGURES, **asked) == "BAD_USER_INPUT"
 
 

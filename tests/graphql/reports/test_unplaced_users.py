@@ -8,12 +8,11 @@ import pytest
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.campaigns import create_campaign, set_groups
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.scenarios.campaign_activity import (
     CampaignFixture,
-    add_to_groups,
     create_campaign_fixture,
-    create_report_campaign,
     object_id,
     run_random_actions,
 )
@@ -113,10 +112,10 @@ async def test_a_person_needs_one_group_of_every_set(
 ) -> None:
     members, organizer = await create_booking_clients(http, 3, *two_apps)
     class_, choir = secrets.token_hex(4), secrets.token_hex(4)
-    await add_to_groups(organizer, members[0], class_)
-    await add_to_groups(organizer, members[1], class_, choir)
-    await add_to_groups(organizer, members[2], choir)
-    campaign = await create_report_campaign(organizer, eligibleGroups=[[class_, "5z"], [choir]])
+    await set_groups(organizer, members[0], class_)
+    await set_groups(organizer, members[1], class_, choir)
+    await set_groups(organizer, members[2], choir)
+    campaign = await create_campaign(organizer, eligibleGroups=[[class_, "5z"], [choir]])
     assert await who(organizer, campaign) == {await members[1].fetch_user_id()}
 
 
@@ -127,8 +126,8 @@ async def test_of_a_campaign_for_everybody_those_who_tried_are_listed(
         (waits, left, gave_back, called_off, placed, again, _),
         organizer,
     ) = await create_booking_clients(http, 7, *two_apps)
-    await add_to_groups(organizer, waits, "5a")
-    campaign = await create_report_campaign(organizer)
+    await set_groups(organizer, waits, "5a")
+    campaign = await create_campaign(organizer)
     full, other, off = [await organizer.add_slot(campaignId=campaign) for _ in range(3)]
     await placed.book_slot(full)
     await waits.join(full)
@@ -165,7 +164,7 @@ async def test_pages_stay_small_and_end_where_nearly_everybody_has_a_place(
 
 async def test_the_list_is_for_organisers(two_apps: Pair, http: httpx.AsyncClient) -> None:
     (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
-    campaign = await create_report_campaign(organizer, opensAt=hours_from_now(1))
+    campaign = await create_campaign(organizer, opensAt=hours_from_now(1))
     assert await ada.error_code(UNPLACED, campaign=campaign) == "FORBIDDEN"
     nobody = BookingClient(http, two_apps[0].url)
     assert await nobody.error_code(UNPLACED, campaign=campaign) == "UNAUTHENTICATED"
@@ -189,5 +188,5 @@ async def test_what_cannot_be_is_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, wrong: Json
 ) -> None:
     _, organizer = await create_booking_clients(http, 0, *two_apps)
-    asked = {"campaign": await create_report_campaign(organizer), **wrong}
+    asked = {"campaign": await create_campaign(organizer), **wrong}
     assert await organizer.error_code(UNPLACED, **asked) == "BAD_USER_INPUT"

@@ -62,8 +62,8 @@ BookingMethod = Callable[[BookingClient, BookingClient, str], Coroutine[Any, Any
 
 
 def campaign_fields(**fields: Any) -> Json:
-    """A published campaign that opened an hour ago, unless the fields say otherwise."""
-    times = {"opensAt": hours_from_now(-1), "closesAt": hours_from_now(10)}
+    """Return the input of a published campaign that opened two hours ago, with these fields."""
+    times = {"opensAt": hours_from_now(-2), "closesAt": hours_from_now(20)}
     return {"name": "Courses", "published": True, **times, **fields}
 
 

@@ -17,9 +17,6 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import GraphQLTestClient, Json
 
-CREATE_EXPORT_CAMPAIGN = """mutation($input: CreateCampaignInput!) { createCampaign(input: $input) {
-  __typename ... on Campaign { id } ... on InvalidInput { fields { field message } } } }"""
-
 
 async def get_checked(client: GraphQLTestClient, path: str) -> httpx.Response:
     """Whatever is answered; never a failure of ours."""
@@ -46,17 +43,6 @@ def csv_rows(body: bytes) -> list[dict[str, str]]:
 def load_workbook_bytes(body: bytes) -> Any:
     """A workbook, as another program opens it."""
     return load_workbook(BytesIO(body))
-
-
-async def create_open_campaign(
-    organizer: BookingClient, name: str = "A campaign", **fields: object
-) -> str:
-    """The id of a new published campaign that is open."""
-    times = {"opensAt": "2020-01-01T00:00:00Z", "closesAt": "2039-01-01T00:00:00Z"}
-    given = {"name": name, "published": True, **times, **fields}
-    made: Json = await organizer.execute(CREATE_EXPORT_CAMPAIGN, input=given)
-    assert made["__typename"] == "Campaign", made
-    return str(made["id"])
 
 
 async def set_name_and_groups(mongo_url: str, user: BookingClient, name: str, *groups: str) -> None:

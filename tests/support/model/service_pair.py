@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pymongo import MongoClient
 from pymongo.database import Database
@@ -34,6 +33,7 @@ from slotlock.services.live.booking_events import BookingEventHub
 from slotlock.services.live.ticket_updates import TicketHub
 from slotlock.services.wait_queue import WaitQueues
 from tests.support.apps.processes import database_url
+from tests.support.clients.client import Json
 from tests.support.model.operations import MORNING
 
 MEMBER_COUNT = 5
@@ -47,8 +47,6 @@ CLEARED_COLLECTIONS = (
     "idempotency_records",
     "teams",
 )
-
-Json = dict[str, Any]
 
 
 @dataclass

@@ -7,10 +7,9 @@ from typing import Any
 
 from bson import ObjectId
 
+from tests.support.clients.client import Json
 from tests.support.model.operations import NormalizedEntry
 from tests.support.model.service_pair import ServicePair
-
-Json = dict[str, Any]
 
 # What may follow what in the record of a booking.
 FIRST_ACTIONS = {"booked", "held", "promoted", "offered", "moved"}

@@ -14,13 +14,8 @@ from pymongo import MongoClient
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
-from tests.support.clients.client import Json, hours_from_now
-
-CREATE_REPORT_CAMPAIGN = """mutation($input: CreateCampaignInput!) { createCampaign(input: $input) {
-  __typename ... on Campaign { id } ... on Refusal { message } } }"""
-SET_USER_GROUPS = """mutation($input: SetGroupsInput!) { setGroups(input: $input) {
-  __typename ... on User { groups } } }"""
-
+from tests.support.clients.campaigns import create_campaign, set_groups
+from tests.support.clients.client import Json
 
 CONCURRENT_ACTIONS = 5
 
@@ -70,21 +65,6 @@ def object_id(global_id: str) -> ObjectId:
     return ObjectId(global_id[-24:])
 
 
-async def create_report_campaign(organizer: BookingClient, **fields: Any) -> str:
-    """The id of a campaign that is open, unless the fields say otherwise."""
-    times = {"opensAt": hours_from_now(-2), "closesAt": hours_from_now(20)}
-    asked = {"name": "Project week", "published": True, **times, **fields}
-    made = await organizer.execute(CREATE_REPORT_CAMPAIGN, input=asked)
-    assert made["__typename"] == "Campaign", made
-    return str(made["id"])
-
-
-async def add_to_groups(organizer: BookingClient, client: BookingClient, *groups: str) -> None:
-    """Let a person carry these groups."""
-    asked = {"userId": await client.fetch_user_id(), "groups": list(groups)}
-    assert (await organizer.execute(SET_USER_GROUPS, input=asked))["__typename"] == "User"
-
-
 async def create_campaign_fixture(
     http: httpx.AsyncClient,
     apps: Sequence[AppProcess],
@@ -98,8 +78,8 @@ async def create_campaign_fixture(
     classes = [f"{name} a", f"{name} b"]
     for number, person in enumerate(members):
         choir = [f"{name} choir"] if number % 3 == 0 else []
-        await add_to_groups(organiser, person, classes[number % 2], *choir)
-    campaign = await create_report_campaign(organiser, eligibleGroups=[classes], **fields)
+        await set_groups(organiser, person, classes[number % 2], *choir)
+    campaign = await create_campaign(organiser, eligibleGroups=[classes], **fields)
     made = [
         await organiser.add_slot(
             capacity=1 + number % 3, campaignId=campaign, title=f"{name} {number}"
