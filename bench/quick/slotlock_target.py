@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from bench.quick.target_apps import Command
-from slotlock.auth.container import Auth
+from slotlock.auth.container import Auth, build_auth
 from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.sessions import open_session
@@ -15,8 +15,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role, User
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import connect
-from slotlock.infrastructure.mongo.users.repository import UserRepository
-from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.services.container import utc_now
 
 PROJECT = Path(__file__).parents[2]
@@ -46,9 +45,8 @@ async def _sign_in(mongo_url: str, count: int) -> list[str]:
     client, database = connect(mongo_url)
     passwords = PasswordHasher(threads=1)
     try:
-        users, sessions = UserRepository(database), SessionRepository(database)
         signer, throttle = TokenSigner([SECRET]), NoLoginThrottle()
-        auth = Auth(users, sessions, passwords, signer, utc_now, throttle)
+        auth = build_auth(repositories_on(database), passwords, signer, utc_now, throttle)
         access_tokens: list[str] = []
         for batch in chunked(range(count), SIGN_IN_BATCH_SIZE):
             access_tokens += await asyncio.gather(*(_open_session(auth) for _ in batch))

@@ -13,8 +13,8 @@ from bench.soak.world import SoakTeam, SoakUser, World
 from slotlock.auth.tokens import TokenClaims, TokenSigner, new_token_id
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.client import connect
-from slotlock.infrastructure.mongo.users.repository import UserRepository
-from slotlock.infrastructure.mongo.users.sessions import NewSession, SessionRepository
+from slotlock.infrastructure.mongo.repositories import repositories_on
+from slotlock.infrastructure.mongo.users.sessions import NewSession
 
 MEMBERS = 60
 ORGANIZERS = 4
@@ -90,7 +90,7 @@ async def create_slot(
 async def _create_users(world: World) -> list[SoakUser]:
     client, database = connect(world.mongo_url)
     try:
-        repository, sessions = UserRepository(database), SessionRepository(database)
+        repositories = repositories_on(database)
         tokens = TokenSigner([SECRET])
         now = datetime.now(UTC)
         # One token lasts for the whole run, because no check covers its renewal.
@@ -99,11 +99,13 @@ async def _create_users(world: World) -> list[SoakUser]:
         for index in range(MEMBERS + ORGANIZERS):
             role = Role.MEMBER if index < MEMBERS else Role.ORGANIZER
             email = f"user{index}@slotlock.test"
-            user = await repository.insert(f"User {index}", email, role, "no password", now)
+            user = await repositories.users.insert(f"User {index}", email, role, "no password", now)
             if user is None:
                 raise SoakError("the database is not new")
-            await repository.set_groups(user.id, [class_group(index)], None, now)
-            opened = await sessions.open(NewSession(user.id, new_token_id(), now, until))
+            await repositories.users.set_groups(user.id, [class_group(index)], None, now)
+            opened = await repositories.sessions.open(
+                NewSession(user.id, new_token_id(), now, until)
+            )
             if opened is None:
                 raise SoakError("a new user cannot sign in")
             token = tokens.sign(

@@ -22,7 +22,7 @@ from slotlock.api.exports.endpoint import exports_endpoint
 from slotlock.api.server.graceful_shutdown import graceful_shutdown
 from slotlock.api.settings.settings import Settings
 from slotlock.auth import accounts
-from slotlock.auth.container import Auth
+from slotlock.auth.container import Auth, build_auth
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import TokenSigner
 from slotlock.domain.users.user import Role
@@ -34,7 +34,6 @@ from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
 from slotlock.infrastructure.mongo.client import MongoHealth
-from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.container import utc_now
 from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE_TTL_MS, hold_sweeper
@@ -61,19 +60,17 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
     """Open the backend and build the endpoints. On exit, close everything in reverse order."""
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(open_backend(settings))
-        services, sessions = backend.services, SessionRepository(backend.database)
+        services = backend.services
         passwords = PasswordHasher()
         stack.callback(passwords.close)
-        auth = Auth(
-            services.users,
-            sessions,
+        auth = build_auth(
+            backend.repositories,
             passwords,
             TokenSigner([key.get_secret_value() for key in settings.secret_key]),
             utc_now,
             login_throttle=login_throttle(settings, backend.pipeline),
         )
         limits = rate_limits(settings, backend.pipeline)
-        await sessions.create_indexes()
         await _create_admin(settings, auth)
         await stack.enter_async_context(run_live_hubs(services))
         await stack.enter_async_context(run_session_streams(backend, auth))

@@ -9,15 +9,8 @@ from slotlock.api.settings.settings import Settings
 from slotlock.auth.container import Auth
 from slotlock.auth.login_throttle import LoginThrottle
 from slotlock.graphql.limits.rates import OperationRateLimits
-from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.client import Database, connect
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecords
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
-from slotlock.infrastructure.mongo.slots.resources import ResourceRepository
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
-from slotlock.infrastructure.mongo.teams import TeamRepository
-from slotlock.infrastructure.mongo.users.repository import UserRepository
-from slotlock.infrastructure.mongo.write_probe import WriteProbe
+from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import RedisClient, redis_client
@@ -25,13 +18,8 @@ from slotlock.infrastructure.redis.known_addresses import KnownAddresses
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.rate_limits import RateLimiter
 from slotlock.infrastructure.redis.session_events import SessionEventBus
-from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.services.admission.tickets import load_tickets
-from slotlock.services.container import Services, utc_now
-from slotlock.services.live.availability import AvailabilityHub
-from slotlock.services.live.booking_events import BookingEventHub
-from slotlock.services.live.ticket_updates import TicketHub
-from slotlock.services.wait_queue import WaitQueues
+from slotlock.services.container import Services, build_services
 from slotlock.services.workers.admission_worker import ADMISSION_LEASE_TTL_MS, admission_worker
 
 
@@ -40,6 +28,7 @@ class Backend:
     """The services and the connections behind them."""
 
     services: Services
+    repositories: Repositories
     database: Database
     redis: RedisClient
     pipeline: AutoPipeline
@@ -54,51 +43,14 @@ async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
         redis = redis_client(settings.redis_url or "")
         pipeline = AutoPipeline(redis)
         stack.push_async_callback(pipeline.close)
-        services = _build_services(settings, database, redis, pipeline)
-        for repository in (
-            services.slots,
-            services.idempotency_records,
-            services.users,
-            services.teams,
-            services.campaigns,
-        ):
-            await repository.create_indexes()
+        repositories = repositories_on(database)
+        await repositories.create_indexes()
+        queue = AdmissionQueue(pipeline, settings.queue_partitions, settings.queue_length)
+        services = build_services(repositories, redis, pipeline, queue)
         await pipeline.check()
         await services.locks.start()
         stack.push_async_callback(services.locks.stop)
-        yield Backend(services, database, redis, pipeline)
-
-
-def _build_services(
-    settings: Settings, database: Database, redis: RedisClient, pipeline: AutoPipeline
-) -> Services:
-    slots, locks = SlotRepository(database), Locks(pipeline)
-    availability = AvailabilityHub(slots, utc_now)
-    booking_events = BookingEventHub(slots, utc_now)
-    ticket_updates = TicketHub()
-    return Services(
-        slots=slots,
-        slot_writer=SlotWriter(database),
-        idempotency_records=IdempotencyRecords(database),
-        users=UserRepository(database),
-        teams=TeamRepository(database),
-        campaigns=CampaignRepository(database),
-        resources=ResourceRepository(database),
-        write_probe=WriteProbe(database),
-        locks=locks,
-        wait_queues=WaitQueues(locks),
-        admission_queue=AdmissionQueue(pipeline, settings.queue_partitions, settings.queue_length),
-        availability=availability,
-        booking_events=booking_events,
-        ticket_updates=ticket_updates,
-        slot_events=SlotEventBus(
-            redis,
-            pipeline,
-            on_availability=availability.publish,
-            on_booking_changed=booking_events.notify,
-            on_queue_advanced=ticket_updates.on_queue_advanced,
-        ),
-    )
+        yield Backend(services, repositories, database, redis, pipeline)
 
 
 def login_throttle(settings: Settings, pipeline: AutoPipeline) -> LoginThrottle:

@@ -148,7 +148,7 @@ async def change_password(
     """Change the caller's password and end their other sessions, including logins in progress."""
     if problem := validate_password(new_password):
         return InvalidInput((FieldProblem("newPassword", problem),))
-    password_writer = auth.users.password_writer
+    password_writer = auth.password_writer
     old_hash = await password_writer.find_hash(caller.user_id)
     try:
         matches = len(current_password) <= MAX_PASSWORD_LENGTH and await auth.passwords.matches(

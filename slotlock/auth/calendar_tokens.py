@@ -28,22 +28,22 @@ class CalendarToken:
 async def create(auth: Auth, caller: Caller) -> CalendarToken:
     """Create a token for the caller's calendar, which replaces the previous one."""
     token, now = secrets.token_urlsafe(TOKEN_BYTES), auth.now()
-    await auth.users.calendar_tokens.save(caller.user_id, hash_token(token), now)
+    await auth.calendar_tokens.save(caller.user_id, hash_token(token), now)
     return CalendarToken(token, now)
 
 
 async def revoke(auth: Auth, caller: Caller) -> bool:
     """Delete the caller's token immediately. Return whether there was one."""
-    return await auth.users.calendar_tokens.delete(caller.user_id)
+    return await auth.calendar_tokens.delete(caller.user_id)
 
 
 async def created_at(auth: Auth, caller: Caller) -> datetime | None:
     """Return when the caller's token was created, or None if there is none."""
-    return await auth.users.calendar_tokens.find_created_at(caller.user_id)
+    return await auth.calendar_tokens.find_created_at(caller.user_id)
 
 
 async def user_of(auth: Auth, token: str) -> User | None:
     """Return the owner of a calendar token; None if it is invalid or the owner is banned."""
     if not _TOKEN_PATTERN.fullmatch(token):
         return None
-    return await auth.users.calendar_tokens.find_user(hash_token(token))
+    return await auth.calendar_tokens.find_user(hash_token(token))

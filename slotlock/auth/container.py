@@ -9,6 +9,11 @@ from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.session_streams import SessionStreams
 from slotlock.auth.tokens import TokenClaims, TokenSigner
 from slotlock.infrastructure.lru_cache import LRUCache
+from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.infrastructure.mongo.users.account_updates import BanWriter, PasswordWriter
+from slotlock.infrastructure.mongo.users.calendar_tokens import CalendarTokenRepository
+from slotlock.infrastructure.mongo.users.imports import UserImportWriter
+from slotlock.infrastructure.mongo.users.invitations import InvitationRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 
@@ -33,6 +38,11 @@ class Auth:
     """
 
     users: UserRepository
+    bans: BanWriter
+    password_writer: PasswordWriter
+    invitations: InvitationRepository
+    user_imports: UserImportWriter
+    calendar_tokens: CalendarTokenRepository
     sessions: SessionRepository
     passwords: PasswordHasher
     tokens: TokenSigner
@@ -41,3 +51,26 @@ class Auth:
     verified_tokens: LRUCache[TokenClaims] = field(default_factory=_token_cache)
     ended_sessions: LRUCache[bool] = field(default_factory=_ended_session_cache)
     session_streams: SessionStreams = field(default_factory=SessionStreams)
+
+
+def build_auth(
+    repositories: Repositories,
+    passwords: PasswordHasher,
+    tokens: TokenSigner,
+    now: Callable[[], datetime],
+    login_throttle: LoginThrottle | NoLoginThrottle,
+) -> Auth:
+    """Return the services of authentication on these repositories."""
+    return Auth(
+        users=repositories.users,
+        bans=repositories.bans,
+        password_writer=repositories.passwords,
+        invitations=repositories.invitations,
+        user_imports=repositories.user_imports,
+        calendar_tokens=repositories.calendar_tokens,
+        sessions=repositories.sessions,
+        passwords=passwords,
+        tokens=tokens,
+        now=now,
+        login_throttle=login_throttle,
+    )

@@ -51,7 +51,7 @@ async def invite(
     if the caller's session ends or their role changes: a slow reader can take long.
     """
     after = None
-    while users := await auth.users.invitations.find_invitable(group, roles, BATCH_SIZE, after):
+    while users := await auth.invitations.find_invitable(group, roles, BATCH_SIZE, after):
         if caller is not None and not await session_still_valid(auth, caller):
             return
         now = auth.now()
@@ -60,7 +60,7 @@ async def invite(
         tokens = {user.id: secrets.token_hex(TOKEN_BYTES) for user in users}
         hashes = {user_id: hash_token(token) for user_id, token in tokens.items()}
         note = _invitation_note(group, users, caller.user_id if caller else None, now)
-        invited_ids = await auth.users.invitations.save(hashes, roles, expires_at, note)
+        invited_ids = await auth.invitations.save(hashes, roles, expires_at, note)
         for user in users:
             if user.id in invited_ids:
                 yield PasswordInvitation(user.email, user.name, tokens[user.id], expires_at)
@@ -74,7 +74,7 @@ async def set_password(
     if problem := validate_password(password):
         return InvalidInput((FieldProblem("password", problem),))
     now, token_hash = auth.now(), hash_token(token)
-    invited_user = await auth.users.invitations.find(token_hash, now)
+    invited_user = await auth.invitations.find(token_hash, now)
     if invited_user is None:
         return InvalidInvitation()
     if invited_user.banned:
@@ -83,7 +83,7 @@ async def set_password(
         password_hash = await auth.passwords.hash(password)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    user = await auth.users.invitations.redeem(token_hash, password_hash, now)
+    user = await auth.invitations.redeem(token_hash, password_hash, now)
     if user is None:
         return InvalidInvitation()
     return await open_session(auth, user, password_hash, user_agent)

@@ -41,7 +41,7 @@ async def ban(
         user = await _load_for_ban(auth, caller, user_id)
         if not isinstance(user, User):
             return user
-        banned = await auth.users.bans.ban(user, caller.user_id, reason or None, auth.now())
+        banned = await auth.bans.ban(user, caller.user_id, reason or None, auth.now())
         if banned is not None:
             auth.session_streams.session_changed(user_id)
             return banned
@@ -54,7 +54,7 @@ async def unban(auth: Auth, caller: Caller, user_id: UserId) -> User | UserNotFo
         user = await _load_for_ban(auth, caller, user_id)
         if not isinstance(user, User):
             return user
-        unbanned = await auth.users.bans.unban(user, caller.user_id, auth.now())
+        unbanned = await auth.bans.unban(user, caller.user_id, auth.now())
         if unbanned is not None:
             return unbanned
 

@@ -35,7 +35,7 @@ async def import_users(
     rows = await asyncio.to_thread(parse_user_file, body, normalize_email)
     if isinstance(rows, InvalidUserFile):
         return rows
-    imports, emails = auth.users.imports, [row.email for row in rows]
+    imports, emails = auth.user_imports, [row.email for row in rows]
     deadline = monotonic() + RETRY_FOR_S
     snapshot = await imports.load_snapshot(emails)
     while True:

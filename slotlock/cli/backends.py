@@ -4,13 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from slotlock.api.settings.settings import Settings
-from slotlock.auth.container import Auth
+from slotlock.auth.container import Auth, build_auth
 from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import MIN_SECRET_BYTES, TokenSigner
 from slotlock.infrastructure.mongo.client import connect
-from slotlock.infrastructure.mongo.users.repository import UserRepository
-from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
 from slotlock.infrastructure.redis.client import redis_client
 from slotlock.services.container import utc_now
@@ -40,11 +39,12 @@ async def open_auth(settings: Settings) -> AsyncIterator[Auth]:
     client, database = connect(settings.mongo_url or "")
     passwords = PasswordHasher()
     try:
-        users, sessions = UserRepository(database), SessionRepository(database)
-        await users.create_indexes()
+        repositories = repositories_on(database)
+        await repositories.users.create_indexes()
+        await repositories.waitlist_groups.create_indexes()
         # No command opens a session, so this key never signs a token.
         tokens = TokenSigner(["-" * MIN_SECRET_BYTES])
-        yield Auth(users, sessions, passwords, tokens, utc_now, NoLoginThrottle())
+        yield build_auth(repositories, passwords, tokens, utc_now, NoLoginThrottle())
     finally:
         passwords.close()
         await client.close()

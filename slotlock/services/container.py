@@ -4,15 +4,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from slotlock.infrastructure.mongo.audit.log import AuditLogQueries
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
+from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
+from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecords
+from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
+from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.resources import ResourceRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
+from slotlock.infrastructure.mongo.users.account_updates import BanWriter
 from slotlock.infrastructure.mongo.users.repository import UserRepository
+from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 from slotlock.infrastructure.mongo.write_probe import WriteProbe
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import RedisClient
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.services.commands.command import SlotCommand
@@ -34,11 +44,18 @@ class Services:
 
     slots: SlotRepository
     slot_writer: SlotWriter
+    ended_bookings: EndedBookingRepository
+    calendar_slots: CalendarSlotQueries
+    resources: ResourceRepository
     idempotency_records: IdempotencyRecords
-    users: UserRepository
     teams: TeamRepository
     campaigns: CampaignRepository
-    resources: ResourceRepository
+    campaign_statistics: CampaignStatisticsQueries
+    unplaced_users: UnplacedUserQueries
+    audit_log: AuditLogQueries
+    users: UserRepository
+    bans: BanWriter
+    waitlist_groups: WaitlistGroupSync
     write_probe: WriteProbe
     locks: Locks
     wait_queues: WaitQueues[SlotCommand[object]]
@@ -48,3 +65,48 @@ class Services:
     ticket_updates: TicketHub
     slot_events: SlotEventBus
     now: Callable[[], datetime] = utc_now
+
+
+def build_services(
+    repositories: Repositories,
+    redis: RedisClient,
+    pipeline: AutoPipeline,
+    admission_queue: AdmissionQueue,
+    now: Callable[[], datetime] = utc_now,
+) -> Services:
+    """Wire the repositories, the locks and the hubs of a process. Nothing is started yet."""
+    locks = Locks(pipeline)
+    availability = AvailabilityHub(repositories.slots, now)
+    booking_events = BookingEventHub(repositories.slots, repositories.ended_bookings, now)
+    ticket_updates = TicketHub()
+    return Services(
+        slots=repositories.slots,
+        slot_writer=repositories.slot_writer,
+        ended_bookings=repositories.ended_bookings,
+        calendar_slots=repositories.calendar_slots,
+        resources=repositories.resources,
+        idempotency_records=repositories.idempotency_records,
+        teams=repositories.teams,
+        campaigns=repositories.campaigns,
+        campaign_statistics=repositories.campaign_statistics,
+        unplaced_users=repositories.unplaced_users,
+        audit_log=repositories.audit_log,
+        users=repositories.users,
+        bans=repositories.bans,
+        waitlist_groups=repositories.waitlist_groups,
+        write_probe=repositories.write_probe,
+        locks=locks,
+        wait_queues=WaitQueues(locks),
+        admission_queue=admission_queue,
+        availability=availability,
+        booking_events=booking_events,
+        ticket_updates=ticket_updates,
+        slot_events=SlotEventBus(
+            redis,
+            pipeline,
+            on_availability=availability.publish,
+            on_booking_changed=booking_events.notify,
+            on_queue_advanced=ticket_updates.on_queue_advanced,
+        ),
+        now=now,
+    )

@@ -198,7 +198,7 @@ async def test_a_restored_session_of_a_banned_user_cannot_be_refreshed(
         sessions = client.get_default_database()["sessions"]
         document = sessions.find_one({"_id": session_id})
         assert document is not None
-        assert await auth.users.bans.ban(user, organizer.user_id, None, utc_now())
+        assert await auth.bans.ban(user, organizer.user_id, None, utc_now())
         sessions.insert_one(document)  # as a restored backup would
     assert await auth.sessions.find_role(session_id) is Role.MEMBER
     assert await refresh_session(auth, session.refresh_token) == InvalidSession()

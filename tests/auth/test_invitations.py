@@ -129,7 +129,7 @@ async def test_of_concurrent_invitations_of_a_user_exactly_one_is_valid(
     )
     for local_part in ("ada", "ben"):
         found = [
-            await auth.users.invitations.find(hash_token(invited_tokens[local_part]), utc_now())
+            await auth.invitations.find(hash_token(invited_tokens[local_part]), utc_now())
             for invited_tokens in lists
             if local_part in invited_tokens
         ]
@@ -151,8 +151,8 @@ async def test_a_user_with_a_password_is_not_invited(auth: Auth, email_domain: s
     # Also if the user sets the password between the read and the write.
     ada = (await users_by_local_part(auth, email_domain))["ada"]
     expires_at = utc_now() + INVITATION_TTL
-    assert not await auth.users.invitations.save({ada.id: "hash"}, ALL_ROLES, expires_at)
-    assert await auth.users.invitations.find("hash", utc_now()) is None
+    assert not await auth.invitations.save({ada.id: "hash"}, ALL_ROLES, expires_at)
+    assert await auth.invitations.find("hash", utc_now()) is None
 
 
 async def test_only_the_hash_of_a_token_is_stored(

@@ -38,14 +38,12 @@ async def caller_of(auth: Auth, session: SignedInSession) -> Caller | None:
 
 
 async def change_password(auth: Auth, user: User, own_caller: Caller) -> None:
-    ended = await auth.users.password_writer.update(
-        user.id, own_caller.session_id, OLD_HASH, NEW_HASH
-    )
+    ended = await auth.password_writer.update(user.id, own_caller.session_id, OLD_HASH, NEW_HASH)
     assert ended is not None
 
 
 async def ban(auth: Auth, user: User, own_caller: Caller) -> None:
-    assert await auth.users.bans.ban(user, ORGANIZER_ID, None, auth.now())
+    assert await auth.bans.ban(user, ORGANIZER_ID, None, auth.now())
 
 
 async def demote(auth: Auth, user: User, own_caller: Caller) -> None:

@@ -84,17 +84,17 @@ def has_place(pair: ServicePair, person: Caller, slot_id: SlotId) -> bool:
 
 def imports(pair: ServicePair, person: Caller, group: str) -> ImportPlan:
     """A file gives a person this group: what it came to."""
-    users = pair.services[0].users
+    user_imports = pair.repositories[0].user_imports
 
     async def as_the_file_says() -> ImportPlan:
         email = pair.emails[person.user_id]
-        seen = await users.imports.load_snapshot([email])
+        seen = await user_imports.load_snapshot([email])
         plan = plan_import(
             [UserRow(2, email, None, (group,))], seen.users_by_email, search_words_of
         )
         assert isinstance(plan, ImportPlan)
         if not plan.is_empty:
-            written = await users.imports.commit(plan, seen, pair.clock.now)
+            written = await user_imports.commit(plan, seen, pair.clock.now)
             assert written is ImportAttempt.WRITTEN
         return plan
 

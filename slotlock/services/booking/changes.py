@@ -302,7 +302,7 @@ async def _find_ended(
     services: Services, request: BookingChangeRequest
 ) -> tuple[Booking, Slot] | None:
     """Return the ended booking and its slot, if the caller may change the booking."""
-    booking = await services.slots.ended_bookings.find(request.booking_id)
+    booking = await services.ended_bookings.find(request.booking_id)
     if booking is None or booking.slot_id != request.slot_id:
         return None
     if not request.booking_command.may_change(booking):

@@ -115,7 +115,7 @@ async def remove_from_all(services: Services, user_id: UserId, organizer_id: Use
 async def remove_recently_banned(services: Services) -> None:
     """Remove users who joined a waiting list while they were being banned, or were locked out."""
     banned_by = dict(
-        await services.users.bans.find_banned_since(services.now() - RECENT_BANS, MAX_RECENT_BANS)
+        await services.bans.find_banned_since(services.now() - RECENT_BANS, MAX_RECENT_BANS)
     )
     if not banned_by:
         return

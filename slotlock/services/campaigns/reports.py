@@ -41,14 +41,14 @@ async def campaign_statistics(
         )
     if isinstance(window, TooManyPoints):
         return window
-    return await services.campaigns.statistics.load(campaign, window, now)
+    return await services.campaign_statistics.load(campaign, window, now)
 
 
 async def audit_log(
     services: Services, audit_filter: AuditFilter, first: int, after: AuditPosition | None
 ) -> Page[AuditEntry]:
     """Return the next page of the audit log, newest entries first."""
-    return await services.slots.audit_log.page(audit_filter, first, after, services.now())
+    return await services.audit_log.page(audit_filter, first, after, services.now())
 
 
 async def unplaced(
@@ -58,6 +58,4 @@ async def unplaced(
     campaign = await services.campaigns.find(campaign_id)
     if campaign is None:
         return CampaignNotFound(campaign_id)
-    return await services.campaigns.unplaced_users.page(
-        campaign, group, first, after, services.now()
-    )
+    return await services.unplaced_users.page(campaign, group, first, after, services.now())

@@ -25,6 +25,7 @@ from slotlock.domain.booking.slot import Slot, SlotStatus, cancellation_entry
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
@@ -122,8 +123,14 @@ class BookingEventSubscription:
 class BookingEventHub:
     """The booking event subscriptions of this process."""
 
-    def __init__(self, slots: SlotRepository, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        slots: SlotRepository,
+        ended_bookings: EndedBookingRepository,
+        now: Callable[[], datetime],
+    ) -> None:
         self._slots = slots
+        self._ended_bookings = ended_bookings
         self._now = now
         self._subscriptions: dict[UserId, set[BookingEventSubscription]] = {}
         self._notified: dict[UserId, set[BookingRef]] = {}
@@ -249,7 +256,7 @@ class BookingEventHub:
         # A booking that began and ended between two reads is known by its notification only.
         gone |= {ref.booking_id: ref.slot_id for ref in notified if ref.booking_id not in live}
         for booking_id, slot_id in gone.items():
-            ended = await self._slots.ended_bookings.find(booking_id)
+            ended = await self._ended_bookings.find(booking_id)
             slot = await self._slots.find(SlotQuery(slot_id, self._now(), [subscription.user_id]))
             if slot is not None:
                 subscription.publish_ended(booking_id, ended, slot)

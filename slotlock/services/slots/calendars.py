@@ -31,7 +31,7 @@ async def user_calendar(services: Services, user_id: UserId) -> Sequence[Calenda
     If there are too many meetings, the feed leaves out the slots that start first.
     """
     now, found = services.now(), _EventCollector()
-    find_by_user = services.slots.calendar_queries.find_by_user
+    find_by_user = services.calendar_slots.find_by_user
     async for slot in _iterate_slots(
         lambda after: find_by_user(user_id, now - HISTORY_SHOWN, now, after), found
     ):
@@ -50,7 +50,7 @@ async def published_calendar(
     If there are too many, the feed leaves out past slots first, the oldest first, and then the
     slots that end last (of a campaign: start last).
     """
-    now, found, slots = services.now(), _EventCollector(), services.slots.calendar_queries
+    now, found, slots = services.now(), _EventCollector(), services.calendar_slots
     since = now - PUBLISHED_SHOWN
     async for slot in _iterate_slots(
         lambda after: slots.find_upcoming(campaign_id, now, after), found
@@ -98,7 +98,7 @@ async def _recently_ended(
     """Yield a user's recently ended bookings with their slots, if these are visible."""
     now, after = services.now(), None
     for _ in range(MAX_EVENTS // ENDED_PAGE_SIZE):
-        page = await services.slots.ended_bookings.page_of_user(user_id, ENDED_PAGE_SIZE, after)
+        page = await services.ended_bookings.page_of_user(user_id, ENDED_PAGE_SIZE, after)
         recent = [b for b in page.items if b.ended_at and b.ended_at >= now - CANCELLED_SHOWN]
         slots = await _load_visible_slots(services, {booking.slot_id for booking in recent})
         for booking in recent:

@@ -91,7 +91,7 @@ async def find_booking(
     booking = slot.booking_by_id(booking_id) or expired
     if not _may_see(viewer, booking):
         # Also for bookings of others: the response time must not reveal whether one exists.
-        booking = await services.slots.ended_bookings.find(booking_id)
+        booking = await services.ended_bookings.find(booking_id)
     if booking is None or booking.slot_id != slot_id or not _may_see(viewer, booking):
         return None
     return booking, slot
@@ -109,14 +109,14 @@ async def slot_history(
     slot = await services.slots.find(SlotQuery(slot_id, now))
     if slot is None:
         return None
-    return as_of(slot, now), await services.slots.ended_bookings.page_of_slot(slot_id, first, after)
+    return as_of(slot, now), await services.ended_bookings.page_of_slot(slot_id, first, after)
 
 
 async def list_ended_bookings(
     services: Services, caller: Caller, first: int, after: Position | None
 ) -> tuple[Page[Booking], dict[SlotId, Slot]]:
     """Return a page of the caller's ended bookings, the latest first, and their slots."""
-    page = await services.slots.ended_bookings.page_of_user(caller.user_id, first, after)
+    page = await services.ended_bookings.page_of_user(caller.user_id, first, after)
     return page, await _find_all(services, {booking.slot_id for booking in page.items}, caller)
 
 

@@ -98,7 +98,7 @@ async def resume_interrupted_work(services: Services) -> None:
     await resume_propagation(services)
     await remove_recently_banned(services)
     now = services.now()
-    await services.users.waitlist_groups.sync_pending(now - WRITE_GRACE_PERIOD, now)
+    await services.waitlist_groups.sync_pending(now - WRITE_GRACE_PERIOD, now)
 
 
 async def sweep(services: Services) -> int:

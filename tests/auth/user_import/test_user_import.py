@@ -137,8 +137,8 @@ async def test_an_unexpected_error_during_the_import_is_raised_and_writes_nothin
             ImportAttempt.CONFLICT
         )  # with the transaction of an earlier test that MongoDB is aborting
         while attempt is ImportAttempt.CONFLICT:
-            snapshot = await auth.users.imports.load_snapshot([])
-            attempt = await auth.users.imports.commit(plan, snapshot, utc_now())
+            snapshot = await auth.user_imports.load_snapshot([])
+            attempt = await auth.user_imports.commit(plan, snapshot, utc_now())
 
     with pytest.raises(PyMongoError):
         await commit()
@@ -155,11 +155,11 @@ async def test_of_two_concurrent_first_imports_one_is_written(servers: EmbeddedS
         plan = ImportPlan((NewUser("ada@slotlock.test", "Ada", ()),), (), 0)
         snapshot = UserSnapshot(0, {})
         attempts = await asyncio.gather(
-            auth.users.imports.commit(plan, snapshot, utc_now()),
-            other.users.imports.commit(plan, snapshot, utc_now()),
+            auth.user_imports.commit(plan, snapshot, utc_now()),
+            other.user_imports.commit(plan, snapshot, utc_now()),
         )
         assert attempts.count(ImportAttempt.WRITTEN) == 1
-        assert (await auth.users.imports.load_snapshot(["ada@slotlock.test"])).version == 1
+        assert (await auth.user_imports.load_snapshot(["ada@slotlock.test"])).version == 1
 
 
 async def test_users_without_search_words_get_them_at_the_next_start(

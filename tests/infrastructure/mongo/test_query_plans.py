@@ -1,67 +1,216 @@
-"""An index for every query: each command that the stores send is explained, and none scans."""
+"""Every query uses an index: each command that the repositories send is explained, none scans."""
 
+import secrets
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from slotlock.domain.audit.log import AuditAction, AuditFilter, AuditPosition
+from slotlock.domain.booking.slot import Slot
+from slotlock.domain.campaigns.campaign import Campaign
+from slotlock.domain.reports.campaign_reports import Interval, TimeWindow, to_time_window
 from slotlock.domain.shared.pagination import Position
-from slotlock.infrastructure.mongo.client import Database
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.domain.users.user import Role
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
+from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
+from slotlock.infrastructure.mongo.slots.rosters import open_roster_snapshot
 from slotlock.services.container import utc_now
-from tests.support.stores.all_queries import ADA, insert_slots, load_for_update, run_all_queries
+from tests.support.domain.builders import build_slot
+from tests.support.domain.campaign_builders import build_terms
+from tests.support.stores.all_queries import (
+    ADA,
+    BEN,
+    insert_slots,
+    load_for_update,
+    run_all_queries,
+)
+from tests.support.stores.campaigns import insert_open_campaign
 from tests.support.stores.query_plans import (
     CommandRecorder,
     plan_indexes,
     plan_stages,
     recorded_commands,
 )
+from tests.support.stores.slots import insert_new_slots
 
 __all__ = ["recorded_commands"]
 
+Recorded = tuple[Database, CommandRecorder]
+ELIGIBLE: tuple[tuple[tuple[str, ...], ...], ...] = ((), (("5a", "5b"),), (("5a",), ("choir",)))
 
-async def test_no_query_of_the_stores_scans_a_collection(
-    recorded_commands: tuple[Database, CommandRecorder],
-) -> None:
-    database, heard = recorded_commands
+
+async def with_slots(recorded: Recorded) -> tuple[Repositories, CommandRecorder]:
+    """Create the indexes, insert slots, and forget the commands that this took."""
+    database, recorder = recorded
+    repositories = repositories_on(database)
+    await repositories.create_indexes()
+    await insert_slots(database)
+    recorder.commands.clear()
+    return repositories, recorder
+
+
+async def assert_uses_indexes(database: Database, commands: Iterable[Document]) -> None:
+    """Assert that each command finds what it reads by an index."""
+    explained = list(commands)
+    assert explained
+    for command in explained:
+        stages = await plan_stages(database, command)
+        # Audit notes come in the order of their indexes, however many there are.
+        assert command.get("find") != "audit_notes" or "SORT" not in stages, (command, stages)
+        assert {"IXSCAN", "IDHACK", "EOF"} & stages, (command, stages)
+        assert "COLLSCAN" not in stages, (command, stages)
+
+
+async def test_no_query_scans_a_collection(recorded_commands: Recorded) -> None:
+    database, recorder = recorded_commands
     await run_all_queries(database)
-    commands = list(heard.commands)
-    asked = {next(iter(command.values())) for command in commands}
-    assert {
-        "slots",
-        "ended_bookings",
-        "user_versions",
-        "idempotency_records",
-        "users",
-        "teams",
-    } <= asked
-    assert {"sessions", "imports", "campaigns", "resources"} <= asked
+    commands = list(recorder.commands)
+    collections = {next(iter(command.values())) for command in commands}
+    assert {"slots", "ended_bookings", "user_versions", "idempotency_records"} <= collections
+    assert {"users", "teams", "sessions", "imports", "campaigns", "resources"} <= collections
     assert len(commands) > 50
     for command in commands:
-        plan = await plan_stages(database, command)
-        assert "COLLSCAN" not in plan, (command, plan)
-        # Only a search for words sorts what it found; every list comes in order from its index.
-        if "SORT" in plan:
-            assert "searchWords" in str(command["filter"]), (command, plan)
-
-
-async def test_what_is_asked_most_has_an_index_of_its_own(
-    recorded_commands: tuple[Database, CommandRecorder],
-) -> None:
-    database, heard = recorded_commands
-    slots = SlotRepository(database)
-    ids = await insert_slots(database)
-    now = utc_now()
-    # MongoDB decides by what it finds there; that it can choose the index is what is promised.
-    await load_for_update(slots, ids[0])
-    assert "choice_group" in await plan_indexes(database, heard.commands[-1])
-    await slots.find_due(now, 10)
-    assert "next_deadline" in await plan_indexes(database, heard.commands[-1])
-    await slots.find_by_users([ADA], now, now)
-    assert "booked_user" in await plan_indexes(database, heard.commands[-1])
-    await slots.ended_bookings.page_of_slot(ids[0], 10, Position(now, ids[0]))
-    assert "slot" in await plan_indexes(database, heard.commands[-1])
+        stages = await plan_stages(database, command)
+        assert "COLLSCAN" not in stages, (command, stages)
+        # Only a search for words sorts its result. Every other list is in the order of its index.
+        if "SORT" in stages:
+            assert "searchWords" in str(command["filter"]), (command, stages)
 
 
 async def test_control_a_query_without_an_index_is_seen_to_scan(
-    recorded_commands: tuple[Database, CommandRecorder],
+    recorded_commands: Recorded,
 ) -> None:
-    database, heard = recorded_commands
-    await SlotRepository(database).create_indexes()
+    database, recorder = recorded_commands
+    await repositories_on(database).slots.create_indexes()
     await database["slots"].find_one({"title": "Yoga"})
-    assert "COLLSCAN" in await plan_stages(database, heard.commands[-1])
+    assert "COLLSCAN" in await plan_stages(database, recorder.commands[-1])
+
+
+async def test_the_most_frequent_queries_have_indexes_of_their_own(
+    recorded_commands: Recorded,
+) -> None:
+    database, recorder = recorded_commands
+    repositories = repositories_on(database)
+    slots, now = repositories.slots, utc_now()
+    await repositories.create_indexes()
+    ids = await insert_slots(database)
+    # MongoDB chooses by the data that it finds. The index has to be among those it can choose.
+    await load_for_update(slots, ids[0])
+    assert "choice_group" in await plan_indexes(database, recorder.commands[-1])
+    await slots.find_due(now, 10)
+    assert "next_deadline" in await plan_indexes(database, recorder.commands[-1])
+    await slots.find_by_users([ADA], now, now)
+    assert "booked_user" in await plan_indexes(database, recorder.commands[-1])
+    await repositories.ended_bookings.page_of_slot(ids[0], 10, Position(now, ids[0]))
+    assert "slot" in await plan_indexes(database, recorder.commands[-1])
+
+
+async def insert_campaign_slots(repositories: Repositories, database: Database) -> Slot:
+    """Insert 20 slots of a campaign. Return one of them."""
+    campaign_id = new_campaign_id()
+    campaign = Campaign(campaign_id, "A campaign", replace(build_terms(), campaign_id=campaign_id))
+    slots = [build_slot(id=new_slot_id(), terms=campaign.terms) for _ in range(20)]
+    await insert_new_slots(database, *slots)
+    return slots[0]
+
+
+async def read_rosters(database: Database, slot: Slot) -> None:
+    """Read rosters in every way."""
+    assert slot.terms is not None
+    for target_id, is_campaign, count in ((slot.terms.campaign_id, True, 20), (slot.id, False, 1)):
+        async with open_roster_snapshot(database, target_id, is_campaign=is_campaign) as rosters:
+            assert await rosters.count() == count
+            assert sum([len(page.slots) async for page in rosters.pages()]) == count
+
+
+async def read_calendars(repositories: Repositories, slot: Slot) -> None:
+    """Read calendars, and read and write their tokens, in every way."""
+    calendars, tokens, now = repositories.calendar_slots, repositories.calendar_tokens, utc_now()
+    assert slot.terms is not None
+    for after in (None, slot):
+        await calendars.find_by_user(ADA, now - timedelta(days=366), now, after)
+        for campaign_id in (None, slot.terms.campaign_id):
+            await calendars.find_upcoming(campaign_id, now, after)
+            await calendars.find_past(campaign_id, now - timedelta(days=30), now, after)
+    token_hash = secrets.token_hex()
+    email = f"{token_hash}@slotlock.test"
+    user = await repositories.users.insert("Ada", email, Role.MEMBER, "hash", now)
+    assert user is not None
+    await tokens.save(user.id, token_hash, now)
+    assert await tokens.find_created_at(user.id) == now
+    assert await tokens.find_user(token_hash) == user
+    assert await tokens.delete(user.id)
+
+
+async def test_no_export_or_calendar_scans_or_sorts(recorded_commands: Recorded) -> None:
+    repositories, recorder = await with_slots(recorded_commands)
+    database = recorded_commands[0]
+    slot = await insert_campaign_slots(repositories, database)
+    recorder.commands.clear()
+    await read_rosters(database, slot)
+    await read_calendars(repositories, slot)
+    assert len(recorder.commands) > 15
+    for command in recorder.commands:
+        stages = await plan_stages(database, command)
+        finds_one = command.get("filter", {}).get("_id") is not None
+        avoided = {"COLLSCAN"} if finds_one else {"COLLSCAN", "SORT"}
+        assert not avoided & stages, (command, stages)
+
+
+@pytest.mark.parametrize("eligible_groups", ELIGIBLE)
+async def test_statistics_use_indexes(
+    recorded_commands: Recorded, eligible_groups: tuple[tuple[str, ...], ...]
+) -> None:
+    repositories, recorder = await with_slots(recorded_commands)
+    database, now = recorded_commands[0], utc_now()
+    campaign = await insert_open_campaign(database, eligible_groups)
+    window = to_time_window(Interval.HOUR, None, None, campaign.terms.opens_at, now)
+    assert isinstance(window, TimeWindow)
+    await repositories.campaign_statistics.load(campaign, window, now)
+    await assert_uses_indexes(database, recorder.commands)
+
+
+def audit_filters(campaign: Campaign, now: datetime) -> list[AuditFilter]:
+    """Return filters of every kind."""
+    slot_id = new_slot_id()
+    banned = frozenset({AuditAction.BANNED})
+    return [
+        AuditFilter(campaign_id=campaign.id),
+        AuditFilter(slot_id=slot_id),
+        AuditFilter(user_id=ADA),
+        AuditFilter(by=ADA),
+        AuditFilter(campaign_id=campaign.id, user_id=ADA, by=BEN),
+        AuditFilter(campaign_id=campaign.id, system_only=True, since=now, before=now),
+        AuditFilter(slot_id=slot_id, by=ADA, actions=frozenset(AuditAction)),
+        AuditFilter(user_id=ADA, since=now),
+        AuditFilter(actions=banned | {AuditAction.ROLE_SET}),
+        AuditFilter(actions=banned, system_only=True, since=now, before=now),
+    ]
+
+
+async def test_the_audit_log_uses_indexes(recorded_commands: Recorded) -> None:
+    repositories, recorder = await with_slots(recorded_commands)
+    database, now = recorded_commands[0], utc_now()
+    campaign = await insert_open_campaign(database, ())
+    for audit_filter in audit_filters(campaign, now):
+        for after in (None, AuditPosition(now, ADA, 1)):
+            await repositories.audit_log.page(audit_filter, 10, after, now)
+    await assert_uses_indexes(database, recorder.commands)
+
+
+@pytest.mark.parametrize("eligible_groups", ELIGIBLE)
+@pytest.mark.parametrize("group", [None, "5a"])
+async def test_the_search_for_users_without_a_place_uses_indexes(
+    recorded_commands: Recorded,
+    eligible_groups: tuple[tuple[str, ...], ...],
+    group: str | None,
+) -> None:
+    repositories, recorder = await with_slots(recorded_commands)
+    database, now = recorded_commands[0], utc_now()
+    campaign = await insert_open_campaign(database, eligible_groups)
+    for after in (None, "a@slotlock.test"):
+        await repositories.unplaced_users.page(campaign, group, 10, after, now)
+    await assert_uses_indexes(database, recorder.commands)

@@ -1,239 +1,102 @@
-"""Slots that are looked at and written together: each by itself, and each caller told their own."""
+"""What is loaded of a slot: enough for the query, and no more."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-import pytest
-
-from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.book import BookingRequest, book
-from slotlock.domain.booking.booking import BookingId, WaitlistEntry
-from slotlock.domain.booking.changes import BookingCommand, cancel
 from slotlock.domain.booking.promotion import expire_and_promote, next_version
-from slotlock.domain.booking.slot import Slot
-from slotlock.domain.booking.waitlist import join
 from slotlock.domain.shared.pagination import Position
-from slotlock.domain.users.user import Caller, Role, UserId
-from slotlock.infrastructure.mongo.client import connect
-from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
-from slotlock.infrastructure.mongo.slots.change_set import (
-    ChangeSet,
-    CommitResult,
-    SlotUpdate,
-    check_written,
-)
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
-from slotlock.services.container import utc_now
-from tests.support.apps.processes import database_url
-from tests.support.domain.builders import build_slot
-from tests.support.domain.decisions import decide
+from tests.support.domain.builders import NOW
+from tests.support.stores.slot_store import ADA, BEN, CLEO, SlotStore, cancel_update
 
-ADA, BEN, CLEO = UserId("a" * 24), UserId("b" * 24), UserId("c" * 24)
-EVE = Caller(UserId("e" * 24), Role.ORGANIZER, "session", utc_now())
-
-Rooms = tuple[SlotRepository, SlotWriter]
+WAITING_USERS = [UserId(f"{number:024x}") for number in range(5)]
+HOUR = timedelta(hours=1)
 
 
-@pytest.fixture
-async def repositories(servers: EmbeddedServers) -> AsyncIterator[Rooms]:
-    """A store of slots, and what writes them."""
-    client, database = connect(database_url(servers, "slots"))
-    try:
-        slots = SlotRepository(database)
-        yield slots, SlotWriter(database)
-    finally:
-        await client.close()
-
-
-async def kept(repositories: Rooms, capacity: int = 1) -> Slot:
-    """A new slot in the store."""
-    new = build_slot(capacity, id=new_slot_id())
-    assert check_written(await repositories[1].commit(ChangeSet((), new_slots=(new,))))
-    return new
-
-
-def booking_by(person: UserId, before: Slot, hold: bool = False) -> ChangeSet:
-    """What gives a person a place."""
-    now = utc_now()
-    after, _ = decide(book, before, BookingRequest(person, new_booking_id(), person, hold), now)
-    return ChangeSet((SlotUpdate(before, next_version(before, after, now)),))
-
-
-def waiting_by(person: UserId, before: Slot) -> ChangeSet:
-    """What puts a person in line."""
-    now = utc_now()
-    after, _ = decide(
-        join, before, WaitlistEntry(new_waitlist_entry_id(), before.id, person, now), now
-    )
-    return ChangeSet((SlotUpdate(before, next_version(before, after, now)),))
-
-
-def cancelling(booking_id: BookingId, before: Slot) -> ChangeSet:
-    """What gives a place back."""
-    now = utc_now()
-    after, _ = decide(cancel, before, BookingCommand(booking_id, EVE), now)
-    return ChangeSet(
-        (SlotUpdate(before, next_version(before, expire_and_promote(after, now), now)),)
-    )
-
-
-async def look(
-    repositories: Rooms, before: Slot, *people: UserId, now: datetime | None = None
-) -> Slot:
-    """The slot as it is now."""
-    found = await repositories[0].find(SlotQuery(before.id, now or utc_now(), people))
-    assert found is not None
-    return found
-
-
-async def test_of_two_decisions_on_one_version_in_one_batch_one_is_written(
-    repositories: Rooms,
-) -> None:
-    before = await kept(repositories)
-    ada, ben = booking_by(ADA, before), booking_by(BEN, before)
-    made = await asyncio.gather(repositories[1].commit(ada), repositories[1].commit(ben))
-    assert list(made) == [CommitResult.WRITTEN, CommitResult.CONFLICT]
-    after = await repositories[0].find_with_roster(before.id)
-    assert after is not None
-    assert after.bookings == ada.slot_updates[0].after.bookings
-
-
-async def test_a_mismatch_in_a_batch_is_told_to_its_caller_and_to_no_other(
-    repositories: Rooms,
-) -> None:
-    fresh = [await kept(repositories) for _ in range(30)]
-    stale = await kept(repositories)
-    assert check_written(await repositories[1].commit(booking_by(ADA, stale)))
-    wanted = [*fresh[:15], stale, *fresh[15:]]
-    made = await asyncio.gather(*(repositories[1].commit(booking_by(BEN, s)) for s in wanted))
-    written = [CommitResult.WRITTEN] * 15
-    assert made == [*written, CommitResult.CONFLICT, *written]
-
-
-async def test_a_booking_that_was_written_and_cancelled_before_it_was_told_counts_as_written(
-    repositories: Rooms, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writes = repositories[1]
-    before, stale = await kept(repositories), await kept(repositories)
-    assert check_written(await writes.commit(booking_by(ADA, stale)))
-    read_back = writes._find_written
-
-    async def cancelled_first(wanted: list[SlotUpdate]) -> object:
-        now = await look(repositories, before, BEN)
-        assert check_written(await writes.commit(cancelling(now.bookings[0].id, now)))
-        return await read_back(wanted)
-
-    monkeypatch.setattr(writes, "_find_written", cancelled_first)
-    both = writes.commit(booking_by(BEN, before)), writes.commit(booking_by(BEN, stale))
-    results = list(await asyncio.gather(*both))
-    assert results == [CommitResult.WRITTEN, CommitResult.CONFLICT]
-
-
-async def test_looks_that_travel_together_bring_each_caller_their_own_slot(
-    repositories: Rooms,
-) -> None:
-    many = [await kept(repositories) for _ in range(20)]
+async def test_concurrent_queries_return_the_slot_that_each_asked_for(store: SlotStore) -> None:
+    ids = [(await store.insert_slot()).id for _ in range(20)]
     missing = new_slot_id()
-    ids = [one.id for one in many] + [missing]
-    now = utc_now()
-    found = await asyncio.gather(*(repositories[0].find(SlotQuery(id_, now, [ADA])) for id_ in ids))
-    assert [one and one.id for one in found] == [*ids[:-1], None]
+    queries = [SlotQuery(slot_id, NOW, [ADA]) for slot_id in (*ids, missing)]
+    found = await asyncio.gather(*map(store.repositories.slots.find, queries))
+    assert [slot and slot.id for slot in found] == [*ids, None]
 
 
-async def test_a_look_shows_whom_it_asks_for_and_who_ran_out_and_counts_all(
-    repositories: Rooms,
+async def test_a_query_loads_the_bookings_of_its_users_and_expired_holds_and_counts_all(
+    store: SlotStore,
 ) -> None:
-    before = await kept(repositories, capacity=9)
-    for person in (ADA, BEN):
-        before = await look(repositories, before)
-        assert check_written(await repositories[1].commit(booking_by(person, before)))
-    assert check_written(
-        await repositories[1].commit(booking_by(CLEO, await look(repositories, before), hold=True))
-    )
-    now = await look(repositories, before, BEN)
-    assert [booking.user_id for booking in now.bookings] == [BEN]
-    assert now.booked_count == 3
-    assert now.next_deadline is not None
-    later = await look(repositories, before, now=now.next_deadline)
+    slot_id = (await store.insert_slot(9)).id
+    await store.book(slot_id, ADA, BEN)
+    await store.book(slot_id, CLEO, hold=True)
+    found = await store.load(slot_id, BEN)
+    assert [booking.user_id for booking in found.bookings] == [BEN]
+    assert found.booked_count == 3
+    assert found.next_deadline is not None
+    later = await store.load(slot_id, now=found.next_deadline)
     assert [booking.user_id for booking in later.bookings] == [CLEO]
     assert (later.booked_count, later.next_deadline) == (3, None)
-    assert (await look(repositories, before)).bookings == ()
+    assert (await store.load(slot_id)).bookings == ()
 
 
-async def test_a_look_shows_the_first_in_line_and_whom_it_asks_for_and_counts_all(
-    repositories: Rooms,
+async def test_a_query_loads_the_first_of_the_waitlist_and_its_users_and_counts_all(
+    store: SlotStore,
 ) -> None:
-    before = await kept(repositories)
-    assert check_written(await repositories[1].commit(booking_by(ADA, before)))
-    line = [UserId(f"{number:024x}") for number in range(5)]
-    for person in line:
-        assert check_written(
-            await repositories[1].commit(
-                waiting_by(person, await look(repositories, before, person))
-            )
-        )
-    found = await repositories[0].find(
-        SlotQuery(before.id, utc_now(), [line[3], line[1]], waitlist_depth=2)
-    )
+    slot_id = (await store.insert_slot()).id
+    await store.book(slot_id, ADA)
+    await store.join(slot_id, *WAITING_USERS)
+    slots = store.repositories.slots
+    first, second, _, fourth, _ = WAITING_USERS
+    found = await slots.find(SlotQuery(slot_id, NOW, [fourth, second], waitlist_depth=2))
     assert found is not None
-    assert [waiting.user_id for waiting in found.waitlist] == [line[0], line[1], line[3]]
+    assert [entry.user_id for entry in found.waitlist] == [first, second, fourth]
     assert (found.loaded_waitlist, found.waitlist_length) == (2, 5)
-    roster = await repositories[0].find_with_roster(before.id)
-    assert roster is not None
-    ids = [waiting.id for waiting in roster.waitlist]
-    assert [waiting.user_id for waiting in roster.waitlist] == line
-    assert list(await repositories[0].waitlist_ids(before.id)) == ids
-    assert list(await repositories[0].waitlist_ids(new_slot_id())) == []
 
 
-async def test_as_many_more_of_the_line_are_read_as_holds_ran_out(repositories: Rooms) -> None:
-    before = await kept(repositories, capacity=3)
-    for person in (ADA, BEN, CLEO):
-        assert check_written(
-            await repositories[1].commit(
-                booking_by(person, await look(repositories, before), hold=True)
-            )
-        )
-    for number in range(5):
-        person = UserId(f"{number:024x}")
-        assert check_written(
-            await repositories[1].commit(
-                waiting_by(person, await look(repositories, before, person))
-            )
-        )
-    assert (await look(repositories, before)).loaded_waitlist == 1
-    later = await look(repositories, before, now=utc_now() + timedelta(hours=1))
-    assert (later.loaded_waitlist, later.waitlist_length) == (4, 5)
-    now = utc_now() + timedelta(hours=1)
-    after = expire_and_promote(later, now)
-    assert check_written(
-        await repositories[1].commit(
-            ChangeSet((SlotUpdate(later, next_version(later, after, now)),))
-        )
-    )
-    assert (await look(repositories, before)).booked_count == 3
+async def test_the_roster_has_the_whole_waitlist_in_order(store: SlotStore) -> None:
+    slot_id = (await store.insert_slot()).id
+    await store.book(slot_id, ADA)
+    await store.join(slot_id, *WAITING_USERS)
+    waitlist = (await store.load_roster(slot_id)).waitlist
+    assert [entry.user_id for entry in waitlist] == WAITING_USERS
+    ids = [entry.id for entry in waitlist]
+    assert list(await store.repositories.slots.waitlist_ids(slot_id)) == ids
+    assert list(await store.repositories.slots.waitlist_ids(new_slot_id())) == []
 
 
-async def test_the_ended_bookings_of_a_slot_come_in_pages_in_the_order_they_ended(
-    repositories: Rooms,
+async def test_one_more_entry_of_the_waitlist_is_loaded_for_each_expired_hold(
+    store: SlotStore,
 ) -> None:
-    before = await kept(repositories)
+    slot_id = (await store.insert_slot(3)).id
+    await store.book(slot_id, ADA, BEN, CLEO, hold=True)
+    await store.join(slot_id, *WAITING_USERS)
+    slots, now = store.repositories.slots, NOW + HOUR
+    before = await slots.find(SlotQuery(slot_id, NOW))
+    assert before is not None
+    assert before.loaded_waitlist == 1
+    later = await slots.find(SlotQuery(slot_id, now))
+    assert later is not None
+    assert (later.loaded_waitlist, later.waitlist_length) == (4, 5)
+    promoted = next_version(later, expire_and_promote(later, now), now)
+    await store.write(SlotUpdate(later, promoted))
+    assert (await store.load(slot_id)).booked_count == 3
+
+
+async def test_ended_bookings_of_a_slot_come_in_pages_in_the_order_they_ended(
+    store: SlotStore,
+) -> None:
+    slot_id = (await store.insert_slot()).id
     ids = []
-    for person in (ADA, BEN, CLEO):
-        assert check_written(
-            await repositories[1].commit(booking_by(person, await look(repositories, before)))
-        )
-        now = await look(repositories, before, person)
-        ids.append(now.bookings[0].id)
-        assert check_written(await repositories[1].commit(cancelling(ids[-1], now)))
-    first = await repositories[0].ended_bookings.page_of_slot(before.id, 2, None)
+    for user_id in (ADA, BEN, CLEO):
+        await store.book(slot_id, user_id)
+        booked = await store.load(slot_id, user_id)
+        ids.append(booked.bookings[0].id)
+        await store.write(cancel_update(booked))
+    ended_bookings = store.repositories.ended_bookings
+    first = await ended_bookings.page_of_slot(slot_id, 2, None)
     assert ([booking.id for booking in first.items], first.has_more) == (ids[:2], True)
     last = first.items[-1]
     assert last.ended_at is not None
-    rest = await repositories[0].ended_bookings.page_of_slot(
-        before.id, 2, Position(last.ended_at, last.id)
-    )
+    rest = await ended_bookings.page_of_slot(slot_id, 2, Position(last.ended_at, last.id))
     assert ([booking.id for booking in rest.items], rest.has_more) == (ids[2:], False)

@@ -1,6 +1,7 @@
-"""What a page of those without a place reads, when nearly everybody has one."""
+"""How much a page of users without a place reads, when nearly everybody has one."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pytest
@@ -9,102 +10,108 @@ from pymongo import AsyncMongoClient, monitoring
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.campaigns.campaign import Campaign
+from slotlock.domain.reports.campaign_reports import UnplacedUserPage
 from slotlock.infrastructure.mongo.campaigns import unplaced
-from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
-from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
-from slotlock.infrastructure.mongo.users.repository import UserRepository
+from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
+from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
 from tests.support.stores.campaigns import insert_open_campaign
 
-PEOPLE, UNPLACED = 40, (7, 8, 35)
+USER_COUNT, UNPLACED = 40, (7, 8, 35)
 
 
-class Read(monitoring.CommandListener):
-    """How many people were read."""
+class UserReadCounter(monitoring.CommandListener):
+    """Counts the user documents that were read."""
 
     def __init__(self) -> None:
-        self.people = 0
+        self.count = 0
 
     def started(self, event: monitoring.CommandStartedEvent) -> None:
-        """Of no interest."""
+        """Ignore the command."""
 
     def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
         cursor = event.reply.get("cursor", {})
         if cursor.get("ns", "").endswith(".users"):
-            self.people += len(cursor.get("firstBatch", cursor.get("nextBatch", ())))
+            self.count += len(cursor.get("firstBatch", cursor.get("nextBatch", ())))
 
     def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        """Of no interest."""
+        """Ignore the failure."""
+
+
+@dataclass(frozen=True)
+class CrowdedCampaign:
+    """A campaign in which all but three of forty users have a place."""
+
+    unplaced_users: UnplacedUserQueries
+    campaign: Campaign
+    reads: UserReadCounter
+
+    async def page(self, first: int, after: str | None) -> UnplacedUserPage:
+        """Return the next users without a place."""
+        now = utc_now() + timedelta(seconds=1)
+        return await self.unplaced_users.page(self.campaign, None, first, after, now)
 
 
 @pytest.fixture
-async def crowded(servers: EmbeddedServers) -> AsyncIterator[tuple[Database, Read, Campaign]]:
-    """A campaign in which all but three of forty people have a place."""
-    read, name = Read(), f"unplaced_{ObjectId()}"
+async def crowded(servers: EmbeddedServers) -> AsyncIterator[CrowdedCampaign]:
+    """A campaign with many users and bookings."""
+    reads, name = UserReadCounter(), f"unplaced_{ObjectId()}"
     client: AsyncMongoClient[Document] = AsyncMongoClient(
-        database_url(servers, name), tz_aware=True, w="majority", event_listeners=[read]
+        database_url(servers, name), tz_aware=True, w="majority", event_listeners=[reads]
     )
     try:
         database = client.get_default_database()
-        for store in (
-            SlotRepository(database),
-            CampaignRepository(database),
-            UserRepository(database),
-        ):
-            await store.create_indexes()
+        repositories = repositories_on(database)
+        await repositories.create_indexes()
         campaign = await insert_open_campaign(database, (("5a",),))
-        people = [person(number) for number in range(PEOPLE)]
-        await database["users"].insert_many(people)
+        users = [user_document(number) for number in range(USER_COUNT)]
+        await database["users"].insert_many(users)
         bookings = [
-            {"id": ObjectId(), "user": each["_id"], "at": utc_now()}
-            for number, each in enumerate(people)
+            {"id": ObjectId(), "user": user["_id"], "at": utc_now()}
+            for number, user in enumerate(users)
             if number not in UNPLACED
         ]
         await database["slots"].update_one({}, {"$set": {"bookings": bookings}})
-        yield database, read, campaign
+        yield CrowdedCampaign(repositories.unplaced_users, campaign, reads)
         await client.drop_database(name)
     finally:
         await client.close()
 
 
-def person(number: int) -> Document:
-    """Somebody of class 5a."""
+def user_document(number: int) -> Document:
+    """Return the document of a user in class 5a."""
     email = f"{number:03}@slotlock.test"
-    known = {"name": email, "email": email, "role": "member", "searchWords": [email]}
-    return {"_id": ObjectId(), **known, "createdAt": utc_now(), "groups": ["5a"]}
+    account = {"name": email, "email": email, "role": "member", "searchWords": [email]}
+    return {"_id": ObjectId(), **account, "createdAt": utc_now(), "groups": ["5a"]}
 
 
-async def test_a_page_looks_at_so_many_people_and_tells_how_far_it_came(
-    crowded: tuple[Database, Read, Campaign], monkeypatch: pytest.MonkeyPatch
+def numbers_of(page: UnplacedUserPage) -> list[str]:
+    """Return the numbers of a page's users."""
+    return [item.user.email[:3] for item in page.items]
+
+
+async def test_a_page_reads_a_limited_number_of_users_and_says_how_far_it_got(
+    crowded: CrowdedCampaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unplaced, "SCAN_BATCH_SIZE", 5)
     monkeypatch.setattr(unplaced, "MAX_SCANNED", 15)
-    database, read, campaign = crowded
-    store, now = CampaignRepository(database).unplaced_users, utc_now() + timedelta(seconds=1)
-    found: list[list[str]] = []
-    after, more = None, True
-    while more:
-        read.people = 0
-        page = await store.page(campaign, None, 2, after, now)
-        assert read.people <= 15
-        found.append([each.user.email[:3] for each in page.items])
-        after, more = page.searched_until, page.has_more
-    # The third page came to the end; the second found nobody, and said that more follow.
-    assert found == [["007", "008"], [], ["035"]]
+    pages: list[list[str]] = []
+    after, has_more = None, True
+    while has_more:
+        crowded.reads.count = 0
+        page = await crowded.page(2, after)
+        assert crowded.reads.count <= 15
+        pages.append(numbers_of(page))
+        after, has_more = page.searched_until, page.has_more
+    # The second page found nobody, and said that there may be more. The third reached the end.
+    assert pages == [["007", "008"], [], ["035"]]
 
 
-async def test_a_page_that_is_full_ends_at_its_last_person(
-    crowded: tuple[Database, Read, Campaign],
-) -> None:
-    database, _, campaign = crowded
-    store = CampaignRepository(database).unplaced_users
-    page = await store.page(campaign, None, 1, None, utc_now())
-    assert ([each.user.email for each in page.items], page.has_more) == (
-        ["007@slotlock.test"],
-        True,
-    )
+async def test_a_full_page_ends_at_its_last_user(crowded: CrowdedCampaign) -> None:
+    page = await crowded.page(1, None)
+    assert (numbers_of(page), page.has_more) == (["007"], True)
     assert page.searched_until == "007@slotlock.test"
-    page = await store.page(campaign, None, 2, page.searched_until, utc_now())
-    assert ([each.user.email[:3] for each in page.items], page.has_more) == (["008", "035"], False)
+    page = await crowded.page(2, page.searched_until)
+    assert (numbers_of(page), page.has_more) == (["008", "035"], False)

@@ -18,7 +18,7 @@ from slotlock.services.commands import executor
 from slotlock.services.container import Services
 from tests.support.apps.replica_pair import ReplicaPair, replica_pair
 from tests.support.domain.builders import NOW, build_slot
-from tests.support.model.service_pair import ManualClock, open_services
+from tests.support.model.service_pair import ManualClock, open_repositories, open_services
 from tests.support.polling import eventually
 from tests.support.stores.slots import insert_new_slots
 
@@ -46,7 +46,8 @@ async def database(mongo: ReplicaPair) -> AsyncIterator[Database]:
 async def services(servers: EmbeddedServers, mongo: ReplicaPair) -> AsyncIterator[Services]:
     """Services on this replica set."""
     async with AsyncExitStack() as stack:
-        yield await open_services(stack, mongo.primary.url, servers.redis_url, ManualClock(NOW))
+        repositories = await open_repositories(stack, mongo.primary.url)
+        yield await open_services(stack, repositories, servers.redis_url, ManualClock(NOW))
 
 
 async def has_booking(database: Database, slot_id: SlotId) -> bool:

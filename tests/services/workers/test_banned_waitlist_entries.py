@@ -22,9 +22,9 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
 
 def ban(pair: ServicePair, person: Caller) -> None:
     """Ban somebody, and no more."""
-    users, organiser = pair.services[0].users, pair.organizer.user_id
-    (user,) = pair.runner.run(users.find_many([person.user_id])).values()
-    assert pair.runner.run(users.bans.ban(user, organiser, None, pair.clock.now))
+    services, organizer = pair.services[0], pair.organizer.user_id
+    (user,) = pair.runner.run(services.users.find_many([person.user_id])).values()
+    assert pair.runner.run(services.bans.ban(user, organizer, None, pair.clock.now))
 
 
 def waiting(pair: ServicePair) -> int:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from pymongo import MongoClient
@@ -12,26 +12,14 @@ from redis import Redis
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Caller, Role
-from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.client import connect
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecords
+from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
-from slotlock.infrastructure.mongo.slots.resources import ResourceRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
-from slotlock.infrastructure.mongo.teams import TeamRepository
-from slotlock.infrastructure.mongo.users.repository import UserRepository
-from slotlock.infrastructure.mongo.write_probe import WriteProbe
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import redis_client
-from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.infrastructure.redis.slot_events import SlotEventBus
-from slotlock.services.container import Services
-from slotlock.services.live.availability import AvailabilityHub
-from slotlock.services.live.booking_events import BookingEventHub
-from slotlock.services.live.ticket_updates import TicketHub
-from slotlock.services.wait_queue import WaitQueues
+from slotlock.services.container import Services, build_services
 from tests.support.apps.processes import database_url
 from tests.support.clients.client import Json
 from tests.support.model.operations import MORNING
@@ -86,10 +74,11 @@ class PausableSlotWriter(SlotWriter):
 
 @dataclass
 class ServicePair:
-    """The desks, what is behind them as seen from outside, and the people."""
+    """Two instances of the services on one database, with direct access to their servers."""
 
     runner: asyncio.Runner
     clock: ManualClock
+    repositories: list[Repositories]
     services: list[Services]
     database: "Database[Json]"
     redis: Redis
@@ -98,92 +87,74 @@ class ServicePair:
 
     @property
     def organizer(self) -> Caller:
-        """The one who keeps the slots."""
+        """Return the caller who is an organizer."""
         return self.callers[-1]
 
     def slot_writer(self, service_index: int) -> PausableSlotWriter:
-        """The writes of a desk."""
+        """Return the slot writer of an instance."""
         writes = self.services[service_index].slot_writer
         assert isinstance(writes, PausableSlotWriter)
         return writes
 
     def reset(self) -> None:
-        """Forget everything but the people."""
+        """Delete everything but the users."""
         for name in CLEARED_COLLECTIONS:
             self.database[name].delete_many({})
         self.redis.flushall()
         self.clock.now = MORNING
 
     def delete_locks(self) -> None:
-        """Let every lock and every queue in front of one run out."""
+        """Delete every lock and every queue for one."""
         if keys := list(self.redis.scan_iter("slotlock:{*")):
             self.redis.delete(*keys)
 
 
 @contextmanager
 def open_service_pair(servers: EmbeddedServers, name: str) -> Iterator[ServicePair]:
-    """Two desks wired as the lifespan wires one, on a database of this name."""
+    """Open two instances of the services on a database of this name."""
     url, clock = database_url(servers, name), ManualClock()
     with (
         asyncio.Runner() as runner,
         MongoClient[Json](url, tz_aware=True, tzinfo=UTC) as client,
         Redis.from_url(servers.redis_url) as redis,
     ):
-        closing = AsyncExitStack()
-        truth = client.get_default_database()
-        client.drop_database(truth.name)
+        stack = AsyncExitStack()
+        database = client.get_default_database()
+        client.drop_database(database.name)
         try:
-            desks = [
-                runner.run(open_services(closing, url, servers.redis_url, clock)) for _ in range(2)
+            repositories = [runner.run(open_repositories(stack, url)) for _ in range(2)]
+            services = [
+                runner.run(open_services(stack, each, servers.redis_url, clock))
+                for each in repositories
             ]
-            house = ServicePair(runner, clock, desks, truth, redis)
-            runner.run(_create_callers(house))
-            house.reset()
-            yield house
+            pair = ServicePair(runner, clock, repositories, services, database, redis)
+            runner.run(_create_callers(pair))
+            pair.reset()
+            yield pair
         finally:
-            runner.run(closing.aclose())
+            runner.run(stack.aclose())
+
+
+async def open_repositories(exit_stack: AsyncExitStack, mongo_url: str) -> Repositories:
+    """Open repositories with a slot writer that tests can pause."""
+    client, database = connect(mongo_url)
+    exit_stack.push_async_callback(client.close)
+    repositories = replace(repositories_on(database), slot_writer=PausableSlotWriter(database))
+    await repositories.create_indexes()
+    return repositories
 
 
 async def open_services(
-    exit_stack: AsyncExitStack, mongo_url: str, redis_url: str, clock: ManualClock
+    exit_stack: AsyncExitStack, repositories: Repositories, redis_url: str, clock: ManualClock
 ) -> Services:
-    client, database = connect(mongo_url)
-    exit_stack.push_async_callback(client.close)
+    """Open services as the application does, with a clock that tests can set."""
     redis = redis_client(redis_url)
-    line = AutoPipeline(redis)
-    exit_stack.push_async_callback(line.close)
-    slots, locks = SlotRepository(database), Locks(line)
-    board, personal = AvailabilityHub(slots, clock), BookingEventHub(slots, clock)
-    tickets = TicketHub()
-    desk = Services(
-        slots=slots,
-        slot_writer=PausableSlotWriter(database),
-        idempotency_records=IdempotencyRecords(database),
-        users=UserRepository(database),
-        teams=TeamRepository(database),
-        campaigns=CampaignRepository(database),
-        resources=ResourceRepository(database),
-        write_probe=WriteProbe(database),
-        locks=locks,
-        wait_queues=WaitQueues(locks),
-        admission_queue=AdmissionQueue(line),
-        availability=board,
-        booking_events=personal,
-        ticket_updates=tickets,
-        slot_events=SlotEventBus(
-            redis,
-            line,
-            on_availability=board.publish,
-            on_booking_changed=personal.notify,
-            on_queue_advanced=tickets.on_queue_advanced,
-        ),
-        now=clock,
-    )
-    for store in (desk.slots, desk.idempotency_records, desk.users, desk.teams, desk.campaigns):
-        await store.create_indexes()
-    await locks.start()
-    exit_stack.push_async_callback(locks.stop)
-    return desk
+    pipeline = AutoPipeline(redis)
+    exit_stack.push_async_callback(pipeline.close)
+    services = build_services(repositories, redis, pipeline, AdmissionQueue(pipeline), clock)
+    await services.locks.start()
+    exit_stack.push_async_callback(services.locks.stop)
+    return services
 
 
 async def _create_callers(pair: ServicePair) -> None:

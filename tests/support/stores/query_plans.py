@@ -1,9 +1,10 @@
-"""Which plans MongoDB makes for the commands that are sent to a database."""
+"""Records the commands that a database receives, and asks MongoDB for their plans."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+from bson import ObjectId
 from pymongo import AsyncMongoClient, monitoring
 
 from slotlock.devserver.embedded import EmbeddedServers
@@ -11,10 +12,15 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from tests.support.apps.processes import database_url
 
 EXPLAINABLE_COMMANDS = ("find", "update", "delete", "findAndModify", "aggregate")
+# Fields of a command that `explain` does not accept.
+SESSION_FIELDS = {
+    *("lsid", "txnNumber", "$clusterTime", "$db", "writeConcern", "autocommit"),
+    *("startTransaction", "maxTimeMS", "readConcern", "$readPreference"),
+}
 
 
 class CommandRecorder(monitoring.CommandListener):
-    """Every command that is sent."""
+    """Records each command that can be explained."""
 
     def __init__(self) -> None:
         self.commands: list[Document] = []
@@ -24,14 +30,14 @@ class CommandRecorder(monitoring.CommandListener):
             self.commands += split_updates(dict(event.command))
 
     def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        """Of no interest."""
+        """Ignore the reply."""
 
     def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        """Of no interest."""
+        """Ignore the failure."""
 
 
 def split_updates(command: Document) -> list[Document]:
-    """The command for each of its writes alone: MongoDB explains no more than one."""
+    """Return one command for each of its writes, because MongoDB explains one at a time."""
     writes = command.get("updates", ())
     return [{**command, "updates": [write]} for write in writes] or [command]
 
@@ -40,46 +46,46 @@ def split_updates(command: Document) -> list[Document]:
 async def recorded_commands(
     servers: EmbeddedServers,
 ) -> AsyncIterator[tuple[Database, CommandRecorder]]:
-    """A database whose commands are heard."""
-    heard = CommandRecorder()
-    url = database_url(servers, "plans")
+    """A new database, and the recorder of its commands."""
+    recorder = CommandRecorder()
+    url = database_url(servers, f"plans{ObjectId()}")
     client: AsyncMongoClient[Document] = AsyncMongoClient(
-        url, tz_aware=True, w="majority", event_listeners=[heard]
+        url, tz_aware=True, w="majority", event_listeners=[recorder]
     )
+    database = client.get_default_database()
     try:
-        yield client.get_default_database(), heard
+        yield database, recorder
     finally:
+        await client.drop_database(database.name)
         await client.close()
 
 
-def values_named(name: str, plan: Any) -> Iterator[str]:
-    """All that is called so in a plan."""
+def values_of(name: str, plan: Any) -> Iterator[str]:
+    """Yield the values of all fields of this name in a plan."""
     if isinstance(plan, dict):
         if name in plan:
             yield plan[name]
         for part in plan.values():
-            yield from values_named(name, part)
+            yield from values_of(name, part)
     elif isinstance(plan, list):
         for part in plan:
-            yield from values_named(name, part)
+            yield from values_of(name, part)
 
 
 async def query_plan(database: Database, command: Document) -> Document:
-    """The plan that MongoDB chose for a command, and those that it thought of besides."""
-    sent = {"lsid", "txnNumber", "$clusterTime", "$db", "writeConcern", "autocommit"}
-    sent |= {"startTransaction", "maxTimeMS", "readConcern", "$readPreference"}
-    plain = {name: value for name, value in command.items() if name not in sent}
-    answer = await database.command("explain", plain, verbosity="queryPlanner")
-    # What MongoDB does not push down is a pipeline that begins with the plan.
-    plans: Document = answer if "queryPlanner" in answer else answer["stages"][0]["$cursor"]
+    """Return the plan that MongoDB chose for a command, with the plans that it rejected."""
+    plain = {name: value for name, value in command.items() if name not in SESSION_FIELDS}
+    reply = await database.command("explain", plain, verbosity="queryPlanner")
+    # The plan of a pipeline that MongoDB does not push down is in its first stage.
+    plans: Document = reply if "queryPlanner" in reply else reply["stages"][0]["$cursor"]
     return dict(plans["queryPlanner"])
 
 
 async def plan_stages(database: Database, command: Document) -> set[str]:
-    """The stages of the plan that MongoDB chose for a command."""
-    return set(values_named("stage", (await query_plan(database, command))["winningPlan"]))
+    """Return the stages of the plan that MongoDB chose for a command."""
+    return set(values_of("stage", (await query_plan(database, command))["winningPlan"]))
 
 
 async def plan_indexes(database: Database, command: Document) -> set[str]:
-    """The indexes that MongoDB can use for a command."""
-    return set(values_named("indexName", await query_plan(database, command)))
+    """Return the indexes that MongoDB can use for a command."""
+    return set(values_of("indexName", await query_plan(database, command)))

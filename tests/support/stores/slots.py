@@ -1,4 +1,4 @@
-"""Slots that are there already when a test begins."""
+"""Slots that are stored before a test begins."""
 
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.mongo.client import Database
@@ -7,5 +7,5 @@ from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 
 
 async def insert_new_slots(database: Database, *slots: Slot) -> None:
-    """Keep these new slots."""
+    """Insert slots without bookings."""
     assert check_written(await SlotWriter(database).commit(ChangeSet((), new_slots=slots)))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from slotlock.auth.container import Auth
+from slotlock.auth.container import Auth, build_auth
 from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.sessions import open_session
@@ -14,8 +14,7 @@ from slotlock.auth.tokens import TokenSigner
 from slotlock.domain.users.user import Role, User
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import connect
-from slotlock.infrastructure.mongo.users.repository import UserRepository
-from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import SECRET
 
@@ -34,9 +33,8 @@ async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
     client, database = connect(mongo_url)
     passwords = PasswordHasher()
     try:
-        users, sessions = UserRepository(database), SessionRepository(database)
         signer, throttle = TokenSigner([SECRET]), NoLoginThrottle()
-        yield Auth(users, sessions, passwords, signer, utc_now, throttle)
+        yield build_auth(repositories_on(database), passwords, signer, utc_now, throttle)
     finally:
         passwords.close()
         await client.close()

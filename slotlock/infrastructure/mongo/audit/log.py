@@ -20,7 +20,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.audit import pipelines
 from slotlock.infrastructure.mongo.audit.notes import AuditNoteRepository
 from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 
 WAITLIST_ACTIONS = (AuditAction.WAITLIST_JOINED, AuditAction.WAITLIST_LEFT)
 
@@ -28,10 +28,8 @@ WAITLIST_ACTIONS = (AuditAction.WAITLIST_JOINED, AuditAction.WAITLIST_LEFT)
 class AuditLogQueries:
     """Everything that happened."""
 
-    def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
-        # Of the operations that lists may have under way, one at most is of this kind.
-        self.limiter = ConcurrencyLimiter(1)
-        self.list_limiter = list_limiter
+    def __init__(self, database: Database, limiter: ConcurrencyLimiter) -> None:
+        self.limiter = limiter
         self._client = database.client
         self._slots = database["slots"]
         self._ended_bookings = database["ended_bookings"]
@@ -49,13 +47,7 @@ class AuditLogQueries:
     async def page(
         self, audit_filter: AuditFilter, first: int, after: AuditPosition | None, now: datetime
     ) -> Page[AuditEntry]:
-        """The next `first` entries that somebody looks for, the newest first."""
-        return await self._page_from_snapshot(audit_filter, first, after, now)
-
-    @limited_listing
-    async def _page_from_snapshot(
-        self, audit_filter: AuditFilter, first: int, after: AuditPosition | None, now: datetime
-    ) -> Page[AuditEntry]:
+        """Return the next `first` entries that the filter selects, the newest first."""
         async with self._client.start_session(snapshot=True) as session:
             found = await self._notes.find_newest(audit_filter, after, first + 1, session)
             if audit_filter.includes_bookings:

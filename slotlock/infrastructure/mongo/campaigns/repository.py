@@ -19,8 +19,6 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.audit.notes import insert_notes
-from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
-from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.client import (
     CAMPAIGNS_CONCURRENCY,
     Database,
@@ -45,10 +43,6 @@ class CampaignRepository:
         self._slots = database["slots"]
         self._users = database["users"]
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
-        # Reports take their time: one at most keeps others from the gate.
-        reports = ConcurrencyLimiter(1)
-        self.statistics = CampaignStatisticsQueries(database, reports, self.list_limiter)
-        self.unplaced_users = UnplacedUserQueries(database, reports, self.list_limiter)
 
     async def create_indexes(self) -> None:
         """Create the indexes that are missing."""

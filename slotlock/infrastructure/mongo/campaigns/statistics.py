@@ -23,19 +23,16 @@ from slotlock.domain.reports.campaign_reports import (
 )
 from slotlock.infrastructure.mongo.campaigns import statistics_pipelines
 from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 
 ChangesPerInterval = dict[int, tuple[int, int]]
 
 
 class CampaignStatisticsQueries:
-    """Campaigns in figures."""
+    """Computes the statistics of a campaign from a snapshot."""
 
-    def __init__(
-        self, database: Database, limiter: ConcurrencyLimiter, list_limiter: ConcurrencyLimiter
-    ) -> None:
+    def __init__(self, database: Database, limiter: ConcurrencyLimiter) -> None:
         self.limiter = limiter
-        self.list_limiter = list_limiter
         self._client = database.client
         self._slots = database["slots"]
         self._ended_bookings = database["ended_bookings"]
@@ -45,13 +42,7 @@ class CampaignStatisticsQueries:
     async def load(
         self, campaign: Campaign, window: TimeWindow | None, now: datetime
     ) -> CampaignStatistics:
-        """The figures of a campaign at `now`, with what happened over a span if one is asked."""
-        return await self._load_from_snapshot(campaign, window, now)
-
-    @limited_listing
-    async def _load_from_snapshot(
-        self, campaign: Campaign, window: TimeWindow | None, now: datetime
-    ) -> CampaignStatistics:
+        """Return the statistics at `now`, with a time series if a window is given."""
         async with self._client.start_session(snapshot=True) as session:
             slots = await self._load_slot_statistics(campaign, now, session)
             people, groups = await self._load_group_statistics(campaign, now, session)

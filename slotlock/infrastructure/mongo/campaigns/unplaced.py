@@ -20,7 +20,7 @@ from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.reports.campaign_reports import UnplacedUser, UnplacedUserPage
 from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.expressions import Pipeline, unexpired_bookings
 from slotlock.infrastructure.mongo.slots.documents import to_waitlist_entry
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
@@ -30,26 +30,17 @@ MAX_SCANNED = 2_000
 
 
 class UnplacedUserQueries:
-    """Those who have no place."""
+    """Finds the users without a place in a campaign."""
 
-    def __init__(
-        self, database: Database, limiter: ConcurrencyLimiter, list_limiter: ConcurrencyLimiter
-    ) -> None:
+    def __init__(self, database: Database, limiter: ConcurrencyLimiter) -> None:
         self.limiter = limiter
-        self.list_limiter = list_limiter
         self._database = database
 
     @limited
     async def page(
         self, campaign: Campaign, group: str | None, first: int, after: str | None, now: datetime
     ) -> UnplacedUserPage:
-        """The next of them, at most `first`; with a group only those who carry it."""
-        return await self._page_from_snapshot(campaign, group, first, after, now)
-
-    @limited_listing
-    async def _page_from_snapshot(
-        self, campaign: Campaign, group: str | None, first: int, after: str | None, now: datetime
-    ) -> UnplacedUserPage:
+        """Return the next of them, at most `first`; with a group, only its members."""
         carrying = [{"groups": group}] if group else []
         sets = [{"groups": {"$in": list(groups)}} for groups in campaign.terms.eligible_groups]
         async with self._database.client.start_session(snapshot=True) as session:

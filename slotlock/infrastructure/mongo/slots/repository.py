@@ -15,7 +15,6 @@ from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
-from slotlock.infrastructure.mongo.audit.log import AuditLogQueries
 from slotlock.infrastructure.mongo.client import (
     SLOT_LISTS_CONCURRENCY,
     SLOTS_CONCURRENCY,
@@ -25,8 +24,6 @@ from slotlock.infrastructure.mongo.client import (
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
 from slotlock.infrastructure.mongo.slots import documents
-from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
-from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
 from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query
 from slotlock.infrastructure.mongo.slots.slot_query import (
     SharedSlot,
@@ -44,9 +41,6 @@ class SlotRepository:
         self.limiter = ConcurrencyLimiter(SLOTS_CONCURRENCY)
         self.list_limiter = ConcurrencyLimiter(SLOT_LISTS_CONCURRENCY)
         self._slots = database["slots"]
-        self.ended_bookings = EndedBookingRepository(database, self.list_limiter)
-        self.calendar_queries = CalendarSlotQueries(database, self.list_limiter)
-        self.audit_log = AuditLogQueries(database, self.list_limiter)
         self._user_contexts = UserContextLoader(database)
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
         self._waitlist_batcher = Batcher(self._read_waitlist_batch, is_outage=is_unavailable)
@@ -55,8 +49,6 @@ class SlotRepository:
         """Create the indexes that are missing."""
         for name, (keys, options) in documents.INDEXES.items():
             await self._slots.create_index(keys, name=name, **options)
-        await self.ended_bookings.create_indexes()
-        await self.audit_log.create_indexes()
 
     async def find(self, query: SlotQuery) -> Slot | None:
         """Return the slot as far as the query asks for it; None if there is none."""

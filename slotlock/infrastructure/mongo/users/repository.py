@@ -28,14 +28,9 @@ from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users import documents
 from slotlock.infrastructure.mongo.users.account_updates import (
     AuditInfo,
-    BanWriter,
-    PasswordWriter,
     update_user,
 )
-from slotlock.infrastructure.mongo.users.calendar_tokens import CalendarTokenRepository
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
-from slotlock.infrastructure.mongo.users.imports import UserImportWriter
-from slotlock.infrastructure.mongo.users.invitations import InvitationRepository
 from slotlock.infrastructure.mongo.users.sessions import set_session_roles
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 
@@ -45,24 +40,18 @@ BACKFILL_BATCH_SIZE = 1_000
 class UserRepository:
     """The people who have an account."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, waitlist_groups: WaitlistGroupSync) -> None:
         self.limiter = ConcurrencyLimiter(USERS_CONCURRENCY)
         self.list_limiter = ConcurrencyLimiter(USER_LISTS_CONCURRENCY)
         self._database = database
         self._users = database["users"]
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
-        self.waitlist_groups = WaitlistGroupSync(database)
-        self.imports = UserImportWriter(database, self.list_limiter, self.waitlist_groups)
-        self.invitations = InvitationRepository(database, self.limiter, self.list_limiter)
-        self.bans = BanWriter(database, self.limiter)
-        self.calendar_tokens = CalendarTokenRepository(database, self.limiter)
-        self.password_writer = PasswordWriter(database, self.limiter)
+        self._waitlist_groups = waitlist_groups
 
     async def create_indexes(self) -> None:
         """Create the indexes that are missing, and the words of people from before there were."""
         for name, (keys, options) in documents.INDEXES.items():
             await self._users.create_index(keys, name=name, **options)
-        await self.waitlist_groups.create_indexes()
         while await self._backfill_search_words():
             pass
 
@@ -176,12 +165,12 @@ class UserRepository:
             query = {"_id": ObjectId(user_id)}
             changed = await update_user(self._database, query, update, noting, session)
             if changed is not None:
-                await self.waitlist_groups.mark_pending([user_id], now, session)
+                await self._waitlist_groups.mark_pending([user_id], now, session)
             return changed
 
         changed = await self._in_transaction(write)
         if changed is not None:
-            await self.waitlist_groups.sync_now([user_id], now)
+            await self._waitlist_groups.sync_now([user_id], now)
         return changed
 
     @limited

@@ -1,0 +1,98 @@
+"""All repositories on one database, wired to the concurrency limiters that they share."""
+
+from dataclasses import dataclass
+
+from slotlock.infrastructure.mongo.audit.log import AuditLogQueries
+from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
+from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
+from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
+from slotlock.infrastructure.mongo.client import Database
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
+from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecords
+from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
+from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.resources import ResourceRepository
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.teams import TeamRepository
+from slotlock.infrastructure.mongo.users.account_updates import BanWriter, PasswordWriter
+from slotlock.infrastructure.mongo.users.calendar_tokens import CalendarTokenRepository
+from slotlock.infrastructure.mongo.users.imports import UserImportWriter
+from slotlock.infrastructure.mongo.users.invitations import InvitationRepository
+from slotlock.infrastructure.mongo.users.repository import UserRepository
+from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
+from slotlock.infrastructure.mongo.write_probe import WriteProbe
+
+
+@dataclass(frozen=True, slots=True)
+class Repositories:
+    """Everything that reads and writes the database of a process."""
+
+    slots: SlotRepository
+    slot_writer: SlotWriter
+    ended_bookings: EndedBookingRepository
+    calendar_slots: CalendarSlotQueries
+    resources: ResourceRepository
+    idempotency_records: IdempotencyRecords
+    teams: TeamRepository
+    campaigns: CampaignRepository
+    campaign_statistics: CampaignStatisticsQueries
+    unplaced_users: UnplacedUserQueries
+    audit_log: AuditLogQueries
+    users: UserRepository
+    bans: BanWriter
+    passwords: PasswordWriter
+    invitations: InvitationRepository
+    user_imports: UserImportWriter
+    calendar_tokens: CalendarTokenRepository
+    waitlist_groups: WaitlistGroupSync
+    sessions: SessionRepository
+    write_probe: WriteProbe
+
+    async def create_indexes(self) -> None:
+        """Create the indexes that are missing."""
+        for repository in (
+            self.slots,
+            self.ended_bookings,
+            self.audit_log,
+            self.idempotency_records,
+            self.teams,
+            self.campaigns,
+            self.users,
+            self.waitlist_groups,
+            self.sessions,
+        ):
+            await repository.create_indexes()
+
+
+def repositories_on(database: Database) -> Repositories:
+    """Return the repositories on a database. Those that read long lists share their limiters."""
+    slots, campaigns = SlotRepository(database), CampaignRepository(database)
+    waitlist_groups = WaitlistGroupSync(database)
+    users = UserRepository(database, waitlist_groups)
+    # A report takes long: one at a time leaves room for lists and for other campaigns.
+    audit_limiter = ConcurrencyLimiter(1, within=slots.list_limiter)
+    report_limiter = ConcurrencyLimiter(1, within=campaigns.limiter)
+    return Repositories(
+        slots=slots,
+        slot_writer=SlotWriter(database),
+        ended_bookings=EndedBookingRepository(database, slots.list_limiter),
+        calendar_slots=CalendarSlotQueries(database, slots.list_limiter),
+        resources=ResourceRepository(database),
+        idempotency_records=IdempotencyRecords(database),
+        teams=TeamRepository(database),
+        campaigns=campaigns,
+        campaign_statistics=CampaignStatisticsQueries(database, report_limiter),
+        unplaced_users=UnplacedUserQueries(database, report_limiter),
+        audit_log=AuditLogQueries(database, audit_limiter),
+        users=users,
+        bans=BanWriter(database, users.limiter),
+        passwords=PasswordWriter(database, users.limiter),
+        invitations=InvitationRepository(database, users.limiter, users.list_limiter),
+        user_imports=UserImportWriter(database, users.list_limiter, waitlist_groups),
+        calendar_tokens=CalendarTokenRepository(database, users.limiter),
+        waitlist_groups=waitlist_groups,
+        sessions=SessionRepository(database),
+        write_probe=WriteProbe(database),
+    )

@@ -1,0 +1,94 @@
+"""Changes of several documents: everything is written, or nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from bson import ObjectId
+
+from slotlock.domain.booking.book import BookingRequest
+from slotlock.domain.booking.promotion import next_version
+from slotlock.domain.booking.slot import Slot
+from slotlock.infrastructure.mongo import transactions
+from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
+from slotlock.infrastructure.mongo.ids import new_booking_id
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
+from tests.support.domain.builders import NOW
+from tests.support.domain.decisions import decide_move
+from tests.support.stores.slot_store import (
+    ADA,
+    BEN,
+    SlotStore,
+    booking_update,
+    cancel_update,
+    first_booking_command,
+)
+
+RECORD = IdempotencyRecord("key", "request hash", None, NOW)
+
+
+async def test_nothing_is_written_if_one_of_three_slots_has_another_version(
+    store: SlotStore,
+) -> None:
+    ids = [(await store.insert_slot()).id for _ in range(3)]
+    for slot_id in ids:
+        await store.book(slot_id, ADA)
+    updates = [cancel_update(await store.load(slot_id, ADA)) for slot_id in ids]
+    await store.database["slots"].update_one({"_id": ObjectId(ids[2])}, {"$inc": {"version": 1}})
+    changes = ChangeSet(tuple(updates), (RECORD,))
+    assert await store.repositories.slot_writer.commit(changes) is CommitResult.CONFLICT
+    rosters = [await store.load_roster(slot_id) for slot_id in ids]
+    assert [slot.booked_count for slot in rosters] == [1, 1, 1]
+    assert [slot.version for slot in rosters] == [2, 2, 3]
+    assert await store.documents("ended_bookings") == []
+    assert await store.documents("idempotency_records") == []
+
+
+async def test_a_move_is_written_in_both_slots_or_in_none(store: SlotStore) -> None:
+    old_id, new_id = (await store.insert_slot()).id, (await store.insert_slot()).id
+    await store.book(old_id, ADA)
+    old, new = await store.load(old_id, ADA), await store.load(new_id, ADA)
+    request = BookingRequest(ADA, new_booking_id(), ADA)
+    old_after, new_after, _ = decide_move(old, new, first_booking_command(old), request, NOW)
+    await store.book(new_id, BEN)
+    result = await store.commit(
+        SlotUpdate(old, next_version(old, old_after, NOW)),
+        SlotUpdate(new, next_version(new, new_after, NOW)),
+    )
+    assert result is CommitResult.CONFLICT
+    rosters = [await store.load_roster(slot_id) for slot_id in (old_id, new_id)]
+    assert [slot.bookings[0].user_id for slot in rosters] == [ADA, BEN]
+
+
+@asynccontextmanager
+async def open_transaction(store: SlotStore, slot: Slot) -> AsyncIterator[None]:
+    """Occupy a slot with a transaction, as a process does that died in it."""
+    async with store.database.client.start_session() as session:
+        await session.start_transaction()
+        by_id = {"_id": ObjectId(slot.id)}
+        change = {"$set": {"title": "never stored"}}
+        await store.database["slots"].update_one(by_id, change, session=session)
+        yield
+        await session.abort_transaction()
+
+
+async def test_a_slot_that_cannot_be_written_does_not_delay_others(store: SlotStore) -> None:
+    occupied, free = await store.insert_slot(), await store.insert_slot()
+    async with open_transaction(store, occupied):
+        waiting = asyncio.create_task(store.commit(booking_update(occupied, ADA)))
+        await store.write(booking_update(free, ADA))
+        assert not waiting.done()
+    assert await waiting is CommitResult.WRITTEN
+
+
+async def test_a_transaction_on_a_slot_that_cannot_be_written_ends_as_a_conflict(
+    store: SlotStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "OPERATION_TIMEOUT_MS", 2_000)
+    occupied, writer = await store.insert_slot(), store.repositories.slot_writer
+    changes = ChangeSet((booking_update(occupied, ADA),), (replace(RECORD, record_id="other"),))
+    async with open_transaction(store, occupied):
+        assert await writer.commit(changes) is CommitResult.CONFLICT
+    assert await writer.commit(changes) is CommitResult.WRITTEN
