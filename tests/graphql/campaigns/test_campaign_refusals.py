@@ -151,7 +151,7 @@ async def test_when_a_group_is_full_its_people_get_no_place_though_some_are_left
     told = await BOOKING_METHODS[way](ben, organiser, slot_id)
     named = {"group": "class:5a", "limit": 1, "slot": {"id": slot_id}}
     assert told == {"__typename": "GroupFull", "code": "GROUP_FULL", **named}
-    assert (await BOOKING_AND_WAITLIST_METHODS["joining the line"](ben, organiser, slot_id))[
+    assert (await BOOKING_AND_WAITLIST_METHODS["joining the waitlist"](ben, organiser, slot_id))[
         "position"
     ] == 1
 

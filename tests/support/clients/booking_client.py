@@ -1,4 +1,4 @@
-"""The acts of the booking desk, as the author of a client would write them."""
+"""A client for every booking operation, and changes of stored holds that replace waiting."""
 
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -81,92 +81,92 @@ WATCH_MY_BOOKINGS = f"""subscription {{ myBookings {{
 
 
 class BookingClient(GraphQLTestClient):
-    """Somebody at the desk."""
+    """A user who books places, or an organizer who manages slots."""
 
     async def book_slot(self, slot_id: str, **options: Any) -> Json:
-        """What came of booking in the way that is wished."""
+        """Book a place with these options and return the result."""
         outcome: Json = await self.execute(BOOK_WITH_OPTIONS, input={"slotId": slot_id, **options})
         return outcome
 
     async def hold(self, slot_id: str, **options: Any) -> Json:
-        """The booking that is a hold."""
+        """Hold a place and return the booking."""
         outcome = await self.book_slot(slot_id, hold=True, **options)
         assert outcome["__typename"] == "Booked", outcome
         booking: Json = outcome["booking"]
         return booking
 
     async def book_all(self, *claims: Json, **options: Any) -> Json:
-        """What came of booking several places."""
+        """Book several places at once and return the result."""
         outcome: Json = await self.execute(BOOK_SEVERAL, input={"claims": claims, **options})
         return outcome
 
     async def confirm(self, booking_id: str, **options: Any) -> Json:
-        """What came of confirming."""
+        """Confirm a hold and return the result."""
         outcome: Json = await self.execute(CONFIRM_BOOKING, booking=booking_id, **options)
         return outcome
 
     async def extend(self, booking_id: str, **options: Any) -> Json:
-        """What came of extending."""
+        """Extend a hold and return the result."""
         outcome: Json = await self.execute(EXTEND_HOLD, booking=booking_id, **options)
         return outcome
 
     async def cancel_booking(self, booking_id: str, **options: Any) -> Json:
-        """What came of cancelling."""
+        """Cancel a booking and return the result."""
         outcome: Json = await self.execute(CANCEL_WITH_OPTIONS, booking=booking_id, **options)
         return outcome
 
     async def move(self, booking_id: str, slot_id: str, **options: Any) -> Json:
-        """What came of moving."""
+        """Move a booking to another slot and return the result."""
         outcome: Json = await self.execute(
             MOVE_BOOKING, input={"bookingId": booking_id, "slotId": slot_id, **options}
         )
         return outcome
 
     async def join(self, slot_id: str) -> Json:
-        """What came of joining the waiting list."""
+        """Join the waitlist and return the result."""
         outcome: Json = await self.execute(JOIN_WAITLIST, slot=slot_id)
         return outcome
 
     async def leave(self, slot_id: str) -> Json:
-        """What came of leaving the waiting list."""
+        """Leave the waitlist and return the result."""
         outcome: Json = await self.execute(LEAVE_WAITLIST, slot=slot_id)
         return outcome
 
     async def fetch_slot(self, slot_id: str) -> Json:
-        """The slot as this person sees it."""
+        """Return the slot with this user's own booking and waitlist entry."""
         slot: Json = await self.execute(SLOT_WITH_OWN_BOOKING, slot=slot_id)
         return slot
 
     async def fetch_user_id(self) -> str:
-        """This person's id."""
+        """Return this user's id."""
         me: Json = await self.execute("{ me { id } }")
         return str(me["id"])
 
     async def fetch_booking(self, booking_id: str) -> Json:
-        """A booking as this person sees it by its id."""
+        """Return a booking by its id."""
         booking: Json = await self.execute(BOOKING_BY_ID, id=booking_id)
         return booking
 
     async def add_slot(self, **fields: Any) -> str:
-        """The id of a new slot, made by an organiser."""
+        """Create a slot as an organizer and return its id."""
         return str((await self.create_slot(**fields))["id"])
 
     async def update_slot(self, slot_id: str, **changes: Any) -> Json:
-        """What came of changing a slot, as an organiser."""
+        """Change a slot as an organizer and return the result."""
         outcome: Json = await self.execute(UPDATE_SLOT, input={"slotId": slot_id, **changes})
         return outcome
 
     async def cancel_slot(self, slot_id: str) -> None:
-        """Call a slot off, as an organiser."""
+        """Cancel a slot as an organizer."""
         assert (await self.execute(CANCEL_SLOT, slot=slot_id))["__typename"] == "Slot"
 
     async def fetch_slot_history(self, slot_id: str) -> list[Json]:
-        """The bookings of a slot that ended, as an organiser sees them."""
+        """Return the ended bookings of a slot as an organizer sees them."""
         nodes: list[Json] = (await self.execute(SLOT_HISTORY, slot=slot_id))["nodes"]
         return nodes
 
     async def create_team_with(self, *others: "BookingClient") -> str:
-        """The id of a new team of this person and the others."""
+        """Create a team of this user and the others and return its id."""
         team_id = (await self.execute(CREATE_TEAM, name="Roommates"))["id"]
         for other in others:
             email = (await other.execute("{ me { email } }"))["email"]
@@ -178,46 +178,51 @@ class BookingClient(GraphQLTestClient):
 async def create_booking_clients(
     http: httpx.AsyncClient, size: int, *apps: AppProcess
 ) -> tuple[list[BookingClient], BookingClient]:
-    """So many new people, by turns at the processes, and an organiser at the first."""
-    crowd = await create_user_tokens(apps[0].environment, size)
-    members = [BookingClient(http, apps[i % len(apps)].url, t) for i, t in enumerate(crowd.members)]
-    return members, BookingClient(http, apps[0].url, crowd.organizer)
+    """Create this many members, spread over the processes, and an organizer at the first."""
+    tokens = await create_user_tokens(apps[0].environment, size)
+    members = [
+        BookingClient(http, apps[i % len(apps)].url, t) for i, t in enumerate(tokens.members)
+    ]
+    return members, BookingClient(http, apps[0].url, tokens.organizer)
 
 
 def expire_holds(mongo_url: str, *slot_ids: str, expired_for_s: float = 0.0) -> None:
-    """Let the time of every hold in these slots be over, as if the clock had jumped."""
+    """Move the end of every hold in these slots into the past, as if time had passed."""
     with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
         slots = client.get_default_database()["slots"]
-        until = datetime.now(UTC) - timedelta(seconds=expired_for_s)
+        ended_at = datetime.now(UTC) - timedelta(seconds=expired_for_s)
         for slot_id in slot_ids:
             query = {"_id": ObjectId(slot_id[-24:])}
             slot = slots.find_one(query)
             assert slot is not None
-            for place, booking in enumerate(slot["bookings"]):
+            for index, booking in enumerate(slot["bookings"]):
                 if "heldUntil" in booking:
-                    here = f"bookings.{place}"
+                    path = f"bookings.{index}"
                     last = len(booking["history"]) - 1
-                    # Guarded: the booking may have been confirmed since it was read.
-                    mine = {
+                    # The booking may have been confirmed since it was read.
+                    unchanged = {
                         **query,
-                        f"{here}.id": booking["id"],
-                        f"{here}.heldUntil": booking["heldUntil"],
+                        f"{path}.id": booking["id"],
+                        f"{path}.heldUntil": booking["heldUntil"],
                     }
-                    times = {f"{here}.heldUntil": until, f"{here}.history.{last}.heldUntil": until}
-                    slots.update_one(mine, {"$set": {**times, "nextDeadline": until}})
+                    times = {
+                        f"{path}.heldUntil": ended_at,
+                        f"{path}.history.{last}.heldUntil": ended_at,
+                    }
+                    slots.update_one(unchanged, {"$set": {**times, "nextDeadline": ended_at}})
 
 
 def expire_all_holds(mongo_url: str, slot_ids: list[str]) -> None:
-    """Let the holds of many slots run out in the same instant; none of them was extended."""
+    """Let the holds of many slots expire at the same instant. None may have been extended."""
     with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
-        until = datetime.now(UTC)
+        ended_at = datetime.now(UTC)
         client.get_default_database()["slots"].update_many(
             {"_id": {"$in": [ObjectId(slot_id[-24:]) for slot_id in slot_ids]}},
             {
                 "$set": {
-                    "bookings.$[held].heldUntil": until,
-                    "bookings.$[held].history.$[].heldUntil": until,
-                    "nextDeadline": until,
+                    "bookings.$[held].heldUntil": ended_at,
+                    "bookings.$[held].history.$[].heldUntil": ended_at,
+                    "nextDeadline": ended_at,
                 }
             },
             array_filters=[{"held.heldUntil": {"$exists": True}}],
@@ -225,13 +230,13 @@ def expire_all_holds(mongo_url: str, slot_ids: list[str]) -> None:
 
 
 def backdate_bookings(mongo_url: str, slot_id: str, minutes: int) -> None:
-    """Let every booking of a slot have been made so much earlier; holds last as long as before."""
+    """Move the creation of every booking of a slot into the past. The end of holds stays."""
     with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
         slots = client.get_default_database()["slots"]
         slot = slots.find_one({"_id": ObjectId(slot_id[-24:])})
         assert slot is not None
-        for place, booking in enumerate(slot["bookings"]):
-            made = booking["history"][0]["at"] - timedelta(minutes=minutes)
+        for index, booking in enumerate(slot["bookings"]):
+            created_at = booking["history"][0]["at"] - timedelta(minutes=minutes)
             slots.update_one(
-                {"_id": slot["_id"]}, {"$set": {f"bookings.{place}.history.0.at": made}}
+                {"_id": slot["_id"]}, {"$set": {f"bookings.{index}.history.0.at": created_at}}
             )

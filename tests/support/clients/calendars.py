@@ -1,4 +1,4 @@
-"""Calendars as a program that subscribes to them gets and reads them."""
+"""Calendar feeds, read as a calendar program reads them."""
 
 from typing import Any
 
@@ -14,24 +14,24 @@ MY_CALENDAR = "{ myCalendarFeed { url createdAt } }"
 
 
 def parse_calendar(text: str | bytes) -> Any:
-    """The calendar, by a library that has not seen how it was made."""
+    """Return the calendar as the icalendar library reads it."""
     return Calendar.from_ical(text)
 
 
 async def create_calendar(client: BookingClient) -> str:
-    """The path of a new address of a person's calendar."""
+    """Create a calendar feed of this user and return its path."""
     return str((await client.execute(CREATE_CALENDAR))["url"])
 
 
 async def get_path(client: GraphQLTestClient, path: str, **headers: str) -> httpx.Response:
-    """Whatever is answered; never a failure of ours."""
+    """Send a GET request and return the response, which must not be an internal error."""
     response = await client.http.get(client.url + path, headers={**client.headers, **headers})
     assert response.status_code != 500, response.text
     return response
 
 
 async def read_calendar(client: GraphQLTestClient, path: str) -> Any:
-    """A calendar that there is."""
+    """Return the calendar at a path."""
     response = await get_path(client, path)
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "text/calendar; charset=utf-8"
@@ -39,7 +39,7 @@ async def read_calendar(client: GraphQLTestClient, path: str) -> Any:
 
 
 async def events_by_uid(client: GraphQLTestClient, path: str) -> dict[str, Any]:
-    """Its events by their identity, of which no two have the same."""
+    """Return the events of a calendar by their UID, which must be unique."""
     found = (await read_calendar(client, path)).events
     by_uid = {str(event["UID"]): event for event in found}
     assert len(by_uid) == len(found)
@@ -47,5 +47,5 @@ async def events_by_uid(client: GraphQLTestClient, path: str) -> dict[str, Any]:
 
 
 def event_facts(event: Any) -> tuple[str, str, int]:
-    """What an event is about, whether it takes place, and how new that is."""
+    """Return the summary, the status and the sequence number of an event."""
     return str(event["SUMMARY"]), str(event["STATUS"]), int(event["SEQUENCE"])

@@ -1,4 +1,4 @@
-"""Campaigns as an organiser keeps them, and what those are told who want a place in one."""
+"""Campaigns over GraphQL, and bookings whose refusals show the violated rule."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -68,39 +68,39 @@ def campaign_fields(**fields: Any) -> Json:
 
 
 async def create_campaign(organizer: GraphQLTestClient, **fields: Any) -> str:
-    """The id of a new campaign."""
-    made = await organizer.execute(CREATE_CAMPAIGN, input=campaign_fields(**fields))
-    assert made["__typename"] == "Campaign", made
-    return str(made["id"])
+    """Create a campaign with these fields and return its id."""
+    created = await organizer.execute(CREATE_CAMPAIGN, input=campaign_fields(**fields))
+    assert created["__typename"] == "Campaign", created
+    return str(created["id"])
 
 
 async def update_campaign(organizer: GraphQLTestClient, campaign_id: str, **changes: Any) -> Json:
-    """The campaign as it is after a change."""
-    made: Json = await organizer.execute(
+    """Change a campaign and return it."""
+    updated: Json = await organizer.execute(
         UPDATE_CAMPAIGN, input={"campaignId": campaign_id, **changes}
     )
-    assert made["__typename"] == "Campaign", made
-    return made
+    assert updated["__typename"] == "Campaign", updated
+    return updated
 
 
 async def publish_campaign(organizer: GraphQLTestClient, campaign_id: str) -> None:
-    """Let everybody see a campaign."""
+    """Publish a campaign."""
     assert (await organizer.execute(PUBLISH_CAMPAIGN, id=campaign_id))["published"] is True
 
 
 async def unpublish_campaign(organizer: GraphQLTestClient, campaign_id: str) -> None:
-    """Let organisers only see a campaign."""
+    """Unpublish a campaign."""
     assert (await organizer.execute(UNPUBLISH_CAMPAIGN, id=campaign_id))["published"] is False
 
 
 async def set_groups(organizer: GraphQLTestClient, user: BookingClient, *groups: str) -> None:
-    """Let a person carry these groups and no others."""
-    given = {"userId": await user.fetch_user_id(), "groups": groups}
-    assert (await organizer.execute(SET_GROUPS, input=given))["__typename"] == "User"
+    """Replace the groups of a user."""
+    fields = {"userId": await user.fetch_user_id(), "groups": groups}
+    assert (await organizer.execute(SET_GROUPS, input=fields))["__typename"] == "User"
 
 
 async def book_with_refusal(client: GraphQLTestClient, slot_id: str, **options: Any) -> Json:
-    """What came of booking, with why it did not."""
+    """Book a place and return the result with the details of a refusal."""
     outcome: Json = await client.execute(BOOK_WITH_REFUSAL, input={"slotId": slot_id, **options})
     return outcome
 
@@ -108,31 +108,35 @@ async def book_with_refusal(client: GraphQLTestClient, slot_id: str, **options: 
 async def _claim_with_another(
     client: BookingClient, organizer: BookingClient, slot_id: str
 ) -> Json:
-    """The same by a claim beside another."""
-    beside = await organizer.add_slot(startTime=hours_from_now(900), endTime=hours_from_now(901))
-    claims = [{"slotId": beside}, {"slotId": slot_id}]
+    """Book the slot together with another one and return the refusal of its claim, if any."""
+    other_slot_id = await organizer.add_slot(
+        startTime=hours_from_now(900), endTime=hours_from_now(901)
+    )
+    claims = [{"slotId": other_slot_id}, {"slotId": slot_id}]
     outcome: Json = await client.execute(BOOK_SEVERAL_WITH_REFUSALS, input={"claims": claims})
     if outcome["__typename"] != "ClaimsRefused":
         return outcome
-    (refused,) = outcome["refusals"]
-    assert refused["claim"] == 1
-    refusal: Json = refused["refusal"]
+    (claim_refusal,) = outcome["refusals"]
+    assert claim_refusal["claim"] == 1
+    refusal: Json = claim_refusal["refusal"]
     return refusal
 
 
 async def move_from_elsewhere(
     client: BookingClient, organizer: BookingClient, slot_id: str
 ) -> Json:
-    """What came of moving there from a slot that belongs to nothing."""
-    elsewhere = await organizer.add_slot(startTime=hours_from_now(900), endTime=hours_from_now(901))
-    booking = (await client.book_slot(elsewhere))["booking"]
-    wish = {"bookingId": booking["id"], "slotId": slot_id}
-    outcome: Json = await client.execute(MOVE_WITH_REFUSAL, input=wish)
+    """Move a booking to the slot from a slot without a campaign and return the result."""
+    other_slot_id = await organizer.add_slot(
+        startTime=hours_from_now(900), endTime=hours_from_now(901)
+    )
+    booking = (await client.book_slot(other_slot_id))["booking"]
+    fields = {"bookingId": booking["id"], "slotId": slot_id}
+    outcome: Json = await client.execute(MOVE_WITH_REFUSAL, input=fields)
     return outcome
 
 
 async def join_waitlist(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:
-    """What came of joining the line."""
+    """Join the waitlist and return the result."""
     outcome: Json = await client.execute(JOIN_WITH_REFUSAL, slot=slot_id)
     return outcome
 
@@ -149,15 +153,15 @@ async def _book_and_wait(client: BookingClient, organizer: BookingClient, slot_i
     return await book_with_refusal(client, slot_id, waitMs=5000)
 
 
-# The ways to ask for a place, by their names.
+# The ways to get a place, by their names in test ids.
 BOOKING_METHODS: dict[str, BookingMethod] = {
     "booking": _book,
     "holding": _hold,
-    "waiting one's turn": _book_and_wait,
-    "several": _claim_with_another,
+    "waiting for the lock": _book_and_wait,
+    "with another claim": _claim_with_another,
     "moving": move_from_elsewhere,
 }
 BOOKING_AND_WAITLIST_METHODS: dict[str, BookingMethod] = {
     **BOOKING_METHODS,
-    "joining the line": join_waitlist,
+    "joining the waitlist": join_waitlist,
 }

@@ -1,4 +1,4 @@
-"""A client as its author would write one: real HTTP, real WebSockets, nothing of slotlock's."""
+"""GraphQL clients over real HTTP and WebSockets, without any code of slotlock."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ WATCH_AVAILABILITY = """subscription Watch($slots: [ID!]!) {
 
 
 class GraphQLTestClient:
-    """One person, or nobody in particular, at one process of the app."""
+    """A user, or an anonymous client, of one process of the app."""
 
     def __init__(self, http: httpx.AsyncClient, url: str, token: str | None = None) -> None:
         self.http = http
@@ -60,65 +60,65 @@ class GraphQLTestClient:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The person's identity."""
+        """The headers that identify the user."""
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     async def send(self, document: str, **variables: Any) -> Json:
-        """The whole answer."""
+        """Send a document and return the whole response."""
         body = {"query": document, "variables": variables}
         response = await self.http.post(self.url + "/graphql", json=body, headers=self.headers)
-        answer: Json = response.json()
-        return answer
+        result: Json = response.json()
+        return result
 
     async def execute(self, document: str, **variables: Any) -> Any:
-        """The only field of an answer without errors."""
-        answer = await self.send(document, **variables)
-        assert "errors" not in answer, answer
-        (field,) = answer["data"].values()
+        """Send a document and return its only field. The response must have no errors."""
+        result = await self.send(document, **variables)
+        assert "errors" not in result, result
+        (field,) = result["data"].values()
         return field
 
     async def error_code(self, document: str, **variables: Any) -> str:
-        """The code of the first error."""
-        answer = await self.send(document, **variables)
-        return str(answer["errors"][0]["extensions"]["code"])
+        """Send a document and return the code of the first error."""
+        result = await self.send(document, **variables)
+        return str(result["errors"][0]["extensions"]["code"])
 
     async def create_slot(self, **fields: Any) -> Json:
-        """A slot of one place tomorrow, unless the fields say otherwise."""
+        """Create a slot with these fields; by default it has one place and starts tomorrow."""
         slot: Json = await self.execute(CREATE_SLOT, input={**slot_input(), **fields})
         assert slot["__typename"] == "Slot", slot
         return slot
 
     async def book(self, slot_id: str) -> Json:
-        """What came of booking."""
+        """Book a place and return the result."""
         outcome: Json = await self.execute(BOOK_SLOT, slot=slot_id)
         return outcome
 
     async def cancel(self, booking_id: str) -> Json:
-        """What came of cancelling."""
+        """Cancel a booking and return the result."""
         outcome: Json = await self.execute(CANCEL_BOOKING, booking=booking_id)
         return outcome
 
 
 def hours_from_now(hours: float) -> str:
-    """A time from now."""
+    """Return the time this many hours from now in ISO 8601."""
     return (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
 
 
 def slot_input() -> Json:
-    """What every slot needs."""
+    """Return the required fields of a new slot, which starts tomorrow."""
     return {"title": "A slot", "startTime": hours_from_now(24), "endTime": hours_from_now(25)}
 
 
 @asynccontextmanager
 async def http_client() -> AsyncIterator[httpx.AsyncClient]:
-    """Connections enough for a rush."""
+    """Open an HTTP client with enough connections for concurrent requests of many users."""
     limits = httpx.Limits(max_connections=500, max_keepalive_connections=500)
     async with httpx.AsyncClient(timeout=30, limits=limits, trust_env=False) as http:
         yield http
 
 
 class WebSocketTestClient:
-    """One graphql-transport-ws socket."""
+    """A WebSocket that speaks graphql-transport-ws."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self.connection = connection
@@ -128,18 +128,18 @@ class WebSocketTestClient:
         await self.connection.send(json.dumps(message))
 
     async def receive(self) -> Json:
-        """The next message; a test that waits in vain fails instead of hanging."""
+        """Return the next message. Fails after 20 s."""
         async with asyncio.timeout(20):
             message: Json = json.loads(await self.connection.recv())
         return message
 
     async def subscribe(self, operation_id: str, document: str, **variables: Any) -> None:
-        """Begin an operation."""
+        """Start an operation."""
         payload = {"query": document, "variables": variables}
         await self.send({"id": operation_id, "type": "subscribe", "payload": payload})
 
     async def next_result(self) -> Any:
-        """The only field of the next answer."""
+        """Return the only field of the next result, which must have no errors."""
         message = await self.receive()
         assert message["type"] == "next", message
         assert "errors" not in message["payload"], message
@@ -151,12 +151,12 @@ class WebSocketTestClient:
 async def open_websocket(
     app: AppProcess, token: str | None = None
 ) -> AsyncIterator[WebSocketTestClient]:
-    """An acknowledged socket."""
+    """Open a WebSocket up to the acknowledgement of the server."""
     protocols = [Subprotocol("graphql-transport-ws")]
     url = app.websocket_url
     async with connect(url, subprotocols=protocols, proxy=None, open_timeout=30) as connection:
-        opened = WebSocketTestClient(connection)
+        websocket = WebSocketTestClient(connection)
         payload = {"authorization": f"Bearer {token}"} if token else None
-        await opened.send({"type": "connection_init", "payload": payload})
-        assert await opened.receive() == {"type": "connection_ack"}
-        yield opened
+        await websocket.send({"type": "connection_init", "payload": payload})
+        assert await websocket.receive() == {"type": "connection_ack"}
+        yield websocket

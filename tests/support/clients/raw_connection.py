@@ -1,4 +1,4 @@
-"""A peer that keeps to no protocol: bytes on a connection of its own."""
+"""Raw TCP connections, for requests that violate HTTP or the WebSocket protocol."""
 
 import json
 import socket
@@ -22,7 +22,7 @@ TEXT_OPCODE = 1
 def open_tcp_connection(
     app: AppProcess, receive_buffer: int | None = None
 ) -> Iterator[socket.socket]:
-    """A connection; `buffer` bytes are taken from the server before anybody reads them."""
+    """Open a connection to the app, optionally with a receive buffer of this size in bytes."""
     address = urlsplit(app.url)
     with socket.socket() as peer:
         if receive_buffer is not None:
@@ -33,7 +33,7 @@ def open_tcp_connection(
 
 
 def websocket_frame(payload: bytes, opcode: int = TEXT_OPCODE) -> bytes:
-    """A whole message in one masked frame (RFC 6455, 5.2), masked with zeros."""
+    """Return a message in one masked frame (RFC 6455, 5.2) with a mask of zeros."""
     length = len(payload)
     if length < 126:
         size = bytes([0x80 | length])
@@ -45,18 +45,18 @@ def websocket_frame(payload: bytes, opcode: int = TEXT_OPCODE) -> bytes:
 
 
 def message_frame(content: Json) -> bytes:
-    """A message of the protocol as a frame."""
+    """Return a frame with a message of graphql-transport-ws."""
     return websocket_frame(json.dumps(content).encode())
 
 
 def subscribe_frame(operation_id: str, document: str, **variables: object) -> bytes:
-    """A frame that begins an operation."""
+    """Return a frame that starts an operation."""
     payload = {"query": document, "variables": variables}
     return message_frame({"id": operation_id, "type": "subscribe", "payload": payload})
 
 
 def initialize_websocket(peer: socket.socket, token: str | None = None) -> None:
-    """Open a WebSocket on a connection, up to the acknowledgement."""
+    """Open a WebSocket on a connection up to the acknowledgement."""
     payload = {"authorization": f"Bearer {token}"} if token else None
     peer.sendall(WEBSOCKET_HANDSHAKE)
     read_until(peer, b"\r\n\r\n")
@@ -65,27 +65,27 @@ def initialize_websocket(peer: socket.socket, token: str | None = None) -> None:
 
 
 def read_until(peer: socket.socket, end: bytes) -> bytes:
-    """All that comes up to and with these bytes. Errors: AssertionError when they never come."""
-    heard = b""
-    while end not in heard:
-        some = peer.recv(65_536)
-        assert some, f"the server closed after {heard!r}"
-        heard += some
-    return heard
+    """Return all bytes up to and including these. Fails if the server closes before."""
+    received = b""
+    while end not in received:
+        chunk = peer.recv(65_536)
+        assert chunk, f"the server closed after {received!r}"
+        received += chunk
+    return received
 
 
 def read_until_closed(peer: socket.socket) -> bytes:
-    """All that comes until the server closes. Errors: TimeoutError when it never does."""
-    heard = b""
+    """Return all bytes until the server closes the connection."""
+    received = b""
     try:
-        while some := peer.recv(65_536):
-            heard += some
+        while chunk := peer.recv(65_536):
+            received += chunk
     except ConnectionError:
         pass
-    return heard
+    return received
 
 
 def reset_connection(peer: socket.socket) -> None:
-    """End a connection by RST, as a machine that was switched off and on answers."""
+    """Reset a connection, as a machine does after a power cycle."""
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     peer.close()

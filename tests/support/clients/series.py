@@ -1,4 +1,4 @@
-"""Series of slots as an organiser keeps them."""
+"""Series of slots over GraphQL."""
 
 from typing import Any
 
@@ -41,17 +41,17 @@ async def create_series(
     on_conflict: str = "STRICT",
     **fields: Any,
 ) -> Json:
-    """What came of creating a series in Berlin, on Mondays at nine over a clock change."""
+    """Create a series in Berlin, on Mondays at nine across a clock change. Returns the result."""
     slot = {"title": "Yoga", "timeZone": "Europe/Berlin", **MONDAY_TIMES, **fields}
-    wanted = {"slot": slot, "rrule": rrule, "onConflict": on_conflict}
-    made: Json = await organizer.execute(CREATE_SERIES, input=wanted)
-    return made
+    fields = {"slot": slot, "rrule": rrule, "onConflict": on_conflict}
+    result: Json = await organizer.execute(CREATE_SERIES, input=fields)
+    return result
 
 
 async def fetch_series_slots(
     organizer: GraphQLTestClient, created: Json, status: str = "PUBLISHED"
 ) -> list[Json]:
-    """The slots of a series as they are now."""
+    """Return the slots of a series."""
     found: list[Json] = (
         await organizer.execute(SERIES_SLOTS, series=created["seriesId"], status=status)
     )["nodes"]
@@ -59,20 +59,20 @@ async def fetch_series_slots(
 
 
 def start_times(slots: list[Json]) -> list[str]:
-    """When slots begin, UTC."""
+    """Return month, day and time of the starts of slots in UTC."""
     return [slot["startTime"][5:16] for slot in slots]
 
 
 async def update_series(
     organizer: GraphQLTestClient, slot: Json, scope: str, **changes: Any
 ) -> Json:
-    """What came of changing slots of a series."""
-    wanted = {"slotId": slot["id"], "scope": scope, **changes}
-    outcome: Json = await organizer.execute(UPDATE_SERIES, input=wanted)
+    """Change slots of a series and return the result."""
+    fields = {"slotId": slot["id"], "scope": scope, **changes}
+    outcome: Json = await organizer.execute(UPDATE_SERIES, input=fields)
     return outcome
 
 
 async def cancel_series(organizer: GraphQLTestClient, slot: Json, scope: str) -> Json:
-    """What came of calling slots of a series off."""
+    """Cancel slots of a series and return the result."""
     outcome: Json = await organizer.execute(CANCEL_SERIES, slot=slot["id"], scope=scope)
     return outcome

@@ -1,7 +1,7 @@
-"""Requests that arrive in the same instant: all but their last byte is sent ahead.
+"""Requests that arrive at the same instant: all but their last byte is sent in advance.
 
-An ordinary client spends longer on making a request than the app on answering it, so that 200 of
-its "simultaneous" requests arrive one after the other, and a race that is not one proves nothing.
+An ordinary client needs more time to build a request than the app to process it. Its 200
+"simultaneous" requests arrive one after the other, and such a race proves nothing.
 """
 
 import asyncio
@@ -12,32 +12,32 @@ from urllib.parse import urlsplit
 
 from tests.support.clients.client import BOOK_SLOT, Json
 
-# On a busy machine a race without guards can go well by luck, not so many in a row.
+# Without guards a race may go well by chance on a busy machine, but not this often in a row.
 MAX_LUCKY_RUNS = 5
 
 TcpConnection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def send_simultaneously(calls: Sequence[tuple[str, str, str, dict[str, Any]]]) -> list[Json]:
-    """The answers' only fields, for (url, token, query, variables) that all arrive at once."""
+    """Send (url, token, query, variables) at once and return the only field of each response."""
     connections = await asyncio.gather(*(_open_connection(url) for url, *_ in calls))
     try:
-        # Whoever asks has been here before: no session is looked up while the race is on.
-        whoami = [_request(url, token, "{ me { id } }", {}) for url, token, *_ in calls]
-        await _send_all(connections, whoami)
-        requests = [_request(*shot) for shot in calls]
-        answers = await _send_all(connections, requests)
+        # A first request of each user keeps the session lookups out of the race.
+        warm_up = [_request(url, token, "{ me { id } }", {}) for url, token, *_ in calls]
+        await _send_all(connections, warm_up)
+        requests = [_request(*call) for call in calls]
+        responses = await _send_all(connections, requests)
     finally:
         for _, writer in connections:
             writer.close()
-    assert not any("errors" in answer for answer in answers), answers
-    return [next(iter(answer["data"].values())) for answer in answers]
+    assert not any("errors" in response for response in responses), responses
+    return [next(iter(response["data"].values())) for response in responses]
 
 
 async def book_simultaneously(
     urls: Sequence[str], tokens: Sequence[str], slot_id: str
 ) -> list[Json]:
-    """Each token's outcome of booking the same slot at the same instant, by turns at the urls."""
+    """Book a slot with every token at once, at the URLs in rotation, and return the results."""
     return await send_simultaneously(
         [
             (urls[i % len(urls)], token, BOOK_SLOT, {"slot": slot_id})
@@ -73,5 +73,5 @@ async def _send_all(connections: Sequence[TcpConnection], requests: Sequence[byt
 async def _read_response(reader: asyncio.StreamReader) -> Json:
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     length = int(head.split("content-length:")[1].split("\r\n")[0])
-    answer: Json = json.loads(await reader.readexactly(length))
-    return answer
+    response: Json = json.loads(await reader.readexactly(length))
+    return response

@@ -1,4 +1,4 @@
-"""Teams as clients use them: their documents, and people who know their own address."""
+"""Teams over GraphQL, and clients that know their user's id and e-mail address."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -47,7 +47,7 @@ TEAM_BY_ID = "query ($id: ID!) { node(id: $id) { id ... on Team { name } } }"
 
 @dataclass(frozen=True)
 class TeamClient:
-    """Somebody signed in, with their id and address."""
+    """A signed-in user's client with the user's id and e-mail address."""
 
     client: GraphQLTestClient
     id: str
@@ -55,22 +55,22 @@ class TeamClient:
 
     @property
     def token(self) -> str:
-        """Their access token."""
+        """The user's access token."""
         assert self.client.token is not None
         return self.client.token
 
     async def execute(self, document: str, **variables: Any) -> Any:
-        """The only field of an answer without errors."""
+        """Send a document and return its only field. The response must have no errors."""
         return await self.client.execute(document, **variables)
 
     async def create_team(self, name: str = "Relay") -> str:
-        """The id of a new team of this person."""
+        """Create a team of this user and return its id."""
         team: Json = await self.execute(CREATE_TEAM, name=name)
         assert team["__typename"] == "Team", team
         return str(team["id"])
 
     async def add_members(self, team_id: str, *others: "TeamClient") -> None:
-        """Invite others, who accept."""
+        """Add others to a team: this user invites each, and each accepts."""
         for other in others:
             assert (await self.execute(INVITE_TO_TEAM, team=team_id, email=other.email))[
                 "id"
@@ -81,15 +81,15 @@ class TeamClient:
 async def create_team_clients(
     app: AppProcess, http: httpx.AsyncClient, count: int
 ) -> list[TeamClient]:
-    """So many people, new and signed in."""
+    """Return clients of this many new users."""
     tokens = (await create_user_tokens(app.environment, count)).members
     clients = [GraphQLTestClient(http, app.url, token) for token in tokens]
-    each = [await client.execute("{ me { id email } }") for client in clients]
-    return [TeamClient(c, me["id"], me["email"]) for c, me in zip(clients, each, strict=True)]
+    profiles = [await client.execute("{ me { id email } }") for client in clients]
+    return [TeamClient(c, me["id"], me["email"]) for c, me in zip(clients, profiles, strict=True)]
 
 
 def team_document(environment: Mapping[str, str], team_global_id: str) -> dict[str, Any] | None:
-    """The truth about a team, read past the app."""
+    """Return the document of a team, if it exists."""
     with closing(MongoClient[dict[str, Any]](environment["SLOTLOCK_MONGO_URL"])) as client:
         teams = client.get_default_database()["teams"]
         return teams.find_one({"_id": ObjectId(team_global_id.removeprefix("team_"))})

@@ -1,4 +1,4 @@
-"""People who are signed in without waiting for 200 passwords to be hashed."""
+"""Signed-in users, created in the database without hashing passwords."""
 
 import asyncio
 import secrets
@@ -21,7 +21,7 @@ from tests.support.apps.processes import SECRET
 
 @dataclass(frozen=True)
 class UserTokens:
-    """Access tokens of many members and of one organiser."""
+    """Access tokens of members and of one organizer."""
 
     members: list[str]
     organizer: str
@@ -29,7 +29,7 @@ class UserTokens:
 
 @asynccontextmanager
 async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
-    """The app's own sign-in, straight on the database."""
+    """Open the app's authentication on a database."""
     client, database = connect(mongo_url)
     passwords = PasswordHasher()
     try:
@@ -43,7 +43,7 @@ async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
 async def insert_user(
     auth: Auth, role: Role = Role.MEMBER, password_hash: str | None = None
 ) -> User:
-    """A new person."""
+    """Insert a new user."""
     email = f"{secrets.token_hex(8)}@slotlock.test"
     user = await auth.users.insert(
         "Somebody", email, role, password_hash or "no password", utc_now()
@@ -53,15 +53,15 @@ async def insert_user(
 
 
 async def sign_in_new_user(auth: Auth, role: Role) -> str:
-    """A new person's access token."""
+    """Insert a new user and return an access token."""
     return (await open_session(auth, await insert_user(auth, role))).access_token
 
 
 async def create_user_tokens(environment: Mapping[str, str], member_count: int) -> UserTokens:
-    """So many people and an organiser, new and signed in."""
+    """Insert this many members and an organizer and return their access tokens."""
     async with auth_for_database(environment["SLOTLOCK_MONGO_URL"]) as auth:
         roles = [Role.ORGANIZER] + [Role.MEMBER] * member_count
         tokens: list[str] = []
-        for some in chunked(roles, 50):  # who waits in line for 5 s is told that MongoDB is away
-            tokens += await asyncio.gather(*(sign_in_new_user(auth, role) for role in some))
+        for chunk in chunked(roles, 50):  # more concurrent operations would time out
+            tokens += await asyncio.gather(*(sign_in_new_user(auth, role) for role in chunk))
         return UserTokens(tokens[1:], tokens[0])
