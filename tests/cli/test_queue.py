@@ -71,7 +71,7 @@ async def test_show_prints_queue_lengths_and_dead_letters_with_their_reasons(
     name, _, content, reason = lines[6].split("\t")
     assert name.startswith(f"{queued.partition}/")
     assert content.startswith(f"slot {queued.slot_id[-24:]} for ")
-    assert reason == "RuntimeError: there is something about this one"
+    assert reason == "RuntimeError: a request for a hold"
 
 
 @pytest.mark.parametrize("by_name", [True, False])
@@ -138,7 +138,7 @@ async def test_an_entry_without_a_request_is_listed_and_can_only_be_discarded(
     await wait_for_dead_letter_metric(isolated_queue, 0, 1)
     shown = await run_command(isolated_queue, "show")
     (name,) = dead_letter_names(shown)
-    assert "it is no request of slotlock's" in shown
+    assert "not a booking request" in shown
     assert await run_command(isolated_queue, "requeue") == (
         f"requeued: 0\n{name} holds no request: discard it\n"
     )

@@ -16,7 +16,7 @@ from slotlock.simulation.model.attempts import AttemptLog
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import SERVE_COMMAND, AppProcess, app_environment, app_process
 from tests.support.clients.simulation import SimulationRun, SimulationRunner, replace_environment
-from tests.support.queue.tickets import with_own_redis_database
+from tests.support.queue.deployment import with_own_redis_database
 
 Capture = pytest.CaptureFixture[str]
 

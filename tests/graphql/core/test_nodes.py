@@ -11,7 +11,7 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import GraphQLTestClient, Json
-from tests.support.queue.tickets import REQUEST_FULL_TICKET
+from tests.support.queue.documents import REQUEST_BOOKING
 
 Clients = tuple[BookingClient, BookingClient, BookingClient]
 
@@ -34,7 +34,7 @@ async def ids(clients: Clients) -> Json:
     """The id of one object of every type, by type."""
     ada, _, organizer = clients
     slots = [await organizer.add_slot() for _ in range(2)]
-    ticket = await ada.execute(REQUEST_FULL_TICKET, input={"slotId": slots[1]})
+    ticket = await ada.execute(REQUEST_BOOKING, input={"slotId": slots[1]})
     return {
         "Slot": slots[0],
         "Booking": (await ada.book_slot(slots[0]))["booking"]["id"],

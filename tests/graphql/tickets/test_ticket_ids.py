@@ -16,11 +16,7 @@ from slotlock.services.container import utc_now
 from tests.support.clients.client import open_websocket
 from tests.support.domain.builders import build_slot
 from tests.support.model.service_pair import ServicePair, open_service_pair
-from tests.support.queue.tickets import (
-    FULL_TICKET_BY_ID,
-    FULL_TICKETS_BY_ID,
-    REQUEST_FULL_TICKET,
-    WATCH_FULL_TICKET,
+from tests.support.queue.deployment import (
     QueueClient,
     QueueDeployment,
     queue_deployment,
@@ -28,6 +24,7 @@ from tests.support.queue.tickets import (
     serve_queued_requests,
     with_own_redis_database,
 )
+from tests.support.queue.documents import REQUEST_BOOKING, TICKET_BY_ID, TICKETS_BY_ID, WATCH_TICKET
 
 __all__ = ["queue_deployment"]
 
@@ -61,9 +58,9 @@ async def test_a_ticket_of_another_user_is_null(
         QueueClient(queue_deployment.http, app.url, queue_deployment.user_tokens.organizer),
     ):
         assert await other.fetch_ticket(ticket_id) is None
-        assert await other.execute(FULL_TICKETS_BY_ID, ids=[ticket_id]) == [None]
+        assert await other.execute(TICKETS_BY_ID, ids=[ticket_id]) == [None]
         async with open_websocket(app, other.token) as opened:
-            await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket_id)
+            await opened.subscribe("1", WATCH_TICKET, id=ticket_id)
             message = await opened.receive()
             assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
 
@@ -76,8 +73,8 @@ async def test_an_unknown_ticket_id_is_null_and_breaks_nothing(
     async with open_websocket(app, ada.token) as opened:
         for number, malformed in enumerate(MALFORMED):
             assert await ada.fetch_ticket(malformed) is None
-            assert await ada.execute(FULL_TICKETS_BY_ID, ids=[malformed]) == [None]
-            await opened.subscribe(str(number), WATCH_FULL_TICKET, id=malformed)
+            assert await ada.execute(TICKETS_BY_ID, ids=[malformed]) == [None]
+            await opened.subscribe(str(number), WATCH_TICKET, id=malformed)
             message = await opened.receive()
             assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
     for other in (await queue_deployment.add_slot(app), await ada.fetch_user_id()):
@@ -127,14 +124,12 @@ async def test_tickets_require_a_token(
     slot_id = await queue_deployment.add_slot(app)
     ticket_id = (await queue_deployment.queue_client(app, 0).enqueue(slot_id))["id"]
     nobody = QueueClient(queue_deployment.http, app.url, token)
-    assert (
-        await nobody.error_code(REQUEST_FULL_TICKET, input={"slotId": slot_id}) == "UNAUTHENTICATED"
-    )
+    assert await nobody.error_code(REQUEST_BOOKING, input={"slotId": slot_id}) == "UNAUTHENTICATED"
     for named in (ticket_id, "ticket_"):
-        assert await nobody.error_code(FULL_TICKET_BY_ID, id=named) == "UNAUTHENTICATED"
+        assert await nobody.error_code(TICKET_BY_ID, id=named) == "UNAUTHENTICATED"
     if token is None:
         async with open_websocket(app) as opened:
-            await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket_id)
+            await opened.subscribe("1", WATCH_TICKET, id=ticket_id)
             message = await opened.receive()
             assert message["payload"][0]["extensions"]["code"] == "UNAUTHENTICATED"
 
@@ -150,7 +145,7 @@ async def test_malformed_arguments_are_reported(
     slot_id = await queue_deployment.add_slot(app)
     asked = {"slotId": slot_id, **options}
     assert (
-        await queue_deployment.queue_client(app, 0).error_code(REQUEST_FULL_TICKET, input=asked)
+        await queue_deployment.queue_client(app, 0).error_code(REQUEST_BOOKING, input=asked)
         == "BAD_USER_INPUT"
     )
     ada = queue_deployment.queue_client(app, 0)

@@ -7,13 +7,13 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BOOK_WITH_OPTIONS
 from tests.support.clients.client import Json
 from tests.support.clients.simultaneous_requests import send_simultaneously
-from tests.support.queue.tickets import (
-    REQUEST_FULL_TICKET,
+from tests.support.queue.deployment import (
     QueueClient,
     QueueDeployment,
     queue_deployment,
     queue_partition,
 )
+from tests.support.queue.documents import REQUEST_BOOKING
 
 __all__ = ["queue_deployment"]
 
@@ -21,7 +21,7 @@ KEY = {"idempotencyKey": "the key"}
 
 
 def shots(
-    customer: QueueClient, apps: list[AppProcess], slot_id: str, query: str = REQUEST_FULL_TICKET
+    customer: QueueClient, apps: list[AppProcess], slot_id: str, query: str = REQUEST_BOOKING
 ) -> list[tuple[str, str, str, Json]]:
     """The same request under one key, 20 times at once, by turns at the processes."""
     asked = {"input": {"slotId": slot_id, **KEY}}

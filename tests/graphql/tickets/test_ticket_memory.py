@@ -26,11 +26,8 @@ from slotlock.services.container import Services, utc_now
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import Json
 from tests.support.domain.builders import build_slot
-from tests.support.queue.tickets import (
-    WATCH_FULL_TICKET,
-    serve_queued_requests,
-    with_own_redis_database,
-)
+from tests.support.queue.deployment import serve_queued_requests, with_own_redis_database
+from tests.support.queue.documents import WATCH_TICKET
 
 TICKETS = 100
 MOST_ROUNDS = 6
@@ -64,7 +61,7 @@ class Counter:
 
     def watch(self, number: int, ticket: Ticket) -> AsyncGenerator[Any, None]:
         """What this user is received of it."""
-        operation = self.server.document_cache.resolve_operation(WATCH_FULL_TICKET, None)
+        operation = self.server.document_cache.resolve_operation(WATCH_TICKET, None)
         context = self.server.create_context(self.callers[number])
         return execute_stream(operation, {"id": ticket_global_id(ticket.ref)}, context)
 

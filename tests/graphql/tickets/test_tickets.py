@@ -8,13 +8,8 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign, unpublish_campaign
 from tests.support.clients.client import Json, hours_from_now, open_websocket
-from tests.support.queue.tickets import (
-    FULL_TICKETS_BY_ID,
-    WATCH_FULL_TICKET,
-    QueueClient,
-    QueueDeployment,
-    queue_deployment,
-)
+from tests.support.queue.deployment import QueueClient, QueueDeployment, queue_deployment
+from tests.support.queue.documents import TICKETS_BY_ID, WATCH_TICKET
 
 __all__ = ["queue_deployment"]
 
@@ -22,7 +17,7 @@ __all__ = ["queue_deployment"]
 async def ticket_states(app: AppProcess, customer: QueueClient, ticket_id: str) -> list[Json]:
     """Return all states that a ticket subscription sends until it completes."""
     async with open_websocket(app, customer.token) as opened:
-        await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket_id)
+        await opened.subscribe("1", WATCH_TICKET, id=ticket_id)
         states = []
         while (message := await opened.receive())["type"] == "next":
             states.append(message["payload"]["data"]["ticket"])
@@ -135,7 +130,7 @@ async def test_the_subscription_sends_the_outcome_once_and_completes(
     ada, ben = queue_deployment.queue_clients(app, 2)
     first, second = await ada.enqueue(slot_id), await ben.enqueue(slot_id)
     async with open_websocket(app, ada.token) as opened:
-        await opened.subscribe("1", WATCH_FULL_TICKET, id=first["id"])
+        await opened.subscribe("1", WATCH_TICKET, id=first["id"])
         assert await opened.next_result() == {**_plain(first), "position": 1}
         queue_deployment.worker()
         answered = await opened.next_result()
@@ -169,7 +164,7 @@ async def test_ticket_query_and_nodes_return_the_same_each_time(
         for app in apps * 2:
             customer = queue_deployment.queue_client(app, user)
             seen.add(json.dumps(await customer.fetch_ticket(ticket["id"])))
-            (node,) = await customer.execute(FULL_TICKETS_BY_ID, ids=[ticket["id"]])
+            (node,) = await customer.execute(TICKETS_BY_ID, ids=[ticket["id"]])
             seen.add(json.dumps(node))
         assert len(seen) == 1
 

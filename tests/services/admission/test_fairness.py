@@ -11,14 +11,14 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import Json
 from tests.support.clients.simultaneous_requests import send_simultaneously
 from tests.support.polling import eventually
-from tests.support.queue.tickets import (
-    REQUEST_FULL_TICKET,
+from tests.support.queue.deployment import (
     QueueClient,
     QueueDeployment,
     crowded_queue_deployment,
     queue_deployment,
     queue_partition,
 )
+from tests.support.queue.documents import REQUEST_BOOKING
 
 __all__ = ["crowded_queue_deployment", "queue_deployment"]
 
@@ -79,7 +79,7 @@ async def greed(
     for wish in wishes if keys else ():
         wish["idempotencyKey"] = secrets.token_hex(8)
     shots = [
-        (apps[n % len(apps)].url, token, REQUEST_FULL_TICKET, {"input": wish})
+        (apps[n % len(apps)].url, token, REQUEST_BOOKING, {"input": wish})
         for n, wish in enumerate(wishes)
     ]
     return await send_simultaneously(shots)

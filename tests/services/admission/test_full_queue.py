@@ -6,7 +6,7 @@ import pytest
 
 from slotlock.infrastructure.redis.keys import queue_keys
 from tests.support.clients.client import Json
-from tests.support.queue.tickets import QueueDeployment, queue_deployment, queue_partition
+from tests.support.queue.deployment import QueueDeployment, queue_deployment, queue_partition
 
 __all__ = ["queue_deployment"]
 

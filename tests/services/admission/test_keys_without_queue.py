@@ -21,7 +21,7 @@ from tests.support.apps.processes import free_port
 from tests.support.domain.builders import build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
-from tests.support.queue.tickets import with_own_redis_database
+from tests.support.queue.deployment import with_own_redis_database
 
 
 @pytest.fixture

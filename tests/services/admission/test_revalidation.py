@@ -12,7 +12,7 @@ from tests.support.clients.campaigns import (
     update_campaign,
 )
 from tests.support.clients.client import hours_from_now
-from tests.support.queue.tickets import QueueDeployment, queue_deployment
+from tests.support.queue.deployment import QueueDeployment, queue_deployment
 
 __all__ = ["queue_deployment"]
 

@@ -6,7 +6,7 @@ from slotlock.auth import accounts
 from slotlock.domain.users.user import Role
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.teams import LEAVE_TEAM
-from tests.support.queue.tickets import QueueClient, QueueDeployment, queue_deployment
+from tests.support.queue.deployment import QueueClient, QueueDeployment, queue_deployment
 from tests.support.stores.users import auth_for_database
 
 __all__ = ["queue_deployment"]

@@ -5,13 +5,13 @@ import asyncio
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import Json, open_websocket
 from tests.support.polling import eventually
-from tests.support.queue.tickets import (
-    WATCH_FULL_TICKET,
+from tests.support.queue.deployment import (
     QueueClient,
     QueueDeployment,
     crowded_queue_deployment,
     queue_deployment,
 )
+from tests.support.queue.documents import WATCH_TICKET
 
 __all__ = ["crowded_queue_deployment", "queue_deployment"]
 
@@ -28,7 +28,7 @@ async def test_who_watches_is_told_each_nearer_place_and_then_the_outcome(
     await second.enqueue(slot_id)
     ticket = await third.enqueue(slot_id)
     async with open_websocket(app, third.token) as opened:
-        await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket["id"])
+        await opened.subscribe("1", WATCH_TICKET, id=ticket["id"])
         assert [(await opened.next_result())["position"]] == [3]
         stage.resume()
         await asyncio.to_thread(stage.wait_until_reached)  # with the other two
@@ -46,7 +46,7 @@ async def watch(
 ) -> list[Json]:
     """All that one of many is told; `begun` when they were told the first."""
     async with open_websocket(app, customer.token) as opened:
-        await opened.subscribe("1", WATCH_FULL_TICKET, id=ticket_id)
+        await opened.subscribe("1", WATCH_TICKET, id=ticket_id)
         states = [await opened.next_result()]
         begun.append(ticket_id)
         while (message := await opened.receive())["type"] == "next":
