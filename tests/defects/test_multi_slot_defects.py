@@ -13,7 +13,7 @@ from tests.support.apps.deployment import Deployment, kill_at_pause, lock_key, o
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.client import Json
 from tests.support.clients.teams import TeamClient as Member
-from tests.support.scenarios.bed_race import USERS_PER_DORM, create_bed_races, run_rounds
+from tests.support.scenarios.bed_race import USERS_PER_RACE, create_bed_races, run_rounds
 
 Pair = tuple[AppProcess, AppProcess]
 CAMPAIGN = int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
@@ -121,7 +121,7 @@ async def test_two_teams_who_grab_overlapping_beds_100_times_never_have_some_of_
     two_apps: Pair, log_dir: Path
 ) -> None:
     async with open_deployment(
-        two_apps[0].environment, log_dir, member_count=5 * USERS_PER_DORM
+        two_apps[0].environment, log_dir, member_count=5 * USERS_PER_RACE
     ) as deployment:
         await run_rounds(await create_bed_races(deployment, list(two_apps), 5), rounds=100)
 
@@ -132,7 +132,7 @@ async def test_two_teams_whose_processes_are_killed_meanwhile_never_have_some_of
     servers: EmbeddedServers, log_dir: Path
 ) -> None:
     async with open_deployment(
-        app_environment(servers, "campaign"), log_dir, member_count=5 * USERS_PER_DORM
+        app_environment(servers, "campaign"), log_dir, member_count=5 * USERS_PER_RACE
     ) as deployment:
         apps = [deployment.app(), deployment.app()]
         killing = asyncio.create_task(kill_and_restart(deployment, apps))

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.apps.deployment import object_id
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign
@@ -18,7 +19,6 @@ from tests.support.model.stored_state import booking_history
 from tests.support.scenarios.campaign_activity import (
     CampaignFixture,
     create_campaign_fixture,
-    object_id,
     run_random_actions,
 )
 

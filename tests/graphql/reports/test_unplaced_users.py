@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.apps.deployment import object_id
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign, set_groups
@@ -13,7 +14,6 @@ from tests.support.clients.client import Json, hours_from_now
 from tests.support.scenarios.campaign_activity import (
     CampaignFixture,
     create_campaign_fixture,
-    object_id,
     run_random_actions,
 )
 

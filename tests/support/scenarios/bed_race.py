@@ -1,10 +1,9 @@
-"""Two teams who grab overlapping sets of beds in opposite orders, whatever is killed meanwhile."""
+"""Two teams that claim overlapping sets of beds in opposite orders, while processes may die."""
 
 import asyncio
 import contextlib
 import random
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 
@@ -13,10 +12,10 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json
 
-# Longer than a lock or a transaction of somebody who died keeps others out.
+# Longer than the lock or the transaction of a killed process blocks others.
 RETRY_TIMEOUT_S = 150.0
-USERS_PER_DORM = 4
-# No more is asked than is looked at: these are sent more often than any other.
+USERS_PER_RACE = 4
+# These documents select only the fields that are checked, because they are sent most often.
 CLAIM_BEDS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
   __typename ... on AllBooked { bookings { id slot { id } } }
 } }"""
@@ -25,7 +24,7 @@ RELEASE_BED = "mutation($id: ID!) { cancelBooking(bookingId: $id, waitMs: 20000)
 
 @dataclass(frozen=True)
 class BedRace:
-    """Four beds, and two teams of two who want three of them each."""
+    """Four beds, and two teams of two users that each want three of them."""
 
     deployment: Deployment
     apps: list[AppProcess]
@@ -34,79 +33,79 @@ class BedRace:
     user_ids: list[str]
 
     def beds_wanted_by(self, team: int) -> list[str]:
-        """The beds a team wants, in its order; two of them the other wants too."""
+        """Return the beds that a team claims, in its order; both teams want two of them."""
         return self.beds[:3] if team == 0 else self.beds[:0:-1]
 
-    async def retry_until_answered(self, token: str, document: str, **variables: Any) -> Json:
-        """Send a request to whichever process is there, until it is answered with a result."""
+    async def retry_until_answered(self, token: str, document: str, **variables: object) -> Json:
+        """Send a request to random processes until one returns a result other than Locked."""
         async with asyncio.timeout(RETRY_TIMEOUT_S):
             while True:
                 app = random.choice(self.apps)
+                client = BookingClient(self.deployment.http, app.url, token)
                 with contextlib.suppress(httpx.TransportError):
-                    answer = await BookingClient(self.deployment.http, app.url, token).send(
-                        document, **variables
-                    )
-                    if "errors" not in answer:
-                        (outcome,) = answer["data"].values()
+                    response = await client.send(document, **variables)
+                    if "errors" not in response:
+                        (outcome,) = response["data"].values()
                         if outcome["__typename"] != "Locked":
                             return dict(outcome)
                 await asyncio.sleep(0.02)
 
     async def claim_beds(self, team: int, key: str) -> dict[str, str] | None:
-        """The bookings of a team by their beds, if it got its beds; None if it got none."""
-        one, other = self.user_ids[2 * team : 2 * team + 2]
-        pairs = zip(self.beds_wanted_by(team), (one, other, one), strict=True)
+        """Return the bookings of a team by bed if it got all its beds, else None."""
+        first, second = self.user_ids[2 * team : 2 * team + 2]
+        pairs = zip(self.beds_wanted_by(team), (first, second, first), strict=True)
         claims = [{"slotId": bed, "userId": user_id} for bed, user_id in pairs]
-        asked = {"claims": claims, "idempotencyKey": key, "waitMs": 20_000}
-        outcome = await self.retry_until_answered(self.tokens[2 * team], CLAIM_BEDS, input=asked)
+        request = {"claims": claims, "idempotencyKey": key, "waitMs": 20_000}
+        outcome = await self.retry_until_answered(self.tokens[2 * team], CLAIM_BEDS, input=request)
         if outcome["__typename"] == "ClaimsRefused":
             return None
         return {booking["slot"]["id"]: booking["id"] for booking in outcome["bookings"]}
 
     async def run_round(self, round_number: int) -> None:
-        """Both grab at once: one has all its beds, the other none. Then they are given back."""
+        """Let both teams claim at once, check that one has all its beds, and cancel them."""
         keys = [f"{round_number} of {team}" for team in (0, 1)]
-        got = await asyncio.gather(*(self.claim_beds(team, key) for team, key in enumerate(keys)))
-        (has,) = [beds for beds in got if beds is not None]
-        assert set(has) == set(self.beds_wanted_by(got.index(has)))
-        for bed in self.beds:
-            assert self.deployment.consistent_booking_ids(bed) == (
-                {has[bed][-24:]} if bed in has else set()
-            )
-        organiser = self.deployment.user_tokens.organizer
-        give_back = (
-            self.retry_until_answered(organiser, RELEASE_BED, id=id_) for id_ in has.values()
+        results = await asyncio.gather(
+            *(self.claim_beds(team, key) for team, key in enumerate(keys))
         )
-        for outcome in await asyncio.gather(*give_back):
+        (bookings,) = [beds for beds in results if beds is not None]
+        assert set(bookings) == set(self.beds_wanted_by(results.index(bookings)))
+        for bed in self.beds:
+            expected = {bookings[bed][-24:]} if bed in bookings else set()
+            assert self.deployment.consistent_booking_ids(bed) == expected
+        organizer = self.deployment.user_tokens.organizer
+        releases = (
+            self.retry_until_answered(organizer, RELEASE_BED, id=booking_id)
+            for booking_id in bookings.values()
+        )
+        for outcome in await asyncio.gather(*releases):
             assert outcome["__typename"] == "BookingCancelled", outcome
 
 
 async def create_bed_races(
     deployment: Deployment, apps: list[AppProcess], count: int
 ) -> list[BedRace]:
-    """So many dorms with teams of their own."""
-    built = []
-    for first in range(0, count * USERS_PER_DORM, USERS_PER_DORM):
-        people = [
-            deployment.client(apps[0], number) for number in range(first, first + USERS_PER_DORM)
+    """Create independent races, each with its own beds and teams."""
+    races = []
+    for first in range(0, count * USERS_PER_RACE, USERS_PER_RACE):
+        clients = [
+            deployment.client(apps[0], number) for number in range(first, first + USERS_PER_RACE)
         ]
-        for one, other in (people[:2], people[2:]):
-            await one.create_team_with(other)
+        for member, teammate in (clients[:2], clients[2:]):
+            await member.create_team_with(teammate)
         beds = [await deployment.add_slot(apps[0]) for _ in range(4)]
-        tokens = [str(person.token) for person in people]
-        built.append(
-            BedRace(deployment, apps, beds, tokens, [await each.fetch_user_id() for each in people])
-        )
-    return built
+        tokens = [str(client.token) for client in clients]
+        user_ids = [await client.fetch_user_id() for client in clients]
+        races.append(BedRace(deployment, apps, beds, tokens, user_ids))
+    return races
 
 
 async def run_rounds(races: list[BedRace], rounds: int) -> None:
-    """So many rounds in all, the dorms beside each other."""
+    """Run this many rounds in total, with all races in parallel."""
 
     async def run_in_sequence(race: BedRace) -> None:
         for number in range(rounds // len(races)):
             await race.run_round(number)
 
     async with asyncio.TaskGroup() as group:
-        for dorm in races:
-            group.create_task(run_in_sequence(dorm))
+        for race in races:
+            group.create_task(run_in_sequence(race))
