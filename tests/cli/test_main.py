@@ -21,6 +21,11 @@ from slotlock.cli.main import main
 from slotlock.devserver.binaries import MONGOD, find_binary
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.processes import app_environment, database_url, free_port
+from tests.support.clients.command_line import (
+    command_errors,
+    replace_environment,
+    run_command,
+)
 from tests.support.stores.users import auth_for_database
 
 MODULE = (sys.executable, "-m", "slotlock")
@@ -30,12 +35,8 @@ PASSWORD = "correct horse battery"
 @pytest.fixture(autouse=True)
 def environ(monkeypatch: pytest.MonkeyPatch, servers: EmbeddedServers) -> pytest.MonkeyPatch:
     """Set the settings of an operator and remove all others."""
-    for name in list(os.environ):
-        if name.startswith("SLOTLOCK_") or name == "PORT":
-            monkeypatch.delenv(name)
-    for name, value in app_environment(servers, "operators").items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("PORT", str(free_port()))
+    settings = {**app_environment(servers, "operators"), "PORT": str(free_port())}
+    replace_environment(monkeypatch, settings)
     monkeypatch.setattr(sys, "stdin", io.StringIO(PASSWORD + "\n"))
     return monkeypatch
 
@@ -46,21 +47,9 @@ def email() -> str:
     return f"{secrets.token_hex(8)}@slotlock.test"
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run a command that succeeds and return its output."""
-    assert main(arguments) == 0
-    output = capsys.readouterr()
-    assert output.err == ""
-    return output.out
-
-
 def error_line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """Run a command that fails and return its one line of stderr."""
-    assert main(arguments) == 1
-    output = capsys.readouterr()
-    assert output.out == ""
-    (line,) = output.err.splitlines()
-    assert line.startswith("slotlock: ")
+    (line,) = command_errors(capsys, *arguments)
     return line
 
 
@@ -72,9 +61,11 @@ def create_arguments(email: str, *options: str) -> tuple[str, ...]:
 def test_a_created_user_is_listed_and_can_sign_in(
     capsys: pytest.CaptureFixture[str], servers: EmbeddedServers, email: str
 ) -> None:
-    line = run(capsys, *create_arguments(email.upper(), "--name", "Ada", "--role", "organizer"))
+    line = run_command(
+        capsys, *create_arguments(email.upper(), "--name", "Ada", "--role", "organizer")
+    )
     assert line.startswith(f"created {email}\torganizer\tAda\t")
-    assert line.removeprefix("created ") in run(capsys, "users", "list")
+    assert line.removeprefix("created ") in run_command(capsys, "users", "list")
 
     async def login() -> object:
         async with auth_for_database(database_url(servers, "operators")) as auth:
@@ -87,20 +78,24 @@ def test_by_default_a_user_is_a_member_named_after_the_address(
     capsys: pytest.CaptureFixture[str], email: str
 ) -> None:
     name = email.partition("@")[0]
-    assert run(capsys, *create_arguments(email)).startswith(f"created {email}\tmember\t{name}\t")
+    assert run_command(capsys, *create_arguments(email)).startswith(
+        f"created {email}\tmember\t{name}\t"
+    )
 
 
 def test_a_role_can_be_changed(capsys: pytest.CaptureFixture[str], email: str) -> None:
-    run(capsys, *create_arguments(email))
-    assert run(capsys, "users", "set-role", email, "admin").startswith(f"now {email}\tadmin\t")
-    assert f"{email}\tadmin\t" in run(capsys, "users", "list")
+    run_command(capsys, *create_arguments(email))
+    assert run_command(capsys, "users", "set-role", email, "admin").startswith(
+        f"now {email}\tadmin\t"
+    )
+    assert f"{email}\tadmin\t" in run_command(capsys, "users", "list")
 
 
 def test_users_are_listed_by_address(capsys: pytest.CaptureFixture[str], email: str) -> None:
-    run(capsys, *create_arguments(f"b{email}"))
+    run_command(capsys, *create_arguments(f"b{email}"))
     sys.stdin.seek(0)
-    run(capsys, *create_arguments(f"a{email}"))
-    listed = [line.partition("\t")[0] for line in run(capsys, "users", "list").splitlines()]
+    run_command(capsys, *create_arguments(f"a{email}"))
+    listed = [line.partition("\t")[0] for line in run_command(capsys, "users", "list").splitlines()]
     assert listed == sorted(listed)
     assert {f"a{email}", f"b{email}"} <= set(listed)
 
@@ -108,7 +103,7 @@ def test_users_are_listed_by_address(capsys: pytest.CaptureFixture[str], email: 
 def test_an_address_with_an_account_is_rejected(
     capsys: pytest.CaptureFixture[str], email: str
 ) -> None:
-    run(capsys, *create_arguments(email))
+    run_command(capsys, *create_arguments(email))
     sys.stdin.seek(0)
     assert f"{email} already has an account" in error_line(capsys, *create_arguments(email))
 

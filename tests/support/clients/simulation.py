@@ -1,8 +1,6 @@
 """Runs `slotlock simulate` as a user does, but in the process of the test."""
 
 import json
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -60,12 +58,3 @@ class SimulationRunner:
         assert output.out == ""
         assert "Traceback" not in output.err
         return output.err.splitlines()[-1]
-
-
-def replace_environment(monkeypatch: pytest.MonkeyPatch, settings: Mapping[str, str]) -> None:
-    """Set these environment variables and remove all other settings."""
-    for name in list(os.environ):
-        if name.startswith("SLOTLOCK_") or name == "PORT":
-            monkeypatch.delenv(name)
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
