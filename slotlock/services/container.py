@@ -25,10 +25,10 @@ from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import RedisClient
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
-from slotlock.services.commands.command import SlotCommand
 from slotlock.services.live.availability import AvailabilityHub
 from slotlock.services.live.booking_events import BookingEventHub
 from slotlock.services.live.ticket_updates import TicketHub
+from slotlock.services.slot_command import SlotCommand
 from slotlock.services.wait_queue import WaitQueues
 
 

@@ -14,13 +14,13 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import BookingId, SlotId
-from slotlock.domain.booking.outcomes import SlotSaved
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.campaigns.campaign import CampaignChanges, CampaignDraft, CampaignSaved
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting, first_overlap
 from slotlock.domain.schedule.timetables import Timetable, Weekday, WeeklyMeeting
 from slotlock.domain.slots.editing import SlotDraft
+from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots import writer
 from slotlock.services.booking import book, waitlist

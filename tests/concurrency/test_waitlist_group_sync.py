@@ -9,11 +9,11 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.outcomes import SlotSaved
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.slots.editing import SlotDraft
+from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan, plan_import
 from slotlock.domain.users.user import Caller

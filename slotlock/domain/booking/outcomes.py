@@ -8,7 +8,6 @@ from slotlock.domain.booking.refusals import (
     AlreadyWaiting,
     BookingNotFound,
     BookingRefusal,
-    CapacityBelowTaken,
     CutoffPassed,
     HoldExpired,
     HoldLimitReached,
@@ -26,8 +25,6 @@ from slotlock.domain.booking.refusals import (
     WaitlistFull,
 )
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.slots.resources import ResourceTaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +83,6 @@ class WaitlistLeft:
     """The user left the waiting list."""
 
     slot: Slot
-
-
-@dataclass(frozen=True, slots=True)
-class SlotSaved:
-    """The slot was created or edited."""
-
-    slot: Slot
-
-
-@dataclass(frozen=True, slots=True)
-class SlotsSaved:
-    """All slots were edited."""
-
-    saved: tuple[SlotSaved, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +154,3 @@ JoinWaitlistOutcome = (
     | Locked
 )
 LeaveWaitlistOutcome = WaitlistLeft | NotWaiting | SlotNotFound | Locked
-EditSlotOutcome = (
-    SlotSaved
-    | InvalidInput
-    | SlotNotFound
-    | SlotCancelled
-    | CapacityBelowTaken
-    | ResourceTaken
-    | Locked
-)

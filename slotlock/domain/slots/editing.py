@@ -8,7 +8,6 @@ from typing import Any
 from slotlock.domain.booking.book import MAX_HOLD_MINUTES
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision, accept, refuse
-from slotlock.domain.booking.outcomes import EditSlotOutcome, SlotSaved
 from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.campaigns.campaign import normalize_group_limits, validate_group_limits
@@ -17,6 +16,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
 from slotlock.domain.shared.text import normalize_name, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved
 from slotlock.domain.users.user import UserId
 
 MAX_CAPACITY = 1000

@@ -7,10 +7,10 @@ from typing import Any
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision
-from slotlock.domain.booking.outcomes import EditSlotOutcome
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.editing import cancel_slot, edit, publish
+from slotlock.domain.slots.outcomes import EditSlotOutcome
 from slotlock.domain.slots.series import changes_per_slot
 from slotlock.domain.users.user import UserId
 

@@ -6,8 +6,8 @@ from typing import Annotated, Self
 import strawberry
 from strawberry import field
 
-from slotlock.domain.booking import tickets
-from slotlock.domain.booking.tickets import TicketRef
+from slotlock.domain.admission import tickets
+from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.booking.limit_refusals import LimitRefusal
 from slotlock.graphql.booking.refusals import KeyReused, QueueFull

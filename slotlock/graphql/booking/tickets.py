@@ -5,7 +5,7 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.booking import tickets
+from slotlock.domain.admission import tickets
 from slotlock.graphql.booking.book import (
     BookSlotArgument,
     parse_booked_user_id,

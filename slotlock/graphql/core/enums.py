@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import strawberry
 
+from slotlock.domain.admission.tickets import TicketStatus
 from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
-from slotlock.domain.booking.tickets import TicketStatus
 from slotlock.domain.campaigns.terms import CampaignState
 from slotlock.domain.reports.campaign_reports import Interval
 from slotlock.domain.schedule.timetables import Weekday

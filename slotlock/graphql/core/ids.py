@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import strawberry
 
+from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
 from slotlock.domain.booking.slot import SeriesId
-from slotlock.domain.booking.tickets import TicketRef
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.teams.team import TeamId
 from slotlock.domain.users.user import UserId

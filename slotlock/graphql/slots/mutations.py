@@ -5,7 +5,7 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.booking import outcomes
+from slotlock.domain.slots import outcomes
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
 from slotlock.graphql.context import Info

@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+from slotlock.domain.admission.tickets import CurrentSlotPlaceholder, RequestLost
 from slotlock.domain.booking import outcomes, refusals
 from slotlock.domain.booking.booking import (
     Booking,
@@ -22,7 +23,6 @@ from slotlock.domain.booking.booking import (
 from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
 from slotlock.domain.booking.slot import Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_change import SlotChange
-from slotlock.domain.booking.tickets import CurrentSlotPlaceholder, RequestLost
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 

@@ -8,20 +8,20 @@ from itertools import groupby
 
 from prometheus_client import Histogram
 
+from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, UserBanned, UserNotFound
-from slotlock.domain.booking.tickets import RequestLost
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking
 from slotlock.services.booking.book import BOOKINGS_TOTAL, BookSlotCommand, execute_booking
 from slotlock.services.commands.executor import locked_refusal, run_with_lock
 from slotlock.services.commands.idempotency import find_replay, to_record
-from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.commands.outcome_snapshots import strip_slots
 from slotlock.services.container import Services
+from slotlock.services.idempotency_key import IdempotencyKey
 
 MAX_BATCH_SIZE = 500
 # The process that accepted a request may have a clock ahead of this one. A campaign that opens

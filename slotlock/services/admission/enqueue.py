@@ -12,6 +12,7 @@ from typing import Self
 
 from prometheus_client import Counter
 
+from slotlock.domain.admission.tickets import RequestBookingOutcome, RequestLost, Ticket, TicketRef
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.refusals import (
@@ -21,7 +22,6 @@ from slotlock.domain.booking.refusals import (
     OnBehalfRefusal,
     QueueFull,
 )
-from slotlock.domain.booking.tickets import RequestBookingOutcome, RequestLost, Ticket, TicketRef
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking, QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
@@ -33,9 +33,9 @@ from slotlock.services.booking.book import (
     execute_booking,
 )
 from slotlock.services.commands.executor import preview
-from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
+from slotlock.services.idempotency_key import IdempotencyKey
 
 # The spread keeps refused clients from retrying together.
 RETRY_AFTER_MS = (1_000, 5_000)

@@ -5,20 +5,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from slotlock.domain.admission.tickets import RequestLost, Ticket, TicketRef, TicketStatus
 from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.promotion import as_of
 from slotlock.domain.booking.refusals import KeyReused
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.booking.tickets import RequestLost, Ticket, TicketRef, TicketStatus
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.admission.queue import QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
-from slotlock.services.commands.idempotency_key import lost_record, record_id
 from slotlock.services.commands.outcome_snapshots import restore_slots, stripped_slot_ids
 from slotlock.services.container import Services
+from slotlock.services.idempotency_key import lost_record, record_id
 
 
 async def find_ticket(services: Services, ref: TicketRef, caller: Caller) -> Ticket | None:

@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 
 from prometheus_client import Counter
 
+from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking import book as rules
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision, refuse
@@ -20,19 +21,18 @@ from slotlock.domain.booking.refusals import (
     UserNotFound,
 )
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.booking.tickets import RequestLost
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.services.admission.tickets import replay_outcome
 from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
 from slotlock.services.commands import idempotency
-from slotlock.services.commands.command import SlotCommand, UnexpectedOutcomeError
 from slotlock.services.commands.executor import execute
-from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
+from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
 
 BOOKINGS_TOTAL = Counter(
     "slotlock_bookings_total",

@@ -26,12 +26,12 @@ from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.commands import idempotency
-from slotlock.services.commands.command import SlotCommand, UnexpectedOutcomeError
 from slotlock.services.commands.executor import execute
-from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
+from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
 
 BOOKING_ACTIONS_TOTAL = Counter(
     "slotlock_booking_actions_total",

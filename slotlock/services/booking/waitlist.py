@@ -16,10 +16,10 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
 from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
-from slotlock.services.commands.command import SlotCommand, UnexpectedOutcomeError
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
+from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
 
 log = logging.getLogger("slotlock")
 

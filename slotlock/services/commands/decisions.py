@@ -16,9 +16,9 @@ from slotlock.domain.booking.promotion import (
 from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
-from slotlock.services.commands.command import SlotCommand
 from slotlock.services.commands.idempotency import to_record
 from slotlock.services.commands.outcome_snapshots import redact_for
+from slotlock.services.slot_command import SlotCommand
 
 
 @dataclass(frozen=True, slots=True)

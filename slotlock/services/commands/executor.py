@@ -15,7 +15,6 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.locks.leases import Lease
-from slotlock.services.commands.command import SlotCommand
 from slotlock.services.commands.decisions import (
     BatchDecision,
     audit_notes,
@@ -25,6 +24,7 @@ from slotlock.services.commands.decisions import (
 from slotlock.services.commands.idempotency import find_replay
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
+from slotlock.services.slot_command import SlotCommand
 
 Outcome = TypeVar("Outcome")
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import BookingAlreadyDone, BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked
-from slotlock.domain.booking.tickets import RequestLost
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.keys import idempotency_lock
-from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.commands.outcome_snapshots import redact_for
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
+from slotlock.services.idempotency_key import IdempotencyKey
 
 # A key that is sent again waits for the first outcome, even if its caller does not want to wait.
 KEY_LOCK_TIMEOUT_S = 5.0

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from slotlock.domain.admission.tickets import RequestLost, Ticket
 from slotlock.domain.booking import outcomes, refusals
-from slotlock.domain.booking.tickets import RequestLost, Ticket
 
 OUTCOME_LABELS: Mapping[type, str] = {
     outcomes.Booked: "Booked",

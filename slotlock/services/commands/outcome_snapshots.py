@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from slotlock.domain.admission.tickets import CurrentSlotPlaceholder
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.refusals import SlotNotFound
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE
-from slotlock.domain.booking.tickets import CurrentSlotPlaceholder
 from slotlock.domain.users.user import UserId
 
 

@@ -11,8 +11,8 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from itertools import islice
 
+from slotlock.domain.admission.tickets import Ticket, TicketRef
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.tickets import Ticket, TicketRef
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue

@@ -8,16 +8,16 @@ from typing import ClassVar
 from slotlock.domain.audit.notes import AuditNote, note_slot_change
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision, accept, refuse
-from slotlock.domain.booking.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.edits import SlotEdit
+from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
 from slotlock.domain.slots.resources import ResourceUsage, uses_resource
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.infrastructure.mongo.slots.preconditions import Precondition
-from slotlock.services.commands.command import SlotCommand, UnexpectedOutcomeError
 from slotlock.services.commands.executor import locked_refusal
+from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
 
 EditSlotsOutcome = SlotsSaved | EditSlotOutcome
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from slotlock.domain.audit.notes import AuditNote, note_slot_change
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
 from slotlock.domain.booking.refusals import Locked, SlotNotFound
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.campaigns.campaign import CampaignNotFound
@@ -15,6 +14,7 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots import editing
 from slotlock.domain.slots.edits import Cancel, FieldChanges, Publish, RequestedEdit
+from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
 from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage, uses_resource
 from slotlock.domain.slots.series import SeriesScope, slots_in_scope
 from slotlock.domain.users.user import UserId

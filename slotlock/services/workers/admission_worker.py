@@ -12,8 +12,8 @@ import random
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
+from slotlock.domain.admission.tickets import TICKET_TTL
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.tickets import TICKET_TTL
 from slotlock.infrastructure.redis.admission.partitions import QueuePartition, StreamEntry
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.keys import admission_lock

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.outcomes import SlotSaved
 from slotlock.domain.booking.promotion import expire_and_promote
 from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
 from slotlock.domain.booking.slot import SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.editing import SlotDraft, cancel_slot, create, edit, publish
+from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import NOW, book_users, build_slot, with_waitlist
 from tests.support.domain.decisions import decide

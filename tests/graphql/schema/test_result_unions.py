@@ -8,8 +8,10 @@ import pytest
 from graphql import GraphQLUnionType
 
 from slotlock.auth import accounts, invitations, sessions, user_admin
-from slotlock.domain.booking import outcomes, tickets
+from slotlock.domain.admission import tickets
+from slotlock.domain.booking import outcomes
 from slotlock.domain.campaigns import campaign
+from slotlock.domain.slots.outcomes import EditSlotOutcome
 from slotlock.domain.teams import outcomes as teams
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.services.campaigns import campaigns
@@ -33,7 +35,7 @@ OUTCOMES = {
     "LeaveWaitlistResult": outcomes.LeaveWaitlistOutcome,
     "RequestBookingResult": tickets.RequestBookingOutcome,
     "CreateSlotResult": editing.CreateSlotOutcome,
-    "UpdateSlotResult": outcomes.EditSlotOutcome,
+    "UpdateSlotResult": EditSlotOutcome,
     "CreateSlotSeriesResult": series.CreateSeriesOutcome,
     "CreateCampaignResult": returned_by(campaigns.create),
     "UpdateCampaignResult": campaign.CampaignOutcome,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.tickets import TICKET_TTL, Ticket, TicketStatus
+from slotlock.domain.admission.tickets import TICKET_TTL, Ticket, TicketStatus
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.redis.keys import queue_keys

@@ -12,8 +12,8 @@ from redis import Redis
 from slotlock.api.app_state import open_app_state
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.admission.tickets import TICKET_TTL, Ticket
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.tickets import TICKET_TTL, Ticket
 from slotlock.domain.users.user import Caller, Role
 from slotlock.graphql.core.ids import ticket_global_id
 from slotlock.graphql.execution.executor import execute_stream

@@ -9,6 +9,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from bson import json_util
 
+from slotlock.domain.admission.tickets import CurrentSlotPlaceholder, RequestLost
 from slotlock.domain.booking.booking import (
     Booking,
     BookingId,
@@ -28,7 +29,6 @@ from slotlock.domain.booking.outcomes import (
 )
 from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, SlotFull
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
-from slotlock.domain.booking.tickets import CurrentSlotPlaceholder, RequestLost
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId

@@ -2,8 +2,8 @@
 
 from typing import get_args
 
+from slotlock.domain.admission.tickets import RequestBookingOutcome, RequestLost
 from slotlock.domain.booking import outcomes
-from slotlock.domain.booking.tickets import RequestBookingOutcome, RequestLost
 from slotlock.services.commands.outcome_labels import OUTCOME_LABELS, outcome_label
 
 PUBLISHED = """

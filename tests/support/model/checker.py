@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.outcomes import SlotSaved
 from slotlock.domain.booking.slot import Slot, SlotKind
 from slotlock.domain.slots.editing import SlotDraft
+from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.services.slots import editing, queries
 from tests.support.model.booking_model import BookingModel
 from tests.support.model.execution import execute_operation, normalize_outcome, record_tokens

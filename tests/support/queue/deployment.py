@@ -20,8 +20,8 @@ from slotlock.graphql.core.ids import parse_ticket_id
 from slotlock.infrastructure.redis.admission.partitions import QueuePartition
 from slotlock.infrastructure.redis.admission.queue import PARTITIONS
 from slotlock.services.admission.batch import serve_batch
-from slotlock.services.commands.idempotency_key import record_id
 from slotlock.services.container import Services
+from slotlock.services.idempotency_key import record_id
 from tests.support.apps.deployment import Deployment, PausePoint, app_variant, open_deployment
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.booking_client import BookingClient

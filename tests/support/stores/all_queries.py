@@ -3,12 +3,12 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.book import BookingRequest, book
 from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
 from slotlock.domain.booking.changes import BookingCommand, cancel
 from slotlock.domain.booking.promotion import expire_and_promote, next_version
 from slotlock.domain.booking.slot import Slot, SlotKind
-from slotlock.domain.booking.tickets import RequestLost
 from slotlock.domain.booking.waitlist import join, leave
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import GroupLimit

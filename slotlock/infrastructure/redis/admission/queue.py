@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
 
+from slotlock.domain.admission.tickets import Ticket, TicketRef, TicketStatus
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.tickets import Ticket, TicketRef, TicketStatus
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.redis.admission.scripts import ENQUEUE, FIND, STATE_DEAD_LETTER
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline

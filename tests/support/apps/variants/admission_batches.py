@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from bson import ObjectId
 
+from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.tickets import RequestLost
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency_codec import REQUEST_LOST_TAG
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
@@ -13,8 +13,8 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResu
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.services.admission import batch
-from slotlock.services.commands.idempotency_key import IdempotencyKey
 from slotlock.services.container import Services
+from slotlock.services.idempotency_key import IdempotencyKey
 from tests.support.apps.pause_points import replace_everywhere
 from tests.support.apps.variants import admission_worker
 

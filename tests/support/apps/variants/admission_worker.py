@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.tickets import RequestLost
 from slotlock.infrastructure.mongo import client
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.admission import partitions

@@ -12,8 +12,8 @@ from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from slotlock.infrastructure.redis.locks.scripts import ACQUIRE
 from slotlock.infrastructure.redis.slot_events import availability_message
 from slotlock.services.commands import executor
-from slotlock.services.commands.command import SlotCommand
 from slotlock.services.container import Services
+from slotlock.services.slot_command import SlotCommand
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 CONSTANT_DIGIT = "5"

@@ -12,7 +12,7 @@ from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.infrastructure.mongo.slots.preconditions import Precondition
-from slotlock.services.commands.idempotency_key import IdempotencyKey
+from slotlock.services.idempotency_key import IdempotencyKey
 
 Outcome_co = TypeVar("Outcome_co", covariant=True)
 

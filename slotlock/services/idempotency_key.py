@@ -7,7 +7,7 @@ from datetime import datetime
 
 import orjson
 
-from slotlock.domain.booking.tickets import RequestLost
+from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.queue import REQUEST_HASH_CHARS

@@ -1,0 +1,1 @@
+"""Tickets of the admission queue: references, status and outcomes."""
