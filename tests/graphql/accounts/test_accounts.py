@@ -1,4 +1,4 @@
-"""Accounts as clients meet them: registering, signing in, staying signed in, leaving."""
+"""Users register, sign in, refresh their sessions and log out."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -33,8 +33,8 @@ def new_address() -> str:
 
 
 async def register(client: GraphQLTestClient, **fields: str) -> Json:
-    given = {"name": "Ada", "email": new_address(), "password": PASSWORD, **fields}
-    outcome: Json = await client.execute(REGISTER, input=given)
+    input_ = {"name": "Ada", "email": new_address(), "password": PASSWORD, **fields}
+    outcome: Json = await client.execute(REGISTER, input=input_)
     return outcome
 
 
@@ -61,9 +61,9 @@ async def test_registering_signs_a_member_in(client: GraphQLTestClient) -> None:
     assert (me["name"], me["email"], me["role"]) == ("Ada Lovelace", email, "MEMBER")
 
 
-async def test_nobody_registers_as_more_than_a_member(client: GraphQLTestClient) -> None:
-    given = {"name": "Eve", "email": new_address(), "password": PASSWORD, "role": "ADMIN"}
-    assert await client.error_code(REGISTER, input=given) == "BAD_USER_INPUT"
+async def test_registration_always_creates_a_member(client: GraphQLTestClient) -> None:
+    input_ = {"name": "Eve", "email": new_address(), "password": PASSWORD, "role": "ADMIN"}
+    assert await client.error_code(REGISTER, input=input_) == "BAD_USER_INPUT"
     eve = signed_in(client, await register(client))
     assert await eve.error_code('{ slotRoster(slotId: "x") { nodes { id } } }') == "FORBIDDEN"
 
@@ -75,19 +75,19 @@ async def test_nobody_registers_as_more_than_a_member(client: GraphQLTestClient)
         ("\u00e9{}@b\u00fccher.test", "e\u0301{}@xn--bcher-kva.test"),
     ],
 )
-async def test_an_address_is_taken_in_every_form(
+async def test_equivalent_email_addresses_belong_to_one_account(
     client: GraphQLTestClient, first: str, again: str
 ) -> None:
-    tag = secrets.token_hex(8)
-    session = await register(client, email=first.format(tag))
-    refused = await register(client, email=again.format(tag))
+    unique = secrets.token_hex(8)
+    session = await register(client, email=first.format(unique))
+    refused = await register(client, email=again.format(unique))
     assert (refused["__typename"], refused["code"]) == ("EmailTaken", "EMAIL_TAKEN")
     assert refused["email"] == session["user"]["email"]
-    welcome = await login(client, again.format(tag), PASSWORD)
-    assert welcome["user"] == session["user"]
+    signed_in_again = await login(client, again.format(unique), PASSWORD)
+    assert signed_in_again["user"] == session["user"]
 
 
-async def test_every_field_that_is_wrong_is_named(client: GraphQLTestClient) -> None:
+async def test_all_invalid_fields_are_reported_together(client: GraphQLTestClient) -> None:
     refused = await register(client, name=" ", email="nobody", password="short")
     assert (refused["__typename"], refused["code"]) == ("InvalidInput", "INVALID_INPUT")
     assert [field["field"] for field in refused["fields"]] == ["name", "email", "password"]
@@ -113,18 +113,18 @@ async def test_a_name_is_one_line_of_at_most_100_characters(
 
 
 @pytest.mark.parametrize(
-    ("password", "taken"),
+    ("password", "valid"),
     [
         ("x" * 7, False), ("x" * 8, True), ("x" * 128, True), ("x" * 129, False),
         ("\U0001f511" * 8, True), ("nul\u0000byte", True), (" " * 8, True),
     ],
 )  # fmt: skip
 async def test_a_password_has_8_to_128_characters(
-    client: GraphQLTestClient, password: str, taken: bool
+    client: GraphQLTestClient, password: str, valid: bool
 ) -> None:
     email = new_address()
     outcome = await register(client, email=email, password=password)
-    if taken:
+    if valid:
         assert (await login(client, email, password))["user"] == outcome["user"]
         assert (await login(client, email, password[:-1]))["code"] == "INVALID_CREDENTIALS"
     else:
@@ -132,7 +132,7 @@ async def test_a_password_has_8_to_128_characters(
         assert (await login(client, email, password))["code"] == "INVALID_CREDENTIALS"
 
 
-async def test_a_wrong_password_and_an_unknown_address_get_the_same_answer(
+async def test_a_wrong_password_and_an_unknown_address_get_the_same_response(
     client: GraphQLTestClient,
 ) -> None:
     email = new_address()
@@ -155,7 +155,7 @@ async def test_a_session_is_refreshed_with_new_tokens(client: GraphQLTestClient)
         assert await signed_in(client, session).execute(ME) == first["user"]
 
 
-async def test_using_a_refresh_token_again_ends_its_whole_family(client: GraphQLTestClient) -> None:
+async def test_reusing_a_refresh_token_revokes_its_whole_family(client: GraphQLTestClient) -> None:
     email = new_address()
     stolen = await register(client, email=email)
     newest = await refresh(client, stolen["refreshToken"])
@@ -167,39 +167,39 @@ async def test_using_a_refresh_token_again_ends_its_whole_family(client: GraphQL
     assert (await refresh(client, elsewhere["refreshToken"]))["__typename"] == "Session"
 
 
-async def test_one_kind_of_token_is_not_taken_for_the_other(client: GraphQLTestClient) -> None:
+async def test_access_and_refresh_tokens_are_not_interchangeable(client: GraphQLTestClient) -> None:
     session = await register(client)
     refused = await refresh(client, session["accessToken"])
     assert (refused["__typename"], refused["code"]) == ("InvalidSession", "INVALID_SESSION")
     client.token = session["refreshToken"]
     assert await client.error_code(ME) == "UNAUTHENTICATED"
-    # Neither was a use of the refresh token.
+    # Neither attempt used up the refresh token.
     assert (await refresh(client, session["refreshToken"]))["__typename"] == "Session"
 
 
 @pytest.mark.parametrize("token", ["", "x", "x.y.z", "\u0000", "\u00e9", "x" * 20_000])
-async def test_a_garbled_refresh_token_is_refused(client: GraphQLTestClient, token: str) -> None:
+async def test_a_malformed_refresh_token_is_rejected(client: GraphQLTestClient, token: str) -> None:
     assert (await refresh(client, token))["code"] == "INVALID_SESSION"
 
 
-async def test_logging_out_ends_the_session_and_no_other(client: GraphQLTestClient) -> None:
+async def test_logging_out_ends_only_the_current_session(client: GraphQLTestClient) -> None:
     email = new_address()
     here, there = await register(client, email=email), await login(client, email, PASSWORD)
-    leaving = signed_in(client, here)
-    assert await leaving.execute(LOGOUT) is True
-    assert await leaving.error_code(ME) == "UNAUTHENTICATED"
-    assert await leaving.error_code(LOGOUT) == "UNAUTHENTICATED"
+    client_here = signed_in(client, here)
+    assert await client_here.execute(LOGOUT) is True
+    assert await client_here.error_code(ME) == "UNAUTHENTICATED"
+    assert await client_here.error_code(LOGOUT) == "UNAUTHENTICATED"
     assert (await refresh(client, here["refreshToken"]))["code"] == "INVALID_SESSION"
     assert await signed_in(client, there).execute(ME) == here["user"]
 
 
-async def test_nobody_in_particular_is_nobody(client: GraphQLTestClient) -> None:
+async def test_an_anonymous_caller_has_no_account(client: GraphQLTestClient) -> None:
     assert await client.execute(ME) is None
     assert await client.error_code(LOGOUT) == "UNAUTHENTICATED"
     assert await client.error_code("{ myBookings { nodes { id } } }") == "UNAUTHENTICATED"
 
 
-async def test_passwords_are_guarded_where_rates_are_not_limited(
+async def test_password_attempts_are_limited_when_rate_limits_are_off(
     app: AppProcess, client: GraphQLTestClient
 ) -> None:
     assert app.environment["SLOTLOCK_RATE_LIMITS"] == "off"
