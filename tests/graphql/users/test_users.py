@@ -1,4 +1,4 @@
-"""People as organisers meet them: searched, put into groups, banned; and as others see them."""
+"""Organizers search users, set their groups and ban them."""
 
 import secrets
 from typing import Any
@@ -15,19 +15,23 @@ from tests.support.stores.users import auth_for_database
 
 Pair = tuple[AppProcess, AppProcess]
 
-USER = "fragment U on User { id name email role groups hasPassword banned bannedAt banReason }"
-SAID = "__typename ... on User { ...U } ... on Refusal { code message }"
-PEOPLE = f"""query($filter: UserFilter, $first: Int! = 20, $after: String) {{
+USER_FRAGMENT = (
+    "fragment U on User { id name email role groups hasPassword banned bannedAt banReason }"
+)
+USER_OR_REFUSAL = "__typename ... on User { ...U } ... on Refusal { code message }"
+USERS = f"""query($filter: UserFilter, $first: Int! = 20, $after: String) {{
   users(filter: $filter, first: $first, after: $after) {{
     nodes {{ ...U }} pageInfo {{ hasNextPage endCursor }}
-  }} }} {USER}"""
+  }} }} {USER_FRAGMENT}"""
 SET_GROUPS = f"""mutation($input: SetGroupsInput!) {{ setGroups(input: $input) {{
-  {SAID} ... on InvalidInput {{ fields {{ field message }} }} }} }} {USER}"""
+  {USER_OR_REFUSAL} ... on InvalidInput {{ fields {{ field message }} }} }} }} {USER_FRAGMENT}"""
 BAN = f"""mutation($user: ID!, $reason: String) {{
-  banUser(userId: $user, reason: $reason) {{ {SAID} }} }} {USER}"""
-UNBAN = f"mutation($user: ID!) {{ unbanUser(userId: $user) {{ {SAID} }} }} {USER}"
-ME = f"{{ me {{ ...U }} }} {USER}"
-NODE = f"query($id: ID!) {{ node(id: $id) {{ id ... on User {{ ...U }} }} }} {USER}"
+  banUser(userId: $user, reason: $reason) {{ {USER_OR_REFUSAL} }} }} {USER_FRAGMENT}"""
+UNBAN = (
+    f"mutation($user: ID!) {{ unbanUser(userId: $user) {{ {USER_OR_REFUSAL} }} }} {USER_FRAGMENT}"
+)
+ME = f"{{ me {{ ...U }} }} {USER_FRAGMENT}"
+NODE = f"query($id: ID!) {{ node(id: $id) {{ id ... on User {{ ...U }} }} }} {USER_FRAGMENT}"
 LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
   __typename ... on Session { accessToken } ... on Refusal { code } } }"""
 REGISTER = """mutation($input: RegisterInput!) { register(input: $input) {
@@ -37,17 +41,20 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
-async def organizer_and_members(
+async def member_and_organizer(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[BookingClient, BookingClient]:
-    """A member and an organiser, at two processes."""
+    """Return a member and an organizer, connected to two processes."""
     (_, member), organizer = await create_booking_clients(http, 2, *two_apps)
     return member, organizer
 
 
 @pytest.fixture
 async def school(two_apps: Pair) -> str:
-    """A school of 25 people who were imported, all in the group of its name."""
+    """Import a group of 25 users and 2 choir members of one email domain.
+
+    Returns the domain, which is also the name of the group.
+    """
     name = f"{secrets.token_hex(8)}.test"
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
         await import_users(auth, generated_user_csv(name, 25, name), dry_run=False)
@@ -58,103 +65,105 @@ async def school(two_apps: Pair) -> str:
     return name
 
 
-async def found(organizer: GraphQLTestClient, **filter_: Any) -> list[Json]:
-    """All that a search finds, page by page."""
+async def search(organizer: GraphQLTestClient, **filter_: Any) -> list[Json]:
+    """Return all users that match a filter, fetched in pages of 10 users."""
     nodes: list[Json] = []
     after = None
     while True:
-        page = await organizer.execute(PEOPLE, filter=filter_, first=10, after=after)
+        page = await organizer.execute(USERS, filter=filter_, first=10, after=after)
         nodes += page["nodes"]
         if not page["pageInfo"]["hasNextPage"]:
             return nodes
         after = page["pageInfo"]["endCursor"]
 
 
-async def names(organizer: GraphQLTestClient, **filter_: Any) -> list[str]:
-    """Whom a search finds."""
-    return [node["name"] for node in await found(organizer, **filter_)]
+async def search_names(organizer: GraphQLTestClient, **filter_: Any) -> list[str]:
+    """Return the names of the users that match a filter."""
+    return [node["name"] for node in await search(organizer, **filter_)]
 
 
-async def test_pages_of_people_hold_everybody_once_by_address(
-    organizer_and_members: tuple[BookingClient, BookingClient], school: str
+async def test_pages_list_every_user_once_ordered_by_email(
+    member_and_organizer: tuple[BookingClient, BookingClient], school: str
 ) -> None:
-    emails = [node["email"] for node in await found(organizer_and_members[1], group=school)]
+    emails = [node["email"] for node in await search(member_and_organizer[1], group=school)]
     assert emails == sorted(f"person{number}@{school}" for number in range(25))
 
 
 @pytest.mark.parametrize(
     "text", ["Ada", "love", "byron", "ada.byr", "LOVELACE ada", "ada.byron@{school}", "  ad "]
 )
-async def test_people_are_found_by_beginnings_of_words_of_name_and_address(
-    organizer_and_members: tuple[BookingClient, BookingClient], school: str, text: str
+async def test_a_search_matches_prefixes_of_words_in_names_and_emails(
+    member_and_organizer: tuple[BookingClient, BookingClient], school: str, text: str
 ) -> None:
-    organizer = organizer_and_members[1]
-    assert await names(organizer, text=f"{text.format(school=school)} {school}") == ["Ada Lovelace"]
-    assert await names(organizer, text=f"ovelace {school}") == []
+    organizer = member_and_organizer[1]
+    assert await search_names(organizer, text=f"{text.format(school=school)} {school}") == [
+        "Ada Lovelace"
+    ]
+    assert await search_names(organizer, text=f"ovelace {school}") == []
 
 
-async def test_a_name_is_found_however_its_letters_are_written(
-    organizer_and_members: tuple[BookingClient, BookingClient], school: str
+async def test_a_search_ignores_case_and_unicode_composition(
+    member_and_organizer: tuple[BookingClient, BookingClient], school: str
 ) -> None:
     for text in ("ren\u00e9", "rene\u0301", "M\u00dcLL", "mu\u0308ller"):
-        assert await names(organizer_and_members[1], text=f"{text} {school}") == [
+        assert await search_names(member_and_organizer[1], text=f"{text} {school}") == [
             "Ren\u00e9 M\u00fcller"
         ]
 
 
-async def test_a_search_for_no_words_finds_nobody(
-    organizer_and_members: tuple[BookingClient, BookingClient],
+async def test_a_search_without_words_finds_no_user(
+    member_and_organizer: tuple[BookingClient, BookingClient],
 ) -> None:
-    assert await names(organizer_and_members[1], text="!?.") == []
+    assert await search_names(member_and_organizer[1], text="!?.") == []
 
 
-async def test_filters_narrow_a_search_together(
-    organizer_and_members: tuple[BookingClient, BookingClient], school: str
+async def test_search_filters_are_combined(
+    member_and_organizer: tuple[BookingClient, BookingClient], school: str
 ) -> None:
-    organizer = organizer_and_members[1]
-    (ada,) = await found(organizer, text=f"ada {school}", group="choir")
+    organizer = member_and_organizer[1]
+    (ada,) = await search(organizer, text=f"ada {school}", group="choir")
     assert ada["groups"] == ["choir"]
     assert ada["hasPassword"] is False
     await organizer.execute(BAN, user=ada["id"])
-    assert await names(organizer, text=school, banned=True) == ["Ada Lovelace"]
-    assert "Ada Lovelace" not in await names(organizer, text=school, banned=False)
-    assert len(await found(organizer, text=school, withoutPassword=True)) == 27
-    assert await names(organizer, text=school, withoutPassword=False) == []
+    assert await search_names(organizer, text=school, banned=True) == ["Ada Lovelace"]
+    assert "Ada Lovelace" not in await search_names(organizer, text=school, banned=False)
+    assert len(await search(organizer, text=school, withoutPassword=True)) == 27
+    assert await search_names(organizer, text=school, withoutPassword=False) == []
 
 
 @pytest.mark.parametrize("filter_", [{"text": "x" * 201}, {"group": "a,b"}, {"group": "x" * 51}])
-async def test_a_filter_that_cannot_be_is_bad_user_input(
-    organizer_and_members: tuple[BookingClient, BookingClient], filter_: Json
+async def test_an_invalid_filter_is_bad_user_input(
+    member_and_organizer: tuple[BookingClient, BookingClient], filter_: Json
 ) -> None:
-    assert await organizer_and_members[1].error_code(PEOPLE, filter=filter_) == "BAD_USER_INPUT"
+    assert await member_and_organizer[1].error_code(USERS, filter=filter_) == "BAD_USER_INPUT"
     for first in (0, 101, -1):
-        assert await organizer_and_members[1].error_code(PEOPLE, first=first) == "BAD_USER_INPUT"
+        assert await member_and_organizer[1].error_code(USERS, first=first) == "BAD_USER_INPUT"
 
 
-async def test_people_are_for_organisers_only(
-    organizer_and_members: tuple[BookingClient, BookingClient], http: httpx.AsyncClient
+async def test_only_organizers_can_search_and_manage_users(
+    member_and_organizer: tuple[BookingClient, BookingClient], http: httpx.AsyncClient
 ) -> None:
-    member, organizer = organizer_and_members
-    mine, nobody = await member.fetch_user_id(), GraphQLTestClient(http, member.url)
-    asked: list[tuple[str, Json]] = [
-        (PEOPLE, {}),
-        (SET_GROUPS, {"input": {"userId": mine, "groups": []}}),
+    member, organizer = member_and_organizer
+    member_id, anonymous = await member.fetch_user_id(), GraphQLTestClient(http, member.url)
+    operations: list[tuple[str, Json]] = [
+        (USERS, {}),
+        (SET_GROUPS, {"input": {"userId": member_id, "groups": []}}),
         (BAN, {"user": await organizer.fetch_user_id()}),
-        (UNBAN, {"user": mine}),
+        (UNBAN, {"user": member_id}),
     ]
-    for query, variables in asked:
+    for query, variables in operations:
         assert await member.error_code(query, **variables) == "FORBIDDEN"
-        assert await nobody.error_code(query, **variables) == "UNAUTHENTICATED"
+        assert await anonymous.error_code(query, **variables) == "UNAUTHENTICATED"
 
 
-async def test_groups_are_what_an_organiser_gives(
-    organizer_and_members: tuple[BookingClient, BookingClient],
+async def test_setting_groups_normalizes_and_replaces_them(
+    member_and_organizer: tuple[BookingClient, BookingClient],
 ) -> None:
-    member, organizer = organizer_and_members
+    member, organizer = member_and_organizer
     user_id = await member.fetch_user_id()
-    given = {"userId": user_id, "groups": [" 5a ", "choir", "5a", ""]}
+    input_ = {"userId": user_id, "groups": [" 5a ", "choir", "5a", ""]}
     for _ in range(2):
-        outcome = await organizer.execute(SET_GROUPS, input=given)
+        outcome = await organizer.execute(SET_GROUPS, input=input_)
         assert (outcome["__typename"], outcome["groups"]) == ("User", ["5a", "choir"])
     assert (await member.execute(ME))["groups"] == ["5a", "choir"]
     outcome = await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": []})
@@ -164,23 +173,23 @@ async def test_groups_are_what_an_organiser_gives(
 @pytest.mark.parametrize(
     "groups", [["a;b"], ["a,b"], ["*"], ["x" * 51], ["a\nb"], [str(n) for n in range(21)]]
 )
-async def test_groups_that_cannot_be_change_nothing(
-    organizer_and_members: tuple[BookingClient, BookingClient], groups: list[str]
+async def test_invalid_groups_change_nothing(
+    member_and_organizer: tuple[BookingClient, BookingClient], groups: list[str]
 ) -> None:
-    member, organizer = organizer_and_members
+    member, organizer = member_and_organizer
     user_id = await member.fetch_user_id()
     await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": ["5a"]})
     outcome = await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": groups})
     assert outcome["code"] == "INVALID_INPUT"
-    assert [problem["field"] for problem in outcome["fields"]] == ["groups"]
+    assert [field["field"] for field in outcome["fields"]] == ["groups"]
     assert (await member.execute(ME))["groups"] == ["5a"]
 
 
 @pytest.mark.parametrize("user_id", ["", "x", "user_" + "f" * 24, "slot_" + "0" * 24, "\0"])
-async def test_nobody_has_an_id_that_was_never_given(
-    organizer_and_members: tuple[BookingClient, BookingClient], user_id: str
+async def test_an_unknown_user_id_is_not_found(
+    member_and_organizer: tuple[BookingClient, BookingClient], user_id: str
 ) -> None:
-    organizer = organizer_and_members[1]
+    organizer = member_and_organizer[1]
     outcomes = [
         await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": []}),
         await organizer.execute(BAN, user=user_id),
@@ -189,26 +198,30 @@ async def test_nobody_has_an_id_that_was_never_given(
     assert [outcome["code"] for outcome in outcomes] == ["USER_NOT_FOUND"] * 3
 
 
-async def test_groups_and_bans_are_seen_by_those_whom_they_concern(
-    organizer_and_members: tuple[BookingClient, BookingClient],
+async def test_a_user_sees_their_groups_and_an_organizer_also_sees_bans(
+    member_and_organizer: tuple[BookingClient, BookingClient],
 ) -> None:
-    member, organizer = organizer_and_members
+    member, organizer = member_and_organizer
     user_id = await member.fetch_user_id()
     await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": ["5a"]})
     own = await member.execute(ME)
     assert (own["groups"], own["hasPassword"], own["banned"]) == (["5a"], True, None)
     assert (await member.execute(NODE, id=user_id)) == own
-    seen = await organizer.execute(NODE, id=user_id)
-    assert (seen["groups"], seen["banned"], seen["bannedAt"]) == (["5a"], False, None)
+    seen_by_organizer = await organizer.execute(NODE, id=user_id)
+    assert (
+        seen_by_organizer["groups"],
+        seen_by_organizer["banned"],
+        seen_by_organizer["bannedAt"],
+    ) == (["5a"], False, None)
     assert await member.execute(NODE, id=await organizer.fetch_user_id()) is None
 
 
-async def test_who_is_banned_is_out_at_both_processes_and_their_bookings_stay(
+async def test_a_ban_signs_the_user_out_everywhere_and_preserves_bookings(
     two_apps: Pair,
-    organizer_and_members: tuple[BookingClient, BookingClient],
+    member_and_organizer: tuple[BookingClient, BookingClient],
     http: httpx.AsyncClient,
 ) -> None:
-    organizer = organizer_and_members[1]
+    organizer = member_and_organizer[1]
     email = f"{secrets.token_hex(8)}@slotlock.test"
     fields = {"name": "Eve", "email": email, "password": PASSWORD}
     session = await GraphQLTestClient(http, two_apps[1].url).execute(REGISTER, input=fields)
@@ -219,39 +232,40 @@ async def test_who_is_banned_is_out_at_both_processes_and_their_bookings_stay(
     banned = await organizer.execute(BAN, user=user_id, reason="Loud")
     assert (banned["banned"], banned["banReason"]) == (True, "Loud")
     assert banned["bannedAt"]
-    assert await eve.error_code(ME) == "UNAUTHENTICATED"  # at once where the ban was made
-    elsewhere = GraphQLTestClient(http, two_apps[1].url)
-    refreshed = await elsewhere.execute(REFRESH, token=session["refreshToken"])
+    # The process that made the ban rejects the access token at once.
+    assert await eve.error_code(ME) == "UNAUTHENTICATED"
+    other_process = GraphQLTestClient(http, two_apps[1].url)
+    refreshed = await other_process.execute(REFRESH, token=session["refreshToken"])
     assert refreshed["__typename"] == "InvalidSession"
     for password, code in ((PASSWORD, "BANNED"), ("wrong password", "INVALID_CREDENTIALS")):
-        given = {"email": email, "password": password}
-        assert (await elsewhere.execute(LOGIN, input=given))["code"] == code
+        credentials = {"email": email, "password": password}
+        assert (await other_process.execute(LOGIN, input=credentials))["code"] == code
     roster = "query($slot: ID!) { slotRoster(slotId: $slot) { nodes { user { id } } } }"
     assert (await organizer.execute(roster, slot=slot_id))["nodes"] == [{"user": {"id": user_id}}]
 
     unbanned = await organizer.execute(UNBAN, user=user_id)
     assert (unbanned["banned"], unbanned["banReason"]) == (False, None)
-    again = await elsewhere.execute(LOGIN, input={"email": email, "password": PASSWORD})
+    again = await other_process.execute(LOGIN, input={"email": email, "password": PASSWORD})
     assert again["__typename"] == "Session"
 
 
-async def test_bans_have_their_limits(
+async def test_ban_permissions_and_reason_length_are_enforced(
     two_apps: Pair,
-    organizer_and_members: tuple[BookingClient, BookingClient],
+    member_and_organizer: tuple[BookingClient, BookingClient],
     http: httpx.AsyncClient,
 ) -> None:
-    member, organizer = organizer_and_members
-    own = await organizer.fetch_user_id()
-    assert (await organizer.execute(BAN, user=own))["code"] == "CANNOT_BAN_SELF"
-    given = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
-    token = (await GraphQLTestClient(http, two_apps[0].url).execute(LOGIN, input=given))[
+    member, organizer = member_and_organizer
+    organizer_id = await organizer.fetch_user_id()
+    assert (await organizer.execute(BAN, user=organizer_id))["code"] == "CANNOT_BAN_SELF"
+    credentials = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
+    token = (await GraphQLTestClient(http, two_apps[0].url).execute(LOGIN, input=credentials))[
         "accessToken"
     ]
     admin = GraphQLTestClient(http, two_apps[0].url, token)
-    admins = (await admin.execute(ME))["id"]
-    for act in (BAN, UNBAN):
-        assert (await organizer.execute(act, user=admins))["code"] == "ADMIN_REQUIRED"
-    assert (await admin.execute(BAN, user=own))["banned"] is True
-    assert (await admin.execute(UNBAN, user=own))["banned"] is False
-    long = await admin.execute(BAN, user=await member.fetch_user_id(), reason="x" * 201)
-    assert long["code"] == "INVALID_INPUT"
+    admin_id = (await admin.execute(ME))["id"]
+    for operation in (BAN, UNBAN):
+        assert (await organizer.execute(operation, user=admin_id))["code"] == "ADMIN_REQUIRED"
+    assert (await admin.execute(BAN, user=organizer_id))["banned"] is True
+    assert (await admin.execute(UNBAN, user=organizer_id))["banned"] is False
+    outcome = await admin.execute(BAN, user=await member.fetch_user_id(), reason="x" * 201)
+    assert outcome["code"] == "INVALID_INPUT"
