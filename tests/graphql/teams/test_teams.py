@@ -1,4 +1,4 @@
-"""Teams over HTTP: who may be in one, who sees it, and what strangers are told."""
+"""Users form teams by invitation. Only members can see a team."""
 
 from typing import Any
 
@@ -22,57 +22,59 @@ from tests.support.clients.teams import (
 )
 from tests.support.stores.users import create_user_tokens
 
-NOBODYS_TEAM = "team_" + "0" * 24
+UNKNOWN_TEAM = "team_" + "0" * 24
 
 
 @pytest.fixture
 async def ada(app: AppProcess, http: httpx.AsyncClient) -> TeamClient:
-    """Somebody who creates teams."""
+    """Return a user who creates teams."""
     return (await create_team_clients(app, http, 1))[0]
 
 
 @pytest.fixture
 async def ben(app: AppProcess, http: httpx.AsyncClient) -> TeamClient:
-    """Somebody who is invited."""
+    """Return a user who receives invitations."""
     return (await create_team_clients(app, http, 1))[0]
 
 
 @pytest.fixture
 async def stranger(app: AppProcess, http: httpx.AsyncClient) -> TeamClient:
-    """Somebody who has nothing to do with the others."""
+    """Return a user who is in no team of the others."""
     return (await create_team_clients(app, http, 1))[0]
 
 
-def said(team: Json) -> tuple[list[str], list[str]]:
-    """Ids of the members and the invited addresses."""
+def members_and_invitations(team: Json) -> tuple[list[str], list[str]]:
+    """Return the ids of the members and the invited addresses."""
     members = [member["user"]["id"] for member in team["members"]]
     return members, [invitation["email"] for invitation in team["invitations"]]
 
 
-async def test_a_person_creates_a_team_invites_another_who_accepts_and_both_see_it(
+async def test_a_user_creates_a_team_and_an_invited_user_joins_it(
     ada: TeamClient, ben: TeamClient
 ) -> None:
     team = await ada.execute(CREATE_TEAM, name="  Läufer 🏃‍♀️ ")
-    assert (team["name"], said(team)) == ("Läufer 🏃‍♀️", ([ada.id], []))
+    assert (team["name"], members_and_invitations(team)) == ("Läufer 🏃‍♀️", ([ada.id], []))
     invited = await ada.execute(INVITE_TO_TEAM, team=team["id"], email=f" {ben.email.upper()} ")
-    assert said(invited) == ([ada.id], [ben.email])
+    assert members_and_invitations(invited) == ([ada.id], [ben.email])
     (invitation,) = await ben.execute(MY_INVITATIONS)
     assert (invitation["teamId"], invitation["teamName"]) == (team["id"], "Läufer 🏃‍♀️")
     assert invitation["invitedBy"] == {"id": ada.id, "name": "Somebody", "email": None}
     accepted = await ben.execute(ACCEPT_INVITATION, team=team["id"])
-    assert said(accepted) == ([ada.id, ben.id], [])
+    assert members_and_invitations(accepted) == ([ada.id, ben.id], [])
     assert accepted["members"][0]["user"]["email"] is None
     assert await ben.execute(MY_INVITATIONS) == []
     for member in (ada, ben):
-        (mine,) = await member.execute(MY_TEAMS)
-        assert [each["user"]["id"] for each in mine["members"]] == [ada.id, ben.id]
+        (team_of_member,) = await member.execute(MY_TEAMS)
+        assert [entry["user"]["id"] for entry in team_of_member["members"]] == [ada.id, ben.id]
         assert await member.execute(TEAM_BY_ID, id=team["id"]) == {
             "id": team["id"],
             "name": team["name"],
         }
 
 
-async def test_asking_twice_for_the_same_answers_the_same(ada: TeamClient, ben: TeamClient) -> None:
+async def test_repeated_invitations_and_acceptances_return_the_same_result(
+    ada: TeamClient, ben: TeamClient
+) -> None:
     team_id = await ada.create_team()
     first = await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
     assert await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email) == first
@@ -80,7 +82,9 @@ async def test_asking_twice_for_the_same_answers_the_same(ada: TeamClient, ben: 
     assert await ben.execute(ACCEPT_INVITATION, team=team_id) == accepted
 
 
-async def test_inviting_tells_nobody_who_has_an_account(ada: TeamClient, ben: TeamClient) -> None:
+async def test_an_invitation_does_not_reveal_whether_an_account_exists(
+    ada: TeamClient, ben: TeamClient
+) -> None:
     team_id = await ada.create_team()
     unknown = f"un{ben.email}"
     with_account = await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
@@ -91,7 +95,7 @@ async def test_inviting_tells_nobody_who_has_an_account(ada: TeamClient, ben: Te
     assert known.keys() == other.keys() == {"email", "invitedAt"}
 
 
-async def test_inviting_a_member_says_so_and_what_is_no_address_is_named(
+async def test_inviting_a_member_or_an_invalid_address_is_refused(
     ada: TeamClient, ben: TeamClient
 ) -> None:
     team_id = await ada.create_team()
@@ -99,17 +103,17 @@ async def test_inviting_a_member_says_so_and_what_is_no_address_is_named(
     for email in (ada.email, ben.email.upper()):
         outcome = await ada.execute(INVITE_TO_TEAM, team=team_id, email=email)
         assert outcome["code"] == "ALREADY_MEMBER"
-    for wrong in ("", "ben", "a@b@c", "x" * 300 + "@slotlock.test", "a\u0000@slotlock.test"):
-        outcome = await ada.execute(INVITE_TO_TEAM, team=team_id, email=wrong)
+    for invalid in ("", "ben", "a@b@c", "x" * 300 + "@slotlock.test", "a\u0000@slotlock.test"):
+        outcome = await ada.execute(INVITE_TO_TEAM, team=team_id, email=invalid)
         assert (outcome["code"], outcome["fields"]) == ("INVALID_INPUT", [{"field": "email"}])
 
 
-async def test_a_stranger_is_told_the_same_of_a_team_as_of_none(
+async def test_a_stranger_cannot_distinguish_a_team_from_an_unknown_id(
     ada: TeamClient, ben: TeamClient, stranger: TeamClient
 ) -> None:
     team_id = await ada.create_team()
     await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
-    for id_ in (team_id, NOBODYS_TEAM):
+    for id_ in (team_id, UNKNOWN_TEAM):
         assert await stranger.execute(TEAM_BY_ID, id=id_) is None
         for query, email in (
             (INVITE_TO_TEAM, stranger.email),
@@ -121,49 +125,49 @@ async def test_a_stranger_is_told_the_same_of_a_team_as_of_none(
         for query in (ACCEPT_INVITATION, DECLINE_INVITATION):
             assert (await stranger.execute(query, team=id_))["code"] == "NOT_INVITED"
     assert await stranger.execute(MY_TEAMS) == await stranger.execute(MY_INVITATIONS) == []
-    assert await ben.execute(TEAM_BY_ID, id=team_id) is None  # who is invited is not in it yet
+    assert await ben.execute(TEAM_BY_ID, id=team_id) is None  # an invitation is not a membership
     assert await ben.execute(MY_TEAMS) == []
-    assert said(await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)) == (
+    assert members_and_invitations(
+        await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
+    ) == (
         [ada.id],
         [ben.email],
     )
 
 
-async def test_even_organisers_see_no_team_that_they_are_not_in(
+async def test_organizers_cannot_see_teams_of_others(
     ada: TeamClient, app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     team_id = await ada.create_team()
-    organiser = GraphQLTestClient(
+    organizer = GraphQLTestClient(
         http, app.url, (await create_user_tokens(app.environment, 0)).organizer
     )
-    assert await organiser.execute(TEAM_BY_ID, id=team_id) is None
+    assert await organizer.execute(TEAM_BY_ID, id=team_id) is None
 
 
-async def test_nobody_in_particular_has_to_sign_in_first(
-    app: AppProcess, http: httpx.AsyncClient
-) -> None:
-    nobody = GraphQLTestClient(http, app.url)
-    asked: list[tuple[str, Json]] = [
+async def test_team_operations_require_sign_in(app: AppProcess, http: httpx.AsyncClient) -> None:
+    anonymous = GraphQLTestClient(http, app.url)
+    operations: list[tuple[str, Json]] = [
         (CREATE_TEAM, {"name": "Relay"}),
-        (INVITE_TO_TEAM, {"team": NOBODYS_TEAM, "email": "ada@slotlock.test"}),
-        (WITHDRAW_INVITATION, {"team": NOBODYS_TEAM, "email": "ada@slotlock.test"}),
+        (INVITE_TO_TEAM, {"team": UNKNOWN_TEAM, "email": "ada@slotlock.test"}),
+        (WITHDRAW_INVITATION, {"team": UNKNOWN_TEAM, "email": "ada@slotlock.test"}),
         *(
-            (query, {"team": NOBODYS_TEAM})
+            (query, {"team": UNKNOWN_TEAM})
             for query in (ACCEPT_INVITATION, DECLINE_INVITATION, LEAVE_TEAM)
         ),
         *((query, {}) for query in (MY_TEAMS, MY_INVITATIONS)),
-        (TEAM_BY_ID, {"id": NOBODYS_TEAM}),
+        (TEAM_BY_ID, {"id": UNKNOWN_TEAM}),
     ]
-    for query, variables in asked:
-        assert await nobody.error_code(query, **variables) == "UNAUTHENTICATED"
+    for query, variables in operations:
+        assert await anonymous.error_code(query, **variables) == "UNAUTHENTICATED"
 
 
 @pytest.mark.parametrize(
     "malformed",
     ["", "team_", "slot_" + "0" * 24, "team_" + "0" * 23, "team_" + "G" * 24, "0" * 24,
-     NOBODYS_TEAM + "\n", "team_" + "\uff10" * 24, "x" * 5_000],
+     UNKNOWN_TEAM + "\n", "team_" + "\uff10" * 24, "x" * 5_000],
 )  # fmt: skip
-async def test_an_id_that_names_no_team_finds_none(ada: TeamClient, malformed: str) -> None:
+async def test_a_malformed_or_unknown_team_id_is_not_found(ada: TeamClient, malformed: str) -> None:
     assert await ada.execute(TEAM_BY_ID, id=malformed) is None
     for query, code in (
         (ACCEPT_INVITATION, "NOT_INVITED"),
@@ -177,37 +181,37 @@ async def test_an_id_that_names_no_team_finds_none(ada: TeamClient, malformed: s
 
 
 @pytest.mark.parametrize("name", ["", " \t ", "x" * 101, "two\nlines", "a\u0000b", "a\u2029b"])
-async def test_a_name_that_cannot_be_is_data(ada: TeamClient, name: str) -> None:
+async def test_an_invalid_team_name_is_refused(ada: TeamClient, name: str) -> None:
     outcome = await ada.execute(CREATE_TEAM, name=name)
     assert (outcome["code"], outcome["fields"]) == ("INVALID_INPUT", [{"field": "name"}])
     assert await ada.execute(MY_TEAMS) == []
 
 
 @pytest.mark.parametrize("name", ["瑜" * 100, "עברית", "👩‍👩‍👧‍👦", "e\u0301", "'; --$where"])
-async def test_a_name_in_any_script_is_answered_as_it_was_given(ada: TeamClient, name: str) -> None:
+async def test_a_team_name_in_any_script_is_returned_unchanged(ada: TeamClient, name: str) -> None:
     assert (await ada.execute(CREATE_TEAM, name=name))["name"] == name
 
 
-async def test_an_invitation_that_was_declined_or_taken_back_is_gone(
+async def test_a_declined_or_withdrawn_invitation_is_removed(
     ada: TeamClient, ben: TeamClient
 ) -> None:
     team_id = await ada.create_team()
-    turned_down: list[tuple[TeamClient, str, dict[str, Any]]] = [
+    operations: list[tuple[TeamClient, str, dict[str, Any]]] = [
         (ben, DECLINE_INVITATION, {"team": team_id}),
         (ada, WITHDRAW_INVITATION, {"team": team_id, "email": ben.email.upper()}),
     ]
-    for person, query, variables in turned_down:
+    for user, query, variables in operations:
         await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
-        assert (await person.execute(query, **variables))["__typename"] in (
+        assert (await user.execute(query, **variables))["__typename"] in (
             "InvitationDeclined",
             "Team",
         )
         assert await ben.execute(MY_INVITATIONS) == []
         assert (await ben.execute(ACCEPT_INVITATION, team=team_id))["code"] == "NOT_INVITED"
-        assert (await person.execute(query, **variables))["code"] == "NOT_INVITED"
+        assert (await user.execute(query, **variables))["code"] == "NOT_INVITED"
 
 
-async def test_who_left_sees_the_team_no_more_and_the_last_one_out_ends_it(
+async def test_a_former_member_cannot_see_the_team_and_the_last_exit_deletes_it(
     ada: TeamClient, ben: TeamClient, stranger: TeamClient
 ) -> None:
     team_id = await ada.create_team()
@@ -215,25 +219,25 @@ async def test_who_left_sees_the_team_no_more_and_the_last_one_out_ends_it(
     assert (await ada.execute(LEAVE_TEAM, team=team_id))["__typename"] == "TeamLeft"
     assert await ada.execute(TEAM_BY_ID, id=team_id) is None
     assert (await ada.execute(LEAVE_TEAM, team=team_id))["code"] == "TEAM_NOT_FOUND"
-    assert said(await ben.execute(INVITE_TO_TEAM, team=team_id, email=stranger.email))[0] == [
-        ben.id
-    ]
+    assert members_and_invitations(
+        await ben.execute(INVITE_TO_TEAM, team=team_id, email=stranger.email)
+    )[0] == [ben.id]
     assert (await ben.execute(LEAVE_TEAM, team=team_id))["__typename"] == "TeamLeft"
     assert await stranger.execute(MY_INVITATIONS) == []
     assert (await stranger.execute(ACCEPT_INVITATION, team=team_id))["code"] == "NOT_INVITED"
 
 
-async def test_leaving_a_team_leaves_bookings_as_they_are(
+async def test_leaving_a_team_does_not_change_bookings(
     ada: TeamClient, app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    organiser = GraphQLTestClient(
+    organizer = GraphQLTestClient(
         http, app.url, (await create_user_tokens(app.environment, 0)).organizer
     )
-    slot = await organiser.create_slot()
+    slot = await organizer.create_slot()
     team_id = await ada.create_team()
     booking = (await ada.client.book(slot["id"]))["booking"]
     await ada.execute(LEAVE_TEAM, team=team_id)
-    shown = await ada.execute(
+    seen_slot = await ada.execute(
         "query ($id: ID!) { slot(id: $id) { myBooking { id } } }", id=slot["id"]
     )
-    assert shown == {"myBooking": {"id": booking["id"]}}
+    assert seen_slot == {"myBooking": {"id": booking["id"]}}
