@@ -1,4 +1,4 @@
-"""What organisers do leaves notes: who, when, what, and the fields before and after."""
+"""The audit log records organizer actions: the actor, time, action and changed fields."""
 
 import secrets
 from typing import Any
@@ -15,7 +15,7 @@ from tests.support.clients.client import Json, hours_from_now
 from tests.support.stores.users import auth_for_database
 
 Pair = tuple[AppProcess, AppProcess]
-LOG = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: String) {
+AUDIT_LOG = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: String) {
   auditLog(filter: $filter, first: $first, after: $after) {
     nodes {
       at action bookingId by { id } user { id } slot { id } campaign { id }
@@ -23,13 +23,13 @@ LOG = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: String) {
     }
     pageInfo { hasNextPage endCursor }
   } }"""
-SERIES = """mutation($input: CreateSlotSeriesInput!) { createSlotSeries(input: $input) {
+CREATE_SERIES = """mutation($input: CreateSlotSeriesInput!) { createSlotSeries(input: $input) {
   ... on SlotSeriesCreated { slots { id } } } }"""
-PUBLISH = "mutation($slot: ID!) { publishSlot(slotId: $slot) { __typename } }"
+PUBLISH_SLOT = "mutation($slot: ID!) { publishSlot(slotId: $slot) { __typename } }"
 UPDATE_CAMPAIGN = """mutation($input: UpdateCampaignInput!) { updateCampaign(input: $input) {
   __typename } }"""
-HIDE = "mutation($id: ID!) { unpublishCampaign(campaignId: $id) { __typename } }"
-SHOW = "mutation($id: ID!) { publishCampaign(campaignId: $id) { __typename } }"
+UNPUBLISH_CAMPAIGN = "mutation($id: ID!) { unpublishCampaign(campaignId: $id) { __typename } }"
+PUBLISH_CAMPAIGN = "mutation($id: ID!) { publishCampaign(campaignId: $id) { __typename } }"
 BAN = """mutation($user: ID!, $reason: String) {
   banUser(userId: $user, reason: $reason) { __typename } }"""
 UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
@@ -37,157 +37,167 @@ UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
-    """A member and an organiser."""
+    """Return a member and an organizer."""
     (member,), organizer = await create_booking_clients(http, 1, *two_apps)
     return member, organizer
 
 
-async def log(organizer: BookingClient, first: int = 100, **filter_: Any) -> list[Json]:
-    """The entries, the oldest first."""
+async def fetch_log(organizer: BookingClient, first: int = 100, **filter_: Any) -> list[Json]:
+    """Return all matching entries, oldest first, fetched in pages of `first` entries."""
     nodes: list[Json] = []
     after, more = None, True
     while more:
-        page = await organizer.execute(LOG, filter=filter_, first=first, after=after)
+        page = await organizer.execute(AUDIT_LOG, filter=filter_, first=first, after=after)
         nodes += page["nodes"]
         after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
     return nodes[::-1]
 
 
-def edits(entry: Json) -> dict[str, tuple[str | None, str | None]]:
-    """The fields that an entry tells of."""
+def edited_fields(entry: Json) -> dict[str, tuple[str | None, str | None]]:
+    """Return the changed fields of an entry with their values before and after."""
     return {edit["field"]: (edit["before"], edit["after"]) for edit in entry["edits"]}
 
 
-async def test_acts_on_slots_are_noted(clients: tuple[BookingClient, BookingClient]) -> None:
+async def test_slot_changes_are_logged(clients: tuple[BookingClient, BookingClient]) -> None:
     _, organizer = clients
     slot = await organizer.add_slot(title="Yoga", capacity=2, draft=True)
     await organizer.update_slot(slot, capacity=3, location="Gym")
-    await organizer.update_slot(slot, capacity=3)  # which changes nothing
-    await organizer.execute(PUBLISH, slot=slot)
-    await organizer.execute(PUBLISH, slot=slot)
+    await organizer.update_slot(slot, capacity=3)  # changes nothing
+    await organizer.execute(PUBLISH_SLOT, slot=slot)
+    await organizer.execute(PUBLISH_SLOT, slot=slot)
     await organizer.cancel_slot(slot)
-    found = await log(organizer, slotId=slot)
-    assert [entry["action"] for entry in found] == [
+    entries = await fetch_log(organizer, slotId=slot)
+    assert [entry["action"] for entry in entries] == [
         "SLOT_CREATED",
         "SLOT_EDITED",
         "SLOT_PUBLISHED",
         "SLOT_CANCELLED",
     ]
-    boss = await organizer.fetch_user_id()
-    assert {(entry["by"]["id"], entry["slot"]["id"]) for entry in found} == {(boss, slot)}
-    assert edits(found[0])["title"] == (None, "Yoga")
-    assert edits(found[1]) == {"capacity": ("2", "3"), "location": (None, "Gym")}
-    assert edits(found[2]) == {"status": ("DRAFT", "PUBLISHED")}
-    assert edits(found[3]) == {"status": ("PUBLISHED", "CANCELLED")}
+    organizer_id = await organizer.fetch_user_id()
+    assert {(entry["by"]["id"], entry["slot"]["id"]) for entry in entries} == {(organizer_id, slot)}
+    assert edited_fields(entries[0])["title"] == (None, "Yoga")
+    assert edited_fields(entries[1]) == {"capacity": ("2", "3"), "location": (None, "Gym")}
+    assert edited_fields(entries[2]) == {"status": ("DRAFT", "PUBLISHED")}
+    assert edited_fields(entries[3]) == {"status": ("PUBLISHED", "CANCELLED")}
 
 
-async def test_a_refused_act_leaves_no_note(clients: tuple[BookingClient, BookingClient]) -> None:
+async def test_a_refused_change_is_not_logged(clients: tuple[BookingClient, BookingClient]) -> None:
     member, organizer = clients
     slot = await organizer.add_slot(capacity=2)
     await member.book_slot(slot)
     assert (await organizer.update_slot(slot, capacity=0))["__typename"] == "InvalidInput"
-    assert [entry["action"] for entry in await log(organizer, slotId=slot)] == [
+    assert [entry["action"] for entry in await fetch_log(organizer, slotId=slot)] == [
         "SLOT_CREATED",
         "BOOKED",
     ]
 
 
-async def test_each_slot_of_a_series_is_noted_and_in_the_log_of_its_campaign(
+async def test_each_slot_of_a_series_is_in_the_log_of_its_campaign(
     clients: tuple[BookingClient, BookingClient],
 ) -> None:
     _, organizer = clients
     campaign = await create_campaign(organizer)
     times = {"startTime": hours_from_now(24), "endTime": hours_from_now(25), "campaignId": campaign}
-    asked = {"slot": {"title": "Yoga", **times}, "rrule": "FREQ=DAILY;COUNT=3"}
-    slots = [slot["id"] for slot in (await organizer.execute(SERIES, input=asked))["slots"]]
-    found = await log(organizer, campaignId=campaign, first=2)
-    assert [entry["action"] for entry in found] == ["CAMPAIGN_CREATED", *["SLOT_CREATED"] * 3]
-    assert {entry["slot"]["id"] for entry in found[1:]} == set(slots)
+    series = {"slot": {"title": "Yoga", **times}, "rrule": "FREQ=DAILY;COUNT=3"}
+    slots = [slot["id"] for slot in (await organizer.execute(CREATE_SERIES, input=series))["slots"]]
+    entries = await fetch_log(organizer, campaignId=campaign, first=2)
+    assert [entry["action"] for entry in entries] == ["CAMPAIGN_CREATED", *["SLOT_CREATED"] * 3]
+    assert {entry["slot"]["id"] for entry in entries[1:]} == set(slots)
 
 
-async def test_acts_on_campaigns_are_noted(clients: tuple[BookingClient, BookingClient]) -> None:
+async def test_campaign_changes_are_logged(clients: tuple[BookingClient, BookingClient]) -> None:
     _, organizer = clients
     campaign = await create_campaign(organizer, published=False, eligibleGroups=[["5b", "5a"]])
     changes = {"maxBookings": 2, "eligibleGroups": [["5a"], ["choir"]]}
     for _ in range(2):  # the second time changes nothing
         await organizer.execute(UPDATE_CAMPAIGN, input={"campaignId": campaign, **changes})
-    await organizer.execute(SHOW, id=campaign)
-    await organizer.execute(HIDE, id=campaign)
-    created, edited, shown, hidden = await log(organizer, campaignId=campaign)
+    await organizer.execute(PUBLISH_CAMPAIGN, id=campaign)
+    await organizer.execute(UNPUBLISH_CAMPAIGN, id=campaign)
+    created, edited, published, unpublished = await fetch_log(organizer, campaignId=campaign)
     assert created["action"] == "CAMPAIGN_CREATED"
-    assert edits(created)["eligibleGroups"] == (None, "5a, 5b")
-    assert edits(edited) == {
+    assert edited_fields(created)["eligibleGroups"] == (None, "5a, 5b")
+    assert edited_fields(edited) == {
         "maxBookings": (None, "2"),
         "eligibleGroups": ("5a, 5b", "5a; choir"),
     }
-    assert (shown["action"], edits(shown)) == (
+    assert (published["action"], edited_fields(published)) == (
         "CAMPAIGN_PUBLISHED",
         {"published": ("false", "true")},
     )
-    assert hidden["action"] == "CAMPAIGN_UNPUBLISHED"
-    assert hidden["campaign"]["id"] == campaign
-    assert hidden["by"]["id"] == await organizer.fetch_user_id()
+    assert unpublished["action"] == "CAMPAIGN_UNPUBLISHED"
+    assert unpublished["campaign"]["id"] == campaign
+    assert unpublished["by"]["id"] == await organizer.fetch_user_id()
 
 
-async def test_acts_on_people_are_noted(
+async def test_user_changes_are_logged(
     clients: tuple[BookingClient, BookingClient], two_apps: Pair
 ) -> None:
     member, organizer = clients
-    ada = await member.fetch_user_id()
+    member_id = await member.fetch_user_id()
     email = (await member.execute("{ me { email } }"))["email"]
     await set_groups(organizer, member, "5a", "choir")
     await set_groups(organizer, member, "5a", "choir")
-    await organizer.execute(BAN, user=ada, reason="Loud")
-    await organizer.execute(UNBAN, user=ada)
+    await organizer.execute(BAN, user=member_id, reason="Loud")
+    await organizer.execute(UNBAN, user=member_id)
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
         await accounts.set_role(auth, email, Role.ORGANIZER)
-    grouped, banned, unbanned, promoted = await log(organizer, userId=ada)
-    assert (grouped["action"], edits(grouped)) == ("GROUPS_SET", {"groups": (None, "5a, choir")})
-    assert (banned["action"], edits(banned)) == (
+    grouped, banned, unbanned, promoted = await fetch_log(organizer, userId=member_id)
+    assert (grouped["action"], edited_fields(grouped)) == (
+        "GROUPS_SET",
+        {"groups": (None, "5a, choir")},
+    )
+    assert (banned["action"], edited_fields(banned)) == (
         "BANNED",
         {"banned": ("false", "true"), "banReason": (None, "Loud")},
     )
-    assert (unbanned["action"], edits(unbanned)["banned"]) == ("UNBANNED", ("true", "false"))
+    assert (unbanned["action"], edited_fields(unbanned)["banned"]) == (
+        "UNBANNED",
+        ("true", "false"),
+    )
     assert (promoted["action"], promoted["by"]) == ("ROLE_SET", None)
-    assert edits(promoted) == {"role": ("MEMBER", "ORGANIZER")}
-    assert {entry["user"]["id"] for entry in (grouped, banned, unbanned, promoted)} == {ada}
+    assert edited_fields(promoted) == {"role": ("MEMBER", "ORGANIZER")}
+    assert {entry["user"]["id"] for entry in (grouped, banned, unbanned, promoted)} == {member_id}
 
 
-async def test_imports_and_invitations_are_noted_for_each_of_their_people(
+async def test_imports_and_invitations_are_logged_with_their_users(
     clients: tuple[BookingClient, BookingClient], two_apps: Pair
 ) -> None:
     _, organizer = clients
     school = f"{secrets.token_hex(6)}.test"
     headers = {"Authorization": f"Bearer {organizer.token}", "Content-Type": "text/csv"}
     for groups in ("5a", "5b"):
-        rows = f"email,name,groups\nada@{school},Ada,{groups}\nben@{school},Ben,{school}\n"
-        sent = await organizer.http.post(
-            f"{organizer.url}/users/import", content=rows, headers=headers
+        body = f"email,name,groups\nada@{school},Ada,{groups}\nben@{school},Ben,{school}\n"
+        response = await organizer.http.post(
+            f"{organizer.url}/users/import", content=body, headers=headers
         )
-        assert sent.status_code == 200, sent.text
-    invited = await organizer.http.post(
+        assert response.status_code == 200, response.text
+    invited_response = await organizer.http.post(
         f"{organizer.url}/users/invitations?group={school}", headers=headers
     )
-    assert invited.status_code == 200
-    boss = await organizer.fetch_user_id()
-    created, changed, invitation = await log(organizer, by=boss)
+    assert invited_response.status_code == 200
+    organizer_id = await organizer.fetch_user_id()
+    created, changed, invitation = await fetch_log(organizer, by=organizer_id)
     assert [entry["action"] for entry in (created, changed, invitation)] == [
         "USERS_IMPORTED",
         "USERS_IMPORTED",
         "USERS_INVITED",
     ]
-    told = {(e["user"]["email"], e["field"]): (e["before"], e["after"]) for e in changed["edits"]}
-    assert told == {(f"ada@{school}", "groups"): ("5a", "5b")}
+    changes = {
+        (e["user"]["email"], e["field"]): (e["before"], e["after"]) for e in changed["edits"]
+    }
+    assert changes == {(f"ada@{school}", "groups"): ("5a", "5b")}
     assert len(created["edits"]) == 6
-    assert edits(invitation) == {"users": (None, "1"), "group": (None, school)}
+    assert edited_fields(invitation) == {"users": (None, "1"), "group": (None, school)}
 
 
-async def test_what_organisers_did_can_be_read_without_naming_anything(
+async def test_organizer_actions_can_be_listed_by_action_alone(
     clients: tuple[BookingClient, BookingClient],
 ) -> None:
     _, organizer = clients
     campaign = await create_campaign(organizer)
-    page = await organizer.execute(LOG, filter={"actions": ["CAMPAIGN_CREATED", "BANNED"]}, first=1)
+    page = await organizer.execute(
+        AUDIT_LOG, filter={"actions": ["CAMPAIGN_CREATED", "BANNED"]}, first=1
+    )
     assert [node["campaign"]["id"] for node in page["nodes"]] == [campaign]
     mixed = {"actions": ["CAMPAIGN_CREATED", "BOOKED"]}
-    assert await organizer.error_code(LOG, filter=mixed) == "BAD_USER_INPUT"
+    assert await organizer.error_code(AUDIT_LOG, filter=mixed) == "BAD_USER_INPUT"

@@ -1,4 +1,4 @@
-"""Who did not get a place, and where they wait: as anybody finds who looks through everything."""
+"""Organizers can list the users of a campaign without a place and their waiting-list entries."""
 
 import secrets
 from typing import Any
@@ -26,154 +26,180 @@ UNPLACED = """query($campaign: ID!, $group: String, $first: Int! = 100, $after: 
   } }"""
 
 
-async def unplaced(
-    organizer: BookingClient, campaign: str, first: int = 100, **more: Any
+async def fetch_unplaced(
+    organizer: BookingClient, campaign: str, first: int = 100, **variables: Any
 ) -> list[Json]:
-    """All of them, page by page."""
+    """Return all unplaced users, fetched in pages of `first` users."""
     nodes: list[Json] = []
-    after, follow = None, True
-    while follow:
+    after, has_next = None, True
+    while has_next:
         page = await organizer.execute(
-            UNPLACED, campaign=campaign, first=first, after=after, **more
+            UNPLACED, campaign=campaign, first=first, after=after, **variables
         )
         assert len(page["nodes"]) == len(page["edges"]) <= first
         nodes += page["nodes"]
-        after, follow = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
+        after, has_next = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
     return nodes
 
 
-async def who(organizer: BookingClient, campaign: str, **more: Any) -> set[str]:
-    """The ids of those who have no place."""
-    return {node["user"]["id"] for node in await unplaced(organizer, campaign, **more)}
+async def fetch_unplaced_ids(organizer: BookingClient, campaign: str, **variables: Any) -> set[str]:
+    """Return the ids of the unplaced users."""
+    return {node["user"]["id"] for node in await fetch_unplaced(organizer, campaign, **variables)}
 
 
-def expected(at: CampaignFixture) -> dict[str, set[str]]:
-    """Who has no place, and in which slots they wait, from the documents."""
-    (campaign,) = at.documents("campaigns", _id=object_id(at.campaign_id))
+def expected_waiting(fixture: CampaignFixture) -> dict[str, set[str]]:
+    """Return the waitlisted slots of each unplaced user, computed from the documents."""
+    (campaign,) = fixture.documents("campaigns", _id=object_id(fixture.campaign_id))
     (eligible,) = campaign["terms"]["eligibleGroups"]
-    slots = at.slot_documents()
-    placed = {b["user"] for s in slots if s["status"] == "published" for b in s["bookings"]}
+    slots = fixture.slot_documents()
+    placed = {
+        booking["user"]
+        for slot in slots
+        if slot["status"] == "published"
+        for booking in slot["bookings"]
+    }
     return {
         f"user_{user['_id']}": {
             f"slot_{slot['_id']}"
             for slot in slots
-            if user["_id"] in [turn["user"] for turn in slot["waitlist"]]
+            if user["_id"] in [entry["user"] for entry in slot["waitlist"]]
         }
-        for user in at.documents("users", groups={"$in": eligible})
+        for user in fixture.documents("users", groups={"$in": eligible})
         if user["_id"] not in placed
     }
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_those_who_may_take_part_and_have_no_place_are_listed_with_where_they_wait(
+async def test_eligible_users_without_a_place_are_listed_with_their_waiting_lists(
     two_apps: Pair, http: httpx.AsyncClient, seed: int
 ) -> None:
-    at = await create_campaign_fixture(
+    fixture = await create_campaign_fixture(
         http, two_apps, secrets.token_hex(4), member_count=16, slot_count=4
     )
-    await run_random_actions(at, 40, seed)
-    await at.organizer.cancel_slot(at.slot_ids[2])  # 3 places, which nobody has any more
-    found = await unplaced(at.organizer, at.campaign_id, first=3)
-    told = {n["user"]["id"]: {turn["slot"]["id"] for turn in n["waiting"]} for n in found}
-    assert told == expected(at)
-    assert len(found) == len(told)
-    emails = [node["user"]["email"] for node in found]
+    await run_random_actions(fixture, 40, seed)
+    await fixture.organizer.cancel_slot(fixture.slot_ids[2])  # 3 users lose their places
+    nodes = await fetch_unplaced(fixture.organizer, fixture.campaign_id, first=3)
+    waitlisted_slots = {
+        node["user"]["id"]: {entry["slot"]["id"] for entry in node["waiting"]} for node in nodes
+    }
+    assert waitlisted_slots == expected_waiting(fixture)
+    assert len(nodes) == len(waitlisted_slots)
+    emails = [node["user"]["email"] for node in nodes]
     assert emails == sorted(emails)
-    for node in found:
-        for turn in node["waiting"]:
-            assert turn["position"] >= 1
-            assert turn["since"]
+    for node in nodes:
+        for entry in node["waiting"]:
+            assert entry["position"] >= 1
+            assert entry["since"]
 
 
-async def test_who_has_a_hold_is_placed_until_it_runs_out(
+async def test_a_user_with_a_hold_is_placed_until_the_hold_expires(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    at = await create_campaign_fixture(
+    fixture = await create_campaign_fixture(
         http, two_apps, secrets.token_hex(4), member_count=2, slot_count=1
     )
-    ada, ben = [await person.fetch_user_id() for person in at.members]
-    await at.members[0].hold(at.slot_ids[0])
-    assert await who(at.organizer, at.campaign_id) == {ben}
-    at.expire_every_second_hold()
-    assert await who(at.organizer, at.campaign_id) == {ada, ben}
+    ada, ben = [await member.fetch_user_id() for member in fixture.members]
+    await fixture.members[0].hold(fixture.slot_ids[0])
+    assert await fetch_unplaced_ids(fixture.organizer, fixture.campaign_id) == {ben}
+    fixture.expire_every_second_hold()
+    assert await fetch_unplaced_ids(fixture.organizer, fixture.campaign_id) == {ada, ben}
 
 
-async def test_a_group_narrows_the_list(two_apps: Pair, http: httpx.AsyncClient) -> None:
+async def test_a_group_filter_narrows_the_list(two_apps: Pair, http: httpx.AsyncClient) -> None:
     name = secrets.token_hex(4)
-    at = await create_campaign_fixture(http, two_apps, name, member_count=6, slot_count=1)
-    people = [await person.fetch_user_id() for person in at.members]
-    assert await who(at.organizer, at.campaign_id, group=f"{name} choir") == {people[0], people[3]}
-    assert await who(at.organizer, at.campaign_id, group=f"{name} b") == set(people[1::2])
-    assert await who(at.organizer, at.campaign_id, group="elsewhere") == set()
+    fixture = await create_campaign_fixture(http, two_apps, name, member_count=6, slot_count=1)
+    user_ids = [await member.fetch_user_id() for member in fixture.members]
+    assert await fetch_unplaced_ids(
+        fixture.organizer, fixture.campaign_id, group=f"{name} choir"
+    ) == {
+        user_ids[0],
+        user_ids[3],
+    }
+    assert await fetch_unplaced_ids(
+        fixture.organizer, fixture.campaign_id, group=f"{name} b"
+    ) == set(user_ids[1::2])
+    assert (
+        await fetch_unplaced_ids(fixture.organizer, fixture.campaign_id, group="elsewhere") == set()
+    )
 
 
-async def test_a_person_needs_one_group_of_every_set(
+async def test_an_eligible_user_has_a_group_of_every_set(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     members, organizer = await create_booking_clients(http, 3, *two_apps)
-    class_, choir = secrets.token_hex(4), secrets.token_hex(4)
-    await set_groups(organizer, members[0], class_)
-    await set_groups(organizer, members[1], class_, choir)
-    await set_groups(organizer, members[2], choir)
-    campaign = await create_campaign(organizer, eligibleGroups=[[class_, "5z"], [choir]])
-    assert await who(organizer, campaign) == {await members[1].fetch_user_id()}
+    class_group, choir_group = secrets.token_hex(4), secrets.token_hex(4)
+    await set_groups(organizer, members[0], class_group)
+    await set_groups(organizer, members[1], class_group, choir_group)
+    await set_groups(organizer, members[2], choir_group)
+    campaign = await create_campaign(organizer, eligibleGroups=[[class_group, "5z"], [choir_group]])
+    assert await fetch_unplaced_ids(organizer, campaign) == {await members[1].fetch_user_id()}
 
 
-async def test_of_a_campaign_for_everybody_those_who_tried_are_listed(
+async def test_a_campaign_for_everyone_lists_the_users_who_tried_to_book(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     (
-        (waits, left, gave_back, called_off, placed, again, _),
+        (waiting, left, returned, cancelled, placed, rebooked, _),
         organizer,
     ) = await create_booking_clients(http, 7, *two_apps)
-    await set_groups(organizer, waits, "5a")
+    await set_groups(organizer, waiting, "5a")
     campaign = await create_campaign(organizer)
-    full, other, off = [await organizer.add_slot(campaignId=campaign) for _ in range(3)]
+    full, other, cancelled_slot = [await organizer.add_slot(campaignId=campaign) for _ in range(3)]
     await placed.book_slot(full)
-    await waits.join(full)
+    await waiting.join(full)
     await left.join(full)
     await left.leave(full)
-    for person in (gave_back, again):
-        booked = await person.book_slot(other)
-        await person.cancel_booking(booked["booking"]["id"])
-    await again.book_slot(other)
-    await called_off.book_slot(off)
-    await organizer.cancel_slot(off)
-    tried = {await person.fetch_user_id() for person in (waits, left, gave_back, called_off)}
-    assert await who(organizer, campaign, first=2) == tried
-    assert await who(organizer, campaign, group="5a") == {await waits.fetch_user_id()}
+    for client in (returned, rebooked):
+        booked = await client.book_slot(other)
+        await client.cancel_booking(booked["booking"]["id"])
+    await rebooked.book_slot(other)
+    await cancelled.book_slot(cancelled_slot)
+    await organizer.cancel_slot(cancelled_slot)
+    tried_to_book = {
+        await client.fetch_user_id() for client in (waiting, left, returned, cancelled)
+    }
+    assert await fetch_unplaced_ids(organizer, campaign, first=2) == tried_to_book
+    assert await fetch_unplaced_ids(organizer, campaign, group="5a") == {
+        await waiting.fetch_user_id()
+    }
 
 
-async def test_pages_stay_small_and_end_where_nearly_everybody_has_a_place(
+async def test_pagination_ends_when_nearly_every_user_has_a_place(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    at = await create_campaign_fixture(
+    fixture = await create_campaign_fixture(
         http, two_apps, secrets.token_hex(4), member_count=5, slot_count=6
     )
-    for person in at.members[:3]:
-        await at.organizer.book_slot(at.slot_ids[5], userId=await person.fetch_user_id())
-    await at.organizer.book_slot(at.slot_ids[2], userId=await at.members[3].fetch_user_id())
-    last = await at.members[4].fetch_user_id()
-    page = await at.organizer.execute(UNPLACED, campaign=at.campaign_id, first=1)
+    for member in fixture.members[:3]:
+        await fixture.organizer.book_slot(fixture.slot_ids[5], userId=await member.fetch_user_id())
+    await fixture.organizer.book_slot(
+        fixture.slot_ids[2], userId=await fixture.members[3].fetch_user_id()
+    )
+    last = await fixture.members[4].fetch_user_id()
+    page = await fixture.organizer.execute(UNPLACED, campaign=fixture.campaign_id, first=1)
     assert [node["user"]["id"] for node in page["nodes"]] == [last]
     assert page["pageInfo"]["hasNextPage"] is False
     after = page["edges"][0]["cursor"]
-    rest = await at.organizer.execute(UNPLACED, campaign=at.campaign_id, first=1, after=after)
+    rest = await fixture.organizer.execute(
+        UNPLACED, campaign=fixture.campaign_id, first=1, after=after
+    )
     assert (rest["nodes"], rest["pageInfo"]["hasNextPage"]) == ([], False)
 
 
-async def test_the_list_is_for_organisers(two_apps: Pair, http: httpx.AsyncClient) -> None:
+async def test_only_organizers_can_list_unplaced_users(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
     (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
     campaign = await create_campaign(organizer, opensAt=hours_from_now(1))
     assert await ada.error_code(UNPLACED, campaign=campaign) == "FORBIDDEN"
-    nobody = BookingClient(http, two_apps[0].url)
-    assert await nobody.error_code(UNPLACED, campaign=campaign) == "UNAUTHENTICATED"
-    assert await unplaced(organizer, campaign) == []
+    anonymous = BookingClient(http, two_apps[0].url)
+    assert await anonymous.error_code(UNPLACED, campaign=campaign) == "UNAUTHENTICATED"
+    assert await fetch_unplaced(organizer, campaign) == []
     assert await organizer.execute(UNPLACED, campaign="campaign_" + "0" * 24) is None
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {"campaign": "nonsense"},
         {"group": "a,b"},
@@ -184,9 +210,9 @@ async def test_the_list_is_for_organisers(two_apps: Pair, http: httpx.AsyncClien
         {"first": 101},
     ],
 )
-async def test_what_cannot_be_is_bad_user_input(
-    two_apps: Pair, http: httpx.AsyncClient, wrong: Json
+async def test_invalid_unplaced_arguments_are_bad_user_input(
+    two_apps: Pair, http: httpx.AsyncClient, invalid: Json
 ) -> None:
     _, organizer = await create_booking_clients(http, 0, *two_apps)
-    asked = {"campaign": await create_campaign(organizer), **wrong}
-    assert await organizer.error_code(UNPLACED, **asked) == "BAD_USER_INPUT"
+    variables = {"campaign": await create_campaign(organizer), **invalid}
+    assert await organizer.error_code(UNPLACED, **variables) == "BAD_USER_INPUT"
