@@ -1,4 +1,4 @@
-"""Many tiny frames that come at once hold up nobody else of the process for long."""
+"""A WebSocket peer that sends many tiny frames at once does not block the event loop for long."""
 
 import socket
 import threading
@@ -13,75 +13,85 @@ from slotlock.api.server.timeouts import TimeoutConfig
 from tests.support.clients.raw_connection import WEBSOCKET_HANDSHAKE, read_until, websocket_frame
 from tests.support.polling import wait_until
 
-PONG, TEXT = websocket_frame(b"", 10), "the end " * 2_000
-PONGS = 10_000
+PONG = websocket_frame(b"", 10)
+LAST_MESSAGE = "the end " * 2_000
+PONG_COUNT = 10_000
 
 
-class Counted(websockets.StrictWebSocketProtocol):
-    """Counts the pongs that it takes, in all and in one turn of the loop at most."""
+class CountingProtocol(websockets.StrictWebSocketProtocol):
+    """Counts all pongs, and the most pongs in one iteration of the event loop."""
 
-    taken = most = now = 0
+    total = max_per_iteration = in_this_iteration = 0
 
     def handle_pong(self, event: Frame) -> None:
-        """Take one."""
-        if Counted.now == 0:
-            self.loop.call_soon(self.turn)
-        Counted.now += 1
-        Counted.taken += 1
-        Counted.most = max(Counted.most, Counted.now)
+        """Count a pong."""
+        counts = CountingProtocol
+        if counts.in_this_iteration == 0:
+            self.loop.call_soon(self.start_iteration)
+        counts.in_this_iteration += 1
+        counts.total += 1
+        counts.max_per_iteration = max(counts.max_per_iteration, counts.in_this_iteration)
         super().handle_pong(event)
 
-    def turn(self) -> None:
-        """Others have had one."""
-        Counted.now = 0
+    def start_iteration(self) -> None:
+        """Start to count for the next iteration."""
+        CountingProtocol.in_this_iteration = 0
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
-    """Say what was said."""
+    """Send every message back."""
     await receive()
     await send({"type": "websocket.accept", "subprotocol": scope["subprotocols"][0]})
-    while (said := await receive())["type"] == "websocket.receive":
-        await send({"type": "websocket.send", "text": said["text"]})
+    while (message := await receive())["type"] == "websocket.receive":
+        await send({"type": "websocket.send", "text": message["text"]})
 
 
-def flood() -> None:
-    """Send pongs and a message to a server, all at once, and hear the message again."""
+def send_flood() -> None:
+    """Send pongs and a message to a server at once, and wait for the echo of the message."""
     config = TimeoutConfig(
-        echo, 10, 10, 10, lifespan="off", log_config=None, ws=Counted, ws_max_size=64 * 1024
+        echo,
+        10,
+        10,
+        10,
+        lifespan="off",
+        log_config=None,
+        ws=CountingProtocol,
+        ws_max_size=64 * 1024,
     )
     server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            wait_until(lambda: server.started, "the server")
-            with socket.create_connection(bound.getsockname(), 20) as peer:
+            wait_until(lambda: server.started, "the server has started")
+            with socket.create_connection(listener.getsockname(), 20) as peer:
                 peer.sendall(WEBSOCKET_HANDSHAKE)
                 read_until(peer, b"\r\n\r\n")
-                peer.sendall(PONG * PONGS + websocket_frame(TEXT.encode()))
-                read_until(peer, TEXT.encode())
+                peer.sendall(PONG * PONG_COUNT + websocket_frame(LAST_MESSAGE.encode()))
+                read_until(peer, LAST_MESSAGE.encode())
         finally:
             server.should_exit = True
             thread.join(20)
 
 
 @pytest.fixture(autouse=True)
-def nothing_counted() -> None:
-    """Begin at zero."""
-    Counted.taken = Counted.most = Counted.now = 0
+def reset_counts() -> None:
+    """Reset the counters, which all connections share."""
+    counts = CountingProtocol
+    counts.total = counts.max_per_iteration = counts.in_this_iteration = 0
 
 
-def test_others_have_a_turn_between_frames_that_come_at_once() -> None:
-    flood()
-    assert Counted.taken == PONGS
-    assert Counted.most <= websockets.READ_CHUNK // len(PONG) + 1
+def test_other_tasks_run_between_frames_that_arrive_at_once() -> None:
+    send_flood()
+    assert CountingProtocol.total == PONG_COUNT
+    assert CountingProtocol.max_per_iteration <= websockets.READ_CHUNK // len(PONG) + 1
 
 
-def test_control_taken_as_they_come_frames_leave_nobody_a_turn(
+def test_control_without_chunks_all_frames_are_parsed_in_one_iteration(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    few = websockets.READ_CHUNK // len(PONG) + 1
+    pongs_per_chunk = websockets.READ_CHUNK // len(PONG) + 1
     monkeypatch.setattr(websockets, "READ_CHUNK", 1 << 30)
-    flood()
-    assert Counted.taken == PONGS
-    assert Counted.most > few
+    send_flood()
+    assert CountingProtocol.total == PONG_COUNT
+    assert CountingProtocol.max_per_iteration > pongs_per_chunk

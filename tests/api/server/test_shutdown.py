@@ -1,8 +1,12 @@
-"""Stopping loses nothing: what is under way finishes, sockets are told, no lock stays."""
+"""A stop loses nothing: operations in progress finish, sockets are closed in order, no lock stays.
+
+The limits on clients that read nothing are in test_slow_readers (HTTP) and in
+graphql/transport/test_unresponsive_sockets (messages on a socket).
+"""
 
 import asyncio
 import json
-import socket as sockets
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -40,33 +44,45 @@ from tests.support.stores.users import UserTokens
 
 Pair = tuple[AppProcess, AppProcess]
 
-WORKERS = (*SERVE_COMMAND, "--workers", "2")
-ASKED = json.dumps({"query": "{ __typename }"}).encode()
-# The server says when it waits for the body.
-BEGUN = (
+TWO_WORKERS = (*SERVE_COMMAND, "--workers", "2")
+BODY = json.dumps({"query": "{ __typename }"}).encode()
+# The server responds "100 Continue" once it waits for the body.
+HEADER = (
     b"POST /graphql HTTP/1.1\r\nHost: slotlock\r\nContent-Type: application/json\r\n"
-    b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(ASKED)
+    b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(BODY)
 )
-IDLE = b"GET / HTTP/1.1\r\nHost: slotlock\r\n\r\n"
-PING = 9
+SMALL_REQUEST = b"GET / HTTP/1.1\r\nHost: slotlock\r\n\r\n"
+PING_OPCODE = 9
 
 
 @pytest.fixture
 def redis(servers: EmbeddedServers) -> Iterator[Redis]:
-    """The Redis of the apps, looked at from outside."""
+    """A client of the Redis that the apps use."""
     with Redis.from_url(servers.redis_url) as client:
         yield client
 
 
-async def test_a_stop_closes_sockets_with_1001_and_ends_with_success(
+async def create_slot(app: AppProcess, token: str) -> str:
+    """Create a slot with one place; return its id."""
+    async with http_client() as http:
+        slot = await GraphQLTestClient(http, app.url, token).create_slot(capacity=1)
+    return str(slot["id"])
+
+
+def stop_in_background(app: AppProcess) -> "asyncio.Task[int]":
+    """Start to stop an app; the task returns its exit code."""
+    return asyncio.create_task(asyncio.to_thread(app.stop))
+
+
+async def test_a_stop_closes_sockets_with_1001_and_exits_with_0(
     two_apps: Pair, user_tokens: UserTokens, log_dir: Path
 ) -> None:
+    slot_id = await create_slot(two_apps[0], user_tokens.organizer)
     with app_process(two_apps[0].environment, log_dir) as app:
-        async with http_client() as http, open_websocket(app) as watcher:
-            slot = await GraphQLTestClient(http, app.url, user_tokens.organizer).create_slot()
-            await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
+        async with open_websocket(app) as watcher:
+            await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot_id])
             await watcher.next_result()
-            stopping = asyncio.create_task(asyncio.to_thread(app.stop))
+            stopping = stop_in_background(app)
             with pytest.raises(ConnectionClosed) as closed:
                 await watcher.receive()
         assert closed.value.rcvd is not None
@@ -76,157 +92,158 @@ async def test_a_stop_closes_sockets_with_1001_and_ends_with_success(
 
 
 @pytest.mark.parametrize("transport", ["http", "websocket"])
-async def test_a_booking_under_way_finishes_when_the_app_is_stopped(
+async def test_a_booking_in_progress_finishes_during_a_stop(
     two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, transport: str
 ) -> None:
-    stage = PausePoint(redis)
-    async with http_client() as http:
-        organiser = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
-        slot_id = (await organiser.create_slot(capacity=1))["id"]
-    with app_variant(two_apps[0].environment, log_dir, pause_at="commit", pause_point=stage) as app:
-        async with http_client() as http, open_websocket(app, user_tokens.members[0]) as opened:
+    pause_point = PausePoint(redis)
+    slot_id = await create_slot(two_apps[0], user_tokens.organizer)
+    environment, token = two_apps[0].environment, user_tokens.members[0]
+    with app_variant(environment, log_dir, pause_at="commit", pause_point=pause_point) as app:
+        async with http_client() as http, open_websocket(app, token) as opened:
             if transport == "http":
-                person = GraphQLTestClient(http, app.url, user_tokens.members[0])
-                booking = asyncio.create_task(person.book(slot_id))
+                client = GraphQLTestClient(http, app.url, token)
+                booking = asyncio.create_task(client.book(slot_id))
             else:
                 await opened.subscribe("1", BOOK_SLOT, slot=slot_id)
                 booking = asyncio.create_task(opened.next_result())
-            await asyncio.to_thread(stage.wait_until_reached)
-            stopping = asyncio.create_task(asyncio.to_thread(app.stop))
-            if transport == "http":  # only once the app is stopping may the act go on
+            await asyncio.to_thread(pause_point.wait_until_reached)
+            stopping = stop_in_background(app)
+            if transport == "http":  # the booking resumes only after the stop has started
                 with pytest.raises(ConnectionClosed):
                     await opened.receive()
-            stage.resume()
+            pause_point.resume()
             assert (await booking)["__typename"] == "Booked"
         assert await stopping == 0
-    assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
+    assert_slot_consistent(slot_document(environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
     assert not redis.exists(lock_key(slot_id))
 
 
-async def test_while_a_stop_finishes_what_is_under_way_nobody_new_is_let_in(
+async def test_a_stop_accepts_no_new_connections_while_it_finishes_operations(
     two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path
 ) -> None:
-    stage = PausePoint(redis)
-    async with http_client() as http:
-        organiser = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
-        slot_id = (await organiser.create_slot(capacity=1))["id"]
+    pause_point = PausePoint(redis)
+    slot_id = await create_slot(two_apps[0], user_tokens.organizer)
+    environment = two_apps[0].environment
     with (
-        app_variant(two_apps[0].environment, log_dir, pause_at="commit", pause_point=stage) as app,
-        open_tcp_connection(app) as begun,
+        app_variant(environment, log_dir, pause_at="commit", pause_point=pause_point) as app,
+        open_tcp_connection(app) as waiting,
         open_tcp_connection(app) as idle,
     ):
         async with open_websocket(app, user_tokens.members[0]) as opened:
-            begin(begun)
-            idle.sendall(IDLE)
+            send_header(waiting)
+            idle.sendall(SMALL_REQUEST)
             read_until(idle, b"}")
             await opened.subscribe("1", BOOK_SLOT, slot=slot_id)
-            await asyncio.to_thread(stage.wait_until_reached)
-            stopping = asyncio.create_task(asyncio.to_thread(app.stop))
-            await asyncio.to_thread(wait_until, lambda: refuses(app), "nobody is let in any more")
+            await asyncio.to_thread(pause_point.wait_until_reached)
+            stopping = stop_in_background(app)
+            await asyncio.to_thread(wait_until, lambda: refuses_connections(app), "it refuses")
             assert read_until_closed(idle) == b""
-            assert_answered_and_closed(begun)
-            stage.resume()
+            assert_answered_and_closed(waiting)
+            pause_point.resume()
             assert (await opened.next_result())["__typename"] == "Booked"
         assert await stopping == 0
 
 
-async def test_workers_that_stop_let_nobody_in_either(two_apps: Pair, log_dir: Path) -> None:
+async def test_workers_that_stop_accept_no_new_connections(two_apps: Pair, log_dir: Path) -> None:
     with (
-        app_process(two_apps[0].environment, log_dir, WORKERS) as app,
-        open_tcp_connection(app) as begun,
+        app_process(two_apps[0].environment, log_dir, TWO_WORKERS) as app,
+        open_tcp_connection(app) as waiting,
     ):
-        begin(begun)
-        stopping = asyncio.create_task(asyncio.to_thread(app.stop))
-        await asyncio.to_thread(wait_until, lambda: refuses(app), "nobody is let in any more")
-        assert_answered_and_closed(begun)
+        send_header(waiting)
+        stopping = stop_in_background(app)
+        await asyncio.to_thread(wait_until, lambda: refuses_connections(app), "it refuses")
+        assert_answered_and_closed(waiting)
         assert await stopping == 0
 
 
-async def test_a_socket_that_reads_nothing_holds_up_no_stop(two_apps: Pair, log_dir: Path) -> None:
-    # Without a bound of its own a stop would last for minutes.
+async def test_a_socket_that_reads_nothing_does_not_delay_a_stop(
+    two_apps: Pair, log_dir: Path
+) -> None:
+    # Without a limit of its own, the stop would take minutes.
     settings = {**two_apps[0].environment, "SLOTLOCK_GRACEFUL_STOP_S": "600"}
     with (
         app_variant(settings, log_dir, without_guards="slow-close") as app,
-        open_tcp_connection(app, receive_buffer=4096) as deaf,
+        open_tcp_connection(app, receive_buffer=4096) as peer,
     ):
-        await asyncio.to_thread(leave_all_unread, deaf)
+        await asyncio.to_thread(fill_send_buffer, peer)
         assert await asyncio.to_thread(app.stop) == 0
 
 
-async def test_an_event_stream_ends_with_the_app(
+async def test_a_stop_completes_event_streams(
     two_apps: Pair, user_tokens: UserTokens, log_dir: Path
 ) -> None:
+    slot_id = await create_slot(two_apps[0], user_tokens.organizer)
+    body = {"query": WATCH_AVAILABILITY, "variables": {"slots": [slot_id]}}
+    headers = {"Accept": "text/event-stream"}
     with app_process(two_apps[0].environment, log_dir) as app:
-        async with http_client() as http:
-            slot = await GraphQLTestClient(http, app.url, user_tokens.organizer).create_slot()
-            body = {"query": WATCH_AVAILABILITY, "variables": {"slots": [slot["id"]]}}
-            headers = {"Accept": "text/event-stream"}
-            async with http.stream("POST", app.url + "/graphql", json=body, headers=headers) as got:
-                lines = got.aiter_lines()
-                assert await anext(lines) == "event: next"
-                stopping = asyncio.create_task(asyncio.to_thread(app.stop))
-                rest = [line async for line in lines]
-                assert "event: complete" in rest
-            assert await stopping == 0
+        async with (
+            http_client() as http,
+            http.stream("POST", app.url + "/graphql", json=body, headers=headers) as response,
+        ):
+            lines = response.aiter_lines()
+            assert await anext(lines) == "event: next"
+            stopping = stop_in_background(app)
+            assert "event: complete" in [line async for line in lines]
+        assert await stopping == 0
 
 
 async def test_workers_stop_together(two_apps: Pair, log_dir: Path) -> None:
-    with app_process(two_apps[0].environment, log_dir, WORKERS) as app:
+    with app_process(two_apps[0].environment, log_dir, TWO_WORKERS) as app:
         assert await asyncio.to_thread(app.stop) == 0
-        wait_until(lambda: not _answers(app), "no worker answers any more")
+        wait_until(lambda: not _responds(app), "no worker responds")
 
 
-async def test_workers_end_when_the_process_that_started_them_is_killed(
+async def test_workers_stop_when_their_parent_process_is_killed(
     two_apps: Pair, log_dir: Path
 ) -> None:
-    with app_process(two_apps[0].environment, log_dir, WORKERS) as app:
+    with app_process(two_apps[0].environment, log_dir, TWO_WORKERS) as app:
         assert "with 2 workers" in app.log
         app.kill()
-        wait_until(lambda: not _answers(app), "no worker answers any more")
+        wait_until(lambda: not _responds(app), "no worker responds")
 
 
-def begin(connection: sockets.socket) -> None:
-    """Begin a request that waits for its body."""
-    connection.sendall(BEGUN)
+def send_header(connection: socket.socket) -> None:
+    """Send the header of a request, and wait until the server waits for the body."""
+    connection.sendall(HEADER)
     read_until(connection, b"100 Continue\r\n\r\n")
 
 
-def assert_answered_and_closed(connection: sockets.socket) -> None:
-    """Send the body; the answer comes whole and says that it is the last one."""
-    connection.sendall(ASKED)
+def assert_answered_and_closed(connection: socket.socket) -> None:
+    """Send the body; the response is complete and announces the end of the connection."""
+    connection.sendall(BODY)
     head, _, body = read_until_closed(connection).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200")
     assert b"connection: close" in head.lower()
     assert json.loads(body) == {"data": {"__typename": "Query"}}
 
 
-def refuses(app: AppProcess) -> bool:
-    """Whether it takes no new connection."""
+def refuses_connections(app: AppProcess) -> bool:
+    """Return whether the app refuses new connections."""
     address = urlsplit(app.url)
     assert address.hostname is not None
     assert address.port is not None
     try:
-        sockets.create_connection((address.hostname, address.port), 1).close()
+        socket.create_connection((address.hostname, address.port), 1).close()
     except ConnectionRefusedError:
         return True
     return False
 
 
-def leave_all_unread(peer: sockets.socket) -> None:
-    """Have so much told on a socket that the server can send no more, and read none of it."""
-    pings = websocket_frame(b"x" * 125, PING) * 100
+def fill_send_buffer(peer: socket.socket) -> None:
+    """Ping the server without reading its pongs until it can send no more."""
+    pings = websocket_frame(b"x" * 125, PING_OPCODE) * 100
     initialize_websocket(peer)
     peer.settimeout(1)
-    rest = b""
+    unsent = b""
     try:
         while True:
-            rest = rest or pings
-            rest = rest[peer.send(rest) :]
+            unsent = unsent or pings
+            unsent = unsent[peer.send(unsent) :]
     except TimeoutError:
         peer.settimeout(20)
 
 
-def _answers(app: AppProcess) -> bool:
+def _responds(app: AppProcess) -> bool:
     try:
         return httpx.get(app.url + "/healthz", trust_env=False).is_success
     except httpx.TransportError:

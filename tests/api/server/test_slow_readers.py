@@ -1,4 +1,4 @@
-"""Who leaves an answer unread keeps no place in a process; who reads slowly is waited for."""
+"""A client that does not read its response loses its place; one that reads slowly does not."""
 
 import asyncio
 import contextlib
@@ -18,147 +18,159 @@ from slotlock.api.server.timeouts import TimeoutConfig
 from tests.support.clients.raw_connection import read_until, reset_connection
 from tests.support.polling import wait_until
 
-UNREAD_S = 1.0
-# What systems keep between a server and a client.
-QUEUE = 64 * 1024
-LARGE = 2 * 1024 * 1024
-HEADERS = [(b"content-length", str(LARGE).encode())]
+UNREAD_TIMEOUT_S = 1.0
+# The size of the buffers of both kernels.
+SOCKET_BUFFER_BYTES = 64 * 1024
+LARGE_BYTES = 2 * 1024 * 1024
+LARGE_HEADERS = [(b"content-length", str(LARGE_BYTES).encode())]
+
+Address = tuple[str, int]
 
 
-async def answers(scope: Scope, receive: Receive, send: Send) -> None:
-    """A large answer, whole or in parts; a small one; or one that lasts as long as its reader."""
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    """Respond with a small body, a large one (whole or in parts), or one that does not end."""
     if scope["path"] == "/small":
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"small"})
         return
-    if scope["path"] == "/lasting":
-        await last(receive, send)
+    if scope["path"] == "/endless":
+        await send_until_disconnected(receive, send)
         return
-    parts = {"/whole": 1, "/parts": 64}[scope["path"]]
-    await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-    for part in range(parts):
-        more = part + 1 < parts
-        body = b"x" * (LARGE // parts)
+    part_count = {"/whole": 1, "/parts": 64}[scope["path"]]
+    await send({"type": "http.response.start", "status": 200, "headers": LARGE_HEADERS})
+    for part in range(part_count):
+        more = part + 1 < part_count
+        body = b"x" * (LARGE_BYTES // part_count)
         await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-async def last(receive: Receive, send: Send) -> None:
-    """An answer that goes on until the client is gone."""
+async def send_until_disconnected(receive: Receive, send: Send) -> None:
+    """Send a byte now and then until the client disconnects."""
     await receive()
-    gone = asyncio.ensure_future(receive())
+    disconnected = asyncio.ensure_future(receive())
     await send({"type": "http.response.start", "status": 200, "headers": []})
-    while not gone.done():
+    while not disconnected.done():
         await send({"type": "http.response.body", "body": b"x", "more_body": True})
-        await asyncio.wait((gone,), timeout=0.02)
+        await asyncio.wait((disconnected,), timeout=0.02)
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[tuple[str, int]]:
-    """A server with room for one request, that does not wait for readers for long."""
-    with serving(UNREAD_S) as (_, bound):
-        yield bound
+def address() -> Iterator[Address]:
+    """The address of a server with room for one request and a short timeout for readers."""
+    with running_server(UNREAD_TIMEOUT_S) as (_, address):
+        yield address
 
 
 @contextlib.contextmanager
-def serving(unread_s: float) -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
-    """A server that waits so long for readers, and where it is; at the end it stops by itself."""
-    app = LoadSheddingMiddleware(answers, max_requests=1, max_sockets=1)
-    config = TimeoutConfig(app, 10, 10, unread_s, lifespan="off", log_config=None)
+def running_server(unread_timeout_s: float) -> Iterator[tuple[uvicorn.Server, Address]]:
+    """Run a server in a thread; at the end it must stop by itself."""
+    app = LoadSheddingMiddleware(application, max_requests=1, max_sockets=1)
+    config = TimeoutConfig(app, 10, 10, unread_timeout_s, lifespan="off", log_config=None)
     server = uvicorn.Server(config)
-    with socket.socket() as bound:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, QUEUE)
-        bound.bind(("127.0.0.1", 0))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
+        listener.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
-        wait_until(lambda: server.started, "the server")
-        yield server, bound.getsockname()
+        wait_until(lambda: server.started, "the server has started")
+        yield server, listener.getsockname()
         server.should_exit = True
         thread.join(20)
         assert not thread.is_alive()
 
 
 @contextlib.contextmanager
-def asked(address: tuple[str, int], path: str) -> Iterator[socket.socket]:
-    """A connection on which something large was asked for, and nothing read yet."""
+def sent_request(address: Address, path: str) -> Iterator[socket.socket]:
+    """Open a connection and send a request without reading the response."""
     with socket.socket() as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, QUEUE)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
         connection.settimeout(20)
         connection.connect(address)
         connection.sendall(b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n" % path.encode())
         yield connection
 
 
-def small(address: tuple[str, int]) -> int:
-    """The status that the next one is told."""
+def small_status(address: Address) -> int:
+    """Return the status of another, small request: 503 while the only place is taken."""
     return httpx.get(f"http://{address[0]}:{address[1]}/small", trust_env=False).status_code
 
 
-def read(connection: socket.socket, pause_s: float = 0.0) -> int:
-    """How many bytes come, read by the piece."""
+def count_bytes(connection: socket.socket, pause_s: float = 0.0) -> int:
+    """Read a large response with pauses; return how many bytes arrived."""
     count = 0
     with contextlib.suppress(ConnectionError):
-        while count < LARGE and (more := connection.recv(QUEUE)):
-            count += len(more)
+        while count < LARGE_BYTES and (received := connection.recv(SOCKET_BUFFER_BYTES)):
+            count += len(received)
             time.sleep(pause_s)
     return count
 
 
-@pytest.mark.parametrize("sip", [0, 1])
-def test_who_reads_next_to_nothing_loses_their_place_and_the_rest_of_the_answer(
-    address: tuple[str, int], sip: int
+@pytest.mark.parametrize("bytes_per_read", [0, 1])
+def test_a_client_that_hardly_reads_loses_its_place_and_the_rest_of_the_response(
+    address: Address, bytes_per_read: int
 ) -> None:
-    with asked(address, "/parts") as connection:
-        wait_until(lambda: small(address) == 503, "the place to be taken")
+    with sent_request(address, "/parts") as connection:
+        wait_until(lambda: small_status(address) == 503, "the place is taken")
 
-        def let_go() -> bool:
-            connection.recv(sip)
-            return small(address) == 200
+        def is_free_again() -> bool:
+            connection.recv(bytes_per_read)
+            return small_status(address) == 200
 
-        wait_until(let_go, "the place to be free again")
-        assert read(connection) < LARGE
+        wait_until(is_free_again, "the place is free again")
+        assert count_bytes(connection) < LARGE_BYTES
 
 
 @pytest.mark.parametrize("path", ["/whole", "/parts"])
-def test_who_reads_slowly_but_steadily_is_waited_for(address: tuple[str, int], path: str) -> None:
-    with asked(address, path) as connection:
-        begun = time.monotonic()
-        assert read(connection, pause_s=0.06) >= LARGE
-        assert time.monotonic() - begun > 2 * UNREAD_S
+def test_a_client_that_reads_slowly_but_steadily_gets_the_whole_response(
+    address: Address, path: str
+) -> None:
+    with sent_request(address, path) as connection:
+        started_at = time.monotonic()
+        assert count_bytes(connection, pause_s=0.06) >= LARGE_BYTES
+        assert time.monotonic() - started_at > 2 * UNREAD_TIMEOUT_S
 
 
 @pytest.mark.parametrize("end", [reset_connection, socket.socket.close])
-@pytest.mark.parametrize("behind", ["", "/small"])
-def test_who_is_gone_is_told_nothing_more_even_if_they_had_asked_for_more(
-    address: tuple[str, int],
-    behind: str,
+@pytest.mark.parametrize("next_path", ["", "/small"])
+def test_a_disconnected_client_gets_nothing_more_even_after_another_request(
+    address: Address,
+    next_path: str,
     end: Callable[[socket.socket], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with asked(address, "/lasting") as connection:
+    with sent_request(address, "/endless") as connection:
         read_until(connection, b"x")
-        if behind:
-            connection.sendall(b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n" % behind.encode())
-        wait_until(lambda: small(address) == 503, "the place to be taken")
+        if next_path:
+            connection.sendall(b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n" % next_path.encode())
+        wait_until(lambda: small_status(address) == 503, "the place is taken")
         end(connection)
-        wait_until(lambda: small(address) == 200, "the place to be free again")
+        wait_until(lambda: small_status(address) == 200, "the place is free again")
     assert "Exception in ASGI application" not in caplog.text
 
 
 @pytest.mark.parametrize("path", ["/whole", "/parts"])
-def test_who_reads_nothing_holds_up_no_stop(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_reads_nothing_does_not_delay_a_stop(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(timeouts, "SHUTDOWN_SEND_TIMEOUT_S", 0.5)
-    with contextlib.ExitStack() as stack, serving(unread_s=1_000) as (_, bound):
-        stack.enter_context(asked(bound, path)).recv(1)
+    with (
+        contextlib.ExitStack() as after_the_stop,
+        running_server(unread_timeout_s=1_000) as (_, address),
+    ):
+        after_the_stop.enter_context(sent_request(address, path)).recv(1)
 
 
 @pytest.mark.parametrize("path", ["/whole", "/parts"])
-def test_who_reads_slowly_but_steadily_is_waited_for_by_a_stop(
+def test_a_stop_waits_for_a_client_that_reads_slowly_but_steadily(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeouts, "SHUTDOWN_SEND_TIMEOUT_S", UNREAD_S)
-    with serving(unread_s=1_000) as (server, bound), asked(bound, path) as connection:
+    monkeypatch.setattr(timeouts, "SHUTDOWN_SEND_TIMEOUT_S", UNREAD_TIMEOUT_S)
+    with (
+        running_server(unread_timeout_s=1_000) as (server, address),
+        sent_request(address, path) as connection,
+    ):
         connection.recv(1)
         server.should_exit = True
-        begun = time.monotonic()
-        assert read(connection, pause_s=0.06) + 1 >= LARGE
-        assert time.monotonic() - begun > 1.5 * UNREAD_S
+        started_at = time.monotonic()
+        assert count_bytes(connection, pause_s=0.06) + 1 >= LARGE_BYTES
+        assert time.monotonic() - started_at > 1.5 * UNREAD_TIMEOUT_S
