@@ -1,4 +1,4 @@
-"""Calendars and the files of organisers are counted by the rates of everything else."""
+"""Calendars and the files of organizers count toward the rate limits."""
 
 import httpx
 import pytest
@@ -16,8 +16,8 @@ from tests.support.apps.rate_limited import (
 from tests.support.clients.calendars import CREATE_CALENDAR, get_path
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
-PUBLISHED = "/calendars/published.ics"
-NOWHERE = "/exports/slots/slot_none.csv"
+PUBLISHED_PATH = "/calendars/published.ics"
+UNKNOWN_EXPORT_PATH = "/exports/slots/slot_none.csv"
 
 pytestmark = pytest.mark.usefixtures("early_in_minute")
 
@@ -25,74 +25,78 @@ pytestmark = pytest.mark.usefixtures("early_in_minute")
 @pytest.fixture
 async def organizer(rate_limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
     async with auth_for_database(rate_limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        return client_at_new_address(
-            http, rate_limited, await sign_in_new_user(auth, Role.ORGANIZER)
-        )
+        token = await sign_in_new_user(auth, Role.ORGANIZER)
+    return client_at_new_address(http, rate_limited, token)
 
 
-def assert_refused(response: httpx.Response) -> None:
-    """It is told when to ask again."""
+async def get_status(client: AddressedClient, path: str) -> int:
+    """Return the status of a GET."""
+    return (await get_path(client, path)).status_code
+
+
+def assert_rate_limited(response: httpx.Response) -> None:
+    """Check a 429 that says when to retry."""
     assert response.status_code == 429
-    told = response.json()
-    assert told["code"] == "RATE_LIMITED"
-    assert 0 < told["retryAfterMs"] <= 120_000
-    assert 0 <= int(response.headers["retry-after"]) * 1000 - told["retryAfterMs"] < 1000
+    body = response.json()
+    assert body["code"] == "RATE_LIMITED"
+    assert 0 < body["retryAfterMs"] <= 120_000
+    assert 0 <= int(response.headers["retry-after"]) * 1000 - body["retryAfterMs"] < 1000
 
 
-async def test_an_address_reads_so_many_calendars_a_minute_private_ones_too(
+async def test_an_address_may_read_a_limited_number_of_calendars_including_private_ones(
     anonymous: AddressedClient, member: AddressedClient
 ) -> None:
-    private = (await member.post(CREATE_CALENDAR)).json()["data"]["createCalendarFeed"]["url"]
-    most = USERS_PER_ADDRESS * READS_PER_MINUTE // CALENDAR_READ_COST
-    paths = [private, PUBLISHED, "/calendars/private/none.ics"] * most
-    answers = [(await get_path(anonymous, path)).status_code for path in paths[:most]]
-    assert answers == [200, 200, 404, 200][:most]
+    private_path = (await member.post(CREATE_CALENDAR)).json()["data"]["createCalendarFeed"]["url"]
+    limit = USERS_PER_ADDRESS * READS_PER_MINUTE // CALENDAR_READ_COST
+    paths = [private_path, PUBLISHED_PATH, "/calendars/private/none.ics"] * limit
+    statuses = [await get_status(anonymous, path) for path in paths[:limit]]
+    assert statuses == [200, 200, 404, 200][:limit]
     for path in paths[:3]:
-        assert_refused(await get_path(anonymous, path))
-    assert await anonymous.count_accepted(1) == 0  # they are reads
+        assert_rate_limited(await get_path(anonymous, path))
+    assert await anonymous.count_accepted(1) == 0  # calendars and queries share one limit
 
 
-async def test_who_signed_in_reads_so_many_as_a_person(member: AddressedClient) -> None:
-    answers = [
-        (await get_path(member, PUBLISHED)).status_code
-        for _ in range(READS_PER_MINUTE // CALENDAR_READ_COST + 1)
-    ]
-    assert answers == [200] * (READS_PER_MINUTE // CALENDAR_READ_COST) + [429]
+async def test_a_user_may_read_a_limited_number_of_calendars(member: AddressedClient) -> None:
+    limit = READS_PER_MINUTE // CALENDAR_READ_COST
+    statuses = [await get_status(member, PUBLISHED_PATH) for _ in range(limit + 1)]
+    assert statuses == [200] * limit + [429]
 
 
-async def test_an_organiser_sends_and_fetches_so_many_files_a_minute(
+async def test_an_organizer_may_send_and_fetch_a_limited_number_of_files(
     organizer: AddressedClient, anonymous: AddressedClient
 ) -> None:
-    answers = [
-        (await get_path(organizer, NOWHERE)).status_code for _ in range(MAX_FILES_PER_MINUTE)
+    statuses = [
+        await get_status(organizer, UNKNOWN_EXPORT_PATH) for _ in range(MAX_FILES_PER_MINUTE)
     ]
-    assert answers == [404] * MAX_FILES_PER_MINUTE
-    assert_refused(await get_path(organizer, NOWHERE))
+    assert statuses == [404] * MAX_FILES_PER_MINUTE
+    assert_rate_limited(await get_path(organizer, UNKNOWN_EXPORT_PATH))
     for path in ("/users/import", "/users/invitations"):
         url = organizer.url + path
-        assert_refused(await organizer.http.post(url, headers=organizer.headers))
-    # Neither other things of theirs, nor what others at their address do.
+        assert_rate_limited(await organizer.http.post(url, headers=organizer.headers))
+    # Files use up neither the organizer's other limits nor those of others at the address.
     assert await organizer.count_accepted(1) == 1
     anonymous.address = organizer.address
-    assert (await get_path(anonymous, NOWHERE)).status_code == 401
+    assert await get_status(anonymous, UNKNOWN_EXPORT_PATH) == 401
 
 
-async def test_who_is_nobody_uses_up_no_files_of_their_neighbours(
+async def test_anonymous_requests_use_up_no_files_of_their_address(
     organizer: AddressedClient, anonymous: AddressedClient
 ) -> None:
     anonymous.address = organizer.address
-    answers = {
-        (await get_path(anonymous, NOWHERE)).status_code
+    statuses = {
+        await get_status(anonymous, UNKNOWN_EXPORT_PATH)
         for _ in range(USERS_PER_ADDRESS * MAX_FILES_PER_MINUTE + 1)
     }
-    assert answers == {401}
-    assert (await get_path(organizer, NOWHERE)).status_code == 404
+    assert statuses == {401}
+    assert await get_status(organizer, UNKNOWN_EXPORT_PATH) == 404
 
 
-async def test_without_rates_nothing_is_counted(app: AppProcess, http: httpx.AsyncClient) -> None:
+async def test_without_rate_limits_nothing_is_counted(
+    app: AppProcess, http: httpx.AsyncClient
+) -> None:
     async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
         organizer = AddressedClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
-    answers = {
-        (await get_path(organizer, NOWHERE)).status_code for _ in range(MAX_FILES_PER_MINUTE + 1)
+    statuses = {
+        await get_status(organizer, UNKNOWN_EXPORT_PATH) for _ in range(MAX_FILES_PER_MINUTE + 1)
     }
-    assert answers == {404}
+    assert statuses == {404}

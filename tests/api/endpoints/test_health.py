@@ -1,7 +1,8 @@
-"""Machines learn whether a process lives, whether it can serve, and what it counted."""
+"""Liveness, readiness and metrics for monitoring systems."""
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -13,17 +14,36 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
 from tests.support.apps.processes import AppProcess, app_environment, app_process
+from tests.support.polling import wait_until
 from tests.support.clients.client import (
     WATCH_AVAILABILITY,
     GraphQLTestClient,
     http_client,
     open_websocket,
 )
-from tests.support.polling import wait_until
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
-WORKERS = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
+TWO_WORKERS = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
 ME = "{ me { id } }"
+ACTIVE_SUBSCRIPTIONS = "slotlock_subscriptions_active"
+ME_OK = 'slotlock_requests_total{operation="me",outcome="ok"}'
+# Every metric of slotlock with its type. Dashboards and alerts depend on these names.
+METRICS = {
+    "slotlock_availability_resynced_total": "counter",
+    "slotlock_booking_actions_total": "counter",
+    "slotlock_bookings_total": "counter",
+    "slotlock_holds_expired_total": "counter",
+    "slotlock_lock_wait_seconds": "histogram",
+    "slotlock_queue_dead_letters": "gauge",
+    "slotlock_queue_length": "gauge",
+    "slotlock_queue_requests_total": "counter",
+    "slotlock_queue_wait_seconds": "histogram",
+    "slotlock_rate_limit_unchecked_total": "counter",
+    "slotlock_redis_degraded": "gauge",
+    "slotlock_requests_total": "counter",
+    "slotlock_shed_requests_total": "counter",
+    "slotlock_subscriptions_active": "gauge",
+}
 
 
 @pytest.fixture
@@ -36,101 +56,97 @@ async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
 
 
 def get(app: AppProcess, path: str) -> httpx.Response:
-    """The answer on a connection of its own: with several workers, of any of them."""
+    """Send a GET on a new connection."""
     return httpx.get(app.url + path, trust_env=False, timeout=30)
 
 
-def test_a_process_that_lives_says_so(app: AppProcess) -> None:
+def test_healthz_responds_while_the_process_lives(app: AppProcess) -> None:
     response = get(app, "/healthz")
     assert (response.status_code, response.json()) == (200, {"status": "alive"})
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/readyz?of=mongodb", "/readyz?of=redis"])
-def test_a_process_whose_servers_answer_is_ready(app: AppProcess, path: str) -> None:
+def test_readyz_responds_with_200_while_both_servers_respond(app: AppProcess, path: str) -> None:
     response = get(app, path)
     assert response.status_code == 200
     assert response.json() == {"status": "ready", "mongodb": "up", "redis": "up"}
 
 
-def test_what_is_not_there_is_a_404_in_json(app: AppProcess) -> None:
+def test_an_unknown_path_gets_404_in_json(app: AppProcess) -> None:
     response = get(app, "/nothing")
     assert (response.status_code, list(response.json())) == (404, ["error"])
 
 
-async def test_the_metrics_have_the_names_of_the_contract(
+async def test_metrics_exposes_exactly_the_documented_metrics(
     app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
     slot = await organizer.create_slot()
-    for _ in range(2):
-        await organizer.book(slot["id"])
+    await organizer.book(slot["id"])
     response = get(app, "/metrics")
     assert response.headers["content-type"].startswith("text/plain")
-    names = {line.split("{")[0].split()[0] for line in response.text.splitlines() if line[0] != "#"}
+    types = re.findall(r"^# TYPE (slotlock_\w+) (\w+)$", response.text, re.MULTILINE)
+    # The client library adds the time at which each counter and histogram was created.
+    assert {name: kind for name, kind in types if not name.endswith("_created")} == METRICS
+    series = {line.split("{")[0].split()[0] for line in response.text.splitlines()}
     assert {
         "slotlock_subscriptions_active",
         "slotlock_requests_total",
         "slotlock_bookings_total",
         "slotlock_lock_wait_seconds_count",
         "slotlock_redis_degraded",
-    } <= names
-    assert "# TYPE slotlock_lock_wait_seconds histogram" in response.text
+    } <= series
     assert app.metric("slotlock_redis_degraded") == 0
 
 
 async def test_requests_are_counted_by_field_and_outcome(
     app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
-    counted = {
-        "ok": 'slotlock_requests_total{operation="me",outcome="ok"}',
-        "bad": 'slotlock_requests_total{operation="me",outcome="UNAUTHENTICATED"}',
-    }
-    before = {key: app.metric(name) for key, name in counted.items()}
+    unauthenticated = 'slotlock_requests_total{operation="me",outcome="UNAUTHENTICATED"}'
+    before = [app.metric(series) for series in (ME_OK, unauthenticated)]
     await organizer.execute(ME)
     await organizer.execute("{ other: me { id } }")
     organizer.token = "no token"
     await organizer.send(ME)
-    after = {key: app.metric(name) for key, name in counted.items()}
-    assert (after["ok"] - before["ok"], after["bad"] - before["bad"]) == (2, 1)
+    after = [app.metric(series) for series in (ME_OK, unauthenticated)]
+    assert [after[0] - before[0], after[1] - before[1]] == [2, 1]
 
 
-def workers_of(app: AppProcess) -> set[int]:
-    task = Path(f"/proc/{app.process.pid}/task/{app.process.pid}/children")
-    children = {int(pid) for pid in task.read_text().split()}
+def worker_pids(app: AppProcess) -> set[int]:
+    """Return the process ids of the workers."""
+    children_file = Path(f"/proc/{app.process.pid}/task/{app.process.pid}/children")
+    children = {int(pid) for pid in children_file.read_text().split()}
     return {pid for pid in children if b"spawn_main" in _command_line(pid)}
 
 
 def _command_line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:  # one that was no worker, and is over
+    except OSError:  # a child that was no worker has ended
         return b""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")
-async def test_the_metrics_of_all_workers_are_summed_and_outlive_them(
+async def test_metrics_are_summed_over_all_workers_and_survive_them(
     servers: EmbeddedServers, log_dir: Path
 ) -> None:
     settings = app_environment(servers, "workers")
     async with auth_for_database(settings["SLOTLOCK_MONGO_URL"]) as auth:
         token = await sign_in_new_user(auth, Role.ORGANIZER)
-    requests = 'slotlock_requests_total{operation="me",outcome="ok"}'
-    with app_process(settings, log_dir, WORKERS) as app:
+    with app_process(settings, log_dir, TWO_WORKERS) as app:
         async with http_client() as http:
             client = GraphQLTestClient(http, app.url, token)
             await asyncio.gather(*(client.execute(ME) for _ in range(40)))
             slot = await client.create_slot()
-        assert [app.metric(requests) for _ in range(10)] == [40] * 10
+        assert [app.metric(ME_OK) for _ in range(10)] == [40] * 10
         async with open_websocket(app, token) as opened:
             await opened.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
             await opened.next_result()
-            assert {app.metric("slotlock_subscriptions_active") for _ in range(10)} == {1}
-            before = workers_of(app)
+            assert {app.metric(ACTIVE_SUBSCRIPTIONS) for _ in range(10)} == {1}
+            before = worker_pids(app)
             assert len(before) == 2
             for pid in before:
                 os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: len(workers_of(app) - before) == 2, "other workers took over")
-        wait_until(
-            lambda: app.metric("slotlock_subscriptions_active") == 0, "no subscription is left"
-        )
-        assert app.metric(requests) == 40
+        wait_until(lambda: len(worker_pids(app) - before) == 2, "new workers have started")
+        wait_until(lambda: app.metric(ACTIVE_SUBSCRIPTIONS) == 0, "no subscription is left")
+        assert app.metric(ME_OK) == 40
         assert app.stop() == 0

@@ -1,4 +1,4 @@
-"""Invitations go out as a list, and each lets its person in once."""
+"""`POST /users/invitations`: every invitation lets its user set a first password, once."""
 
 import asyncio
 import secrets
@@ -28,59 +28,50 @@ LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
 
 
 @pytest.fixture
-async def organizer_and_members(
-    two_apps: Pair, http: httpx.AsyncClient
-) -> tuple[BookingClient, BookingClient]:
-    """A member and an organiser."""
-    (member,), organiser = await create_booking_clients(http, 1, *two_apps)
-    return member, organiser
+async def organizer(two_apps: Pair, http: httpx.AsyncClient) -> BookingClient:
+    return (await create_booking_clients(http, 0, *two_apps))[1]
 
 
 @pytest.fixture
-def school() -> str:
-    """The domain of addresses that no other test has."""
+def email_domain() -> str:
+    """A domain of email addresses that no other test uses; also the name of a group."""
     return f"{secrets.token_hex(8)}.test"
 
 
-async def test_who_was_imported_is_invited_and_sets_a_password(
-    two_apps: Pair,
-    organizer_and_members: tuple[BookingClient, BookingClient],
-    http: httpx.AsyncClient,
-    school: str,
+async def test_an_imported_user_is_invited_sets_a_password_and_signs_in(
+    two_apps: Pair, organizer: BookingClient, http: httpx.AsyncClient, email_domain: str
 ) -> None:
-    organiser = organizer_and_members[1]
-    people = user_csv(school, {"ada": "Ada", "ben": "Ben"}, school)
-    await import_users(organiser, people)
-    rows = await create_invitations(organiser, group=school)
+    file = user_csv(email_domain, {"ada": "Ada", "ben": "Ben"}, email_domain)
+    await import_users(organizer, file)
+    rows = await create_invitations(organizer, group=email_domain)
     assert [(row["email"], row["name"]) for row in rows] == [
-        (f"ada@{school}", "Ada"),
-        (f"ben@{school}", "Ben"),
+        (f"ada@{email_domain}", "Ada"),
+        (f"ben@{email_domain}", "Ben"),
     ]
     assert all(datetime.fromisoformat(row["expires_at"]) for row in rows)
-    ada = rows[0]
-    newcomer = GraphQLTestClient(http, two_apps[1].url)
-    session = await newcomer.execute(SET_PASSWORD, token=ada["token"], password=PASSWORD)
+    client = GraphQLTestClient(http, two_apps[1].url)
+    session = await client.execute(SET_PASSWORD, token=rows[0]["token"], password=PASSWORD)
     assert session["user"] == {
-        "email": f"ada@{school}", "name": "Ada", "groups": [school], "hasPassword": True,
-    }  # fmt: skip
-    given = {"email": f"ada@{school}", "password": PASSWORD}
-    assert (await newcomer.execute(LOGIN, input=given))["__typename"] == "Session"
-    assert [row["name"] for row in await create_invitations(organiser, group=school)] == ["Ben"]
-    # What is imported again keeps the password.
-    assert await import_users(organiser, people) == {
-        "dryRun": False, "created": 0, "updated": 0, "unchanged": 2,
-    }  # fmt: skip
-    assert (await newcomer.execute(LOGIN, input=given))["__typename"] == "Session"
+        "email": f"ada@{email_domain}",
+        "name": "Ada",
+        "groups": [email_domain],
+        "hasPassword": True,
+    }
+    credentials = {"email": f"ada@{email_domain}", "password": PASSWORD}
+    assert (await client.execute(LOGIN, input=credentials))["__typename"] == "Session"
+    remaining = await create_invitations(organizer, group=email_domain)
+    assert [row["name"] for row in remaining] == ["Ben"]
+    # Another import of the same file does not change the password.
+    unchanged = {"dryRun": False, "created": 0, "updated": 0, "unchanged": 2}
+    assert await import_users(organizer, file) == unchanged
+    assert (await client.execute(LOGIN, input=credentials))["__typename"] == "Session"
 
 
-async def test_a_token_sent_to_two_processes_at_once_works_once(
-    two_apps: Pair,
-    organizer_and_members: tuple[BookingClient, BookingClient],
-    http: httpx.AsyncClient,
-    school: str,
+async def test_a_token_that_is_sent_to_two_processes_at_once_works_once(
+    two_apps: Pair, organizer: BookingClient, http: httpx.AsyncClient, email_domain: str
 ) -> None:
-    await import_users(organizer_and_members[1], generated_user_csv(school, 5, school))
-    for row in await create_invitations(organizer_and_members[1], group=school):
+    await import_users(organizer, generated_user_csv(email_domain, 5, email_domain))
+    for row in await create_invitations(organizer, group=email_domain):
         outcomes = await asyncio.gather(
             *(
                 GraphQLTestClient(http, app.url).execute(
@@ -93,44 +84,43 @@ async def test_a_token_sent_to_two_processes_at_once_works_once(
         assert sorted(codes) == ["INVALID_INVITATION"] * 3 + ["none"]
 
 
-async def test_a_password_or_a_token_that_cannot_be_is_data(
-    organizer_and_members: tuple[BookingClient, BookingClient], school: str
+async def test_an_invalid_password_or_token_is_a_refusal_and_does_not_use_up_the_invitation(
+    two_apps: Pair, organizer: BookingClient, http: httpx.AsyncClient, email_domain: str
 ) -> None:
-    await import_users(organizer_and_members[1], generated_user_csv(school, 1, school))
-    (row,) = await create_invitations(organizer_and_members[1], group=school)
-    short = await organizer_and_members[0].execute(
-        SET_PASSWORD, token=row["token"], password="short"
-    )
-    assert short["code"] == "INVALID_INPUT"
+    await import_users(organizer, generated_user_csv(email_domain, 1, email_domain))
+    (row,) = await create_invitations(organizer, group=email_domain)
+    client = GraphQLTestClient(http, two_apps[0].url)
+    outcome = await client.execute(SET_PASSWORD, token=row["token"], password="short")
+    assert outcome["code"] == "INVALID_INPUT"
     for token in ("", "\0", row["token"].upper(), "x" * 10_000):
-        outcome = await organizer_and_members[0].execute(
-            SET_PASSWORD, token=token, password=PASSWORD
-        )
+        outcome = await client.execute(SET_PASSWORD, token=token, password=PASSWORD)
         assert outcome["code"] == "INVALID_INVITATION"
-    outcome = await organizer_and_members[0].execute(
-        SET_PASSWORD, token=row["token"], password=PASSWORD
-    )
+    outcome = await client.execute(SET_PASSWORD, token=row["token"], password=PASSWORD)
     assert outcome["__typename"] == "Session"
 
 
-async def test_nothing_in_a_list_of_invitations_is_a_formula(
-    organizer_and_members: tuple[BookingClient, BookingClient], school: str
+async def test_formulas_in_a_list_of_invitations_are_escaped(
+    organizer: BookingClient, email_domain: str
 ) -> None:
     names = ["=1+1", "+1", "-1", "@sum", '"=""x"""', "Ada"]
-    people = {f"person{number}": name for number, name in enumerate(names)}
-    await import_users(organizer_and_members[1], user_csv(school, {**people, "+ada": "A"}, school))
-    rows = await create_invitations(organizer_and_members[1], group=school)
-    assert [row["name"] for row in rows] == ["A", "'=1+1", "'+1", "'-1", "'@sum", '\'="x"', "Ada"]
-    assert rows[0]["email"] == f"'+ada@{school}"
+    users = {f"user{number}": name for number, name in enumerate(names)}
+    await import_users(organizer, user_csv(email_domain, {**users, "+ada": "A"}, email_domain))
+    rows = await create_invitations(organizer, group=email_domain)
+    escaped = ["A", "'=1+1", "'+1", "'-1", "'@sum", '\'="x"', "Ada"]
+    assert [row["name"] for row in rows] == escaped
+    assert rows[0]["email"] == f"'+ada@{email_domain}"
 
 
-async def test_invitations_are_for_nobody_where_nobody_waits(
-    organizer_and_members: tuple[BookingClient, BookingClient], school: str
+async def test_a_group_without_new_users_gets_no_invitations(
+    organizer: BookingClient, email_domain: str
 ) -> None:
-    assert await create_invitations(organizer_and_members[1], group=school) == []
-    for query in ("?group=", "?group=a,b", "?group=%00", "?groups=5a", "?group=a&group=b"):
-        url = f"{organizer_and_members[1].url}/users/invitations{query}"
-        response = await organizer_and_members[1].http.post(
-            url, headers=organizer_and_members[1].headers
-        )
-        assert (response.status_code, response.json()["code"]) == (400, "BAD_USER_INPUT")
+    assert await create_invitations(organizer, group=email_domain) == []
+
+
+@pytest.mark.parametrize(
+    "query", ["?group=", "?group=a,b", "?group=%00", "?groups=5a", "?group=a&group=b"]
+)
+async def test_an_invalid_group_or_parameter_gets_400(organizer: BookingClient, query: str) -> None:
+    url = f"{organizer.url}/users/invitations{query}"
+    response = await organizer.http.post(url, headers=organizer.headers)
+    assert (response.status_code, response.json()["code"]) == (400, "BAD_USER_INPUT")

@@ -1,4 +1,4 @@
-"""Pages of other sites may send files, and a MongoDB that hangs is told by the status."""
+"""The endpoints for organizers: cross-origin requests, an unavailable MongoDB, forged log lines."""
 
 import asyncio
 import secrets
@@ -14,14 +14,15 @@ from tests.support.apps.restartable_servers import RestartableServer, restartabl
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.user_files import generated_user_csv, import_users
 
-ORIGIN = "https://school.example.org"
+ORIGIN = "https://app.example.org"
 HEADERS = {"Content-Type": "text/csv", "Origin": ORIGIN}
 
 
 @pytest.fixture(scope="module")
 def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
-    """A MongoDB of this file's own."""
-    with restartable_server(tmp_path_factory.mktemp("away") / "mongodb", "mongodb") as running:
+    """A MongoDB that only the tests of this file use."""
+    directory = tmp_path_factory.mktemp("unavailable") / "mongodb"
+    with restartable_server(directory, "mongodb") as running:
         yield running
 
 
@@ -29,7 +30,7 @@ def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableSer
 def app(
     servers: EmbeddedServers, mongodb: RestartableServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """An app on it that lets another site's pages in."""
+    """An app on this MongoDB that allows the pages of another origin."""
     own = {"SLOTLOCK_MONGO_URL": mongodb.url, "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
     settings = {**app_environment(servers, "unused"), **own}
     with forked_app(settings, tmp_path_factory.mktemp("app")) as running:
@@ -38,31 +39,29 @@ def app(
 
 @pytest.fixture
 async def organizer(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
-    _, somebody = await create_booking_clients(http, 0, app)
-    return somebody
+    return (await create_booking_clients(http, 0, app))[1]
 
 
 @pytest.mark.parametrize("path", ["/users/import?dryRun=true", "/users/invitations"])
-async def test_a_page_of_an_allowed_site_may_ask_and_read_every_answer(
+async def test_pages_of_an_allowed_origin_may_send_files_and_read_every_response(
     organizer: BookingClient, path: str
 ) -> None:
     url, http = organizer.url + path, organizer.http
-    asked = {
+    preflight = {
         "Origin": ORIGIN,
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization,content-type",
     }
-    assert (await http.options(url, headers=asked)).status_code == 200
+    assert (await http.options(url, headers=preflight)).status_code == 200
     for identity, status in ((organizer.headers, 200), ({}, 401)):
-        headers = {**HEADERS, **identity}
-        response = await http.post(url, content=b"email\n", headers=headers)
+        response = await http.post(url, content=b"email\n", headers={**HEADERS, **identity})
         assert response.status_code == status
         assert response.headers["access-control-allow-origin"] == ORIGIN
-    stranger = {**asked, "Origin": "https://evil.example.org"}
-    assert (await http.options(url, headers=stranger)).status_code == 400
+    other_origin = {**preflight, "Origin": "https://evil.example.org"}
+    assert (await http.options(url, headers=other_origin)).status_code == 400
 
 
-async def test_a_mongodb_that_hangs_is_a_503_and_the_file_can_be_sent_again(
+async def test_an_unresponsive_mongodb_gets_503_and_the_file_can_be_sent_again(
     app: AppProcess, organizer: BookingClient, mongodb: RestartableServer
 ) -> None:
     _, colleague = await create_booking_clients(organizer.http, 0, app)
@@ -80,13 +79,13 @@ async def test_a_mongodb_that_hangs_is_a_503_and_the_file_can_be_sent_again(
             assert (response.status_code, response.json()["code"]) == (503, "INTERNAL")
             assert int(response.headers["retry-after"]) > 0
             assert response.headers["access-control-allow-origin"] == ORIGIN
-        name = {"query": "{ __typename }"}
-        response = await http.post(app.url + "/graphql", json=name, headers=organizer.headers)
+        query = {"query": "{ __typename }"}
+        response = await http.post(app.url + "/graphql", json=query, headers=organizer.headers)
         assert response.status_code == 503
         assert int(response.headers["retry-after"]) > 0
     finally:
         mongodb.resume()
     assert await import_users(organizer, body) == {**dry_run, "dryRun": False}
-    # Nobody writes lines of the log by what they ask for.
+    # The line break of the path is escaped, so no client can forge a line of the log.
     assert r"'/exports/\rforged' failed" in app.log
     assert "\nforged" not in app.log

@@ -1,4 +1,4 @@
-"""Past its limits the app says so at once, and goes on for everybody who is being served."""
+"""Beyond its limits the app rejects requests at once, and goes on serving the accepted ones."""
 
 import asyncio
 import contextlib
@@ -21,58 +21,64 @@ from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.client import GraphQLTestClient, Json, open_websocket
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
-REQUESTS, SOCKETS, A_PERSON, AN_ADDRESS = 4, 8, 2, 5
-A_BODY = 2_000
-EVENTS = {"Accept": "text/event-stream"}
-NEWS = {"query": "subscription { myBookings { at } }"}
-BOOK_PATIENTLY = """mutation Book($slot: ID!) {
+MAX_REQUESTS, MAX_SOCKETS, STREAMS_PER_USER, STREAMS_PER_ADDRESS = 4, 8, 2, 5
+MAX_BODY = 2_000
+ORIGIN = "https://app.example.org"
+EVENT_STREAM = {"Accept": "text/event-stream"}
+SUBSCRIPTION = {"query": "subscription { myBookings { at } }"}
+QUERY = {"query": "{ __typename }"}
+BOOK_AND_WAIT = """mutation Book($slot: ID!) {
   bookSlot(input: {slotId: $slot, waitMs: 20000}) { __typename }
 }"""
-NAME = {"query": "{ __typename }"}
 
 
 @pytest.fixture
-def small(servers: EmbeddedServers, log_dir: Path) -> Iterator[AppProcess]:
-    """An app with little room, all of it free: a test's own, since what ended leaves it later."""
+def small_app(servers: EmbeddedServers, log_dir: Path) -> Iterator[AppProcess]:
+    """An app with low limits; each test has its own, since permits are returned with a delay."""
     settings = {
         **app_environment(servers, "small"),
-        "SLOTLOCK_MAX_REQUESTS": str(REQUESTS),
-        "SLOTLOCK_MAX_SOCKETS": str(SOCKETS),
-        "SLOTLOCK_STREAMS_PER_USER": str(A_PERSON),
-        "SLOTLOCK_STREAMS_PER_ADDRESS": str(AN_ADDRESS),
-        "SLOTLOCK_MAX_BODY": str(A_BODY),
+        "SLOTLOCK_MAX_REQUESTS": str(MAX_REQUESTS),
+        "SLOTLOCK_MAX_SOCKETS": str(MAX_SOCKETS),
+        "SLOTLOCK_STREAMS_PER_USER": str(STREAMS_PER_USER),
+        "SLOTLOCK_STREAMS_PER_ADDRESS": str(STREAMS_PER_ADDRESS),
+        "SLOTLOCK_MAX_BODY": str(MAX_BODY),
         "SLOTLOCK_TRUSTED_PROXIES": "127.0.0.1",
-        "SLOTLOCK_ALLOWED_ORIGINS": "https://app.example.org",
+        "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN,
     }
     with app_variant(settings, log_dir) as app:
         yield app
 
 
 @pytest.fixture
-async def people(small: AppProcess) -> list[str]:
-    """Tokens of people who were not here before."""
-    async with auth_for_database(small.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        return [await sign_in_new_user(auth, Role.MEMBER) for _ in range(SOCKETS)]
+async def tokens(small_app: AppProcess) -> list[str]:
+    """Tokens of new users."""
+    async with auth_for_database(small_app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        return [await sign_in_new_user(auth, Role.MEMBER) for _ in range(MAX_SOCKETS)]
 
 
-def bearing(token: str, address: str = "198.51.100.1") -> dict[str, str]:
-    """Who asks and from where."""
+def headers_of(token: str, address: str = "198.51.100.1") -> dict[str, str]:
+    """Return the headers of a user at an address."""
     return {"Authorization": f"Bearer {token}", "X-Forwarded-For": address}
 
 
+async def query_status(app: AppProcess, http: httpx.AsyncClient) -> int:
+    """Return the status of a small query."""
+    return (await http.post(app.url + "/graphql", json=QUERY)).status_code
+
+
 @asynccontextmanager
-async def listening(
+async def open_event_stream(
     http: httpx.AsyncClient, app: AppProcess, headers: dict[str, str]
 ) -> AsyncIterator[httpx.Response]:
-    """An event stream that is open."""
-    url = app.url + "/graphql"
-    async with http.stream("POST", url, json=NEWS, headers={**headers, **EVENTS}) as response:
+    """Open a subscription over server-sent events."""
+    url, headers = app.url + "/graphql", {**headers, **EVENT_STREAM}
+    async with http.stream("POST", url, json=SUBSCRIPTION, headers=headers) as response:
         yield response
 
 
 @asynccontextmanager
-async def opened(app: AppProcess, address: str) -> AsyncIterator[ClientConnection]:
-    """A socket on which nothing was said yet."""
+async def open_socket(app: AppProcess, address: str) -> AsyncIterator[ClientConnection]:
+    """Open a socket without initializing it."""
     async with connect(
         app.websocket_url,
         subprotocols=[Subprotocol("graphql-transport-ws")],
@@ -82,18 +88,18 @@ async def opened(app: AppProcess, address: str) -> AsyncIterator[ClientConnectio
         yield connection
 
 
-async def once_there_is_room(app: AppProcess, address: str) -> None:
-    """What was open is gone; it may take the app a moment to hear of it."""
+async def wait_for_room(app: AppProcess, address: str) -> None:
+    """Wait until the app accepts a socket again; it may notice with a delay that others closed."""
     async with asyncio.timeout(20):
         while True:
             with contextlib.suppress(InvalidStatus):
-                async with opened(app, address):
+                async with open_socket(app, address):
                     return
 
 
 @asynccontextmanager
-async def half_asked(app: AppProcess) -> AsyncIterator[asyncio.StreamReader]:
-    """A request whose body is still to come, and its answer."""
+async def incomplete_request(app: AppProcess) -> AsyncIterator[asyncio.StreamReader]:
+    """Send a request with an incomplete body; yield the reader of its response."""
     url = httpx.URL(app.url)
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(
@@ -106,121 +112,122 @@ async def half_asked(app: AppProcess) -> AsyncIterator[asyncio.StreamReader]:
 
 
 @asynccontextmanager
-async def waiting(
-    app: AppProcess, http: httpx.AsyncClient, people: list[str]
+async def waiting_requests(
+    app: AppProcess, http: httpx.AsyncClient, tokens: list[str]
 ) -> AsyncIterator[None]:
-    """A request of each of them that is under way: it waits for a lock that others keep."""
+    """Keep a request of each user in progress: they wait for a lock that another process holds."""
     async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        organiser = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
-    slot_id = (await organiser.create_slot())["id"]
-    lock = lock_key(slot_id)
+        organizer = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
+    slot_id = (await organizer.create_slot())["id"]
+    url, body = app.url + "/graphql", {"query": BOOK_AND_WAIT, "variables": {"slot": slot_id}}
     with Redis.from_url(app.environment["SLOTLOCK_REDIS_URL"]) as redis:
-        assert redis.set(lock, "somebody-else:1")
-        body = {"query": BOOK_PATIENTLY, "variables": {"slot": slot_id}}
-        asked = [
-            asyncio.create_task(http.post(app.url + "/graphql", json=body, headers=bearing(token)))
-            for token in people
+        assert redis.set(lock_key(slot_id), "another-process:1")
+        requests = [
+            asyncio.create_task(http.post(url, json=body, headers=headers_of(token)))
+            for token in tokens
         ]
         yield
-        redis.delete(lock)
-        await asyncio.gather(*asked)
+        redis.delete(lock_key(slot_id))
+        await asyncio.gather(*requests)
 
 
-async def test_bodies_that_do_not_come_take_no_place_from_requests_and_the_eldest_are_given_up(
-    small: AppProcess, http: httpx.AsyncClient
+async def test_incomplete_bodies_take_no_room_from_requests_and_the_oldest_is_rejected(
+    small_app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     async with AsyncExitStack() as stack:
-        readers = [await stack.enter_async_context(half_asked(small)) for _ in range(REQUESTS + 1)]
+        readers = [
+            await stack.enter_async_context(incomplete_request(small_app))
+            for _ in range(MAX_REQUESTS + 1)
+        ]
         async with asyncio.timeout(20):
             assert b"503" in await readers[0].readline()
-        assert (await http.post(small.url + "/graphql", json=NAME)).status_code == 200
+        assert await query_status(small_app, http) == 200
 
 
-async def test_when_too_much_is_under_way_the_next_is_told_503_at_once_and_machines_are_answered(
-    small: AppProcess, http: httpx.AsyncClient, people: list[str]
+async def test_requests_beyond_the_limit_get_503_at_once_but_monitoring_does_not(
+    small_app: AppProcess, http: httpx.AsyncClient, tokens: list[str]
 ) -> None:
-    async with waiting(small, http, people[:REQUESTS]):
-        origin = {"Origin": "https://app.example.org"}
+    async def send_query() -> httpx.Response:
+        url, headers = small_app.url + "/graphql", {"Origin": ORIGIN}
+        return await http.post(url, json=QUERY, headers=headers)
 
-        async def ask() -> httpx.Response:
-            return await http.post(small.url + "/graphql", json=NAME, headers=origin)
-
+    async with waiting_requests(small_app, http, tokens[:MAX_REQUESTS]):
         async with asyncio.timeout(20):
-            while (refused := await ask()).status_code == 200:
+            while (rejected := await send_query()).status_code == 200:
                 pass
-        assert refused.status_code == 503
-        assert refused.headers["retry-after"] == "2"
-        assert refused.headers["access-control-allow-origin"] == "https://app.example.org"
-        assert refused.headers["x-content-type-options"] == "nosniff"
-        assert refused.json()["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
+        assert rejected.status_code == 503
+        assert rejected.headers["retry-after"] == "2"
+        assert rejected.headers["access-control-allow-origin"] == ORIGIN
+        assert rejected.headers["x-content-type-options"] == "nosniff"
+        assert rejected.json()["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
         for path in ("/healthz", "/readyz", "/metrics"):
-            told = await http.get(small.url + path)
-            assert told.status_code == 200
-        assert 'slotlock_shed_requests_total{type="http"}' in told.text
-
-    async def asked() -> int:
-        return (await http.post(small.url + "/graphql", json=NAME)).status_code
-
+            response = await http.get(small_app.url + path)
+            assert response.status_code == 200
+        assert 'slotlock_shed_requests_total{type="http"}' in response.text
     async with asyncio.timeout(20):
-        while await asked() != 200:
+        while await query_status(small_app, http) != 200:
             await asyncio.sleep(0.02)
 
 
-async def test_event_streams_take_the_room_of_sockets_and_leave_that_of_requests(
-    small: AppProcess, http: httpx.AsyncClient, people: list[str]
+async def test_event_streams_count_as_sockets_and_not_as_requests(
+    small_app: AppProcess, http: httpx.AsyncClient, tokens: list[str]
 ) -> None:
     async with AsyncExitStack() as stack:
-        for number, token in enumerate(people):
-            theirs = bearing(token, f"203.0.113.{number}")
-            response = await stack.enter_async_context(listening(http, small, theirs))
+        for number, token in enumerate(tokens):
+            headers = headers_of(token, f"203.0.113.{number}")
+            response = await stack.enter_async_context(open_event_stream(http, small_app, headers))
             assert response.status_code == 200
-        assert (await http.post(small.url + "/graphql", json=NAME)).status_code == 200
-        further = bearing(people[0], "203.0.113.99")
-        refused = await http.post(small.url + "/graphql", json=NEWS, headers={**further, **EVENTS})
-        assert refused.status_code == 503
-        assert refused.headers["retry-after"] == "2"
-        assert refused.json()["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
+        assert await query_status(small_app, http) == 200
+        rejected = await http.post(
+            small_app.url + "/graphql",
+            json=SUBSCRIPTION,
+            headers={**headers_of(tokens[0], "203.0.113.99"), **EVENT_STREAM},
+        )
+        assert rejected.status_code == 503
+        assert rejected.headers["retry-after"] == "2"
+        assert rejected.json()["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
         with pytest.raises(InvalidStatus):
-            await stack.enter_async_context(opened(small, "203.0.113.99"))
-    await once_there_is_room(small, "203.0.113.99")
+            await stack.enter_async_context(open_socket(small_app, "203.0.113.99"))
+    await wait_for_room(small_app, "203.0.113.99")
 
 
-async def test_further_sockets_are_refused_at_the_handshake_until_one_ends(
-    small: AppProcess,
+async def test_sockets_beyond_the_limit_are_rejected_at_the_handshake_until_one_closes(
+    small_app: AppProcess,
 ) -> None:
     async with AsyncExitStack() as stack:
-        for number in range(SOCKETS):
-            await stack.enter_async_context(opened(small, f"198.51.100.{number}"))
-        with pytest.raises(InvalidStatus) as refused:
-            await stack.enter_async_context(opened(small, "198.51.100.99"))
-        assert refused.value.response.status_code == 503
-        assert refused.value.response.headers["retry-after"] == "2"
-    await once_there_is_room(small, "198.51.100.99")
+        for number in range(MAX_SOCKETS):
+            await stack.enter_async_context(open_socket(small_app, f"198.51.100.{number}"))
+        with pytest.raises(InvalidStatus) as rejected:
+            await stack.enter_async_context(open_socket(small_app, "198.51.100.99"))
+        assert rejected.value.response.status_code == 503
+        assert rejected.value.response.headers["retry-after"] == "2"
+    await wait_for_room(small_app, "198.51.100.99")
 
 
-async def test_an_address_has_so_many_sockets_and_streams_however_they_end(
-    small: AppProcess, http: httpx.AsyncClient, people: list[str]
+async def test_an_address_may_open_a_limited_number_of_streams_however_they_end(
+    small_app: AppProcess, http: httpx.AsyncClient, tokens: list[str]
 ) -> None:
-    here = "192.0.2.1"
+    address = "192.0.2.1"
+    headers = headers_of(tokens[0], address)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(listening(http, small, bearing(people[0], here)))
-        for _ in range(AN_ADDRESS - 1):
-            connection = await stack.enter_async_context(opened(small, here))
-        with pytest.raises(InvalidStatus) as refused:
-            await stack.enter_async_context(opened(small, here))
-        assert refused.value.response.status_code == 429
-        assert "retry-after" in refused.value.response.headers
-        async with opened(small, "192.0.2.2"):
+        await stack.enter_async_context(open_event_stream(http, small_app, headers))
+        for _ in range(STREAMS_PER_ADDRESS - 1):
+            connection = await stack.enter_async_context(open_socket(small_app, address))
+        with pytest.raises(InvalidStatus) as rejected:
+            await stack.enter_async_context(open_socket(small_app, address))
+        assert rejected.value.response.status_code == 429
+        assert "retry-after" in rejected.value.response.headers
+        async with open_socket(small_app, "192.0.2.2"):
             pass
         connection.transport.abort()
-        await once_there_is_room(small, here)
+        await wait_for_room(small_app, address)
 
 
-async def closed_with(connection: ClientConnection, token: str) -> int | None:
-    """What the server says to a person: the code it closes with, None when it acknowledges."""
-    payload = f'{{"authorization": "Bearer {token}"}}'
+async def initialize(connection: ClientConnection, token: str) -> int | None:
+    """Initialize a socket; return the code if the server closes it, None if it acknowledges."""
+    payload = {"authorization": f"Bearer {token}"}
     try:
-        await connection.send(f'{{"type": "connection_init", "payload": {payload}}}')
+        await connection.send(json.dumps({"type": "connection_init", "payload": payload}))
         async with asyncio.timeout(20):
             await connection.recv()
     except ConnectionClosed:
@@ -228,54 +235,56 @@ async def closed_with(connection: ClientConnection, token: str) -> int | None:
     return None
 
 
-async def test_a_person_has_so_many_sockets_wherever_they_are(
-    small: AppProcess, people: list[str]
+async def test_a_user_may_open_a_limited_number_of_sockets_from_all_addresses_together(
+    small_app: AppProcess, tokens: list[str]
 ) -> None:
-    token, other = people[0], people[1]
+    token, other_token = tokens[0], tokens[1]
     async with AsyncExitStack() as stack:
-        for number in range(A_PERSON):
-            connection = await stack.enter_async_context(opened(small, f"192.0.2.{number}"))
-            assert await closed_with(connection, token) is None
-        async with opened(small, "192.0.2.77") as further:
-            assert await closed_with(further, token) == 1013
-        async with opened(small, "192.0.2.77") as theirs:
-            assert await closed_with(theirs, other) is None
+        for number in range(STREAMS_PER_USER):
+            connection = await stack.enter_async_context(
+                open_socket(small_app, f"192.0.2.{number}")
+            )
+            assert await initialize(connection, token) is None
+        async with open_socket(small_app, "192.0.2.77") as connection:
+            assert await initialize(connection, token) == 1013
+        async with open_socket(small_app, "192.0.2.77") as connection:
+            assert await initialize(connection, other_token) is None
     async with asyncio.timeout(20):
         while True:
-            async with opened(small, "192.0.2.77") as again:
-                if await closed_with(again, token) is None:
+            async with open_socket(small_app, "192.0.2.77") as connection:
+                if await initialize(connection, token) is None:
                     break
 
 
-async def test_a_stream_too_many_of_a_person_is_told_so_and_complete(
-    small: AppProcess, http: httpx.AsyncClient, people: list[str]
+async def test_an_event_stream_beyond_the_limit_of_its_user_reports_it_and_completes(
+    small_app: AppProcess, http: httpx.AsyncClient, tokens: list[str]
 ) -> None:
     async with (
-        open_websocket(small, people[0]),
-        open_websocket(small, people[0]),
-        listening(http, small, bearing(people[0])) as response,
+        open_websocket(small_app, tokens[0]),
+        open_websocket(small_app, tokens[0]),
+        open_event_stream(http, small_app, headers_of(tokens[0])) as response,
     ):
         lines = [line async for line in response.aiter_lines()]
     assert lines[0] == "event: next"
-    told: Json = httpx.Response(200, text=lines[1].removeprefix("data: ")).json()
-    assert told["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
+    result: Json = json.loads(lines[1].removeprefix("data: "))
+    assert result["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
     assert "event: complete" in lines
 
 
-async def test_a_request_and_a_message_have_as_many_bytes_as_is_set(
-    small: AppProcess, http: httpx.AsyncClient
+async def test_requests_and_messages_may_be_as_large_as_the_setting_allows(
+    small_app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    async def asked(size: int) -> int:
-        body = json.dumps(NAME).encode().ljust(size)
-        headers = {"Content-Type": "application/json"}
-        return (await http.post(small.url + "/graphql", content=body, headers=headers)).status_code
+    async def status_of_size(size: int) -> int:
+        body, headers = json.dumps(QUERY).encode().ljust(size), {"Content-Type": "application/json"}
+        url = small_app.url + "/graphql"
+        return (await http.post(url, content=body, headers=headers)).status_code
 
-    assert [await asked(A_BODY), await asked(A_BODY + 1)] == [200, 413]
+    assert [await status_of_size(MAX_BODY), await status_of_size(MAX_BODY + 1)] == [200, 413]
     init = json.dumps({"type": "connection_init"})
-    async with opened(small, "192.0.2.88") as connection:
-        await connection.send(init.ljust(A_BODY))
+    async with open_socket(small_app, "192.0.2.88") as connection:
+        await connection.send(init.ljust(MAX_BODY))
         assert json.loads(await connection.recv()) == {"type": "connection_ack"}
-        await connection.send(init.ljust(A_BODY + 1))
+        await connection.send(init.ljust(MAX_BODY + 1))
         with pytest.raises(ConnectionClosed):
             await connection.recv()
         assert connection.close_code == 1009

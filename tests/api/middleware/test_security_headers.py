@@ -1,4 +1,4 @@
-"""Every answer, of whatever address and status, tells browsers to make nothing more of it."""
+"""Every response, of any path and status, has the security headers."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from tests.support.clients.calendars import create_calendar
 from tests.support.clients.campaigns import create_campaign
 
 ORIGIN = "https://app.example.org"
-ALWAYS = {name.decode(): value.decode() for name, value in SECURITY_HEADERS}
+EXPECTED_HEADERS = {name.decode(): value.decode() for name, value in SECURITY_HEADERS}
 JSON = {"Content-Type": "application/json"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 PATHS = (
@@ -32,7 +32,7 @@ PATHS = (
 
 @pytest.fixture(scope="module")
 def app(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """An app that lets the pages of one other site in."""
+    """An app that allows the pages of one other origin."""
     settings = {**app_environment(servers, "headers"), "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
     with forked_app(settings, tmp_path_factory.mktemp("headers")) as running:
         yield running
@@ -43,31 +43,32 @@ async def organizer(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
     return (await create_booking_clients(http, 0, app))[1]
 
 
-def missing(response: httpx.Response) -> dict[str, str | None]:
-    """The headers that an answer lacks, or that say something else, or say it twice."""
-    told = {name: response.headers.get(name) for name in ALWAYS}
-    return {name: value for name, value in told.items() if value != ALWAYS[name]}
+def unexpected_headers(response: httpx.Response) -> dict[str, str | None]:
+    """Return the security headers that are missing, repeated or have another value."""
+    values = {name: response.headers.get(name) for name in EXPECTED_HEADERS}
+    return {name: value for name, value in values.items() if value != EXPECTED_HEADERS[name]}
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_every_answer_carries_them_whatever_is_asked_how(
+async def test_every_path_has_the_headers_for_every_method(
     app: AppProcess, http: httpx.AsyncClient, path: str
 ) -> None:
     for method in METHODS:
         response = await http.request(method, app.url + path, headers={"Origin": ORIGIN})
         assert response.status_code < 500
         own = {"cache-control"} if path == "/calendars/published.ics" else set()
-        assert missing(response).keys() <= own, (method, response.status_code, response.headers)
+        failure = (method, response.status_code, response.headers)
+        assert unexpected_headers(response).keys() <= own, failure
         assert "server" not in response.headers
         if response.status_code == 405:
             assert method not in response.headers["allow"].split(", ")
 
 
-async def test_answers_of_graphql_carry_them_whatever_comes_of_it(
+async def test_graphql_responses_of_every_status_have_the_headers(
     organizer: BookingClient, http: httpx.AsyncClient
 ) -> None:
     url, query = organizer.url + "/graphql", b'{"query": "{ me { email } }"}'
-    found = {}
+    statuses = set()
     for headers, body in (
         (JSON, query),
         ({**JSON, **organizer.headers}, query),
@@ -78,32 +79,32 @@ async def test_answers_of_graphql_carry_them_whatever_comes_of_it(
         (JSON, b" " * 100_000),
     ):
         response = await http.post(url, content=body, headers=headers)
-        assert missing(response) == {}
-        found[response.status_code] = response
-    assert found.keys() == {200, 400, 406, 413, 415}
+        assert unexpected_headers(response) == {}
+        statuses.add(response.status_code)
+    assert statuses == {200, 400, 406, 413, 415}
 
 
-async def test_files_are_kept_nowhere_and_calendars_for_minutes_by_their_readers(
+async def test_files_are_not_cached_and_calendars_for_five_minutes(
     organizer: BookingClient,
 ) -> None:
-    slot = await organizer.add_slot()
+    slot_id = await organizer.add_slot()
     for method, path in (
-        ("GET", f"/exports/slots/{slot}.csv"),
-        ("GET", f"/exports/slots/{slot}.xlsx"),
+        ("GET", f"/exports/slots/{slot_id}.csv"),
+        ("GET", f"/exports/slots/{slot_id}.xlsx"),
         ("GET", f"/exports/campaigns/{await create_campaign(organizer)}.csv"),
         ("POST", "/users/invitations"),
     ):
         url = organizer.url + path
         response = await organizer.http.request(method, url, headers=organizer.headers)
-        assert (response.status_code, missing(response)) == (200, {}), path
+        assert (response.status_code, unexpected_headers(response)) == (200, {}), path
         assert response.headers["content-disposition"].startswith("attachment; ")
-    private = await create_calendar(organizer)
-    for path, kept in ((private, "private"), ("/calendars/published.ics", "public")):
+    private_path = await create_calendar(organizer)
+    for path, visibility in ((private_path, "private"), ("/calendars/published.ics", "public")):
         response = await organizer.http.get(organizer.url + path)
-        assert missing(response) == {"cache-control": f"{kept}, max-age=300"}
+        assert unexpected_headers(response) == {"cache-control": f"{visibility}, max-age=300"}
 
 
-async def test_pages_of_an_allowed_site_may_read_when_to_try_again(
+async def test_pages_of_an_allowed_origin_may_read_retry_after(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     response = await http.get(app.url + "/healthz", headers={"Origin": ORIGIN})
@@ -112,30 +113,30 @@ async def test_pages_of_an_allowed_site_may_read_when_to_try_again(
 
 
 @pytest.mark.parametrize("path", ["/graphql/", "/users/import/", "/exports", "/healthz/"])
-async def test_no_token_is_sent_on_to_an_address_that_the_host_header_names(
+async def test_no_path_redirects_to_the_host_of_the_host_header(
     app: AppProcess, http: httpx.AsyncClient, path: str
 ) -> None:
     response = await http.post(app.url + path, headers={"Host": "evil.example.org"})
     assert (response.status_code, response.headers.get("location")) == (404, None)
 
 
-async def test_what_fails_where_nothing_was_meant_to_fail_carries_them_too() -> None:
+async def test_the_response_to_an_unexpected_failure_has_the_headers() -> None:
     async def fail(request: Request) -> Response:
-        raise RuntimeError("nothing is right")
+        raise RuntimeError("a bug")
 
     guarded = SecurityHeaders(Starlette(routes=[Route("/", fail)]))
     transport = httpx.ASGITransport(guarded, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://slotlock.test") as http:
         response = await http.get("/")
-    assert (response.status_code, missing(response)) == (500, {})
+    assert (response.status_code, unexpected_headers(response)) == (500, {})
 
 
-def test_the_page_of_development_may_load_what_it_needs_and_nothing_else() -> None:
+def test_graphiql_may_load_its_own_files_and_nothing_else() -> None:
     page = graphiql_page()
     rules = dict(rule.split(" ", 1) for rule in page.headers["content-security-policy"].split("; "))
     assert rules["default-src"] == rules["frame-ancestors"] == "'none'"
     assert rules["script-src"].split()[0] == CDN
     assert rules["script-src"].count("'sha256-") == bytes(page.body).count(b"<script>") == 1
     assert "unsafe" not in rules["script-src"]
-    loaded = bytes(page.body).count(b'src="')
-    assert loaded == bytes(page.body).count(f'src="{CDN}/'.encode()) > 0
+    sources = bytes(page.body).count(b'src="')
+    assert sources == bytes(page.body).count(f'src="{CDN}/'.encode()) > 0

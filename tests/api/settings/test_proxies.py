@@ -1,4 +1,4 @@
-"""Whom a request comes from is what the socket says, unless a proxy that is trusted says it."""
+"""A client is counted by the address of its connection, unless a trusted proxy names another."""
 
 from collections.abc import Iterator
 
@@ -15,48 +15,49 @@ from tests.support.apps.rate_limited import (
 )
 
 
-def counted(host: str) -> str | None:
-    """Whom a request of this host is counted to."""
+def counted_address(host: str) -> str | None:
+    """Return the address that counts the requests of a host."""
     return client_address({"type": "http", "client": (host, 1)})
 
 
 @pytest.fixture(scope="module")
-def suspicious(
+def app_behind_other_proxies(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """An app that believes a proxy elsewhere, and whose rates are narrow."""
+    """An app with low rate limits that trusts proxies of another network than the test's."""
     own = {"SLOTLOCK_TRUSTED_PROXIES": "192.0.2.0/24"}
     with rate_limited_app(servers, "proxies", tmp_path_factory.mktemp("proxies"), **own) as app:
         yield app
 
 
-def test_who_is_no_trusted_proxy_is_counted_as_who_they_are_whatever_they_say(
-    suspicious: AppProcess,
+def test_forwarded_addresses_of_an_untrusted_client_are_ignored(
+    app_behind_other_proxies: AppProcess,
 ) -> None:
     wait_for_early_minute()
-    spoofed = {
+    spoofed_headers = {
         "X-Forwarded-For": "203.0.113.*, 192.0.2.1",
         "X-Real-IP": "203.0.113.*",
         "Forwarded": "for=203.0.113.*",
         "Client-IP": "203.0.113.*",
     }
-    assert exceed_address_rate(suspicious.url, spoofed)[-1] == 429
+    assert exceed_address_rate(app_behind_other_proxies.url, spoofed_headers)[-1] == 429
 
 
-def test_an_address_is_counted_by_what_one_customer_has() -> None:
-    assert counted("192.0.2.7") == "192.0.2.7"
-    assert counted("2001:db8:1:2:3::4") == counted("2001:db8:1:2::") == "2001:db8:1:2::/64"
-    assert counted("2001:db8:1:3::4") == "2001:db8:1:3::/64"
-    assert counted("::ffff:192.0.2.7") == "192.0.2.7"
-    assert counted("fe80::1%eth0") == "fe80::/64"
-    assert counted("_hidden}{*") == "unknown"
+def test_an_ipv4_address_and_an_ipv6_network_of_64_bits_count_as_one_client() -> None:
+    assert counted_address("192.0.2.7") == "192.0.2.7"
+    network = "2001:db8:1:2::/64"
+    assert counted_address("2001:db8:1:2:3::4") == counted_address("2001:db8:1:2::") == network
+    assert counted_address("2001:db8:1:3::4") == "2001:db8:1:3::/64"
+    assert counted_address("::ffff:192.0.2.7") == "192.0.2.7"
+    assert counted_address("fe80::1%eth0") == "fe80::/64"
+    assert counted_address("_hidden}{*") == "unknown"
 
 
-def test_what_has_no_address_is_counted_to_none() -> None:
+def test_a_connection_without_an_address_is_not_counted() -> None:
     assert client_address({"type": "http", "client": None}) is None
     assert client_address({"type": "websocket"}) is None
 
 
-def test_a_proxy_is_known_on_a_socket_that_speaks_both_kinds_of_ip() -> None:
+def test_an_ipv4_network_of_proxies_is_trusted_on_a_socket_for_both_versions() -> None:
     assert trusted_networks(("10.0.0.0/8",)) == ["10.0.0.0/8", "::ffff:10.0.0.0/104"]
     assert trusted_networks(("fd00::7",)) == ["fd00::7/128"]

@@ -1,4 +1,4 @@
-"""A wrong setting is told by its variable and the reason, a line each; nothing secret is shown."""
+"""Invalid settings are reported by variable and reason, one line each, without secrets."""
 
 import contextlib
 import io
@@ -10,24 +10,24 @@ import pytest
 from slotlock.api.settings.settings import SettingsError, read_settings, require
 from slotlock.cli.main import main
 
-KEY = "the first key that is longer than 32 bytes"
-OLD = "the old key that is longer than 32 bytes"
+KEY = "the current key that is longer than 32 bytes"
+OLD_KEY = "the old key that is longer than 32 bytes"
 
 
 @pytest.fixture(autouse=True)
 def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment in which nothing is set yet."""
+    """An environment without settings."""
     for name in list(os.environ):
         if name.startswith("SLOTLOCK_") or name == "PORT":
             monkeypatch.delenv(name)
     return monkeypatch
 
 
-def complaint() -> list[str]:
-    """The lines that say what is wrong with the environment."""
-    with pytest.raises(SettingsError) as wrong:
+def reported_problems() -> list[str]:
+    """Return the lines about the invalid settings in the environment."""
+    with pytest.raises(SettingsError) as error:
         read_settings()
-    return str(wrong.value).splitlines()
+    return str(error.value).splitlines()
 
 
 @pytest.mark.parametrize(
@@ -70,37 +70,39 @@ def complaint() -> list[str]:
         ("SLOTLOCK_GRACEFUL_STOP_S", "0", "greater than or equal to 1"),
     ],
 )
-def test_a_wrong_value_is_named_with_the_reason(
+def test_an_invalid_value_is_reported_with_its_variable(
     environ: pytest.MonkeyPatch, variable: str, value: str, reason: str
 ) -> None:
     environ.setenv(variable, value)
-    (line,) = complaint()
+    (line,) = reported_problems()
     assert line.startswith(f"{variable}: ")
     assert reason in line
 
 
-def test_everything_that_is_wrong_is_told_at_once_a_line_each(environ: pytest.MonkeyPatch) -> None:
+def test_all_invalid_settings_are_reported_together(environ: pytest.MonkeyPatch) -> None:
     environ.setenv("SLOTLOCK_PORT", "x")
     environ.setenv("SLOTLOCK_REDIS_URL", "x")
     environ.setenv("SLOTLOCK_ADMIN_EMAIL", "x")
     environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "longenough")
-    named = [line.partition(":")[0] for line in complaint()]
-    assert named == ["SLOTLOCK_PORT", "SLOTLOCK_REDIS_URL", "SLOTLOCK_ADMIN_EMAIL"]
+    variables = [line.partition(":")[0] for line in reported_problems()]
+    assert variables == ["SLOTLOCK_PORT", "SLOTLOCK_REDIS_URL", "SLOTLOCK_ADMIN_EMAIL"]
 
 
 @pytest.mark.parametrize("length", [7, 129])
-def test_the_admins_password_has_8_to_128_characters(
+def test_the_password_of_the_admin_has_8_to_128_characters(
     environ: pytest.MonkeyPatch, length: int
 ) -> None:
     environ.setenv("SLOTLOCK_ADMIN_EMAIL", "admin@slotlock.test")
     environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "x" * length)
-    assert complaint() == ["SLOTLOCK_ADMIN_PASSWORD: the password must have 8 to 128 characters."]
+    assert reported_problems() == [
+        "SLOTLOCK_ADMIN_PASSWORD: the password must have 8 to 128 characters."
+    ]
 
 
-def test_what_serve_needs_is_named_a_line_each(environ: pytest.MonkeyPatch) -> None:
-    needed = ("mongo_url", "redis_url", "secret_key")
+def test_missing_settings_are_reported_one_line_each(environ: pytest.MonkeyPatch) -> None:
+    required = ("mongo_url", "redis_url", "secret_key")
     with pytest.raises(SettingsError) as missing:
-        require(read_settings(), *needed)
+        require(read_settings(), *required)
     lines = str(missing.value).splitlines()
     assert [line.partition(" is not set: ")[0] for line in lines] == [
         "SLOTLOCK_MONGO_URL",
@@ -110,30 +112,30 @@ def test_what_serve_needs_is_named_a_line_each(environ: pytest.MonkeyPatch) -> N
     environ.setenv("SLOTLOCK_MONGO_URL", "mongodb://host/slotlock?replicaSet=rs0")
     environ.setenv("SLOTLOCK_REDIS_URL", "rediss://:secret@host:6380/1")
     environ.setenv("SLOTLOCK_SECRET_KEY", KEY)
-    require(read_settings(), *needed)
+    require(read_settings(), *required)
 
 
-def test_keys_and_origins_are_lists(environ: pytest.MonkeyPatch) -> None:
-    environ.setenv("SLOTLOCK_SECRET_KEY", f" {KEY} ,{OLD},")
+def test_keys_and_origins_are_separated_by_commas(environ: pytest.MonkeyPatch) -> None:
+    environ.setenv("SLOTLOCK_SECRET_KEY", f" {KEY} ,{OLD_KEY},")
     environ.setenv("SLOTLOCK_ALLOWED_ORIGINS", "https://a.example, https://b.example")
     settings = read_settings()
-    assert [key.get_secret_value() for key in settings.secret_key] == [KEY, OLD]
+    assert [key.get_secret_value() for key in settings.secret_key] == [KEY, OLD_KEY]
     assert settings.allowed_origins == ("https://a.example", "https://b.example")
 
 
-def test_a_key_is_long_enough_by_its_bytes(environ: pytest.MonkeyPatch) -> None:
+def test_the_length_of_a_key_counts_bytes(environ: pytest.MonkeyPatch) -> None:
     environ.setenv("SLOTLOCK_SECRET_KEY", "\u00e9" * 16)
     assert len(read_settings().secret_key) == 1
 
 
-def test_port_alone_works_and_gives_way_to_the_longer_name(environ: pytest.MonkeyPatch) -> None:
+def test_slotlock_port_takes_precedence_over_port(environ: pytest.MonkeyPatch) -> None:
     environ.setenv("PORT", "9001")
     assert read_settings().port == 9001
     environ.setenv("SLOTLOCK_PORT", "9002")
     assert read_settings().port == 9002
 
 
-def test_an_empty_variable_is_one_that_is_not_set(environ: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_counts_as_not_set(environ: pytest.MonkeyPatch) -> None:
     defaults = read_settings()
     for name in ("PORT", "SLOTLOCK_MONGO_URL", "SLOTLOCK_SECRET_KEY", "SLOTLOCK_PUBLIC_READS"):
         environ.setenv(name, "")
@@ -141,7 +143,7 @@ def test_an_empty_variable_is_one_that_is_not_set(environ: pytest.MonkeyPatch) -
     assert (defaults.host, defaults.port, defaults.public_reads) == ("127.0.0.1", 8000, True)
 
 
-def test_no_secret_is_shown(environ: pytest.MonkeyPatch) -> None:
+def test_no_secret_is_in_a_message_or_a_repr(environ: pytest.MonkeyPatch) -> None:
     environ.setenv("SLOTLOCK_SECRET_KEY", KEY)
     environ.setenv("SLOTLOCK_ADMIN_EMAIL", "admin@slotlock.test")
     environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "very secret")
@@ -151,15 +153,15 @@ def test_no_secret_is_shown(environ: pytest.MonkeyPatch) -> None:
     environ.setenv("SLOTLOCK_MONGO_URL", "mongodb://user:hush@hush@host/")
     environ.setenv("SLOTLOCK_REDIS_URL", "redis://:hush#hush@host/")
     environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "hush")
-    lines = complaint()
-    for shape in ("sentinel", "cluster"):
-        environ.setenv("SLOTLOCK_REDIS_URL", f"redis+{shape}://me:hush#hush@host:1,host:2/a/b/c")
-        lines += [line for line in complaint() if "REDIS" in line]
+    lines = reported_problems()
+    for mode in ("sentinel", "cluster"):
+        environ.setenv("SLOTLOCK_REDIS_URL", f"redis+{mode}://me:hush#hush@host:1,host:2/a/b/c")
+        lines += [line for line in reported_problems() if "REDIS" in line]
     assert len(lines) == 6
     assert not any("hush" in line or "too short" in line for line in lines)
 
 
-def test_the_settings_page_in_the_docs_is_the_printed_one() -> None:
+def test_the_settings_page_of_the_docs_is_what_the_command_prints() -> None:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         assert main(["settings"]) == 0
     page = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
