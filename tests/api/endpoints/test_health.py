@@ -14,13 +14,13 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
 from tests.support.apps.processes import AppProcess, app_environment, app_process
-from tests.support.polling import wait_until
 from tests.support.clients.client import (
     WATCH_AVAILABILITY,
     GraphQLTestClient,
     http_client,
     open_websocket,
 )
+from tests.support.polling import wait_until
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 TWO_WORKERS = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
