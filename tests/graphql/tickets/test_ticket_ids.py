@@ -42,15 +42,15 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
         yield opened
 
 
-@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize("processed", [False, True])
 async def test_a_ticket_of_another_user_is_null(
-    queue_deployment: QueueDeployment, answered: bool
+    queue_deployment: QueueDeployment, processed: bool
 ) -> None:
     app = queue_deployment.app()
     slot_id = await queue_deployment.add_slot(app)
     ada, ben = queue_deployment.queue_clients(app, 2)
     ticket_id = (await ada.enqueue(slot_id))["id"]
-    if answered:
+    if processed:
         queue_deployment.worker()
         assert await ada.wait_for_outcome_code(ticket_id) == "Booked"
     for other in (
@@ -65,7 +65,7 @@ async def test_a_ticket_of_another_user_is_null(
             assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
 
 
-async def test_an_unknown_ticket_id_is_null_and_breaks_nothing(
+async def test_an_unknown_or_malformed_ticket_id_is_null_without_errors(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
@@ -77,8 +77,8 @@ async def test_an_unknown_ticket_id_is_null_and_breaks_nothing(
             await opened.subscribe(str(number), WATCH_TICKET, id=malformed)
             message = await opened.receive()
             assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
-    for other in (await queue_deployment.add_slot(app), await ada.fetch_user_id()):
-        assert await ada.fetch_ticket(other) is None
+    for other_id in (await queue_deployment.add_slot(app), await ada.fetch_user_id()):
+        assert await ada.fetch_ticket(other_id) is None
     assert " ERROR " not in app.log
 
 
@@ -90,30 +90,43 @@ async def test_a_forged_ticket_id_does_not_reach_requests_of_others(
     ada, ben = queue_deployment.queue_clients(app, 2)
     ticket_id = (await ada.enqueue(slot_id))["id"]
     forged = ticket_id.replace((await ada.fetch_user_id())[-24:], (await ben.fetch_user_id())[-24:])
-    seen = await ben.fetch_ticket(forged)
-    assert (seen["status"], seen["position"], seen["outcome"]) == ("LOST", None, None)
+    forged_ticket = await ben.fetch_ticket(forged)
+    assert (forged_ticket["status"], forged_ticket["position"], forged_ticket["outcome"]) == (
+        "LOST",
+        None,
+        None,
+    )
     queue_deployment.worker()
     assert await ada.wait_for_outcome_code(ticket_id) == "Booked"
-    # Nor does it tell anything of the request that it names the key of.
-    assert await ben.fetch_ticket(forged) == seen
+    # The forged id reveals nothing about the request whose key it contains.
+    assert await ben.fetch_ticket(forged) == forged_ticket
 
 
-async def test_a_ticket_id_with_another_time_or_slot_returns_nothing_false(
+async def test_a_ticket_id_with_another_time_or_slot_shows_no_wrong_state(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
     slot_id, other_id = await queue_deployment.add_slot(app), await queue_deployment.add_slot(app)
     ada = queue_deployment.queue_client(app, 0)
     ticket = await ada.enqueue(slot_id)
-    at = int(ticket["id"][-11:], 16)
-    later, never = (f"{ticket['id'][:-11]}{ms:011x}" for ms in (at + 1000, at + 3_600_000))
-    asked = await ada.fetch_ticket(later)
-    assert (asked["id"], asked["status"], asked["position"]) == (later, "QUEUED", 1)
-    assert await ada.fetch_ticket(never) is None
+    requested_at_ms = int(ticket["id"][-11:], 16)
+    later, much_later = (
+        f"{ticket['id'][:-11]}{ms:011x}"
+        for ms in (requested_at_ms + 1000, requested_at_ms + 3_600_000)
+    )
+    later_ticket = await ada.fetch_ticket(later)
+    assert (later_ticket["id"], later_ticket["status"], later_ticket["position"]) == (
+        later,
+        "QUEUED",
+        1,
+    )
+    assert await ada.fetch_ticket(much_later) is None
     queue_deployment.worker()
     assert await ada.wait_for_outcome_code(ticket["id"]) == "Booked"
-    moved = ticket["id"].replace(slot_id[-24:], other_id[-24:])
-    assert (await ada.fetch_ticket(moved))["outcome"]["booking"]["slot"]["id"] == slot_id
+    other_slot_ticket_id = ticket["id"].replace(slot_id[-24:], other_id[-24:])
+    assert (await ada.fetch_ticket(other_slot_ticket_id))["outcome"]["booking"]["slot"][
+        "id"
+    ] == slot_id
 
 
 @pytest.mark.parametrize("token", [None, "not a token"])
@@ -123,10 +136,12 @@ async def test_tickets_require_a_token(
     app = queue_deployment.app()
     slot_id = await queue_deployment.add_slot(app)
     ticket_id = (await queue_deployment.queue_client(app, 0).enqueue(slot_id))["id"]
-    nobody = QueueClient(queue_deployment.http, app.url, token)
-    assert await nobody.error_code(REQUEST_BOOKING, input={"slotId": slot_id}) == "UNAUTHENTICATED"
-    for named in (ticket_id, "ticket_"):
-        assert await nobody.error_code(TICKET_BY_ID, id=named) == "UNAUTHENTICATED"
+    anonymous = QueueClient(queue_deployment.http, app.url, token)
+    assert (
+        await anonymous.error_code(REQUEST_BOOKING, input={"slotId": slot_id}) == "UNAUTHENTICATED"
+    )
+    for id_ in (ticket_id, "ticket_"):
+        assert await anonymous.error_code(TICKET_BY_ID, id=id_) == "UNAUTHENTICATED"
     if token is None:
         async with open_websocket(app) as opened:
             await opened.subscribe("1", WATCH_TICKET, id=ticket_id)
@@ -143,9 +158,9 @@ async def test_malformed_arguments_are_reported(
 ) -> None:
     app = queue_deployment.app()
     slot_id = await queue_deployment.add_slot(app)
-    asked = {"slotId": slot_id, **options}
+    input_ = {"slotId": slot_id, **options}
     assert (
-        await queue_deployment.queue_client(app, 0).error_code(REQUEST_BOOKING, input=asked)
+        await queue_deployment.queue_client(app, 0).error_code(REQUEST_BOOKING, input=input_)
         == "BAD_USER_INPUT"
     )
     ada = queue_deployment.queue_client(app, 0)
@@ -162,22 +177,26 @@ async def test_a_teammate_and_an_organizer_can_queue_requests_for_others(
     ada, ben, cleo = queue_deployment.queue_clients(app, 3)
     organizer = QueueClient(queue_deployment.http, app.url, queue_deployment.user_tokens.organizer)
     await ada.create_team_with(ben)
-    asked = [(ada, await ben.fetch_user_id()), (organizer, await cleo.fetch_user_id()), (ada, None)]
-    tickets = [await who.enqueue(slot_id, userId=user) for who, user in asked]
+    requests = [
+        (ada, await ben.fetch_user_id()),
+        (organizer, await cleo.fetch_user_id()),
+        (ada, None),
+    ]
+    tickets = [await client.enqueue(slot_id, userId=user_id) for client, user_id in requests]
     assert [ticket["position"] for ticket in tickets] == [1, 2, 3]
     queue_deployment.worker()
-    for (who, user), ticket in zip(asked, tickets, strict=True):
-        booking = (await who.wait_for_outcome(ticket["id"]))["booking"]
-        assert booking["user"]["id"] == (user or await who.fetch_user_id())
-        assert booking["madeBy"]["id"] == await who.fetch_user_id()
-        assert booking["onBehalf"] is (user is not None)
+    for (client, user_id), ticket in zip(requests, tickets, strict=True):
+        booking = (await client.wait_for_outcome(ticket["id"]))["booking"]
+        assert booking["user"]["id"] == (user_id or await client.fetch_user_id())
+        assert booking["madeBy"]["id"] == await client.fetch_user_id()
+        assert booking["onBehalf"] is (user_id is not None)
     assert await ben.fetch_ticket(tickets[0]["id"]) is None
     assert (await ben.fetch_slot(slot_id))["myBooking"] is not None
 
 
-@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize("processed", [False, True])
 def test_a_ticket_is_readable_for_a_day_and_null_afterwards(
-    pair: ServicePair, answered: bool
+    pair: ServicePair, processed: bool
 ) -> None:
     pair.clock.now = utc_now()
     services, ada, slot_id = pair.services[0], pair.callers[0], new_slot_id()
@@ -186,10 +205,10 @@ def test_a_ticket_is_readable_for_a_day_and_null_afterwards(
     assert check_written(pair.runner.run(services.slot_writer.commit(change_set)))
     ticket = pair.runner.run(request_booking(services, ada, slot_id, ada.user_id, BookingOptions()))
     assert isinstance(ticket, Ticket)
-    if answered:
+    if processed:
         pair.runner.run(serve_queued_requests(services, slot_id))
         ticket = pair.runner.run(load_ticket(services, ticket.ref))
-    assert ticket.status is (TicketStatus.ANSWERED if answered else TicketStatus.QUEUED)
+    assert ticket.status is (TicketStatus.ANSWERED if processed else TicketStatus.QUEUED)
     pair.clock.now = ticket.ref.requested_at + TICKET_TTL * 0.999
     assert pair.runner.run(find_ticket(services, ticket.ref, ada)) == ticket
     pair.clock.now = ticket.ref.requested_at + TICKET_TTL
@@ -202,7 +221,7 @@ async def test_a_ticket_is_readable_after_the_clock_of_redis_was_ahead(
     app = queue_deployment.app()
     slot_id, ada = await queue_deployment.add_slot(app), queue_deployment.queue_client(app, 0)
     stream, ahead = queue_keys(queue_partition(slot_id)).requests, utc_now() + TICKET_TTL
-    # Somebody came, and was served, while it was: the ids of the stream go on from theirs.
+    # A stream never generates an id below its last one, which is in the future here.
     entry = queue_deployment.redis.xadd(stream, {"x": "y"}, id=f"{ahead.timestamp() * 1000:.0f}-0")
     queue_deployment.redis.xdel(stream, entry)
     ticket = await ada.enqueue(slot_id)

@@ -1,4 +1,4 @@
-"""The ticket of a request is its key: one effect, one ticket and one answer, however often sent."""
+"""Repeated requests with one idempotency key have one effect, one ticket and one outcome."""
 
 import json
 from collections import Counter
@@ -20,24 +20,24 @@ __all__ = ["queue_deployment"]
 KEY = {"idempotencyKey": "the key"}
 
 
-def shots(
-    customer: QueueClient, apps: list[AppProcess], slot_id: str, query: str = REQUEST_BOOKING
+def repeated_requests(
+    client: QueueClient, apps: list[AppProcess], slot_id: str, query: str = REQUEST_BOOKING
 ) -> list[tuple[str, str, str, Json]]:
-    """The same request under one key, 20 times at once, by turns at the processes."""
-    asked = {"input": {"slotId": slot_id, **KEY}}
-    return [(apps[n % 2].url, customer.token or "", query, asked) for n in range(20)]
+    """Return 20 equal requests with one key, alternating between two processes."""
+    variables = {"input": {"slotId": slot_id, **KEY}}
+    return [(apps[number % 2].url, client.token or "", query, variables) for number in range(20)]
 
 
-async def slots_of(
-    deployment: QueueDeployment, app: AppProcess, *, together: bool
+async def add_two_slots(
+    deployment: QueueDeployment, app: AppProcess, *, same_partition: bool
 ) -> tuple[str, str]:
-    """Two slots in one partition, or in two."""
-    first = await deployment.add_slot(app, capacity=5)
+    """Create two slots in the same queue partition, or in different ones."""
+    first_id = await deployment.add_slot(app, capacity=5)
     while True:
         other = await deployment.add_slot(app, capacity=5)
-        parts = {queue_partition(first), queue_partition(other)}
-        if len(parts) == (1 if together else 2):
-            return first, other
+        partitions = {queue_partition(first_id), queue_partition(other)}
+        if len(partitions) == (1 if same_partition else 2):
+            return first_id, other
 
 
 async def test_20_concurrent_requests_of_one_key_make_one_ticket_and_one_booking(
@@ -47,15 +47,16 @@ async def test_20_concurrent_requests_of_one_key_make_one_ticket_and_one_booking
     slot_id = await queue_deployment.add_slot(apps[0], capacity=30)
     ada = queue_deployment.queue_client(apps[0], 0)
     tickets = {
-        json.dumps(answer) for answer in await send_simultaneously(shots(ada, apps, slot_id))
+        json.dumps(response)
+        for response in await send_simultaneously(repeated_requests(ada, apps, slot_id))
     }
     assert (len(tickets), queue_deployment.queue_length()) == (1, 1)
     queue_deployment.worker()
     ticket = json.loads(tickets.pop())
     outcome = await ada.wait_for_outcome(ticket["id"])
-    again = await send_simultaneously(shots(ada, apps, slot_id))
-    assert {answer["id"] for answer in again} == {ticket["id"]}
-    assert {json.dumps(answer["outcome"]) for answer in again} == {json.dumps(outcome)}
+    repeated = await send_simultaneously(repeated_requests(ada, apps, slot_id))
+    assert {response["id"] for response in repeated} == {ticket["id"]}
+    assert {json.dumps(response["outcome"]) for response in repeated} == {json.dumps(outcome)}
     assert (
         len(queue_deployment.consistent_booking_ids(slot_id)),
         queue_deployment.queue_length(),
@@ -69,10 +70,12 @@ async def test_20_requests_during_queue_processing_make_one_booking_and_one_tick
     for number in range(5):
         slot_id = await queue_deployment.add_slot(apps[0], capacity=30)
         ada = queue_deployment.queue_client(apps[0], number)
-        answers = await send_simultaneously(shots(ada, apps, slot_id))
-        assert len({answer["id"] for answer in answers}) == 1
-        outcome = await ada.wait_for_outcome(answers[0]["id"])
-        outcomes = {json.dumps(answer["outcome"]) for answer in answers if answer["outcome"]}
+        responses = await send_simultaneously(repeated_requests(ada, apps, slot_id))
+        assert len({response["id"] for response in responses}) == 1
+        outcome = await ada.wait_for_outcome(responses[0]["id"])
+        outcomes = {
+            json.dumps(response["outcome"]) for response in responses if response["outcome"]
+        }
         assert outcomes <= {json.dumps(outcome)}
         assert len(queue_deployment.consistent_booking_ids(slot_id)) == 1
 
@@ -145,7 +148,7 @@ async def test_a_key_with_other_arguments_is_key_reused_while_queued_and_later(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
-    slot_id, other_id = await slots_of(queue_deployment, app, together=True)
+    slot_id, other_id = await add_two_slots(queue_deployment, app, same_partition=True)
     ada, ben = queue_deployment.queue_clients(app, 2)
     await ada.create_team_with(ben)
     ticket = await ada.enqueue(slot_id, **KEY)
@@ -168,7 +171,7 @@ async def test_one_key_for_two_slots_books_one_and_the_other_ticket_is_key_reuse
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
-    slot_ids = await slots_of(queue_deployment, app, together=False)
+    slot_ids = await add_two_slots(queue_deployment, app, same_partition=False)
     ada = queue_deployment.queue_client(app, 0)
     tickets = [await ada.request_booking(slot_id, **KEY) for slot_id in slot_ids]
     queue_deployment.worker()
@@ -220,11 +223,16 @@ async def test_a_key_sent_to_book_and_to_the_queue_at_once_has_one_effect(
     for number in range(5):
         slot_id = await queue_deployment.add_slot(apps[0], capacity=30)
         ada = queue_deployment.queue_client(apps[0], number)
-        mixed = [*shots(ada, apps, slot_id), *shots(ada, apps, slot_id, BOOK_WITH_OPTIONS)]
-        answers = await send_simultaneously(mixed)
-        tickets = {answer["id"] for answer in answers if answer["__typename"] == "Ticket"}
-        booked = {json.dumps(each) for each in answers if each["__typename"] == "Booked"}
-        # Of those that came while it was served, each found what the others did.
+        mixed = [
+            *repeated_requests(ada, apps, slot_id),
+            *repeated_requests(ada, apps, slot_id, BOOK_WITH_OPTIONS),
+        ]
+        responses = await send_simultaneously(mixed)
+        tickets = {response["id"] for response in responses if response["__typename"] == "Ticket"}
+        booked = {
+            json.dumps(response) for response in responses if response["__typename"] == "Booked"
+        }
+        # Requests that arrive during processing return the outcome of the first.
         outcomes = [await ada.wait_for_outcome(ticket) for ticket in tickets]
         assert len(booked | {json.dumps(outcome) for outcome in outcomes}) == 1
         assert len(queue_deployment.consistent_booking_ids(slot_id)) == 1

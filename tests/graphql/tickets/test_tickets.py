@@ -1,4 +1,4 @@
-"""A booking request returns a ticket at once and exactly one outcome in the end."""
+"""A booking request returns a ticket at once, and the ticket gets exactly one outcome."""
 
 import json
 
@@ -14,9 +14,9 @@ from tests.support.queue.documents import TICKETS_BY_ID, WATCH_TICKET
 __all__ = ["queue_deployment"]
 
 
-async def ticket_states(app: AppProcess, customer: QueueClient, ticket_id: str) -> list[Json]:
+async def ticket_states(app: AppProcess, client: QueueClient, ticket_id: str) -> list[Json]:
     """Return all states that a ticket subscription sends until it completes."""
-    async with open_websocket(app, customer.token) as opened:
+    async with open_websocket(app, client.token) as opened:
         await opened.subscribe("1", WATCH_TICKET, id=ticket_id)
         states = []
         while (message := await opened.receive())["type"] == "next":
@@ -25,23 +25,32 @@ async def ticket_states(app: AppProcess, customer: QueueClient, ticket_id: str) 
     return states
 
 
+def without_typename(ticket: Json) -> Json:
+    """Return the fields of a ticket without `__typename`, as its query returns them."""
+    return {name: value for name, value in ticket.items() if name != "__typename"}
+
+
 async def test_a_ticket_is_returned_at_once_with_its_position(
     queue_deployment: QueueDeployment,
 ) -> None:
     apps = [queue_deployment.app(), queue_deployment.app()]
     slot_id = await queue_deployment.add_slot(apps[0], capacity=2)
     other_id = await queue_deployment.add_slot(apps[0])
-    for place in range(1, 6):
-        customer = queue_deployment.queue_client(apps[place % 2], place)
-        ticket = await customer.enqueue(slot_id)
-        assert (ticket["position"], ticket["slotId"], ticket["outcome"]) == (place, slot_id, None)
-    # Who stands in front of another slot is in nobody's way.
+    for position in range(1, 6):
+        client = queue_deployment.queue_client(apps[position % 2], position)
+        ticket = await client.enqueue(slot_id)
+        assert (ticket["position"], ticket["slotId"], ticket["outcome"]) == (
+            position,
+            slot_id,
+            None,
+        )
+    # Each slot has its own positions.
     assert (await queue_deployment.queue_client(apps[0], 1).enqueue(other_id))["position"] == 1
     assert queue_deployment.consistent_booking_ids(slot_id) == set()
 
 
 @pytest.mark.parametrize("hold", [False, True])
-async def test_a_ticket_is_answered_with_a_booking(
+async def test_the_outcome_of_a_ticket_is_a_booking(
     queue_deployment: QueueDeployment, hold: bool
 ) -> None:
     apps = [queue_deployment.worker(), queue_deployment.app()]
@@ -61,45 +70,46 @@ async def test_a_late_request_is_refused_by_the_ticket_or_at_once(
     app = queue_deployment.app()
     slot_id = await queue_deployment.add_slot(app)
     ada, ben, cleo = queue_deployment.queue_clients(app, 3)
-    tickets = [(await each.enqueue(slot_id))["id"] for each in (ada, ben)]
+    tickets = [(await client.enqueue(slot_id))["id"] for client in (ada, ben)]
     queue_deployment.worker()
     assert await ada.wait_for_outcome_code(tickets[0]) == "Booked"
     assert await ben.wait_for_outcome_code(tickets[1]) == "SLOT_FULL"
-    for customer, code in ((cleo, "SLOT_FULL"), (ben, "SLOT_FULL"), (ada, "ALREADY_BOOKED")):
-        assert (await customer.request_booking(slot_id))["code"] == code
+    for client, code in ((cleo, "SLOT_FULL"), (ben, "SLOT_FULL"), (ada, "ALREADY_BOOKED")):
+        assert (await client.request_booking(slot_id))["code"] == code
     assert queue_deployment.queue_length() == 0
 
 
-async def _refusing(organizer: BookingClient, why: str) -> str:
+async def add_refusing_slot(organizer: BookingClient, refusal_code: str) -> str:
+    """Create a slot that refuses every booking with a code and return its id."""
     fields: Json = {}
-    match why:
+    match refusal_code:
         case "NOT_YET_OPEN":
             fields = {"campaignId": await create_campaign(organizer, opensAt=hours_from_now(1))}
         case "CLOSED":
-            over = {"opensAt": hours_from_now(-2), "closesAt": hours_from_now(-1)}
-            fields = {"campaignId": await create_campaign(organizer, **over)}
+            past_times = {"opensAt": hours_from_now(-2), "closesAt": hours_from_now(-1)}
+            fields = {"campaignId": await create_campaign(organizer, **past_times)}
         case "NOT_ELIGIBLE":
             fields = {"campaignId": await create_campaign(organizer, eligibleGroups=[["5a"]])}
         case "SLOT_NOT_FOUND":
             fields = {"draft": True}
     slot_id = await organizer.add_slot(**fields)
-    if why == "SLOT_CANCELLED":
+    if refusal_code == "SLOT_CANCELLED":
         await organizer.cancel_slot(slot_id)
     return slot_id
 
 
 @pytest.mark.parametrize(
-    "why", ["NOT_YET_OPEN", "CLOSED", "NOT_ELIGIBLE", "SLOT_NOT_FOUND", "SLOT_CANCELLED"]
+    "refusal_code", ["NOT_YET_OPEN", "CLOSED", "NOT_ELIGIBLE", "SLOT_NOT_FOUND", "SLOT_CANCELLED"]
 )
 async def test_a_request_that_would_be_refused_now_is_refused_at_once(
-    queue_deployment: QueueDeployment, why: str
+    queue_deployment: QueueDeployment, refusal_code: str
 ) -> None:
     app = queue_deployment.app()
-    slot_id = await _refusing(queue_deployment.organizer(app), why)
+    slot_id = await add_refusing_slot(queue_deployment.organizer(app), refusal_code)
     ada = queue_deployment.queue_client(app, 0)
     first = await ada.request_booking(slot_id, idempotencyKey="once")
     assert (first["code"], queue_deployment.queue_length(), queue_deployment.stored_tickets()) == (
-        why,
+        refusal_code,
         0,
         {},
     )
@@ -112,12 +122,14 @@ async def test_a_request_for_a_user_without_permission_is_refused_at_once(
     app = queue_deployment.app()
     slot_id = await queue_deployment.add_slot(app)
     ada, ben = queue_deployment.queue_clients(app, 2)
-    nobody = f"user_{'0' * 24}"
+    unknown_user = f"user_{'0' * 24}"
     assert (await ada.request_booking(slot_id, userId=await ben.fetch_user_id()))[
         "code"
     ] == "NOT_TEAMMATE"
     organizer = QueueClient(queue_deployment.http, app.url, queue_deployment.user_tokens.organizer)
-    assert (await organizer.request_booking(slot_id, userId=nobody))["code"] == "USER_NOT_FOUND"
+    assert (await organizer.request_booking(slot_id, userId=unknown_user))[
+        "code"
+    ] == "USER_NOT_FOUND"
     assert (await ada.request_booking(f"slot_{'0' * 24}"))["code"] == "SLOT_NOT_FOUND"
     assert queue_deployment.queue_length() == 0
 
@@ -131,12 +143,12 @@ async def test_the_subscription_sends_the_outcome_once_and_completes(
     first, second = await ada.enqueue(slot_id), await ben.enqueue(slot_id)
     async with open_websocket(app, ada.token) as opened:
         await opened.subscribe("1", WATCH_TICKET, id=first["id"])
-        assert await opened.next_result() == {**_plain(first), "position": 1}
+        assert await opened.next_result() == {**without_typename(first), "position": 1}
         queue_deployment.worker()
         answered = await opened.next_result()
         assert (answered["status"], answered["outcome"]["__typename"]) == ("ANSWERED", "Booked")
         assert await opened.receive() == {"id": "1", "type": "complete"}
-    # Who comes after the answer gets it, once too.
+    # A subscription that starts after the outcome receives it once.
     assert await ticket_states(app, ada, first["id"]) == [answered]
     (refused,) = (await ticket_states(app, ben, second["id"]))[-1:]
     assert refused["outcome"]["__typename"] == "SlotFull"
@@ -149,7 +161,7 @@ async def test_ticket_query_and_nodes_return_the_same_each_time(
     apps = [queue_deployment.app(), queue_deployment.app()]
     slot_id = await queue_deployment.add_slot(apps[0])
     ada, ben = queue_deployment.queue_clients(apps[0], 2)
-    tickets = [_plain(await each.enqueue(slot_id)) for each in (ada, ben)]
+    tickets = [without_typename(await client.enqueue(slot_id)) for client in (ada, ben)]
     assert await ada.fetch_ticket(tickets[0]["id"]) == tickets[0]
     queue_deployment.worker()
     assert [
@@ -159,14 +171,14 @@ async def test_ticket_query_and_nodes_return_the_same_each_time(
         "Booked",
         "SLOT_FULL",
     ]
-    for user, ticket in ((0, tickets[0]), (1, tickets[1])):
-        seen = set()
+    for user_number, ticket in ((0, tickets[0]), (1, tickets[1])):
+        states = set()
         for app in apps * 2:
-            customer = queue_deployment.queue_client(app, user)
-            seen.add(json.dumps(await customer.fetch_ticket(ticket["id"])))
-            (node,) = await customer.execute(TICKETS_BY_ID, ids=[ticket["id"]])
-            seen.add(json.dumps(node))
-        assert len(seen) == 1
+            client = queue_deployment.queue_client(app, user_number)
+            states.add(json.dumps(await client.fetch_ticket(ticket["id"])))
+            (node,) = await client.execute(TICKETS_BY_ID, ids=[ticket["id"]])
+            states.add(json.dumps(node))
+        assert len(states) == 1
 
 
 async def test_the_wait_limit_is_not_part_of_the_request_hash(
@@ -180,29 +192,25 @@ async def test_the_wait_limit_is_not_part_of_the_request_hash(
     assert await ada.enqueue(slot_id, waitMs=1) == ticket
 
 
-def _plain(ticket: Json) -> Json:
-    return {name: value for name, value in ticket.items() if name != "__typename"}
-
-
-async def test_a_ticket_shows_a_hidden_slot_only_to_those_who_may_see_it(
+async def test_a_ticket_shows_an_unpublished_slot_only_to_permitted_users(
     queue_deployment: QueueDeployment,
 ) -> None:
     app = queue_deployment.app()
     organizer = QueueClient(queue_deployment.http, app.url, queue_deployment.user_tokens.organizer)
-    chosen = await create_campaign(organizer)
-    slot_id = await queue_deployment.add_slot(app, campaignId=chosen)
-    people = [*queue_deployment.queue_clients(app, 2), organizer]
+    campaign_id = await create_campaign(organizer)
+    slot_id = await queue_deployment.add_slot(app, campaignId=campaign_id)
+    clients = [*queue_deployment.queue_clients(app, 2), organizer]
     key = {"idempotencyKey": "the key"}
-    tickets = [(await each.enqueue(slot_id, **key))["id"] for each in people]
+    tickets = [(await client.enqueue(slot_id, **key))["id"] for client in clients]
     queue_deployment.worker()
-    asked = list(zip(people, tickets, strict=True))
-    assert [await each.wait_for_outcome_code(ticket) for each, ticket in asked] == [
+    client_tickets = list(zip(clients, tickets, strict=True))
+    assert [await client.wait_for_outcome_code(ticket) for client, ticket in client_tickets] == [
         "Booked",
         *["SLOT_FULL"] * 2,
     ]
-    await unpublish_campaign(organizer, chosen)
-    assert [await each.wait_for_outcome_code(ticket) for each, ticket in asked] == [
+    await unpublish_campaign(organizer, campaign_id)
+    assert [await client.wait_for_outcome_code(ticket) for client, ticket in client_tickets] == [
         "Booked", "SLOT_NOT_FOUND", "SLOT_FULL"
     ]  # fmt: skip
-    assert (await people[1].book_slot(slot_id, **key))["code"] == "SLOT_NOT_FOUND"
-    assert (await people[1].request_booking(slot_id, **key))["outcome"]["code"] == "SLOT_NOT_FOUND"
+    assert (await clients[1].book_slot(slot_id, **key))["code"] == "SLOT_NOT_FOUND"
+    assert (await clients[1].request_booking(slot_id, **key))["outcome"]["code"] == "SLOT_NOT_FOUND"
