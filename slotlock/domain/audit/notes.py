@@ -15,26 +15,14 @@ from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import User, UserId
 
 # Attribute names by the field names that clients know.
-SLOT_FIELDS = {
-    "title": "title",
-    "startTime": "start",
-    "endTime": "end",
-    "meetings": "meetings",
-    "timeZone": "time_zone",
-    "location": "location",
-    "kind": "kind",
-    "status": "status",
-    "capacity": "capacity",
-    "holdMinutes": "hold_minutes",
-    "cancelCutoffMinutes": "cancel_cutoff_minutes",
-    "waitlistCapacity": "waitlist_capacity",
-    "waitlistOfferMinutes": "waitlist_offer_minutes",
-    "choiceGroup": "choice_group",
-    "groupLimits": "group_limits",
-    "resource": "resource",
+NOTED_SLOT_FIELDS = {
+    field.api_name: field.name
+    for field in SLOT_FIELDS
+    if field.api_name is not None and field.stored_name is not None
 }
 TERMS_FIELDS = {
     "published": "published",
@@ -71,7 +59,7 @@ class AuditNote:
 
 def note_slot_change(before: Slot | None, after: Slot, by: UserId) -> AuditNote | None:
     """Return the note of a slot's change; None if only its bookings changed."""
-    edits = tuple(_field_edits(SLOT_FIELDS, before, after))
+    edits = tuple(_field_edits(NOTED_SLOT_FIELDS, before, after))
     campaign_id = after.terms.campaign_id if after.terms else None
     note = AuditNote(
         after.changed_at, by, _slot_action(before, after), edits, after.id, campaign_id

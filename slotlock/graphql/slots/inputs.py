@@ -1,20 +1,27 @@
 """Inputs with which organizers create and change slots."""
 
+import dataclasses
 from datetime import date, datetime, time
 from typing import Any
 
 import strawberry
 from strawberry import UNSET, field
+from strawberry.utils.str_converters import to_camel_case
 
 from slotlock.domain.schedule import meetings
 from slotlock.domain.schedule.timetables import Timetable, WeeklyMeeting
 from slotlock.domain.slots.editing import SlotDraft
+from slotlock.domain.slots.fields import EDITABLE_FIELDS
 from slotlock.graphql.core.enums import SeriesScope, SlotKind, Weekday
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 
-NULLABLE_FIELDS = ("location", "waitlist_offer_minutes", "resource", "timetable")
+REQUIRED_FIELDS = tuple(each for each in EDITABLE_FIELDS if not each.is_nullable)
+NULLABLE_NAMES = sorted(f"`{each.api_name}`" for each in EDITABLE_FIELDS if each.is_nullable)
+NULL_MESSAGE = (
+    f"Only {', '.join(NULLABLE_NAMES[:-1])} and {NULLABLE_NAMES[-1]} of a slot can be null."
+)
 GROUP_LIMITS_DESCRIPTION = (
     "How many places a group may have in the slot, in addition to the limits of the campaign."
 )
@@ -213,29 +220,16 @@ class UpdateSlotInput:
 
     def to_changes(self) -> dict[str, Any]:
         """Return the given fields by their names in the domain. Errors: BAD_USER_INPUT."""
-        fields: dict[str, Any] = {
-            "title": self.title,
-            "start": self.start_time,
-            "end": self.end_time,
-            "capacity": self.capacity,
-            "time_zone": self.time_zone,
-            "location": self.location,
-            "kind": self.kind,
-            "hold_minutes": self.hold_minutes,
-            "cancel_cutoff_minutes": self.cancel_cutoff_minutes,
-            "waitlist_capacity": self.waitlist_capacity,
-            "waitlist_offer_minutes": self.waitlist_offer_minutes,
-            "group_limits": self.group_limits,
-            "resource": self.resource,
-            "timetable": self.timetable,
+        given: dict[str | None, Any] = {
+            to_camel_case(each.name): getattr(self, each.name) for each in dataclasses.fields(self)
         }
-        changes = {name: value for name, value in fields.items() if value is not UNSET}
-        if any(value is None and name not in NULLABLE_FIELDS for name, value in changes.items()):
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT,
-                "Only `location`, `resource`, `timetable` and `waitlistOfferMinutes` of a slot can "
-                "be null.",
-            )
+        changes: dict[str, Any] = {
+            slot_field.name: value
+            for slot_field in EDITABLE_FIELDS
+            if (value := given.get(slot_field.api_name)) is not UNSET
+        }
+        if any(changes.get(slot_field.name, UNSET) is None for slot_field in REQUIRED_FIELDS):
+            raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, NULL_MESSAGE)
         if "group_limits" in changes:
             changes["group_limits"] = to_domain_group_limits(changes["group_limits"])
         if isinstance(self.timetable, TimetableInput):

@@ -1,4 +1,4 @@
-"""The shape of a slot's document and the change to it.
+"""The shape of a slot's document, and the updates of it.
 
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes, cancelCutoffMinutes, waitlistCapacity, waitlistOfferMinutes,
@@ -6,12 +6,13 @@
      meetings?: [{start, end}], resource, revision, revisedAt, series?, nextDeadline?,
      bookings: [booking], waitlist: [{id, user, since, groups?}]}
 
-`bookings` contains the live bookings in the order they were made, and `waitlist` the entries in
-the order they are served. What ends moves to a document of its own in the same transaction (see
-booking_documents). `nextDeadline` is not later than the end of the next hold.
+`SLOT_FIELDS` of the domain has the name of each attribute. `bookings` contains the live bookings in
+the order they were made, and `waitlist` the entries in the order they are served. What ends moves
+to a document of its own in the same transaction (see booking_documents). `nextDeadline` is not
+later than the end of the next hold.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bson import ObjectId
@@ -19,6 +20,7 @@ from bson import ObjectId
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry, WaitlistEntryId
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.search_words import search_words
@@ -30,43 +32,18 @@ from slotlock.infrastructure.mongo.terms_documents import (
     to_terms,
 )
 
-# What a person reads of a slot: its name in the document and in the domain.
-FIELD_NAMES = {
-    "title": "title",
-    "start": "start",
-    "end": "end",
-    "timeZone": "time_zone",
-    "location": "location",
-    "capacity": "capacity",
-    "version": "version",
-    "changedAt": "changed_at",
-    "holdMinutes": "hold_minutes",
-    "cancelCutoffMinutes": "cancel_cutoff_minutes",
-    "waitlistCapacity": "waitlist_capacity",
-    "waitlistOfferMinutes": "waitlist_offer_minutes",
-    "choiceGroup": "choice_group",
-    "resource": "resource",
-    "revision": "revision",
-    "revisedAt": "revised_at",
-}
-CONVERTED_FIELDS = (
-    "kind",
-    "status",
-    "cancellation",
-    "campaign",
-    "groupLimits",
-    "meetings",
-    "series",
-)
-OPTIONAL_FIELDS = ("campaign", "groupLimits", "meetings", "series")
-LOADED_FIELDS = (*FIELD_NAMES, *CONVERTED_FIELDS, "remaining")
-PARTIAL_DUE = {"partialFilterExpression": {"nextDeadline": {"$exists": True}}}
-# Not `$type`: MongoDB would not see that a choice which is asked for is a string.
-PARTIAL_CHOICE = {"partialFilterExpression": {"choiceGroup": {"$gt": ""}}}
+# Fields by the names of their attributes.
+STORED_NAMES = {field.name: field.stored_name for field in SLOT_FIELDS if field.stored_name}
+LOADED_FIELDS = (*STORED_NAMES.values(), "remaining")
+# A slot without these has no such field, and partial indexes leave it out.
+OMITTED_IF_EMPTY = ("terms", "group_limits", "meetings", "series_id")
+PARTIAL_DEADLINE = {"partialFilterExpression": {"nextDeadline": {"$exists": True}}}
+# Not `$type`: MongoDB would not recognize that a query for one choice group is for a string.
+PARTIAL_CHOICE_GROUP = {"partialFilterExpression": {"choiceGroup": {"$gt": ""}}}
 PARTIAL_RESOURCE = {"partialFilterExpression": {"resource": {"$gt": ""}}}
 PARTIAL_CAMPAIGN = {"partialFilterExpression": {"campaign.id": {"$exists": True}}}
 PARTIAL_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
-# A plain booking has no log, so that it costs what it did without this index.
+# A plain booking has no history, and therefore no entry in this index.
 PARTIAL_HISTORY = {"partialFilterExpression": {"bookings.history.by": {"$exists": True}}}
 PARTIAL_CANCELLATION = {"partialFilterExpression": {"cancellation.by": {"$exists": True}}}
 INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
@@ -76,8 +53,8 @@ INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
     "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
     "waitlist_user": ([("waitlist.user", 1)], {"sparse": True}),
     "end": ([("end", 1), ("_id", 1)], {}),
-    "next_deadline": ([("nextDeadline", 1)], PARTIAL_DUE),
-    "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE),
+    "next_deadline": ([("nextDeadline", 1)], PARTIAL_DEADLINE),
+    "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE_GROUP),
     "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], PARTIAL_CAMPAIGN),
     "resource": ([("resource", 1), ("start", 1)], PARTIAL_RESOURCE),
     "series": ([("series", 1), ("start", 1), ("_id", 1)], PARTIAL_SERIES),
@@ -87,69 +64,59 @@ INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
 
 
 def to_slot(document: Document) -> Slot:
-    """The slot that a document describes."""
+    """Return the slot that a document describes, as far as its fields were loaded."""
     slot_id = SlotId(str(document["_id"]))
-    line, mine = document["waitlist"], document.get("ownWaitlistEntries", ())
-    heads = [entry["id"] for entry in line]
-    waiting = [*line, *(entry for entry in mine if entry["id"] not in heads)]
+    loaded = document["waitlist"]
+    loaded_ids = {entry["id"] for entry in loaded}
+    own = [each for each in document.get("ownWaitlistEntries", ()) if each["id"] not in loaded_ids]
     return Slot(
         id=slot_id,
-        **{name: document[field] for field, name in FIELD_NAMES.items() if field in document},
+        **{
+            name: _from_stored(name, document[stored_name])
+            for name, stored_name in STORED_NAMES.items()
+            if stored_name in document
+        },
         booked_count=document["capacity"] - document["remaining"],
-        kind=SlotKind(document["kind"]),
-        status=SlotStatus(document["status"]),
-        cancellation=_to_cancellation(document.get("cancellation")),
-        terms=to_terms(document["campaign"]) if document.get("campaign") else None,
-        group_limits=to_group_limits(document.get("groupLimits") or ()),
-        meetings=tuple(Meeting(m["start"], m["end"]) for m in document.get("meetings") or ()),
-        series_id=SeriesId(str(document["series"])) if document.get("series") else None,
-        bookings=tuple(to_booking(slot_id, entry) for entry in document["bookings"]),
-        waitlist=tuple(to_waitlist_entry(slot_id, entry) for entry in waiting),
-        loaded_waitlist=len(heads),
-        waitlist_length=document.get("waitlistLength", len(line)),
+        bookings=tuple(to_booking(slot_id, each) for each in document["bookings"]),
+        waitlist=tuple(to_waitlist_entry(slot_id, each) for each in (*loaded, *own)),
+        loaded_waitlist=len(loaded),
+        waitlist_length=document.get("waitlistLength", len(loaded)),
         group_counts={each["group"]: each["count"] for each in document.get("groupCounts", ())},
         next_deadline=document.get("nextDeadline"),
     )
 
 
 def to_waitlist_entry(slot_id: SlotId, subdocument: Document) -> WaitlistEntry:
-    """The turn that an entry of this slot's line describes."""
-    wait_id, user_id = WaitlistEntryId(str(subdocument["id"])), UserId(str(subdocument["user"]))
+    """Return the waitlist entry that a subdocument of this slot describes."""
     return WaitlistEntry(
-        wait_id, slot_id, user_id, subdocument["since"], tuple(subdocument.get("groups", ()))
+        WaitlistEntryId(str(subdocument["id"])),
+        slot_id,
+        UserId(str(subdocument["user"])),
+        subdocument["since"],
+        tuple(subdocument.get("groups", ())),
     )
 
 
 def to_fields(slot: Slot) -> Document:
-    """Everything of a slot but its bookings and its waiting list."""
+    """Return everything of a slot but its bookings, its waitlist and its next deadline."""
     fields = {
-        **{field: getattr(slot, name) for field, name in FIELD_NAMES.items()},
-        "kind": slot.kind.value,
-        "status": slot.status.value,
-        "cancellation": _cancellation_to_subdocument(slot.cancellation),
-        "remaining": slot.remaining,
-        "searchWords": search_words(f"{slot.title} {slot.location or ''}"),
+        stored_name: _to_stored(name, getattr(slot, name))
+        for name, stored_name in STORED_NAMES.items()
+        if name not in OMITTED_IF_EMPTY or getattr(slot, name)
     }
-    if slot.terms is not None:
-        fields["campaign"] = terms_to_document(slot.terms)
-    if slot.group_limits:
-        fields["groupLimits"] = group_limits_to_documents(slot.group_limits)
-    if slot.meetings:
-        fields["meetings"] = [{"start": m.start, "end": m.end} for m in slot.meetings]
-    if slot.series_id is not None:
-        fields["series"] = ObjectId(slot.series_id)
-    return fields
+    words = search_words(f"{slot.title} {slot.location or ''}")
+    return {**fields, "remaining": slot.remaining, "searchWords": words}
 
 
 def to_document(slot: Slot) -> Document:
-    """The document of a new slot."""
+    """Return the document of a new slot."""
     return {"_id": ObjectId(slot.id), **to_fields(slot), "bookings": [], "waitlist": []}
 
 
 def version_filter(before: Slot) -> Document:
-    """Matches the slot only as it was looked at.
+    """Return the filter for a slot in the version that was loaded.
 
-    The version is what makes overselling impossible, whatever became of the lock meanwhile.
+    This condition makes overselling impossible, whatever happened to the lock in the meantime.
     """
     return {"_id": ObjectId(before.id), "version": before.version}
 
@@ -173,8 +140,8 @@ def to_update(before: Slot, after: Slot) -> Document | list[Document]:
 def _update_stage(before: Slot, after: Slot) -> Document:
     change = after.change
     fields: Document = {
-        field: "$$REMOVE" if value is None and field in OPTIONAL_FIELDS else {"$literal": value}
-        for field, value in (_changed_fields(before, after) if change.is_edited else {}).items()
+        stored_name: "$$REMOVE" if value is _REMOVED else {"$literal": value}
+        for stored_name, value in _edited_fields(before, after).items()
     }
     fields |= {"version": after.version, "changedAt": after.changed_at}
     # Relative, like every change of a count: the absolute count would undo concurrent changes.
@@ -196,18 +163,28 @@ def _update_stage(before: Slot, after: Slot) -> Document:
     return fields
 
 
-def _changed_fields(before: Slot, after: Slot) -> Document:
-    was, is_ = to_fields(before), to_fields(after)
-    names = [name for name in {**was, **is_} if name not in ("version", "changedAt", "remaining")]
-    return {name: is_.get(name) for name in names if is_.get(name) != was.get(name)}
+_REMOVED = object()
+# Written by every update, and not with the edited fields.
+COUNTED_FIELDS = ("version", "changedAt", "remaining")
+
+
+def _edited_fields(before: Slot, after: Slot) -> Document:
+    if not after.change.is_edited:
+        return {}
+    old, new = to_fields(before), to_fields(after)
+    return {
+        stored_name: new.get(stored_name, _REMOVED)
+        for stored_name in {**old, **new}
+        if stored_name not in COUNTED_FIELDS and old.get(stored_name) != new.get(stored_name)
+    }
 
 
 def _array_expression(
     name: str, removed_ids: Iterable[str], changed: list[Document], added: list[Document]
 ) -> Any:
     array: Any = name
-    if out := [ObjectId(id_) for id_ in removed_ids]:
-        array = {"$filter": {"input": array, "cond": {"$not": {"$in": ["$$this.id", out]}}}}
+    if ids := [ObjectId(id_) for id_ in removed_ids]:
+        array = {"$filter": {"input": array, "cond": {"$not": {"$in": ["$$this.id", ids]}}}}
     if changed:
         branches = [
             {"case": {"$eq": ["$$this.id", entry["id"]]}, "then": {"$literal": entry}}
@@ -218,21 +195,61 @@ def _array_expression(
     return {"$concatArrays": [array, {"$literal": added}]} if added else array
 
 
-def _waitlist_entry_to_subdocument(waitlist_entry: WaitlistEntry) -> Document:
-    user_id = ObjectId(waitlist_entry.user_id)
-    entry: Document = {
-        "id": ObjectId(waitlist_entry.id),
-        "user": user_id,
-        "since": waitlist_entry.since,
+def _waitlist_entry_to_subdocument(entry: WaitlistEntry) -> Document:
+    subdocument: Document = {
+        "id": ObjectId(entry.id),
+        "user": ObjectId(entry.user_id),
+        "since": entry.since,
     }
-    return {**entry, "groups": list(waitlist_entry.groups)} if waitlist_entry.groups else entry
+    return {**subdocument, "groups": list(entry.groups)} if entry.groups else subdocument
 
 
-def _to_cancellation(subdocument: Document | None) -> SlotCancellation | None:
-    return (
-        SlotCancellation(subdocument["at"], UserId(str(subdocument["by"]))) if subdocument else None
-    )
+def _from_stored(name: str, value: Any) -> Any:
+    convert = _FROM_STORED.get(name)
+    return value if convert is None or value is None else convert(value)
 
 
-def _cancellation_to_subdocument(cancellation: SlotCancellation | None) -> Document | None:
-    return {"at": cancellation.at, "by": ObjectId(cancellation.by)} if cancellation else None
+def _to_stored(name: str, value: Any) -> Any:
+    convert = _TO_STORED.get(name)
+    return value if convert is None or value is None else convert(value)
+
+
+def _to_cancellation(subdocument: Document) -> SlotCancellation:
+    return SlotCancellation(subdocument["at"], UserId(str(subdocument["by"])))
+
+
+def _cancellation_to_subdocument(cancellation: SlotCancellation) -> Document:
+    return {"at": cancellation.at, "by": ObjectId(cancellation.by)}
+
+
+def _to_meetings(subdocuments: Iterable[Document]) -> tuple[Meeting, ...]:
+    return tuple(Meeting(each["start"], each["end"]) for each in subdocuments)
+
+
+def _meetings_to_subdocuments(meetings: Iterable[Meeting]) -> list[Document]:
+    return [{"start": meeting.start, "end": meeting.end} for meeting in meetings]
+
+
+def _to_series_id(object_id: ObjectId) -> SeriesId:
+    return SeriesId(str(object_id))
+
+
+# How attributes are converted whose stored values differ from their values in the domain.
+_FROM_STORED: dict[str, Callable[[Any], Any]] = {
+    "kind": SlotKind,
+    "status": SlotStatus,
+    "cancellation": _to_cancellation,
+    "terms": to_terms,
+    "group_limits": to_group_limits,
+    "meetings": _to_meetings,
+    "series_id": _to_series_id,
+}
+_TO_STORED: dict[str, Callable[[Any], Any]] = {
+    "kind": lambda kind: kind.value,
+    "status": lambda status: status.value,
+    "cancellation": _cancellation_to_subdocument,
+    "terms": terms_to_document,
+    "group_limits": group_limits_to_documents,
+    "meetings": _meetings_to_subdocuments,
+    "series_id": ObjectId,
+}
