@@ -261,11 +261,6 @@ async def test_only_organizers_can_read_statistics(two_apps: Pair, http: httpx.A
     [
         {"campaign": "nonsense"},
         {"campaign": "slot_" + "0" * 24},
-        {"slot": "nonsense"},
-        {"group": "nonsense"},
-        {"group": "W10="},
-        {"first": 0},
-        {"first": 101},
     ],
 )
 async def test_invalid_statistics_arguments_are_bad_user_input(

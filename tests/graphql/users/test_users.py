@@ -55,7 +55,8 @@ async def school(two_apps: Pair) -> str:
 
     Returns the domain, which is also the name of the group.
     """
-    name = f"{secrets.token_hex(8)}.test"
+    # A hexadecimal name could match a search text like "ad".
+    name = f"x{secrets.token_hex(8)}.test"
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
         await import_users(auth, generated_user_csv(name, 25, name), dry_run=False)
         body = user_csv(
@@ -136,8 +137,6 @@ async def test_an_invalid_filter_is_bad_user_input(
     member_and_organizer: tuple[BookingClient, BookingClient], filter_: Json
 ) -> None:
     assert await member_and_organizer[1].error_code(USERS, filter=filter_) == "BAD_USER_INPUT"
-    for first in (0, 101, -1):
-        assert await member_and_organizer[1].error_code(USERS, first=first) == "BAD_USER_INPUT"
 
 
 async def test_only_organizers_can_search_and_manage_users(
