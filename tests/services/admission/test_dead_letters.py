@@ -1,14 +1,9 @@
-"""What cannot be served is set aside, and whoever stands beside it is served."""
+"""A request that cannot be processed becomes a dead letter; the others are processed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from slotlock.devserver.embedded import EmbeddedServers
-from tests.support.apps.deployment import Deployment, open_deployment
+from tests.support.apps.deployment import Deployment
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.campaigns import create_campaign
 from tests.support.polling import poll_until
@@ -24,124 +19,107 @@ from tests.support.queue.queued_users import (
     QueuedUsers,
     enqueue_users,
     expect_status,
-    open_isolated_queue,
     watch_ticket,
 )
 
-NO_REQUESTS: list[dict[Any, Any]] = [
+INVALID_ENTRIES: list[dict[Any, Any]] = [
     {"x": "y"},
     {b"\xff": b"\xfe", b"": b""},
-    {"slot": "nobody's", "user": "nobody", "by": "nobody", "key": "none", "request_hash": "none"},
+    {"slot": "no id", "user": "no id", "by": "no id", "key": "none", "request_hash": "none"},
     {"ms": "9" * 30},
     {"ms": "-1"},
     {"ms": "\u0663"},
     {f"field {number}": "x" for number in range(5_000)},
 ]
+MAX_WORKERS = 20
 
 
-@pytest.fixture(scope="module")
-def isolated_queue(
-    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[IsolatedQueue]:
-    """Where they stand in line."""
-    with open_isolated_queue(
-        servers, tmp_path_factory.mktemp("queue"), "queue_poison"
-    ) as isolated_queue:
-        yield isolated_queue
-
-
-@pytest.fixture
-async def deployment(isolated_queue: IsolatedQueue, log_dir: Path) -> AsyncIterator[Deployment]:
-    """People, and an empty Redis."""
-    async with open_deployment(isolated_queue.environment, log_dir, member_count=4) as deployment:
-        deployment.redis.flushall()
-        yield deployment
-
-
-async def test_what_is_no_request_is_set_aside_and_those_in_line_are_served(
+async def test_entries_that_are_no_requests_become_dead_letters_and_requests_are_processed(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=2, capacity=3)
-    line.redeliver(NO_REQUESTS)
-    await line.enqueue(deployment.client(isolated_queue.frontend, 2))
+    queued = await enqueue_users(deployment, isolated_queue.frontend, user_count=2, capacity=3)
+    queued.redeliver(INVALID_ENTRIES)
+    await queued.enqueue(deployment.client(isolated_queue.frontend, 2))
     deployment.worker()
-    await line.assert_results("Booked", "Booked", "Booked")
-    await line.wait_until_empty()
-    await wait_for_dead_letter_metric(isolated_queue, line.partition, len(NO_REQUESTS))
+    await queued.assert_results("Booked", "Booked", "Booked")
+    await queued.wait_until_empty()
+    await wait_for_dead_letter_metric(isolated_queue, queued.partition, len(INVALID_ENTRIES))
 
 
-async def test_a_request_that_always_fails_is_set_aside_and_its_neighbours_are_served(
+async def test_a_request_that_always_fails_becomes_a_dead_letter_and_the_others_are_booked(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_with_poison(deployment, isolated_queue.frontend)
-    async with watch_ticket(line, POISON_INDEX) as watcher:
+    queued = await enqueue_with_poison(deployment, isolated_queue.frontend)
+    async with watch_ticket(queued, POISON_INDEX) as watcher:
         deployment.worker("holds-raise")
-        await wait_until_only_poison_failed(line)
+        await wait_until_only_poison_failed(queued)
         await expect_status(watcher, "FAILED")
-    assert (await line.resend(POISON_INDEX, hold=True))["status"] == "FAILED"
-    await wait_for_dead_letter_metric(isolated_queue, line.partition, 1)
+    assert (await queued.resend(POISON_INDEX, hold=True))["status"] == "FAILED"
+    await wait_for_dead_letter_metric(isolated_queue, queued.partition, 1)
 
 
-async def replaced_whenever_they_die(line: QueuedUsers, off: str) -> int:
-    """The poisoned one is the death of all who serve them, until they are set aside: how many."""
+async def killed_worker_count(queued: QueuedUsers, without_guards: str) -> int:
+    """Replace each worker that the poison kills. Returns how many died before it failed."""
 
-    async def look() -> dict[str, Any]:
-        return {"told": (await line.result_names())[POISON_INDEX], "code": worker.process.poll()}
+    async def fetch_state() -> tuple[str, int | None]:
+        return (await queued.result_names())[POISON_INDEX], worker.process.poll()
 
-    for deaths in range(20):
-        worker = line.deployment.worker(off)
-        seen = await poll_until(
-            look, lambda seen: seen["code"] is not None or seen["told"] != "QUEUED", "an end"
+    for killed in range(MAX_WORKERS):
+        worker = queued.deployment.worker(without_guards)
+        result, _ = await poll_until(
+            fetch_state,
+            lambda state: state[0] != "QUEUED" or state[1] is not None,
+            "a result or a dead worker",
         )
-        if seen["told"] != "QUEUED":
-            return deaths
-        line.expire_locks()
-    raise AssertionError("they die for ever")
+        if result != "QUEUED":
+            return killed
+        queued.expire_locks()
+    raise AssertionError("every worker was killed")
 
 
-async def test_a_request_that_kills_who_serves_it_is_set_aside_and_its_neighbours_are_served(
+async def test_a_request_that_kills_its_workers_becomes_a_dead_letter_and_the_others_are_booked(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_with_poison(deployment, isolated_queue.frontend)
-    async with watch_ticket(line, POISON_INDEX) as watcher:
-        assert await replaced_whenever_they_die(line, "holds-kill") == 6
-        await wait_until_only_poison_failed(line)
+    queued = await enqueue_with_poison(deployment, isolated_queue.frontend)
+    async with watch_ticket(queued, POISON_INDEX) as watcher:
+        assert await killed_worker_count(queued, "holds-kill") == 6
+        await wait_until_only_poison_failed(queued)
         await expect_status(watcher, "FAILED")
-    await wait_for_dead_letter_metric(isolated_queue, line.partition, 1)
+    await wait_for_dead_letter_metric(isolated_queue, queued.partition, 1)
 
 
-async def test_control_served_together_for_ever_a_killer_takes_its_neighbours_with_it(
+async def test_control_without_isolation_a_request_that_kills_workers_fails_its_whole_batch(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_with_poison(deployment, isolated_queue.frontend)
-    assert await replaced_whenever_they_die(line, "holds-kill suspects") == 6
-    await line.wait_for_status("FAILED", *without_poison(line))
-    assert deployment.consistent_booking_ids(line.slot_id) == set()
+    queued = await enqueue_with_poison(deployment, isolated_queue.frontend)
+    assert await killed_worker_count(queued, "holds-kill suspects") == 6
+    await queued.wait_for_status("FAILED", *without_poison(queued))
+    assert deployment.consistent_booking_ids(queued.slot_id) == set()
 
 
-async def with_a_page_that_is_turned(deployment: Deployment, front: AppProcess) -> QueuedUsers:
-    """People in line in a campaign that looks at their pages, with places for all."""
-    chosen = await create_campaign(deployment.organizer(front), maxBookings=2)
-    slot_id = await deployment.add_slot(front, capacity=4, campaignId=chosen)
-    line = QueuedUsers(deployment, front, slot_id, [], [], [])
-    for person in deployment.clients(front, 4):
-        await line.enqueue(person)
-    return line
+async def enqueue_for_campaign(deployment: Deployment, frontend: AppProcess) -> QueuedUsers:
+    """Enqueue four users for four places of a campaign that checks their other bookings."""
+    campaign_id = await create_campaign(deployment.organizer(frontend), maxBookings=2)
+    slot_id = await deployment.add_slot(frontend, capacity=4, campaignId=campaign_id)
+    queued = QueuedUsers(deployment, frontend, slot_id)
+    for client in deployment.clients(frontend, 4):
+        await queued.enqueue(client)
+    return queued
 
 
-async def test_one_whose_page_others_turn_holds_up_nobody_behind_them(
+async def test_a_user_whose_version_keeps_changing_does_not_delay_later_requests(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await with_a_page_that_is_turned(deployment, isolated_queue.frontend)
+    queued = await enqueue_for_campaign(deployment, isolated_queue.frontend)
     deployment.worker("contended-user")
-    await line.assert_results(*["Booked"] * 4)
-    await line.assert_arrival_order()
+    await queued.assert_results(*["Booked"] * 4)
+    await queued.assert_arrival_order()
 
 
-async def test_control_served_as_one_batch_for_ever_all_wait_for_the_one_page(
+async def test_control_without_smaller_batches_all_requests_wait_for_the_contended_user(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await with_a_page_that_is_turned(deployment, isolated_queue.frontend)
-    _, tried = deployment.paused_worker("retried", "contended-user smaller-batches")
-    await asyncio.to_thread(tried.wait_until_reached)
-    assert await line.result_names() == ["QUEUED"] * 4
+    queued = await enqueue_for_campaign(deployment, isolated_queue.frontend)
+    _, retried = deployment.paused_worker("retried", "contended-user smaller-batches")
+    await asyncio.to_thread(retried.wait_until_reached)
+    assert await queued.result_names() == ["QUEUED"] * 4

@@ -1,4 +1,4 @@
-"""Places go in order of arrival, and whoever sends more often than others gains nothing by it."""
+"""Places go to requests in order of arrival, and sending more requests is no advantage."""
 
 import asyncio
 import secrets
@@ -22,175 +22,159 @@ from tests.support.queue.documents import REQUEST_BOOKING
 
 __all__ = ["crowded_queue_deployment", "queue_deployment"]
 
-PLACES, GREED = 20, 100
+MEMBERS, PLACES, REPEATS = 200, 20, 100
+FIRST_BOOKED = ["Booked"] * PLACES + ["SLOT_FULL"] * (MEMBERS - PLACES)
 
 
-async def stand_one_by_one(
-    deployment: QueueDeployment, apps: Sequence[AppProcess], slot_id: str
-) -> list[Json]:
-    """The tickets of everybody, by turns at the processes, one after the other."""
-    return [
-        await deployment.queue_client(apps[n % len(apps)], n).enqueue(slot_id)
-        for n in range(len(deployment.user_tokens.members))
-    ]
-
-
-async def test_places_go_to_those_who_came_first_whoever_serves_them(
+async def test_the_first_queued_requests_are_booked_whichever_worker_processes_them(
     crowded_queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [crowded_queue_deployment.app(), crowded_queue_deployment.app()]
-    slot_id = await crowded_queue_deployment.add_slot(apps[0], capacity=PLACES)
-    tickets = await stand_one_by_one(crowded_queue_deployment, apps, slot_id)
-    assert [ticket["position"] for ticket in tickets] == list(range(1, 201))
+    deployment = crowded_queue_deployment
+    apps = [deployment.app(), deployment.app()]
+    slot_id = await deployment.add_slot(apps[0], capacity=PLACES)
+    tickets = [
+        await deployment.queue_client(apps[n % 2], n).enqueue(slot_id) for n in range(MEMBERS)
+    ]
+    assert [ticket["position"] for ticket in tickets] == list(range(1, MEMBERS + 1))
     for _ in range(2):
-        crowded_queue_deployment.worker()
+        deployment.worker()
     codes = [
-        await crowded_queue_deployment.queue_client(apps[0], n).wait_for_outcome_code(ticket["id"])
+        await deployment.queue_client(apps[0], n).wait_for_outcome_code(ticket["id"])
         for n, ticket in enumerate(tickets)
     ]
-    assert codes == ["Booked"] * PLACES + ["SLOT_FULL"] * (200 - PLACES)
-    assert len(crowded_queue_deployment.consistent_booking_ids(slot_id)) == PLACES
+    assert codes == FIRST_BOOKED
+    assert len(deployment.consistent_booking_ids(slot_id)) == PLACES
 
 
-async def test_those_who_come_while_others_are_served_are_served_after_them(
+async def test_requests_that_arrive_while_others_are_processed_come_after_them(
     crowded_queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [crowded_queue_deployment.worker(), crowded_queue_deployment.worker()]
-    slot_id = await crowded_queue_deployment.add_slot(apps[0], capacity=PLACES)
-    codes = list[str]()
-    for number in range(200):
-        customer = crowded_queue_deployment.queue_client(apps[number % 2], number)
-        asked = await customer.request_booking(slot_id)
-        codes.append(asked["id"] if asked["__typename"] == "Ticket" else asked["code"])
-    for number, told in enumerate(codes):
-        if told.startswith("ticket_"):
-            codes[number] = await crowded_queue_deployment.queue_client(
-                apps[0], number
-            ).wait_for_outcome_code(told)
-    assert codes == ["Booked"] * PLACES + ["SLOT_FULL"] * (200 - PLACES)
+    deployment = crowded_queue_deployment
+    apps = [deployment.worker(), deployment.worker()]
+    slot_id = await deployment.add_slot(apps[0], capacity=PLACES)
+    outcomes = [
+        await deployment.queue_client(apps[n % 2], n).request_booking(slot_id)
+        for n in range(MEMBERS)
+    ]
+    codes = [
+        await deployment.queue_client(apps[0], n).wait_for_outcome_code(outcome["id"])
+        if outcome["__typename"] == "Ticket"
+        else outcome["code"]
+        for n, outcome in enumerate(outcomes)
+    ]
+    assert codes == FIRST_BOOKED
 
 
-async def greed(
-    deployment: QueueDeployment, apps: Sequence[AppProcess], slot_id: str, *, keys: bool
+async def request_repeatedly(
+    deployment: QueueDeployment, apps: Sequence[AppProcess], slot_id: str, *, with_keys: bool
 ) -> list[Json]:
-    """What one person is told who asks a hundred times at once, at each of the processes."""
+    """Send 100 simultaneous requests of the first member to these apps."""
     token = deployment.user_tokens.members[0]
-    wishes: list[Json] = [{"slotId": slot_id} for _ in range(GREED)]
-    for wish in wishes if keys else ():
-        wish["idempotencyKey"] = secrets.token_hex(8)
-    shots = [
-        (apps[n % len(apps)].url, token, REQUEST_BOOKING, {"input": wish})
-        for n, wish in enumerate(wishes)
+    inputs: list[Json] = [{"slotId": slot_id} for _ in range(REPEATS)]
+    for input_ in inputs if with_keys else ():
+        input_["idempotencyKey"] = secrets.token_hex(8)
+    requests = [
+        (apps[n % len(apps)].url, token, REQUEST_BOOKING, {"input": input_})
+        for n, input_ in enumerate(inputs)
     ]
-    return await send_simultaneously(shots)
+    return await send_simultaneously(requests)
 
 
-@pytest.mark.parametrize("keys", [False, True])
-async def test_who_asks_a_hundred_times_stands_in_line_once_and_pushes_nobody_back(
-    queue_deployment: QueueDeployment, keys: bool
+@pytest.mark.parametrize("with_keys", [False, True])
+async def test_a_user_who_sends_100_requests_is_queued_once(
+    queue_deployment: QueueDeployment, with_keys: bool
 ) -> None:
-    apps = [
-        queue_deployment.frontend(max_queue_length=50),
-        queue_deployment.frontend(max_queue_length=50),
-    ]
+    apps = [queue_deployment.frontend(max_queue_length=50) for _ in range(2)]
     slot_id = await queue_deployment.add_slot(apps[0], capacity=3)
-    ada, ben, cleo = queue_deployment.queue_clients(apps[0], 3)
-    before = await ben.enqueue(slot_id)
-    told = await greed(queue_deployment, apps, slot_id, keys=keys)
-    assert {(ticket["id"], ticket["position"]) for ticket in told} == {(told[0]["id"], 2)}
-    after = await cleo.enqueue(slot_id)
-    assert (after["position"], queue_deployment.queue_length()) == (3, 3)
+    repeating, earlier, later = queue_deployment.queue_clients(apps[0], 3)
+    first = await earlier.enqueue(slot_id)
+    repeated = await request_repeatedly(queue_deployment, apps, slot_id, with_keys=with_keys)
+    assert {(ticket["id"], ticket["position"]) for ticket in repeated} == {(repeated[0]["id"], 2)}
+    last = await later.enqueue(slot_id)
+    assert (last["position"], queue_deployment.queue_length()) == (3, 3)
     queue_deployment.worker()
-    for customer, ticket in ((ben, before), (ada, told[0]), (cleo, after)):
-        assert await customer.wait_for_outcome_code(ticket["id"]) == "Booked"
+    for client, ticket in ((earlier, first), (repeating, repeated[0]), (later, last)):
+        assert await client.wait_for_outcome_code(ticket["id"]) == "Booked"
     assert len(queue_deployment.consistent_booking_ids(slot_id)) == 3
     await queue_deployment.wait_until_empty()
     assert queue_deployment.stored_tickets() == {}
 
 
-async def test_control_where_nobody_knows_who_stands_there_one_person_takes_the_line(
+async def test_control_without_the_check_for_an_existing_ticket_one_user_fills_the_queue(
     queue_deployment: QueueDeployment,
 ) -> None:
-    apps = [
-        queue_deployment.frontend("existing-ticket", 50),
-        queue_deployment.frontend("existing-ticket", 50),
-    ]
-    roomy, slot_id = (
-        await queue_deployment.add_slot(apps[0], capacity=3),
-        await queue_deployment.add_slot(apps[0], capacity=3),
-    )
-    told = await greed(queue_deployment, apps[:1], slot_id, keys=True)
-    tickets = [each for each in told if each["__typename"] == "Ticket"]
+    apps = [queue_deployment.frontend("existing-ticket", 50) for _ in range(2)]
+    slot_ids = [await queue_deployment.add_slot(apps[0], capacity=3) for _ in range(2)]
+    outcomes = await request_repeatedly(queue_deployment, apps[:1], slot_ids[0], with_keys=True)
+    tickets = [outcome for outcome in outcomes if outcome["__typename"] == "Ticket"]
     assert len({ticket["id"] for ticket in tickets}) == queue_deployment.queue_length() == 50
-    assert (await queue_deployment.queue_client(apps[1], 1).request_booking(slot_id))[
-        "__typename"
-    ] == "QueueFull"
+    other = queue_deployment.queue_client(apps[1], 1)
+    assert (await other.request_booking(slot_ids[0]))["__typename"] == "QueueFull"
     queue_deployment.redis.flushdb()
-    apps = [queue_deployment.frontend("existing-ticket")]
-    await greed(queue_deployment, apps, roomy, keys=True)
-    assert (await queue_deployment.queue_client(apps[0], 1).enqueue(roomy))["position"] == GREED + 1
+    app = queue_deployment.frontend("existing-ticket")
+    await request_repeatedly(queue_deployment, [app], slot_ids[1], with_keys=True)
+    last = await queue_deployment.queue_client(app, 1).enqueue(slot_ids[1])
+    assert last["position"] == REPEATS + 1
 
 
-async def test_who_asked_before_others_and_asks_again_keeps_their_place(
-    queue_deployment: QueueDeployment,
-) -> None:
+async def test_a_repeated_request_keeps_its_position(queue_deployment: QueueDeployment) -> None:
     app = queue_deployment.app()
     slot_id = await queue_deployment.add_slot(app)
-    ada, ben = queue_deployment.queue_clients(app, 2)
-    first = await ada.enqueue(slot_id)
-    await ben.enqueue(slot_id)
+    first, second = queue_deployment.queue_clients(app, 2)
+    ticket = await first.enqueue(slot_id)
+    await second.enqueue(slot_id)
     for _ in range(3):
-        assert await ada.enqueue(slot_id) == first
-        assert await ada.enqueue(slot_id, idempotencyKey=secrets.token_hex(8)) == first
+        assert await first.enqueue(slot_id) == ticket
+        assert await first.enqueue(slot_id, idempotencyKey=secrets.token_hex(8)) == ticket
 
 
-async def stands_for_the_lease(queue_deployment: QueueDeployment, slot_id: str) -> None:
-    """Wait until another process waits to serve the part of the line that one serves."""
-    waiting = lock_keys(admission_lock(queue_partition(slot_id))).queue
-
-    async def waits() -> bool:
-        return bool(queue_deployment.redis.zcard(waiting))
-
-    await eventually(waits, "somebody who waits for the lease")
-
-
-async def overtaking(
-    queue_deployment: QueueDeployment,
-    off: str,
-    between: Callable[[QueueClient, str], Awaitable[None]],
+async def outcomes_with_slow_worker(
+    deployment: QueueDeployment,
+    without_guards: str,
+    check_second: Callable[[QueueClient, str], Awaitable[None]],
 ) -> list[str]:
-    """What Ada and then Ben are told who want one place, when whoever serves Ada is slow."""
-    app = queue_deployment.app()
-    slot_id = await queue_deployment.add_slot(app)
-    ada, ben = queue_deployment.queue_clients(app, 2)
-    slow = queue_deployment.stalled_worker(off)
-    first = await ada.enqueue(slot_id)
-    await asyncio.to_thread(slow.wait_until_reached)
-    queue_deployment.worker(off)
-    second = await ben.enqueue(slot_id)
-    await between(ben, second["id"])
-    slow.resume()
+    """Request one place twice, while the worker of the first request pauses.
+
+    Returns both outcomes. `check_second` runs during the pause, with a second worker running.
+    """
+    app = deployment.app()
+    slot_id = await deployment.add_slot(app)
+    first, second = deployment.queue_clients(app, 2)
+    pause_point = deployment.stalled_worker(without_guards)
+    first_ticket = await first.enqueue(slot_id)
+    await asyncio.to_thread(pause_point.wait_until_reached)
+    deployment.worker(without_guards)
+    second_ticket = await second.enqueue(slot_id)
+    await check_second(second, second_ticket["id"])
+    pause_point.resume()
     return [
-        await ada.wait_for_outcome_code(first["id"]),
-        await ben.wait_for_outcome_code(second["id"]),
+        await first.wait_for_outcome_code(first_ticket["id"]),
+        await second.wait_for_outcome_code(second_ticket["id"]),
     ]
 
 
-async def test_nobody_is_overtaken_while_whoever_serves_them_is_slow(
+async def test_a_later_request_is_not_processed_while_an_earlier_one_is_slow(
     queue_deployment: QueueDeployment,
 ) -> None:
-    async def waits_for_its_turn(ben: QueueClient, ticket_id: str) -> None:
-        seen = await ben.fetch_ticket(ticket_id)
-        await stands_for_the_lease(queue_deployment, seen["slotId"])
-        assert await ben.fetch_ticket(ticket_id) == seen
+    async def stays_queued(client: QueueClient, ticket_id: str) -> None:
+        ticket = await client.fetch_ticket(ticket_id)
+        waiters = lock_keys(admission_lock(queue_partition(ticket["slotId"]))).queue
 
-    assert await overtaking(queue_deployment, "", waits_for_its_turn) == ["Booked", "SLOT_FULL"]
+        async def worker_waits_for_lease() -> bool:
+            return bool(queue_deployment.redis.zcard(waiters))
+
+        await eventually(worker_waits_for_lease, "a worker that waits for the lease")
+        assert await client.fetch_ticket(ticket_id) == ticket
+
+    outcomes = await outcomes_with_slow_worker(queue_deployment, "", stays_queued)
+    assert outcomes == ["Booked", "SLOT_FULL"]
 
 
-async def test_control_with_consumers_side_by_side_who_came_later_overtakes(
+async def test_control_without_the_queue_lease_a_later_request_is_processed_first(
     queue_deployment: QueueDeployment,
 ) -> None:
-    async def is_served(ben: QueueClient, ticket_id: str) -> None:
-        assert await ben.wait_for_outcome_code(ticket_id) == "Booked"
+    async def is_booked(client: QueueClient, ticket_id: str) -> None:
+        assert await client.wait_for_outcome_code(ticket_id) == "Booked"
 
-    assert await overtaking(queue_deployment, "queue-lease", is_served) == ["SLOT_FULL", "Booked"]
+    outcomes = await outcomes_with_slow_worker(queue_deployment, "queue-lease", is_booked)
+    assert outcomes == ["SLOT_FULL", "Booked"]

@@ -1,145 +1,121 @@
-"""What a ticket was told in the end is not taken back, whatever is asked or comes back then."""
+"""The final state of a ticket never changes, whatever is requested or restored afterwards."""
 
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.redis.keys import queue_keys
-from tests.support.apps.deployment import Deployment, open_deployment
+from tests.support.apps.deployment import Deployment
 from tests.support.queue.queued_users import (
     IsolatedQueue,
     QueuedUsers,
     enqueue_users,
     expect_final_status,
-    open_isolated_queue,
     request_ticket,
     result_name,
     watch_ticket,
 )
 
 
-@pytest.fixture(scope="module")
-def isolated_queue(
-    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[IsolatedQueue]:
-    """Where they stand in line."""
-    with open_isolated_queue(
-        servers, tmp_path_factory.mktemp("queue"), "queue_final"
-    ) as isolated_queue:
-        yield isolated_queue
-
-
-@pytest.fixture
-async def deployment(isolated_queue: IsolatedQueue, log_dir: Path) -> AsyncIterator[Deployment]:
-    """People, and an empty Redis."""
-    async with open_deployment(isolated_queue.environment, log_dir, member_count=3) as deployment:
-        deployment.redis.flushall()
-        yield deployment
-
-
-async def lost_and_its_key_sent_for_something_else(
-    deployment: Deployment, isolated_queue: IsolatedQueue, way: str, off: str = ""
+async def lose_and_reuse_key(
+    deployment: Deployment,
+    isolated_queue: IsolatedQueue,
+    operation: str,
+    without_guards: str = "",
 ) -> tuple[QueuedUsers, str]:
-    """Lose a request, send its key with another one, restore the first; return it and the outcome.
+    """Lose a request, send its key with another one, and restore and process the first.
 
-    The ticket of the first request was LOST before its key was sent again.
+    Returns the queued user, and the type of the outcome of the other request.
     """
-    line = await enqueue_users(
-        deployment,
-        deployment.app(off) if off else isolated_queue.frontend,
-        user_count=1,
-        capacity=2,
-    )
-    entries = line.entries
+    frontend = deployment.app(without_guards) if without_guards else isolated_queue.frontend
+    queued = await enqueue_users(deployment, frontend, user_count=1, capacity=2)
+    entries = queued.entries
     deployment.redis.flushall()
-    assert await line.result_names() == ["LOST"]
-    ada, key = line.clients[0], {"idempotencyKey": line.idempotency_keys[0]}
-    other = line.slot_id if "hold" in way else await deployment.add_slot(line.frontend, capacity=1)
-    wish = {**key, "hold": "hold" in way}
-    if "bookSlot" in way:
-        answer = await ada.book_slot(other, **wish)
+    assert await queued.result_names() == ["LOST"]
+    client, hold = queued.clients[0], "hold" in operation
+    slot_id = queued.slot_id if hold else await deployment.add_slot(frontend, capacity=1)
+    options: dict[str, Any] = {"idempotencyKey": queued.idempotency_keys[0], "hold": hold}
+    if "bookSlot" in operation:
+        outcome = await client.book_slot(slot_id, **options)
     else:
-        answer = await request_ticket(ada, other, **wish)
+        outcome = await request_ticket(client, slot_id, **options)
     deployment.redis.flushall()
-    line.redeliver(entries)
-    deployment.worker(off)
-    await line.wait_until_empty()
-    return line, str(answer["__typename"])
+    queued.redeliver(entries)
+    deployment.worker(without_guards)
+    await queued.wait_until_empty()
+    return queued, str(outcome["__typename"])
 
 
-@pytest.mark.parametrize("way", ["requestBooking", "requestBooking, hold", "bookSlot, hold"])
-async def test_who_was_told_lost_is_not_booked_when_its_key_is_sent_for_something_else(
-    deployment: Deployment, isolated_queue: IsolatedQueue, way: str
+@pytest.mark.parametrize("operation", ["requestBooking", "requestBooking, hold", "bookSlot, hold"])
+async def test_a_lost_request_is_not_booked_after_its_key_is_sent_with_another_request(
+    deployment: Deployment, isolated_queue: IsolatedQueue, operation: str
 ) -> None:
-    line, answer = await lost_and_its_key_sent_for_something_else(deployment, isolated_queue, way)
-    assert answer == "KeyReused"
-    assert await line.result_names() == ["LOST"]
-    assert deployment.consistent_booking_ids(line.slot_id) == set()
-    assert (await line.resend(0))["status"] == "QUEUED"
-    await line.wait_for_status("ANSWERED")
-    assert await line.result_names() == ["Booked"]
+    queued, outcome = await lose_and_reuse_key(deployment, isolated_queue, operation)
+    assert outcome == "KeyReused"
+    assert await queued.result_names() == ["LOST"]
+    assert deployment.consistent_booking_ids(queued.slot_id) == set()
+    assert (await queued.resend(0))["status"] == "QUEUED"
+    await queued.wait_for_status("ANSWERED")
+    assert await queued.result_names() == ["Booked"]
 
 
-async def test_control_with_marks_of_no_question_who_was_told_lost_is_booked(
+async def test_control_if_a_lost_record_ignores_the_request_hash_the_lost_request_is_booked(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line, _ = await lost_and_its_key_sent_for_something_else(
+    queued, _ = await lose_and_reuse_key(
         deployment, isolated_queue, "requestBooking", "lost-request-hash"
     )
-    assert len(deployment.consistent_booking_ids(line.slot_id)) == 1
+    assert len(deployment.consistent_booking_ids(queued.slot_id)) == 1
 
 
-async def test_who_is_told_lost_while_the_key_stands_for_something_else_is_granted_by_nobody(
+async def test_a_request_reported_lost_while_its_key_is_queued_again_is_never_booked(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=2)
-    entries = line.entries
+    queued = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=2)
+    entries = queued.entries
     deployment.redis.flushall()
-    other = await line.resend(0, hold=True)
+    other = await queued.resend(0, hold=True)
     assert other["status"] == "QUEUED"
-    assert await line.result_names() == ["LOST"]
-    line.redeliver(entries)
+    assert await queued.result_names() == ["LOST"]
+    queued.redeliver(entries)
     deployment.worker()
-    await line.wait_until_empty()
-    line.ticket_ids.append(other["id"])
-    line.clients.append(line.clients[0])
-    assert await line.result_names() == ["LOST", "KeyReused"]
-    assert deployment.consistent_booking_ids(line.slot_id) == set()
+    await queued.wait_until_empty()
+    queued.ticket_ids.append(other["id"])
+    queued.clients.append(queued.clients[0])
+    assert await queued.result_names() == ["LOST", "KeyReused"]
+    assert deployment.consistent_booking_ids(queued.slot_id) == set()
 
 
-async def test_who_books_under_the_key_of_their_ticket_is_told_so_at_once_and_for_good(
+async def test_a_booking_with_the_key_of_a_queued_ticket_answers_the_ticket_immediately(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=3, capacity=3)
-    cid = line.clients[2]
-    await cid.book_slot(line.slot_id, idempotencyKey=line.idempotency_keys[2])
-    told: list[Any] = [await line.resend(2), await request_ticket(cid, line.slot_id)]
-    assert [result_name(ticket) for ticket in told] == ["Booked"] * 2
-    assert await line.result_names() == ["QUEUED", "QUEUED", "Booked"]
-    async with watch_ticket(line, 2) as watcher:
+    queued = await enqueue_users(deployment, isolated_queue.frontend, user_count=3, capacity=3)
+    last = queued.clients[2]
+    await last.book_slot(queued.slot_id, idempotencyKey=queued.idempotency_keys[2])
+    tickets = [await queued.resend(2), await request_ticket(last, queued.slot_id)]
+    assert [result_name(ticket) for ticket in tickets] == ["Booked"] * 2
+    assert await queued.result_names() == ["QUEUED", "QUEUED", "Booked"]
+    async with watch_ticket(queued, 2) as watcher:
         await expect_final_status(watcher, "ANSWERED")
     deployment.worker()
-    await line.wait_for_status("ANSWERED")
-    line.assert_roster(await line.fetch_tickets())
-    assert await line.result_names() == ["Booked"] * 3
+    await queued.wait_for_status("ANSWERED")
+    queued.assert_roster(await queued.fetch_tickets())
+    assert await queued.result_names() == ["Booked"] * 3
 
 
-async def test_who_was_told_lost_stays_lost_though_redis_comes_back_with_what_it_had(
+async def test_a_lost_ticket_stays_lost_though_redis_restores_its_data(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
-    line = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=1)
-    stream, tickets, _ = queue_keys(line.partition)
-    kept: Any = deployment.redis.xrange(stream)
-    known: Any = deployment.redis.hgetall(tickets)
+    queued = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=1)
+    keys = queue_keys(queued.partition)
+    entries: Any = deployment.redis.xrange(keys.requests)
+    tickets: Any = deployment.redis.hgetall(keys.tickets)
     deployment.redis.flushall()
-    assert await line.result_names() == ["LOST"]
-    for entry, fields in kept:
-        deployment.redis.xadd(stream, fields, id=entry)
-    deployment.redis.hset(tickets, mapping=known)
-    assert await line.result_names() == ["LOST"]
+    assert await queued.result_names() == ["LOST"]
+    for id_, fields in entries:
+        deployment.redis.xadd(keys.requests, fields, id=id_)
+    deployment.redis.hset(keys.tickets, mapping=tickets)
+    assert await queued.result_names() == ["LOST"]
     deployment.worker()
-    await line.wait_until_empty()
-    assert await line.result_names() == ["LOST"]
+    await queued.wait_until_empty()
+    assert await queued.result_names() == ["LOST"]

@@ -1,4 +1,4 @@
-"""A full line: whoever comes is told at once, and those who stand there keep their place."""
+"""A full queue rejects new requests and keeps the queued ones."""
 
 from typing import Any
 
@@ -10,68 +10,61 @@ from tests.support.queue.deployment import QueueDeployment, queue_deployment, qu
 
 __all__ = ["queue_deployment"]
 
-LENGTH = 3
+MAX_LENGTH = 3
 
 
-async def test_who_comes_to_a_full_line_is_told_when_to_ask_again_and_no_place_is_lost(
+async def test_a_full_queue_says_when_to_retry_and_processes_the_queued_requests(
     queue_deployment: QueueDeployment,
 ) -> None:
-    app = queue_deployment.frontend(max_queue_length=LENGTH)
+    app = queue_deployment.frontend(max_queue_length=MAX_LENGTH)
     slot_id = await queue_deployment.add_slot(app, capacity=5)
-    *there, late = queue_deployment.queue_clients(app, LENGTH + 1)
-    tickets = [await customer.enqueue(slot_id, idempotencyKey="one") for customer in there]
-    for wish in ({}, {"idempotencyKey": "other"}, {"hold": True}):
-        refused = await late.request_booking(slot_id, **wish)
-        assert (refused["__typename"], refused["code"]) == ("QueueFull", "QUEUE_FULL")
-        assert refused["slotId"] == slot_id
-        assert 0 < refused["retryAfterMs"] <= 20_000
-    # Those who stand there are told where, however they ask.
-    assert [
-        await customer.fetch_ticket(t["id"]) for customer, t in zip(there, tickets, strict=True)
-    ] == [_plain(ticket) for ticket in tickets]
-    assert [await customer.enqueue(slot_id, idempotencyKey="one") for customer in there] == tickets
-    assert [await customer.enqueue(slot_id) for customer in there] == tickets
+    *queued, rejected = queue_deployment.queue_clients(app, MAX_LENGTH + 1)
+    tickets = [await client.enqueue(slot_id, idempotencyKey="one") for client in queued]
+    for options in ({}, {"idempotencyKey": "other"}, {"hold": True}):
+        outcome = await rejected.request_booking(slot_id, **options)
+        assert (outcome["__typename"], outcome["code"]) == ("QueueFull", "QUEUE_FULL")
+        assert outcome["slotId"] == slot_id
+        assert 0 < outcome["retryAfterMs"] <= 20_000
+    # A queued client gets its ticket in every way.
+    fetched = [await c.fetch_ticket(t["id"]) for c, t in zip(queued, tickets, strict=True)]
+    assert fetched == [_without_typename(ticket) for ticket in tickets]
+    assert [await client.enqueue(slot_id, idempotencyKey="one") for client in queued] == tickets
+    assert [await client.enqueue(slot_id) for client in queued] == tickets
     queue_deployment.worker()
-    for customer, ticket in zip(there, tickets, strict=True):
-        assert await customer.wait_for_outcome_code(ticket["id"]) == "Booked"
-    assert (
-        await late.wait_for_outcome_code(
-            (await late.enqueue(slot_id, idempotencyKey="other"))["id"]
-        )
-        == "Booked"
-    )
+    for client, ticket in zip(queued, tickets, strict=True):
+        assert await client.wait_for_outcome_code(ticket["id"]) == "Booked"
+    retried = await rejected.enqueue(slot_id, idempotencyKey="other")
+    assert await rejected.wait_for_outcome_code(retried["id"]) == "Booked"
 
 
-@pytest.mark.parametrize("together", [True, False])
-async def test_a_full_part_of_the_line_is_full_for_its_slots_only(
-    queue_deployment: QueueDeployment, together: bool
+@pytest.mark.parametrize("same_partition", [True, False])
+async def test_a_full_partition_rejects_requests_for_its_own_slots_only(
+    queue_deployment: QueueDeployment, same_partition: bool
 ) -> None:
-    app = queue_deployment.frontend(max_queue_length=LENGTH)
+    app = queue_deployment.frontend(max_queue_length=MAX_LENGTH)
     slot_id = await queue_deployment.add_slot(app)
-    for customer in queue_deployment.queue_clients(app, LENGTH):
-        await customer.enqueue(slot_id)
+    for client in queue_deployment.queue_clients(app, MAX_LENGTH):
+        await client.enqueue(slot_id)
     other = await queue_deployment.add_slot(app)
-    while (queue_partition(other) == queue_partition(slot_id)) is not together:
+    while (queue_partition(other) == queue_partition(slot_id)) is not same_partition:
         other = await queue_deployment.add_slot(app)
-    told = await queue_deployment.queue_client(app, LENGTH).request_booking(other)
-    assert told["__typename"] == ("QueueFull" if together else "Ticket")
+    outcome = await queue_deployment.queue_client(app, MAX_LENGTH).request_booking(other)
+    assert outcome["__typename"] == ("QueueFull" if same_partition else "Ticket")
 
 
-async def test_what_is_set_aside_takes_up_room_until_an_operator_decides(
+async def test_dead_letters_count_towards_the_maximum_length(
     queue_deployment: QueueDeployment,
 ) -> None:
-    app = queue_deployment.frontend(max_queue_length=LENGTH)
+    app = queue_deployment.frontend(max_queue_length=MAX_LENGTH)
     slot_id = await queue_deployment.add_slot(app, capacity=5)
-    customers = queue_deployment.queue_clients(app, LENGTH)
-    aside = queue_keys(queue_partition(slot_id)).dead_letters
-    entries: list[Any] = [
-        queue_deployment.redis.xadd(aside, {"reason": "?"}) for _ in range(LENGTH - 1)
-    ]
-    await customers[0].enqueue(slot_id)
-    assert (await customers[1].request_booking(slot_id))["__typename"] == "QueueFull"
-    queue_deployment.redis.xdel(aside, *entries)
-    await customers[1].enqueue(slot_id)
+    clients = queue_deployment.queue_clients(app, MAX_LENGTH)
+    stream, redis = queue_keys(queue_partition(slot_id)).dead_letters, queue_deployment.redis
+    ids: list[Any] = [redis.xadd(stream, {"reason": "?"}) for _ in range(MAX_LENGTH - 1)]
+    await clients[0].enqueue(slot_id)
+    assert (await clients[1].request_booking(slot_id))["__typename"] == "QueueFull"
+    redis.xdel(stream, *ids)
+    await clients[1].enqueue(slot_id)
 
 
-def _plain(ticket: Json) -> Json:
+def _without_typename(ticket: Json) -> Json:
     return {name: value for name, value in ticket.items() if name != "__typename"}

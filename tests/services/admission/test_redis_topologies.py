@@ -17,50 +17,51 @@ from tests.support.queue.queued_users import enqueue_users, expect_final_status,
 
 
 @asynccontextmanager
-async def served_on(
-    redis_topology: RedisTopology, servers: EmbeddedServers, home: Path
+async def deployment_on(
+    topology: RedisTopology, servers: EmbeddedServers, directory: Path
 ) -> AsyncIterator[tuple[Deployment, AppProcess]]:
-    """A scene whose processes know this fleet, and the first of them."""
-    settings = app_environment(servers, "queue_fleets") | {"SLOTLOCK_QUEUE_WORKER": "off"}
-    one_node = {"SLOTLOCK_REDIS_URL": f"redis://127.0.0.1:{redis_topology.nodes[0].port}/0"}
-    async with open_deployment(settings | one_node, home / "logs", member_count=6) as scene:
-        settings["SLOTLOCK_REDIS_URL"] = redis_topology.url
-        with forked_app(settings, home / "front") as front:
-            yield replace(scene, environment=settings), front
+    """Open a deployment on this topology, and an app that serves no queue."""
+    settings = app_environment(servers, "queue_topologies") | {"SLOTLOCK_QUEUE_WORKER": "off"}
+    one_node = {"SLOTLOCK_REDIS_URL": f"redis://127.0.0.1:{topology.nodes[0].port}/0"}
+    async with open_deployment(
+        settings | one_node, directory / "logs", member_count=6
+    ) as deployment:
+        settings["SLOTLOCK_REDIS_URL"] = topology.url
+        with forked_app(settings, directory / "frontend") as frontend:
+            yield replace(deployment, environment=settings), frontend
 
 
-@pytest.mark.parametrize("shape", ["Sentinel", "Cluster"])
-async def test_tickets_are_given_watched_and_answered_in_order_on_any_shape_of_redis(
-    servers: EmbeddedServers, tmp_path: Path, shape: str
+@pytest.mark.parametrize("name", ["Sentinel", "Cluster"])
+async def test_requests_are_queued_watched_and_answered_in_order_with_every_topology(
+    servers: EmbeddedServers, tmp_path: Path, name: str
 ) -> None:
-    with TOPOLOGIES[shape](tmp_path) as redis_topology:
-        async with served_on(redis_topology, servers, tmp_path) as (scene, front):
-            lines = [await enqueue_users(scene, front, user_count=4, capacity=2) for _ in range(4)]
-            async with watch_ticket(lines[0], 3) as watcher:
+    with TOPOLOGIES[name](tmp_path) as topology:
+        async with deployment_on(topology, servers, tmp_path) as (deployment, frontend):
+            queues = [
+                await enqueue_users(deployment, frontend, user_count=4, capacity=2)
+                for _ in range(4)
+            ]
+            async with watch_ticket(queues[0], 3) as watcher:
                 assert (await watcher.next_result())["position"] == 4
                 for _ in range(2):
-                    scene.worker()
-                for line in lines:
-                    await line.assert_results("Booked", "Booked", "SlotFull", "SlotFull")
+                    deployment.worker()
+                for queued in queues:
+                    await queued.assert_results("Booked", "Booked", "SlotFull", "SlotFull")
                 await expect_final_status(watcher, "ANSWERED")
 
 
-async def test_when_another_master_is_named_each_ticket_has_one_outcome_all_the_same(
+async def test_each_ticket_has_one_outcome_after_sentinel_promotes_another_master(
     servers: EmbeddedServers, tmp_path: Path
 ) -> None:
-    with sentinel_topology(tmp_path, replicas=1) as redis_topology:
-        async with served_on(redis_topology, servers, tmp_path) as (scene, front):
-            line = await enqueue_users(scene, front, user_count=4, capacity=2)
-            scene.worker()
-            redis_topology.nodes[0].process.kill()
-
-            async def look() -> dict[str, list[str]]:
-                return {"told": await line.result_names()}
-
-            # What was not copied yet is lost, and told so.
+    with sentinel_topology(tmp_path, replicas=1) as topology:
+        async with deployment_on(topology, servers, tmp_path) as (deployment, frontend):
+            queued = await enqueue_users(deployment, frontend, user_count=4, capacity=2)
+            deployment.worker()
+            topology.nodes[0].process.kill()
+            # Requests that were not replicated are lost, and their tickets report it.
             await poll_until(
-                look, lambda seen: "QUEUED" not in seen["told"], "each has a final outcome"
+                queued.result_names, lambda names: "QUEUED" not in names, "final states"
             )
-            told = await line.fetch_tickets()
-            assert await line.fetch_tickets() == told
-            line.assert_roster(told)
+            tickets = await queued.fetch_tickets()
+            assert await queued.fetch_tickets() == tickets
+            queued.assert_roster(tickets)

@@ -1,10 +1,14 @@
-"""Everything is decided anew when the turn comes: what changed in line is found behind it."""
+"""A queued request is decided on the state at its turn: each change since then may refuse it."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from slotlock.auth import accounts
+from slotlock.domain.users.user import Role
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (
     create_campaign,
     set_groups,
@@ -12,123 +16,238 @@ from tests.support.clients.campaigns import (
     update_campaign,
 )
 from tests.support.clients.client import hours_from_now
-from tests.support.queue.deployment import QueueDeployment, queue_deployment
+from tests.support.clients.teams import LEAVE_TEAM
+from tests.support.queue.deployment import QueueClient, QueueDeployment, queue_deployment
+from tests.support.stores.users import auth_for_database
 
 __all__ = ["queue_deployment"]
 
 NOON = {"startTime": "2040-05-07T12:00:00Z", "endTime": "2040-05-07T13:00:00Z"}
 HALF_PAST = {"startTime": "2040-05-07T12:30:00Z", "endTime": "2040-05-07T13:30:00Z"}
+NEXT_DAY = {"startTime": "2040-05-08T12:00:00Z", "endTime": "2040-05-08T13:00:00Z"}
+BAN_USER = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 
 
-class Desk:
-    """Ada, for whom or by whom a place is asked, and what an organiser knows."""
+@dataclass
+class CampaignScenario:
+    """A slot with two places in a campaign with all rules; `user` requests one of them."""
 
-    def __init__(self, deployment: QueueDeployment) -> None:
-        app = deployment.app()
-        self.scene = deployment
-        self.organiser = deployment.organizer(app)
-        self.ada, self.ben = deployment.queue_clients(app, 2)
-        self.campaign = self.slot = ""
+    deployment: QueueDeployment
+    organizer: BookingClient
+    user: QueueClient
+    other: QueueClient
+    campaign_id: str = field(default="", init=False)
+    slot_id: str = field(default="", init=False)
 
-    async def open(self, **fields: Any) -> None:
-        """A slot of a campaign with rules."""
+    async def open(self) -> None:
+        """Create the campaign and the slot."""
         rules = {"eligibleGroups": [["5a"]], "forbidOverlap": True, "maxBookings": 2}
-        self.campaign = await create_campaign(self.organiser, **rules)
-        for each in (self.ada, self.ben):
-            await set_groups(self.organiser, each, "5a")
-        self.slot = await self.organiser.add_slot(campaignId=self.campaign, **NOON, **fields)
+        self.campaign_id = await create_campaign(self.organizer, **rules)
+        for client in (self.user, self.other):
+            await set_groups(self.organizer, client, "5a")
+        self.slot_id = await self.add_slot(capacity=2, **NOON)
+
+    async def add_slot(self, **fields: Any) -> str:
+        """Create a slot of the campaign."""
+        return await self.organizer.add_slot(campaignId=self.campaign_id, **fields)
 
 
-async def called_off(desk: Desk) -> None:
-    await desk.organiser.cancel_slot(desk.slot)
+async def cancel_slot(scenario: CampaignScenario) -> None:
+    await scenario.organizer.cancel_slot(scenario.slot_id)
 
 
-async def closed(desk: Desk) -> None:
-    await update_campaign(
-        desk.organiser, desk.campaign, opensAt=hours_from_now(-2), closesAt=hours_from_now(-1)
-    )
+async def close_campaign(scenario: CampaignScenario) -> None:
+    times = {"opensAt": hours_from_now(-2), "closesAt": hours_from_now(-1)}
+    await update_campaign(scenario.organizer, scenario.campaign_id, **times)
 
 
-async def put_off(desk: Desk) -> None:
-    await update_campaign(desk.organiser, desk.campaign, opensAt=hours_from_now(1))
+async def postpone_opening(scenario: CampaignScenario) -> None:
+    await update_campaign(scenario.organizer, scenario.campaign_id, opensAt=hours_from_now(1))
 
 
-async def unpublished(desk: Desk) -> None:
-    await unpublish_campaign(desk.organiser, desk.campaign)
+async def unpublish(scenario: CampaignScenario) -> None:
+    await unpublish_campaign(scenario.organizer, scenario.campaign_id)
 
 
-async def out_of_the_group(desk: Desk) -> None:
-    await set_groups(desk.organiser, desk.ada, "5b")
+async def change_group(scenario: CampaignScenario) -> None:
+    await set_groups(scenario.organizer, scenario.user, "5b")
 
 
-async def clashing(desk: Desk) -> None:
-    other = await desk.organiser.add_slot(campaignId=desk.campaign, **HALF_PAST)
-    assert (await desk.ada.book_slot(other))["__typename"] == "Booked"
+async def book_overlapping_slot(scenario: CampaignScenario) -> None:
+    other = await scenario.add_slot(**HALF_PAST)
+    assert (await scenario.user.book_slot(other))["__typename"] == "Booked"
 
 
-async def as_many_as_may_be(desk: Desk) -> None:
-    await update_campaign(desk.organiser, desk.campaign, maxBookings=1)
-    times = {"startTime": "2040-05-08T12:00:00Z", "endTime": "2040-05-08T13:00:00Z"}
-    other = await desk.organiser.add_slot(campaignId=desk.campaign, **times)
-    assert (await desk.ada.book_slot(other))["__typename"] == "Booked"
+async def reach_limit(scenario: CampaignScenario) -> None:
+    await update_campaign(scenario.organizer, scenario.campaign_id, maxBookings=1)
+    other = await scenario.add_slot(**NEXT_DAY)
+    assert (await scenario.user.book_slot(other))["__typename"] == "Booked"
 
 
-async def filled_up(desk: Desk) -> None:
-    for each in (desk.ben, desk.scene.queue_client(desk.scene.app(), 2)):
-        await set_groups(desk.organiser, each, "5a")
-        assert (await each.book_slot(desk.slot))["__typename"] == "Booked"
+async def fill_slot(scenario: CampaignScenario) -> None:
+    third = scenario.deployment.queue_client(scenario.deployment.app(), 2)
+    for client in (scenario.other, third):
+        await set_groups(scenario.organizer, client, "5a")
+        assert (await client.book_slot(scenario.slot_id))["__typename"] == "Booked"
 
 
-async def made_smaller(desk: Desk) -> None:
-    assert (await desk.ben.book_slot(desk.slot))["__typename"] == "Booked"
-    assert (await desk.organiser.update_slot(desk.slot, capacity=1))["__typename"] == "Slot"
+async def reduce_capacity(scenario: CampaignScenario) -> None:
+    assert (await scenario.other.book_slot(scenario.slot_id))["__typename"] == "Booked"
+    updated = await scenario.organizer.update_slot(scenario.slot_id, capacity=1)
+    assert updated["__typename"] == "Slot"
 
 
-async def booked_by_themselves(desk: Desk) -> None:
-    assert (await desk.ada.book_slot(desk.slot))["__typename"] == "Booked"
+async def book_same_slot(scenario: CampaignScenario) -> None:
+    assert (await scenario.user.book_slot(scenario.slot_id))["__typename"] == "Booked"
 
 
-CHANGES: dict[str, tuple[Callable[[Desk], Awaitable[None]], str]] = {
-    "the slot is called off": (called_off, "SLOT_CANCELLED"),
-    "the campaign closes": (closed, "CLOSED"),
-    "the opening is put off": (put_off, "NOT_YET_OPEN"),
-    "the campaign is unpublished": (unpublished, "SLOT_NOT_FOUND"),
-    "the person leaves the group": (out_of_the_group, "NOT_ELIGIBLE"),
-    "something else clashes": (clashing, "TIME_CONFLICT"),
-    "they have as many as may be": (as_many_as_may_be, "LIMIT_REACHED"),
-    "the slot fills up": (filled_up, "SLOT_FULL"),
-    "there are fewer places": (made_smaller, "SLOT_FULL"),
-    "they have booked it already": (booked_by_themselves, "ALREADY_BOOKED"),
+@dataclass(frozen=True)
+class Change:
+    """A change while the request is queued, its refusal, and the bookings of the slot after it."""
+
+    apply: Callable[[CampaignScenario], Awaitable[None]]
+    code: str
+    booking_count: int = 0
+
+
+CHANGES = {
+    "slot cancelled": Change(cancel_slot, "SLOT_CANCELLED"),
+    "campaign closed": Change(close_campaign, "CLOSED"),
+    "opening postponed": Change(postpone_opening, "NOT_YET_OPEN"),
+    "campaign unpublished": Change(unpublish, "SLOT_NOT_FOUND"),
+    "group changed": Change(change_group, "NOT_ELIGIBLE"),
+    "overlapping slot booked": Change(book_overlapping_slot, "TIME_CONFLICT"),
+    "limit reached": Change(reach_limit, "LIMIT_REACHED"),
+    "slot filled": Change(fill_slot, "SLOT_FULL", 2),
+    "capacity reduced": Change(reduce_capacity, "SLOT_FULL", 1),
+    "same slot booked": Change(book_same_slot, "ALREADY_BOOKED", 1),
 }
 
 
-async def served_after(
-    queue_deployment: QueueDeployment, why: str, off: str = ""
-) -> tuple[str, Desk]:
-    """What comes of a ticket when this happens before a worker without this guard serves it."""
-    desk = Desk(queue_deployment)
-    await desk.open(capacity=2)
-    ticket = await desk.ada.enqueue(desk.slot)
-    await CHANGES[why][0](desk)
-    queue_deployment.worker(off)
-    return await desk.ada.wait_for_outcome_code(ticket["id"]), desk
+async def outcome_after_change(
+    deployment: QueueDeployment, change: Change, without_guards: str = ""
+) -> tuple[str, str]:
+    """Return the outcome of a request that was queued before the change, and the slot."""
+    app = deployment.app()
+    clients = deployment.queue_clients(app, 2)
+    scenario = CampaignScenario(deployment, deployment.organizer(app), *clients)
+    await scenario.open()
+    ticket = await scenario.user.enqueue(scenario.slot_id)
+    await change.apply(scenario)
+    deployment.worker(without_guards)
+    return await scenario.user.wait_for_outcome_code(ticket["id"]), scenario.slot_id
 
 
-@pytest.mark.parametrize("why", CHANGES)
-async def test_what_changed_while_somebody_stood_in_line_is_why_they_are_refused(
-    queue_deployment: QueueDeployment, why: str
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_a_change_while_a_request_is_queued_refuses_it(
+    queue_deployment: QueueDeployment, change: Change
 ) -> None:
-    code, desk = await served_after(queue_deployment, why)
-    assert code == CHANGES[why][1]
-    booked = {"filled_up": 2, "made_smaller": 1, "booked_by_themselves": 1}
-    assert len(queue_deployment.consistent_booking_ids(desk.slot)) == booked.get(
-        CHANGES[why][0].__name__, 0
-    )
+    code, slot_id = await outcome_after_change(queue_deployment, change)
+    assert code == change.code
+    assert len(queue_deployment.consistent_booking_ids(slot_id)) == change.booking_count
 
 
-@pytest.mark.parametrize("why", CHANGES)
-async def test_control_a_worker_that_trusts_what_was_found_before_books_them(
-    queue_deployment: QueueDeployment, why: str
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_control_without_revalidation_a_request_is_booked_despite_the_change(
+    queue_deployment: QueueDeployment, change: Change
 ) -> None:
-    code, _ = await served_after(queue_deployment, why, off="revalidation")
+    code, _ = await outcome_after_change(queue_deployment, change, "revalidation")
     assert code == "Booked"
+
+
+async def ban(deployment: QueueDeployment, client: BookingClient) -> None:
+    organizer = deployment.organizer(deployment.app())
+    outcome = await organizer.execute(BAN_USER, user=await client.fetch_user_id())
+    assert outcome["__typename"] == "User", outcome
+
+
+@pytest.mark.parametrize(
+    ("without_guards", "outcome"), [("", "UserBanned"), ("revalidation", "Booked")]
+)
+async def test_a_user_banned_while_queued_is_refused_except_without_revalidation(
+    queue_deployment: QueueDeployment, without_guards: str, outcome: str
+) -> None:
+    app = queue_deployment.app()
+    slot_id = await queue_deployment.add_slot(app)
+    client = queue_deployment.queue_client(app, 0)
+    ticket = await client.enqueue(slot_id)
+    await ban(queue_deployment, client)
+    queue_deployment.worker(without_guards)
+    await queue_deployment.wait_until_empty()
+    # A banned user cannot read the ticket any more.
+    assert queue_deployment.recorded_outcome(ticket["id"]) == outcome
+    assert len(queue_deployment.consistent_booking_ids(slot_id)) == (outcome == "Booked")
+
+
+async def leave_team(
+    deployment: QueueDeployment, sender: BookingClient, user: BookingClient
+) -> None:
+    (team,) = await user.execute("{ myTeams { id } }")
+    assert (await user.execute(LEAVE_TEAM, team=team["id"]))["__typename"] == "TeamLeft"
+
+
+async def ban_user(deployment: QueueDeployment, sender: BookingClient, user: BookingClient) -> None:
+    await ban(deployment, user)
+
+
+async def ban_sender(
+    deployment: QueueDeployment, sender: BookingClient, user: BookingClient
+) -> None:
+    await ban(deployment, sender)
+
+
+async def demote_sender(
+    deployment: QueueDeployment, sender: BookingClient, user: BookingClient
+) -> None:
+    email = (await sender.execute("{ me { email } }"))["email"]
+    async with auth_for_database(deployment.mongo_url) as auth:
+        assert await accounts.set_role(auth, email, Role.MEMBER)
+
+
+@dataclass(frozen=True)
+class PermissionChange:
+    """A change that ends the sender's permission to book for the user, and its refusal."""
+
+    apply: Callable[[QueueDeployment, BookingClient, BookingClient], Awaitable[None]]
+    outcome: str
+    sender_is_organizer: bool = False
+
+
+PERMISSION_CHANGES = {
+    "teammate left": PermissionChange(leave_team, "NotTeammate"),
+    "teammate banned": PermissionChange(ban_user, "UserBanned"),
+    "sender banned": PermissionChange(ban_sender, "UserBanned"),
+    "organizer demoted": PermissionChange(demote_sender, "NotTeammate", True),
+    "user of an organizer's request banned": PermissionChange(ban_user, "UserBanned", True),
+}
+
+
+async def outcome_on_behalf(
+    deployment: QueueDeployment, change: PermissionChange, without_guards: str = ""
+) -> str:
+    """Return the outcome of a request for another user that was queued before the change."""
+    app = deployment.app()
+    slot_id, (user, teammate) = await deployment.add_slot(app), deployment.queue_clients(app, 2)
+    await teammate.create_team_with(user)
+    sender = teammate
+    if change.sender_is_organizer:
+        sender = QueueClient(deployment.http, app.url, deployment.user_tokens.organizer)
+    ticket = await sender.enqueue(slot_id, userId=await user.fetch_user_id())
+    await change.apply(deployment, sender, user)
+    deployment.worker(without_guards)
+    await deployment.wait_until_empty()
+    return deployment.recorded_outcome(ticket["id"])
+
+
+@pytest.mark.parametrize("change", PERMISSION_CHANGES.values(), ids=PERMISSION_CHANGES)
+async def test_a_permission_that_ends_while_a_request_is_queued_refuses_it(
+    queue_deployment: QueueDeployment, change: PermissionChange
+) -> None:
+    assert await outcome_on_behalf(queue_deployment, change) == change.outcome
+
+
+@pytest.mark.parametrize("change", PERMISSION_CHANGES.values(), ids=PERMISSION_CHANGES)
+async def test_control_without_revalidation_a_request_is_booked_without_permission(
+    queue_deployment: QueueDeployment, change: PermissionChange
+) -> None:
+    assert await outcome_on_behalf(queue_deployment, change, "revalidation") == "Booked"
