@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.admission.tickets import RequestLost, Ticket
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import Booked
-from slotlock.domain.admission.tickets import RequestLost, Ticket
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
