@@ -44,12 +44,12 @@ class SlotStatistics:
 class GroupStatistics:
     """The numbers of one group of eligible users.
 
-    `people` counts its users, `booked` those of them with a booking. `bookings` and `waiting` count
-    the bookings and the waitlist entries that count for this group.
+    `user_count` counts its users, `booked` those of them with a booking.
+    `bookings` and `waiting` count the bookings and the waitlist entries that count for this group.
     """
 
     group: str
-    people: int
+    user_count: int
     bookings: int
     booked: int
     waiting: int
@@ -69,13 +69,13 @@ class TimeSeriesPoint:
 class CampaignStatistics:
     """All statistics of a campaign at one time.
 
-    `people` counts the users with at least one booking. `time_series` is None unless requested.
+    `user_count` counts the users with at least one booking. `time_series` is None unless requested.
     """
 
     at: datetime
     slots: tuple[SlotStatistics, ...]
     groups: tuple[GroupStatistics, ...]
-    people: int
+    user_count: int
     time_series: tuple[TimeSeriesPoint, ...] | None = None
 
     @property

@@ -64,7 +64,7 @@ class SlotStatistics:
 )
 class GroupStatistics:
     group: str = field(description="The name of the group.")
-    people: int = field(description="How many current members of the group are eligible.")
+    user_count: int = field(description="How many current members of the group are eligible.")
     booked: int = field(description="How many users of the group have at least one booking.")
     bookings: int = field(description="How many bookings the users of the group have.")
     waiting: int = field(description="How many waiting list entries the users of the group have.")
@@ -74,7 +74,7 @@ class GroupStatistics:
         """Show the statistics of a group."""
         return cls(
             group=statistics.group,
-            people=statistics.people,
+            user_count=statistics.user_count,
             booked=statistics.booked,
             bookings=statistics.bookings,
             waiting=statistics.waiting,
@@ -116,7 +116,7 @@ class CampaignStatistics:
     waiting: int = field(
         description="The number of waiting list entries. A user can have several, one per slot."
     )
-    people: int = field(description="The number of users with at least one booking.")
+    user_count: int = field(description="The number of users with at least one booking.")
     time_series: list[StatisticsPoint] | None = field(
         description="The bookings over time, if the argument `timeSeries` requests them."
     )
@@ -177,7 +177,7 @@ class CampaignStatistics:
             held=statistics.held,
             free=statistics.places - statistics.taken,
             waiting=statistics.waiting,
-            people=statistics.people,
+            user_count=statistics.user_count,
             time_series=None
             if points is None
             else [StatisticsPoint.from_domain(point) for point in points],

@@ -27,12 +27,12 @@ NAMES = (f"{secrets.token_hex(4)} statistics" for _ in count())
 STATISTICS = """query($campaign: ID!, $time: TimeSeriesInput, $first: Int! = 100,
                    $slot: String, $group: String) {
   campaignStatistics(campaignId: $campaign, timeSeries: $time) {
-    at slotCount places taken held free waiting people
+    at slotCount places taken held free waiting userCount
     slots(first: $first, after: $slot) {
       nodes { slot { id } places taken held waiting } pageInfo { hasNextPage endCursor }
     }
     groups(first: $first, after: $group) {
-      nodes { group people booked bookings waiting } pageInfo { hasNextPage endCursor }
+      nodes { group userCount booked bookings waiting } pageInfo { hasNextPage endCursor }
     }
     timeSeries { at booked givenBack taken }
   } }"""
@@ -67,7 +67,7 @@ def expected_totals(fixture: CampaignFixture, now: datetime) -> Json:
         "held": sum("heldUntil" in booking for booking in live),
         "free": places - len(live),
         "waiting": len(waiting),
-        "people": len({booking["user"] for booking in live}),
+        "userCount": len({booking["user"] for booking in live}),
     }
 
 
@@ -96,7 +96,7 @@ def expected_groups(fixture: CampaignFixture, now: datetime) -> list[Json]:
     return [
         {
             "group": group,
-            "people": users[group],
+            "userCount": users[group],
             "booked": booked[group],
             "bookings": bookings[group],
             "waiting": waiting[group],
@@ -252,7 +252,7 @@ async def test_only_organizers_can_read_statistics(two_apps: Pair, http: httpx.A
     anonymous = BookingClient(http, two_apps[0].url)
     assert await anonymous.error_code(STATISTICS, campaign=campaign) == "UNAUTHENTICATED"
     empty = await fetch_statistics(organizer, campaign)
-    assert (empty["slotCount"], empty["taken"], empty["people"]) == (0, 0, 0)
+    assert (empty["slotCount"], empty["taken"], empty["userCount"]) == (0, 0, 0)
     assert empty["slots"]["nodes"] == empty["groups"]["nodes"] == []
 
 
