@@ -1,4 +1,4 @@
-"""Building files: one at a time, beside the server, and nothing of it is left behind."""
+"""Exports are built one at a time in another process, and leave nothing behind."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from slotlock.api.exports import builder as building
+from slotlock.api.exports import builder
 from slotlock.api.exports.builder import ExportBuilder, ExportBusy, ExportFailed, ExportFile
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.services.container import utc_now
@@ -29,12 +29,12 @@ from tests.support.clients.exports import (
 )
 from tests.support.polling import wait_until
 
-NOWHERE = "0" * 24
+UNKNOWN_ID = "0" * 24
 
 
 @pytest.fixture
 def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[tuple[AppProcess, Path]]:
-    """An app that keeps its temporary files in a folder of its own."""
+    """An app with a folder of its own for temporary files."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     settings = {**app_environment(servers, "exports"), "TMPDIR": str(folder)}
@@ -42,135 +42,143 @@ def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[tuple[AppProce
         yield app, folder
 
 
-def builders_of(app: AppProcess) -> list[int]:
-    """The children that run by now; one that is stopped before that would stop its parent, too."""
+@pytest.fixture
+def mongo_url(app: AppProcess) -> str:
+    """The address of the app's MongoDB."""
+    return app.environment["SLOTLOCK_MONGO_URL"]
+
+
+def builder_pids(app: AppProcess) -> list[int]:
+    """Return the children that run the builder; stopping one before would stop its parent, too."""
     commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in child_pids(app)}
     return [pid for pid, command in commands.items() if b"exports.child" in command]
 
 
-async def full_campaign(
-    app: AppProcess, organizer: BookingClient, slots: int, bookings: int
+async def create_large_campaign(
+    app: AppProcess, organizer: BookingClient, slot_count: int, bookings_per_slot: int
 ) -> str:
-    """The id of a campaign with so many slots."""
+    """Create a campaign with this many slots; return its id."""
     campaign_id = await create_campaign(organizer)
     await organizer.add_slot(campaignId=campaign_id, capacity=1000)
     url = app.environment["SLOTLOCK_MONGO_URL"]
-    insert_many_slots(url, campaign_id, slots - 1, bookings)
+    insert_many_slots(url, campaign_id, slot_count - 1, bookings_per_slot)
     return campaign_id
 
 
-def asked(organizer: BookingClient, campaign_id: str, form: str) -> asyncio.Task[httpx.Response]:
-    """What an organiser is answered who asks for the roster of a campaign."""
-    url = f"{organizer.url}/exports/campaigns/{campaign_id}.{form}"
+def start_export(
+    organizer: BookingClient, campaign_id: str, file_format: str
+) -> asyncio.Task[httpx.Response]:
+    """Request the roster of a campaign; the task returns the response."""
+    url = f"{organizer.url}/exports/campaigns/{campaign_id}.{file_format}"
     return asyncio.create_task(organizer.http.get(url, headers=organizer.headers))
 
 
-async def test_a_file_leaves_nothing_behind_and_who_leaves_stops_it(
+async def test_a_client_that_disconnects_cancels_its_export(
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
     _, organizer = await create_booking_clients(http, 0, app)
-    campaign_id = await full_campaign(app, organizer, 300, 300)
-    for form in ("csv", "xlsx"):
-        asking = asked(organizer, campaign_id, form)
-        await asyncio.to_thread(wait_until, lambda: child_pids(app) != [], "it is being built")
-        asking.cancel()
-        await asyncio.to_thread(wait_until, lambda: not child_pids(app), "nobody builds it")
+    campaign_id = await create_large_campaign(app, organizer, 300, 300)
+    for file_format in ("csv", "xlsx"):
+        request = start_export(organizer, campaign_id, file_format)
+        await asyncio.to_thread(wait_until, lambda: child_pids(app) != [], "the export has started")
+        request.cancel()
+        await asyncio.to_thread(wait_until, lambda: not child_pids(app), "the export has ended")
         assert leftover_files(folder) == []
-    # Nobody waits for what was given up; and what is carried through leaves nothing either.
-    small = await full_campaign(app, organizer, 2, 5)
-    for form in ("csv", "xlsx"):
-        await download_export(organizer, f"campaigns/{small}.{form}")
+    # Later exports do not wait for a cancelled one, and leave nothing behind either.
+    small_campaign_id = await create_large_campaign(app, organizer, 2, 5)
+    for file_format in ("csv", "xlsx"):
+        await download_export(organizer, f"campaigns/{small_campaign_id}.{file_format}")
     assert (leftover_files(folder), child_pids(app)) == ([], [])
     assert " ERROR " not in app.log
 
 
-async def test_a_file_that_took_long_is_for_who_is_still_signed_in_when_it_is_whole(
+async def test_an_organizer_who_signs_out_during_an_export_does_not_get_the_file(
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
     _, organizer = await create_booking_clients(http, 0, app)
-    campaign_id = await full_campaign(app, organizer, 2, 5)
-    asking = asked(organizer, campaign_id, "csv")
-    await asyncio.to_thread(wait_until, lambda: builders_of(app) != [], "it is being built")
-    (builder,) = builders_of(app)
-    os.kill(builder, signal.SIGSTOP)
+    campaign_id = await create_large_campaign(app, organizer, 2, 5)
+    request = start_export(organizer, campaign_id, "csv")
+    await asyncio.to_thread(wait_until, lambda: builder_pids(app) != [], "the export has started")
+    (pid,) = builder_pids(app)
+    os.kill(pid, signal.SIGSTOP)
     assert await organizer.execute("mutation { logout }") is True
-    os.kill(builder, signal.SIGCONT)
-    response = await asking
+    os.kill(pid, signal.SIGCONT)
+    response = await request
     assert (response.status_code, response.json()["code"]) == (401, "UNAUTHENTICATED")
     assert leftover_files(folder) == []
 
 
-async def test_a_server_that_is_killed_takes_what_it_builds_with_it(
+async def test_a_server_that_is_killed_ends_its_exports(
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
     _, organizer = await create_booking_clients(http, 0, app)
-    campaign_id = await full_campaign(app, organizer, 300, 300)
-    asking = asked(organizer, campaign_id, "xlsx")
+    campaign_id = await create_large_campaign(app, organizer, 300, 300)
+    request = start_export(organizer, campaign_id, "xlsx")
     await asyncio.to_thread(wait_until, lambda: leftover_files(folder) != [], "sheets are written")
-    (builder,) = child_pids(app)
+    (pid,) = child_pids(app)
     app.kill()
-    await asyncio.to_thread(wait_until, lambda: not Path(f"/proc/{builder}").exists(), "it ends")
-    await asyncio.gather(asking, return_exceptions=True)
+    await asyncio.to_thread(wait_until, lambda: not Path(f"/proc/{pid}").exists(), "it has ended")
+    await asyncio.gather(request, return_exceptions=True)
     assert leftover_files(folder) == []
 
 
-async def test_files_are_built_one_after_the_other_and_nobody_waits_for_ever(
-    one_url: str, monkeypatch: pytest.MonkeyPatch
+async def test_exports_are_built_one_at_a_time_and_wait_for_a_limited_time(
+    mongo_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exports = ExportBuilder(one_url, utc_now)
-    waited = await asyncio.gather(*(exports.build("slot", NOWHERE, "csv") for _ in range(2)))
-    for built in waited:
-        assert isinstance(built, ExportFile)
-        built.file.close()
-    monkeypatch.setattr(building, "WAIT_TIMEOUT_S", 0.0)
-    first = asyncio.create_task(exports.build("slot", NOWHERE, "csv"))
+    exports = ExportBuilder(mongo_url, utc_now)
+    outcomes = await asyncio.gather(*(exports.build("slot", UNKNOWN_ID, "csv") for _ in range(2)))
+    for outcome in outcomes:
+        assert isinstance(outcome, ExportFile)
+        outcome.file.close()
+    monkeypatch.setattr(builder, "WAIT_TIMEOUT_S", 0.0)
+    first = asyncio.create_task(exports.build("slot", UNKNOWN_ID, "csv"))
     await asyncio.sleep(0)
-    assert await exports.build("slot", NOWHERE, "csv") == ExportBusy(building.RETRY_AFTER_S)
+    assert await exports.build("slot", UNKNOWN_ID, "csv") == ExportBusy(builder.RETRY_AFTER_S)
     outcome = await first
     assert isinstance(outcome, ExportFile)
     outcome.file.close()
 
 
-async def test_a_mongodb_that_is_away_is_told(one_url: str) -> None:
-    away = f"mongodb://127.0.0.1:{free_port()}/own?replicaSet=rs0&directConnection=true"
-    assert await ExportBuilder(away, utc_now).build("campaign", NOWHERE, "xlsx") == ExportFailed()
+async def test_an_unavailable_mongodb_fails_an_export() -> None:
+    url = f"mongodb://127.0.0.1:{free_port()}/own?replicaSet=rs0&directConnection=true"
+    assert await ExportBuilder(url, utc_now).build("campaign", UNKNOWN_ID, "xlsx") == ExportFailed()
 
 
-@pytest.mark.parametrize("slots", [1_000, 1_001])
-async def test_a_thousand_slots_have_a_sheet_each_and_more_share_one(
-    app: AppProcess, http: httpx.AsyncClient, slots: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("slot_count", [1_000, 1_001])
+async def test_up_to_a_thousand_slots_have_a_sheet_each_and_more_share_one(
+    app: AppProcess,
+    mongo_url: str,
+    http: httpx.AsyncClient,
+    slot_count: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # As a login shell would let it have: fewer files than sheets.
-    limited = "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_NOFILE, (256, {}));"
-    limited = limited.format(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-    run = f"{limited} runpy.run_module('slotlock.api.exports.child', run_name='__main__')"
-    monkeypatch.setattr(building, "COMMAND", (sys.executable, "-c", run))
+    # The soft limit of open files is below the number of sheets, as in many login shells.
+    hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    run_with_few_files = (
+        "import resource, sys, runpy; "
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard_limit})); "
+        "runpy.run_module('slotlock.api.exports.child', run_name='__main__')"
+    )
+    monkeypatch.setattr(builder, "COMMAND", (sys.executable, "-c", run_with_few_files))
     _, organizer = await create_booking_clients(http, 0, app)
-    campaign_id = await full_campaign(app, organizer, slots, 1)
-    exports = ExportBuilder(app.environment["SLOTLOCK_MONGO_URL"], utc_now)
-    built = await exports.build("campaign", campaign_id[-24:], "xlsx")
-    assert isinstance(built, ExportFile)
-    with built.file:
-        book = load_workbook_bytes(built.file.read())
+    campaign_id = await create_large_campaign(app, organizer, slot_count, 1)
+    exports = ExportBuilder(mongo_url, utc_now)
+    outcome = await exports.build("campaign", campaign_id[-24:], "xlsx")
+    assert isinstance(outcome, ExportFile)
+    with outcome.file:
+        book = load_workbook_bytes(outcome.file.read())
     names = book.sheetnames
-    assert book["Summary"].max_row == slots + 2
+    assert book["Summary"].max_row == slot_count + 2
     assert len({name.casefold() for name in names}) == len(names)
-    if slots == 1_000:
+    if slot_count == 1_000:
         assert len(names) == 1_001
-        # A header and a booking; in one of them only a header.
+        # Each sheet has a header and a booking, except that of the slot without bookings.
         assert sorted(sheet.max_row for sheet in book.worksheets[1:])[:3] == [1, 2, 2]
     else:
         assert names == ["Summary", "Bookings"]
-        assert book["Bookings"].max_row == slots  # a header, and one slot that nobody booked
-    assert (
-        len(csv_rows(await download_export(organizer, f"campaigns/{campaign_id}.csv"))) == slots - 1
-    )
-
-
-@pytest.fixture
-def one_url(app: AppProcess) -> str:
-    """MongoDB, as the app has it."""
-    return app.environment["SLOTLOCK_MONGO_URL"]
+        assert book["Bookings"].max_row == slot_count  # a header, and one slot has no booking
+    rows = csv_rows(await download_export(organizer, f"campaigns/{campaign_id}.csv"))
+    assert len(rows) == slot_count - 1

@@ -6,7 +6,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 from bson import ObjectId
@@ -16,6 +16,15 @@ from pymongo import MongoClient
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import GraphQLTestClient, Json
+
+
+class RosterUsers(NamedTuple):
+    """Three members and an organizer, with names and groups."""
+
+    ada: BookingClient
+    ben: BookingClient
+    cleo: BookingClient
+    organizer: BookingClient
 
 
 async def get_checked(client: GraphQLTestClient, path: str) -> httpx.Response:

@@ -1,0 +1,122 @@
+"""Rosters as Excel workbooks: the summary, the sheets and typed cells."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.campaigns import create_campaign
+from tests.support.clients.client import Json
+from tests.support.clients.exports import (
+    RosterUsers,
+    csv_rows,
+    download_export,
+    load_workbook_bytes,
+)
+
+BERLIN = ZoneInfo("Europe/Berlin")
+COURSE: Json = {
+    "title": "Schwimmen für Anfänger",
+    "location": "Bad, Bahn 3",
+    "timeZone": "Europe/Berlin",
+    "startTime": "2035-07-02T09:00:00+02:00",
+    "endTime": "2035-07-02T10:30:00+02:00",
+}
+TITLES = ["Slot", "Start (local)", "End (local)", "Time zone", "Location", "Name", "Address",
+          "Groups", "Status", "Held until (local)", "Created at (local)",
+          "Created by", "Waiting since (local)", "Overridden limits"]  # fmt: skip
+
+
+async def download_workbook(organizer: BookingClient, path: str) -> Any:
+    """Download the workbook of a slot or a campaign."""
+    return load_workbook_bytes(await download_export(organizer, f"{path}.xlsx"))
+
+
+async def test_a_workbook_has_a_summary_and_a_sheet_for_each_slot_with_typed_cells(
+    roster_users: RosterUsers,
+) -> None:
+    ada, ben, cleo, organizer = roster_users
+    campaign_id = await create_campaign(organizer)
+    later = {**COURSE, "startTime": "2035-07-02T08:00:00Z", "endTime": "2035-07-02T09:00:00Z"}
+    second = await organizer.add_slot(**later, campaignId=campaign_id, capacity=1)
+    first = await organizer.add_slot(**COURSE, campaignId=campaign_id, capacity=5)
+    hold = await ada.hold(first)
+    await ben.book_slot(first)
+    await ben.book_slot(second)
+    await cleo.join(second)
+    book = await download_workbook(organizer, f"campaigns/{campaign_id}")
+    names = ["07-02 09.00 Schwimmen für Anfän", "07-02 10.00 Schwimmen für Anfän"]
+    assert book.sheetnames == ["Summary", *names]
+    summary = [[cell.value for cell in row] for row in book["Summary"].iter_rows()]
+    assert summary[1][0:2] == [COURSE["title"], datetime(2035, 7, 2, 9)]  # noqa: DTZ001
+    assert summary[1][5:] == ["PUBLISHED", 5, 1, 1, 0, 0, 3, names[0]]
+    assert summary[2][5:] == ["PUBLISHED", 1, 1, 0, 0, 1, 0, names[1]]
+    assert summary[3] == ["Total", *[None] * 5, 6, 2, 1, 0, 1, 3, None]
+    assert [cell.data_type for cell in book["Summary"][2]][6:12] == ["n"] * 6
+    sheet = book[names[0]]
+    assert [cell.value for cell in sheet[1]] == TITLES
+    assert all(cell.font.bold for cell in sheet[1])
+    assert sheet.freeze_panes == "A2"
+    assert sheet.auto_filter.ref == "A1:N3"
+    row = sheet[2]
+    types = ["s", "d", "d", "s", "s", "s", "s", "s", "s", "d", "d", "n", "n", "n"]
+    assert [cell.data_type for cell in row] == types
+    # Ada made the hold herself, did not wait and overrode no limit.
+    assert [cell.value for cell in row[11:]] == [None] * 3
+    assert row[1].number_format == "yyyy-mm-dd hh:mm:ss"
+    held_until = datetime.fromisoformat(hold["heldUntil"]).astimezone(BERLIN).replace(tzinfo=None)
+    assert abs(row[9].value - held_until) < timedelta(seconds=1)
+
+
+async def test_csv_and_excel_have_the_same_content(roster_users: RosterUsers) -> None:
+    ada, ben, _, organizer = roster_users
+    slot_id = await organizer.add_slot(**COURSE, capacity=5)
+    await ada.hold(slot_id)
+    await organizer.book_slot(slot_id, userId=await ben.fetch_user_id())
+    rows = csv_rows(await download_export(organizer, f"slots/{slot_id}.csv"))
+    sheet = (await download_workbook(organizer, f"slots/{slot_id}")).worksheets[1]
+    for row, cells in zip(rows, sheet.iter_rows(min_row=2), strict=True):
+        for text, cell in zip(row.values(), cells, strict=True):
+            value = cell.value
+            if isinstance(value, datetime):
+                value = value.replace(tzinfo=BERLIN).isoformat(timespec="seconds")
+            assert text == (value or "")
+
+
+async def test_the_totals_count_published_slots_as_the_campaign_statistics_do(
+    roster_users: RosterUsers,
+) -> None:
+    ada, ben, _, organizer = roster_users
+    campaign_id = await create_campaign(organizer)
+    await ada.book_slot(await organizer.add_slot(campaignId=campaign_id, capacity=4))
+    cancelled = await organizer.add_slot(campaignId=campaign_id, capacity=3)
+    await ben.book_slot(cancelled)
+    await organizer.cancel_slot(cancelled)
+    await organizer.add_slot(campaignId=campaign_id, capacity=2, draft=True)
+    summary = (await download_workbook(organizer, f"campaigns/{campaign_id}"))["Summary"]
+    assert [cell.value for cell in summary[5]][6:12] == [4, 1, 0, 1, 0, 3]
+
+
+async def test_times_outside_the_calendar_of_excel_are_text(roster_users: RosterUsers) -> None:
+    organizer = roster_users.organizer
+    for start, end in (
+        ("0001-01-01T00:00:00Z", "0001-01-02T00:00:00Z"),
+        ("9999-12-30T00:00:00Z", "9999-12-31T23:59:59Z"),
+    ):
+        for zone in ("America/New_York", "Pacific/Auckland"):
+            slot_id = await organizer.add_slot(
+                startTime=start, endTime=end, timeZone=zone, draft=True
+            )
+            assert csv_rows(await download_export(organizer, f"slots/{slot_id}.csv")) == []
+            summary = (await download_workbook(organizer, f"slots/{slot_id}"))["Summary"]
+            assert summary["B2"].data_type == ("s" if start < "1900" else "d")
+
+
+async def test_an_empty_campaign_has_a_file_without_rows(roster_users: RosterUsers) -> None:
+    organizer = roster_users.organizer
+    campaign_id = await create_campaign(organizer, published=False)
+    assert csv_rows(await download_export(organizer, f"campaigns/{campaign_id}.csv")) == []
+    book = await download_workbook(organizer, f"campaigns/{campaign_id}")
+    assert book.sheetnames == ["Summary"]
+    assert [cell.value for cell in book["Summary"][2]][6:12] == [0, 0, 0, 0, 0, 0]
+    assert book.properties.created.replace(tzinfo=UTC) < datetime.now(UTC)
