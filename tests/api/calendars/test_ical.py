@@ -1,4 +1,4 @@
-"""Calendars as other programs read them: every instant, every zone, every text."""
+"""Calendar files as other programs read them: exact instants, valid zones, escaped texts."""
 
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -20,9 +20,9 @@ ZONES = ("Europe/Berlin", "America/New_York", "Australia/Sydney", "Pacific/Auckl
 HOUR = timedelta(hours=1)
 
 
-def event(start: datetime, zone: str = "Europe/Berlin", **fields: object) -> CalendarEvent:
-    """An hour of something."""
-    given: dict[str, object] = {
+def build_event(start: datetime, zone: str = "Europe/Berlin", **fields: object) -> CalendarEvent:
+    """Build an event of one hour."""
+    values: dict[str, object] = {
         "uid": f"{zone} {start.isoformat()}",
         "meeting": Meeting(start, start + HOUR),
         "time_zone": zone,
@@ -34,62 +34,65 @@ def event(start: datetime, zone: str = "Europe/Berlin", **fields: object) -> Cal
         "busy": True,
         **fields,
     }
-    return CalendarEvent(**given)  # type: ignore[arg-type]
+    return CalendarEvent(**values)  # type: ignore[arg-type]
 
 
-def around_changes(zone: str) -> list[CalendarEvent]:
-    """Events in the hours before and after each change of the clocks in three years."""
+def events_around_changes(zone: str) -> list[CalendarEvent]:
+    """Build events in the hours before and after each change of the offset in three years."""
     _, *changes = clock_changes(ZoneInfo(zone), 2027, 2029)
-    at = [(c.wall_time - c.offset_before).replace(tzinfo=UTC) for c in changes]
-    starts = {change + hours * HOUR / 2 for change in at for hours in range(-6, 7)}
+    instants = [(c.wall_time - c.offset_before).replace(tzinfo=UTC) for c in changes]
+    starts = {instant + hours * HOUR / 2 for instant in instants for hours in range(-6, 7)}
     starts |= {datetime(2027, month, 15, 12, tzinfo=UTC) for month in range(1, 13)}
-    return [event(start, zone) for start in sorted(starts)]
+    return [build_event(start, zone) for start in sorted(starts)]
 
 
 @pytest.mark.parametrize("zone", ZONES)
-async def test_every_instant_is_right_by_the_zone_that_the_file_brings_along(zone: str) -> None:
-    events = around_changes(zone)
+async def test_every_instant_is_exact_by_the_zone_definition_in_the_file(zone: str) -> None:
+    events = events_around_changes(zone)
     text = (await render_calendar("Calendar", events)).decode()
-    # dateutil reads the zones of a file itself, and does not know their names. It has no RDATE.
-    rules = [] if "RDATE" in text else tzical(StringIO(text)).keys()
-    by_file = tzical(StringIO(text)).get(zone) if rules else None
-    told = {str(e["UID"]): e for e in parse_calendar(text).events}
+    # dateutil uses only the zone definitions of the file, but does not support RDATE.
+    zone_in_file = None if "RDATE" in text else tzical(StringIO(text)).get(zone)
+    assert (zone_in_file is not None) == ("RDATE" not in text)
+    read_events = {str(e["UID"]): e for e in parse_calendar(text).events}
     assert [timezone["TZID"] for timezone in parse_calendar(text).timezones] == [zone]
-    for each in events:
-        for name, instant in (("DTSTART", each.meeting.start), ("DTEND", each.meeting.end)):
-            shown = told[each.uid][name].dt
-            assert shown.astimezone(UTC) == instant
-            if by_file is not None and "TZID" in told[each.uid][name].params:
-                again = shown.replace(tzinfo=by_file, fold=0).astimezone(UTC)
-                assert again == instant, (each.uid, name)
+    for event in events:
+        for name, instant in (("DTSTART", event.meeting.start), ("DTEND", event.meeting.end)):
+            time = read_events[event.uid][name]
+            assert time.dt.astimezone(UTC) == instant
+            if zone_in_file is not None and "TZID" in time.params:
+                by_file = time.dt.replace(tzinfo=zone_in_file, fold=0).astimezone(UTC)
+                assert by_file == instant, (event.uid, name)
 
 
 @pytest.mark.parametrize("zone", ZONES)
-async def test_icalendar_makes_the_same_zone_of_the_file_as_the_world_has(zone: str) -> None:
-    text = await render_calendar("Calendar", around_changes(zone))
+async def test_the_zone_definition_in_the_file_agrees_with_the_time_zone_database(
+    zone: str,
+) -> None:
+    text = await render_calendar("Calendar", events_around_changes(zone))
     (timezone,) = parse_calendar(text).timezones
-    made = timezone.to_tz(lookup_tzid=False)
-    for each in around_changes(zone):
-        real = each.meeting.start.astimezone(ZoneInfo(zone))
-        if (real + 2 * HOUR).utcoffset() == (real - 2 * HOUR).utcoffset():
-            assert real.replace(tzinfo=made).utcoffset() == real.utcoffset()
+    zone_in_file = timezone.to_tz(lookup_tzid=False)
+    for event in events_around_changes(zone):
+        local = event.meeting.start.astimezone(ZoneInfo(zone))
+        if (local + 2 * HOUR).utcoffset() == (local - 2 * HOUR).utcoffset():
+            assert local.replace(tzinfo=zone_in_file).utcoffset() == local.utcoffset()
 
 
-async def test_the_second_of_two_times_that_look_alike_is_in_utc() -> None:
-    second = datetime(2027, 10, 31, 1, 30, tzinfo=UTC)  # 02:30 in Berlin, once more
-    for start in (second, second - HOUR):
-        (told,) = parse_calendar(await render_calendar("C", [event(start)])).events
-        assert told["DTSTART"].dt.astimezone(UTC) == start
-        assert "TZID" not in told["DTSTART"].params
+async def test_ambiguous_local_times_are_in_utc() -> None:
+    repeated = datetime(2027, 10, 31, 1, 30, tzinfo=UTC)  # the second 02:30 of the day in Berlin
+    for start in (repeated, repeated - HOUR):
+        (event,) = parse_calendar(await render_calendar("C", [build_event(start)])).events
+        assert event["DTSTART"].dt.astimezone(UTC) == start
+        assert "TZID" not in event["DTSTART"].params
 
 
-async def test_every_zone_there_is_can_be_written_and_read() -> None:
+async def test_every_known_zone_can_be_written_and_read() -> None:
     start = datetime(2030, 7, 1, 12, tzinfo=UTC)
     zones = sorted(available_timezones())
-    calendar = parse_calendar(await render_calendar("C", [event(start, zone) for zone in zones]))
+    events = [build_event(start, zone) for zone in zones]
+    calendar = parse_calendar(await render_calendar("C", events))
     assert len(calendar.events) == len(zones)
-    named = {e["DTSTART"].params.get("TZID") for e in calendar.events} - {None}
-    assert named == {timezone["TZID"] for timezone in calendar.timezones} >= {"Asia/Kolkata"}
+    used = {e["DTSTART"].params.get("TZID") for e in calendar.events} - {None}
+    assert used == {timezone["TZID"] for timezone in calendar.timezones} >= {"Asia/Kolkata"}
 
 
 @pytest.mark.parametrize(
@@ -97,37 +100,37 @@ async def test_every_zone_there_is_can_be_written_and_read() -> None:
     ["a,b;c\\d", "two\nlines", "\U0001f3ca" * 200, "ä" * 200, "x" * 200, '"quoted": yes',
      "END:VEVENT", "\\n", " begins and ends with blanks ", "a\u2028b\u0085c"],
 )  # fmt: skip
-async def test_every_text_comes_back_and_no_line_is_too_long(title: str) -> None:
+async def test_texts_are_escaped_and_long_lines_are_folded(title: str) -> None:
     start = datetime(2030, 7, 1, 12, tzinfo=UTC)
-    text = await render_calendar(title, [event(start, title=title, location=title)])
+    text = await render_calendar(title, [build_event(start, title=title, location=title)])
     lines = text.split(b"\r\n")
     assert all(len(line) <= 75 for line in lines)
     assert all(line.decode() is not None and b"\n" not in line for line in lines)
     calendar = parse_calendar(text)
-    (told,) = calendar.events
-    assert (told["SUMMARY"], told["LOCATION"]) == (title, title)
-    # The library does not know that these are texts, and so reads them as they are written.
+    (event,) = calendar.events
+    assert (event["SUMMARY"], event["LOCATION"]) == (title, title)
+    # The library does not know these properties, so it does not unescape them.
     for name in ("NAME", "X-WR-CALNAME"):
         assert calendar[name] == vText(title).to_ical().decode()
 
 
 @pytest.mark.parametrize("year", [1, 1969, 1970, 2089, 2090, 9999])
 @pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/New_York", "Nowhere/Atlantis"])
-async def test_years_far_away_are_in_utc(year: int, zone: str) -> None:
+async def test_distant_years_and_unknown_zones_have_exact_instants(year: int, zone: str) -> None:
     for start in (datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 22, 30, tzinfo=UTC)):
-        (told,) = parse_calendar(await render_calendar("C", [event(start, zone)])).events
-        assert told["DTSTART"].dt.astimezone(UTC) == start
+        (event,) = parse_calendar(await render_calendar("C", [build_event(start, zone)])).events
+        assert event["DTSTART"].dt.astimezone(UTC) == start
 
 
-async def test_what_begins_in_the_last_second_of_the_calendar_ends_after_its_start() -> None:
+async def test_an_event_in_the_last_second_of_the_calendar_ends_after_its_start() -> None:
     last = datetime.max.replace(tzinfo=UTC)
     meeting = Meeting(last - timedelta(milliseconds=500), last)
-    text = await render_calendar("Calendar", [event(last - HOUR, meeting=meeting)])
-    (told,) = parse_calendar(text.decode()).events
-    assert told["DTSTART"].dt < told["DTEND"].dt == last.replace(microsecond=0)
+    text = await render_calendar("Calendar", [build_event(last - HOUR, meeting=meeting)])
+    (event,) = parse_calendar(text.decode()).events
+    assert event["DTSTART"].dt < event["DTEND"].dt == last.replace(microsecond=0)
 
 
-async def test_a_calendar_says_what_it_is_and_when_to_come_again() -> None:
+async def test_a_calendar_has_its_name_and_a_refresh_interval() -> None:
     calendar = parse_calendar(await render_calendar("Swimming", []))
     assert (calendar["VERSION"], calendar["CALSCALE"]) == ("2.0", "GREGORIAN")
     assert calendar["PRODID"].startswith("-//slotlock//")

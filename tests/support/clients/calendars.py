@@ -1,16 +1,33 @@
 """Calendar feeds, read as a calendar program reads them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 from icalendar import Calendar
 
+from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import GraphQLTestClient
 
 CREATE_CALENDAR = "mutation { createCalendarFeed { url createdAt } }"
 REVOKE_CALENDAR = "mutation { revokeCalendarFeed }"
 MY_CALENDAR = "{ myCalendarFeed { url createdAt } }"
+
+
+class CalendarUsers(NamedTuple):
+    """Two members at different processes, and an organizer."""
+
+    ada: BookingClient
+    ben: BookingClient
+    organizer: BookingClient
+
+
+def anonymous_at_other_process(
+    client: BookingClient, apps: tuple[AppProcess, AppProcess]
+) -> BookingClient:
+    """Return an anonymous client of the process that the given client does not use."""
+    (url,) = {app.url for app in apps} - {client.url}
+    return BookingClient(client.http, url)
 
 
 def parse_calendar(text: str | bytes) -> Any:

@@ -1,0 +1,15 @@
+"""Users who read calendars."""
+
+import httpx
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import create_booking_clients
+from tests.support.clients.calendars import CalendarUsers
+
+
+@pytest.fixture
+async def users(two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient) -> CalendarUsers:
+    """Ada at one process, Ben at the other one, and an organizer."""
+    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    return CalendarUsers(ada, ben, organizer)
