@@ -1,4 +1,4 @@
-"""Live availability: the present state first, then only newer ones, whoever books where."""
+"""Live availability: the present state of a slot first, then only newer ones."""
 
 import asyncio
 from collections.abc import Iterator
@@ -25,136 +25,138 @@ from tests.support.stores.users import UserTokens, auth_for_database
 
 Pair = tuple[AppProcess, AppProcess]
 
+SET_CAPACITY = "mutation($id: ID!) { updateSlot(input: {slotId: $id, capacity: 7}) { __typename } }"
+CANCEL_SLOT = "mutation($id: ID!) { cancelSlot(slotId: $id) { __typename } }"
+
 
 async def states_until_full(watcher: WebSocketTestClient) -> list[Json]:
-    """The states a watcher is told, up to the one without places."""
-    told = [await watcher.next_result()]
-    while told[-1]["remaining"]:
-        told.append(await watcher.next_result())
-    return told
+    """Return the states up to the first one without free places."""
+    states = [await watcher.next_result()]
+    while states[-1]["remaining"]:
+        states.append(await watcher.next_result())
+    return states
 
 
-async def test_a_watcher_is_told_the_present_and_then_every_newer_state_across_processes(
+async def test_a_subscription_reports_the_present_state_and_each_booking_at_another_process(
     two_apps: Pair, user_tokens: UserTokens
 ) -> None:
-    here, there = two_apps
-    async with http_client() as http, open_websocket(here) as watcher:
-        slot = await GraphQLTestClient(http, here.url, user_tokens.organizer).create_slot(
-            capacity=3
-        )
+    watched_app, booking_app = two_apps
+    async with http_client() as http, open_websocket(watched_app) as watcher:
+        organizer = GraphQLTestClient(http, watched_app.url, user_tokens.organizer)
+        slot = await organizer.create_slot(capacity=3)
         await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
-        first = await watcher.next_result()
-        assert (first["slotId"], first["version"], first["remaining"]) == (slot["id"], 1, 3)
+        state = await watcher.next_result()
+        assert (state["slotId"], state["version"], state["remaining"]) == (slot["id"], 1, 3)
         for booked, token in enumerate(user_tokens.members[:3], start=1):
-            await GraphQLTestClient(http, there.url, token).book(slot["id"])
+            await GraphQLTestClient(http, booking_app.url, token).book(slot["id"])
             state = await watcher.next_result()
             assert (state["version"], state["remaining"]) == (1 + booked, 3 - booked)
         assert state["isBooked"]
 
 
-async def test_versions_only_grow_while_many_book_at_both_processes(
+async def test_versions_only_increase_while_40_users_book_at_both_processes(
     two_apps: Pair, user_tokens: UserTokens
 ) -> None:
     async with http_client() as http, open_websocket(two_apps[0]) as watcher:
-        slot = await GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer).create_slot(
-            capacity=40
-        )
+        organizer = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
+        slot = await organizer.create_slot(capacity=40)
         await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
 
-        async def insist(number: int, token: str) -> None:
-            person = GraphQLTestClient(http, two_apps[number % 2].url, token)
-            while (await person.book(slot["id"]))["__typename"] == "Locked":
+        async def book_until_unlocked(number: int, token: str) -> None:
+            client = GraphQLTestClient(http, two_apps[number % 2].url, token)
+            while (await client.book(slot["id"]))["__typename"] == "Locked":
                 await asyncio.sleep(0)
 
-        people = [insist(number, token) for number, token in enumerate(user_tokens.members[:40])]
+        bookings = [
+            book_until_unlocked(number, token)
+            for number, token in enumerate(user_tokens.members[:40])
+        ]
         watching = asyncio.create_task(states_until_full(watcher))
-        await asyncio.gather(*people)
-        told = await watching
-    versions = [state["version"] for state in told]
+        await asyncio.gather(*bookings)
+        states = await watching
+    versions = [state["version"] for state in states]
     assert versions == sorted(set(versions))
-    assert all(state["remaining"] == 41 - state["version"] for state in told)
+    assert all(state["remaining"] == 41 - state["version"] for state in states)
 
 
-async def test_edits_and_calling_off_reach_watchers_too(
+async def test_a_subscription_reports_edits_and_the_cancellation_of_a_slot(
     two_apps: Pair, user_tokens: UserTokens
 ) -> None:
     async with http_client() as http, open_websocket(two_apps[0]) as watcher:
-        organiser = GraphQLTestClient(http, two_apps[1].url, user_tokens.organizer)
-        slot = await organiser.create_slot(capacity=1)
+        organizer = GraphQLTestClient(http, two_apps[1].url, user_tokens.organizer)
+        slot = await organizer.create_slot(capacity=1)
         await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
         await watcher.next_result()
-        edit = "mutation($id: ID!) { updateSlot(input: {slotId: $id, capacity: 7}) { __typename } }"
-        await organiser.execute(edit, id=slot["id"])
+        await organizer.execute(SET_CAPACITY, id=slot["id"])
         assert (await watcher.next_result())["remaining"] == 7
-        off = "mutation($id: ID!) { cancelSlot(slotId: $id) { __typename } }"
-        await organiser.execute(off, id=slot["id"])
+        await organizer.execute(CANCEL_SLOT, id=slot["id"])
         assert (await watcher.next_result())["status"] == "CANCELLED"
 
 
-async def test_several_slots_on_one_subscription_each_start_with_their_present(
+async def test_a_subscription_to_several_slots_reports_the_present_state_of_each_once(
     two_apps: Pair, user_tokens: UserTokens
 ) -> None:
     async with http_client() as http, open_websocket(two_apps[0]) as watcher:
-        organiser = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
-        ids = {(await organiser.create_slot(capacity=n))["id"]: n for n in (1, 2, 3)}
-        await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[*ids, *ids])
-        told = [await watcher.next_result() for _ in ids]
-    assert {state["slotId"]: state["capacity"] for state in told} == ids
+        organizer = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
+        capacities = {(await organizer.create_slot(capacity=n))["id"]: n for n in (1, 2, 3)}
+        await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[*capacities, *capacities])
+        states = [await watcher.next_result() for _ in capacities]
+    assert {state["slotId"]: state["capacity"] for state in states} == capacities
 
 
 @contextmanager
-def deaf(apps: Pair, log_dir: Path) -> Iterator[AppProcess]:
-    """A process whose bookings nobody hears announced."""
+def app_without_publishing(apps: Pair, log_dir: Path) -> Iterator[AppProcess]:
+    """Start an app that publishes no availability."""
     with app_variant(apps[0].environment, log_dir / "silent", without_guards="publishing") as app:
         yield app
 
 
-async def test_a_lost_announcement_is_healed(
+async def test_a_state_whose_message_was_lost_is_reported_after_a_resync(
     two_apps: Pair, user_tokens: UserTokens, log_dir: Path
 ) -> None:
-    with deaf(two_apps, log_dir) as silent:
+    with app_without_publishing(two_apps, log_dir) as silent:
         async with http_client() as http, open_websocket(two_apps[0]) as watcher:
-            slot = await GraphQLTestClient(
-                http, two_apps[0].url, user_tokens.organizer
-            ).create_slot(capacity=1)
+            organizer = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
+            slot = await organizer.create_slot(capacity=1)
             await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
             await watcher.next_result()
             await GraphQLTestClient(http, silent.url, user_tokens.members[0]).book(slot["id"])
             state = await watcher.next_result()
             assert (state["version"], state["remaining"]) == (2, 0)
-            healed = await http.get(two_apps[0].url + "/metrics")
-            assert "slotlock_availability_resynced_total 0.0" not in healed.text
+            metrics = await http.get(two_apps[0].url + "/metrics")
+            assert "slotlock_availability_resynced_total 0.0" not in metrics.text
 
 
-async def test_a_slot_that_is_not_there_or_not_yet_published_cannot_be_watched(
+async def test_unknown_slots_and_drafts_cannot_be_watched(
     two_apps: Pair, user_tokens: UserTokens
 ) -> None:
     async with http_client() as http, open_websocket(two_apps[0]) as watcher:
-        organiser = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
-        draft = await organiser.create_slot(draft=True)
-        for wanted in ([draft["id"]], ["slot_" + "0" * 24], ["nonsense"], [], ["x"] * 101):
-            await watcher.subscribe("1", WATCH_AVAILABILITY, slots=wanted)
+        organizer = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
+        draft = await organizer.create_slot(draft=True)
+        for slot_ids in ([draft["id"]], ["slot_" + "0" * 24], ["nonsense"], [], ["x"] * 101):
+            await watcher.subscribe("1", WATCH_AVAILABILITY, slots=slot_ids)
             message = await watcher.receive()
             assert message["type"] == "error"
             assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
 
 
 @pytest.fixture
-async def short_lived(two_apps: Pair, user_tokens: UserTokens) -> str:
-    """An access token that ends in a moment."""
+async def short_lived_token(two_apps: Pair, user_tokens: UserTokens) -> str:
+    """An access token that expires after 1.5 s."""
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
-        token = auth.tokens.verify("access", user_tokens.members[0])
+        claims = auth.tokens.verify("access", user_tokens.members[0])
         now = utc_now()
-        ends = now + timedelta(seconds=1.5)
-        short = TokenClaims(token.user_id, token.session_id, new_token_id(), ends)
+        expires_at = now + timedelta(seconds=1.5)
+        short = TokenClaims(claims.user_id, claims.session_id, new_token_id(), expires_at)
         return auth.tokens.sign("access", short, now)
 
 
-async def test_a_socket_ends_when_its_token_does(
-    two_apps: Pair, user_tokens: UserTokens, short_lived: str
+async def test_a_socket_is_closed_when_its_token_expires(
+    two_apps: Pair, user_tokens: UserTokens, short_lived_token: str
 ) -> None:
-    async with http_client() as http, open_websocket(two_apps[0], short_lived) as watcher:
-        slot = await GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer).create_slot()
+    async with http_client() as http, open_websocket(two_apps[0], short_lived_token) as watcher:
+        organizer = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
+        slot = await organizer.create_slot()
         await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
         await watcher.next_result()
         with pytest.raises(ConnectionClosed) as closed:

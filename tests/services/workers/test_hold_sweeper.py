@@ -1,4 +1,4 @@
-"""What one sweep does: no slot keeps the holds of others alive, and no number is too large."""
+"""A sweep ends all expired holds, even if some slots fail, and removes banned users."""
 
 import asyncio
 from collections.abc import Iterator
@@ -10,124 +10,175 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
-from slotlock.services.booking import book
+from slotlock.services.booking import book, waitlist
 from slotlock.services.workers import hold_sweeper
 from tests.support.model.checker import ModelChecker, SlotShape
+from tests.support.model.scenario import ModelScenario
 from tests.support.model.service_pair import ServicePair, open_service_pair
+
+# Members that no other test of this module needs.
+BANNED_BEFORE_JOINING, BANNED_WHILE_WAITING = 2, 3
 
 
 @pytest.fixture(scope="module")
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Two desks on a database of their own, where nobody sweeps unasked."""
+    """Two services on a database of their own, without background sweeps."""
     with open_service_pair(servers, "sweeping") as opened:
         yield opened
 
 
-def held_slots(pair: ServicePair, size: int) -> list[SlotId]:
-    """So many slots, each with a hold; the first runs out first."""
-    play, ada = ModelChecker(pair), pair.callers[0]
-    slot_ids = [SlotId(play.add_slot(SlotShape())) for _ in range(size)]
+def create_held_slots(pair: ServicePair, count: int) -> list[SlotId]:
+    """Create slots with one place each and hold it. The first hold expires first."""
+    checker, caller = ModelChecker(pair), pair.callers[0]
+    slot_ids = [SlotId(checker.add_slot(SlotShape())) for _ in range(count)]
     for slot_id in slot_ids:
         pair.clock.advance(timedelta(seconds=1))
-        wish = book.BookingOptions(hold=True)
-        pair.runner.run(book.book(pair.services[0], ada, slot_id, ada.user_id, wish))
+        options = book.BookingOptions(hold=True)
+        pair.runner.run(book.book(pair.services[0], caller, slot_id, caller.user_id, options))
     return slot_ids
 
 
-def fill_with_holds(play: ModelChecker, size: int) -> ObjectId:
-    """A slot in which so many people hold a place, written past the desk."""
-    slot_id = ObjectId(play.add_slot(SlotShape(capacity=size)))
-    pair = play.pair
-    now, until = play.now, play.now + timedelta(minutes=5)
-    held = []
-    for _ in range(size):
-        user_id = ObjectId()
-        log = [{"at": now, "by": user_id, "action": "held", "status": "held", "heldUntil": until}]
-        id_ = ObjectId(new_booking_id())
-        held.append({"id": id_, "user": user_id, "history": log, "heldUntil": until})
-    changes = {"bookings": held, "remaining": 0, "nextDeadline": until}
-    pair.database["slots"].update_one({"_id": slot_id}, {"$set": changes})
+def insert_slot_with_holds(checker: ModelChecker, count: int) -> ObjectId:
+    """Create a slot and write this many holds directly to MongoDB."""
+    slot_id = ObjectId(checker.add_slot(SlotShape(capacity=count)))
+    now, until = checker.now, checker.now + timedelta(minutes=5)
+    bookings = []
+    for _ in range(count):
+        user_id, booking_id = ObjectId(), ObjectId(new_booking_id())
+        entry = {"at": now, "by": user_id, "action": "held", "status": "held", "heldUntil": until}
+        booking = {"id": booking_id, "user": user_id, "history": [entry], "heldUntil": until}
+        bookings.append(booking)
+    changes = {"bookings": bookings, "remaining": 0, "nextDeadline": until}
+    checker.pair.database["slots"].update_one({"_id": slot_id}, {"$set": changes})
     return slot_id
 
 
-def sweep(pair: ServicePair) -> None:
-    """Sweep once, when every hold has run out."""
+def sweep_expired(pair: ServicePair) -> None:
+    """Let all holds expire and sweep once."""
     pair.clock.advance(timedelta(minutes=6))
     pair.runner.run(hold_sweeper.sweep(pair.services[0]))
 
 
-def still_held(pair: ServicePair) -> set[SlotId]:
-    """The slots in which a hold takes a place."""
-    found = pair.database["slots"].find({"remaining": 0}, {"_id": 1})
-    return {SlotId(str(document["_id"])) for document in found}
+def full_slot_ids(pair: ServicePair) -> set[SlotId]:
+    """Return the slots whose place is still held."""
+    documents = pair.database["slots"].find({"remaining": 0}, {"_id": 1})
+    return {SlotId(str(document["_id"])) for document in documents}
 
 
-POISONS: dict[str, dict[str, Any]] = {
-    "a booking of nobody": {"$unset": {"bookings.0.user": ""}},
-    "an unknown deed": {"$set": {"bookings.0.history.0.action": "danced"}},
-    "a booking without its times": {"$unset": {"bookings.0.history": ""}},
-    "an unknown status": {"$set": {"status": "lost"}},
+DAMAGES: dict[str, dict[str, Any]] = {
+    "booking without user": {"$unset": {"bookings.0.user": ""}},
+    "unknown action": {"$set": {"bookings.0.history.0.action": "danced"}},
+    "booking without history": {"$unset": {"bookings.0.history": ""}},
+    "unknown status": {"$set": {"status": "lost"}},
     "bookings are a number": {"$set": {"bookings": 5}},
-    "no bookings at all": {"$unset": {"bookings": ""}},
-    "the record is a number": {"$set": {"bookings.0.history": 5}},
-    "no waiting list": {"$unset": {"waitlist": ""}},
+    "no bookings": {"$unset": {"bookings": ""}},
+    "history is a number": {"$set": {"bookings.0.history": 5}},
+    "no waitlist": {"$unset": {"waitlist": ""}},
     "no title": {"$unset": {"title": ""}},
-    "a version that is none": {"$set": {"version": "x"}},
+    "version is a string": {"$set": {"version": "x"}},
 }
 
 
-@pytest.mark.parametrize("poison", POISONS)
-@pytest.mark.parametrize("place", [0, 2])
-def test_a_slot_that_cannot_be_read_keeps_no_hold_of_another_alive(
-    pair: ServicePair, poison: str, place: int
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("index", [0, 2])
+def test_a_slot_that_cannot_be_read_does_not_keep_other_holds_alive(
+    pair: ServicePair, damage: str, index: int
 ) -> None:
-    slot_ids = held_slots(pair, 5)
-    pair.database["slots"].update_one({"_id": ObjectId(slot_ids[place])}, POISONS[poison])
-    sweep(pair)
-    assert still_held(pair) == {slot_ids[place]}
+    slot_ids = create_held_slots(pair, 5)
+    pair.database["slots"].update_one({"_id": ObjectId(slot_ids[index])}, DAMAGES[damage])
+    sweep_expired(pair)
+    assert full_slot_ids(pair) == {slot_ids[index]}
     assert pair.database["ended_bookings"].count_documents({}) == 4
 
 
-def test_a_slot_that_cannot_be_written_keeps_no_hold_of_another_alive(pair: ServicePair) -> None:
-    slot_ids = held_slots(pair, 5)
-    refused = {"_id": {"$ne": ObjectId(slot_ids[1])}}
-    pair.database.command("collMod", "slots", validator=refused)
+def test_a_slot_that_cannot_be_written_does_not_keep_other_holds_alive(pair: ServicePair) -> None:
+    slot_ids = create_held_slots(pair, 5)
+    rejects_one = {"_id": {"$ne": ObjectId(slot_ids[1])}}
+    pair.database.command("collMod", "slots", validator=rejects_one)
     try:
-        sweep(pair)
-        assert still_held(pair) == {slot_ids[1]}
+        sweep_expired(pair)
+        assert full_slot_ids(pair) == {slot_ids[1]}
     finally:
         pair.database.command("collMod", "slots", validator={})
 
 
-def test_a_slot_that_cannot_be_read_is_not_tried_again_at_once(pair: ServicePair) -> None:
-    slot_ids = held_slots(pair, 2)
-    pair.database["slots"].update_one({"_id": ObjectId(slot_ids[0])}, {"$set": {"bookings": 5}})
-    sweep(pair)
+def damage_bookings(pair: ServicePair, slot_id: SlotId) -> None:
+    """Make a slot unreadable."""
+    pair.database["slots"].update_one({"_id": ObjectId(slot_id)}, {"$set": {"bookings": 5}})
+
+
+def test_a_slot_that_cannot_be_read_is_not_due_again_at_once(pair: ServicePair) -> None:
+    slot_ids = create_held_slots(pair, 2)
+    damage_bookings(pair, slot_ids[0])
+    sweep_expired(pair)
     assert pair.runner.run(pair.services[0].slots.find_due(pair.clock.now, 10)) == []
 
 
-def test_a_slot_that_cannot_be_read_fails_for_its_own_readers_alone(pair: ServicePair) -> None:
-    poisoned, healthy = held_slots(pair, 2)
-    pair.database["slots"].update_one({"_id": ObjectId(poisoned)}, {"$set": {"bookings": 5}})
+def test_a_slot_that_cannot_be_read_fails_only_its_own_query_of_a_batch(pair: ServicePair) -> None:
+    damaged, intact = create_held_slots(pair, 2)
+    damage_bookings(pair, damaged)
 
-    async def read_both() -> list[Any]:
+    async def find_both() -> list[Any]:
         now, slots = pair.clock.now, pair.services[0].slots
-        looks = (slots.find(SlotQuery(slot_id, now)) for slot_id in (poisoned, healthy))
-        return await asyncio.gather(*looks, return_exceptions=True)
+        queries = (slots.find(SlotQuery(slot_id, now)) for slot_id in (damaged, intact))
+        return await asyncio.gather(*queries, return_exceptions=True)
 
-    failed, found = pair.runner.run(read_both())
+    failed, found = pair.runner.run(find_both())
     assert isinstance(failed, Exception)
-    assert found.id == healthy
+    assert found.id == intact
 
 
-def test_more_than_1000_bookings_that_end_in_one_sweep_all_end(pair: ServicePair) -> None:
-    play, sizes = ModelChecker(pair), (600, 600, 1000, 5)
-    slot_ids = [fill_with_holds(play, size) for size in sizes]
-    sweep(pair)
-    for slot_id, size in zip(slot_ids, sizes, strict=True):
+def test_one_sweep_ends_more_holds_than_fit_into_one_transaction(pair: ServicePair) -> None:
+    checker, counts = ModelChecker(pair), (600, 600, 1000, 5)
+    slot_ids = [insert_slot_with_holds(checker, count) for count in counts]
+    sweep_expired(pair)
+    for slot_id, count in zip(slot_ids, counts, strict=True):
         (slot,) = pair.database["slots"].find({"_id": slot_id})
-        assert (slot["remaining"], slot["bookings"], "nextDeadline" in slot) == (size, [], False)
-        ended = pair.database["ended_bookings"]
-        assert ended.count_documents({"slot": slot_id, "history.1.action": "expired"}) == size
+        assert (slot["remaining"], slot["bookings"], "nextDeadline" in slot) == (count, [], False)
+        query = {"slot": slot_id, "history.1.action": "expired"}
+        assert pair.database["ended_bookings"].count_documents(query) == count
+
+
+def ban(pair: ServicePair, caller: Caller) -> None:
+    """Ban a user without removing them from waiting lists."""
+    services, organizer_id = pair.services[0], pair.organizer.user_id
+    (user,) = pair.runner.run(services.users.find_many([caller.user_id])).values()
+    assert pair.runner.run(services.bans.ban(user, organizer_id, None, pair.clock.now))
+
+
+def waitlist_length(pair: ServicePair, slot_id: SlotId) -> int:
+    """Return how many users wait for a slot."""
+    (slot,) = pair.database["slots"].find({"_id": ObjectId(slot_id)})
+    return len(slot["waitlist"])
+
+
+def test_a_user_who_joins_a_waitlist_just_after_being_banned_is_removed(pair: ServicePair) -> None:
+    scenario, banned = ModelScenario(pair), pair.callers[BANNED_BEFORE_JOINING]
+    slot_id = SlotId(scenario.add_slot(SlotShape(capacity=1)))
+    scenario.book(1, slot_id)
+    ban(pair, banned)
+    # The request was authenticated before the ban.
+    pair.runner.run(waitlist.join(pair.services[0], slot_id, banned.user_id, 0.0))
+    assert waitlist_length(pair, slot_id) == 1
+    pair.runner.run(waitlist.remove_recently_banned(pair.services[1]))
+    assert waitlist_length(pair, slot_id) == 0
+
+
+def test_a_banned_user_is_removed_from_a_locked_slot_once_it_is_released(
+    pair: ServicePair,
+) -> None:
+    scenario, services = ModelScenario(pair), pair.services[0]
+    slot_id = SlotId(scenario.add_slot(SlotShape(capacity=1)))
+    scenario.book(1, slot_id)
+    scenario.perform("join", BANNED_WHILE_WAITING, slot_id)
+    ban(pair, pair.callers[BANNED_WHILE_WAITING])
+    lease = pair.runner.run(pair.services[1].locks.acquire(slot_id))
+    assert lease is not None
+    pair.runner.run(waitlist.remove_recently_banned(services))
+    assert waitlist_length(pair, slot_id) == 1
+    pair.runner.run(pair.services[1].locks.release(lease))
+    pair.runner.run(waitlist.remove_recently_banned(services))
+    assert waitlist_length(pair, slot_id) == 0

@@ -1,0 +1,174 @@
+"""The hubs on a real database, without a network: resyncs, slow readers and shutdown."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from slotlock.api.backend import Backend, open_backend
+from slotlock.api.settings.settings import Settings
+from slotlock.auth.session_streams import SessionStreams
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.availability import Availability
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.infrastructure.mongo.client import Database, connect
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+from slotlock.services.admission.tickets import load_tickets
+from slotlock.services.container import utc_now
+from slotlock.services.live.availability import AvailabilityHub, AvailabilitySubscription
+from slotlock.services.live.booking_events import BookingEventHub
+from slotlock.services.live.ticket_updates import TicketHub
+from tests.support.apps.processes import database_url
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.stores.slots import insert_new_slots
+
+# More rounds of the event loop than lie between a trigger and the end of the wait for it.
+ROUNDS = 6
+
+
+@pytest.fixture
+async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
+    """A database for this module alone."""
+    client, database = connect(database_url(servers, "hubs"))
+    try:
+        yield database
+    finally:
+        await client.close()
+
+
+@pytest.fixture
+def hub(database: Database) -> AvailabilityHub:
+    """A hub that receives no messages and resyncs only on request."""
+    return AvailabilityHub(SlotRepository(database), utc_now)
+
+
+async def insert_slot(database: Database) -> Slot:
+    """Insert a new slot."""
+    slot = build_slot(5, id=new_slot_id())
+    await insert_new_slots(database, slot)
+    return slot
+
+
+async def change_silently(database: Database, slot: Slot) -> None:
+    """Change a slot without publishing it."""
+    update = SlotUpdate(slot, replace(slot, version=slot.version + 1, title="Pilates"))
+    assert check_written(await SlotWriter(database).commit(ChangeSet((update,))))
+
+
+def availability(slot_id: SlotId, version: int) -> Availability:
+    """Return a state of a slot."""
+    return Availability(slot_id, version, 100, 50, SlotStatus.PUBLISHED, NOW)
+
+
+async def test_a_resync_publishes_a_change_whose_message_was_lost(
+    hub: AvailabilityHub, database: Database
+) -> None:
+    slot = await insert_slot(database)
+    async with hub.subscribe([slot.id]) as subscription:
+        states = subscription.states()
+        assert (await anext(states)).version == 1
+        await change_silently(database, slot)
+        await hub.resync()
+        assert (await anext(states)).version == 2
+        await states.aclose()
+
+
+async def test_control_without_a_resync_a_lost_message_is_not_replaced(
+    hub: AvailabilityHub, database: Database
+) -> None:
+    slot = await insert_slot(database)
+    async with hub.subscribe([slot.id]) as subscription:
+        await anext(subscription.states())
+        await change_silently(database, slot)
+        assert not subscription.has_pending
+
+
+async def test_a_state_published_during_the_first_read_replaces_what_was_read(
+    hub: AvailabilityHub, database: Database
+) -> None:
+    slot = await insert_slot(database)
+    async with hub.subscribe([slot.id]) as subscription:
+        newer = availability(slot.id, 9)
+        hub.publish(newer)
+        states = subscription.states()
+        assert await anext(states) == newer
+        assert not subscription.has_pending
+        await states.aclose()
+
+
+async def test_a_slow_reader_has_one_pending_state_per_slot() -> None:
+    slot_ids = [SlotId("a"), SlotId("b")]
+    subscription = AvailabilitySubscription(slot_ids)
+    for version in range(10_000):
+        for slot_id in slot_ids:
+            subscription.publish(availability(slot_id, version))
+    states = subscription.states()
+    read = [await anext(states), await anext(states)]
+    assert [(s.slot_id, s.version) for s in read] == [("a", 9_999), ("b", 9_999)]
+    assert not subscription.has_pending
+    await states.aclose()
+
+
+def test_a_state_that_is_not_newer_is_ignored() -> None:
+    subscription = AvailabilitySubscription([SlotId("a")])
+    assert subscription.publish(availability(SlotId("a"), 5))
+    assert not subscription.publish(availability(SlotId("a"), 5))
+    assert not subscription.publish(availability(SlotId("a"), 4))
+
+
+async def test_a_hub_forgets_subscriptions_that_ended(
+    hub: AvailabilityHub, database: Database
+) -> None:
+    slot = await insert_slot(database)
+    async with hub.subscribe([slot.id]):
+        assert hub.subscribed_slot_ids == {slot.id}
+    assert not hub.subscribed_slot_ids
+
+
+@pytest.fixture
+async def backend(servers: EmbeddedServers) -> AsyncIterator[Backend]:
+    """A backend whose hubs are not started."""
+    settings = Settings(mongo_url=database_url(servers, "stopping"), redis_url=servers.redis_url)
+    async with open_backend(settings) as opened:
+        yield opened
+
+
+def start_hub(name: str, backend: Backend) -> SessionStreams | BookingEventHub | TicketHub:
+    """Start a hub as the lifespan does."""
+    services = backend.services
+    match name:
+        case "session streams":
+            streams = SessionStreams()
+            streams.start(SessionRepository(backend.database), lambda _: None)
+            return streams
+        case "booking events":
+            services.booking_events.start(services.slot_events)
+            return services.booking_events
+        case _:
+            load = partial(load_tickets, services)
+            services.ticket_updates.start(services.slot_events, services.admission_queue, load)
+            return services.ticket_updates
+
+
+@pytest.mark.parametrize("name", ["session streams", "booking events", "ticket updates"])
+@pytest.mark.parametrize("rounds", range(ROUNDS))
+async def test_a_hub_stops_even_while_a_trigger_arrives(
+    backend: Backend, name: str, rounds: int
+) -> None:
+    hub = start_hub(name, backend)
+    for _ in range(ROUNDS):
+        await asyncio.sleep(0)
+    hub._refresh_timer.trigger()
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    stopping = asyncio.create_task(hub.stop())
+    # Not wait_for: a hub that swallows the cancellation would block it, too.
+    done, _ = await asyncio.wait([stopping], timeout=20)
+    assert stopping in done
