@@ -1,10 +1,10 @@
-"""Futures whose result nobody may ever await."""
+"""Futures whose result may never be awaited."""
 
 import asyncio
 from typing import Any
 
 
 def ignore_unretrieved(future: asyncio.Future[Any]) -> None:
-    """Keep asyncio from logging the error of a future that nobody awaits; a done callback."""
+    """Mark the error of a future as retrieved, or asyncio would log it; a done callback."""
     if not future.cancelled():
         future.exception()

@@ -1,4 +1,4 @@
-"""Tells every process that the sessions or the role of a user changed, by lossy pub/sub.
+"""Publishes changes of a user's sessions or role to every process, by lossy pub/sub.
 
 A message carries only the user's id. Each process then reads the sessions from MongoDB.
 """

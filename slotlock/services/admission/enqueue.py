@@ -114,7 +114,7 @@ async def _find_or_create_ticket(
     outcome = await _enqueue_or_execute(services, request, prior)
     if isinstance(outcome, KeyReused):
         return outcome
-    # The same key may have been sent twice at once, or answered since it was looked up.
+    # The same key may have been sent twice at once, or answered since the first read.
     latest = await _find_prior(services, request)
     return outcome if isinstance(latest, PriorTicket) else latest
 

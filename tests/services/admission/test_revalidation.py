@@ -1,4 +1,4 @@
-"""A queued request is decided on the state at its turn: each change since then may refuse it."""
+"""A queued request is decided on the present state: each change since it was sent may refuse it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

@@ -141,7 +141,7 @@ class Locks:
         return RedisLease(names, token, fencing_token, lost)
 
     async def _acquire_one(self, name: str, token: str, deadline: float) -> _AcquiredLock | None:
-        """Acquire one lock. On any failure, Redis is told to forget the token."""
+        """Acquire one lock. On any failure, the token is removed from Redis."""
         try:
             if deadline > asyncio.get_running_loop().time():
                 lock = await self._acquire_or_wait(name, token, deadline)

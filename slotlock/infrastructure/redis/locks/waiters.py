@@ -1,4 +1,4 @@
-"""The callers of this process that wait for locks, kept in the queues in Redis by heartbeats."""
+"""The callers of this process that wait for locks. Heartbeats maintain their queues in Redis."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ Grant = asyncio.Future[int | None]
 
 
 class LockWaiters:
-    """The pending grants by lock and token. One heartbeat per lock keeps all of them queued."""
+    """The pending grants by lock and token. One heartbeat per lock is sent for all of them."""
 
     def __init__(
         self,
