@@ -1,4 +1,4 @@
-"""The play of the stateful test by hand: what it found stays found, and a guard off is noticed."""
+"""Bugs that the stateful test once found, and proof that the model detects missing guards."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -21,38 +21,38 @@ from tests.support.model.stored_state import StoredState
 
 @pytest.fixture(scope="module")
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Two desks on a database of their own."""
+    """Two sets of services on a database of their own."""
     with open_service_pair(servers, "scenes") as opened:
         yield opened
 
 
 @pytest.fixture
 def scenario(pair: ServicePair) -> ModelScenario:
-    """A play from the beginning."""
+    """A model checker with an empty state."""
     return ModelScenario(pair)
 
 
-def test_a_hold_that_ran_out_cannot_be_moved_to_its_own_slot(scenario: ModelScenario) -> None:
+def test_an_expired_hold_is_not_moved_to_its_own_slot(scenario: ModelScenario) -> None:
     slot = scenario.add_slot(SlotShape(hold_minutes=5))
     hold = scenario.book(0, slot, hold=True)
     scenario.advance_clock(5)
-    answer = scenario.perform("move", 0, slot, booking=hold, target_slot_id=slot)
-    assert answer[0] == "HoldExpired"
+    outcome = scenario.perform("move", 0, slot, booking=hold, target_slot_id=slot)
+    assert outcome[0] == "HoldExpired"
 
 
-def test_a_hold_moved_into_a_slot_that_began_lives_on(scenario: ModelScenario) -> None:
-    slot, begun = (
+def test_a_hold_moved_to_a_started_slot_stays_a_hold(scenario: ModelScenario) -> None:
+    slot, started = (
         scenario.add_slot(SlotShape(hold_minutes=40)),
         scenario.add_slot(SlotShape(starts_in_minutes=30)),
     )
     scenario.advance_clock(31)
     hold = scenario.book(0, slot, hold=True)
     assert (
-        scenario.perform("move", 5, slot, booking=hold, target_slot_id=begun)[0] == "BookingMoved"
+        scenario.perform("move", 5, slot, booking=hold, target_slot_id=started)[0] == "BookingMoved"
     )
 
 
-def test_moving_a_hold_does_not_let_it_last_longer_than_an_hour(scenario: ModelScenario) -> None:
+def test_moving_a_hold_does_not_extend_it_beyond_an_hour(scenario: ModelScenario) -> None:
     slot, other = (
         scenario.add_slot(SlotShape(hold_minutes=40)),
         scenario.add_slot(SlotShape(hold_minutes=40)),
@@ -64,7 +64,7 @@ def test_moving_a_hold_does_not_let_it_last_longer_than_an_hour(scenario: ModelS
     scenario.perform("extend", 0, other, booking=move.token)
 
 
-def test_a_hold_that_ran_out_while_it_was_moved_is_not_said_to_be_unknown(
+def test_a_hold_that_expires_during_a_move_is_reported_as_expired(
     scenario: ModelScenario,
 ) -> None:
     slot, other = scenario.add_slot(SlotShape(hold_minutes=5)), scenario.add_slot(SlotShape())
@@ -73,7 +73,7 @@ def test_a_hold_that_ran_out_while_it_was_moved_is_not_said_to_be_unknown(
     scenario.run_with_lost_lock(move, 5, scenario.operation("edit", 5, slot, number=3))
 
 
-def test_whom_an_organiser_booked_is_not_given_a_second_place_from_the_line(
+def test_a_waiting_user_booked_by_an_organizer_is_not_promoted_as_well(
     scenario: ModelScenario,
 ) -> None:
     slot = scenario.add_slot(SlotShape(capacity=2, starts_in_minutes=30))
@@ -86,7 +86,7 @@ def test_whom_an_organiser_booked_is_not_given_a_second_place_from_the_line(
     scenario.perform("edit", 5, slot, number=3)
 
 
-def test_confirming_too_late_does_not_leave_somebody_with_two_of_a_choice(
+def test_a_late_confirmation_leaves_one_booking_per_choice_group(
     scenario: ModelScenario,
 ) -> None:
     one, other = (
@@ -99,7 +99,7 @@ def test_confirming_too_late_does_not_leave_somebody_with_two_of_a_choice(
     )
 
 
-def test_who_waits_for_two_of_a_choice_gets_one_when_both_become_free(
+def test_a_user_who_waits_in_two_slots_of_a_choice_group_is_promoted_in_one(
     scenario: ModelScenario,
 ) -> None:
     one, other = (
@@ -120,7 +120,7 @@ def test_who_waits_for_two_of_a_choice_gets_one_when_both_become_free(
     assert hold
 
 
-def test_who_gets_a_place_from_the_line_has_chosen_before_their_claim_is_heard(
+def test_a_promotion_counts_for_the_choice_limit_of_a_claim_in_the_same_command(
     scenario: ModelScenario,
 ) -> None:
     one, other = (
@@ -138,16 +138,16 @@ def test_who_gets_a_place_from_the_line_has_chosen_before_their_claim_is_heard(
     assert scenario.perform("book_all", 0, claims=claims)[0] == "NoneBooked"
 
 
-def test_who_was_given_a_hold_beyond_the_limit_can_confirm_it(scenario: ModelScenario) -> None:
+def test_a_hold_granted_beyond_the_choice_limit_can_be_confirmed(scenario: ModelScenario) -> None:
     one, other = (
         scenario.add_slot(SlotShape(hold_minutes=5, choice_group="one")) for _ in range(2)
     )
     scenario.book(0, one)
-    gift = scenario.book(5, other, user_index=0, hold=True)
-    assert scenario.perform("confirm", 0, other, booking=gift)[0] == "BookingConfirmed"
+    granted = scenario.book(5, other, user_index=0, hold=True)
+    assert scenario.perform("confirm", 0, other, booking=granted)[0] == "BookingConfirmed"
 
 
-def test_who_was_given_a_place_beyond_the_limit_can_still_confirm_their_own(
+def test_an_organizers_booking_beyond_the_choice_limit_blocks_no_confirmation(
     scenario: ModelScenario,
 ) -> None:
     one, other = (
@@ -158,7 +158,7 @@ def test_who_was_given_a_place_beyond_the_limit_can_still_confirm_their_own(
     assert scenario.perform("confirm", 0, one, booking=hold)[0] == "BookingConfirmed"
 
 
-def test_control_without_the_version_a_late_write_is_noticed(
+def test_control_the_model_detects_a_late_write_without_a_version_check(
     scenario: ModelScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents, "version_filter", lambda before: {"_id": ObjectId(before.id)})
@@ -171,7 +171,7 @@ def test_control_without_the_version_a_late_write_is_noticed(
         StoredState(scenario.pair, scenario.tokens_by_id).assert_consistent(scenario.now)
 
 
-def test_control_a_place_that_goes_to_nobody_in_line_is_noticed(
+def test_control_the_model_detects_a_missing_promotion(
     scenario: ModelScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(promotion, "_accepts_bookings", lambda *_: False)
@@ -180,49 +180,49 @@ def test_control_a_place_that_goes_to_nobody_in_line_is_noticed(
     scenario.perform("join", 1, slot)
     with pytest.raises(AssertionError):
         scenario.perform("cancel", 0, slot, booking=booking)
-    with pytest.raises(AssertionError, match="free beside waiting"):
+    with pytest.raises(AssertionError, match="free place although users wait"):
         StoredState(scenario.pair, scenario.tokens_by_id).assert_consistent(scenario.now)
 
 
-def test_control_a_line_that_serves_the_last_first_is_noticed(
+def test_control_the_model_detects_a_promotion_in_the_wrong_order(
     scenario: ModelScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def last_first(slot: Slot, waiting: WaitlistEntry, now: datetime) -> Slot:
-        return served(slot, slot.waitlist[slot.loaded_waitlist - 1], now)
+    def promote_last(slot: Slot, entry: WaitlistEntry, now: datetime) -> Slot:
+        return original_promote(slot, slot.waitlist[slot.loaded_waitlist - 1], now)
 
-    served = promotion._promote
-    monkeypatch.setattr(promotion, "_promote", last_first)
+    original_promote = promotion._promote
+    monkeypatch.setattr(promotion, "_promote", promote_last)
     slot = scenario.add_slot(SlotShape(capacity=1))
     booking = scenario.book(0, slot)
     scenario.perform("join", 1, slot)
     scenario.perform("join", 2, slot)
-    with pytest.raises(AssertionError, match="places"):
+    with pytest.raises(AssertionError, match="bookings"):
         scenario.perform("cancel", 0, slot, booking=booking)
 
 
-def test_control_a_key_that_is_forgotten_is_noticed(
+def test_control_the_model_detects_a_forgotten_idempotency_key(
     scenario: ModelScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nothing(*_: object) -> None:
+    async def find_no_replay(*_: object) -> None:
         return None
 
-    monkeypatch.setattr(idempotency, "find_replay", nothing)
+    monkeypatch.setattr(idempotency, "find_replay", find_no_replay)
     slot = scenario.add_slot(SlotShape(capacity=2))
-    act = scenario.operation("book", 0, slot, key="a key")
-    scenario.run(act)
-    with pytest.raises(AssertionError, match="answered"):
-        scenario.run(act, service_index=1)
+    operation = scenario.operation("book", 0, slot, key="a key")
+    scenario.run(operation)
+    with pytest.raises(AssertionError, match="returned"):
+        scenario.run(operation, service_index=1)
 
 
-def test_control_an_act_that_leaves_no_record_is_noticed(
+def test_control_the_model_detects_a_missing_history_entry(
     scenario: ModelScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def without_its_end(booking: Booking) -> dict[str, Any]:
-        document = complete(booking)
+    def to_document_without_last_entry(booking: Booking) -> dict[str, Any]:
+        document = original_to_document(booking)
         return {**document, "history": document["history"][:-1]}
 
-    complete = booking_documents.ended_booking_to_document
-    monkeypatch.setattr(writer, "ended_booking_to_document", without_its_end)
+    original_to_document = booking_documents.ended_booking_to_document
+    monkeypatch.setattr(writer, "ended_booking_to_document", to_document_without_last_entry)
     slot = scenario.add_slot(SlotShape())
     booking = scenario.book(0, slot)
     with pytest.raises(AssertionError, match="confirmed"):

@@ -1,8 +1,8 @@
-"""Whatever is done at two desks, in whatever order and with whatever misfortune, the promises hold.
+"""Random operations on two sets of services, compared with a simple model after each step.
 
-Hypothesis plays people, organisers, the clock and accidents against the real servers and a plain
-model. SLOTLOCK_STATEFUL_EXAMPLES makes a campaign of it, with _STEPS for the length of an example
-and _SEED to begin elsewhere; its counts are logged (`--log-cli-level=INFO`).
+Hypothesis chooses the users, organizers, times and failures. The real services run on real servers.
+SLOTLOCK_STATEFUL_EXAMPLES sets the number of examples, _STEPS their length and _SEED the random
+seed. _SHRINK minimizes failures. `--log-cli-level=INFO` shows how often each outcome occurred.
 """
 
 import logging
@@ -36,25 +36,25 @@ from tests.support.model.service_pair import ServicePair, open_service_pair
 
 log = logging.getLogger("stateful")
 
-CAMPAIGN = "SLOTLOCK_STATEFUL_EXAMPLES" in os.environ
+LONG_RUN = "SLOTLOCK_STATEFUL_EXAMPLES" in os.environ
 EXAMPLES = int(os.environ.get("SLOTLOCK_STATEFUL_EXAMPLES", "20"))
 STEPS = int(os.environ.get("SLOTLOCK_STATEFUL_STEPS", "40"))
 SEED = int(os.environ.get("SLOTLOCK_STATEFUL_SEED", "1"))
 SHRINK = "SLOTLOCK_STATEFUL_SHRINK" in os.environ
-MOST_SLOTS = 4
+MAX_SLOTS = 4
 
-small = st.integers(0, 40)
-numbers = st.builds(
+small_integers = st.integers(0, 40)
+drawn_numbers = st.builds(
     DrawnNumbers,
     **dict.fromkeys(
         ("kind", "caller", "slot", "user", "booking", "target_slot", "claims", "service_index"),
-        small,
+        small_integers,
     ),
     key=st.integers(0, 15),
     hold=st.booleans(),
     waits=st.booleans(),
 )
-shapes = st.builds(
+slot_shapes = st.builds(
     SlotShape,
     capacity=st.integers(1, 3),
     starts_in_minutes=st.sampled_from([30, 240, 600]),
@@ -66,186 +66,205 @@ shapes = st.builds(
 )
 
 
-class Desks(RuleBasedStateMachine):
-    """What can happen at the desks."""
+class ServiceMachine(RuleBasedStateMachine):
+    """The operations and events that can happen to the services."""
 
     pair: ServicePair
-    counts: Counter[str]
+    coverage: Counter[str]
 
     def __init__(self) -> None:
         super().__init__()
-        self.play = ModelChecker(self.pair, self.counts)
-        self.counts["examples"] += 1
+        self.checker = ModelChecker(self.pair, self.coverage)
+        self.coverage["examples"] += 1
 
-    def _do(self, verb: str, n: DrawnNumbers) -> None:
-        act = plan_operation(self.play, verb, n)
-        self.play.run(act, n.service_index % 2)
+    def _run(self, kind: str, drawn: DrawnNumbers) -> None:
+        operation = plan_operation(self.checker, kind, drawn)
+        self.checker.run(operation, drawn.service_index % 2)
 
-    def _any(self, n: DrawnNumbers) -> PlannedOperation:
-        return plan_operation(
-            self.play, pick(OPERATION_KINDS, n.kind), n, allow_unknown_slots=False
-        )
+    def _plan_any(self, drawn: DrawnNumbers) -> PlannedOperation:
+        kind = pick(OPERATION_KINDS, drawn.kind)
+        return plan_operation(self.checker, kind, drawn, allow_unknown_slots=False)
 
-    @initialize(first=shapes, second=shapes)
-    def open(self, first: SlotShape, second: SlotShape) -> None:
-        """Two slots and a team to begin with."""
-        self.play.add_slot(first)
-        self.play.add_slot(second)
-        one, other = (caller.user_id for caller in self.pair.callers[:2])
-        self.play.run(PlannedOperation("team_create", "team", one))
-        self.play.run(PlannedOperation("team_invite", "", one, booking="team", user_id=other))
-        self.play.run(PlannedOperation("team_accept", "", other, booking="team"))
+    @initialize(first=slot_shapes, second=slot_shapes)
+    def create_two_slots_and_a_team(self, first: SlotShape, second: SlotShape) -> None:
+        """Begin with two slots and a team of two."""
+        self.checker.add_slot(first)
+        self.checker.add_slot(second)
+        member, teammate = (caller.user_id for caller in self.pair.callers[:2])
+        for operation in (
+            PlannedOperation("team_create", "team", member),
+            PlannedOperation("team_invite", "", member, booking="team", user_id=teammate),
+            PlannedOperation("team_accept", "", teammate, booking="team"),
+        ):
+            self.checker.run(operation)
 
-    @rule(shape=shapes)
+    @rule(shape=slot_shapes)
     def add_slot(self, shape: SlotShape) -> None:
-        """One more slot."""
-        if len(self.play.model.slots) < MOST_SLOTS:
-            self.play.add_slot(shape)
+        """Create another slot, up to `MAX_SLOTS`."""
+        if len(self.checker.model.slots) < MAX_SLOTS:
+            self.checker.add_slot(shape)
 
-    @rule(n=numbers)
-    def book(self, n: DrawnNumbers) -> None:
-        """Somebody wants a place for somebody."""
-        self._do("book", n)
+    @rule(drawn=drawn_numbers)
+    def book(self, drawn: DrawnNumbers) -> None:
+        """Book or hold a place for a user."""
+        self._run("book", drawn)
 
-    @rule(n=numbers)
-    def fill(self, n: DrawnNumbers) -> None:
-        """One member after the other books or joins the line."""
-        for by in range(1, 4):
-            for verb in ("book", "join"):
-                someone = pick(self.pair.callers[:-1], n.caller + by).user_id
-                act = replace(
-                    plan_operation(self.play, verb, n),
-                    caller_id=someone,
+    @rule(drawn=drawn_numbers)
+    def fill(self, drawn: DrawnNumbers) -> None:
+        """Let three members book the slot and join its waitlist, one after the other."""
+        for offset in range(1, 4):
+            for kind in ("book", "join"):
+                user_id = pick(self.pair.callers[:-1], drawn.caller + offset).user_id
+                operation = replace(
+                    plan_operation(self.checker, kind, drawn),
+                    caller_id=user_id,
+                    user_id=user_id if kind == "book" else "",
                     as_organizer=False,
                     key=None,
                 )
-                self.play.run(replace(act, user_id=someone if verb == "book" else ""))
+                self.checker.run(operation)
 
-    @rule(n=numbers)
-    def book_several(self, n: DrawnNumbers) -> None:
-        """Several places, all or none."""
-        self._do("book_all", n)
+    @rule(drawn=drawn_numbers)
+    def book_several(self, drawn: DrawnNumbers) -> None:
+        """Book several places, all or none."""
+        self._run("book_all", drawn)
 
-    @rule(n=numbers, verb=st.sampled_from(["confirm", "extend", "extend", "cancel"]))
-    def act_on_a_booking(self, n: DrawnNumbers, verb: str) -> None:
-        """Confirm, extend or cancel."""
-        self._do(verb, n)
+    @rule(drawn=drawn_numbers, kind=st.sampled_from(["confirm", "extend", "extend", "cancel"]))
+    def change_booking(self, drawn: DrawnNumbers, kind: str) -> None:
+        """Confirm, extend or cancel a booking."""
+        self._run(kind, drawn)
 
     @rule(
-        n=numbers,
+        drawn=drawn_numbers,
         minutes=st.sampled_from([1, 4, 5, 39]),
-        verb=st.sampled_from(["extend", "confirm", "move", "cancel"]),
+        kind=st.sampled_from(["extend", "confirm", "move", "cancel"]),
     )
-    def hold_and_go_on(self, n: DrawnNumbers, minutes: float, verb: str) -> None:
-        """A hold, and what its owner does a little later, mostly while it lasts."""
-        held = replace(plan_operation(self.play, "book", n), hold=True, key=None)
-        if self.play.run(held)[0] == "Booked":
-            self.play.advance_clock(minutes)
-            owner = replace(
-                held, kind=verb, token=self.play.new_token(), caller_id=held.user_id, user_id=""
+    def hold_and_change(self, drawn: DrawnNumbers, minutes: float, kind: str) -> None:
+        """Hold a place and change the hold a little later, mostly before it expires."""
+        hold = replace(plan_operation(self.checker, "book", drawn), hold=True, key=None)
+        if self.checker.run(hold)[0] == "Booked":
+            self.checker.advance_clock(minutes)
+            slot_ids = list(self.checker.model.slots)
+            operation = replace(
+                hold,
+                kind=kind,
+                token=self.checker.new_token(),
+                caller_id=hold.user_id,
+                as_organizer=hold.user_id == self.pair.organizer.user_id,
+                user_id="",
+                booking=hold.token,
+                hold=False,
+                target_slot_id=pick(slot_ids, drawn.target_slot) if kind == "move" else "",
             )
-            to = pick(list(self.play.model.slots), n.target_slot) if verb == "move" else ""
-            organises = held.user_id == self.pair.organizer.user_id
-            act = replace(
-                owner, booking=held.token, hold=False, target_slot_id=to, as_organizer=organises
-            )
-            self.play.run(act, n.service_index % 2)
+            self.checker.run(operation, drawn.service_index % 2)
 
-    @rule(n=numbers)
-    def move(self, n: DrawnNumbers) -> None:
-        """From one slot to another."""
-        self._do("move", n)
+    @rule(drawn=drawn_numbers)
+    def move(self, drawn: DrawnNumbers) -> None:
+        """Move a booking to another slot."""
+        self._run("move", drawn)
 
-    @rule(n=numbers, verb=st.sampled_from(["join", "join", "leave"]))
-    def wait_in_line(self, n: DrawnNumbers, verb: str) -> None:
-        """Join a line or leave it."""
-        self._do(verb, n)
+    @rule(drawn=drawn_numbers, kind=st.sampled_from(["join", "join", "leave"]))
+    def change_waitlist(self, drawn: DrawnNumbers, kind: str) -> None:
+        """Join a waitlist or leave it."""
+        self._run(kind, drawn)
 
-    @rule(n=numbers, verb=st.sampled_from(["edit", "edit", "postpone", "call_off"]))
-    def keep(self, n: DrawnNumbers, verb: str) -> None:
-        """The organiser changes a slot; one in three is called off when it comes to that."""
-        self._do(verb if verb != "call_off" or n.target_slot % 3 == 0 else "edit", n)
+    @rule(drawn=drawn_numbers, kind=st.sampled_from(["edit", "edit", "postpone", "cancel_slot"]))
+    def change_slot(self, drawn: DrawnNumbers, kind: str) -> None:
+        """Change a slot as the organizer. Two of three cancellations are edits instead."""
+        self._run(kind if kind != "cancel_slot" or drawn.target_slot % 3 == 0 else "edit", drawn)
 
-    @rule(n=numbers, verb=st.sampled_from(["create", "invite", "invite", "accept", "leave"]))
-    def team(self, n: DrawnNumbers, verb: str) -> None:
-        """Somebody and their teams."""
-        self._do(f"team_{verb}", n)
+    @rule(
+        drawn=drawn_numbers,
+        kind=st.sampled_from(["create", "invite", "invite", "accept", "leave"]),
+    )
+    def change_team(self, drawn: DrawnNumbers, kind: str) -> None:
+        """Create a team, invite to it, accept an invitation or leave."""
+        self._run(f"team_{kind}", drawn)
 
-    @rule(n=numbers, verb=st.sampled_from(["sweep", "flush", "lose_locks"]))
-    def mishap(self, n: DrawnNumbers, verb: str) -> None:
-        """A sweep comes by, Redis loses all it has, or locks run out."""
-        self._do(verb, n)
+    @rule(drawn=drawn_numbers, kind=st.sampled_from(["sweep", "flush", "lose_locks"]))
+    def disturb(self, drawn: DrawnNumbers, kind: str) -> None:
+        """Sweep, delete everything in Redis, or delete all locks."""
+        self._run(kind, drawn)
 
     @rule(minutes=st.sampled_from([0.01, 1, 1, 4, 9, 30, 61]))
-    def jump(self, minutes: float) -> None:
-        """Time passes."""
-        self.play.advance_clock(minutes)
+    def advance_clock(self, minutes: float) -> None:
+        """Let time pass."""
+        self.checker.advance_clock(minutes)
 
-    @rule(n=small, early_ms=st.sampled_from([0, 1]))
-    def jump_to_the_instant(self, n: int, early_ms: int) -> None:
-        """It is the very instant, or one millisecond before it, at which something changes."""
-        slots = self.play.model.slots.values()
-        instants = [
-            place.held_until for slot in slots for place in slot.bookings if place.held_until
+    @rule(index=small_integers, early_ms=st.sampled_from([0, 1]))
+    def advance_to_deadline(self, index: int, early_ms: int) -> None:
+        """Advance to a deadline, or to one millisecond before it."""
+        slots = self.checker.model.slots.values()
+        deadlines = [
+            booking.held_until for slot in slots for booking in slot.bookings if booking.held_until
         ]
-        instants += [slot.start for slot in slots] + [slot.start - slot.cutoff for slot in slots]
-        if coming := sorted(instant for instant in instants if instant > self.play.now):
-            until = pick(coming[:3], n) - timedelta(milliseconds=early_ms)
-            self.play.advance_clock(max((until - self.play.now).total_seconds(), 0) / 60)
+        deadlines += [slot.start for slot in slots] + [slot.start - slot.cutoff for slot in slots]
+        now = self.checker.now
+        if future := sorted(deadline for deadline in deadlines if deadline > now):
+            target = pick(future[:3], index) - timedelta(milliseconds=early_ms)
+            self.checker.advance_clock(max((target - now).total_seconds(), 0) / 60)
 
-    @rule(n=numbers, other=st.booleans())
-    def send_again(self, n: DrawnNumbers, other: bool) -> None:
-        """A former request under its key, or another one under the same key."""
-        if self.play.sent_with_key:
-            old = pick(self.play.sent_with_key[-8:], n.booking)
-            new = self._any(n)
-            again = replace(
+    @rule(drawn=drawn_numbers, reuse_key=st.booleans())
+    def send_again(self, drawn: DrawnNumbers, reuse_key: bool) -> None:
+        """Repeat a request under its idempotency key, or send another one under that key."""
+        if self.checker.sent_with_key:
+            old = pick(self.checker.sent_with_key[-8:], drawn.booking)
+            new = self._plan_any(drawn)
+            with_old_key = replace(
                 new, key=old.key, caller_id=old.caller_id, as_organizer=old.as_organizer
             )
-            sent = again if other and new.kind in OPERATIONS_WITH_KEY else old
-            self.play.run(sent, n.service_index % 2)
+            operation = with_old_key if reuse_key and new.kind in OPERATIONS_WITH_KEY else old
+            self.checker.run(operation, drawn.service_index % 2)
 
-    @rule(several=st.lists(numbers, min_size=2, max_size=4), again=st.booleans())
-    def together(self, several: list[DrawnNumbers], again: bool) -> None:
-        """Two to four acts at once at both desks, at times the same one twice."""
-        acts = [(n.service_index % 2, self._any(n)) for n in several]
-        if again:
-            acts[-1] = (1 - acts[0][0], acts[0][1])
-        self.play.run_concurrently(acts)
+    @rule(draws=st.lists(drawn_numbers, min_size=2, max_size=4), repeat=st.booleans())
+    def run_concurrently(self, draws: list[DrawnNumbers], repeat: bool) -> None:
+        """Run two to four operations at once at both services, sometimes one of them twice."""
+        operations = [(drawn.service_index % 2, self._plan_any(drawn)) for drawn in draws]
+        if repeat:
+            operations[-1] = (1 - operations[0][0], operations[0][1])
+        self.checker.run_concurrently(operations)
 
-    @rule(slow=numbers, quick=numbers, minutes=st.sampled_from([0, 5, 10, 40]), again=st.booleans())
-    def late(self, slow: DrawnNumbers, quick: DrawnNumbers, minutes: float, again: bool) -> None:
-        """A lock runs out under an act whose write then comes after another's."""
-        first, second = self._any(slow), self._any(quick)
-        self.play.run_with_lost_lock(first, minutes, first if again and first.key else second)
+    @rule(
+        slow=drawn_numbers,
+        quick=drawn_numbers,
+        minutes=st.sampled_from([0, 5, 10, 40]),
+        repeat=st.booleans(),
+    )
+    def lose_lock(
+        self, slow: DrawnNumbers, quick: DrawnNumbers, minutes: float, repeat: bool
+    ) -> None:
+        """Let an operation lose its lock before its write, while another one overtakes it."""
+        first, second = self._plan_any(slow), self._plan_any(quick)
+        second = first if repeat and first.key else second
+        self.checker.run_with_lost_lock(first, minutes, second)
 
 
 @pytest.fixture(scope="module")
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Two desks on a database of their own."""
+    """Two sets of services on a database of their own."""
     with open_service_pair(servers, "stateful") as opened:
         yield opened
 
 
-@pytest.mark.timeout(0 if CAMPAIGN else 120)
-def test_whatever_happens_at_two_desks_the_promises_hold(pair: ServicePair) -> None:
-    counts: Counter[str] = Counter()
-    machine = type("Machine", (Desks,), {"pair": pair, "counts": counts})
+@pytest.mark.timeout(0 if LONG_RUN else 120)
+def test_random_operations_on_two_services_match_the_model(pair: ServicePair) -> None:
+    coverage: Counter[str] = Counter()
+    machine = type("Machine", (ServiceMachine,), {"pair": pair, "coverage": coverage})
     try:
         run_state_machine_as_test(
-            seed(SEED)(machine) if CAMPAIGN else machine,
+            seed(SEED)(machine) if LONG_RUN else machine,
             settings=settings(
                 max_examples=EXAMPLES,
                 stateful_step_count=STEPS,
-                derandomize=not CAMPAIGN,
+                derandomize=not LONG_RUN,
                 database=None,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
                 print_blob=True,
                 report_multiple_bugs=False,
-                # Shrinking is a hunt of minutes; whoever wants it asks for it.
+                # Shrinking takes minutes.
                 phases=[Phase.generate, *[Phase.shrink] * SHRINK],
             ),
         )
     finally:
-        log.info("\n".join(f"{count:7} {what}" for what, count in sorted(counts.items())))
+        log.info("\n".join(f"{count:7} {what}" for what, count in sorted(coverage.items())))

@@ -1,4 +1,4 @@
-"""What each act has to be answered, and what becomes of the books, by the model."""
+"""The rules of the model: the outcome of every operation, and its effect on the model's state."""
 
 import copy
 from collections.abc import Callable
@@ -19,109 +19,116 @@ from tests.support.model.state import (
 )
 from tests.support.model.teams import apply_team_operation
 
-# What may have been done before, so that the answer uses its key up without an effect.
+# Outcomes that use an idempotency key up even if the operation had no effect.
 ALREADY_DONE_OUTCOMES = ("BookingConfirmed", "BookingCancelled", "HoldExtended")
 
 
 class BookingModel(ModelState):
-    """The books with a rule for every act."""
+    """The model's state with a rule for every kind of operation."""
 
     def apply(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
-        """Do an act and tell its answer."""
+        """Apply an operation and return its outcome."""
         key = (operation.caller_id, operation.key or "")
         if operation.key and key in self.outcomes_by_key:
-            asked, told = self.outcomes_by_key[key]
-            return told if asked == operation.request else ("KeyReused",)
+            request, outcome = self.outcomes_by_key[key]
+            return outcome if request == operation.request else ("KeyReused",)
         if operation.kind.startswith("team_"):
             return apply_team_operation(self.teams, operation)
         self.has_effect = False
         rule: Callable[[PlannedOperation, datetime], NormalizedOutcome] = getattr(
             self, f"_{operation.kind}"
         )
-        answer = rule(operation, now)
-        # What was so already is answered as if it had just been done, and uses the key up.
-        if operation.key and (self.has_effect or answer[0] in ALREADY_DONE_OUTCOMES):
-            self.outcomes_by_key[key] = (operation.request, answer)
-        return answer
+        outcome = rule(operation, now)
+        if operation.key and (self.has_effect or outcome[0] in ALREADY_DONE_OUTCOMES):
+            self.outcomes_by_key[key] = (operation.request, outcome)
+        return outcome
 
     def _book(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
         if not self._may_book_for(operation, operation.user_id):
             return ("NotTeammate",)
         self.expire_and_promote([operation.slot_id], now)
-        taken = self.book_place(
+        booking = self.book_place(
             operation, operation.slot_id, operation.user_id, operation.token, now
         )
-        if not isinstance(taken, ModelBooking):
-            return taken
+        if not isinstance(booking, ModelBooking):
+            return booking
         self.has_effect = True
-        answer = ("Booked", taken.as_tuple)
+        outcome = ("Booked", booking.as_tuple)
         self.expire_and_promote([operation.slot_id], now)
-        return answer
+        return outcome
 
     def _book_all(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
-        strangers = [not self._may_book_for(operation, person) for _, person in operation.claims]
-        if any(strangers):
-            return ("NoneBooked", tuple("NotTeammate" if s else None for s in strangers))
-        slot_ids = sorted({slot for slot, _ in operation.claims})
+        denied = [not self._may_book_for(operation, user) for _, user in operation.claims]
+        if any(denied):
+            return ("NoneBooked", tuple("NotTeammate" if each else None for each in denied))
+        slot_ids = sorted({slot_id for slot_id, _ in operation.claims})
         self.expire_and_promote(slot_ids, now)
         before = copy.deepcopy(self.slots)
-        answers = [
-            self.book_place(operation, slot, person, f"{operation.token}.{place}", now)
-            for place, (slot, person) in enumerate(operation.claims)
+        results = [
+            self.book_place(operation, slot_id, user, f"{operation.token}.{number}", now)
+            for number, (slot_id, user) in enumerate(operation.claims)
         ]
-        booked = [answer for answer in answers if isinstance(answer, ModelBooking)]
-        if len(booked) < len(answers):
+        bookings = [result for result in results if isinstance(result, ModelBooking)]
+        if len(bookings) < len(results):
             self.slots = before
-            why = tuple(
-                None if isinstance(answer, ModelBooking) else answer[0] for answer in answers
+            refusals = tuple(
+                None if isinstance(result, ModelBooking) else result[0] for result in results
             )
-            return ("NoneBooked", why)
+            return ("NoneBooked", refusals)
         self.has_effect = True
-        told = ("AllBooked", tuple(place.as_tuple for place in booked))
+        outcome = ("AllBooked", tuple(booking.as_tuple for booking in bookings))
         self.expire_and_promote(slot_ids, now)
-        return told
+        return outcome
 
     def _may_book_for(self, operation: PlannedOperation, user: str) -> bool:
-        mates = (team.members for team in self.teams.values())
-        together = any(operation.caller_id in members and user in members for members in mates)
-        return operation.caller_id == user or operation.as_organizer or together
+        are_teammates = any(
+            operation.caller_id in team.members and user in team.members
+            for team in self.teams.values()
+        )
+        return operation.caller_id == user or operation.as_organizer or are_teammates
 
     def _confirm(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
         found = self._find_after_expiry(operation, now)
         if isinstance(found[0], str):
             return found
-        slot, place = self._live_booking(operation)
+        slot, booking = self._live_booking(operation)
         if slot.is_cancelled:
             return ("SlotCancelled",)
-        if place.status == "held":
-            if self.violates_choice_limit(slot, place, now) and not operation.as_organizer:
+        if booking.status == "held":
+            if self.violates_choice_limit(slot, booking, now) and not operation.as_organizer:
                 return ("LimitReached",)
-            chosen = bool(self.bookings_in_same_choice(slot, place.user, now))
-            over = ("one_of_choice",) * chosen
-            place.history.append(
-                NormalizedEntry(now, operation.caller_id, "confirmed", "confirmed", None, over)
+            has_other_choice = bool(self.bookings_in_same_choice(slot, booking.user, now))
+            overridden = ("one_of_choice",) * has_other_choice
+            booking.history.append(
+                NormalizedEntry(
+                    now, operation.caller_id, "confirmed", "confirmed", None, overridden
+                )
             )
             self.has_effect = True
-        return ("BookingConfirmed", place.as_tuple)
+        return ("BookingConfirmed", booking.as_tuple)
 
     def _extend(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
         found = self._find_after_expiry(operation, now)
         if isinstance(found[0], str):
             return found
-        slot, place = self._live_booking(operation)
+        slot, booking = self._live_booking(operation)
         if slot.is_cancelled:
             return ("SlotCancelled",)
-        if place.held_until is None:
-            return ("NotHeld", place.as_tuple)
-        until = min(slot.hold_end_for(now), place.history[0].at + MAX_HOLD)
-        fixed = place.history[0].by is None or place.history[0].action == "moved"
-        if until <= place.held_until or fixed or self.violates_choice_limit(slot, place, now):
-            return ("HoldLimitReached", place.as_tuple)
-        if until - place.held_until < timedelta(seconds=30):
-            return ("HoldExtended", place.as_tuple)
-        place.history.append(NormalizedEntry(now, operation.caller_id, "extended", "held", until))
+        if booking.held_until is None:
+            return ("NotHeld", booking.as_tuple)
+        first = booking.history[0]
+        held_until = min(slot.hold_end_for(now), first.at + MAX_HOLD)
+        is_fixed = first.by is None or first.action == "moved"
+        is_later = held_until > booking.held_until
+        if not is_later or is_fixed or self.violates_choice_limit(slot, booking, now):
+            return ("HoldLimitReached", booking.as_tuple)
+        if held_until - booking.held_until < timedelta(seconds=30):
+            return ("HoldExtended", booking.as_tuple)
+        booking.history.append(
+            NormalizedEntry(now, operation.caller_id, "extended", "held", held_until)
+        )
         self.has_effect = True
-        return ("HoldExtended", place.as_tuple)
+        return ("HoldExtended", booking.as_tuple)
 
     def _cancel(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
         found = self._find_after_expiry(operation, now)
@@ -130,80 +137,89 @@ class BookingModel(ModelState):
             if ended and found[0] == "BookingNotFound" and self._may_change(operation, ended):
                 return ("BookingCancelled", ended.as_tuple)
             return found
-        slot, place = self._live_booking(operation)
+        slot, booking = self._live_booking(operation)
         if slot.is_cancelled:
-            return ("BookingCancelled", place.as_tuple)
-        over = self._overridden_deadlines(slot, place, now)
-        if over and not operation.as_organizer:
-            return ("SlotStarted",) if over == ("slot_started",) else ("CutoffPassed",)
+            return ("BookingCancelled", booking.as_tuple)
+        overridden = slot.overridden_deadlines(booking, now)
+        if overridden and not operation.as_organizer:
+            return _deadline_refusal(overridden)
         self.end_booking(
             slot,
-            place,
-            NormalizedEntry(now, operation.caller_id, "cancelled", "cancelled", None, over),
+            booking,
+            NormalizedEntry(now, operation.caller_id, "cancelled", "cancelled", None, overridden),
         )
         self.has_effect = True
         self.expire_and_promote([slot.id], now)
-        return ("BookingCancelled", place.as_tuple)
+        return ("BookingCancelled", booking.as_tuple)
 
     def _move(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
-        here = self.find_live_booking(operation.booking)
-        if here is None or not self._may_change(operation, here[1]):
+        found = self.find_live_booking(operation.booking)
+        if found is None or not self._may_change(operation, found[1]):
             return self._missing_booking_outcome(operation)
-        old, place = here
-        self.expire_and_promote(sorted({operation.slot_id, operation.target_slot_id}), now)
+        old_slot, booking = found
+        slot_ids = sorted({operation.slot_id, operation.target_slot_id})
+        self.expire_and_promote(slot_ids, now)
         if operation.target_slot_id not in self.slots:
             return ("SlotNotFound",)
-        if place.status == "expired":
-            return ("HoldExpired", place.as_tuple)
-        if old.is_cancelled:
+        if booking.status == "expired":
+            return ("HoldExpired", booking.as_tuple)
+        if old_slot.is_cancelled:
             return ("SlotCancelled",)
-        if operation.target_slot_id == old.id:
-            return ("AlreadyBooked", place.as_tuple)
-        over = self._overridden_deadlines(old, place, now)
-        if over and not operation.as_organizer:
-            return ("SlotStarted",) if over == ("slot_started",) else ("CutoffPassed",)
-        taken = self.book_place(
+        if operation.target_slot_id == old_slot.id:
+            return ("AlreadyBooked", booking.as_tuple)
+        overridden = old_slot.overridden_deadlines(booking, now)
+        if overridden and not operation.as_organizer:
+            return _deadline_refusal(overridden)
+        new_booking = self.book_place(
             operation,
             operation.target_slot_id,
-            place.user,
+            booking.user,
             operation.token,
             now,
-            except_token=place.token,
+            except_token=booking.token,
         )
-        if not isinstance(taken, ModelBooking):
-            return taken
-        new = self.slots[operation.target_slot_id]
-        until = place.held_until and min(place.held_until, now + MAX_HOLD)
-        if until is not None and now < new.start:
-            until = min(until, new.start)
-        marks = taken.history[0].overridden
-        taken.history = [
-            NormalizedEntry(now, operation.caller_id, "moved", place.status, until, marks)
+        if not isinstance(new_booking, ModelBooking):
+            return new_booking
+        new_slot = self.slots[operation.target_slot_id]
+        held_until = booking.held_until and min(booking.held_until, now + MAX_HOLD)
+        if held_until is not None and now < new_slot.start:
+            held_until = min(held_until, new_slot.start)
+        new_booking.history = [
+            NormalizedEntry(
+                now,
+                operation.caller_id,
+                "moved",
+                booking.status,
+                held_until,
+                new_booking.history[0].overridden,
+            )
         ]
         self.end_booking(
-            old, place, NormalizedEntry(now, operation.caller_id, "moved", "cancelled", None, over)
+            old_slot,
+            booking,
+            NormalizedEntry(now, operation.caller_id, "moved", "cancelled", None, overridden),
         )
         self.has_effect = True
-        answer = ("BookingMoved", taken.as_tuple, place.as_tuple)
-        self.expire_and_promote(sorted({operation.slot_id, operation.target_slot_id}), now)
-        return answer
+        outcome = ("BookingMoved", new_booking.as_tuple, booking.as_tuple)
+        self.expire_and_promote(slot_ids, now)
+        return outcome
 
     def _may_change(self, operation: PlannedOperation, booking: ModelBooking) -> bool:
         return operation.as_organizer or operation.caller_id == booking.user
 
     def _find_after_expiry(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
         self.expire_and_promote([operation.slot_id], now)
-        here = self.find_live_booking(operation.booking)
+        found = self.find_live_booking(operation.booking)
         return (
-            here
-            if here and self._may_change(operation, here[1])
+            found
+            if found and self._may_change(operation, found[1])
             else self._missing_booking_outcome(operation)
         )
 
     def _live_booking(self, operation: PlannedOperation) -> tuple[ModelSlot, ModelBooking]:
-        here = self.find_live_booking(operation.booking)
-        assert here is not None
-        return here
+        found = self.find_live_booking(operation.booking)
+        assert found is not None
+        return found
 
     def _missing_booking_outcome(self, operation: PlannedOperation) -> NormalizedOutcome:
         _, ended = self.ended_bookings.get(operation.booking, ("", None))
@@ -211,32 +227,24 @@ class BookingModel(ModelState):
             return ("HoldExpired", ended.as_tuple)
         return ("BookingNotFound",)
 
-    def _overridden_deadlines(
-        self, slot: ModelSlot, booking: ModelBooking, now: datetime
-    ) -> tuple[str, ...]:
-        if booking.status == "held":
-            return ()
-        if now >= slot.start:
-            return ("slot_started",)
-        return ("cancel_cutoff",) * (now >= slot.start - slot.cutoff)
-
     def _join(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
         slot = self.slots.get(operation.slot_id)
         if slot is None:
             return ("SlotNotFound",)
         self.expire_and_promote([operation.slot_id], now)
-        mine = next((turn for turn in slot.waitlist if turn.user == operation.caller_id), None)
-        place = slot.booking_of(operation.caller_id)
-        answers: list[tuple[bool, NormalizedOutcome]] = [
+        entry = slot.waitlist_entry_of(operation.caller_id)
+        booking = slot.booking_of(operation.caller_id)
+        has_other_choice = bool(self.bookings_in_same_choice(slot, operation.caller_id, now))
+        refusals: list[tuple[bool, NormalizedOutcome]] = [
             (slot.is_cancelled, ("SlotCancelled",)),
             (now >= slot.start, ("SlotStarted",)),
-            (place is not None, ("AlreadyBooked", place and place.as_tuple)),
-            (mine is not None, ("AlreadyWaiting", mine and mine.token)),
-            (bool(self.bookings_in_same_choice(slot, operation.caller_id, now)), ("LimitReached",)),
+            (booking is not None, ("AlreadyBooked", booking and booking.as_tuple)),
+            (entry is not None, ("AlreadyWaiting", entry and entry.token)),
+            (has_other_choice, ("LimitReached",)),
             (slot.free_places > 0, ("SlotNotFull",)),
             (len(slot.waitlist) >= slot.waitlist_capacity, ("WaitlistFull",)),
         ]
-        refusal = next((answer for applies, answer in answers if applies), None)
+        refusal = next((outcome for applies, outcome in refusals if applies), None)
         if refusal is not None:
             return refusal
         slot.waitlist.append(ModelWaitlistEntry(operation.token, operation.caller_id, now))
@@ -247,11 +255,11 @@ class BookingModel(ModelState):
         if slot is None:
             return ("SlotNotFound",)
         self.expire_and_promote([operation.slot_id], now)
-        mine = next((turn for turn in slot.waitlist if turn.user == operation.caller_id), None)
-        if mine is None:
+        entry = slot.waitlist_entry_of(operation.caller_id)
+        if entry is None:
             return ("NotWaiting",)
-        slot.waitlist.remove(mine)
-        self.ended_waitlist_tokens.append(mine.token)
+        slot.waitlist.remove(entry)
+        self.ended_waitlist_tokens.append(entry.token)
         return ("WaitlistLeft",)
 
     def _edit(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
@@ -274,10 +282,14 @@ class BookingModel(ModelState):
         self.expire_and_promote([operation.slot_id], now)
         return ("SlotSaved",)
 
-    def _call_off(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
+    def _cancel_slot(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
         self.expire_and_promote([operation.slot_id], now)
         slot = self.slots[operation.slot_id]
         slot.is_cancelled = True
-        self.ended_waitlist_tokens.extend(turn.token for turn in slot.waitlist)
+        self.ended_waitlist_tokens.extend(entry.token for entry in slot.waitlist)
         slot.waitlist.clear()
         return ("SlotSaved",)
+
+
+def _deadline_refusal(overridden: tuple[str, ...]) -> NormalizedOutcome:
+    return ("SlotStarted",) if overridden == ("slot_started",) else ("CutoffPassed",)

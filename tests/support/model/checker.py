@@ -1,4 +1,4 @@
-"""One run of acts at two desks beside the model, with everything compared after each."""
+"""Runs operations on real services and on the model, and compares everything after each."""
 
 import asyncio
 from collections import Counter
@@ -23,13 +23,13 @@ from tests.support.model.service_pair import ServicePair
 from tests.support.model.state import ModelSlot
 from tests.support.model.stored_state import StoredState
 
-# What is done to the servers, and is nobody's act.
+# Operations on the servers, which no caller requests.
 INFRASTRUCTURE_OPERATIONS = {"sweep", "lose_locks", "flush"}
 
 
 @dataclass(frozen=True)
 class SlotShape:
-    """What a slot is like."""
+    """The fields of a slot that the model knows."""
 
     capacity: int = 1
     starts_in_minutes: int = 240
@@ -41,7 +41,7 @@ class SlotShape:
 
 
 class ModelChecker:
-    """Acts, one after the other or together, and what must be so after each."""
+    """Runs operations one by one or concurrently and checks the invariants after each."""
 
     def __init__(self, pair: ServicePair, counts: Counter[str] | None = None) -> None:
         pair.reset()
@@ -57,16 +57,16 @@ class ModelChecker:
 
     @property
     def now(self) -> datetime:
-        """The time at the desks."""
+        """The time of the services."""
         return self.pair.clock.now
 
     def new_token(self, letter: str = "t") -> str:
-        """A token that nothing has."""
+        """Return an unused token."""
         self._steps += 1
         return f"{letter}{self._steps}"
 
     def add_slot(self, shape: SlotShape) -> str:
-        """A new slot at the desks and in the model."""
+        """Create a slot in the services and in the model."""
         start = self.now + timedelta(minutes=shape.starts_in_minutes)
         draft = SlotDraft(
             title="A slot",
@@ -83,11 +83,11 @@ class ModelChecker:
             waitlist_offer_minutes=shape.offer_minutes,
             choice_group=shape.choice_group,
         )
-        organiser = self.pair.callers[-1].user_id
-        kept = self.pair.runner.run(editing.create(self.pair.services[0], draft, organiser))
-        assert isinstance(kept, SlotSaved)
-        self.model.slots[kept.slot.id] = ModelSlot(
-            id=kept.slot.id,
+        organizer_id = self.pair.organizer.user_id
+        created = self.pair.runner.run(editing.create(self.pair.services[0], draft, organizer_id))
+        assert isinstance(created, SlotSaved)
+        self.model.slots[created.slot.id] = ModelSlot(
+            id=created.slot.id,
             capacity=shape.capacity,
             start=start,
             hold_duration=timedelta(minutes=shape.hold_minutes),
@@ -98,71 +98,74 @@ class ModelChecker:
             else timedelta(minutes=shape.offer_minutes),
             choice_group=shape.choice_group,
         )
-        return kept.slot.id
+        return created.slot.id
 
     def run(self, operation: PlannedOperation, service_index: int = 0) -> NormalizedOutcome:
-        """One act alone: its answer and all that becomes of it must be as the model says."""
+        """Run an operation alone. Its outcome and its effect must be those of the model."""
         self.coverage["rule: alone"] += 1
-        again = (operation.caller_id, operation.key or "") in self.model.outcomes_by_key
+        is_replay = (operation.caller_id, operation.key or "") in self.model.outcomes_by_key
         outcome = self._execute(service_index, operation)
-        (answer,) = self._record([operation], [outcome])
+        (actual,) = self._record([operation], [outcome])
         if operation.kind == "sweep":
             self._adopt_matching_model([self.model])
         elif operation.kind not in INFRASTRUCTURE_OPERATIONS:
-            foretold = self.model.apply(operation, self.now)
-            assert answer == foretold, f"{operation}\n  answered {answer}\n  expected {foretold}"
+            expected = self.model.apply(operation, self.now)
+            assert actual == expected, f"{operation}\n  returned {actual}\n  expected {expected}"
             slot = getattr(outcome, "slot", None)
-            if isinstance(slot, Slot) and not again:
+            if isinstance(slot, Slot) and not is_replay:
                 assert slot.remaining == self.model.slots[slot.id].free_places, outcome
         self.check_invariants()
-        return answer
+        return actual
 
     def run_concurrently(self, operations: list[tuple[int, PlannedOperation]]) -> None:
-        """Some acts at once: some order of them explains all answers and what is so afterwards."""
+        """Run operations concurrently. Some order must explain all outcomes and the state."""
 
         async def run_all() -> list[Any]:
             return await asyncio.gather(
-                *(execute_operation(self.pair, d, a, self.ids_by_token) for d, a in operations)
+                *(
+                    execute_operation(self.pair, index, operation, self.ids_by_token)
+                    for index, operation in operations
+                )
             )
 
-        self.coverage[f"rule: {len(operations)} together"] += 1
+        self.coverage[f"rule: {len(operations)} concurrent"] += 1
         outcomes = self.pair.runner.run(run_all())
-        answers = self._record([act for _, act in operations], outcomes)
+        normalized = self._record([operation for _, operation in operations], outcomes)
         self._find_explanation(
             [
-                (act, (self.now,), answer)
-                for (_, act), answer in zip(operations, answers, strict=True)
+                (operation, (self.now,), outcome)
+                for (_, operation), outcome in zip(operations, normalized, strict=True)
             ]
         )
 
     def run_with_lost_lock(
         self, slow: PlannedOperation, minutes: float, quick: PlannedOperation
     ) -> None:
-        """An act is about to write when its lock is lost; time passes; another act goes first."""
-        began = self.now
-        self.coverage["rule: late"] += 1
+        """Run an operation that loses its lock before its write, while another one overtakes it."""
+        started_at = self.now
+        self.coverage["rule: lost lock"] += 1
 
         async def run_both() -> list[Any]:
-            writes = self.pair.slot_writer(0)
-            reached = asyncio.create_task(writes.pause_next_commit().wait())
+            writer = self.pair.slot_writer(0)
+            paused = asyncio.create_task(writer.pause_next_commit().wait())
             first = asyncio.create_task(execute_operation(self.pair, 0, slow, self.ids_by_token))
-            await asyncio.wait([reached, first], return_when=asyncio.FIRST_COMPLETED)
-            writes.paused_event = None
-            reached.cancel()
+            await asyncio.wait([paused, first], return_when=asyncio.FIRST_COMPLETED)
+            writer.paused_event = None
+            paused.cancel()
             self.pair.delete_locks()
             self.pair.clock.advance(timedelta(minutes=minutes))
             other = await execute_operation(self.pair, 1, quick, self.ids_by_token)
-            writes.resume_event.set()
+            writer.resume_event.set()
             return [await first, other]
 
-        answers = self._record([slow, quick], self.pair.runner.run(run_both()))
+        outcomes = self._record([slow, quick], self.pair.runner.run(run_both()))
         self._find_explanation(
-            [(slow, (began, self.now), answers[0]), (quick, (self.now,), answers[1])]
+            [(slow, (started_at, self.now), outcomes[0]), (quick, (self.now,), outcomes[1])]
         )
 
     def advance_clock(self, minutes: float) -> None:
-        """Let time pass. Nobody does anything, and yet holds run out."""
-        self.coverage["rule: jump"] += 1
+        """Advance the clock, which may expire holds without any operation."""
+        self.coverage["rule: clock"] += 1
         self.pair.clock.advance(timedelta(minutes=minutes))
         self.check_invariants()
 
@@ -174,78 +177,84 @@ class ModelChecker:
     def _record(
         self, operations: list[PlannedOperation], outcomes: list[Any]
     ) -> list[NormalizedOutcome]:
-        for act, outcome in zip(operations, outcomes, strict=True):
-            record_tokens(act, outcome, self.tokens_by_id)
+        for operation, outcome in zip(operations, outcomes, strict=True):
+            record_tokens(operation, outcome, self.tokens_by_id)
         self.ids_by_token = {token: id_ for id_, token in self.tokens_by_id.items()}
-        answers = [normalize_outcome(outcome, self.tokens_by_id, self.pair) for outcome in outcomes]
-        for act, outcome, answer in zip(operations, outcomes, answers, strict=True):
-            self.coverage[f"{act.kind}: {answer[0]}"] += 1
-            if act.key:
-                self.sent_with_key.append(act)
-                self._keyed_outcomes.append((act, answer, slot_views(outcome)))
+        normalized = [
+            normalize_outcome(outcome, self.tokens_by_id, self.pair) for outcome in outcomes
+        ]
+        for operation, outcome, result in zip(operations, outcomes, normalized, strict=True):
+            self.coverage[f"{operation.kind}: {result[0]}"] += 1
+            if operation.key:
+                self.sent_with_key.append(operation)
+                self._keyed_outcomes.append((operation, result, slot_views(outcome)))
             several = [each.booking for each in getattr(outcome, "booked", ())]
             for booking in (*several, getattr(outcome, "booking", None)):
                 if booking is not None:
                     self.acknowledged[booking.id] = (booking.slot_id, booking.user_id)
-        return answers
+        return normalized
 
     def _find_explanation(self, completed: list[CompletedOperation]) -> None:
-        # A refusal may have been told without the lock, and then nothing was settled for it.
+        # A refusal without the lock expires and promotes nothing, so a sweep does it first.
         self._execute(1, PlannedOperation("sweep", "", self.pair.organizer.user_id))
         completed = [each for each in completed if each[0].kind not in INFRASTRUCTURE_OPERATIONS]
-        explained = list(linearizations(self.model, completed))
-        assert explained, f"no order explains {completed}"
-        self._adopt_matching_model(explained)
+        explanations = list(linearizations(self.model, completed))
+        assert explanations, f"no order explains {completed}"
+        self._adopt_matching_model(explanations)
         self.check_invariants()
 
     def _adopt_matching_model(self, models: list[BookingModel]) -> None:
-        """Go on with the one of the models that is true after a sweep."""
-        true = StoredState(self.pair, self.tokens_by_id).snapshot()
-        after = [each for model in models for each in states_after_sweep(model, self.now)]
-        self.model = next((each for each in after if each.snapshot() == true), after[0])
+        """Continue with the model that equals the stored state after a sweep."""
+        stored = StoredState(self.pair, self.tokens_by_id).snapshot()
+        swept = [each for model in models for each in states_after_sweep(model, self.now)]
+        self.model = next((each for each in swept if each.snapshot() == stored), swept[0])
 
     def check_invariants(self) -> None:
-        """Everything that must be so now."""
+        """Compare the stored state and all reads with the model, and check the invariants."""
         self.coverage["checked"] += 1
         self._check_replays()
-        truth = StoredState(self.pair, self.tokens_by_id)
-        truth.assert_consistent(self.now)
-        truth.assert_acknowledged_present(self.acknowledged)
-        true, foretold = truth.snapshot(), self.model.snapshot()
-        for name, value in true.items():
-            assert value == foretold[name], f"{name}\n  is {value}\n  expected {foretold[name]}"
+        stored = StoredState(self.pair, self.tokens_by_id)
+        stored.assert_consistent(self.now)
+        stored.assert_acknowledged_present(self.acknowledged)
+        actual, expected = stored.snapshot(), self.model.snapshot()
+        for name, value in actual.items():
+            assert value == expected[name], f"{name}\n  is {value}\n  expected {expected[name]}"
         self.pair.runner.run(self._check_reads())
 
     def _check_replays(self) -> None:
-        """What is answered under a key is answered the same for ever, its slot as it was then."""
-        for act, answer, as_seen in self._keyed_outcomes:
-            key = (act.caller_id, act.key or "")
-            if self.model.outcomes_by_key.get(key) == (act.request, answer):
-                assert self._first_slot_views.setdefault(key, as_seen) == as_seen, act
+        """Assert that every replay returns the first outcome, with the slot as it was then."""
+        for operation, outcome, views in self._keyed_outcomes:
+            key = (operation.caller_id, operation.key or "")
+            if self.model.outcomes_by_key.get(key) == (operation.request, outcome):
+                assert self._first_slot_views.setdefault(key, views) == views, operation
         self._keyed_outcomes.clear()
 
     async def _check_reads(self) -> None:
         self._steps += 1
-        desk = self.pair.services[self._steps % 2]
+        services = self.pair.services[self._steps % 2]
         viewer = self.pair.callers[self._steps % len(self.pair.callers)]
         ids = [SlotId(slot_id) for slot_id in self.model.slots]
-        slots = await queries.find_slots(desk, ids, viewer)
-        for slot_id, facts in self.model.slots.items():
+        slots = await queries.find_slots(services, ids, viewer)
+        for slot_id, expected in self.model.slots.items():
             slot = slots[SlotId(slot_id)]
-            assert slot.remaining == facts.remaining(self.now), (slot, facts)
-            mine, true = slot.booking_of(viewer.user_id), facts.booking_of(viewer.user_id)
-            there = true if true and true not in facts.expired_bookings(self.now) else None
-            assert (mine and self.tokens_by_id[mine.id]) == (there and there.token), (slot, facts)
-        some = ids[self._steps % len(ids)]
-        found = await queries.slot_roster(desk, some, 100, None)
+            assert slot.remaining == expected.remaining(self.now), (slot, expected)
+            booking = slot.booking_of(viewer.user_id)
+            tokens = [
+                each.token
+                for each in expected.live_bookings(self.now)
+                if each.user == viewer.user_id
+            ]
+            assert ([self.tokens_by_id[booking.id]] if booking else []) == tokens, (slot, expected)
+        sampled_id = ids[self._steps % len(ids)]
+        found = await queries.slot_roster(services, sampled_id, 100, None)
         assert found is not None
-        facts = self.model.slots[some]
-        live = [p.token for p in facts.bookings if p not in facts.expired_bookings(self.now)]
+        sampled = self.model.slots[sampled_id]
+        live = [each.token for each in sampled.live_bookings(self.now)]
         assert [self.tokens_by_id[booking.id] for booking in found[1].items] == live
 
 
 def slot_views(outcome: Any) -> object:
-    """What an answer tells of its slots besides."""
+    """Return version, free places and waitlist length of the slots in an outcome."""
     booked = getattr(outcome, "booked", (outcome,))
     slots = [getattr(one, name, None) for one in booked for name in ("slot", "old_slot")]
     return [(s.id, s.version, s.remaining, s.waitlist_length) for s in slots if isinstance(s, Slot)]

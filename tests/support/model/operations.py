@@ -1,17 +1,17 @@
-"""An act as a test plans it, before anybody knows the ids of what will come of it."""
+"""Operations as a test plans them, before the ids of their results exist."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-# Far enough from today that MongoDB forgets no answer while a test runs.
+# Far in the future, so that MongoDB deletes no idempotency record while a test runs.
 MORNING = datetime(2040, 1, 2, 8, tzinfo=UTC)
 
 NormalizedOutcome = tuple[object, ...]
 
 
 class NormalizedEntry(NamedTuple):
-    """One line in the record of a booking."""
+    """An entry in the history of a booking."""
 
     at: datetime
     by: str | None
@@ -23,9 +23,10 @@ class NormalizedEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class PlannedOperation:
-    """What somebody asks for. `token` names what may come of it; `booking` names a booking or team.
+    """An operation that a caller requests.
 
-    `number` is a capacity, or a start in minutes from the morning on.
+    `token` names the booking, waitlist entry or team that it may create. `booking` is the token of
+    an existing booking or team. `number` is a capacity, or a start in minutes after `MORNING`.
     """
 
     kind: str
@@ -44,7 +45,7 @@ class PlannedOperation:
 
     @property
     def request(self) -> object:
-        """What a key that came with it stands for from then on."""
+        """The content of the request, to which an idempotency key belongs from its first use."""
         return (
             self.kind,
             self.slot_id,

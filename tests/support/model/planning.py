@@ -1,4 +1,4 @@
-"""From a few drawn numbers to an act that is likely to get somewhere."""
+"""Plans of operations that are likely to have an effect, from a few drawn numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class DrawnNumbers:
-    """What Hypothesis draws: its shape never depends on what happened, so that it can shrink."""
+    """The numbers that Hypothesis draws. They do not depend on the state, so they can shrink."""
 
     kind: int = 0
     caller: int = 0
@@ -43,29 +43,29 @@ OPERATION_KINDS = (
 
 
 def pick(items: Sequence[Item], index: int) -> Item:
-    """One of the items."""
+    """Return the item at an index modulo the number of items."""
     return items[index % len(items)]
 
 
 def plan_operation(
     checker: ModelChecker, kind: str, drawn: DrawnNumbers, *, allow_unknown_slots: bool = True
 ) -> PlannedOperation:
-    """The act of this kind that the numbers stand for, as things are now.
+    """Plan an operation of this kind from the numbers and the state of the model.
 
-    `anywhere`: also to a slot that there is not. Two refusals of one act at once may come in an
-    order of their own, since neither writes anything.
+    Without `allow_unknown_slots` a booking never moves to an unknown slot. The order of two
+    concurrent refusals is not defined, because neither writes anything.
     """
     if kind in BOOKING_OPERATIONS and not _has_bookings(checker):
         kind = "book"
     members = [caller.user_id for caller in checker.pair.callers[:-1]]
-    organiser = checker.pair.organizer.user_id
-    by = organiser if drawn.caller % 5 == 0 else pick(members, drawn.caller)
+    organizer = checker.pair.organizer.user_id
+    caller_id = organizer if drawn.caller % 5 == 0 else pick(members, drawn.caller)
     slots = list(checker.model.slots)
-    act = PlannedOperation(
+    operation = PlannedOperation(
         kind,
         checker.new_token(),
-        by,
-        by == organiser,
+        caller_id,
+        caller_id == organizer,
         slot_id=pick(slots, drawn.slot) if drawn.slot != 19 else UNKNOWN_ID,
         wait_s=LOCK_WAIT_S if drawn.waits else 0.0,
         key=f"key {drawn.key}"
@@ -73,11 +73,13 @@ def plan_operation(
         else None,
     )
     if kind == "book":
-        return replace(act, user_id=pick([*[by] * 6, *members], drawn.user), hold=drawn.hold)
+        user_id = pick([*[caller_id] * 6, *members], drawn.user)
+        return replace(operation, user_id=user_id, hold=drawn.hold)
     if kind == "book_all":
-        return replace(act, slot_id="", claims=_claims(checker, by, drawn), hold=drawn.hold)
+        claims = _claims(checker, caller_id, drawn)
+        return replace(operation, slot_id="", claims=claims, hold=drawn.hold)
     if kind in BOOKING_OPERATIONS:
-        planned = _with_booking(checker, act, organiser, drawn)
+        planned = _with_booking(checker, operation, organizer, drawn)
         return (
             planned
             if allow_unknown_slots or planned.target_slot_id != UNKNOWN_ID
@@ -86,9 +88,12 @@ def plan_operation(
     if kind.startswith("team_"):
         teams = list(checker.model.teams) or [UNKNOWN_ID]
         return replace(
-            act, slot_id="", user_id=pick(members, drawn.user), booking=pick(teams, drawn.booking)
+            operation,
+            slot_id="",
+            user_id=pick(members, drawn.user),
+            booking=pick(teams, drawn.booking),
         )
-    if kind in ("edit", "postpone", "call_off"):
+    if kind in ("edit", "postpone", "cancel_slot"):
         slot_id = pick(slots, drawn.slot)
         start = (checker.model.slots[slot_id].start - MORNING).total_seconds()
         number = (
@@ -96,8 +101,10 @@ def plan_operation(
             if kind == "postpone"
             else 1 + drawn.target_slot % 3
         )
-        return replace(act, caller_id=organiser, as_organizer=True, slot_id=slot_id, number=number)
-    return act
+        return replace(
+            operation, caller_id=organizer, as_organizer=True, slot_id=slot_id, number=number
+        )
+    return operation
 
 
 def _has_bookings(checker: ModelChecker) -> bool:
@@ -109,49 +116,49 @@ def _has_bookings(checker: ModelChecker) -> bool:
 def _claims(
     checker: ModelChecker, caller_id: str, drawn: DrawnNumbers
 ) -> tuple[tuple[str, str], ...]:
-    slots, people = list(checker.model.slots), [caller.user_id for caller in checker.pair.callers]
-    mates = [
-        m
+    slots, users = list(checker.model.slots), [caller.user_id for caller in checker.pair.callers]
+    teammates = [
+        member
         for team in checker.model.teams.values()
         if caller_id in team.members
-        for m in team.members
+        for member in team.members
     ]
-    whom = [caller_id, *mates] if drawn.user % 4 else people
+    candidates = [caller_id, *teammates] if drawn.user % 4 else users
     return tuple(
         (
-            pick(slots, drawn.slot + place * (1 + drawn.target_slot % 2)),
-            pick(whom, drawn.booking + place * (drawn.target_slot % 3)),
+            pick(slots, drawn.slot + index * (1 + drawn.target_slot % 2)),
+            pick(candidates, drawn.booking + index * (drawn.target_slot % 3)),
         )
-        for place in range(1 + drawn.claims % 3)
+        for index in range(1 + drawn.claims % 3)
     )
 
 
 def _with_booking(
     checker: ModelChecker, operation: PlannedOperation, organizer: str, drawn: DrawnNumbers
 ) -> PlannedOperation:
-    live = [(slot.id, p) for slot in checker.model.slots.values() for p in slot.bookings]
+    live = [(slot.id, each) for slot in checker.model.slots.values() for each in slot.bookings]
     held = [each for each in live if each[1].status == "held"]
     if operation.kind in ("confirm", "extend") and drawn.target_slot % 4:
         live = held or live
     ended = list(checker.model.ended_bookings.values())[-RECENT_COUNT:]
-    # Mostly one that lives, now and then one that is over.
+    # Mostly a live booking, sometimes an ended one.
     found = (
         pick(live or ended, drawn.booking)
         if drawn.booking % 7 != 5
         else pick(ended or live, drawn.booking)
     )
-    slot_id, place = found
-    by = pick([place.user, place.user, organizer, operation.caller_id], drawn.caller)
-    to = (
+    slot_id, booking = found
+    caller_id = pick([booking.user, booking.user, organizer, operation.caller_id], drawn.caller)
+    target_slot_id = (
         pick([*checker.model.slots, UNKNOWN_ID], drawn.target_slot)
         if operation.kind == "move"
         else ""
     )
     return replace(
         operation,
-        caller_id=by,
-        as_organizer=by == organizer,
+        caller_id=caller_id,
+        as_organizer=caller_id == organizer,
         slot_id=slot_id,
-        booking=place.token,
-        target_slot_id=to,
+        booking=booking.token,
+        target_slot_id=target_slot_id,
     )

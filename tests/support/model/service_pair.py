@@ -1,4 +1,4 @@
-"""Two desks on real servers, in one event loop that a test owns, with a clock that it can move."""
+"""Two sets of services on real servers, with one event loop and one manual clock."""
 
 import asyncio
 from collections.abc import Iterator
@@ -39,32 +39,32 @@ CLEARED_COLLECTIONS = (
 
 @dataclass
 class ManualClock:
-    """The time at every desk."""
+    """A clock that a test sets for all services."""
 
     now: datetime = MORNING
 
     def __call__(self) -> datetime:
-        """What it shows."""
+        """Return the current time."""
         return self.now
 
     def advance(self, by: timedelta) -> None:
-        """Move it on."""
+        """Advance the clock."""
         self.now += by
 
 
 class PausableSlotWriter(SlotWriter):
-    """Writes that can be made to wait just before they are sent."""
+    """A slot writer that can pause before a commit."""
 
     paused_event: asyncio.Event | None = None
     resume_event: asyncio.Event
 
     def pause_next_commit(self) -> asyncio.Event:
-        """Let the next write wait for `go`; the event tells when it does."""
+        """Let the next commit wait for `resume_event`. Returns an event that is set by then."""
         self.paused_event, self.resume_event = asyncio.Event(), asyncio.Event()
         return self.paused_event
 
     async def commit(self, changes: ChangeSet) -> CommitResult:
-        """Write, perhaps late."""
+        """Commit, after a pause if one was requested."""
         if self.paused_event is not None:
             reached, self.paused_event = self.paused_event, None
             reached.set()
@@ -92,9 +92,9 @@ class ServicePair:
 
     def slot_writer(self, service_index: int) -> PausableSlotWriter:
         """Return the slot writer of an instance."""
-        writes = self.services[service_index].slot_writer
-        assert isinstance(writes, PausableSlotWriter)
-        return writes
+        writer = self.services[service_index].slot_writer
+        assert isinstance(writer, PausableSlotWriter)
+        return writer
 
     def reset(self) -> None:
         """Delete everything but the users."""

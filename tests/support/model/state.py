@@ -1,7 +1,7 @@
-"""What the desk promises, told a second time: plain lists and dictionaries, naive on purpose.
+"""The state of the model: a second, deliberately naive implementation of the booking rules.
 
-It shares no rule with slotlock. Bookings, turns in line and teams go by tokens that the acts bring
-along, so that several orders of the same acts can be compared with what really happened.
+It shares no rule with slotlock. Operations bring tokens for the bookings, waitlist entries and
+teams they create, so that several orders of the same operations can be compared with reality.
 """
 
 from collections.abc import Iterable
@@ -24,38 +24,38 @@ class ModelBooking:
 
     @property
     def status(self) -> str:
-        """Whether it is held or for good, or how it ended."""
+        """The status after the last history entry."""
         return self.history[-1].status
 
     @property
     def held_until(self) -> datetime | None:
-        """When the hold ends."""
+        """The end of the hold, or None if the booking is not held."""
         return self.history[-1].held_until
 
     def is_expired_at(self, now: datetime) -> bool:
-        """Whether its time is over."""
+        """Return whether the booking is a hold that has expired."""
         return self.status == "held" and self.held_until is not None and self.held_until <= now
 
     @property
     def expiry_entry(self) -> NormalizedEntry:
-        """What is noted once a hold's time is over."""
+        """The history entry of the hold's expiry."""
         assert self.held_until is not None
         return NormalizedEntry(self.held_until, None, "expired", "expired", self.held_until)
 
     @property
     def exceeds_choice_limit(self) -> bool:
-        """Whether an organiser gave it beyond what somebody may choose."""
+        """Whether an organizer overrode the choice limit for this booking."""
         return any("one_of_choice" in entry.overridden for entry in self.history)
 
     @property
     def as_tuple(self) -> tuple[object, ...]:
-        """All that there is to say of it."""
+        """The booking as a tuple that can be compared."""
         return (self.token, self.user, tuple(self.history))
 
 
 @dataclass
 class ModelWaitlistEntry:
-    """Somebody in line."""
+    """An entry in a waitlist."""
 
     token: str
     user: str
@@ -64,7 +64,7 @@ class ModelWaitlistEntry:
 
 @dataclass
 class ModelSlot:
-    """A slot, who is in it and who waits for it."""
+    """A slot with its bookings and its waitlist."""
 
     id: str
     capacity: int
@@ -80,40 +80,57 @@ class ModelSlot:
 
     @property
     def free_places(self) -> int:
-        """Places that nobody has, as it was last settled."""
+        """The number of places without a booking, expired holds included."""
         return self.capacity - len(self.bookings)
 
     def can_promote_at(self, now: datetime) -> bool:
-        """Whether those in line can still get a place."""
+        """Return whether the slot can still promote from its waitlist."""
         return not self.is_cancelled and now < self.start
 
     def hold_end_for(self, now: datetime) -> datetime:
-        """When a hold from now on ends: with the slot's start at the latest."""
-        until = now + self.hold_duration
-        return min(until, self.start) if now < self.start else until
+        """Return the end of a hold that begins now: at the latest the start of the slot."""
+        held_until = now + self.hold_duration
+        return min(held_until, self.start) if now < self.start else held_until
 
     def booking_of(self, user: str) -> ModelBooking | None:
-        """This person's place."""
-        return next((place for place in self.bookings if place.user == user), None)
+        """Return the live booking of a user."""
+        return next((booking for booking in self.bookings if booking.user == user), None)
+
+    def waitlist_entry_of(self, user: str) -> ModelWaitlistEntry | None:
+        """Return the waitlist entry of a user."""
+        return next((entry for entry in self.waitlist if entry.user == user), None)
+
+    def overridden_deadlines(self, booking: ModelBooking, now: datetime) -> tuple[str, ...]:
+        """Return the deadline that an organizer overrides by ending this booking now."""
+        if booking.status == "held":
+            return ()
+        if now >= self.start:
+            return ("slot_started",)
+        return ("cancel_cutoff",) * (now >= self.start - self.cutoff)
 
     def needs_sweep_at(self, now: datetime) -> bool:
-        """Whether the clock has something to do here."""
-        waits = self.free_places > 0 and bool(self.waitlist) and self.can_promote_at(now)
-        return waits or bool(self.expired_bookings(now))
+        """Return whether a sweep would change the slot."""
+        can_promote = self.free_places > 0 and bool(self.waitlist) and self.can_promote_at(now)
+        return can_promote or bool(self.expired_bookings(now))
 
     def expired_bookings(self, now: datetime) -> list[ModelBooking]:
-        """Holds whose time is over; in a slot that was called off nothing runs out any more."""
+        """Return the expired holds. In a cancelled slot no hold expires."""
         return [] if self.is_cancelled else [p for p in self.bookings if p.is_expired_at(now)]
 
+    def live_bookings(self, now: datetime) -> list[ModelBooking]:
+        """Return the bookings without the expired holds."""
+        expired = self.expired_bookings(now)
+        return [booking for booking in self.bookings if booking not in expired]
+
     def remaining(self, now: datetime) -> int:
-        """Places that anybody may take now: those who wait come first."""
+        """Return the number of places that are left after the waitlist is promoted."""
         free = self.capacity - len(self.bookings) + len(self.expired_bookings(now))
         return free - min(free, len(self.waitlist)) if self.can_promote_at(now) else free
 
 
 @dataclass
 class ModelState:
-    """Everything that is known, and the rules that several acts share."""
+    """The state of all slots and teams, with the rules that several operations share."""
 
     slots: dict[str, ModelSlot] = field(default_factory=dict)
     ended_bookings: dict[str, tuple[str, ModelBooking]] = field(default_factory=dict)
@@ -125,42 +142,42 @@ class ModelState:
     has_effect: bool = False
 
     def snapshot(self) -> dict[str, object]:
-        """All of it, to be compared."""
+        """Return the whole state in a form that can be compared with the stored state."""
         return {
-            "places": {
+            "bookings": {
                 id_: [p.as_tuple for p in slot.bookings] for id_, slot in self.slots.items()
             },
-            "lines": {
+            "waitlists": {
                 id_: [(t.token, t.user, t.since) for t in slot.waitlist]
                 for id_, slot in self.slots.items()
             },
             "capacity": {id_: slot.capacity for id_, slot in self.slots.items()},
-            "ended": {
+            "ended_bookings": {
                 token: (slot, *p.as_tuple) for token, (slot, p) in self.ended_bookings.items()
             },
-            "left": sorted(self.ended_waitlist_tokens),
+            "ended_waitlist_entries": sorted(self.ended_waitlist_tokens),
             "teams": {id_: (team.members, team.invited) for id_, team in self.teams.items()},
-            "answers": len(self.outcomes_by_key),
+            "idempotency_records": len(self.outcomes_by_key),
         }
 
     def find_live_booking(self, token: str) -> tuple[ModelSlot, ModelBooking] | None:
-        """A booking that has not ended."""
+        """Return a live booking and its slot, if the booking has not ended."""
         return next(
             ((s, p) for s in self.slots.values() for p in s.bookings if p.token == token), None
         )
 
     def end_booking(self, slot: ModelSlot, booking: ModelBooking, entry: NormalizedEntry) -> None:
-        """A place is given back."""
+        """End a booking with this history entry and free its place."""
         slot.bookings.remove(booking)
         booking.history.append(entry)
         self.ended_bookings[booking.token] = (slot.id, booking)
 
     def expire_and_promote(self, slot_ids: Iterable[str], now: datetime) -> None:
-        """Holds that ran out are over, and who is first in line gets what is free."""
+        """Expire holds in these slots, then promote the waitlists to the free places."""
         slots = [self.slots[id_] for id_ in slot_ids if id_ in self.slots]
         for slot in slots:
-            for place in slot.expired_bookings(now):
-                self.end_booking(slot, place, place.expiry_entry)
+            for booking in slot.expired_bookings(now):
+                self.end_booking(slot, booking, booking.expiry_entry)
         for slot in slots:
             while slot.free_places > 0 and slot.waitlist and slot.can_promote_at(now):
                 self._promote(slot, slot.waitlist.pop(0), now)
@@ -171,25 +188,26 @@ class ModelState:
             return
         entry = NormalizedEntry(now, None, "promoted", "confirmed")
         if slot.offer_duration is not None:
-            until = min(now + slot.offer_duration, slot.start)
-            entry = NormalizedEntry(now, None, "offered", "held", until)
+            held_until = min(now + slot.offer_duration, slot.start)
+            entry = NormalizedEntry(now, None, "offered", "held", held_until)
         slot.bookings.append(ModelBooking(waitlist_entry.token, waitlist_entry.user, [entry]))
 
     def bookings_in_same_choice(
         self, slot: ModelSlot, user: str, now: datetime, except_token: str = ""
     ) -> list[ModelBooking]:
-        """Somebody's places in other slots of the same choice."""
+        """Return a user's live bookings in the other slots of the same choice group."""
         return [
-            place
+            booking
             for other in self.slots.values()
             if slot.choice_group and other.choice_group == slot.choice_group
             if other.id != slot.id and not other.is_cancelled
-            for place in other.bookings
-            if place.user == user and place.token != except_token and not place.is_expired_at(now)
+            for booking in other.bookings
+            if booking.user == user and booking.token != except_token
+            if not booking.is_expired_at(now)
         ]
 
     def violates_choice_limit(self, slot: ModelSlot, booking: ModelBooking, now: datetime) -> bool:
-        """Whether a hold must not become a second place of a choice. An organiser's gift may."""
+        """Return whether a hold violates the choice limit. Overridden bookings do not count."""
         others = self.bookings_in_same_choice(slot, booking.user, now)
         return not booking.exceeds_choice_limit and not all(
             other.exceeds_choice_limit for other in others
@@ -204,7 +222,7 @@ class ModelState:
         now: datetime,
         except_token: str = "",
     ) -> ModelBooking | NormalizedOutcome:
-        """A new place for somebody, or why there is none."""
+        """Book a place for a user and return the booking, or the outcome of the refusal."""
         slot = self.slots.get(slot_id)
         for_another = operation.as_organizer and operation.caller_id != user
         if slot is None:
@@ -213,22 +231,23 @@ class ModelState:
             return ("SlotCancelled",)
         if now >= slot.start and not for_another:
             return ("SlotStarted",)
-        if mine := slot.booking_of(user):
-            return ("AlreadyBooked", mine.as_tuple)
-        chosen = bool(self.bookings_in_same_choice(slot, user, now, except_token))
-        if chosen and not for_another:
+        if existing := slot.booking_of(user):
+            return ("AlreadyBooked", existing.as_tuple)
+        has_other_choice = bool(self.bookings_in_same_choice(slot, user, now, except_token))
+        if has_other_choice and not for_another:
             return ("LimitReached",)
         if slot.free_places <= 0:
             return ("SlotFull",)
-        over = ("slot_started",) * (now >= slot.start) + ("one_of_choice",) * chosen
-        entry = NormalizedEntry(now, operation.caller_id, "booked", "confirmed", None, over)
+        overridden = ("slot_started",) * (now >= slot.start)
+        overridden += ("one_of_choice",) * has_other_choice
+        entry = NormalizedEntry(now, operation.caller_id, "booked", "confirmed", None, overridden)
         if operation.hold:
             entry = NormalizedEntry(
-                now, operation.caller_id, "held", "held", slot.hold_end_for(now), over
+                now, operation.caller_id, "held", "held", slot.hold_end_for(now), overridden
             )
-        place = ModelBooking(token, user, [entry])
-        slot.bookings.append(place)
-        for turn in [turn for turn in slot.waitlist if turn.user == user]:
-            slot.waitlist.remove(turn)
-            self.ended_waitlist_tokens.append(turn.token)
-        return place
+        booking = ModelBooking(token, user, [entry])
+        slot.bookings.append(booking)
+        for waitlist_entry in [each for each in slot.waitlist if each.user == user]:
+            slot.waitlist.remove(waitlist_entry)
+            self.ended_waitlist_tokens.append(waitlist_entry.token)
+        return booking

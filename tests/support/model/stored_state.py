@@ -1,4 +1,4 @@
-"""What MongoDB says, read past the app: as the model would say it, and whether it is whole."""
+"""The state that MongoDB stores, in a form to compare with the model, and its invariants."""
 
 from collections import Counter
 from datetime import datetime
@@ -11,7 +11,7 @@ from tests.support.clients.client import Json
 from tests.support.model.operations import NormalizedEntry
 from tests.support.model.service_pair import ServicePair
 
-# What may follow what in the record of a booking.
+# The actions that may begin the history of a booking, and those that may follow a status.
 FIRST_ACTIONS = {"booked", "held", "promoted", "offered", "moved"}
 NEXT_ACTIONS = {
     "held": {"confirmed", "extended", "cancelled", "moved", "expired"},
@@ -20,7 +20,7 @@ NEXT_ACTIONS = {
 
 
 class StoredState:
-    """One reading of everything, with the tokens of the ids that were answered so far."""
+    """All collections at one time, with the tokens of the ids that were returned to callers."""
 
     def __init__(self, pair: ServicePair, tokens: dict[str, str]) -> None:
         def load_all(name: str) -> list[Json]:
@@ -36,33 +36,35 @@ class StoredState:
         self.idempotency_records = load_all("idempotency_records")
 
     def token_for(self, id_: ObjectId) -> str:
-        """The token of what was answered; what nobody was told of must not be there."""
-        assert str(id_) in self._tokens, f"{id_} was written, and nobody was told of it"
+        """Return the token of an id. Only objects that were returned to a caller may exist."""
+        assert str(id_) in self._tokens, f"{id_} was written and not returned to a caller"
         return self._tokens[str(id_)]
 
     def snapshot(self) -> dict[str, object]:
-        """All of it, to be compared with the model's."""
+        """Return the whole state in a form that can be compared with the model."""
         slots = {str(slot["_id"]): slot for slot in self.slots}
         return {
-            "places": {
+            "bookings": {
                 id_: [self._booking_tuple(booking) for booking in slot["bookings"]]
                 for id_, slot in slots.items()
             },
-            "lines": {
+            "waitlists": {
                 id_: [
                     (self.token_for(t["id"]), str(t["user"]), t["since"]) for t in slot["waitlist"]
                 ]
                 for id_, slot in slots.items()
             },
             "capacity": {id_: slot["capacity"] for id_, slot in slots.items()},
-            "ended": {
+            "ended_bookings": {
                 self.token_for(booking["_id"]): (
                     str(booking["slot"]),
                     *self._booking_tuple(booking),
                 )
                 for booking in self.ended_bookings
             },
-            "left": sorted(self.token_for(turn["_id"]) for turn in self.ended_waitlist_entries),
+            "ended_waitlist_entries": sorted(
+                self.token_for(entry["_id"]) for entry in self.ended_waitlist_entries
+            ),
             "teams": {
                 self.token_for(team["_id"]): (
                     [str(member["user"]) for member in team["members"]],
@@ -73,7 +75,7 @@ class StoredState:
                 )
                 for team in self.teams
             },
-            "answers": len(self.idempotency_records),
+            "idempotency_records": len(self.idempotency_records),
         }
 
     def _booking_tuple(self, booking: Json) -> tuple[object, ...]:
@@ -81,34 +83,34 @@ class StoredState:
         return (token, str(booking["user"]), booking_history(booking))
 
     def assert_consistent(self, now: datetime) -> None:
-        """What must be so whatever happened, by itself and without any model."""
+        """Assert the invariants that hold without knowing the operations."""
         for slot in self.slots:
             assert_valid_slot(slot, now)
         for booking in self.ended_bookings:
-            log = booking_history(booking)
-            assert_valid_history(log)
-            assert log[-1].status in ("cancelled", "expired"), booking
-            assert log[-1].at == booking["endedAt"], booking
+            history = booking_history(booking)
+            assert_valid_history(history)
+            assert history[-1].status in ("cancelled", "expired"), booking
+            assert history[-1].at == booking["endedAt"], booking
         assert_one_per_choice_group(self.slots, now)
 
     def assert_acknowledged_present(self, acknowledged: dict[str, tuple[str, str]]) -> None:
-        """Every booking that somebody was told of is there, or there is a record of its end."""
-        there = {
+        """Assert that every booking that was returned to a caller is live or recorded as ended."""
+        live = {
             str(booking["id"]): (str(slot["_id"]), str(booking["user"]))
             for slot in self.slots
             for booking in slot["bookings"]
         }
-        past = {str(b["_id"]): (str(b["slot"]), str(b["user"])) for b in self.ended_bookings}
-        assert not there.keys() & past.keys(), "a booking is both live and over"
-        for id_, whose in acknowledged.items():
-            assert (there | past).get(id_) == whose, f"{self._tokens[id_]} is lost"
-        for answer in self.idempotency_records:
-            for id_ in recorded_booking_ids(answer["outcome"]):
-                assert id_ in there or id_ in past, f"an answer without its effect: {answer}"
+        ended = {str(b["_id"]): (str(b["slot"]), str(b["user"])) for b in self.ended_bookings}
+        assert not live.keys() & ended.keys(), "a booking is both live and ended"
+        for id_, slot_and_user in acknowledged.items():
+            assert (live | ended).get(id_) == slot_and_user, f"{self._tokens[id_]} is lost"
+        for record in self.idempotency_records:
+            for id_ in recorded_booking_ids(record["outcome"]):
+                assert id_ in live or id_ in ended, f"a record without its effect: {record}"
 
 
 def booking_history(booking: Json) -> tuple[NormalizedEntry, ...]:
-    """The record of a booking; a plain one needs none."""
+    """Return the history of a booking. A booking without one was booked by its user."""
     if "history" not in booking:
         return (NormalizedEntry(booking["at"], str(booking["user"]), "booked", "confirmed"),)
     return tuple(
@@ -125,28 +127,30 @@ def booking_history(booking: Json) -> tuple[NormalizedEntry, ...]:
 
 
 def assert_valid_slot(slot: Json, now: datetime) -> None:
-    """Never above capacity, nobody twice, no free place beside somebody who waits for it."""
+    """Assert capacity, one booking and one waitlist entry per user, and no ignored waitlist."""
     bookings = slot["bookings"]
     live = [b for b in bookings if "heldUntil" not in b or b["heldUntil"] > now]
     assert len(live) <= len(bookings) <= slot["capacity"], f"above capacity: {slot}"
     assert slot["remaining"] == slot["capacity"] - len(bookings), f"miscounted: {slot}"
-    people = Counter(str(b["user"]) for b in bookings)
-    line = Counter(str(turn["user"]) for turn in slot["waitlist"])
-    assert not (people + line) or max([*people.values(), *line.values()]) == 1, f"twice: {slot}"
+    booked = Counter(str(b["user"]) for b in bookings)
+    waiting = Counter(str(entry["user"]) for entry in slot["waitlist"])
+    assert all(count == 1 for count in (*booked.values(), *waiting.values())), f"twice: {slot}"
     if slot["status"] == "published" and slot["changedAt"] < slot["start"]:
-        assert not (slot["remaining"] and slot["waitlist"]), f"free beside waiting: {slot}"
+        assert not (slot["remaining"] and slot["waitlist"]), (
+            f"free place although users wait: {slot}"
+        )
     for booking in bookings:
-        log = booking_history(booking)
-        assert_valid_history(log)
-        assert log[-1].status in ("held", "confirmed"), slot
-        assert log[-1].held_until == booking.get("heldUntil"), slot
-    if slot["status"] != "cancelled":  # whose bookings ended with it
-        times = [until for b in bookings if (until := b.get("heldUntil"))]
-        assert not times or slot["nextDeadline"] <= min(times), f"nobody will sweep this: {slot}"
+        history = booking_history(booking)
+        assert_valid_history(history)
+        assert history[-1].status in ("held", "confirmed"), slot
+        assert history[-1].held_until == booking.get("heldUntil"), slot
+    if slot["status"] != "cancelled":  # whose holds no longer expire
+        ends = [held_until for b in bookings if (held_until := b.get("heldUntil"))]
+        assert not ends or slot["nextDeadline"] <= min(ends), f"no sweep is due: {slot}"
 
 
 def assert_valid_history(history: tuple[NormalizedEntry, ...]) -> None:
-    """Who, when, what, before and after, without a gap."""
+    """Assert that each entry of a history may follow the one before it."""
     assert history[0].action in FIRST_ACTIONS, history
     for before, entry in pairwise(history):
         assert entry.action in NEXT_ACTIONS[before.status], history
@@ -158,8 +162,8 @@ def assert_valid_history(history: tuple[NormalizedEntry, ...]) -> None:
 
 
 def assert_one_per_choice_group(slots: list[Json], now: datetime) -> None:
-    """One place of a choice each, but those an organiser gave beyond it, which say so."""
-    chosen = Counter(
+    """Assert one booking per user and choice group, not counting those that override the limit."""
+    bookings = Counter(
         (slot["choiceGroup"], str(booking["user"]))
         for slot in slots
         if slot["choiceGroup"] and slot["status"] != "cancelled"
@@ -167,11 +171,11 @@ def assert_one_per_choice_group(slots: list[Json], now: datetime) -> None:
         if "heldUntil" not in booking or booking["heldUntil"] > now
         if not any("one_of_choice" in entry.overridden for entry in booking_history(booking))
     )
-    assert max(chosen.values(), default=1) == 1, f"two of a choice: {chosen}"
+    assert max(bookings.values(), default=1) == 1, f"two bookings in a choice group: {bookings}"
 
 
 def recorded_booking_ids(outcome: Any) -> list[str]:
-    """The ids of the bookings that a kept answer is about, but not of those it tells of aside."""
-    booked = [each["booking"] for each in outcome.get("booked", ())]
-    mine = [outcome[name] for name in ("booking", "old_booking") if name in outcome]
-    return [booking["id"] for booking in (*booked, *mine)]
+    """Return the ids of the bookings that a recorded outcome created or changed."""
+    several = [each["booking"] for each in outcome.get("booked", ())]
+    single = [outcome[name] for name in ("booking", "old_booking") if name in outcome]
+    return [booking["id"] for booking in (*several, *single)]

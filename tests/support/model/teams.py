@@ -1,4 +1,4 @@
-"""Teams as the model knows them: who is in and who is invited, in order."""
+"""The rules of teams in the model."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from tests.support.model.operations import NormalizedOutcome, PlannedOperation
 
 @dataclass
 class ModelTeam:
-    """A team's people and those who are invited."""
+    """A team with its members and invited users in order."""
 
     members: list[str]
     invited: list[str] = field(default_factory=list)
@@ -16,7 +16,7 @@ class ModelTeam:
 def apply_team_operation(
     teams: dict[str, ModelTeam], operation: PlannedOperation
 ) -> NormalizedOutcome:
-    """Do an act on teams and tell its answer."""
+    """Apply an operation on teams and return its outcome."""
     if operation.kind == "team_create":
         teams[operation.token] = ModelTeam([operation.caller_id])
         return _saved_outcome(operation.token, teams[operation.token])
