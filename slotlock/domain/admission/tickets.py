@@ -68,11 +68,4 @@ class RequestLost:
     """The request was lost before it was decided. Its key can be used again."""
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentSlotPlaceholder:
-    """Stands for a slot in a stored refusal; readers see the slot as it is when they read it."""
-
-    slot_id: SlotId
-
-
 RequestBookingOutcome = Ticket | QueueFull | KeyReused | BookingRefusal | OnBehalfRefusal

@@ -58,7 +58,7 @@ def book(slot: Slot, request: BookingRequest, now: datetime) -> Decision[Booked 
     """Book or hold a place, if the slot has one that this user may have."""
     # An earlier attempt may have written the booking although its reply was lost.
     if existing := slot.booking_by_id(request.booking_id):
-        return accept(Booked(existing, slot))
+        return accept(Booked(slot, existing))
     if refusal := _refusal(slot, request, now):
         return refuse(refusal)
     entry, groups = _created_entry(slot, request, now), slot.groups_of(request.user_id)
@@ -67,7 +67,7 @@ def book(slot: Slot, request: BookingRequest, now: datetime) -> Decision[Booked 
     # An organizer may book for a user who still waits.
     if waiting := slot.waitlist_entry_of(request.user_id):
         after = after.with_ended_waitlist_entry(waiting, now, request.requested_by)
-    return accept(Booked(booking, after), after)
+    return accept(Booked(after, booking), after)
 
 
 def book_all(
@@ -118,7 +118,7 @@ def _refusal(slot: Slot, request: BookingRequest, now: datetime) -> BookingRefus
     if checks_limits and (too_early_or_late := next(time_violations(slot, now), None)):
         return too_early_or_late[1]
     if booking := slot.booking_of(request.user_id):
-        return AlreadyBooked(booking, slot)
+        return AlreadyBooked(slot, booking)
     if checks_limits and (not_allowed := next(user_violations(slot, request.user_id, now), None)):
         return not_allowed[1]
     # Free places belong to the users on the waiting list first.

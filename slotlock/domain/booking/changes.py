@@ -65,7 +65,7 @@ def confirm(slot: Slot, command: BookingCommand, now: datetime) -> Decision[Conf
     if slot.status is SlotStatus.CANCELLED:
         return refuse(SlotCancelled(slot))
     if booking.status is BookingStatus.CONFIRMED:
-        return accept(BookingConfirmed(booking, slot))
+        return accept(BookingConfirmed(slot, booking))
     # Where clocks differ, the user may have booked another slot because this hold seemed expired.
     conflict = conflicting_booking_refusal(slot, booking, now)
     if conflict is not None and not command.caller.is_organizer:
@@ -82,7 +82,7 @@ def confirm(slot: Slot, command: BookingCommand, now: datetime) -> Decision[Conf
         )
     )
     after = slot.with_changed_booking(confirmed)
-    return accept(BookingConfirmed(confirmed, after), after)
+    return accept(BookingConfirmed(after, confirmed), after)
 
 
 def extend(slot: Slot, command: BookingCommand, now: datetime) -> Decision[ExtendResult]:
@@ -97,20 +97,20 @@ def extend(slot: Slot, command: BookingCommand, now: datetime) -> Decision[Exten
     if slot.status is SlotStatus.CANCELLED:
         return refuse(SlotCancelled(slot))
     if booking.status is BookingStatus.CONFIRMED or booking.held_until is None:
-        return refuse(NotHeld(booking, slot))
+        return refuse(NotHeld(slot, booking))
     latest = booking.created_at + timedelta(minutes=MAX_HOLD_MINUTES)
     until = min(hold_end(slot, now), latest)
     has_conflict = conflicting_booking_refusal(slot, booking, now) is not None
     is_fixed = booking.made_by is None or booking.moved_from is not None or has_conflict
     if until <= booking.held_until or is_fixed:
-        return refuse(HoldLimitReached(booking, slot))
+        return refuse(HoldLimitReached(slot, booking))
     if until - booking.held_until < MIN_EXTENSION:
-        return accept(HoldExtended(booking, slot))
+        return accept(HoldExtended(slot, booking))
     extended = booking.with_entry(
         HistoryEntry(now, command.caller.user_id, BookingAction.EXTENDED, BookingStatus.HELD, until)
     )
     after = slot.with_changed_booking(extended)
-    return accept(HoldExtended(extended, after), after)
+    return accept(HoldExtended(after, extended), after)
 
 
 def cancel(slot: Slot, command: BookingCommand, now: datetime) -> Decision[CancelResult]:
@@ -119,13 +119,13 @@ def cancel(slot: Slot, command: BookingCommand, now: datetime) -> Decision[Cance
     if not isinstance(booking, Booking):
         return refuse(booking)
     if slot.status is SlotStatus.CANCELLED:  # which cancelled its bookings too
-        return accept(BookingCancelled(booking, slot))
+        return accept(BookingCancelled(slot, booking))
     too_late = _cancel_deadline_refusal(slot, booking, now)
     if too_late is not None and not command.caller.is_organizer:
         return refuse(too_late)
     cancelled = _cancelled(booking, command, BookingAction.CANCELLED, now, too_late)
     after = slot.without_bookings(cancelled)
-    return accept(BookingCancelled(cancelled, after), after)
+    return accept(BookingCancelled(after, cancelled), after)
 
 
 def move(
@@ -141,7 +141,7 @@ def move(
     if old_slot.status is SlotStatus.CANCELLED:
         return refuse(SlotCancelled(old_slot))
     if old_slot.id == new_slot.id:
-        return refuse(AlreadyBooked(booking, old_slot))
+        return refuse(AlreadyBooked(old_slot, booking))
     too_late = _cancel_deadline_refusal(old_slot, booking, now)
     if too_late is not None and not command.caller.is_organizer:
         return refuse(too_late)
@@ -153,7 +153,7 @@ def move(
     ended = replace(ended, moved_to=BookingRef(new_slot.id, moved.id))
     old_after = old_slot.without_bookings(ended)
     new_after = decision.outcome.slot.with_changed_booking(moved)
-    return accept(BookingMoved(moved, new_after, ended, old_after), old_after, new_after)
+    return accept(BookingMoved(new_after, moved, ended, old_after), old_after, new_after)
 
 
 def _moved(
@@ -186,7 +186,7 @@ def _find(slot: Slot, command: BookingCommand) -> Booking | MissingBooking:
     # The hold may have expired in the same decision, just before this request.
     ended = next((b for b in slot.change.ended if b.id == command.booking_id), None)
     if ended and ended.status is BookingStatus.EXPIRED and command.may_change(ended):
-        return HoldExpired(ended, slot)
+        return HoldExpired(slot, ended)
     return BookingNotFound(slot.id, command.booking_id)
 
 
@@ -196,7 +196,7 @@ def _cancel_deadline_refusal(slot: Slot, booking: Booking, now: datetime) -> Too
         return None
     if now >= slot.start:
         return SlotStarted(slot)
-    return CutoffPassed(slot.cancel_cutoff, slot) if now >= slot.cancel_cutoff else None
+    return CutoffPassed(slot, slot.cancel_cutoff) if now >= slot.cancel_cutoff else None
 
 
 def _cancelled(

@@ -38,9 +38,9 @@ def time_violations(slot: Slot, now: datetime) -> Iterator[LimitViolation]:
     if terms is None:
         return
     if not terms.published or terms.state_at(now) is CampaignState.CLOSED:
-        yield BookingLimit.CLOSED, Closed(terms.closes_at, slot, terms.published)
+        yield BookingLimit.CLOSED, Closed(slot, terms.closes_at, terms.published)
     elif terms.state_at(now) is CampaignState.UPCOMING:
-        yield BookingLimit.NOT_YET_OPEN, NotYetOpen(terms.opens_at, slot)
+        yield BookingLimit.NOT_YET_OPEN, NotYetOpen(slot, terms.opens_at)
 
 
 def user_violations(slot: Slot, user_id: UserId, now: datetime) -> Iterator[LimitViolation]:
@@ -59,7 +59,7 @@ def other_booking_violations(
         if slot.choice_group is not None and other.choice_group == slot.choice_group:
             yield (
                 BookingLimit.ONE_OF_CHOICE,
-                LimitReached(MAX_BOOKINGS_PER_CHOICE_GROUP, other.booking, slot),
+                LimitReached(slot, MAX_BOOKINGS_PER_CHOICE_GROUP, other.booking),
             )
             break
     terms = slot.terms
@@ -70,7 +70,7 @@ def other_booking_violations(
         for other in other_bookings
     )
     if terms.max_bookings is not None and in_campaign >= terms.max_bookings:
-        yield BookingLimit.MAX_BOOKINGS, LimitReached(terms.max_bookings, None, slot)
+        yield BookingLimit.MAX_BOOKINGS, LimitReached(slot, terms.max_bookings, None)
     if conflict := _time_conflict(slot, other_bookings) if terms.forbid_overlap else None:
         yield BookingLimit.TIME_CONFLICT, conflict
 
@@ -80,14 +80,14 @@ def _time_conflict(slot: Slot, other_bookings: Iterable[OtherBooking]) -> TimeCo
         if other.terms is None or not other.terms.forbid_overlap:
             continue
         if overlap := first_overlap(slot.all_meetings, other.meetings):
-            return TimeConflict(other.booking, *overlap, slot)
+            return TimeConflict(slot, other.booking, *overlap)
     return None
 
 
 def group_violations(slot: Slot, user_id: UserId) -> Iterator[LimitViolation]:
     """Yield the limit of the user's groups that is reached, if there is one."""
     if full := slot.exceeded_group_limit(slot.groups_of(user_id)):
-        yield BookingLimit.GROUP_FULL, GroupFull(full.group, full.limit, slot)
+        yield BookingLimit.GROUP_FULL, GroupFull(slot, full.group, full.limit)
 
 
 def conflicting_booking_refusal(

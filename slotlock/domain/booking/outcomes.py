@@ -1,6 +1,7 @@
 """The outcomes of commands: every expected result is a value with a name."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from slotlock.domain.booking.booking import Booking, WaitlistEntry
 from slotlock.domain.booking.refusals import (
@@ -25,78 +26,87 @@ from slotlock.domain.booking.refusals import (
     WaitlistFull,
 )
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_outcome import OutcomeWithSlots, SlotOutcome, SlotReplacement
 
 
 @dataclass(frozen=True, slots=True)
-class Booked:
+class Booked(SlotOutcome):
     """The slot was booked, or a place in it is held."""
 
     booking: Booking
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class BookingConfirmed:
+class BookingConfirmed(SlotOutcome):
     """The hold became a confirmed booking. Confirming again has the same outcome."""
 
     booking: Booking
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class HoldExtended:
+class HoldExtended(SlotOutcome):
     """The hold was extended."""
 
     booking: Booking
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class BookingCancelled:
+class BookingCancelled(SlotOutcome):
     """The booking was cancelled. Cancelling again has the same outcome."""
 
     booking: Booking
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class BookingMoved:
+class BookingMoved(SlotOutcome):
     """The booking was exchanged for one in the other slot."""
 
     booking: Booking
-    slot: Slot
     old_booking: Booking
     old_slot: Slot
 
+    def map_slots(self, replacement: SlotReplacement) -> Self:
+        """Return the outcome with each slot that it shows replaced."""
+        return replace(self, slot=replacement(self.slot), old_slot=replacement(self.old_slot))
+
 
 @dataclass(frozen=True, slots=True)
-class WaitlistJoined:
+class WaitlistJoined(SlotOutcome):
     """The user joined the waiting list; `position` counts from 1."""
 
     entry: WaitlistEntry
     position: int
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class WaitlistLeft:
+class WaitlistLeft(SlotOutcome):
     """The user left the waiting list."""
 
-    slot: Slot
-
 
 @dataclass(frozen=True, slots=True)
-class AllBooked:
+class AllBooked(OutcomeWithSlots):
     """All claims were booked; the bookings are in the order of the claims."""
 
     booked: tuple[Booked, ...]
 
+    def map_slots(self, replacement: SlotReplacement) -> Self:
+        """Return the outcome with each slot that it shows replaced."""
+        return replace(self, booked=tuple(each.map_slots(replacement) for each in self.booked))
+
 
 @dataclass(frozen=True, slots=True)
-class NoneBooked:
+class NoneBooked(OutcomeWithSlots):
     """Nothing was booked, because at least one claim was refused; one refusal or None per claim."""
 
     refusals: tuple[BookingRefusal | OnBehalfRefusal | None, ...]
+
+    def map_slots(self, replacement: SlotReplacement) -> Self:
+        """Return the outcome with each slot that it shows replaced."""
+        refusals = tuple(
+            each.map_slots(replacement) if isinstance(each, SlotOutcome) else each
+            for each in self.refusals
+        )
+        return replace(self, refusals=refusals)
 
 
 # Outcomes that the command itself has written, and those that an earlier command may have written.

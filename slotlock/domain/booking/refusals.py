@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_outcome import SlotOutcome
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
 
@@ -40,22 +40,19 @@ class SlotNotFound:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotFull:
+class SlotFull(SlotOutcome):
     """Every place is booked, or belongs to users on the waiting list."""
-
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class AlreadyBooked:
+class AlreadyBooked(SlotOutcome):
     """The user has a live booking in this slot."""
 
     booking: Booking
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class LimitReached:
+class LimitReached(SlotOutcome):
     """The user has as many bookings as a choice group or a campaign allows.
 
     `booking` is the user's booking in the choice group. It is None for a campaign, and if it
@@ -64,51 +61,43 @@ class LimitReached:
 
     limit: int
     booking: Booking | None
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class SlotStarted:
+class SlotStarted(SlotOutcome):
     """The slot has started."""
 
-    slot: Slot
-
 
 @dataclass(frozen=True, slots=True)
-class NotYetOpen:
+class NotYetOpen(SlotOutcome):
     """The campaign accepts bookings from `opens_at`."""
 
     opens_at: datetime
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(SlotOutcome):
     """The campaign is closed, or was not published at the time of the decision."""
 
     closes_at: datetime
-    slot: Slot
     published: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class NotEligible:
+class NotEligible(SlotOutcome):
     """The user is in none of the groups that the campaign is for."""
-
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFull:
+class GroupFull(SlotOutcome):
     """The slot has as many bookings of this group as its limit allows."""
 
     group: str
     limit: int
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class TimeConflict:
+class TimeConflict(SlotOutcome):
     """A meeting of the slot overlaps a meeting of another slot that the user has booked.
 
     `booking` is None if it belongs to another claim of the same request.
@@ -117,14 +106,11 @@ class TimeConflict:
     booking: Booking | None
     meeting: Meeting
     other_meeting: Meeting
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class SlotCancelled:
+class SlotCancelled(SlotOutcome):
     """The slot was cancelled."""
-
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,71 +143,59 @@ class BookingNotFound:
 
 
 @dataclass(frozen=True, slots=True)
-class HoldLimitReached:
+class HoldLimitReached(SlotOutcome):
     """The hold cannot be extended."""
 
     booking: Booking
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class NotHeld:
+class NotHeld(SlotOutcome):
     """The booking is confirmed, so there is nothing to extend."""
 
     booking: Booking
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class HoldExpired:
+class HoldExpired(SlotOutcome):
     """The hold has expired."""
 
     booking: Booking
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class CutoffPassed:
+class CutoffPassed(SlotOutcome):
     """The cutoff has passed: only organizers can cancel the booking."""
 
     cutoff: datetime
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class AlreadyWaiting:
+class AlreadyWaiting(SlotOutcome):
     """The user is on the waiting list."""
 
     entry: WaitlistEntry
-    slot: Slot
 
 
 @dataclass(frozen=True, slots=True)
-class SlotNotFull:
+class SlotNotFull(SlotOutcome):
     """The slot has a free place that can be booked."""
 
-    slot: Slot
-
 
 @dataclass(frozen=True, slots=True)
-class WaitlistFull:
+class WaitlistFull(SlotOutcome):
     """The waiting list is full."""
 
-    slot: Slot
-
 
 @dataclass(frozen=True, slots=True)
-class NotWaiting:
+class NotWaiting(SlotOutcome):
     """The user is not on the waiting list."""
 
-    slot: Slot
-
 
 @dataclass(frozen=True, slots=True)
-class CapacityBelowTaken:
+class CapacityBelowTaken(SlotOutcome):
     """The new capacity is below the number of bookings."""
 
-    slot: Slot
     capacity: int
 
 

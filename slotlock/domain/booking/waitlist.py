@@ -41,7 +41,7 @@ def join(slot: Slot, entry: WaitlistEntry, now: datetime) -> Decision[JoinWaitli
     groups = slot.groups_of(entry.user_id)
     joined = replace(entry, since=max(now, slot.changed_at), groups=groups)
     after = slot.with_waitlist_entry(joined)
-    return accept(WaitlistJoined(joined, after.waitlist_length, after), after)
+    return accept(WaitlistJoined(after, joined, after.waitlist_length), after)
 
 
 def _refusal(slot: Slot, user_id: UserId, now: datetime) -> JoinWaitlistResult | None:
@@ -52,9 +52,9 @@ def _refusal(slot: Slot, user_id: UserId, now: datetime) -> JoinWaitlistResult |
     if too_early_or_late := next(time_violations(slot, now), None):
         return too_early_or_late[1]
     if booking := slot.booking_of(user_id):
-        return AlreadyBooked(booking, slot)
+        return AlreadyBooked(slot, booking)
     if waiting := slot.waitlist_entry_of(user_id):
-        return AlreadyWaiting(waiting, slot)
+        return AlreadyWaiting(slot, waiting)
     if not_allowed := next(user_violations(slot, user_id, now), None):
         return not_allowed[1]
     # A user whose group is full may wait although the slot has free places.

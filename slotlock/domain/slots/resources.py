@@ -2,22 +2,28 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
+from typing import Self
 
 from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot_outcome import OutcomeWithSlots, SlotReplacement
 from slotlock.domain.schedule.meetings import Meeting
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceTaken:
+class ResourceTaken(OutcomeWithSlots):
     """Another published slot uses the resource at the same time."""
 
     resource: str
     meeting: Meeting
     other: Slot
     other_meeting: Meeting
+
+    def map_slots(self, replacement: SlotReplacement) -> Self:
+        """Return the refusal with the other slot replaced."""
+        return replace(self, other=replacement(self.other))
 
 
 def uses_resource(slot: Slot) -> bool:

@@ -67,7 +67,7 @@ class Closed(Refusal):
     )
 
     @classmethod
-    def from_domain(cls, outcome: refusals.Closed, view: ResultView) -> Self:
+    def from_domain(cls, outcome: refusals.Closed, _view: ResultView) -> Self:
         """Show when the campaign closes, and whether it was published when it refused."""
         return cls(
             code=RefusalCode.CLOSED,
@@ -75,7 +75,7 @@ class Closed(Refusal):
             if outcome.published
             else "This slot cannot be booked at the moment.",
             closes_at=outcome.closes_at,
-            slot_id=slot_global_id(view.slot_of(outcome).id),
+            slot_id=slot_global_id(outcome.slot.id),
         )
 
 

@@ -94,12 +94,12 @@ class SlotStarted(Refusal):
     start_time: datetime = field(description="When the slot started.")
 
     @classmethod
-    def from_domain(cls, outcome: refusals.SlotStarted, view: ResultView) -> Self:
+    def from_domain(cls, outcome: refusals.SlotStarted, _view: ResultView) -> Self:
         """Show when the slot started."""
         return cls(
             code=RefusalCode.SLOT_STARTED,
             message="This slot has already started.",
-            start_time=view.slot_of(outcome).start,
+            start_time=outcome.slot.start,
         )
 
 

@@ -10,6 +10,7 @@ from slotlock.domain.booking import booking, slot
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.history import HistoryEntry, history_changes
 from slotlock.domain.booking.slot import cancellation_entry
+from slotlock.domain.booking.slot_outcome import SlotOutcome
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.types import Campaign, load_campaign
@@ -22,7 +23,7 @@ from slotlock.graphql.core.ids import (
     waitlist_entry_global_id,
 )
 from slotlock.graphql.core.node import Node
-from slotlock.graphql.core.result_view import ResultView, SlotOutcome
+from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimit, Meeting
 from slotlock.graphql.slots.history import BookingChange
@@ -218,7 +219,7 @@ class Slot(Node):
     @classmethod
     def for_outcome(cls, outcome: SlotOutcome, view: ResultView) -> Self:
         """Show the slot that an outcome is about."""
-        return cls.from_domain(view.slot_of(outcome), view.viewer)
+        return cls.from_domain(outcome.slot, view.viewer)
 
     @classmethod
     def from_domain(cls, slot: slot.Slot, viewer: Caller | None) -> Self:

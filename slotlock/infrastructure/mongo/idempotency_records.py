@@ -11,7 +11,6 @@ A record is written in the transaction of its command, so that a key has one eff
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from pymongo.errors import BulkWriteError
 
@@ -41,7 +40,7 @@ class IdempotencyRecord:
 
     record_id: str
     request_hash: str
-    outcome: Any
+    outcome: object
     at: datetime
     requested_at: datetime | None = None
 

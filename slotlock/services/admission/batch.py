@@ -12,14 +12,15 @@ from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, UserBanned, UserNotFound
+from slotlock.domain.booking.slot_outcome import SlotOutcome
 from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.infrastructure.mongo.idempotency_codec import RefusalWithoutSlot
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking
 from slotlock.services.booking.book import BOOKINGS_TOTAL, BookSlotCommand, execute_booking
 from slotlock.services.commands.executor import locked_refusal, run_with_lock
 from slotlock.services.commands.idempotency import find_replay, to_record
 from slotlock.services.commands.outcome_labels import outcome_label
-from slotlock.services.commands.outcome_snapshots import strip_slots
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey
 
@@ -173,7 +174,7 @@ async def _store_refusals(
     """Store the refusals. An accepted outcome was stored together with its booking."""
     now = services.now()
     refusals = [
-        to_record(request.key, strip_slots(outcome), now)
+        to_record(request.key, _without_slot(outcome), now)
         for request, outcome in zip(requests, outcomes, strict=True)
         if not isinstance(outcome, BookingWritten | KeyReused | RequestLost)
     ]
@@ -182,3 +183,8 @@ async def _store_refusals(
     for request, outcome in zip(requests, outcomes, strict=True):
         if not request.is_on_behalf:  # execute_booking has counted the others
             BOOKINGS_TOTAL.labels(outcome_label(outcome)).inc()
+
+
+def _without_slot(outcome: object) -> object:
+    # A full slot refuses many requests: their records are smaller without the slot.
+    return RefusalWithoutSlot.from_refusal(outcome) if isinstance(outcome, SlotOutcome) else outcome

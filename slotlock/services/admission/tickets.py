@@ -3,22 +3,19 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from slotlock.domain.admission.tickets import RequestLost, Ticket, TicketRef, TicketStatus
-from slotlock.domain.booking.availability import is_visible
-from slotlock.domain.booking.promotion import as_of
+from slotlock.domain.booking.outcomes import BookOutcome
 from slotlock.domain.booking.refusals import KeyReused
-from slotlock.domain.booking.slot import Slot
-from slotlock.domain.users.user import Caller, UserId
+from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
-from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.admission.queue import QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
-from slotlock.services.commands.outcome_snapshots import restore_slots, stripped_slot_ids
+from slotlock.services.commands.replay import add_current_slot
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import lost_record, record_id
+from slotlock.services.slot_command import UnexpectedOutcomeError
 
 
 async def find_ticket(services: Services, ref: TicketRef, caller: Caller) -> Ticket | None:
@@ -86,28 +83,7 @@ async def answered_ticket(services: Services, ref: TicketRef, record: Idempotenc
         return Ticket(ref, TicketStatus.ANSWERED, outcome=KeyReused(""))
     if isinstance(record.outcome, RequestLost):
         return Ticket(ref, TicketStatus.LOST)
-    outcome = await replay_outcome(services, record.outcome, ref.requested_by)
+    outcome = await add_current_slot(services, record.outcome, ref.requested_by)
+    if not isinstance(outcome, BookOutcome):
+        raise UnexpectedOutcomeError(outcome)
     return Ticket(ref, TicketStatus.ANSWERED, outcome=outcome)
-
-
-async def replay_outcome(services: Services, outcome: Any, user_id: UserId) -> Any:
-    """Add the present slots to an outcome that was stored without them.
-
-    Returns SlotNotFound if the user may not see such a slot any more.
-    """
-    missing = stripped_slot_ids(outcome)
-    if not missing:
-        return outcome
-    now = services.now()
-    queries = (SlotQuery(slot_id, now, [user_id]) for slot_id in missing)
-    slots = await asyncio.gather(*map(services.slots.find, queries))
-    visible = [slot for slot in slots if slot and await _is_visible_to(services, slot, user_id)]
-    return restore_slots(outcome, {slot.id: as_of(slot, now) for slot in visible})
-
-
-async def _is_visible_to(services: Services, slot: Slot, user_id: UserId) -> bool:
-    if is_visible(slot, None) or slot.booking_of(user_id):
-        return True
-    # The slot was unpublished meanwhile. A ticket names its user only by id, so load the role.
-    user = (await services.users.find_many([user_id])).get(user_id)
-    return user is not None and user.role.is_organizer

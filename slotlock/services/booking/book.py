@@ -24,11 +24,11 @@ from slotlock.domain.booking.slot import Slot
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
-from slotlock.services.admission.tickets import replay_outcome
 from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
 from slotlock.services.commands import idempotency
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.outcome_labels import outcome_label
+from slotlock.services.commands.replay import add_current_slot
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
 from slotlock.services.idempotency_key import IdempotencyKey
@@ -169,7 +169,7 @@ async def execute_booking(
         if outcome is None:
             outcome = await guard.finish(await _book_if_permitted(services, command, deadline))
     # The queue records refusals without their slots.
-    final = await replay_outcome(services, outcome, command.caller.user_id)
+    final = await add_current_slot(services, outcome, command.caller.user_id)
     BOOKINGS_TOTAL.labels(outcome_label(final)).inc()
     return final if isinstance(final, RequestLost) else command.check_outcome(final)
 

@@ -149,7 +149,7 @@ class CancelBooking(BookingChangeCommand[CancelOutcome]):
         return changes.cancel(slot, self.request.booking_command, now)
 
     def ended_outcome(self, booking: Booking, slot: Slot) -> CancelOutcome:
-        return _expired(booking, slot) or BookingCancelled(booking, slot)
+        return _expired(booking, slot) or BookingCancelled(slot, booking)
 
     @staticmethod
     def check_outcome(outcome: object) -> CancelOutcome:
@@ -313,4 +313,4 @@ async def _find_ended(
 
 
 def _expired(booking: Booking, slot: Slot) -> HoldExpired | None:
-    return HoldExpired(booking, slot) if booking.status is BookingStatus.EXPIRED else None
+    return HoldExpired(slot, booking) if booking.status is BookingStatus.EXPIRED else None

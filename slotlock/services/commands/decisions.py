@@ -1,9 +1,8 @@
 """Deciding a batch of commands on the slots that were loaded for them, without any I/O."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.booking import SlotId
@@ -14,10 +13,11 @@ from slotlock.domain.booking.promotion import (
     promote_waitlists,
 )
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_outcome import OutcomeWithSlots
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.services.commands.idempotency import to_record
-from slotlock.services.commands.outcome_snapshots import redact_for
+from slotlock.services.commands.redaction import redact_for
 from slotlock.services.slot_command import SlotCommand
 
 
@@ -61,23 +61,11 @@ def decide_batch(
 def _with_latest_slots(
     decision: Decision[object], slots: Mapping[SlotId, Slot]
 ) -> Decision[object]:
-    return replace(decision, outcome=_replace_slots(decision.outcome, slots))
-
-
-def _replace_slots(outcome: Any, slots: Mapping[SlotId, Slot]) -> Any:
-    # Every outcome shows its slots as they stand after the whole batch.
-    if isinstance(outcome, tuple):
-        return tuple(_replace_slots(each, slots) for each in outcome)
-    if not hasattr(outcome, "__dataclass_fields__"):
-        return outcome
-    new: dict[str, Any] = {}
-    for each in fields(outcome):
-        value = getattr(outcome, each.name)
-        if isinstance(value, Slot):
-            new[each.name] = slots.get(value.id, value)
-        elif isinstance(value, tuple):
-            new[each.name] = _replace_slots(value, slots)
-    return replace(outcome, **new) if new else outcome
+    """Show the slots in the outcome as they stand after the whole batch."""
+    if not isinstance(decision.outcome, OutcomeWithSlots):
+        return decision
+    outcome = decision.outcome.map_slots(lambda slot: slots.get(slot.id, slot))
+    return replace(decision, outcome=outcome)
 
 
 def idempotency_records(

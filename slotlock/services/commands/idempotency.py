@@ -12,7 +12,7 @@ from slotlock.domain.booking.outcomes import BookingAlreadyDone, BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.keys import idempotency_lock
-from slotlock.services.commands.outcome_snapshots import redact_for
+from slotlock.services.commands.redaction import redact_for
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
 from slotlock.services.idempotency_key import IdempotencyKey

@@ -50,12 +50,12 @@ def test_the_last_place_goes_to_the_first_request() -> None:
 
 def test_two_requests_of_one_user_book_one_place() -> None:
     one, (booking,) = book_users(build_slot(5), "ada")
-    assert decide(book, one, booking_request("ada"), NOW) == (one, AlreadyBooked(booking, one))
+    assert decide(book, one, booking_request("ada"), NOW) == (one, AlreadyBooked(one, booking))
 
 
 def test_a_user_with_a_booking_gets_already_booked_in_a_full_slot() -> None:
     full, (booking,) = book_users(build_slot(1), "ada")
-    assert decide(book, full, booking_request("ada"), NOW)[1] == AlreadyBooked(booking, full)
+    assert decide(book, full, booking_request("ada"), NOW)[1] == AlreadyBooked(full, booking)
 
 
 def test_a_slot_cannot_be_booked_from_its_start() -> None:
@@ -129,7 +129,7 @@ def test_after_the_start_organizers_book_despite_the_waiting_list() -> None:
 def test_a_user_has_one_booking_per_choice_group() -> None:
     _, (other,) = book_users(build_slot(id=SlotId("other")), "ada")
     here = with_choice_group(build_slot(), "ada", other)
-    assert decide(book, here, booking_request("ada"), NOW) == (here, LimitReached(1, other, here))
+    assert decide(book, here, booking_request("ada"), NOW) == (here, LimitReached(here, 1, other))
     book_place(here, booking_request("ben"))
 
 

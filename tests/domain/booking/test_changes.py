@@ -47,7 +47,7 @@ def test_a_confirmed_hold_does_not_expire() -> None:
     full, hold = held()
     after, outcome = decide(confirm, full, booking_command(hold), minutes_from_now(4))
     assert isinstance(outcome, BookingConfirmed)
-    assert outcome == BookingConfirmed(after.bookings[0], after)
+    assert outcome == BookingConfirmed(after, after.bookings[0])
     assert outcome.booking.status is BookingStatus.CONFIRMED
     assert outcome.booking.held_until is None
     assert after.booked_count == full.booked_count
@@ -65,7 +65,7 @@ def test_an_expired_hold_cannot_be_confirmed_even_if_no_sweep_has_run() -> None:
     now = expire_and_promote(full, minutes_from_now(5))
     after, outcome = decide(confirm, now, booking_command(hold), minutes_from_now(5))
     assert after == now
-    assert outcome == HoldExpired(now.change.ended[0], now)
+    assert outcome == HoldExpired(now, now.change.ended[0])
     assert isinstance(
         decide(
             confirm,
@@ -154,7 +154,7 @@ def test_an_extension_never_shortens_a_hold() -> None:
     shorter = replace(full, hold_minutes=1)
     assert decide(extend, shorter, booking_command(hold), NOW) == (
         shorter,
-        HoldLimitReached(hold, shorter),
+        HoldLimitReached(shorter, hold),
     )
 
 
@@ -169,7 +169,7 @@ def test_an_offer_from_the_waiting_list_cannot_be_extended() -> None:
 
 def test_a_confirmed_booking_cannot_be_extended() -> None:
     full, (booking,) = book_users(build_slot(), "ada")
-    assert decide(extend, full, booking_command(booking), NOW) == (full, NotHeld(booking, full))
+    assert decide(extend, full, booking_command(booking), NOW) == (full, NotHeld(full, booking))
 
 
 def test_an_expired_hold_cannot_be_extended() -> None:
@@ -189,7 +189,7 @@ def test_the_place_of_a_cancelled_booking_is_free_at_once() -> None:
     full, (booking,) = book_users(build_slot(), "ada")
     after, outcome = decide(cancel, full, booking_command(booking), NOW)
     assert (after.remaining, after.bookings) == (1, ())
-    assert outcome == BookingCancelled(after.change.ended[0], after)
+    assert outcome == BookingCancelled(after, after.change.ended[0])
     assert after.change.ended[0].ended_at == NOW
 
 
@@ -229,7 +229,7 @@ def test_the_cutoff_applies_from_its_exact_time() -> None:
         BookingCancelled,
     )
     assert decide(cancel, full, booking_command(booking), full.cancel_cutoff)[1] == CutoffPassed(
-        full.cancel_cutoff, full
+        full, full.cancel_cutoff
     )
 
 

@@ -32,7 +32,7 @@ def test_a_group_limit_bounds_the_bookings_of_its_group() -> None:
         GroupLimit("class:5a", 2), users=(*people, user_in_groups("dan", "class:5b"))
     )
     two, _ = book_users(before, "ada", "ben")
-    assert refusal_of(two, "cleo") == GroupFull("class:5a", 2, two)
+    assert refusal_of(two, "cleo") == GroupFull(two, "class:5a", 2)
     assert isinstance(decide(book, two, booking_request("dan"), NOW)[1], Booked)
 
 
@@ -44,7 +44,7 @@ def test_a_limit_with_a_star_counts_each_group_by_itself() -> None:
     )
     before = build_group_limited_slot(GroupLimit("class:*", 1), users=people)
     one, _ = book_users(before, "ada")
-    assert refusal_of(one, "ben") == GroupFull("class:5a", 1, one)
+    assert refusal_of(one, "ben") == GroupFull(one, "class:5a", 1)
     assert isinstance(decide(book, one, booking_request("cleo"), NOW)[1], Booked)
 
 

@@ -77,7 +77,7 @@ def test_a_refused_move_leaves_the_old_booking() -> None:
     begun = there(start=NOW)
     for new, refusal in [
         (full, SlotFull(full)),
-        (mine, AlreadyBooked(other, mine)),
+        (mine, AlreadyBooked(mine, other)),
         (off, SlotCancelled(off)),
         (draft, SlotNotFound(THERE)),
         (begun, SlotStarted(begun)),
@@ -150,7 +150,7 @@ def test_a_third_booking_of_the_choice_group_refuses_a_move() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
     _, (third,) = book_users(build_slot(id=SlotId("third")), "ada")
     new = with_choice_group(there(), "ada", third)
-    refusal = LimitReached(1, third, new)
+    refusal = LimitReached(new, 1, third)
     assert decide_move(old, new, booking_command(booking), booking_request("ada"), NOW) == (
         old,
         new,
@@ -161,7 +161,7 @@ def test_a_third_booking_of_the_choice_group_refuses_a_move() -> None:
 def test_after_the_cutoff_only_organizers_move_and_the_history_names_it() -> None:
     old, (booking,) = book_users(build_slot(cancel_cutoff_minutes=7 * 24 * 60), "ada")
     refused = decide_move(old, there(), booking_command(booking), booking_request("ada"), NOW)
-    assert refused == (old, there(), CutoffPassed(old.cancel_cutoff, old))
+    assert refused == (old, there(), CutoffPassed(old, old.cancel_cutoff))
     left, _, new = moved(old, there(), booking_command(booking, "eve", Role.ORGANIZER), by="eve")
     assert left.change.ended[0].history[-1].overridden_limits == (BookingLimit.CANCEL_CUTOFF,)
     assert (left.change.ended[0].history[-1].by, new.made_by, new.user_id) == (

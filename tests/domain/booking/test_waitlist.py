@@ -59,7 +59,7 @@ def test_a_user_joins_at_the_end_and_learns_the_position() -> None:
     full = full_slot()
     first, outcome = decide(join, full, turn("ben"), NOW)
     assert isinstance(outcome, WaitlistJoined)
-    assert outcome == WaitlistJoined(first.waitlist[0], 1, first)
+    assert outcome == WaitlistJoined(first, first.waitlist[0], 1)
     second, outcome = decide(join, first, turn("cleo"), NOW)
     assert isinstance(outcome, WaitlistJoined)
     assert outcome.position == 2
@@ -91,9 +91,9 @@ def test_a_place_that_belongs_to_the_waiting_list_does_not_count_as_free() -> No
 def test_a_user_with_a_booking_or_an_entry_cannot_join() -> None:
     waiting, _ = decide(join, full_slot(), turn("ben"), NOW)
     assert decide(join, waiting, turn("ben"), NOW)[1] == AlreadyWaiting(
-        waiting.waitlist[0], waiting
+        waiting, waiting.waitlist[0]
     )
-    assert decide(join, waiting, turn("ada"), NOW)[1] == AlreadyBooked(waiting.bookings[0], waiting)
+    assert decide(join, waiting, turn("ada"), NOW)[1] == AlreadyBooked(waiting, waiting.bookings[0])
 
 
 def test_a_full_waiting_list_refuses_more_users() -> None:
@@ -123,7 +123,7 @@ def test_nobody_joins_a_draft_a_cancelled_or_a_started_slot(
 def test_a_user_with_a_booking_of_the_choice_group_cannot_join() -> None:
     _, (other,) = book_users(build_slot(id=SlotId("other")), "ben")
     full = with_choice_group(full_slot(), "ben", other)
-    assert decide(join, full, turn("ben"), NOW) == (full, LimitReached(1, other, full))
+    assert decide(join, full, turn("ben"), NOW) == (full, LimitReached(full, 1, other))
 
 
 def test_leaving_removes_one_entry_and_preserves_the_order() -> None:

@@ -60,19 +60,19 @@ from tests.support.domain.decisions import decide, decide_all, decide_move
 
 def test_a_campaign_takes_bookings_from_the_instant_it_opens() -> None:
     before = build_campaign_slot()
-    assert refusal_of(before, "ada", OPENS_AT - INSTANT) == NotYetOpen(OPENS_AT, before)
+    assert refusal_of(before, "ada", OPENS_AT - INSTANT) == NotYetOpen(before, OPENS_AT)
     assert isinstance(decide(book, before, booking_request("ada"), OPENS_AT)[1], Booked)
 
 
 def test_a_campaign_takes_bookings_until_the_instant_it_closes() -> None:
     before = build_campaign_slot()
     assert isinstance(decide(book, before, booking_request("ada"), CLOSES_AT - INSTANT)[1], Booked)
-    assert refusal_of(before, "ada", CLOSES_AT) == Closed(CLOSES_AT, before)
+    assert refusal_of(before, "ada", CLOSES_AT) == Closed(before, CLOSES_AT)
 
 
 def test_a_campaign_that_is_not_published_takes_no_bookings() -> None:
     before = build_campaign_slot(published=False)
-    assert refusal_of(before, "ada") == Closed(CLOSES_AT, before, published=False)
+    assert refusal_of(before, "ada") == Closed(before, CLOSES_AT, published=False)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_the_bookings_of_a_user_in_a_campaign_are_limited() -> None:
     other = replace(build_campaign_slot(max_bookings=1), id=SlotId("other"))
     other, (booking,) = book_users(other, "ada")
     before = build_campaign_slot(5, user_with_booking("ada", other, booking), max_bookings=1)
-    assert refusal_of(before, "ada") == LimitReached(1, None, before)
+    assert refusal_of(before, "ada") == LimitReached(before, 1, None)
     higher_limit = build_campaign_slot(5, user_with_booking("ada", other, booking), max_bookings=2)
     assert isinstance(decide(book, higher_limit, booking_request("ada"), NOW)[1], Booked)
 
@@ -136,7 +136,7 @@ def test_the_weekly_timetables_of_a_user_cannot_overlap() -> None:
     )
     overlapping_meeting = Meeting(monday + HOUR / 2, monday + HOUR * 1.5)
     expected = TimeConflict(
-        booking, overlapping_meeting, Meeting(monday, monday + HOUR), overlapping
+        overlapping, booking, overlapping_meeting, Meeting(monday, monday + HOUR)
     )
     assert refusal_of(overlapping, "ada") == expected
     later = with_timetable(
@@ -168,7 +168,7 @@ def test_a_user_who_cannot_book_cannot_join_the_waitlist() -> None:
     before = build_campaign_slot(1, user_in_groups("ben"), eligible_groups=(("class:5a",),))
     entry = WaitlistEntry(WaitlistEntryId("w"), before.id, UserId("ben"), NOW)
     assert decide(join, before, entry, NOW) == (before, NotEligible(before))
-    assert decide(join, before, entry, CLOSES_AT) == (before, Closed(CLOSES_AT, before))
+    assert decide(join, before, entry, CLOSES_AT) == (before, Closed(before, CLOSES_AT))
 
 
 def test_the_waitlist_waits_for_a_user_whose_context_is_not_loaded() -> None:
@@ -194,7 +194,7 @@ def test_members_can_cancel_until_the_cutoff_of_the_campaign() -> None:
     until = NOW + timedelta(minutes=5)
     one, (booking,) = book_users(build_campaign_slot(1, cancel_until=until), "ada")
     command = BookingCommand(booking.id, build_caller("ada"))
-    assert decide(cancel, one, command, until) == (one, CutoffPassed(until, one))
+    assert decide(cancel, one, command, until) == (one, CutoffPassed(one, until))
     assert isinstance(decide(cancel, one, command, until - INSTANT)[1], BookingCancelled)
 
 

@@ -226,7 +226,7 @@ async def test_a_move_is_subject_to_the_rules_of_the_target_slot(clients: Three)
 
 def test_a_replayed_refusal_does_not_depend_on_the_current_state_of_the_campaign() -> None:
     slot = build_campaign_slot(published=False)
-    stored = refusals.Closed(CLOSES_AT, slot, published=False)
+    stored = refusals.Closed(slot, CLOSES_AT, published=False)
     replayed = replace(stored, slot=replace(slot, terms=build_terms()))
     view = ResultView(None)
     assert Closed.from_domain(replayed, view) == Closed.from_domain(stored, view)

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from bson import json_util
 
-from slotlock.domain.admission.tickets import CurrentSlotPlaceholder, RequestLost
+from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import (
     Booking,
     BookingId,
@@ -32,7 +32,12 @@ from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotK
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.idempotency_codec import TYPE_TAGS, decode, encode
+from slotlock.infrastructure.mongo.idempotency_codec import (
+    TYPE_TAGS,
+    RefusalWithoutSlot,
+    decode,
+    encode,
+)
 
 # Written by the first version with explicit tags. Change it only with a change of the stored form.
 GOLDEN_FILE = Path(__file__).with_name("idempotency_records.golden.json")
@@ -102,12 +107,11 @@ def booking(slot_id: SlotId) -> Booking:
 def outcomes() -> dict[str, Any]:
     """Return outcomes as records contain them."""
     one, other = slot(1), slot(2)
-    placeholder: Any = CurrentSlotPlaceholder(one.id)
     return {
-        "moved": BookingMoved(booking(one.id), one, booking(other.id), other),
-        "all booked": AllBooked((Booked(booking(one.id), one),)),
-        "refused by the queue": SlotFull(placeholder),
-        "refused with a time": NotYetOpen(NOW, placeholder),
+        "moved": BookingMoved(one, booking(one.id), booking(other.id), other),
+        "all booked": AllBooked((Booked(one, booking(one.id)),)),
+        "refused by the queue": RefusalWithoutSlot.from_refusal(SlotFull(one)),
+        "refused with a time": RefusalWithoutSlot.from_refusal(NotYetOpen(one, NOW)),
         "lost": RequestLost(),
     }
 
@@ -125,6 +129,12 @@ def test_outcomes_are_stored_as_the_golden_file_says() -> None:
 @pytest.mark.parametrize("name", outcomes())
 def test_stored_outcomes_are_read_back_as_they_were(name: str) -> None:
     assert decode(golden()[name]) == outcomes()[name]
+
+
+def test_a_refusal_without_its_slot_is_restored_with_any_slot() -> None:
+    stored = RefusalWithoutSlot.from_refusal(NotYetOpen(slot(1), NOW))
+    assert stored.slot_id == slot(1).id
+    assert stored.with_slot(slot(2)) == NotYetOpen(slot(2), NOW)
 
 
 def types_within(annotation: Any) -> set[type]:
@@ -145,8 +155,6 @@ def types_within(annotation: Any) -> set[type]:
 
 def test_exactly_the_types_that_can_be_stored_have_tags() -> None:
     never_stored = {Locked, KeyReused}
-    stored = types_within(
-        BookingWritten | BookingAlreadyDone | BookOutcome | RequestLost | CurrentSlotPlaceholder
-    )
+    stored = types_within(BookingWritten | BookingAlreadyDone | BookOutcome | RequestLost)
     assert set(TYPE_TAGS.values()) == stored - never_stored
     assert len(set(TYPE_TAGS.values())) == len(TYPE_TAGS)

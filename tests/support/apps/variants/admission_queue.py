@@ -52,7 +52,7 @@ def _book_unconditionally(
     entry = rules._created_entry(slot, request, now)
     booking = Booking(request.booking_id, slot.id, request.user_id, (entry,))
     after = slot.with_booking(booking)
-    return accept(Booked(booking, after), after)
+    return accept(Booked(after, booking), after)
 
 
 async def _allow_everybody(*_: Any) -> BookingPermissions:

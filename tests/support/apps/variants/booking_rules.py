@@ -81,7 +81,7 @@ def _book_even_if_full(slot: Slot, request: Any, now: datetime) -> Decision[Any]
     if isinstance(decision.outcome, SlotFull):
         entry = book._created_entry(slot, request, now)
         booking = Booking(request.booking_id, slot.id, request.user_id, (entry,))
-        return accept(Booked(booking, slot))
+        return accept(Booked(slot, booking))
     return decision
 
 

@@ -1,0 +1,54 @@
+"""A refusal that a worker has stored is final, even if the request is delivered again."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.refusals import NotYetOpen
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
+from slotlock.infrastructure.redis.admission.partitions import StreamEntry
+from slotlock.infrastructure.redis.admission.queue import QueuedBooking
+from slotlock.services.admission.batch import serve_batch
+from slotlock.services.commands.replay import add_current_slot
+from slotlock.services.idempotency_key import IdempotencyKey
+from tests.support.domain.builders import build_slot
+from tests.support.model.operations import MORNING
+from tests.support.model.service_pair import ServicePair, open_service_pair
+
+
+@pytest.fixture
+def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
+    """Open two instances of the services."""
+    with open_service_pair(servers, "stored_refusals") as opened:
+        yield opened
+
+
+def test_a_refusal_stays_not_yet_open_after_the_campaign_has_opened(pair: ServicePair) -> None:
+    opens_at = MORNING + timedelta(hours=1)
+
+    async def deliver_twice() -> None:
+        services, ada, slot_id = pair.services[0], pair.callers[0], new_slot_id()
+        closes_at = opens_at + timedelta(days=1)
+        terms = CampaignTerms(CampaignId("c" * 24), 1, True, opens_at, closes_at)
+        slot = build_slot(3, id=slot_id, start=MORNING.replace(year=2041), terms=terms)
+        assert check_written(await services.slot_writer.commit(ChangeSet((), new_slots=(slot,))))
+        key = IdempotencyKey.for_request(ada.user_id, "k", slot_id)
+        hashes = (key.key_hash, key.short_request_hash)
+        booking = QueuedBooking(slot_id, ada.user_id, ada.user_id, False, *hashes)
+        entry = StreamEntry("1-0", {}, booking, MORNING)
+        assert await serve_batch(services, slot_id, [entry]) == [entry]
+        pair.clock.now = opens_at
+        # The worker stopped before it removed the request from the queue.
+        assert await serve_batch(services, slot_id, [entry]) == [entry]
+        record = await services.idempotency_records.find(key.record_id)
+        assert record is not None
+        outcome = await add_current_slot(services, record.outcome, ada.user_id)
+        assert isinstance(outcome, NotYetOpen)
+        assert outcome.opens_at == opens_at
+        assert outcome.slot.id == slot_id
+
+    pair.runner.run(deliver_twice())
